@@ -40,7 +40,7 @@ describe("every import points to a lower layer", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("in plugins, which know only what third parties get", () => {
+  it("in plugins, which import only the public API", () => {
     const wrong = plugins.flatMap((file) =>
       importsOf(read(file)).flatMap((i) => foreign(file, i, declaredAround(file)) ?? []),
     );
@@ -94,11 +94,11 @@ function declaredAround(file: string): string[] {
 }
 
 describe("files", () => {
-  it("do not import each other in a circle", () => {
+  it("have no circular imports", () => {
     expect(circles(texts)).toEqual([]);
   });
 
-  it("in folders that do not import each other in a circle", () => {
+  it("have no circular imports between folders", () => {
     expect(folderCircles(texts)).toEqual([]);
   });
 
@@ -129,13 +129,13 @@ describe("files", () => {
     );
   });
 
-  it("have no default export but plugins", () => {
+  it("have no default export except in plugins", () => {
     expect(src.filter((file) => /^export default/m.test(read(file)))).toEqual([]);
   });
 });
 
-describe("the page on workers", () => {
-  it("has a row for each file, and none for what is not there", () => {
+describe("the page about workers", () => {
+  it("has a row for each file, and no row without a file", () => {
     const folder = "src/runtime/workers";
     const rows = read(`${folder}/README.md`).matchAll(/^\| `([\w-]+\.ts)` \|/gm);
     const files = src.filter((file) => file.startsWith(`${folder}/`)).map((file) => basename(file));
@@ -144,7 +144,7 @@ describe("the page on workers", () => {
 });
 
 describe("the top level", () => {
-  it("has a reason for each entry, and none for what is not there", () => {
+  it("has a reason for each entry, and no reason without an entry", () => {
     const ignored = read(".gitignore")
       .split("\n")
       .map((line) => line.replaceAll("/", ""));
@@ -163,19 +163,19 @@ describe("the top level", () => {
 });
 
 describe("the wall clock", () => {
-  it("is read in one file, and no plugin measures a span by it", () => {
+  it("is read in one file, and no plugin measures durations with it", () => {
     const all = [...src, ...plugins];
     expect(all.flatMap((file) => walled(file, read(file)))).toEqual([]);
   });
 });
 
 describe("doc comments", () => {
-  it("every method of the contract says when it is called", () => {
+  it("state for every method of the contract when it is called", () => {
     const contract = src.filter((file) => file.startsWith("src/plugin/"));
     expect(contract.flatMap((file) => unexplained(file, read(file)))).toEqual([]);
   });
 
-  it("every export of the contract, of the vocabulary and of the kit has a doc comment", () => {
+  it("exist for every export of the contract, the model, and the kit", () => {
     const spoken = src.filter((file) => /^src\/(plugin|model|store|testing)\//.test(file));
     expect(spoken.flatMap((file) => undocumented(file, read(file)))).toEqual([]);
   });
@@ -196,7 +196,7 @@ describe("tests", () => {
 });
 
 describe("functions", () => {
-  it("have at most 120 lines, blank ones and comments not counted", async () => {
+  it("have at most 120 lines, without blank lines and comments", async () => {
     expect(await longFunctions()).toEqual([]);
   });
 });
@@ -235,9 +235,9 @@ async function longFunctions(): Promise<string[]> {
   });
 }
 
-describe("the judge of comments, clocks and circles", () => {
+describe("the check of comments, clocks, and circles", () => {
   const files = (of: { [file: string]: string }) => new Map(Object.entries(of));
-  it("finds exports without a word, and words for nothing", () => {
+  it("finds exports without a comment, and comments without an export", () => {
     expect(undocumented("a.ts", "export const x = 1;")).toHaveLength(1);
     expect(undocumented("a.ts", "/** One. */\n/** Two. */\nexport const x = 1;")).toHaveLength(1);
     expect(
@@ -260,7 +260,7 @@ describe("the judge of comments, clocks and circles", () => {
     'it("ends", { timeout: 10_000 }, async () => {',
     "  }, 30_000);",
     "    10_000,\n  );",
-  ])("finds what depends on the speed of the machine: %s", (line) => {
+  ])("finds a dependency on the speed of the machine: %s", (line) => {
     expect(clockBound("a.test.ts", line)).toHaveLength(1);
     // No comment excuses it.
     expect(clockBound("a.test.ts", `// By the clock: an order of moments.\n${line}`)).toHaveLength(
@@ -276,10 +276,10 @@ describe("the judge of comments, clocks and circles", () => {
     "expect(asked).toBeLessThan(10);",
     'it("ends", { timeout: 300_000 }, async () => {',
     "vi.useFakeTimers();\nconst began = performance.now();",
-  ])("and not what is an event, a fact or the test's own time: %s", (line) => {
+  ])("and accepts an event, a fact, or the test's own time: %s", (line) => {
     expect(clockBound("a.test.ts", line)).toEqual([]);
   });
-  it("finds the wall clock where it is no business of a file", () => {
+  it("finds the wall clock in other files", () => {
     for (const line of ["const at = Date.now();", "now = Date.now,", "new Date().toISOString()"]) {
       expect(walled("src/pipeline/a.ts", line)).toHaveLength(1);
       expect(walled("src/lib/time/wall-clock.ts", line)).toEqual([]);
@@ -288,13 +288,13 @@ describe("the judge of comments, clocks and circles", () => {
     expect(walled("plugins/a.ts", "const from = Date.now() - DAY_MS;")).toEqual([]);
     expect(walled("src/pipeline/a.ts", "// Not Date.now().\nnew Date(at)")).toEqual([]);
   });
-  it("finds a method without a word, and not one that has its own", () => {
+  it("finds a method without a comment, and accepts one that has a comment", () => {
     const of = (line: string) => unexplained("a.ts", `export interface A {\n${line}\n}`);
     expect(of("  run?(x: X): Y;")).toHaveLength(1);
     expect(of("  list(of: {")).toHaveLength(1);
     expect(of("  /** Once. */\n  run?(x: X): Y;")).toEqual([]);
   });
-  it("finds a circle, over folders and within one, through types and through others", () => {
+  it("finds a circle, across folders and within one, through types and values", () => {
     const of = {
       "src/a/a.ts": 'import type { B } from "../b/b.ts";',
       "src/b/b.ts": 'export { c } from "./c.ts";',
@@ -306,7 +306,7 @@ describe("the judge of comments, clocks and circles", () => {
     ]);
     expect(circles(files({ ...of, "src/b/c.ts": 'import { b } from "./d.ts";' }))).toEqual([]);
   });
-  it("finds a circle of folders, and none through types", () => {
+  it("finds a circle of folders, and ignores types", () => {
     const of = {
       "src/a/b/x.ts": 'import { y } from "../c/y.ts";',
       "src/a/c/y.ts": "export const y = 1;",
@@ -331,7 +331,7 @@ describe("the judge of comments, clocks and circles", () => {
   });
 });
 
-describe("the judge", () => {
+describe("the check", () => {
   const one = (file: string, source: string) =>
     importsOf(source).flatMap(
       (i) => (file.startsWith("src") ? upward(file, i) : foreign(file, i, ["pg"])) ?? [],

@@ -4,7 +4,7 @@ import { mutated, mutationsIn } from "./mutations.ts";
 
 const all = (source: string) => mutationsIn(source).map((one) => mutated(source, one));
 
-it("negates conditions, and swaps operators", () => {
+it("negates conditions and swaps operators", () => {
   expect(all("if (a < b) f(c);")).toEqual([
     "if (!(a < b)) f(c);",
     "if (a <= b) f(c);",
@@ -13,7 +13,7 @@ it("negates conditions, and swaps operators", () => {
   expect(all("const x = a && b - c;")).toEqual(["const x = a || b - c;", "const x = a && b + c;"]);
 });
 
-it("replaces constants, and drops statements that nothing waits for", () => {
+it("replaces constants, and removes statements that nothing awaits", () => {
   expect(all("x = 1;")).toEqual([";", "x = 2;"]);
   expect(all("await f(true);")).toEqual(["await f(false);"]);
   expect(all("void run();")).toEqual([";"]);
@@ -24,7 +24,7 @@ it("returns early", () => {
   expect(all("const f = () => x;")).toEqual([]);
 });
 
-it("leaves types, imports, names, comments, and joined texts alone", () => {
+it("leaves types, imports, names, comments, and concatenated strings unchanged", () => {
   for (const source of [
     "type A = 1 | true;",
     "interface A { a: 0 }",

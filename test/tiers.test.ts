@@ -61,13 +61,13 @@ it(`has no file of more than ${MOST_SECONDS} s of processor time in the commit r
   expect(dear).toEqual([]);
 });
 
-describe("a change chooses the nightly files that are about it", () => {
-  it("of a store: the fleet, not the plugin kit", () => {
+describe("a change selects the nightly files that concern it", () => {
+  it("of a store: the fleet tests, not the plugin kit", () => {
     const chosen = affected(["plugins/stores/postgres/store.ts"]);
     expect(chosen).toContain("test/rig/fleet/fleet.test.ts");
     expect(chosen).not.toContain("test/rig/authoring/plugin-author.test.ts");
   });
-  it("of a file that everything imports: most of them", () => {
+  it("of a file that everything imports: most files", () => {
     expect(affected(["src/model/error.ts"]).length).toBeGreaterThan(
       Object.keys(NIGHTLY).length / 2,
     );

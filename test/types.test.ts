@@ -27,7 +27,7 @@ describe("the contract compiles for a third party", () => {
     ["with a bundler's resolution", { module: "esnext", moduleResolution: "bundler" }],
   ])("%s", async (_name, options) => expect(await typeCheckPackage(folder, options)).toEqual([]));
 
-  it("and the tests can fail: a negative that compiles is an error", async () => {
+  it("control: an invalid example that compiles is an error", async () => {
     const file = join(folder, "src/hooks.ts");
     const text = readFileSync(file, "utf8");
     writeFileSync(file, text.replace('fail("teapot", "No.")', 'fail("quota", "No.")'));

@@ -15,7 +15,7 @@ const exists = (path: string) =>
     () => false,
   );
 
-test("--version, and what nobody knows", async () => {
+test("prints --version, and rejects unknown commands and options", async () => {
   await using here = await createTestFolder();
   const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as {
     version: string;
@@ -32,7 +32,7 @@ test("--version, and what nobody knows", async () => {
   expect(JSON.parse(json.out)).toMatchObject({ error: { code: "usage" } });
 });
 
-test("check: every mistake at once, and nothing is made", async () => {
+test("check: reports all errors in one run and creates no files", async () => {
   await using here = await createTestFolder({ "gateway.yaml": BROKEN });
   const { code, out, err } = await here.said(["check"]);
   expect([code, err]).toEqual([1, ""]);
@@ -62,7 +62,7 @@ models:
   loop: [loop]
 `;
 
-test("check: none of fourteen mistakes waits for another to be mended", async () => {
+test("check: no error of fourteen hides another error", async () => {
   await using here = await createTestFolder({ "gateway.yaml": TEN });
   const { out } = await here.said(["check", "--json"]);
   const { problems } = JSON.parse(out) as { problems: { line: number; path: string }[] };
@@ -84,7 +84,7 @@ test("check: none of fourteen mistakes waits for another to be mended", async ()
   ]);
 });
 
-test("check: a good file, setup and all, leaves no trace; warnings count under --strict", async () => {
+test("check: leaves no trace of a valid config with setup; warnings fail under --strict", async () => {
   await using here = await createTestFolder({
     "gateway.yaml": MINIMAL_CONFIG.replace(
       "demo }",
@@ -101,7 +101,7 @@ test("check: a good file, setup and all, leaves no trace; warnings count under -
   expect(await exists(join(here.path, ".tollgate"))).toBe(false);
 });
 
-test("check: what only setup finds, at its line", async () => {
+test("check: reports errors that only setup finds, with their line", async () => {
   await using here = await createTestFolder({
     "gateway.yaml": MINIMAL_CONFIG.replace("[auth]", "[auth, { use: ./bad.mjs }]").replace(
       "demo }",
@@ -118,7 +118,7 @@ test("check: what only setup finds, at its line", async () => {
   expect((await here.said(["check", "--no-setup"])).code).toBe(0);
 });
 
-test("print: a config that means the same, secrets hidden", async () => {
+test("print: prints an equivalent config with hidden secrets", async () => {
   await using here = await createTestFolder({ "gateway.yaml": MINIMAL_CONFIG });
   const yaml = await here.said(["print"]);
   expect([yaml.code, yaml.err]).toEqual([0, ""]);
@@ -135,7 +135,7 @@ test("print: a config that means the same, secrets hidden", async () => {
   expect(broken.err).toContain("2 errors");
 });
 
-test("explain: without a gateway, from the file", async () => {
+test("explain: reads the file if no gateway is running", async () => {
   await using here = await createTestFolder({ "gateway.yaml": MINIMAL_CONFIG });
   const words = await here.said(["explain", "demo/echo"]);
   expect([words.code, words.err]).toEqual([0, ""]);
@@ -160,7 +160,7 @@ test("explain: without a gateway, from the file", async () => {
   expect(await exists(join(here.path, ".tollgate"))).toBe(false);
 });
 
-test("explain: shows when a route hedges, and what that costs", async () => {
+test("explain: shows when a route hedges, and the cost", async () => {
   const models =
     "{ m: { candidates: [demo/echo, other/echo], hedge: { quick: 4s, reasoning: 1m } } }";
   const providers = "{ demo: { use: demo }, other: { use: demo } }";
@@ -176,7 +176,7 @@ test("explain: shows when a route hedges, and what that costs", async () => {
   expect(printed.out).toMatch(/hedge:\s+quick: 4s\s+reasoning: 1m/);
 });
 
-test("list: what comes with us, and what the file brings", async () => {
+test("list: lists built-in plugins and those of the config", async () => {
   await using here = await createTestFolder({
     "gateway.yaml": MINIMAL_CONFIG.replace("[auth]", "[auth, { use: ./own.mjs }]"),
     "own.mjs": `export default { "~tollgate": "middleware", api: 1, name: "own", summary: "Our own", sends: "nowhere",
@@ -194,7 +194,7 @@ test("list: what comes with us, and what the file brings", async () => {
   expect((await here.said(["list", "plugins"])).code).toBe(1);
 });
 
-test("schema: written where editors look, fresh or stale, and it judges", async () => {
+test("schema: writes the schema for editors, updates a stale one, and the schema validates", async () => {
   await using here = await createTestFolder();
   const written = await here.said(["schema"]);
   expect(written.out).toMatch(/^schemas\/gateway\.schema\.json: \d+ plugins\n$/);
@@ -208,7 +208,7 @@ test("schema: written where editors look, fresh or stale, and it judges", async 
   expect(valid(parse(BROKEN))).toBe(false);
 });
 
-test("init: what it prints passes check, bare and for every provider that comes with us", async () => {
+test("init: its output passes check, without providers and with each built-in provider", async () => {
   await using here = await createTestFolder();
   const bare = await here.said(["init"]);
   // From another folder the schema is somewhere else.
@@ -241,7 +241,7 @@ import { apiKey, defineProvider } from "tollgate/plugin";
 export default defineProvider({ api: 1, name: "acme", summary: "Acme's models", credential: apiKey, setup: () => ({ endpoints: [] }) });
 `;
 
-test("init and list know what is installed beside the file, and promise nothing for it", async () => {
+test("init and list find plugins that are installed next to the file, without any guarantee for them", async () => {
   await using here = await createTestFolder();
   for (const name of ["tollgate-provider-acme", "@acme/gate"]) {
     const place = join(here.path, "node_modules", name);
@@ -275,7 +275,7 @@ test("init and list know what is installed beside the file, and promise nothing 
   expect([none.code, none.err]).toEqual([1, expect.stringMatching(/use: nowhere|no provider/)]);
 });
 
-test("status: nobody runs, and that is no success", async () => {
+test("status: fails if no gateway is running", async () => {
   await using here = await createTestFolder({ "gateway.yaml": BROKEN });
   const { code, err } = await here.said(["status"]);
   expect([code, err]).toEqual([
@@ -286,7 +286,7 @@ test("status: nobody runs, and that is no success", async () => {
   expect(missing.err).toMatch(/Cannot read \S*nowhere\.yaml: ENOENT\./);
 });
 
-test("keys hash: from stdin alone, and only a whole key", async () => {
+test("keys hash: reads a complete key, and only from stdin", async () => {
   await using here = await createTestFolder();
   const { secret } = mintKey();
   const { code, out } = await here.tollgate(["keys", "hash"], { input: `${secret}\n` });
@@ -307,7 +307,7 @@ test("keys hash: from stdin alone, and only a whole key", async () => {
   expect((await here.tollgate(["keys", "hash", secret])).code).toBe(1);
 });
 
-test("keys: on the store itself while no gateway runs", async () => {
+test("keys: uses the store directly if no gateway is running", async () => {
   await using here = await createTestFolder({
     "gateway.yaml": MINIMAL_CONFIG.replace("memory", "sqlite"),
   });
@@ -343,7 +343,7 @@ test("admins: a token that is created with --expires has that expiry", async () 
   expect([past.code, past.err]).toEqual([1, expect.stringContaining("Invalid --expires")]);
 });
 
-test("keys: those of gateway.yaml are listed without their hashes, and what a new one can hardly mean is warned of", async () => {
+test("keys: lists keys of gateway.yaml without hashes, and warns of unlikely options of a new key", async () => {
   const hash = digestKey("sk-another-systems-key");
   const listed = `{ use: auth, with: { keys: [{ id: ci, name: builds, digest: "${hash}", models: ["demo/*"], expires: "2020-01-31" }] } }`;
   await using here = await createTestFolder({

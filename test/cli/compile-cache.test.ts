@@ -38,7 +38,7 @@ const run = (folder: string) =>
     env,
   });
 
-test("a folder that is made is this user's alone, and has what was compiled", () => {
+test("creates a private directory and caches compiled code in it", () => {
   const folder = fresh();
   expect(run(folder)).toMatchObject({ status: 0, stderr: "" });
   expect(statSync(folder).mode & 0o777).toBe(0o700);
@@ -46,7 +46,7 @@ test("a folder that is made is this user's alone, and has what was compiled", ()
   expect(readdirSync(join(folder, version!)).length).toBeGreaterThan(0);
 });
 
-test("a folder that others may look into or write to is not used", () => {
+test("does not use a directory that others can read or write", () => {
   for (const mode of [0o770, 0o720, 0o702, 0o755]) {
     const folder = made(mode);
     expect(isOwnedFolder(folder)).toBe(false);
@@ -56,7 +56,7 @@ test("a folder that others may look into or write to is not used", () => {
   expect(isOwnedFolder(made(0o700))).toBe(true);
 });
 
-test("nor is what somebody put there instead, nor where nothing can be made", () => {
+test("does not use a file or link in its place, or a path that cannot be created", () => {
   const link = fresh();
   mkdirSync(join(link, ".."), { recursive: true });
   symlinkSync(made(0o700), link);

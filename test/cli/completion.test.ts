@@ -23,30 +23,33 @@ const FILES = ["ask", "lines", "out", "script"];
 const noFiles = (words: readonly string[]) => words.filter((word) => !FILES.includes(word));
 
 describe.each(SHELLS)("%s", (shell: Shell) => {
-  it.skipIf(!has(shell))("offers every command, the parts of each, and their options", async () => {
-    const all = flattenCommands(commands);
-    const lines = [
-      "tollgate ",
-      "tollgate -",
-      ...all.flatMap(({ name }) => [`tollgate ${name} `, `tollgate ${name} -`]),
-    ];
-    const [words, first, ...each] = await offered(shell, lines);
-    // bash offers options with the rest.
-    const open = (those: readonly string[]) =>
-      noFiles(those).filter((word) => !word.startsWith("-"));
-    expect(open(words!)).toEqual(commands.map(lastWord).toSorted());
-    expect(first).toEqual(options(defaultCommandOptions(commands)));
-    expect(each.length).toBe(2 * all.length);
-    for (const [i, command] of all.entries()) {
-      expect(open(each[2 * i]!), command.name).toEqual(
-        command.subcommands.map(lastWord).toSorted(),
-      );
-      expect(each[2 * i + 1], command.name).toEqual(options(command.options));
-    }
-  });
+  it.skipIf(!has(shell))(
+    "completes every command, its subcommands, and their options",
+    async () => {
+      const all = flattenCommands(commands);
+      const lines = [
+        "tollgate ",
+        "tollgate -",
+        ...all.flatMap(({ name }) => [`tollgate ${name} `, `tollgate ${name} -`]),
+      ];
+      const [words, first, ...each] = await offered(shell, lines);
+      // bash offers options with the rest.
+      const open = (those: readonly string[]) =>
+        noFiles(those).filter((word) => !word.startsWith("-"));
+      expect(open(words!)).toEqual(commands.map(lastWord).toSorted());
+      expect(first).toEqual(options(defaultCommandOptions(commands)));
+      expect(each.length).toBe(2 * all.length);
+      for (const [i, command] of all.entries()) {
+        expect(open(each[2 * i]!), command.name).toEqual(
+          command.subcommands.map(lastWord).toSorted(),
+        );
+        expect(each[2 * i + 1], command.name).toEqual(options(command.options));
+      }
+    },
+  );
 
   it.skipIf(!has(shell))(
-    "an option's value is neither a command nor a part, before and after them",
+    "does not take an option's value for a command, before or after the command",
     async () => {
       const cases = flattenCommands(commands).flatMap((command) => {
         const [name, part] = command.name.split(" ") as [string, string?];
@@ -82,7 +85,7 @@ describe.each(SHELLS)("%s", (shell: Shell) => {
     },
   );
 
-  it.skipIf(!has(shell))("options without a command are those of serve", async () => {
+  it.skipIf(!has(shell))("completes the options of serve if there is no command", async () => {
     const [after, files] = await offered(shell, [
       "tollgate --port 1 --config keys -",
       "tollgate --config ",
@@ -96,7 +99,7 @@ describe.each(SHELLS)("%s", (shell: Shell) => {
   });
 
   it.skipIf(!has(shell))(
-    "files where a path is wanted, and nothing for any other value",
+    "completes files for path options, and nothing for other values",
     async () => {
       const cases = flattenCommands(commands).flatMap((command) =>
         Object.entries(command.options)
@@ -113,7 +116,7 @@ describe.each(SHELLS)("%s", (shell: Shell) => {
   );
 });
 
-it("another shell is refused in words", async () => {
+it("rejects an unknown shell with an explanation", async () => {
   const { code, err } = await runCliInProcess(["completion", "csh"]);
   expect([code, err]).toEqual([1, expect.stringContaining("bash, zsh, fish")]);
 });

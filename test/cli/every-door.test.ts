@@ -200,12 +200,12 @@ const fault = (work: Promise<unknown>) =>
 
 const live = new Map<CommandName, string>();
 
-describe("at the control socket", () => {
-  it.each(names)("%s answers what its schema says", async (name) => {
+describe("on the control socket", () => {
+  it.each(names)("%s returns a result that matches its schema", async (name) => {
     expect(wrongIn(name, await daemon.ask(name, GIVEN[name][0]))).toEqual([]);
   });
 
-  it.each(names)("%s names the member that it cannot take, and what is expected", async (name) => {
+  it.each(names)("%s names the invalid member and the expected value", async (name) => {
     for (const [input, member] of wrong(name)) {
       const said = await fault(daemon.ask(name, input));
       expect(said, JSON.stringify(input)).toMatchObject({ kind: "invalid", code: "bad_input" });
@@ -228,7 +228,7 @@ describe("on the command line with a running gateway", () => {
   });
 });
 
-describe("on the command line and the files alone", () => {
+describe("on the command line without a gateway", () => {
   beforeAll(() => daemon.stop());
 
   it.each(
@@ -242,14 +242,14 @@ describe("on the command line and the files alone", () => {
   });
 
   it.each(names.filter((name) => !COMMAND_SPECS[name].worksOffline && COMMAND_SPECS[name].cli))(
-    "%s says that it needs a running gateway",
+    "%s reports that it needs a running gateway",
     async (name) => {
       const { code, out } = await tollgate(name);
       expect([code, JSON.parse(out)]).toMatchObject([1, { error: { code: "not_running" } }]);
     },
   );
 
-  it("what cannot be taken is refused in the same words", async () => {
+  it("rejects invalid input with the same message", async () => {
     const loaded = await loadGatewayConfig(daemon.file);
     const made = await startDryRun({ loaded, config: loaded.config!, ...quietLog() });
     if ("problems" in made) throw new Error("it is fine");
@@ -265,8 +265,8 @@ describe("on the command line and the files alone", () => {
   });
 });
 
-describe("the table", () => {
-  it("is the command line's too: each verb is there, with its summary", async () => {
+describe("the command table", () => {
+  it("lists each command of the command line with its summary", async () => {
     for (const name of names) {
       const { cli, summary } = COMMAND_SPECS[name];
       const [verb, part] = cli?.words.split(" ") ?? [];
@@ -278,7 +278,7 @@ describe("the table", () => {
     }
   });
 
-  it("a command that writes is not a viewer's", () => {
+  it("a viewer cannot use a command that writes", () => {
     for (const name of names)
       if (COMMAND_SPECS[name].writes) expect(COMMAND_SPECS[name].role, name).not.toBe("viewer");
   });

@@ -30,7 +30,7 @@ const wordsOf = (line: string): string[] =>
   ].map(([, quoted, bare]) => quoted ?? bare!);
 
 describe.each(all)("tollgate %s", (name, command) => {
-  test("--help says how, with an example, in one screen", async () => {
+  test("--help shows the usage with an example, on one screen", async () => {
     const { code, out, err } = await runCliInProcess([...name.split(" "), "--help"]);
     expect([code, err]).toEqual([0, ""]);
     expect(out).toBe(`${formatHelp(command)}\n`);
@@ -41,7 +41,7 @@ describe.each(all)("tollgate %s", (name, command) => {
     expect(out.split("\n").length).toBeLessThan(40);
   });
 
-  test("its help fits the terminal, whatever that is", () => {
+  test("--help fits the width of any terminal", () => {
     for (const width of [40, 53, 72, 80, 100]) {
       const [text, examples] = formatHelp(command, width).split(/\nExamples?:\n/) as [
         string,
@@ -55,7 +55,7 @@ describe.each(all)("tollgate %s", (name, command) => {
     }
   });
 
-  test("its examples are ones that it takes", () => {
+  test("its examples are valid commands", () => {
     for (const example of command.examples) {
       const [tollgate, ...words] = wordsOf(example);
       const names = name.split(" ");
@@ -67,7 +67,7 @@ describe.each(all)("tollgate %s", (name, command) => {
     }
   });
 
-  test("an option that it does not have is an error with the nearest one", () => {
+  test("an unknown option is an error that suggests the nearest one", () => {
     if (command.subcommands) return;
     const [option = "json"] = Object.keys(command.options).filter((o) => o.length > 3);
     const typo = `--${option.slice(0, -1)}x`;
@@ -86,7 +86,7 @@ describe.each(all)("tollgate %s", (name, command) => {
 });
 
 test.each(wide.filter(([, { subcommands }]) => subcommands))(
-  "tollgate %s: what it cannot do is an error, with help asked for too, and names what is near",
+  "tollgate %s: an unknown subcommand is an error that suggests a similar one, also with --help",
   async (name, { subcommands }) => {
     for (const part of Object.keys(subcommands!)) {
       const typo = `${part.slice(0, -1)}x`;
@@ -104,7 +104,7 @@ test.each(wide.filter(([, { subcommands }]) => subcommands))(
   },
 );
 
-test("what is no command is an error wherever help is asked for", async () => {
+test("an unknown command is an error, also in help", async () => {
   for (const argv of [
     ["chek", "--help"],
     ["help", "chek"],
@@ -119,14 +119,14 @@ test("what is no command is an error wherever help is asked for", async () => {
   }
 });
 
-test("alone on a terminal it says what there is; a command of two words alone says which", async () => {
+test("without arguments on a terminal, it lists its subcommands", async () => {
   const { code, out } = await runCliInProcess([], true);
   expect([code, out]).toEqual([0, `${formatOverview(VERSION, COMMANDS)}\n`]);
   const keys = await runCliInProcess(["keys"]);
   expect([keys.code, keys.err]).toEqual([1, expect.stringContaining("keys create, keys list")]);
 });
 
-test("an option of another part is not one of this", async () => {
+test("rejects an option of another subcommand", async () => {
   const { code, err } = await runCliInProcess(["keys", "list", "--overlap", "1h"]);
   expect([code, err]).toEqual([1, expect.stringContaining('Unknown option "--overlap"')]);
   const help = (await runCliInProcess(["keys", "rotate", "--help"])).out;
@@ -134,7 +134,7 @@ test("an option of another part is not one of this", async () => {
   expect(help).not.toContain("--models");
 });
 
-test("the overview names every command, in colour only where somebody sees it", async () => {
+test("the overview names every command, with color only on a terminal", async () => {
   await using here = await createTestFolder();
   const plain = await here.tollgate(["--help"]);
   expect(colourless(plain.out)).toBe(true);

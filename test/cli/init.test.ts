@@ -19,7 +19,7 @@ async function answered(found: readonly string[], ...answers: string[]) {
   return { made, heard: heard.join("\n") };
 }
 
-it("Enter takes what was found", async () => {
+it("Enter accepts the detected value", async () => {
   const { made, heard } = await answered(["openai"]);
   expect(made).toEqual({
     names: ["openai"],
@@ -31,7 +31,7 @@ it("Enter takes what was found", async () => {
   expect((await answered([])).made.names).toEqual(["demo"]);
 });
 
-it("a wrong answer is asked for again, with what is wrong", async () => {
+it("asks again after an invalid answer, with the reason", async () => {
   const { made, heard } = await answered(
     [],
     "antropic",
@@ -52,14 +52,14 @@ it("a wrong answer is asked for again, with what is wrong", async () => {
   });
 });
 
-it("where no answer is one it ends", async () => {
+it("ends if the input ends", async () => {
   const ask = async () => "nothing known";
   await expect(
     askStarterOptions({ builtInProviders: KNOWN, detectedProviders: [], ask, print() {} }),
   ).rejects.toThrow("Too many invalid answers");
 });
 
-it("flags: variables that are set are found, the file is written with its schema's line, and checked", async () => {
+it("flags: detects set variables, writes the file with its schema comment, and checks it", async () => {
   await using here = await createTestFolder();
   const args = [
     "init",

@@ -25,7 +25,7 @@ models:
 `,
     );
 
-test("models: without a gateway, as far as the file says", async () => {
+test("models: lists the models of the file if no gateway is running", async () => {
   await using here = await createTestFolder({ "gateway.yaml": yaml("http://127.0.0.1:1") });
   const list = await here.tollgate(["models"]);
   expect(list.code).toBe(0);
@@ -48,7 +48,7 @@ test("models: without a gateway, as far as the file says", async () => {
   expect(refresh.err).toMatch(/No gateway is running at .*\.tollgate.*tollgate serve/);
 });
 
-test("models explain: who says what, what it costs, until when", async () => {
+test("models explain: shows each source, the price, and the expiry date", async () => {
   await using here = await createTestFolder({ "gateway.yaml": yaml("http://127.0.0.1:1") });
   const words = await here.tollgate(["models", "explain", "openai/gpt-5"]);
   expect(words.code).toBe(0);
@@ -87,7 +87,7 @@ test("models explain: who says what, what it costs, until when", async () => {
     expect((await here.tollgate(["models", ...args])).code).toBe(1);
 });
 
-test("models: of a running gateway, its providers' own word first; asked again on demand", async () => {
+test("models: uses live lists of a running gateway first, and refreshes them on request", async () => {
   await using up = await startUpstream({ "GET /v1/models": listed("gpt-5", "gpt-image-2") });
   await using here = await createTestFolder({ "gateway.yaml": yaml(up.url) });
   await using other = await createTestFolder();
@@ -151,7 +151,7 @@ test("models: of a running gateway, its providers' own word first; asked again o
   expect(after.out).toMatch(/\nopenai\/gpt-image-2 /);
 });
 
-test("a model in use that retires soon gets a line in the log, once a day", async () => {
+test("logs a model in use that retires soon, once per day", async () => {
   await using up = await startUpstream({
     "GET /v1/models": listed("gpt-5", "gpt-6-luna"),
     "POST /v1/*": jsonResponse({

@@ -18,7 +18,7 @@ models:
 `,
 );
 
-test("policy explain: each way, each level, on which evidence, and whether it would do", async () => {
+test("policy explain: shows each provider, each level with its evidence, and whether it qualifies", async () => {
   await using here = await createTestFolder({ "gateway.yaml": yaml });
   const explain = (...words: string[]) => here.said(["policy", "explain", ...words]);
 
@@ -60,7 +60,7 @@ test("policy explain: each way, each level, on which evidence, and whether it wo
   );
 });
 
-test("policy explain: the running gateway says the same", async () => {
+test("policy explain: the running gateway returns the same result", async () => {
   await using gateway = await startInProcess({ yaml });
   await using here = await createTestFolder({});
   const { code, out } = await here.tollgate([

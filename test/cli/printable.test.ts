@@ -17,7 +17,7 @@ const text = fc.string({
   maxLength: 12,
 });
 
-it("in what is said", () => {
+it("in messages", () => {
   fc.assert(
     fc.property(text, (said) => {
       expect(toPrintable(said, false).replace(/[\n\t]/g, "")).not.toMatch(UNSAFE);
@@ -28,7 +28,7 @@ it("in what is said", () => {
   );
 });
 
-it("in a table for a spreadsheet, but for the end of its lines", () => {
+it("in a spreadsheet table, except for line ends", () => {
   fc.assert(
     fc.property(fc.array(text, { minLength: 1 }), (cells) => {
       const line = csvLine(cells);
@@ -44,7 +44,7 @@ const NAMED = [
   ["admins.create", { role: "viewer" }],
 ] as const;
 
-it.each(NAMED)("in a name that %s takes", (command, more) => {
+it.each(NAMED)("in a name that %s accepts", (command, more) => {
   const accepted = (name: string) =>
     validateInput(COMMAND_SPECS[command].input as never, { ...more, name } as never);
   expect(accepted("Ann’s key, 中文 😀")).toMatchObject({ name: "Ann’s key, 中文 😀" });

@@ -21,13 +21,13 @@ const ask = async (model: string) => {
 };
 const asked = (model: string) => Promise.all(Array.from({ length: 8 }, () => ask(model)));
 
-test("nothing has changed: it says so, and exits with 0", async () => {
+test("exits with 0 and reports if nothing changed", async () => {
   const { code, out, err } = await runTollgate(daemon, ["reload"]);
   expect([code, err]).toEqual([0, ""]);
   expect(out).toBe("The config is unchanged. Generation 1 stays in use.\n");
 });
 
-test("when it answers, every process answers from the new file", async () => {
+test("when it returns, every process uses the new file", async () => {
   expect(await asked("mine")).toEqual(Array.from({ length: 8 }, () => 404));
   await daemon.write(yaml("models:\n  mine: demo/echo\n"));
   const { code, out } = await runTollgate(daemon, ["reload"]);
@@ -35,7 +35,7 @@ test("when it answers, every process answers from the new file", async () => {
   expect(await asked("mine")).toEqual(Array.from({ length: 8 }, () => 200));
 });
 
-test("errors are shown at their lines, nothing changes, and it exits with 78", async () => {
+test("prints errors with their lines, changes nothing, and exits with 78", async () => {
   await daemon.write(yaml("modles: {}\n"));
   const { code, out, err } = await runTollgate(daemon, ["reload"]);
   expect(code).toBe(78);
@@ -46,7 +46,7 @@ test("errors are shown at their lines, nothing changes, and it exits with 78", a
   expect(await asked("mine")).toEqual(Array.from({ length: 8 }, () => 200));
 });
 
-test("what needs a restart is named, and it exits with 1", async () => {
+test("names changes that need a restart, and exits with 1", async () => {
   await daemon.write(yaml("state_dir: ./elsewhere\n"));
   const { code, err } = await runTollgate(daemon, ["reload", "--state-dir", daemon.stateDir]);
   expect([code, err]).toEqual([
@@ -55,7 +55,7 @@ test("what needs a restart is named, and it exits with 1", async () => {
   ]);
 });
 
-test("with no gateway there it exits with 1", async () => {
+test("exits with 1 if no gateway is running", async () => {
   await daemon.write(yaml());
   await daemon.stop();
   const { code, out } = await runTollgate(daemon, ["reload", "--json"]);

@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { Screen } from "../../src/cli/support/screen.ts";
 import { sanitize, truncateLine } from "../../src/cli/format/terminal.ts";
 
-it("draws over what was there, in one write, and leaves the terminal as it was", () => {
+it("replaces the previous screen in one write, and restores the terminal at the end", () => {
   const written: string[] = [];
   const terminal = { columns: 10, rows: 3, write: (text: string) => written.push(text) };
   const before = process.listenerCount("exit");
@@ -25,7 +25,7 @@ it("draws over what was there, in one write, and leaves the terminal as it was",
   expect(process.listenerCount("exit")).toBe(before);
 });
 
-it("a line is as wide as it may be, its colours end with it, and a client's words move nothing", () => {
+it("truncates lines to the width, ends their colors, and escapes text of clients", () => {
   const part = fc.record({ text: fc.stringMatching(/^[a-z ]*$/), red: fc.boolean() });
   fc.assert(
     fc.property(fc.array(part, { maxLength: 6 }), fc.nat(20), (parts, width) => {

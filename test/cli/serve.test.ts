@@ -13,7 +13,7 @@ const ask = (url: string, key: string, model = "demo/echo") =>
     body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }] }),
   });
 
-test("a first start: one line says where, a file holds the key, a request is answered, SIGTERM ends it", async () => {
+test("a first start prints the address, writes the first key to a file, serves a request, and ends on SIGTERM", async () => {
   await using here = await createTestFolder({ "gateway.yaml": MINIMAL_CONFIG });
   const { url, kill, log, exit, pid } = await here.serve();
   const listening = log.find(({ msg }) => msg === "listening")!;
@@ -29,7 +29,7 @@ test("a first start: one line says where, a file holds the key, a request is ans
   expect((await exit).code).toBe(0);
 });
 
-test("without a file it runs what ships, and says so", async () => {
+test("without a file, uses the built-in config and prints so", async () => {
   await using here = await createTestFolder();
   const { log, kill, exit } = await here.serve();
   expect(log.map(({ msg }) => msg)).toContainEqual(
@@ -39,7 +39,7 @@ test("without a file it runs what ships, and says so", async () => {
   expect((await exit).code).toBe(0);
 });
 
-test("a fresh machine: what is left out is said with its variable, and the shipped alias answers", async () => {
+test("on a new machine, prints which providers lack a variable, and the built-in alias responds", async () => {
   await using here = await createTestFolder();
   const said = "openai (OPENAI_API_KEY is not set), anthropic (ANTHROPIC_API_KEY is not set)";
   const env = { ANTHROPIC_API_KEY: "" };
@@ -70,7 +70,7 @@ test("a fresh machine: what is left out is said with its variable, and the shipp
   );
 });
 
-test("a config with errors starts nothing: 78", async () => {
+test("does not start with an invalid config: exit code 78", async () => {
   await using here = await createTestFolder({
     "gateway.yaml": MINIMAL_CONFIG.replace("demo }", "dmo }"),
   });
@@ -82,7 +82,7 @@ test("a config with errors starts nothing: 78", async () => {
   expect((await here.tollgate(["serve", "-c", "nowhere.yaml"])).code).toBe(78);
 });
 
-test("a port that is already in use, a second gateway on one state folder: in words, on the one line that a program reads", async () => {
+test("reports a port in use and a second gateway on one state directory, on the one line that programs read", async () => {
   const said = ({ code, out, err }: { code: number | null; out: string; err: string }) => {
     const { level, msg } = JSON.parse(out) as { level: string; msg: string };
     return [code, err, level, msg];
@@ -114,7 +114,7 @@ test("a port that is already in use, a second gateway on one state folder: in wo
   expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining("--port must be a number")]);
 });
 
-test("a state folder that cannot be one: in words, by every command that needs it", async () => {
+test("every command that needs the state directory reports that it is not a directory", async () => {
   await using here = await createTestFolder({
     "gateway.yaml": `state_dir: state\n${MINIMAL_CONFIG.replace("memory", "sqlite")}`,
     state: "a file",
@@ -132,7 +132,7 @@ test("a state folder that cannot be one: in words, by every command that needs i
   expect(JSON.parse(out)).toMatchObject({ msg: `gateway start failed: ${words}` });
 });
 
-test("commands reach it: status, explain, keys; and reloads by file and by signal", async () => {
+test("commands reach it: status, explain, keys; a file change and a signal reload it", async () => {
   await using here = await createTestFolder({ "gateway.yaml": MINIMAL_CONFIG });
   const { url, kill, line, exit, pid } = await here.serve();
   const status = JSON.parse((await here.tollgate(["status", "--json"])).out) as Record<
@@ -174,7 +174,7 @@ test("commands reach it: status, explain, keys; and reloads by file and by signa
   expect((await exit).code).toBe(0);
 });
 
-test("what is in flight finishes; a second signal cuts it off", async () => {
+test("open requests finish; a second signal aborts them", async () => {
   await using here = await createTestFolder({ "gateway.yaml": MINIMAL_CONFIG });
   for (const again of [false, true]) {
     const { url, kill, line, exit } = await here.serve(["--no-watch"]);

@@ -12,7 +12,7 @@ import { createTestFolder, runCliInProcess } from "../kit/process/command-line.t
 import { root } from "../kit/process/program.ts";
 
 describe("tollgate service print", () => {
-  it("systemd: Node, program and file as they are here, and words that systemd would read otherwise are quoted", async () => {
+  it("systemd: uses the current Node, program, and file, and quotes special characters", async () => {
     await using here = await createTestFolder({ "a b%.yaml": "" });
     const { out, code } = await runCliInProcess([
       "service",
@@ -27,7 +27,7 @@ describe("tollgate service print", () => {
     expect(out.match(/^ExecStart=/gm)).toHaveLength(1);
   });
 
-  it("another state folder is writable, and systemd makes none", async () => {
+  it("allows writes to another state directory, which systemd does not create", async () => {
     const { out } = await runCliInProcess([
       "service",
       "print",
@@ -42,7 +42,7 @@ describe("tollgate service print", () => {
     expect(out).toContain("--state-dir /srv/t\n");
   });
 
-  it("a socket, and launchd", async () => {
+  it("prints socket units, and a launchd file", async () => {
     expect((await runCliInProcess(["service", "print", "systemd", "--socket"])).out).toBe(
       readFileSync(join(root, "deploy/systemd/tollgate.socket"), "utf8"),
     );
@@ -52,7 +52,7 @@ describe("tollgate service print", () => {
       expect(spawnSync("xmllint", ["--noout", "--nonet", "-"], { input: out }).status).toBe(0);
   });
 
-  it("systemd finds no fault with the units, and little exposure", async () => {
+  it("systemd-analyze finds no error and little exposure", async () => {
     if (spawnSync("systemd-analyze", ["--version"]).status !== 0) return;
     const units = join(root, "deploy/systemd/tollgate.service");
     const { stdout } = spawnSync(
@@ -64,8 +64,8 @@ describe("tollgate service print", () => {
   });
 });
 
-describe("sockets that are handed over", () => {
-  it("are this process's alone, by name, and are not told on", () => {
+describe("sockets from the service manager", () => {
+  it("belong to this process only, have names, and are not inherited", () => {
     const env = { LISTEN_PID: "7", LISTEN_FDS: "3", LISTEN_FDNAMES: "clients:admin:more" };
     expect(inheritedSockets({ ...env }, 8)).toBeUndefined();
     const seen: Record<string, string | undefined> = { ...env };
@@ -78,7 +78,7 @@ describe("sockets that are handed over", () => {
   });
 });
 
-describe("what the service manager is told", () => {
+describe("notifications to the service manager", () => {
   const manager = (env: Record<string, string>, alive: () => Promise<void> = async () => {}) => {
     const told: string[] = [];
     const failed = vi.fn();
@@ -92,9 +92,9 @@ describe("what the service manager is told", () => {
     return { made, told, failed };
   };
 
-  it("nothing where none listens", () => expect(manager({}).made).toBeUndefined());
+  it("sends nothing without a notify socket", () => expect(manager({}).made).toBeUndefined());
 
-  it("that it is ready, alive while the ledger answers, silent while it does not, and that it stops", async () => {
+  it("reports readiness, the watchdog while the ledger responds, and the shutdown", async () => {
     vi.useFakeTimers();
     try {
       let answers = true;
@@ -118,7 +118,7 @@ describe("what the service manager is told", () => {
     }
   });
 
-  it("that another process is the gateway, before this one ends, and nothing after it", async () => {
+  it("reports the new main process before the old one ends, and nothing after that", async () => {
     vi.useFakeTimers();
     try {
       const { made, told } = manager({ NOTIFY_SOCKET: "/x", WATCHDOG_USEC: "20000000" });
@@ -131,7 +131,7 @@ describe("what the service manager is told", () => {
     }
   });
 
-  it("a word that cannot be said is told once, and stops nothing", async () => {
+  it("logs a failed notification once, and continues", async () => {
     const failed = vi.fn();
     const made = new ServiceManager({
       env: {},
@@ -145,7 +145,7 @@ describe("what the service manager is told", () => {
     expect(failed).toHaveBeenCalledTimes(1);
   });
 
-  it("another process's watchdog is none", () => {
+  it("ignores the watchdog of another process", () => {
     expect(watchdogMs({ WATCHDOG_USEC: "1000", WATCHDOG_PID: "8" }, 7)).toBeUndefined();
     expect(watchdogMs({ WATCHDOG_USEC: "1000", WATCHDOG_PID: "7" }, 7)).toBe(1);
     expect(watchdogMs({}, 7)).toBeUndefined();

@@ -78,7 +78,7 @@ function nano(text: string): bigint {
 const total = async () =>
   nano((JSON.parse((await usage("--json")).out) as { total: { usd: string } }).total.usd);
 
-describe("by anything", () => {
+describe("by any dimension", () => {
   it.each([
     ["key", ["first", FORMULA]],
     ["account", ["-", "acme"]],
@@ -87,14 +87,14 @@ describe("by anything", () => {
     ["frontend", ["chat-completions"]],
     ["outcome", ["adjusted", "ok"]],
     ["label", ["x-team=+1", "x-team=core"]],
-  ])("by %s, a row for each", async (by, names) => {
+  ])("by %s, with a row for each", async (by, names) => {
     const { code, out } = await usage("--by", by);
     expect(code).toBe(0);
     for (const name of names)
       expect(out).toMatch(new RegExp(`^${name.replaceAll(/[^\w ]/g, "\\$&")} +\\d`, "m"));
   });
 
-  it("with conditions, and a key by its name", async () => {
+  it("accepts filters, and a key by its name", async () => {
     const of = async (...words: string[]) =>
       JSON.parse((await usage("--json", ...words)).out).total.calls;
     expect(await of()).toBe(3);
@@ -108,7 +108,7 @@ describe("by anything", () => {
   });
 });
 
-describe("a name that is none is an error, with what was meant", () => {
+describe("an unknown name is an error that suggests the right one", () => {
   it.each([
     [["--model", "demo/ecco"], 'model "demo/ecco". Did you mean "demo/echo"?'],
     [["--provider", "dmeo"], 'Did you mean "demo"?'],
@@ -130,7 +130,7 @@ describe("a name that is none is an error, with what was meant", () => {
     expect(out + err).not.toContain("No usage found");
   });
 
-  it("but a name that is there, and was not used then, is no error", async () => {
+  it("accepts an existing name without usage in the range", async () => {
     for (const words of [
       ["--frontend", "messages"],
       ["--provider", "demo", "--until", "2026-01-01"],
@@ -142,7 +142,7 @@ describe("a name that is none is an error, with what was meant", () => {
 });
 
 describe("for other programs", () => {
-  it("--csv: whole cells, no formula, and sums that are the total", async () => {
+  it("--csv: prints complete cells, no formulas, and sums that equal the total", async () => {
     const [head, ...rows] = cellsOf((await usage("--csv", "--by", "key,label,day")).out);
     expect(head!.slice(0, 4)).toEqual(["key", "label", "day", "key_name"]);
     for (const row of rows) {
@@ -154,7 +154,7 @@ describe("for other programs", () => {
     expect(rows.reduce((sum, row) => sum + nano(row[usd]!), 0n)).toBe(await total());
   });
 
-  it("--focus: the columns of FOCUS 1.2, and charges that are the total", async () => {
+  it("--focus: prints the columns of FOCUS 1.2, and charges that equal the total", async () => {
     const { out } = await usage("--focus", "--tz", "Europe/Berlin");
     const [head, ...rows] = cellsOf(out);
     const of = (row: string[]) => Object.fromEntries(head!.map((name, i) => [name, row[i]!]));
@@ -163,7 +163,7 @@ describe("for other programs", () => {
     expect(rows.map((row) => of(row)["ChargeCategory"])).toContain("Adjustment");
   });
 
-  it("ledger export --csv: a line a row, no formula, and columns that are the totals", async () => {
+  it("ledger export --csv: prints one line per row, no formulas, and columns that equal the totals", async () => {
     const { out } = await asksHere("ledger", "export", "--csv");
     const [head, ...lines] = cellsOf(out);
     const rows = lines.map((line) => Object.fromEntries(head!.map((name, i) => [name, line[i]!])));
@@ -197,7 +197,7 @@ describe("for other programs", () => {
     );
   });
 
-  it("--plot: bars as long as what they stand for", async () => {
+  it("--plot: draws bars in proportion to their values", async () => {
     const drawn = async () => {
       const [head, ...sums] = cellsOf((await usage("--csv", "--by", "key")).out);
       const of = (row: readonly string[], name: string) => row[head!.indexOf(name)]!;
@@ -234,7 +234,7 @@ describe("for other programs", () => {
   });
 });
 
-it("a name that would steer the terminal is not stored", async () => {
+it("rejects a name with terminal control characters", async () => {
   const asked = daemon.ask("keys.create", { name: "\u001b[2Jgone\u202e" });
   await expect(asked).rejects.toThrow(/name: expected printable text/);
 });

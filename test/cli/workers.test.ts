@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { startDaemon } from "../kit/process/daemon.ts";
 import { runTollgate } from "../kit/process/command-line.ts";
 
-test("check takes it, status tells of each process", async () => {
+test("check accepts it, and status lists each process", async () => {
   await using gateway = await startDaemon({
     yaml: "workers: 2\nproviders:\n  demo: { use: demo }\n",
   });

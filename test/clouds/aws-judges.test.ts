@@ -53,7 +53,7 @@ const ask = {
 };
 
 describe("AWS's own SDK", () => {
-  it("reads Converse whole", async () => {
+  it("reads a non-streaming Converse response", async () => {
     const { output, stopReason, usage } = await client.send(new ConverseCommand(ask));
     expect(output!.message!.content).toEqual([
       { reasoningContent: { reasoningText: { text: "Hm.", signature: "sig-1" } } },
@@ -81,14 +81,14 @@ describe("AWS's own SDK", () => {
     });
   });
 
-  it("sends a guardrail as we do, and reads that it has stepped in", async () => {
+  it("sends a guardrail as the gateway does, and reads its intervention", async () => {
     const guardrailConfig = { guardrailIdentifier: "blocks", guardrailVersion: "3" };
     const { stopReason } = await client.send(new ConverseCommand({ ...ask, guardrailConfig }));
     expect(stopReason).toBe("guardrail_intervened");
     expect(fake.up.requests.at(-1)!.json().guardrailConfig).toEqual(guardrailConfig);
   });
 
-  it("knows each refusal by its name", async () => {
+  it("recognizes each error by its name", async () => {
     for (const [status, name] of [
       [429, "ThrottlingException"],
       [403, "AccessDeniedException"],
@@ -104,7 +104,7 @@ describe("AWS's own SDK", () => {
     }
   });
 
-  it("knows an exception in the middle of a stream", async () => {
+  it("recognizes an exception in the middle of a stream", async () => {
     fake.says = say("Hel").fail("Too many requests.");
     const { stream } = await client.send(new ConverseStreamCommand(ask));
     const reading = (async () => {
@@ -113,7 +113,7 @@ describe("AWS's own SDK", () => {
     await expect(reading).rejects.toMatchObject({ name: "ThrottlingException" });
   });
 
-  it("takes the counts of CountTokens and the vectors of InvokeModel", async () => {
+  it("reads the counts of CountTokens and the embeddings of InvokeModel", async () => {
     const counted = await client.send(
       new CountTokensCommand({ modelId: MODEL, input: { converse: { messages: ask.messages } } }),
     );
@@ -130,7 +130,7 @@ describe("AWS's own SDK", () => {
     });
   });
 
-  it("ranks", async () => {
+  it("reranks", async () => {
     const agent = new BedrockAgentRuntimeClient(about() as never);
     const { results } = await agent.send(
       new RerankCommand({
@@ -154,7 +154,7 @@ describe("AWS's own SDK", () => {
     agent.destroy();
   });
 
-  it("is refused with another secret, a token that is over, and by a clock that is wrong", async () => {
+  it("is rejected with a wrong secret, an expired token, and a wrong clock", async () => {
     const wrong = new BedrockRuntimeClient({
       ...about(),
       credentials: { accessKeyId: KEYS.id, secretAccessKey: "another" },
@@ -195,7 +195,7 @@ describe("Anthropic's SDK for Bedrock", () => {
     messages: [{ role: "user" as const, content: "Hello" }],
   };
 
-  it("reads Claude whole and streamed", async () => {
+  it("reads Claude responses, streaming and non-streaming", async () => {
     const whole = await bedrock().messages.create(asked);
     expect(whole.content.map(({ type }) => type)).toEqual(["thinking", "text", "tool_use"]);
     expect(whole.usage.output_tokens).toBe(12);

@@ -56,7 +56,7 @@ const arbitrary = fc.array(
 );
 
 describe("the event stream", () => {
-  it("is the same frames, whatever the pieces are", () => {
+  it("gives the same frames for any chunks", () => {
     fc.assert(
       fc.property(arbitrary, fc.array(fc.nat(), { maxLength: 30 }), (said, places) => {
         const bytes = Buffer.concat(said.map(({ type, text }) => event(type, { text })));
@@ -71,14 +71,14 @@ describe("the event stream", () => {
     );
   });
 
-  it("is never whole where it was cut", () => {
+  it("is never complete if it is truncated", () => {
     const bytes = Buffer.concat([event("a", { x: 1 }), exception("b", "no")]);
     const edge = event("a", { x: 1 }).length;
     for (let length = 1; length < bytes.length; length++)
       if (length !== edge) expect(read([bytes.subarray(0, length)]).fault).toBe("truncated");
   });
 
-  it("is refused with any bit turned", () => {
+  it("is rejected if any bit is flipped", () => {
     const bytes = event("chunk", { bytes: "aGVsbG8=" });
     for (let at = 0; at < bytes.length * 8; at++) {
       const bent = Buffer.from(bytes);
@@ -89,7 +89,7 @@ describe("the event stream", () => {
     }
   });
 
-  it("holds no frame that is longer than the bound", () => {
+  it("rejects a frame above the size limit", () => {
     const head = Buffer.from(frame({}, {})).subarray(0, 12);
     for (const length of [17 * 1024 * 1024, 0xffff_ffff, 3]) {
       const bent = Buffer.from(head);
@@ -100,7 +100,7 @@ describe("the event stream", () => {
     }
   });
 
-  it("takes time in proportion to its bytes, in pieces of one byte too", () => {
+  it("is parsed in linear time, also one byte at a time", () => {
     linear((bytes) => {
       const one = frame({ ":message-type": "event" }, { text: "x".repeat(bytes) });
       const chunks = Array.from({ length: one.length }, (_, i) => one.subarray(i, i + 1));
@@ -118,7 +118,7 @@ const crc = (bytes: Buffer): number => {
   return (c ^ 0xffff_ffff) >>> 0;
 };
 
-describe("what is said", () => {
+describe("the content of responses", () => {
   const bytesOf = (answer: ScriptedResponse): Buffer =>
     Buffer.concat(
       [answer.body ?? []]
@@ -152,7 +152,7 @@ describe("what is said", () => {
   const usage = fc.record({ input: fc.nat(1e6), cache_read: fc.nat(1e6), output: fc.nat(1e6) });
   const headers = { "content-type": "application/vnd.amazon.eventstream" };
 
-  it("by Converse is the same whole, streamed, and in any pieces", () => {
+  it("from Converse is the same non-streaming, streaming, and in any chunks", () => {
     const client = converse().client!;
     fc.assert(
       fc.property(speech, usage, fc.array(fc.nat(), { maxLength: 20 }), (words, used, places) => {
@@ -168,7 +168,7 @@ describe("what is said", () => {
     );
   });
 
-  it("by Claude is what its own protocol says, in both modes and in any pieces", () => {
+  it("from Claude matches its own protocol, in both modes and in any chunks", () => {
     const client = bedrockClaude([]).client!;
     const plain = messages(claude).client!;
     fc.assert(
@@ -189,7 +189,7 @@ describe("what is said", () => {
   });
 });
 
-describe("a signature is the vendor's own, byte for byte", () => {
+describe("a signature equals the vendor's, byte for byte", () => {
   const now = new Date("2026-11-23T10:11:12.000Z");
   const both = async (path: string, body: string, token?: string, type = "application/json") => {
     const url = new URL(`https://bedrock-runtime.${REGION}.amazonaws.com${path}`);
@@ -226,9 +226,9 @@ describe("a signature is the vendor's own, byte for byte", () => {
     ["a query", "/inference-profiles?maxResults=1000&nextToken=a%2Fb%3D%3D"],
   ])("%s", (_name, path) => both(path, '{"hello":"world"}'));
 
-  it("with keys that end", () => both("/rerank", "{}", "a-token-that-ends/+=="));
+  it("with temporary keys", () => both("/rerank", "{}", "a-token-that-ends/+=="));
 
-  it("for any path, query and body", () =>
+  it("for any path, query, and body", () =>
     fc.assert(
       fc.asyncProperty(
         fc.array(fc.string({ minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 4 }),

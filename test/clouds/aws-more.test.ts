@@ -129,12 +129,12 @@ const ask = async (model: string) =>
   (await openai.chat.completions.create({ model, messages })).choices[0]!.message.content;
 
 describe("keys", () => {
-  it("of the environment sign", async () => {
+  it("from the environment sign requests", async () => {
     expect(await ask(`around/${MODEL}`)).toBe("Hello there");
     expect(fake.up.requests.at(-1)!.headers.authorization).toContain(`Credential=${KEYS.id}/`);
   });
 
-  it("of the chain are found by the vendor's SDK, and found anew when the service calls them over", async () => {
+  it("from the credential chain are found by the vendor's SDK, and fetched again after the service rejects them as expired", async () => {
     expect(await ask(`chain/${MODEL}`)).toBe("Hello there");
     expect(given).toBe(1);
     fake.over.add("t-1");
@@ -145,12 +145,12 @@ describe("keys", () => {
   });
 });
 
-describe("the surfaces that speak as others do", () => {
+describe("compatible APIs of the service", () => {
   it.each([
     ["openai.gpt-oss-120b-1:0", "/openai/v1/chat/completions", "bedrock"],
     ["openai.gpt-6-sol", "/mantle/v1/chat/completions", "bedrock-mantle"],
     ["anthropic.claude-opus-4-6", "/mantle/anthropic/v1/messages", "bedrock-mantle"],
-  ])("%s is asked at %s, signed for %s", async (model, path, service) => {
+  ])("%s is called at %s, signed for %s", async (model, path, service) => {
     expect(await ask(`around/${model}`)).toBe("Hello there");
     const asked = fake.up.requests.at(-1)!;
     expect(asked.path).toBe(path);
@@ -158,7 +158,7 @@ describe("the surfaces that speak as others do", () => {
     expect(asked.headers.authorization).toContain(`/${REGION}/${service}/aws4_request`);
   });
 
-  it("responses pass there, and Claude elsewhere does not go there", async () => {
+  it("forwards responses unchanged, and does not send Claude models there from elsewhere", async () => {
     const { output_text: text } = await openai.responses.create({
       model: "around/openai.gpt-6-sol",
       input: "Hello",
@@ -168,7 +168,7 @@ describe("the surfaces that speak as others do", () => {
     expect(fake.up.requests.at(-1)!.path).toMatch(/\/invoke$/);
   });
 
-  it("Anthropic's SDK for Mantle judges the fake", async () => {
+  it("Anthropic's SDK for Mantle accepts the fake service", async () => {
     const client = new AnthropicBedrockMantle({
       awsRegion: REGION,
       awsAccessKey: KEYS.id,
@@ -185,7 +185,7 @@ describe("the surfaces that speak as others do", () => {
   });
 });
 
-it("models and profiles are listed, with what each makes", async () => {
+it("lists models and profiles with their output types", async () => {
   const ids = async () => {
     const res = await fetch(`${at.url}/v1/models`);
     return ((await res.json()) as any).data.map(({ id }: any) => id) as string[];
@@ -197,7 +197,7 @@ it("models and profiles are listed, with what each makes", async () => {
   expect(all).not.toContain("around/amazon.nova-2-lite-v1:0");
 });
 
-describe("what a refusal means", () => {
+describe("the meaning of errors", () => {
   const cases: readonly (readonly [number, string, string, ErrorKind])[] = [
     [429, "ThrottlingException", "Slow down.", "rate_limited"],
     [400, "ServiceQuotaExceededException", "Too much.", "rate_limited"],
@@ -238,7 +238,7 @@ describe("what a refusal means", () => {
     }),
   );
 
-  it("a model that wants a profile says so", () => {
+  it("a model that needs an inference profile is named in the error", () => {
     const body = Buffer.from(
       JSON.stringify({ message: "Invocation with on-demand throughput isn’t supported." }),
     );

@@ -162,7 +162,7 @@ const handed = (value: unknown): unknown => {
 };
 
 describe.each(cases)("%s", (_name, r) => {
-  it("is what the vendor's SDK would write: it knows every member", async () => {
+  it("is what the vendor's SDK would write, and the SDK knows every member", async () => {
     const ours = JSON.parse(JSON.stringify(asked(r)));
     await client.send(
       new ConverseCommand({ modelId: MODEL, ...(handed(ours) as object) } as never),
@@ -170,7 +170,7 @@ describe.each(cases)("%s", (_name, r) => {
     expect(fake.up.requests.at(-1)!.json()).toEqual(ours);
   });
 
-  it("may leave under Service-ZDR, to be answered and to be counted", () => {
+  it("is allowed under Service-ZDR, for responses and for token counts", () => {
     for (const op of ["generate", "count"] as const)
       expect(
         findDisallowedField(
@@ -182,7 +182,7 @@ describe.each(cases)("%s", (_name, r) => {
   });
 });
 
-it("a member that was not reviewed does not leave", () => {
+it("a member that is not on the allowlist is not sent", () => {
   const body = { ...asked(base), guardrailConfig: { guardrailIdentifier: "x" } };
   expect(
     findDisallowedField(body, mergeAllowlist(converse().zdrAllowedFields!), parseAllowances([]))
@@ -190,7 +190,7 @@ it("a member that was not reviewed does not leave", () => {
   ).toBe("guardrailConfig");
 });
 
-it("Claude's body may leave whole, and so may a ranking", () => {
+it("the complete body is allowed for Claude and for reranking", () => {
   const protocol = bedrockClaude(["some-beta"]) as Protocol<"chat">;
   const of = createCallContext({ model: "anthropic.claude-opus-4-6" });
   const r = {
@@ -236,12 +236,12 @@ it("Claude's body may leave whole, and so may a ranking", () => {
   ).toBeUndefined();
 });
 
-it("digits of an argument are kept", () => {
+it("digits of an argument are preserved", () => {
   const text = JSON.stringify(asked(base));
   expect(text).toContain('"input":{"id":12345678901234567890}');
 });
 
-it("what Converse has no words for is named, or refused", () => {
+it("fields without an equivalent in Converse are reported or rejected", () => {
   const of = createCallContext({ model: MODEL });
   converse().client!.encodeRequest(
     {

@@ -119,7 +119,7 @@ describe.each([
   ["InvokeModel", `bedrock/${CLAUDE}`],
   ["Converse with a bearer token", `token/${MODEL}`],
 ])("%s", (_name, model) => {
-  it("answers whole", async () => {
+  it("responds non-streaming", async () => {
     const { choices, usage } = await openai.chat.completions.create(chat(model));
     const { message, finish_reason } = choices[0]!;
     expect(message.content).toBe("Grüße 🌍");
@@ -139,7 +139,7 @@ describe.each([
     },
   );
 
-  it("gives thoughts, and their signature comes back to where it is from", async () => {
+  it("returns reasoning, and its signature is sent back to its origin", async () => {
     const body = {
       model,
       max_tokens: 2000,
@@ -165,7 +165,7 @@ describe.each([
     expect(sent).toContain("There.");
   });
 
-  it("sees pictures", async () => {
+  it("accepts images", async () => {
     const png =
       "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     await openai.chat.completions.create({
@@ -184,7 +184,7 @@ describe.each([
   });
 
   // What fails rests for a while: each of these has a gateway of its own.
-  it("is told of throttling as what it is", async () => {
+  it("reports throttling as throttling", async () => {
     await using own = await mounted();
     fake.next.push(refusing(429, "ThrottlingException", "Too many requests."));
     await expect(clientOf(own).chat.completions.create(chat(model))).rejects.toMatchObject({
@@ -193,14 +193,14 @@ describe.each([
     expect(rowsOf(own).map(({ state }) => state)).toEqual(["void"]);
   });
 
-  it("is told of it in the middle too, and what was begun is billed", async () => {
+  it("reports throttling in mid-stream, and the partial response is billed", async () => {
     await using own = await mounted();
     fake.says = say("Hello there").fail("Too many tokens.").usage({ input: 9, output: 1 });
     await expect(streamed(model, clientOf(own))).rejects.toThrow(/Too many tokens/);
     expect(rowsOf(own).map(({ state }) => state)).toEqual(["estimated"]);
   });
 
-  it.each([0.2, 0.5, 0.8])("is never whole where a frame was cut, at %f", async (share) => {
+  it.each([0.2, 0.5, 0.8])("is never complete if a frame is truncated, at %f", async (share) => {
     await using own = await mounted();
     fake.bend = (answer) => {
       const length = [answer.body ?? []]
@@ -215,7 +215,7 @@ describe.each([
 });
 
 describe("a request to Claude in passthrough mode", () => {
-  it("leaves without model and stream, with the version and the betas in its body", async () => {
+  it("is sent without model and stream, and with the version and the betas in its body", async () => {
     const stream = anthropic.beta.messages.stream({
       model: `bedrock/${CLAUDE}`,
       max_tokens: 50,
@@ -236,7 +236,7 @@ describe("a request to Claude in passthrough mode", () => {
     expect(asked!.headers).not.toHaveProperty("anthropic-beta");
   });
 
-  it("is told in its own protocol what broke in the middle", async () => {
+  it("ends with its own protocol's error after a failure in mid-stream", async () => {
     fake.says = say("Hel").fail("Too many tokens.").usage({ input: 9, output: 1 });
     await using own = await mounted();
     const client = new Anthropic({ apiKey: "any", maxRetries: 0, baseURL: own.url });
@@ -254,7 +254,7 @@ describe("a request to Claude in passthrough mode", () => {
   });
 });
 
-it("says both modes alike", async () => {
+it("gives the same result in both modes", async () => {
   const passthrough = await anthropic.messages.create({
     model: `bedrock/${CLAUDE}`,
     max_tokens: 50,
@@ -271,8 +271,8 @@ it("says both modes alike", async () => {
   expect(translated.usage.output_tokens).toBe(passthrough.usage.output_tokens);
 });
 
-describe("a clock that is wrong", () => {
-  it("is set by the service's, once, and the client knows nothing of it", async () => {
+describe("a wrong local clock", () => {
+  it("is corrected once by the service's time, without the client's knowledge", async () => {
     fake.aheadMs = 3600_000;
     expect(await streamed(`bedrock/${MODEL}`)).toBe(DUE);
     expect(fake.up.requests).toHaveLength(2);
@@ -284,8 +284,8 @@ describe("a clock that is wrong", () => {
   });
 });
 
-describe("a token that is over", () => {
-  it("is the gateway's fault, and no client is asked to sign in", async () => {
+describe("an expired token", () => {
+  it("is the gateway's error, and the client is not asked to authenticate", async () => {
     fake.keys.set("ASIA", { id: "ASIA", secret: "s", token: "t-1" });
     fake.over.add("t-1");
     await using own = await mounted();
@@ -321,11 +321,11 @@ const privately = (own: TestGateway, path: string, body: object) =>
     body: JSON.stringify(body),
   });
 
-describe("a guardrail of the operator's", () => {
+describe("a guardrail in the operator's config", () => {
   const guarded = (more = "") => declared(`, guardrail: { id: blocks, version: "3" }${more}`);
 
   it.each([MODEL, CLAUDE])(
-    "stands before every answer of %s, whole and streamed",
+    "applies to every response of %s, streaming and non-streaming",
     async (model) => {
       await using own = await guarded();
       const client = clientOf(own);
@@ -355,7 +355,7 @@ describe("a guardrail of the operator's", () => {
     },
   );
 
-  it("is no promise for models that are asked elsewhere", async () => {
+  it("does not apply to models of other providers", async () => {
     await expect(guarded(', openai: ["openai.*"]')).rejects.toThrow(
       "A guardrail applies only to models that are called through Converse",
     );
@@ -391,8 +391,8 @@ describe("Service-ZDR", () => {
   });
 });
 
-describe("vectors and rankings", () => {
-  it("Titan's come in order, one call for each text", async () => {
+describe("embeddings and reranking", () => {
+  it("Titan's are returned in order, with one call per text", async () => {
     const input = Array.from({ length: 20 }, (_, i) => "word ".repeat(i + 1).trim());
     const { data } = await openai.embeddings.create({
       model: "bedrock/amazon.titan-embed-text-v2:0",
@@ -405,7 +405,7 @@ describe("vectors and rankings", () => {
     expect(rows).toMatchObject([{ state: "exact", usage: { input: 210 } }]);
   });
 
-  it("of one that fails the others are no answer, and are billed", async () => {
+  it("if one of them fails, there is no response, and the others are billed", async () => {
     fake.next.push(refusing(400, "ValidationException", "Too long."));
     await expect(
       openai.embeddings.create({
@@ -425,7 +425,7 @@ describe("vectors and rankings", () => {
     expect(usage.prompt_tokens).toBe(3);
   });
 
-  it("documents are ranked", async () => {
+  it("documents are reranked", async () => {
     const res = await fetch(`${at.url}/v2/rerank`, {
       method: "POST",
       headers: { "content-type": "application/json", authorization: "Bearer any" },
@@ -441,12 +441,12 @@ describe("vectors and rankings", () => {
   });
 });
 
-describe("pictures", () => {
+describe("images", () => {
   const draw = (more: object) =>
     openai.images.generate({ model: `bedrock/${CANVAS}`, prompt: "A lamp", ...more } as never);
   const sent = () => fake.up.requests.at(-1)!.json();
 
-  it("Amazon's are asked in its own words, and are billed by those that come", async () => {
+  it("Amazon's are requested in its own format, and billed by the number returned", async () => {
     const { data } = await draw({ n: 3, size: "1280x720", quality: "high", user: "u" });
     expect(data!.map(({ b64_json }) => b64_json)).toEqual(Array(3).fill(pictureOf(1280, 720)));
     expect(sent()).toEqual({
@@ -457,7 +457,7 @@ describe("pictures", () => {
     expect(rowsOf(at)).toMatchObject([{ state: "exact", usage: { images: 3 } }]);
   });
 
-  it("fields of its own reach it, and what they cannot change is not changed", async () => {
+  it("vendor fields are forwarded, and fields that must not be changed are not changed", async () => {
     await draw({
       taskType: "INPAINTING",
       textToImageParams: { negativeText: "fog", text: "another" },
@@ -471,7 +471,7 @@ describe("pictures", () => {
     });
   });
 
-  it("of several that a filter held back the others are the answer; of all of them none is", async () => {
+  it("if a filter blocks some images, the others are returned; if it blocks all, the request fails", async () => {
     const { data } = await draw({ n: 3, prompt: "hold 1" });
     expect(data).toHaveLength(2);
     expect(rowsOf(at)).toMatchObject([{ state: "exact", usage: { images: 2 } }]);
@@ -482,7 +482,7 @@ describe("pictures", () => {
       });
   });
 
-  it("Stability's take a shape for a size", async () => {
+  it("Stability's use an aspect ratio in place of a size", async () => {
     const model = `bedrock/${ULTRA}`;
     const { data } = await draw({ model, size: "1792x1024", negative_prompt: "fog" });
     expect(data![0]!.b64_json).toBe(pictureOf(16 * 64, 9 * 64));
@@ -493,7 +493,7 @@ describe("pictures", () => {
     await expect(refused("broken")).rejects.toMatchObject({ status: 502 });
   });
 
-  it("what they cannot do is refused before anything is sent", async () => {
+  it("unsupported options are rejected before anything is sent", async () => {
     const model = `bedrock/${ULTRA}`;
     await expect(draw({ model, n: 2 })).rejects.toMatchObject({ status: 400, param: "n" });
     await expect(draw({ size: "wide" })).rejects.toMatchObject({ status: 400, param: "size" });
@@ -502,7 +502,7 @@ describe("pictures", () => {
 });
 
 describe("money", () => {
-  it("the rows are the fake's bill, whatever is asked and however its bytes come", async () => {
+  it("the ledger equals the fake service's bill, for any request and any chunks", async () => {
     const one = fc.record({
       what: fc.constantFrom(
         "whole",

@@ -88,7 +88,7 @@ const tools = [
   },
 ];
 
-describe("the vendors' SDKs judge the fake", () => {
+describe("the vendors' SDKs accept the fake service", () => {
   const azure = () =>
     new AzureOpenAI({
       endpoint: fake.url,
@@ -98,7 +98,7 @@ describe("the vendors' SDKs judge the fake", () => {
       maxRetries: 0,
     });
 
-  it("AzureOpenAI asks deployments, whole and streamed", async () => {
+  it("AzureOpenAI calls deployments, streaming and non-streaming", async () => {
     const { choices } = await azure().chat.completions.create({ model: "my-gpt", messages });
     expect(choices[0]!.message.content).toBe("Grüße 🌍");
     expect((choices[0] as any).content_filter_results).toEqual({
@@ -114,7 +114,7 @@ describe("the vendors' SDKs judge the fake", () => {
     expect(text).toBe("Grüße 🌍");
   });
 
-  it("and is told of the filter", async () => {
+  it("AzureOpenAI reads the content filter's result", async () => {
     fake.next.push(filtered());
     await expect(
       azure().chat.completions.create({ model: "my-gpt", messages }),
@@ -135,7 +135,7 @@ describe("the vendors' SDKs judge the fake", () => {
     ).toHaveLength(1);
   });
 
-  it("OpenAI's plain client asks v1, and Anthropic's SDK for Foundry asks Claude", async () => {
+  it("OpenAI's client calls v1, and Anthropic's SDK for Foundry calls Claude", async () => {
     const plain = new OpenAI({
       baseURL: `${fake.url}/openai/v1`,
       apiKey: "x",
@@ -182,7 +182,7 @@ describe.each([
   ["Claude", "v1/claude-one"],
   ["a token of Entra ID", "entra/my-gpt"],
 ])("%s", (_name, model) => {
-  it("answers whole", async () => {
+  it("responds non-streaming", async () => {
     const { choices, usage } = await openai.chat.completions.create({ model, messages, tools });
     expect(choices[0]!.message.content).toBe("Grüße 🌍");
     expect([usage!.prompt_tokens, usage!.completion_tokens]).toEqual([35, 12]);
@@ -197,7 +197,7 @@ describe.each([
   );
 
   // What fails rests for a while: each of these has a gateway of its own.
-  it("is told of throttling as what it is", async () => {
+  it("reports throttling as throttling", async () => {
     await using own = await mounted();
     fake.next.push(throttled());
     await expect(clientOf(own).chat.completions.create({ model, messages })).rejects.toMatchObject({
@@ -206,7 +206,7 @@ describe.each([
     expect(rowsOf(own).map(({ state }) => state)).toEqual(["void"]);
   });
 
-  it("is never whole where its stream was cut", async () => {
+  it("is never complete if its stream is truncated", async () => {
     await using own = await mounted();
     fake.bend = (answer) => ({ ...answer, truncation: { after: 700, how: "close" } });
     await expect(streamed(model, clientOf(own))).rejects.toThrow(/ended|broke|cut|closed/i);
@@ -214,7 +214,7 @@ describe.each([
     expect(rowsOf(own).map(({ state }) => state)).not.toContain("exact");
   });
 
-  it("sees pictures", async () => {
+  it("accepts images", async () => {
     const png =
       "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     await openai.chat.completions.create({
@@ -234,13 +234,13 @@ describe("addresses", () => {
   it.each([
     ["v1/my-gpt", "/openai/v1/responses", null],
     ["legacy/my-gpt", "/openai/responses", VERSION],
-  ])("responses of %s are asked at %s", async (model, path, version) => {
+  ])("responses of %s are requested at %s", async (model, path, version) => {
     await openai.responses.create({ model, input: "Hello" });
     const asked = fake.up.requests.at(-1)!;
     expect([asked.path, asked.query.get("api-version")]).toEqual([path, version]);
   });
 
-  it.each(["v1", "legacy"])("vectors of %s", async (name) => {
+  it.each(["v1", "legacy"])("embeddings of %s", async (name) => {
     const { data, usage } = await openai.embeddings.create({
       model: `${name}/vectors`,
       input: ["a b", "c"],
@@ -252,7 +252,7 @@ describe("addresses", () => {
     expect(usage.prompt_tokens).toBe(3);
   });
 
-  it("thoughts of Claude come back with their signature", async () => {
+  it("reasoning of Claude is sent back with its signature", async () => {
     const { content } = await anthropic.messages.create({
       model: "v1/claude-one",
       max_tokens: 50,
@@ -275,7 +275,7 @@ describe("addresses", () => {
 });
 
 describe("the content filter", () => {
-  it("passes to clients of chat completions as it came", async () => {
+  it("is forwarded unchanged to chat-completions clients", async () => {
     const { choices } = await openai.chat.completions.create({ model: "v1/my-gpt", messages });
     expect((choices[0] as any).content_filter_results).toEqual({
       hate: { filtered: false, severity: "safe" },
@@ -290,12 +290,12 @@ describe("the content filter", () => {
     expect(seen.some((chunk) => chunk.prompt_filter_results)).toBe(true);
   });
 
-  it("is left out in translation", async () => {
+  it("is omitted in translated mode", async () => {
     const said = await anthropic.messages.create({ model: "v1/my-gpt", max_tokens: 50, messages });
     expect(JSON.stringify(said)).not.toContain("filter");
   });
 
-  it("refuses with its categories", async () => {
+  it("rejects with its categories", async () => {
     fake.next.push(filtered());
     const refused = await openai.chat.completions
       .create({ model: "v1/my-gpt", messages })
@@ -309,7 +309,7 @@ describe("the content filter", () => {
     expect(translated).toMatchObject({ status: 400 });
   });
 
-  it("is a reason to ask another, where a route says so", async () => {
+  it("causes a fallback if the route allows it", async () => {
     fake.next.push(filtered());
     const { choices } = await openai.chat.completions.create({ model: "guarded", messages });
     expect(choices[0]!.message.content).toBe("Grüße 🌍");
@@ -317,7 +317,7 @@ describe("the content filter", () => {
 });
 
 describe("Entra ID", () => {
-  it("gives one token to many requests at once, and another when it is called over", async () => {
+  it("fetches one token for concurrent requests, and a new one after a rejection", async () => {
     await using own = await mounted();
     const all = () =>
       Promise.all(Array.from({ length: 12 }, () => streamed("entra/my-gpt", clientOf(own))));
@@ -329,7 +329,7 @@ describe("Entra ID", () => {
     expect(fake.minted).toBe(first + 2);
   });
 
-  it("is asked for each surface by its own scope", async () => {
+  it("is requested with the scope of each API", async () => {
     fake.good.clear();
     await streamed("entra/my-gpt");
     await streamed("entra/claude-one");
@@ -337,7 +337,7 @@ describe("Entra ID", () => {
     expect(new Set(fake.grants)).toContain("secret https://ai.azure.com/.default");
   });
 
-  it("believes a machine's identity and a federated workload", async () => {
+  it("accepts a managed identity and a federated workload", async () => {
     expect(await streamed("machine/my-gpt")).toBe(DUE);
     expect(await streamed("workload/my-gpt")).toBe(DUE);
     expect(fake.grants).toEqual([
@@ -346,13 +346,13 @@ describe("Entra ID", () => {
     ]);
   });
 
-  it("that gives none is the gateway's fault", async () => {
+  it("is the gateway's error if it returns no token", async () => {
     await expect(streamed("wrong/my-gpt")).rejects.toMatchObject({ status: 502 });
     expect(rowsOf(at).map(({ state }) => state)).toEqual(["void"]);
   });
 });
 
-it("money: the rows are the fake's bill", async () => {
+it("the ledger equals the fake service's bill", async () => {
   const one = fc.record({
     model: fc.constantFrom("v1/my-gpt", "legacy/my-gpt", "entra/my-gpt", "v1/claude-one"),
     stream: fc.boolean(),

@@ -113,7 +113,7 @@ providers:
   const sum = (all: readonly LedgerEntry[]): bigint =>
     all.reduce((total, { costNano }) => total + BigInt(costNano ?? 0), 0n);
 
-  it("an answer that breaks off at any place is billed for what its client has, and said to be exact only if it is", async () => {
+  it("a response that is truncated anywhere is billed for what the client received, and marked exact only if it is", async () => {
     await using at = await started();
     onTestFinished(() => rmSync(at.dir, { recursive: true, force: true }));
     const told: number[] = [];
@@ -137,7 +137,7 @@ providers:
     expect(all.some(({ state }) => state === "estimated")).toBe(true);
   });
 
-  it("a budget that many ask for at once is not gone over, and its rows are what was charged", async () => {
+  it("concurrent requests do not exceed a budget, and the rows equal the charges", async () => {
     await using at = await started();
     onTestFinished(() => rmSync(at.dir, { recursive: true, force: true }));
     const limits = ["usd=0.002/total"];
@@ -154,7 +154,7 @@ providers:
     expect(charged(fake.up.bills)).toBeLessThanOrEqual(2_000_000n);
   });
 
-  it("killed in the middle, what was open is recovered, and the sum is no less than was charged", async () => {
+  it("after a kill, open calls are recovered, and the sum is at least the charges", async () => {
     const first = await started();
     onTestFinished(() => rmSync(first.dir, { recursive: true, force: true }));
     expect(await ask(first, first.key, false)).toMatch(/^200 /);

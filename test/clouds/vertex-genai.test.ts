@@ -42,7 +42,7 @@ describe.skipIf(!isInstalled(GENAI) && CI === undefined && CLIENTS === undefined
         .usage({ input: 30, cache_read: 5, output: 12, reasoning: 3 });
     });
 
-    it("takes vectors of several texts from predict, with what each counted", async () => {
+    it("reads embeddings of several texts from predict, each with its count", async () => {
       const contents = ["two words", "one", "and three words"];
       const { embeddings } = await models.embedContent({
         model: "text-embedding-005",
@@ -65,14 +65,14 @@ describe.skipIf(!isInstalled(GENAI) && CI === undefined && CLIENTS === undefined
       });
     });
 
-    it("takes one text of Gemini's own model, and is told that it takes no more", async () => {
+    it("accepts one text for Gemini's own model, and rejects more", async () => {
       const ask = (contents: string[]) =>
         models.embedContent({ model: "gemini-embedding-001", contents });
       expect((await ask(["one text"])).embeddings).toHaveLength(1);
       await expect(ask(["a", "b"])).rejects.toMatchObject({ status: 400 });
     });
 
-    it("reads Gemini whole, streamed and counted", async () => {
+    it("reads Gemini responses and counts, streaming and non-streaming", async () => {
       // It warns of what its short form of an answer leaves out.
       vi.spyOn(console, "warn").mockImplementation(() => {});
       const asked = { model: GEMINI, contents: "Hello" };
@@ -90,7 +90,7 @@ describe.skipIf(!isInstalled(GENAI) && CI === undefined && CLIENTS === undefined
       expect((await models.countTokens(asked)).totalTokens).toBe(7);
     });
 
-    it("knows throttling, and a token that is over", async () => {
+    it("recognizes throttling and an expired token", async () => {
       const ask = () => models.generateContent({ model: GEMINI, contents: "Hello" });
       fake.next.push(throttled());
       await expect(ask()).rejects.toMatchObject({ status: 429 });

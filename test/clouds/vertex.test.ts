@@ -112,7 +112,7 @@ const tools = [
   },
 ];
 
-describe("the vendors' SDKs judge the fake", () => {
+describe("the vendors' SDKs accept the fake service", () => {
   it("google-auth-library gets a token with the same account", async () => {
     const client = new JWT({
       email: EMAIL,
@@ -128,7 +128,7 @@ describe("the vendors' SDKs judge the fake", () => {
     expect(fake.good.has(token!)).toBe(true);
   });
 
-  it("Anthropic's SDK for Vertex asks, streams and counts", async () => {
+  it("Anthropic's SDK for Vertex calls it, streams, and counts tokens", async () => {
     fake.good.add("judge");
     const authClient = {
       getRequestHeaders: async () => new Headers({ authorization: "Bearer judge" }),
@@ -173,7 +173,7 @@ describe.each([
   ["Gemini", `vertex/${GEMINI}`],
   ["a partner's model", `vertex/${LLAMA}`],
 ])("%s", (_name, model) => {
-  it("answers whole", async () => {
+  it("responds non-streaming", async () => {
     const { choices, usage } = await openai.chat.completions.create({ model, messages, tools });
     expect(choices[0]!.message.content).toBe("Grüße 🌍");
     expect(choices[0]!.message.tool_calls).toMatchObject([{ function: { name: "go" } }]);
@@ -189,7 +189,7 @@ describe.each([
   );
 
   // What fails rests for a while: each of these has a gateway of its own.
-  it("is told of throttling as what it is", async () => {
+  it("reports throttling as throttling", async () => {
     await using own = await mounted();
     fake.next.push(throttled());
     await expect(clientOf(own).chat.completions.create({ model, messages })).rejects.toMatchObject({
@@ -198,7 +198,7 @@ describe.each([
     expect(rowsOf(own).map(({ state }) => state)).toEqual(["void"]);
   });
 
-  it("is never whole where its stream was cut", async () => {
+  it("is never complete if its stream is truncated", async () => {
     await using own = await mounted();
     fake.bend = (answer) => ({ ...answer, truncation: { after: 700, how: "close" } });
     await expect(streamed(model, clientOf(own))).rejects.toThrow(/ended|broke|cut|closed/i);
@@ -206,7 +206,7 @@ describe.each([
     expect(rowsOf(own).map(({ state }) => state)).not.toContain("exact");
   });
 
-  it("sees pictures", async () => {
+  it("accepts images", async () => {
     const png =
       "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     await openai.chat.completions.create({
@@ -223,7 +223,7 @@ describe.each([
 });
 
 describe("Claude in its own protocol", () => {
-  it("leaves without a model, with Vertex's version, and betas as a header; thoughts come back", async () => {
+  it("is sent without a model, with Vertex's version, and with betas as a header; reasoning is sent back", async () => {
     const asked = { model: `vertex/${CLAUDE}`, max_tokens: 50, messages };
     const { content } = await anthropic.beta.messages
       .stream({ ...asked, betas: ["some-beta-2026-01-01"] })
@@ -249,7 +249,7 @@ describe("Claude in its own protocol", () => {
     expect(fake.up.requests.at(-1)!.body.toString()).toContain('"signature":"c2ln"');
   });
 
-  it("is counted by the service, under the model's name", async () => {
+  it("is counted by the service under the model's name", async () => {
     const { input_tokens } = await anthropic.messages.countTokens({
       model: `vertex/${CLAUDE}`,
       messages,
@@ -262,7 +262,7 @@ describe("Claude in its own protocol", () => {
 });
 
 describe("Gemini in its own protocol", () => {
-  it("passes as it came, whole, streamed and counted", async () => {
+  it("is forwarded unchanged, streaming and non-streaming, and counted", async () => {
     const ask = (verb: string) =>
       fetch(`${at.url}/v1beta/models/vertex/${GEMINI}:${verb}`, {
         method: "POST",
@@ -276,7 +276,7 @@ describe("Gemini in its own protocol", () => {
     expect(fake.up.requests.at(-1)!.json()).toHaveProperty("contents");
   });
 
-  it("is reached by an express key without a project", async () => {
+  it("accepts an express key without a project", async () => {
     const { choices } = await openai.chat.completions.create({
       model: `express/${GEMINI}`,
       messages,
@@ -288,9 +288,9 @@ describe("Gemini in its own protocol", () => {
   });
 });
 
-describe("vectors", () => {
+describe("embeddings", () => {
   it.each(["float", "base64"] as const)(
-    "of several texts come in their order, as %s",
+    "of several texts are returned in order, as %s",
     async (form) => {
       const input = ["two words", "one", "and three words"];
       const { data, usage } = await openai.embeddings.create({
@@ -317,7 +317,7 @@ describe("vectors", () => {
     },
   );
 
-  it("say what they are for in Google's words, and what is too long is cut or refused", async () => {
+  it("state their purpose in Google's terms, and a text that is too long is truncated or rejected", async () => {
     const ask = (more: object) =>
       openai.embeddings.create({ model: `vertex/${VECTORS}`, input: "Hello", ...more } as never);
     await ask({ input_type: "query" });
@@ -326,7 +326,7 @@ describe("vectors", () => {
     ]);
   });
 
-  it("of Gemini's own model are made one at a time, and several are refused before they are sent", async () => {
+  it("of Gemini's own model are requested one at a time, and several are rejected before they are sent", async () => {
     const model = "vertex/gemini-embedding-001";
     const { data } = await openai.embeddings.create({ model, input: "one text" });
     expect(data).toHaveLength(1);
@@ -338,7 +338,7 @@ describe("vectors", () => {
     expect(fake.up.requests).toEqual([]);
   });
 
-  it("that are missing, or of another width, are no answer", async () => {
+  it("that are missing or have another width are an error", async () => {
     const predictions = [{ embeddings: { values: [1, 2], statistics: { token_count: 1 } } }];
     for (const body of [{ predictions }, { predictions: [] }, { predictions: [{}] }, {}]) {
       await using own = await mounted();
@@ -357,7 +357,7 @@ describe("vectors", () => {
 });
 
 describe("tokens", () => {
-  it("are fetched once for many requests at once, and anew when the service calls them over", async () => {
+  it("are fetched once for concurrent requests, and again after the service rejects them", async () => {
     const all = (client?: OpenAI) =>
       Promise.all(Array.from({ length: 12 }, () => streamed(`vertex/${CLAUDE}`, client)));
     await using own = await mounted();
@@ -372,7 +372,7 @@ describe("tokens", () => {
     );
   });
 
-  it("are had by a clock that is wrong, set by the service's", async () => {
+  it("are fetched with the service's time if the local clock is wrong", async () => {
     fake.good.clear();
     fake.aheadMs = -7200_000;
     expect(await streamed(`vertex/${CLAUDE}`)).toBe(DUE);
@@ -381,7 +381,7 @@ describe("tokens", () => {
     expect(await streamed(`vertex/${CLAUDE}`)).toBe(DUE);
   });
 
-  it("that are not to be had are the gateway's fault", async () => {
+  it("that cannot be fetched are the gateway's error", async () => {
     await using own = await mounted();
     fake.good.clear();
     fake.denies = true;
@@ -390,7 +390,7 @@ describe("tokens", () => {
     expect(rowsOf(own).map(({ state }) => state)).toEqual(["void"]);
   });
 
-  it("come from the machine's own credentials by Google's library", async () => {
+  it("come from the machine's own credentials through Google's library", async () => {
     expect(await streamed(`adc/${CLAUDE}`)).toBe(DUE);
     expect(fake.exchanged).toBe(1);
     fake.good.clear();
@@ -398,7 +398,7 @@ describe("tokens", () => {
   });
 });
 
-it("money: the rows are the fake's bill", async () => {
+it("the ledger equals the fake service's bill", async () => {
   const one = fc.record({
     model: fc.constantFrom(CLAUDE, GEMINI, LLAMA),
     stream: fc.boolean(),

@@ -20,7 +20,7 @@ describe("the contract", () => {
     expect(silent).toEqual([]);
   });
 
-  it("a member without a sentence is found, in objects and unions too", () => {
+  it("a member without a comment is found, also in objects and unions", () => {
     const text = `export type A = Readonly<{
   /** Said. */
   a: string;
@@ -60,7 +60,7 @@ describe("the contract", () => {
     expect(membersWithoutWords({ text: body })).toEqual(["b", "c"]);
   });
 
-  it("is complete: every name that an index exports is in the report", async () => {
+  it("is complete: every exported name is in the report", async () => {
     const text = report();
     for (const { name, index } of MODULES.filter((each) => !each.name.endsWith("vitest"))) {
       const module = (await import(join(root, index))) as object;

@@ -69,7 +69,7 @@ const shown = boards.flatMap(({ panels }) =>
 );
 
 describe("dashboards", () => {
-  it("are what their source says; node .build/dashboards.ts writes them", () => {
+  it("match their source; node .build/dashboards.ts writes them", () => {
     expect(readdirSync(join(ROOT, "deploy/grafana")).toSorted()).toEqual(
       DASHBOARDS.map(({ uid }) => `${uid}.json`).toSorted(),
     );
@@ -94,7 +94,7 @@ describe("dashboards", () => {
       }
     },
   );
-  it("no panel lies on another one, and none leaves the page", () => {
+  it("no panel overlaps another one or exceeds the page", () => {
     for (const { panels } of boards) {
       const taken = new Set<string>();
       for (const {
@@ -111,7 +111,7 @@ describe("dashboards", () => {
   });
 });
 
-it("every name in dashboards, alerts, their tests and the page is one that the gateway has, and the other way round", () => {
+it("dashboards, alerts, their tests, and the page name only existing metrics, and all of them", () => {
   const guides = globSync("docs/guides/*.md", { cwd: ROOT }).map(read);
   const page = guides.join("\n");
   const used = [
@@ -178,7 +178,7 @@ it("the chart's docsUrl replaces the start of every runbook link", () => {
     if (alert !== undefined) expect(annotations["runbook_url"]?.startsWith(BASE)).toBe(true);
 });
 
-it("every alert says how bad it is, in words, has a case, and stands on the page", () => {
+it("every alert has a severity, a summary, a test case, and an entry on the page", () => {
   const cases = (
     parse(read("deploy/prometheus/rules-tests.yaml")) as {
       tests: { alert_rule_test: { alertname: string; exp_alerts: object[] }[] }[];
@@ -197,7 +197,7 @@ it("every alert says how bad it is, in words, has a case, and stands on the page
   }
 });
 
-it("a counter, a moment and a unit are named as scrapers expect it", () => {
+it("counters, timestamps, and units have the names that Prometheus expects", () => {
   for (const { name, type, unit, labels, help } of FAMILIES) {
     expect(name).toMatch(/^(?:tollgate|process|nodejs)_[a-z0-9_]+[a-z0-9]$/);
     expect(name).not.toMatch(/_(?:total|bucket|count|sum|info)$/);

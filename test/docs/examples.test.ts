@@ -59,7 +59,7 @@ const plugins: Readonly<Record<string, Definition>> = {
 };
 
 describe("every example", () => {
-  it("imports what third parties get, and begins with its own name", () => {
+  it("imports only the public API, and starts with its own name", () => {
     for (const file of readdirSync(FOLDER).filter((name) => name.endsWith(".ts"))) {
       const source = readFileSync(join(FOLDER, file), "utf8");
       expect(source.split("\n")[0]).toBe(`// examples/${file}`);
@@ -133,7 +133,7 @@ const CHAT = "/v1/chat/completions";
 const user = (content: string) => ({ messages: [{ role: "user", content }] });
 
 describe("the redactor", () => {
-  it("takes addresses and card numbers out of everything that is said, on every turn", async () => {
+  it("masks email addresses and card numbers in every message of a conversation", async () => {
     await using it = await stage("frontends: [chat-completions]\nmiddleware: [cut, redactor]");
     const res = await it.ask(CHAT, {
       messages: [
@@ -159,7 +159,7 @@ describe("the redactor", () => {
     expect(sent).toContain("[card number]");
   });
 
-  it("refuses what it cannot look into, if it is told to", async () => {
+  it("rejects content that it cannot inspect, if configured", async () => {
     const picture = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
     const body = {
       messages: [{ role: "user", content: [{ type: "text", text: "This?" }, picture] }],
@@ -177,7 +177,7 @@ describe("the redactor", () => {
     }
   });
 
-  it("costs no more than the length of what it reads", async () => {
+  it("takes linear time", async () => {
     await using it = await stage("frontends: [chat-completions]\nmiddleware: [cut, redactor]");
     const spent = async (length: number) => {
       const before = ownCpuMs();
@@ -203,7 +203,7 @@ describe("the shortest middleware", () => {
 });
 
 describe("the middleware with every hook", () => {
-  it("does what its page says of each hook", async () => {
+  it("behaves as its page describes each hook", async () => {
     await using it = await stage("frontends: [chat-completions]\nmiddleware: [cut, hooks]");
     const ask = (team: string, body: object) =>
       fetch(`${it.at.url}${CHAT}`, {
@@ -239,7 +239,7 @@ describe("the middleware with every hook", () => {
 describe("the cache", () => {
   const YAML = "frontends: [chat-completions]\nmiddleware: [cut, cache]";
 
-  it.each([false, true])("answers the second time by itself, stream: %s", async (stream) => {
+  it.each([false, true])("answers the second request itself, stream: %s", async (stream) => {
     await using it = await stage(YAML);
     const first = await it.ask(CHAT, { ...user("Hi"), stream });
     const text = await first.text();
@@ -252,7 +252,7 @@ describe("the cache", () => {
     expect(it.at.storeCommands.filter((row) => row.do === "reserve")).toHaveLength(1);
   });
 
-  it("asks again for another key, another text, another model, and whole where it was streamed", async () => {
+  it("calls the provider again for another key, text, or model, and for a non-streaming request after a streaming one", async () => {
     await using it = await stage(YAML);
     for (const [body, key] of [
       [user("Hi"), "ann"],
@@ -270,7 +270,7 @@ describe("the cache, under Service-ZDR", () => {
   const DECLARED =
     'credentials: [{ name: main, with: { api_key: "${env:ACME}" }, zdr: { declared: true } }]';
 
-  it("keeps nothing and gives nothing, whatever it has kept before", async () => {
+  it("stores nothing and returns nothing that it stored before", async () => {
     await using it = await stage(
       "frontends: [chat-completions]\nmiddleware: [cut, zdr, cache]",
       DECLARED,
@@ -307,7 +307,7 @@ describe("the guard", () => {
     ["/lines", { prompt: "Any Tulips?" }],
   ] as const;
 
-  it("refuses a word on both lanes, and no provider hears of it", async () => {
+  it("rejects a word in both modes, and calls no provider", async () => {
     await using it = await stage(guarded());
     for (const [path, body] of asked)
       for (const stream of [false, true]) {
@@ -320,7 +320,7 @@ describe("the guard", () => {
     expect([it.asked(), it.at.storeCommands]).toEqual([[], []]);
   });
 
-  it("or answers it in the client's own protocol, in a row of its own", async () => {
+  it("returns a refusal in the client's own protocol, with a row of its own", async () => {
     await using it = await stage(guarded(', answer: "Let us not speak of flowers."'));
     for (const [path, body] of asked)
       for (const stream of [false, true]) {
@@ -343,7 +343,7 @@ describe("the guard", () => {
     expect(await clean.text()).toContain("Hello");
   });
 
-  it("stops an answer at a word, in however many pieces it comes", async () => {
+  it("stops a response at a word, however the word is split", async () => {
     await using it = await stage(guarded());
     const words = say("Hel").say("lo th").say("ere, stranger");
     it.up.setRoutes({
@@ -365,7 +365,7 @@ const textOf = (answer: string): string =>
   Array.from(answer.matchAll(/"(?:content|text)":"([^"]*)"/g), ([, text]) => text).join("");
 
 describe("the mask", () => {
-  it("replaces words in an answer, however the text is cut into deltas", async () => {
+  it("replaces words in a response, however the text is split into deltas", async () => {
     await using it = await stage(
       'frontends: [chat-completions, lines]\nmiddleware: [cut, { use: mask, with: { words: ["tul", "Tulip", "red rose"] } }]',
     );
@@ -388,7 +388,7 @@ describe("the mask", () => {
 });
 
 describe("the provider", () => {
-  it("is listed, and its quirk is kept", async () => {
+  it("is listed, and its quirk is applied", async () => {
     await using it = await stage("frontends: [chat-completions]\nmiddleware: [cut]");
     const res = await it.ask(CHAT, { ...user("Hi"), user: "ann", max_tokens: 9 });
     expect(await res.text()).toContain("Hello");
@@ -401,7 +401,7 @@ describe("the provider", () => {
 });
 
 describe("the provider with tokens", () => {
-  it("fetches one for many requests, and another when it is over", async () => {
+  it("fetches one token for many requests, and another after it expires", async () => {
     let good = 0;
     let fetched = 0;
     const hello = say("Hello");
@@ -452,7 +452,7 @@ providers:
 });
 
 describe("the provider with signatures", () => {
-  it("signs the bytes that are sent, streaming or not, translated or not", async () => {
+  it("signs the bytes that are sent, in both modes, streaming or not", async () => {
     await using up = await startUpstream(scriptedModel(say("Hello")));
     await using at = await startTestGateway({
       plugins: { ...plugins, cut: oneKey },
@@ -504,7 +504,7 @@ providers:
 });
 
 describe("the frontend and its protocol", () => {
-  it("answer whole, in lines, with an error of their own, and without a model", async () => {
+  it("respond in lines, with an error format of their own, and without a model", async () => {
     await using it = await stage("frontends: [lines]\nmiddleware: [cut]");
     const whole = await it.ask("/lines", { prompt: "Hi", max: 9 });
     expect(await whole.json()).toMatchObject({ text: "Hello", done: "stop", usage: { input: 10 } });
@@ -527,7 +527,7 @@ describe("the frontend and its protocol", () => {
 describe("the receipts", () => {
   const ADMIN = `admin: { port: 0, tokens: { me: { role: viewer, token: "${"t".repeat(24)}" } } }`;
 
-  it("are given to the key that made the request, and counted for an operator", async () => {
+  it("are returned to the key that made the request, and counted for an operator", async () => {
     await using it = await stage(
       `${ADMIN}\nfrontends: [chat-completions]\nmiddleware: [cut, receipts]`,
     );
@@ -546,7 +546,7 @@ describe("the receipts", () => {
     expect((await list("ann")).status).toBe(401);
   });
 
-  it("keep nothing of what is private, and no more than they may", async () => {
+  it("contain no private content, and are limited in number", async () => {
     await using it = await stage(
       `${ADMIN}\nfrontends: [chat-completions]\nmiddleware: [cut, { use: receipts, with: { max_receipts: 2 } }]`,
     );
@@ -559,7 +559,7 @@ describe("the receipts", () => {
 });
 
 describe("uploads", () => {
-  it("number the lines of a file, piece by piece, for a key in the address too", async () => {
+  it("number the lines of a file, chunk by chunk, also with a key in the URL", async () => {
     await using it = await stage("frontends: [uploads]\nmiddleware: [cut]");
     const send = (form: FormData) =>
       fetch(`${it.at.url}/uploads?key=tester`, { method: "POST", body: form });
@@ -574,7 +574,7 @@ describe("uploads", () => {
 });
 
 describe("the observer", () => {
-  it("counts by status", async () => {
+  it("counts requests by status", async () => {
     const { ctx, end } = createTestContext();
     const it = await counter.setup({}, ctx);
     const record = (status: number) => ({ status }) as RequestRecord;
@@ -608,7 +608,7 @@ describe("the store", () => {
   }))
     it(name, run);
 
-  it("takes a last line that was cut for one that was never acknowledged", async () => {
+  it("ignores a truncated last line, which was never acknowledged", async () => {
     const { file, made, end } = kept();
     onTestFinished(end);
     const store = await made();
@@ -626,7 +626,7 @@ describe("the store", () => {
     }
   });
 
-  it("keeps the ledger of a gateway that is killed, and what it had open is recovered", async () => {
+  it("keeps the ledger of a killed gateway, and recovers its open calls", async () => {
     const source = readFileSync(join(FOLDER, "file-store.ts"), "utf8");
     const yaml = `frontends: [chat-completions]
 middleware: [auth]

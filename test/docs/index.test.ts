@@ -33,7 +33,7 @@ describe("the index of docs", () => {
     expect(listed.filter((file, i) => listed.indexOf(file) !== i)).toEqual([]);
   });
 
-  it("has the sections of a documentation: one for each type of page", () => {
+  it("has one section for each type of page", () => {
     expect([...new Set(indexed().map(([, section]) => section))]).toEqual([
       "Tutorials",
       "How-to guides",

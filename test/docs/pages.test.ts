@@ -33,7 +33,7 @@ const ENV = new Proxy({} as Record<string, string>, {
 const load = createLoader({ builtin: builtin as never, hostModules: {} });
 
 describe("every YAML example", () => {
-  it("there are some", () => expect(of("yaml").length).toBeGreaterThan(0));
+  it("exists", () => expect(of("yaml").length).toBeGreaterThan(0));
 
   const schema = JSON.parse(
     readFileSync(join(ROOT, "schemas/gateway.schema.json"), "utf8"),
@@ -54,7 +54,7 @@ describe("every YAML example", () => {
     },
   );
 
-  it("the shipped gateway.yaml too, and a typo in a plugin's option fails", async () => {
+  it("includes the built-in gateway.yaml, and a typo in a plugin's option fails", async () => {
     const text = await readFile(join(ROOT, "gateway.yaml"), "utf8");
     expect(valid(parse(text)), JSON.stringify(valid.errors)).toBe(true);
     expect(valid(parse("middleware: [{ use: auth, with: { anonymus: true } }]"))).toBe(false);
@@ -93,7 +93,7 @@ describe("every example that a page shows", () => {
     expect([...new Set(onPages)].sort()).toEqual(files);
   });
 
-  it("and every package there in their list", () => {
+  it("every package in examples/ is in the list", () => {
     const list = readFileSync(join(ROOT, "examples/packages/README.md"), "utf8");
     const packages = globSync("examples/packages/*/", { cwd: ROOT }).map((path) => basename(path));
     expect(packages.length).toBeGreaterThan(7);
@@ -103,7 +103,7 @@ describe("every example that a page shows", () => {
 
 describe("every link and every file that a page names", () => {
   const pages = PAGES.filter((page) => existsSync(join(ROOT, page)));
-  it.each(pages)("%s leads somewhere", (page) => {
+  it.each(pages)("%s exists", (page) => {
     const text = readFileSync(join(ROOT, page), "utf8").replaceAll(/^```[\s\S]*?^```$/gm, "");
     const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map((m) =>
       join(dirname(page), m[1]!),
@@ -117,8 +117,8 @@ describe("every link and every file that a page names", () => {
   });
 });
 
-describe("every command that a page speaks of", () => {
-  it.each(PAGES.filter((page) => existsSync(join(ROOT, page))))("%s: is there", (page) => {
+describe("every command that a page names", () => {
+  it.each(PAGES.filter((page) => existsSync(join(ROOT, page))))("%s: exists", (page) => {
     const text = readFileSync(join(ROOT, page), "utf8");
     const spoken = [...text.matchAll(/(?:npx |`)tollgate ([a-z]+(?:-[a-z]+)*)/g)].map((m) => m[1]!);
     expect(spoken.filter((name) => !Object.hasOwn(COMMANDS, name))).toEqual([]);

@@ -126,8 +126,8 @@ describe("the error reference", () => {
   });
 });
 
-describe("the reference of headers", () => {
-  it("has each header that the gateway names, and no other of its own", () => {
+describe("the header reference", () => {
+  it("has each header that the gateway sends, and no other tollgate header", () => {
     // The console's own header protects its session, and is no part of the API.
     const sources = globSync("src/{pipeline,runtime}/**/*.ts", { cwd: ROOT })
       .filter((path) => !path.startsWith("src/runtime/access/"))
@@ -149,7 +149,7 @@ describe("the reference of headers", () => {
 });
 
 describe("the reference of logs and events", () => {
-  it("has the lines of requests as the gateway writes them", () => {
+  it("has the request lines as the gateway writes them", () => {
     const source = read("src/pipeline/stages/request-log.ts");
     expect(REQUEST_LINES.filter(([message]) => !source.includes(`"${message}"`))).toEqual([]);
     expect(collectLogMessages().length).toBeGreaterThan(80);

@@ -20,14 +20,14 @@ describe("a release", () => {
   const [own] = [version("package.json")] as const;
   const versions = published().map(version);
 
-  it("a version has an entry in the changelog, and everything that is shipped is of that version", () => {
+  it("has a changelog entry, and all packages have its version", () => {
     expect(entryOf(changelog, own)?.text).toBeTruthy();
     expect([...versions, chart.version, chart.appVersion]).toEqual(
       versions.map(() => own).concat(own, own),
     );
   });
 
-  it("a version without an entry, without a date, or beside another one is refused in words", () => {
+  it("is rejected with an explanation if its entry is missing, undated, or next to another one", () => {
     const fine = { tag: "v1.2.3", versions: ["1.2.3", "1.2.3"], chart: "1.2.3" };
     const dated =
       "# Changelog\n\n## [1.2.3] - 2027-01-31\n\n- It is there.\n\n## [1.2.2] - 2027-01-01\n\n- Before.\n";
@@ -47,7 +47,7 @@ describe("a release", () => {
     ).toHaveLength(1);
   });
 
-  it("every relative link of the package leads to a file of the package", () => {
+  it("every relative link in the package points to a file of the package", () => {
     const packing = ["pack", "--dry-run", "--json", "--ignore-scripts", "--loglevel=error"];
     const said = execFileSync("npm", packing, { cwd: ROOT, encoding: "utf8" });
     const files = [...said.matchAll(/"path": "([^"]+)"/g)].map(([, path]) => path!);
@@ -63,7 +63,7 @@ describe("a release", () => {
     expect(astray).toEqual([]);
   });
 
-  it("packages may be published: a licence, what they hold, and nothing private", () => {
+  it("packages have a license, list their files, and contain nothing private", () => {
     expect(published()).toContain("plugins/stores/postgres/package.json");
     for (const path of published())
       expect(JSON.parse(read(path))).toMatchObject({
@@ -91,7 +91,7 @@ describe("containers", () => {
     secrets: Record<string, { file: string }>;
   };
 
-  it("every file that compose mounts is here, and every volume and secret is declared", () => {
+  it("every file that compose mounts exists, and every volume and secret is declared", () => {
     for (const { volumes = [], secrets = [] } of Object.values(compose.services)) {
       for (const volume of volumes) {
         const [from] = volume.split(":") as [string];
@@ -134,7 +134,7 @@ describe("containers", () => {
     },
   );
 
-  it("Prometheus and Grafana are told of the same files as everywhere else", () => {
+  it("Prometheus and Grafana use the same files as the other deployments", () => {
     type Scraping = { scrape_configs: { job_name: string }[]; rule_files: string[] };
     const own = parse(read("deploy/prometheus/prometheus.yaml")) as Scraping;
     const composed = parse(read("deploy/compose/prometheus.yaml")) as Scraping;
@@ -157,7 +157,7 @@ describe("containers", () => {
     }
   });
 
-  it("the image runs as nobody, asks itself how it is, and brings no key", () => {
+  it("the image runs as an unprivileged user, has a health check, and contains no key", () => {
     const last = read("deploy/Dockerfile")
       .split(/^FROM /m)
       .at(-1)!;

@@ -11,7 +11,7 @@ const pages = [...files].filter((entry): entry is [string, string] => entry[0].e
 const idsIn = (html: string) => new Set([...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id!));
 const ids = new Map(pages.map(([path, html]) => [path, idsIn(html)]));
 
-it("every link within the site leads to a page, and to a heading that it has", () => {
+it("every link within the site points to an existing page and heading", () => {
   const lost: string[] = [];
   for (const [path, html] of pages)
     for (const [, href] of html.matchAll(/(?:href|src)="([^"]+)"/g)) {
@@ -24,7 +24,7 @@ it("every link within the site leads to a page, and to a heading that it has", (
   expect(lost).toEqual([]);
 });
 
-it("every page of docs is there, below its section, with a title of its own", () => {
+it("contains every page of docs, in its section, with a unique title", () => {
   for (const [path, html] of pages) {
     expect([path, /<title>.+ · Tollgate<\/title>/.test(html)]).toEqual([path, true]);
     expect([path, idsIn(html).size]).toEqual([path, [...html.matchAll(/ id="/g)].length]);
@@ -53,7 +53,7 @@ it("no page skips a level of headings", () => {
   expect(skipped).toEqual([]);
 });
 
-it("the pages of a section follow each other", () => {
+it("the pages of a section link to the next and the previous one", () => {
   const next = (path: string) =>
     /<a rel="next" href="([^"]+)"/.exec(files.get(path) as string)?.[1];
   const first = "reference/configuration/index.html";
@@ -67,7 +67,7 @@ it("the pages of a section follow each other", () => {
   expect(files.get(seen[1]!)).toContain('<a rel="prev"');
 });
 
-it("nothing is loaded from elsewhere, and no page has a script of its own", () => {
+it("loads nothing from other hosts, and no page has its own script", () => {
   for (const [path, html] of pages) {
     const loaded = [
       ...html.matchAll(/<(?:script|img|link|iframe|source)[^>]*(?:src|href)="([^"]+)"/g),
@@ -85,7 +85,7 @@ it("nothing is loaded from elsewhere, and no page has a script of its own", () =
   }
 });
 
-it("the search has every heading, and the text below it", () => {
+it("the search index contains every heading with its text", () => {
   const text = files.get("index.js") as string;
   const entries = JSON.parse(text.slice(text.indexOf("["), text.lastIndexOf("]") + 1)) as {
     url: string;
@@ -101,7 +101,7 @@ it("the search has every heading, and the text below it", () => {
   expect(entries.map(({ title }) => title)).toContain("listen.port");
 });
 
-it("the plugin API has every value that the contract exports", () => {
+it("the plugin API lists every value that the contract exports", () => {
   const api = pages.filter(([path]) => path.startsWith("reference/plugin-api/"));
   const missing = Object.keys(contract).filter(
     (name) => !api.some(([, html]) => html.includes(`>${name}</h2>`)),

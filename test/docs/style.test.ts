@@ -13,7 +13,7 @@ import { findSpelling } from "../../.build/style/spelling.ts";
 
 const findingsIn = (file: string, source: string) => sentencesIn(file, source).flatMap(judge);
 
-describe("the style of the project", () => {
+describe("the texts of the project", () => {
   it("has no file with more findings than its budget; `npm run style` lists them", () => {
     const beyond = beyondBudget(checkStyle(), readBudget());
     expect(beyond.map(formatFinding)).toEqual([]);
@@ -62,14 +62,14 @@ describe("the check", () => {
       "text",
       "rate",
     ],
-  ])("finds an old turn in %s, with its line", (_, file, source, place, rule) => {
+  ])("finds an outdated phrase in %s, with its line", (_, file, source, place, rule) => {
     const found = findingsIn(file, `\n${source}`);
     expect(found.map((one) => one.rule)).toContain(rule);
     for (const one of found) expect(one).toMatchObject({ file, line: 2, place });
     expect(formatFinding(found[0]!)).toMatch(/^\S+:2 {2}[\w ]+: ".+" → .+$/);
   });
 
-  it("finds a long sentence, also in a text of several lines", () => {
+  it("finds a long sentence, also if it spans several lines", () => {
     const half = "word ".repeat(16);
     expect(findingsIn("docs/a.md", `Some ${half}\n${half}end.\n`)).toMatchObject([
       { rule: "long sentence", line: 1 },
@@ -94,7 +94,7 @@ what: is told at once
     expect(findingsIn("src/a.ts", 'log.info({}, "config reloaded in time");\n')).toEqual([]);
   });
 
-  it("knows American spelling, and common misspellings", () => {
+  it("knows American spelling and common misspellings", () => {
     const replaced = (text: string) => findSpelling(text).map(({ instead }) => instead);
     expect(replaced("The behaviour is unauthorised, and cancelled.")).toEqual([
       "behavior",

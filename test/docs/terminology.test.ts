@@ -91,7 +91,7 @@ describe("the list of terms", () => {
   });
 });
 
-describe("the judge of earlier names", () => {
+describe("the check for earlier names", () => {
   const old = [{ term: "spool", code: [], output: [], earlier: ["tape_share", "old lane"] }];
   it.each([
     ["code", "src/a.ts", "const tape_share = 1;"],
@@ -104,7 +104,7 @@ describe("the judge of earlier names", () => {
   ])("finds one in %s", (_, path, text) =>
     expect(findEarlierNames(old, [[path, text]])).toHaveLength(1),
   );
-  it("does not take a part of a word for a name", () =>
+  it("does not match a part of a word", () =>
     expect(findEarlierNames(old, [["src/a.ts", "const landscape_shares = 1; bold lanes"]])).toEqual(
       [],
     ));

@@ -14,14 +14,14 @@ describe.each(names)("%s", async (name) => {
   const source = readFileSync(at("src/index.ts"), "utf8");
   const { default: definition } = (await import(at("src/index.ts"))) as { default: Definition };
 
-  it("is one file of at most 180 lines that imports only what third parties get", () => {
+  it("is one file of at most 180 lines that imports only the public API", () => {
     expect(readdirSync(at("src"))).toEqual(["index.ts"]);
     expect(source.trimEnd().split("\n").length).toBeLessThanOrEqual(180);
     for (const one of importsOf(source))
       expect(foreign(`plugins/examples/${name}`, one, [])).toBeUndefined();
   });
 
-  it("has a page with the table of its options, and stands in the list", () => {
+  it("has a page with the table of its options, and is in the list", () => {
     const page = readFileSync(at("README.md"), "utf8");
     const fresh = updateOptionTable(page, [definition]);
     if (process.env["UPDATE_README"] === "1") writeFileSync(at("README.md"), fresh!);
@@ -29,7 +29,7 @@ describe.each(names)("%s", async (name) => {
     expect(readFileSync(join(FOLDER, "README.md"), "utf8")).toContain(`(${name}/README.md)`);
   });
 
-  it("is tested here as its author tests it", () => {
+  it("passes its author's test", () => {
     const [test] = readdirSync(at("test"));
     const played = readFileSync(join(import.meta.dirname, test!), "utf8");
     expect(played).toContain(`examples/packages/${name}/test/${test}`);

@@ -7,8 +7,8 @@ import { turnEventLoop } from "./wait.ts";
 /** Longer than a test may take: it comes only when it is skipped. */
 const LONG_MS = 600_000;
 
-describe("a clock that skips", () => {
-  it("fires timers at their own time and in their order, repeated ones as often as they are due", async () => {
+describe("a clock that is moved", () => {
+  it("fires timers at their time and in their order, and repeated ones as often as they are due", async () => {
     const time = installTestClock();
     const began = time.now();
     const fired: [string, number][] = [];
@@ -29,7 +29,7 @@ describe("a clock that skips", () => {
     clearInterval(every);
   });
 
-  it("moves promised timers and signals with a limit, and the wall clock where it is told to", async () => {
+  it("moves promised timers and signals with a timeout, and the wall clock if configured", async () => {
     const time = installTestClock({ wall: true });
     const at = Date.now();
     const asleep = sleep(LONG_MS, "awake");
@@ -47,8 +47,8 @@ describe("a clock that skips", () => {
   });
 });
 
-describe("a clock that is stopped", () => {
-  it("neither moves nor fires by itself, and does what it has missed when it goes on", async () => {
+describe("a stopped clock", () => {
+  it("does not move and fires nothing, and catches up when it continues", async () => {
     const time = installTestClock();
     time.stop();
     const at = time.now();
@@ -66,7 +66,7 @@ describe("a clock that is stopped", () => {
   });
 });
 
-it("is the machine's own again after the test", () => {
+it("is the system clock again after the test", () => {
   expect(setTimeout.toString()).toContain("new Timeout");
   expect(Math.abs(performance.timeOrigin + performance.now() - Date.now())).toBeLessThan(
     LONG_MS / 2,

@@ -40,7 +40,7 @@ afterEach(async () => {
   expect(unhandled).toEqual([]);
 });
 
-describe("a client that goes", () => {
+describe("a client that disconnects", () => {
   /** Sends a head and perhaps a body, and leaves when told. */
   const visit = async (url: string, of: { length?: number; body?: string }) => {
     const socket = connect(Number(new URL(url).port), "127.0.0.1").on("error", () => {});
@@ -88,7 +88,7 @@ describe("a client that goes", () => {
     await left(s);
   });
 
-  it("while its reserve is made: nothing is sent, and the row is void", async () => {
+  it("during the reserve: nothing is sent, and the row is void", async () => {
     await using up = await good();
     const gone = new AbortController();
     let seen: AbortSignal | undefined;
@@ -144,7 +144,7 @@ describe("a client that goes", () => {
     ["before the head", (_res: any) => {}],
     ["between head and content", (res: any) => res.writeHead(200, SSE).flushHeaders()],
     ["in the content", (res: any) => res.writeHead(200, SSE).write(HELLO.join(""))],
-  ])("%s: the call ends upstream, and one row says so", async (_, begin) => {
+  ])("%s: the upstream call ends, with one row", async (_, begin) => {
     await using up = await startBackend((_req, res) => begin(res));
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -163,7 +163,7 @@ describe("a client that goes", () => {
     await left(s);
   });
 
-  it("while the bill is settled: one row", async () => {
+  it("during the settlement: one row", async () => {
     await using up = await good();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -182,7 +182,7 @@ describe("a client that goes", () => {
 });
 
 describe("an upstream", () => {
-  it("that errs before content and keeps the line open is named as it said", async () => {
+  it("that fails before content and keeps the connection open is reported with its own error", async () => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(200, SSE).write(line({ error: "no room here" }));
     });
@@ -198,7 +198,7 @@ describe("an upstream", () => {
     expect(rows(s.journal, "settle")).toMatchObject([{ outcome: "upstream" }]);
   });
 
-  it("whose error never ends, or is cut, is judged by its head", async () => {
+  it("whose error never ends, or is truncated, is classified by its headers", async () => {
     for (const more of ["endless", "cut"]) {
       await using up = await startBackend((_req, res) => {
         res.writeHead(429, { "content-type": "application/json", "content-length": 1e9 });
@@ -223,7 +223,7 @@ describe("an upstream", () => {
     }
   });
 
-  it("whose head is followed by nothing is given up when it is idle, and another answers", async () => {
+  it("that sends only headers is canceled after the idle timeout, and another candidate responds", async () => {
     await using mute = await startBackend(
       (_req, res) => void res.writeHead(200, SSE).flushHeaders(),
     );
@@ -242,7 +242,7 @@ describe("an upstream", () => {
     expect(rows(s.journal, "settle").map((c) => c.outcome)).toEqual(["timeout", "ok"]);
   });
 
-  it("that streams without end to who wants it whole is stopped", async () => {
+  it("that streams endlessly for a non-streaming client is stopped", async () => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(200, SSE);
       const more = line({ say: "x".repeat(1 << 20) });
@@ -273,7 +273,7 @@ describe("an upstream", () => {
     await until(() => up.asked[0]!.aborted);
   });
 
-  it.each([204, 205, 304])("that answers %s has said nothing", async (status) => {
+  it.each([204, 205, 304])("that responds with %s has sent no response", async (status) => {
     await using up = await startBackend((_req, res) => void res.writeHead(status).end());
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -286,7 +286,7 @@ describe("an upstream", () => {
     await left(s);
   });
 
-  it("that sends early hints and trailers is heard", async () => {
+  it("may send early hints and trailers", async () => {
     await using up = await startBackend((_req, res) => {
       res.writeEarlyHints({ link: "</x>; rel=preload" });
       res.writeHead(200, { ...SSE, trailer: "x-sum" });
@@ -303,7 +303,7 @@ describe("an upstream", () => {
     expect(answer.headers.has("link")).toBe(false);
   });
 
-  it("that is slower than the client waits is not at fault: it does not rest", async () => {
+  it("that is slower than the client's patience is not at fault, and no cooldown starts", async () => {
     await using up = await startBackend(() => {});
     await using other = await good();
     await using s = await startTestServices({
@@ -321,7 +321,7 @@ describe("an upstream", () => {
     expect(other.asked).toEqual([]);
   });
 
-  it("that breaks off after content rests", async () => {
+  it("that truncates after content is put in cooldown", async () => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(200, SSE).write(HELLO.join(""));
       setTimeout(() => res.destroy(), 20);
@@ -336,7 +336,7 @@ describe("an upstream", () => {
     ]);
   });
 
-  it("that floods after its finish while the bill waits is made to wait too", async () => {
+  it("that floods after its finish during settlement is paused", async () => {
     let sent = 0;
     await using up = await startBackend((_req, res) => {
       res.writeHead(200, SSE).write([...HELLO, END].join(""));
@@ -368,7 +368,7 @@ describe("an upstream", () => {
 });
 
 describe("a hook", () => {
-  it("that answers from its own store after asking upstream: the call is billed, and ends", async () => {
+  it("that responds from its own store after a call: the call is billed, and ends", async () => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(200, SSE).write(HELLO.join(""));
     });
@@ -404,7 +404,7 @@ describe("a hook", () => {
     ["something", () => ({ status: 200 })],
     ["an error", () => fail("rate_limited", "no")],
   ])(
-    "that gives %s without waiting for the call: the call is ended and billed",
+    "that returns %s without waiting for the call: the call is ended and billed",
     async (_, what) => {
       await using up = await good();
       await using s = await startTestServices({
@@ -427,7 +427,7 @@ describe("a hook", () => {
     },
   );
 
-  it("that throws before it waits is heard like one that throws later, by those around it", async () => {
+  it("that throws before its first await is handled like one that throws later", async () => {
     await using up = await good();
     const heard: string[] = [];
     await using s = await startTestServices({
@@ -452,7 +452,7 @@ describe("a hook", () => {
     await answer.text();
   });
 
-  it("may not say what a candidate is, in the list that it got either", async () => {
+  it("cannot change the properties of a candidate, also in the list that it received", async () => {
     await using up = await good();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -470,7 +470,7 @@ describe("a hook", () => {
     expect(rows(s.journal, "reserve")).toMatchObject([{ target: { model: "m" } }]);
   });
 
-  it("may leave out with reasons in the list that it got", async () => {
+  it("may exclude candidates with reasons in the list that it received", async () => {
     await using up = await good();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -494,7 +494,7 @@ describe("a hook", () => {
     ["once", 500, async (next: () => Promise<unknown>) => void next()],
     ["twice", 200, async (next: () => Promise<unknown>) => void (await next(), next())],
     ["late", 200, async (next: () => Promise<unknown>) => void setImmediate(next)],
-  ])("that asks %s and does not look at it ends nothing but its call", async (_, status, ask) => {
+  ])("that calls next %s and ignores it ends only its call", async (_, status, ask) => {
     await using up = await startBackend((_req, res) => void res.writeHead(status, SSE).end("{}"));
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -513,7 +513,7 @@ describe("a hook", () => {
     await turnEventLoop();
   });
 
-  it("that asks when the call is over: nothing leaves", async () => {
+  it("that calls next after the call has ended sends nothing", async () => {
     await using up = await good();
     let late: (() => Promise<unknown>) | undefined;
     await using s = await startTestServices({
@@ -533,7 +533,7 @@ describe("a hook", () => {
     expect(s.journal).toEqual([]);
   });
 
-  it("that gives headers nobody can send: a 500, told to every settle hook, and the generation is left", async () => {
+  it("that returns invalid headers causes a 500, reported to every settle hook, and the generation is released", async () => {
     await using up = await good();
     const told: number[] = [];
     await using s = await startTestServices({
@@ -553,7 +553,7 @@ describe("a hook", () => {
     expect(rows(s.journal, "settle")).toHaveLength(rows(s.journal, "reserve").length);
   });
 
-  it("cannot name a header that nobody can send", async () => {
+  it("cannot name a header that cannot be sent", async () => {
     await using up = await good();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -584,7 +584,7 @@ describe("a hook", () => {
   });
 });
 
-describe("a client that reads late", () => {
+describe("a client that reads slowly", () => {
   const more = line({ say: "x".repeat(8_000) });
   const COUNT = 3_000;
   const many = (...first: string[]) =>
@@ -602,7 +602,7 @@ describe("a client that reads late", () => {
       flow();
     });
 
-  it("costs upstream nothing: its silence is not the provider's", async () => {
+  it("does not affect the upstream: its silence is not the provider's", async () => {
     const { skip } = installTestClock();
     const paused = vi.spyOn(UpstreamHttpResponse.prototype, "pause");
     const resumed = vi.spyOn(UpstreamHttpResponse.prototype, "resume");
@@ -628,7 +628,7 @@ describe("a client that reads late", () => {
 });
 
 describe("a ledger", () => {
-  it("that takes no reserve lets nothing leave", async () => {
+  it("that rejects a reserve prevents the call", async () => {
     await using up = await good();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -642,7 +642,7 @@ describe("a ledger", () => {
     await left(s);
   });
 
-  it("that takes no settle does not keep the client's last words", async () => {
+  it("that rejects a settle does not delay the client's last bytes", async () => {
     await using up = await good();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -656,7 +656,7 @@ describe("a ledger", () => {
   it.each([
     ["after content", (res: any) => res.write(HELLO.join(""), () => res.destroy())],
     ["before it", (res: any) => res.destroy()],
-  ])("that hangs does not keep a failure, %s", async (_, cut) => {
+  ])("that hangs does not delay a failure, %s", async (_, cut) => {
     await using up = await startBackend((_req, res) => cut(res.writeHead(200, SSE)));
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -669,7 +669,7 @@ describe("a ledger", () => {
   });
 });
 
-it("what a frontend does with a recorded answer cannot end the process", async () => {
+it("a frontend's error in a recorded response cannot end the process", async () => {
   await using up = await good();
   await using s = await startTestServices({
     frontend: createToyProtocol(),
@@ -687,7 +687,7 @@ it("what a frontend does with a recorded answer cannot end the process", async (
   expect(await (await s.ask(ASK)).text()).toContain("Hello");
 });
 
-it("a native endpoint that never yields is given up, and told so", async () => {
+it("a native endpoint that never yields is aborted, and gets an error", async () => {
   let signal: AbortSignal | undefined;
   await using s = await startTestServices({
     frontend: createToyProtocol(),

@@ -40,7 +40,7 @@ describe.each([
   ["passthrough", createToyProtocol()],
   ["translated", createToyProtocol("other")],
 ] as const)("%s", (lane, protocol) => {
-  it("streams, bills before the terminal, names the model by its provider", async () => {
+  it("streams, bills before the terminal event, and names the model by its provider", async () => {
     await using up = await streaming();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -66,7 +66,7 @@ describe.each([
     });
   });
 
-  it("answers whole", async () => {
+  it("responds non-streaming", async () => {
     await using up = await startBackend((_req, res) => {
       res.setHeader("content-type", "application/json");
       res.end(
@@ -93,7 +93,7 @@ describe.each([
     expect(settles(s.journal)).toHaveLength(1);
   });
 
-  it("lets the terminal wait for the bill, and nothing else (B2)", async () => {
+  it("delays only the terminal event until the bill is durable", async () => {
     await using up = await streaming();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -110,7 +110,7 @@ describe.each([
     expect(early).toContain("Hel");
   });
 
-  it("tries the next candidate until content, and says nothing of it", async () => {
+  it("tries the next candidate until content, and sends no error of the previous one", async () => {
     await using bad = await startBackend((_req, res) => {
       res.writeHead(503);
       res.end('{"error":"busy"}');
@@ -142,7 +142,7 @@ describe.each([
     ]);
   });
 
-  it("after content a cut is the protocol's own error, no other call, an estimated row", async () => {
+  it("a truncation after content is the protocol's own error, no other call, and an estimated row", async () => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(HELLO[0]! + HELLO[1]!);
@@ -161,7 +161,7 @@ describe.each([
     expect(settles(s.journal).map((c) => c.state)).toEqual(["estimated"]);
   });
 
-  it("an error inside the stream is told once, under its own name, and makes one row", async () => {
+  it("an error inside the stream is sent once, under its own name, with one row", async () => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(HELLO[0]! + HELLO[1]!);
@@ -184,7 +184,7 @@ describe.each([
     ]);
   });
 
-  it("an error before content is the next candidate's chance, under its own name", async () => {
+  it("an error before content triggers a fallback, under its own name", async () => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(line({ error: "broken" }));
@@ -203,7 +203,7 @@ describe.each([
     expect(settles(s.journal).map((c) => c.outcome)).toEqual(["upstream"]);
   });
 
-  it("a clean end without a finish is a cut", async () => {
+  it("a clean end without a finish is a truncation", async () => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.end(HELLO[0]! + HELLO[1]!);
@@ -216,7 +216,7 @@ describe.each([
     expect(got.at(-1)).toMatchObject({ error: "p: truncated" });
   });
 
-  it("a client that leaves ends the call upstream, and the row says what was sent", async () => {
+  it("a client's disconnect ends the upstream call, and the row has what was sent", async () => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(HELLO[0]! + HELLO[1]!);
@@ -248,7 +248,7 @@ describe.each([
     expect(row!.usage.output).toBeGreaterThan(0);
   });
 
-  it("a denied reserve reaches nobody", async () => {
+  it("a denied reserve calls no provider", async () => {
     await using up = await streaming();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -274,8 +274,8 @@ describe.each([
   });
 });
 
-describe("the lanes", () => {
-  it("verbatim bytes travel as they came, the model's name apart", async () => {
+describe("the modes", () => {
+  it("passthrough forwards bytes unchanged except for the model's name", async () => {
     await using up = await streaming();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -292,7 +292,7 @@ describe("the lanes", () => {
     expect(up.asked[0]!.body).toBe(raw.replace('"p/m"', '"m"'));
   });
 
-  it("a frontend's edits reach both lanes, and what was not edited keeps its bytes", async () => {
+  it("a frontend's edits apply in both modes, and unedited bytes are unchanged", async () => {
     await using up = await streaming();
     for (const protocol of [createToyProtocol(), createToyProtocol("other")]) {
       await using s = await startTestServices({
@@ -315,7 +315,7 @@ describe("the lanes", () => {
     }
   });
 
-  it("names that choose a destination never leave", async () => {
+  it("names that select a destination are never sent", async () => {
     await using up = await streaming();
     for (const protocol of [createToyProtocol(), createToyProtocol("other")]) {
       await using s = await startTestServices({
@@ -335,7 +335,7 @@ describe("the lanes", () => {
     }
   });
 
-  it("an event hook closes passthrough mode and sees every event; another provider's lane stays open", async () => {
+  it("an event hook disables passthrough and sees every event; another provider keeps passthrough", async () => {
     await using up = await streaming();
     const seen: string[] = [];
     await using s = await startTestServices({
@@ -352,7 +352,7 @@ describe("the lanes", () => {
     expect(q[0].note).toBe("kept");
   });
 
-  it("a loss is told before the first byte, and strict makes it a 400 that costs nothing", async () => {
+  it("a warning is sent before the first byte, and strict makes it a 400 that costs nothing", async () => {
     await using up = await streaming();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -370,7 +370,7 @@ describe("the lanes", () => {
     expect(s.journal.filter((c) => c.do === "reserve")).toHaveLength(1);
   });
 
-  it("prepare has the last word on both lanes", async () => {
+  it("the prepare hook is last in both modes", async () => {
     await using up = await streaming();
     for (const protocol of [createToyProtocol(), createToyProtocol("other")]) {
       await using s = await startTestServices({
@@ -384,7 +384,7 @@ describe("the lanes", () => {
     }
   });
 
-  it("a native endpoint runs, streamed and whole", async () => {
+  it("a native endpoint runs, streaming and non-streaming", async () => {
     await using s = await startTestServices({
       frontend: createToyProtocol(),
       providers: {
@@ -413,7 +413,7 @@ describe("the lanes", () => {
     expect(got.at(-1)).toMatchObject({ end: "stop", usage: { input: 1, output: 2 } });
   });
 
-  it("a native endpoint makes no more than a slow client reads, and goes on when it reads again", async () => {
+  it("a native endpoint produces no more than a slow client reads, and continues when it reads again", async () => {
     let made = 0;
     let ended = false;
     const piece = "x".repeat(64 * 1024);
@@ -467,7 +467,7 @@ describe("the lanes", () => {
     expect(settles(s.journal)[1]).toMatchObject({ state: "estimated", outcome: "canceled" });
   });
 
-  it("a provider that only streams serves a client that wants it whole, and the other way round", async () => {
+  it("a provider that only streams serves a non-streaming client, and vice versa", async () => {
     await using up = await streaming();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -489,7 +489,7 @@ describe("the lanes", () => {
 });
 
 describe("errors", () => {
-  it("upstream's own words pass on passthrough mode, its secrets masked", async () => {
+  it("the upstream's own message is forwarded in passthrough mode, with masked secrets", async () => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(422, { "content-type": "application/json" });
       res.end(JSON.stringify({ error: "bad field, key secret-p", extra: [1] }));
@@ -505,7 +505,7 @@ describe("errors", () => {
     expect(settles(s.journal)[0]).toMatchObject({ state: "void" });
   });
 
-  it("our key's failure is never the client's 401", async () => {
+  it("a failure of the gateway's key is never the client's 401", async () => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(401, { "content-type": "application/json" });
       res.end("{}");
@@ -553,7 +553,7 @@ describe("errors", () => {
     expect(up.asked).toHaveLength(0);
   });
 
-  it("a foreign throw is a 500 with a fixed text, whatever it carries", async () => {
+  it("an unknown exception is a 500 with a fixed text, whatever it contains", async () => {
     for (const hook of ["admit", "prepare", "charge", "rewrite", "route"] as const) {
       await using up = await streaming();
       await using s = await startTestServices({
@@ -577,7 +577,7 @@ describe("errors", () => {
     }
   });
 
-  it("next() twice is refused: the host owns retries", async () => {
+  it("a second next() is rejected: the host owns retries", async () => {
     await using up = await startBackend((_req, res) => {
       res.setHeader("content-type", "application/json");
       res.end(JSON.stringify({ say: "x", end: "stop" }));
@@ -591,7 +591,7 @@ describe("errors", () => {
     expect(up.asked).toHaveLength(1);
   });
 
-  it("an unknown path is a 404 that names it, a wrong method a 405", async () => {
+  it("an unknown path is a 404 that names it, and a wrong method is a 405", async () => {
     await using s = await startTestServices({ frontend: createToyProtocol(), providers: {} });
     const res = await fetch(`${s.url}/nope`);
     expect(res.status).toBe(404);
@@ -601,8 +601,8 @@ describe("errors", () => {
   });
 });
 
-describe("attempt", () => {
-  it("may refuse on upstream's head before content leaves", async () => {
+describe("an attempt hook", () => {
+  it("may reject after the upstream's headers, before content is sent", async () => {
     await using up = await streaming();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -621,7 +621,7 @@ describe("attempt", () => {
     expect(settles(s.journal)).toHaveLength(1);
   });
 
-  it("a recorded answer replays on either lane without a ledger entry", async () => {
+  it("a recorded response is replayed in either mode without a ledger entry", async () => {
     await using up = await streaming();
     const kept = new Map<string, any>();
     for (const protocol of [createToyProtocol(), createToyProtocol("other")]) {
@@ -648,8 +648,8 @@ describe("attempt", () => {
   });
 });
 
-describe("count", () => {
-  it("asks who can tell, and costs nothing", async () => {
+describe("a token count", () => {
+  it("calls a provider that can count, and costs nothing", async () => {
     await using up = await startBackend((_req, res) => {
       res.setHeader("content-type", "application/json");
       res.end('{"tokens":7}');
@@ -667,7 +667,7 @@ describe("count", () => {
     ]);
   });
 
-  it("counts as a request: of rates and places it takes one, of tokens and money nothing", async () => {
+  it("counts as a request: it takes one from rate and concurrency limits, and no tokens or money", async () => {
     await using up = await startBackend((_req, res) => {
       res.setHeader("content-type", "application/json");
       res.end('{"tokens":7}');
@@ -703,7 +703,7 @@ describe("count", () => {
     expect(s.journal.filter((c) => c.do === "settle")).toHaveLength(2);
   });
 
-  it("that fails is settled as nothing", async () => {
+  it("that fails is settled at zero", async () => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(503, { "content-type": "application/json" });
       res.end("{}");
@@ -717,7 +717,7 @@ describe("count", () => {
     expect(s.journal.at(-1)).toMatchObject({ do: "settle", state: "void", costNano: 0n });
   });
 
-  it("estimates where nobody can, and says so", async () => {
+  it("is estimated if no provider can count, with a warning", async () => {
     await using up = await streaming();
     const mute = createToyProtocol("other");
     delete (mute.client as { decodeCount?: unknown }).decodeCount;
@@ -732,8 +732,8 @@ describe("count", () => {
   });
 });
 
-describe("a head that has to leave early", () => {
-  it("goes after ten seconds without content, pings, and another candidate may still answer", async () => {
+describe("headers that are sent early", () => {
+  it("follow ten seconds without content, with pings, and another candidate may still respond", async () => {
     const { skip } = installTestClock();
     const gone = Promise.withResolvers<void>();
     await using slow = await startBackend((_req, res) => {
@@ -767,7 +767,7 @@ describe("a head that has to leave early", () => {
     expect(lossy.asked).toHaveLength(0);
   });
 
-  it("without anybody left, the stream says so in its own words", async () => {
+  it("without another candidate, the stream has an error in its own format", async () => {
     const { skip } = installTestClock();
     const gone = Promise.withResolvers<void>();
     await using slow = await startBackend((_req, res) => {

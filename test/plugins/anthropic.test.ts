@@ -61,7 +61,7 @@ describe("the live list", () => {
     ...more,
   });
 
-  test("is read page by page, without what has retired", async () => {
+  test("is read page by page, without retired models", async () => {
     up.setRoutes({
       "GET /v1/models": (asked) =>
         jsonResponse(
@@ -84,7 +84,7 @@ describe("the live list", () => {
     expect(up.requests[0]!.headers["anthropic-version"]).toBe("2023-06-01");
   });
 
-  test("that never ends is left alone", async () => {
+  test("that never ends is abandoned", async () => {
     up.reset();
     up.setRoutes({
       "GET /v1/models": jsonResponse({ data: [model("a")], has_more: true, last_id: "a" }),
@@ -93,7 +93,7 @@ describe("the live list", () => {
     expect(up.requests.length).toBeLessThanOrEqual(20);
   });
 
-  test("that is refused is an error", async () => {
+  test("that is rejected is an error", async () => {
     up.setRoutes({ "GET /v1/models": jsonResponse({ type: "error" }, 401) });
     await expect(made().listModels!(line(`${up.url}/v1`))).rejects.toThrow(/401/);
   });
@@ -125,7 +125,7 @@ describe("headers of a messages client", () => {
     expect(sent({ ...own }, { protocol: "chat-completions", headers })).toEqual(own);
   });
 
-  test("are narrowed to the betas that the operator allows", () => {
+  test("are restricted to the betas that the operator allows", () => {
     const betas = (allowed: string[], value: string) =>
       sent(
         { ...own },
@@ -137,7 +137,7 @@ describe("headers of a messages client", () => {
   });
 });
 
-describe("what is known of Claude", () => {
+describe("metadata of Claude models", () => {
   const sent = (model: string, more: Partial<ChatRequest> = {}) => {
     const { client } = endpointOf(made()).protocol;
     return client!.encodeRequest(
@@ -166,7 +166,7 @@ describe("what is known of Claude", () => {
     expect(kept).toEqual(type === "enabled" ? [] : sampling);
   });
 
-  test("those that always think say so", () => {
+  test("marks models that always think", () => {
     expect(() => sent("claude-fable-5-2", { reasoning: { mode: "off" } })).toThrow(
       /Reasoning cannot be disabled/,
     );
@@ -175,7 +175,7 @@ describe("what is known of Claude", () => {
     });
   });
 
-  test("its facts are of chat models that speak messages, each named once", () => {
+  test("describes chat models that use messages, each named once", () => {
     const { models } = anthropic.facts!;
     expect(new Set(models.map((m) => m.model)).size).toBe(models.length);
     for (const m of models) expect(m).toMatchObject({ operation: "chat", protocols: ["messages"] });
@@ -201,18 +201,18 @@ describe("a compatible backend", () => {
       ctx,
     ) as Provider;
 
-  test("gets its key as it wants it", () => {
+  test("gets its key in the required form", () => {
     expect(endpointOf(provider()).auth).toEqual({ header: "x-api-key", field: "api_key" });
     expect(endpointOf(provider({ auth: "bearer" })).auth).toMatchObject({ prefix: "Bearer " });
   });
 
-  test("counts and lists only where it can", () => {
+  test("counts and lists only if it can", () => {
     expect(endpointOf(provider()).protocol.client!.decodeCount).toBeUndefined();
     expect(endpointOf(provider({ counts: true })).protocol.client!.decodeCount).toBeDefined();
     expect(provider({ list_models: false }).listModels).toBeUndefined();
   });
 
-  test("lists its models in either shape", async () => {
+  test("lists its models in either format", async () => {
     up.setRoutes({
       "GET /v1/models": jsonResponse({
         object: "list",
@@ -224,7 +224,7 @@ describe("a compatible backend", () => {
     ]);
   });
 
-  test("signs for itself: its proofs go back to it and to no other", () => {
+  test("has a signer of its own: its proofs are sent back to it and to no other", () => {
     const events: unknown[] = [];
     const body = { content: [{ type: "thinking", thinking: "T", signature: "S" }] };
     const { client } = endpointOf(provider()).protocol;

@@ -20,7 +20,7 @@ async function limitsOf(limits: readonly string[]) {
   return who!.limits;
 }
 
-it("a budget in dollars is one in nano-dollars, exactly", async () => {
+it("a budget in dollars is converted exactly to nano-dollars", async () => {
   await fc.assert(
     fc.asyncProperty(fc.bigInt(0n, 10n ** 17n), async (nano) => {
       expect(await limitsOf([`usd=${formatDecimal(nano, 9)}/month`])).toEqual([

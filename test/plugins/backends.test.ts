@@ -163,7 +163,7 @@ afterAll(async () => {
 });
 
 describe("addresses", () => {
-  it("are written down for every protocol that a row speaks, and for nothing else", () => {
+  it("are recorded for every protocol of a row, and for nothing else", () => {
     const own = ALL_ROWS.map((row) => [
       row.name,
       [...Object.keys(row.protocols), ...(row.models === false ? [] : ["models"])].toSorted(),
@@ -175,7 +175,7 @@ describe("addresses", () => {
     expect(Object.fromEntries(own)).toEqual(Object.fromEntries(written));
   });
 
-  it.each(ALL_ROWS.filter((row) => row.base !== undefined))("$name is at home there", (row) => {
+  it.each(ALL_ROWS.filter((row) => row.base !== undefined))("$name has its home there", (row) => {
     for (const endpoint of endpointsOf(row, row.base!.replace(/\/$/, "")) as ProtocolEndpoint[]) {
       const { url } = whereOf(row.name, endpoint.protocol.id);
       expect(url.href.startsWith(`${endpoint.base.replace(/\/$/, "")}/`)).toBe(true);
@@ -183,7 +183,7 @@ describe("addresses", () => {
     }
   });
 
-  it.each(spoken)("$name is asked in $protocol, with its key", async ({ row, name, protocol }) => {
+  it.each(spoken)("$name is called in $protocol, with its key", async ({ row, name, protocol }) => {
     const { path, body } = askedOf(row, protocol);
     const before = up.requests.length;
     const model = modelOf(row, protocol);
@@ -342,7 +342,7 @@ const LISTS: { readonly [row: string]: { body: Json; models: readonly object[] }
   },
 };
 
-describe("lists", () => {
+describe("model lists", () => {
   it.each(Object.keys(LISTS))("of %s", (name) => {
     const row = ALL_ROWS.find((one) => one.name === name)!;
     const { body, models } = LISTS[name]!;
@@ -383,7 +383,7 @@ const clientOf = (row: ProviderRow, protocol: string) =>
   )!.protocol.client!;
 
 describe("errors", () => {
-  it.each(spoken)("of $name in $protocol are its own words", ({ row, protocol }) => {
+  it.each(spoken)("of $name in $protocol keep the provider's message", ({ row, protocol }) => {
     const { errors } = ALL_ROWS.find(({ name }) => name === row.name)!;
     const client = clientOf(row, protocol);
     // A messages endpoint has that protocol's own shape too, whatever stands beside it.
@@ -457,7 +457,7 @@ const LIMITS: { readonly [style in Limits]: { headers: HeadersIn; ms: number | u
 };
 
 describe("limits", () => {
-  it.each(spoken)("of $name in $protocol say when to come again", ({ row, protocol }) => {
+  it.each(spoken)("of $name in $protocol state when to retry", ({ row, protocol }) => {
     const { limits } = ALL_ROWS.find(({ name }) => name === row.name)!;
     const { headers, ms } = LIMITS[limits];
     const body = Buffer.from(JSON.stringify(ERRORS.openai("rate_limit_exceeded")));

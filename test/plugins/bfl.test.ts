@@ -126,7 +126,7 @@ const bodies = (u: TestUpstream): Json[] =>
   u.requests.filter((r) => r.method === "POST").map((r) => r.json());
 
 describe.concurrent("a job", () => {
-  it("is submitted, asked after, fetched, and billed as the service says", async () => {
+  it("is submitted, polled, fetched, and billed by the service's price", async () => {
     const u = await service();
     const { answer, events } = await draw(u, { size: "1024x768", seed: 7, format: "png" });
     expect(events[0]).toEqual({ type: "start", id: "job-1" });
@@ -150,7 +150,7 @@ describe.concurrent("a job", () => {
     ]);
   });
 
-  it("is as many jobs as images, side by side", async () => {
+  it("becomes one job per image, in parallel", async () => {
     const jobs = () => u.requests.filter(({ method }) => method === "POST").length;
     const u: TestUpstream = await service((url) => ({
       // None of them is ready before all of them are here.
@@ -167,14 +167,14 @@ describe.concurrent("a job", () => {
     });
   });
 
-  it("is handed over by address to who wants an address", async () => {
+  it("is returned by URL to a client that requests a URL", async () => {
     const u = await service();
     const { answer } = await draw(u, { responseFormat: "url" });
     expect(answer.blocks).toEqual([{ type: "image", media: { url: `${u.url}/sample.png?sig=1` } }]);
     expect(u.requests.some((r) => r.path === "/sample.png")).toBe(false);
   });
 
-  it("carries the client's own fields, but no address to send the result to", async () => {
+  it("forwards the client's own fields, but no webhook URL", async () => {
     const u = await service();
     const { losses } = await draw(u, {
       responseFormat: "url",
@@ -189,7 +189,7 @@ describe.concurrent("a job", () => {
     expect(losses.map((l) => l.field).sort()).toEqual(["quality", "style", "user", "webhook_url"]);
   });
 
-  it("has a shape instead of a size where the model wants one", async () => {
+  it("has an aspect ratio in place of a size if the model needs one", async () => {
     const u = await service();
     const { losses } = await draw(
       u,
@@ -200,7 +200,7 @@ describe.concurrent("a job", () => {
     expect(losses).toMatchObject([{ field: "size", how: "approximated" }]);
   });
 
-  it("goes on over stumbles, since it is paid for", async () => {
+  it("survives temporary errors, because it is paid for", async () => {
     const u = await service((url) => ({
       "GET /poll": [
         { status: 503, body: "busy" },
@@ -213,7 +213,7 @@ describe.concurrent("a job", () => {
   });
 });
 
-describe.concurrent("a job that does not end well", () => {
+describe.concurrent("a job that fails", () => {
   const REFUSED: [status: number, body: Json, expected: object][] = [
     [401, { detail: "Not authenticated" }, { kind: "upstream_auth" }],
     [
@@ -261,7 +261,7 @@ describe.concurrent("a job that does not end well", () => {
     });
 
   // It moves the clock of this process.
-  it("one of several ends the questions after the others", { concurrent: false }, async () => {
+  it("one of several stops the polling of the others", { concurrent: false }, async () => {
     const time = installTestClock();
     let asks = 0;
     const u = await service({
@@ -283,7 +283,7 @@ describe.concurrent("a job that does not end well", () => {
     expect(await caught(draw(u, {}, { timeout_s: 1 }))).toMatchObject({ kind: "timeout" });
   });
 
-  it("is let go when the client leaves, in the middle of a question too", async () => {
+  it("is abandoned when the client disconnects, also during a poll", async () => {
     const u = await service({ "GET /poll": { delayMs: 60_000 } });
     const gone = new AbortController();
     const drawing = caught(draw(u, {}, { signal: gone.signal }));
@@ -295,7 +295,7 @@ describe.concurrent("a job that does not end well", () => {
     expect(u.requests).toHaveLength(2);
   });
 
-  it("its key goes to nobody else", async () => {
+  it("sends its key to no other host", async () => {
     const other = await service();
     const elsewhere = await service({
       "POST *": jsonResponse({ id: "j", polling_url: `${other.url}/poll` }),
@@ -313,7 +313,7 @@ describe.concurrent("a job that does not end well", () => {
     expect(other.requests).toEqual([]);
   });
 
-  it("what is no picture is none", async () => {
+  it("rejects a result that is no image", async () => {
     const u = await service({ "GET /sample.png": { body: "<html>" } });
     expect(await caught(draw(u))).toMatchObject({ code: "no_image" });
     const gone = await service({ "GET /sample.png": { status: 403 } });
@@ -322,7 +322,7 @@ describe.concurrent("a job that does not end well", () => {
     expect(await caught(draw(silent))).toMatchObject({ code: "bad_answer" });
   });
 
-  it("what the model cannot do is not asked for", async () => {
+  it("sends no option that the model does not support", async () => {
     const u = await service();
     expect(await caught(draw(u, { format: "webp" }))).toMatchObject({ param: "output_format" });
     expect(await caught(draw(u, { n: 5 }))).toMatchObject({ param: "n" });

@@ -18,19 +18,19 @@ async function secret(headers: HeadersIn, accept?: ("bearer" | "x-api-key")[]) {
 }
 
 describe("the key", () => {
-  test("is a Bearer", async () => {
+  test("is a Bearer token", async () => {
     expect(await secret({ authorization: "Bearer k1" })).toBe("k1");
     expect(await secret({ authorization: "bearer  k1 " })).toBe("k1");
     expect(await secret({})).toBeUndefined();
   });
-  test("elsewhere is refused with the right place", async () => {
+  test("in another place is rejected with the right place", async () => {
     expect(await secret({ "x-api-key": "k1" })).toMatch(/Authorization: Bearer/);
     expect(await secret({ authorization: "Basic eDp5" })).toMatch(/Authorization: Bearer/);
   });
-  test("may stand in x-api-key where the operator says so", async () => {
+  test("is accepted in x-api-key if the operator allows it", async () => {
     expect(await secret({ "x-api-key": "k1" }, ["bearer", "x-api-key"])).toBe("k1");
   });
-  test("may stand in both places, but not as two", async () => {
+  test("may be in both places, but must be the same", async () => {
     expect(await secret({ authorization: "Bearer k1", "x-api-key": "k1" })).toBe("k1");
     for (const accept of [["bearer"], ["bearer", "x-api-key"]] as ("bearer" | "x-api-key")[][])
       expect(await secret({ authorization: "Bearer k1", "x-api-key": "k2" }, accept)).toMatch(
@@ -39,7 +39,7 @@ describe("the key", () => {
   });
 });
 
-test("it is served with the version, without it, and with it twice", async () => {
+test("is accepted with the version in the path, without it, and with it twice", async () => {
   const { routes, protocol } = await mounted();
   expect(routes.flatMap((r) => r.path)).toEqual([
     "/v1/chat/completions",

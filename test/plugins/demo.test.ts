@@ -102,7 +102,7 @@ describe("tokens", () => {
     ] as const)
       expect([text, countTokens(text)]).toEqual([text, n]);
   });
-  it("add up over words, and words are the text", () => {
+  it("add up over words, and the words add up to the text", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme", maxLength: 200 }), fc.nat(60), (text, most) => {
         const all = splitWords(text);
@@ -117,7 +117,7 @@ describe("tokens", () => {
 });
 
 describe("chat", () => {
-  it("echo says the last words of the person, a word at a time", async () => {
+  it("echo repeats the user's last message, word by word", async () => {
     const r = request([
       user("first"),
       { role: "assistant", blocks: [] },
@@ -139,7 +139,7 @@ describe("chat", () => {
     expect(await said("echo", request([]))).toBe("You said nothing.");
   });
 
-  it("think reasons first, unless told not to, and hides it when told to", async () => {
+  it("think reasons first, unless disabled, and hides the reasoning on request", async () => {
     const r = request([user("hi")]);
     const shown = await answer("think", r);
     expect(shown.blocks.map((b) => b.type)).toEqual(["reasoning", "text"]);
@@ -152,7 +152,7 @@ describe("chat", () => {
     expect(hidden.usage).toEqual(shown.usage);
   });
 
-  it("tools calls the first one, then answers with what it said", async () => {
+  it("tools calls the first tool, then responds with its result", async () => {
     const r = request([user("How is it?")], { tools: [weather, { ...weather, name: "other" }] });
     const called = await answer("tools", r);
     const [block] = called.blocks;
@@ -190,7 +190,7 @@ describe("chat", () => {
     expect(await said("tools", request([user("x")]))).toMatch(/declared no tool/);
   });
 
-  it("obeys the choice of tool, whichever model is asked", async () => {
+  it("follows the tool choice, for any model", async () => {
     const tools = [weather, { type: "custom", name: "shell" } as Tool];
     const names = async (model: string, toolChoice: ChatRequest["toolChoice"]) =>
       (await answer(model, request([user("x")], { tools, toolChoice }))).blocks.map((b) =>
@@ -203,7 +203,7 @@ describe("chat", () => {
     expect(await names("lorem", { names: ["shell"], must: true })).toEqual(["shell"]);
   });
 
-  it("two calls of one conversation have two ids", async () => {
+  it("two calls of one conversation have different IDs", async () => {
     const ids = await Promise.all(
       [1, 2].map(async (n) => {
         const turns = Array.from({ length: n }, () => user("same"));
@@ -214,7 +214,7 @@ describe("chat", () => {
     expect(new Set(ids).size).toBe(2);
   });
 
-  it("lorem says as many words as were asked for, the same ones for the same seed", async () => {
+  it("lorem returns the requested number of words, the same ones for the same seed", async () => {
     const text = (prompt: string, seed?: number) =>
       said("lorem", request([user(prompt)], { sampling: { seed } }));
     expect((await text("Give me 250 words")).split(" ")).toHaveLength(250);
@@ -225,7 +225,7 @@ describe("chat", () => {
     expect(await text("30")).toBe(await text("30"));
   });
 
-  it("slow takes its time, and stops when nobody wants it any more", async () => {
+  it("slow responds slowly, and stops when the client disconnects", async () => {
     const time = installTestClock();
     time.stop();
     const began = time.now();
@@ -244,7 +244,7 @@ describe("chat", () => {
     expect(await caught(run(events))).toMatchObject({ kind: "canceled" });
   });
 
-  it("fail fails as it is told, before or after words", async () => {
+  it("fail fails as requested, before or after content", async () => {
     for (const kind of Object.keys(ERRORS) as ErrorKind[])
       expect(await caught(ask("fail", request([user(`please ${kind} now`)])))).toMatchObject({
         kind,
@@ -268,7 +268,7 @@ describe("chat", () => {
     });
   });
 
-  it("there is nothing else, and too much is too much", async () => {
+  it("rejects an unknown model, and an excessive request", async () => {
     expect(await caught(ask("gpt-6", request([user("x")])))).toMatchObject({
       kind: "not_found",
       message: expect.stringContaining("demo/lorem"),
@@ -283,13 +283,13 @@ describe("chat", () => {
   });
 });
 
-describe("what is asked of the output", () => {
+describe("output options", () => {
   const text = fc.string({
     unit: fc.constantFrom("a", "bc ", " ", "word ", "é, ", "\n"),
     maxLength: 40,
   });
 
-  it("counts are of what was really written, within max_tokens", async () => {
+  it("counts match the actual output, within max_tokens", async () => {
     await fc.assert(
       fc.asyncProperty(
         text,
@@ -321,7 +321,7 @@ describe("what is asked of the output", () => {
     );
   });
 
-  it("stop sequences end it before they are said", async () => {
+  it("stop sequences end it before they are sent", async () => {
     await fc.assert(
       fc.asyncProperty(
         text,
@@ -345,7 +345,7 @@ describe("what is asked of the output", () => {
     );
   });
 
-  it("who asks for JSON gets JSON", async () => {
+  it("a request for JSON returns JSON", async () => {
     const json = (format: NonNullable<ChatRequest["output"]["format"]>) =>
       said("echo", request([user("hi")], { output: { format } }));
     expect(JSON.parse(await json({ type: "json" }))).toEqual({ text: "hi" });
@@ -354,7 +354,7 @@ describe("what is asked of the output", () => {
     });
   });
 
-  it("everything read is counted: instructions, turns, tools and their results", async () => {
+  it("all input is counted: instructions, turns, tools, and their results", async () => {
     const count = (r: ChatRequest) => chat.countTokens!(r, callOf("echo"), {});
     const r = request([user("four word")]);
     expect(await count(r)).toBe(2);
@@ -386,7 +386,7 @@ describe("what is asked of the output", () => {
     );
   });
 
-  it("the same request has the same answer", async () => {
+  it("the same request has the same response", async () => {
     for (const model of ["echo", "think", "tools", "lorem"]) {
       const r = request([user("ten 10")], { tools: [weather], sampling: { seed: 3 } });
       expect(await ask(model, r)).toEqual(await ask(model, r));
@@ -471,7 +471,7 @@ describe("arguments satisfy the tool's schema", () => {
     ),
   }));
 
-  it("of every shape", () => {
+  it("of every form", () => {
     fc.assert(
       fc.property(schema, (of) => {
         const whole: JsonObject = {
@@ -485,7 +485,7 @@ describe("arguments satisfy the tool's schema", () => {
       { numRuns: 300 },
     );
   });
-  it("even when it goes round", () => {
+  it("even if it is recursive", () => {
     expect(schemaExample({ $ref: "#" })).toBeDefined();
     expect(
       schemaExample({ type: "object", required: ["next"], properties: { next: { $ref: "#" } } }),
@@ -494,7 +494,7 @@ describe("arguments satisfy the tool's schema", () => {
   });
 });
 
-describe("pictures", () => {
+describe("images", () => {
   const wish = (more: Partial<ImageRequest> = {}): ImageRequest =>
     deepFreeze({
       operation: "image",
@@ -530,7 +530,7 @@ describe("pictures", () => {
     return { width, height, alpha: depth === 4 };
   };
 
-  it("are PNG files of the size that was asked for", async () => {
+  it("are PNG files of the requested size", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 16, max: 90 }),
@@ -560,7 +560,7 @@ describe("pictures", () => {
       });
   });
 
-  it("are as many as were asked for, all different, the same every time", async () => {
+  it("have the requested number, all different, and the same every time", async () => {
     const small = { size: "64x48", n: 3 };
     const once = bytes(await drawn({ ...small, seed: 5 }));
     expect(once).toHaveLength(3);
@@ -575,7 +575,7 @@ describe("pictures", () => {
     expect(collectResponse(events).usage).toEqual({ images: 3, megapixels: 0.009216 });
   });
 
-  it("low quality is the same picture in larger squares, all of them filled", async () => {
+  it("low quality is the same image in larger squares, all of them filled", async () => {
     const rows = async (quality: string) => {
       const [png] = bytes(await drawn({ size: "32x30", quality }));
       const data = png!.indexOf("IDAT");
@@ -592,7 +592,7 @@ describe("pictures", () => {
     }
   });
 
-  it("come unfinished first, in a stream", async () => {
+  it("have partial images first in a stream", async () => {
     const events = await drawn({ size: "64x64", stream: true, partialImages: 2 });
     expect(events.flatMap((e) => (e.type === "media" ? [e.partial ?? false] : []))).toEqual([
       true,
@@ -602,7 +602,7 @@ describe("pictures", () => {
     for (const png of bytes(events)) verify(png);
   });
 
-  it("what it cannot draw is refused with what it can", async () => {
+  it("unsupported options are rejected with the supported ones", async () => {
     const refused = (more: Partial<ImageRequest>) => caught(drawn(more));
     expect(await refused({ size: "4096x16" })).toMatchObject({
       kind: "unsupported",
@@ -617,7 +617,7 @@ describe("pictures", () => {
     expect(await caught(drawn({}, callOf("echo")))).toMatchObject({ kind: "not_found" });
   });
 
-  it("a client that leaves stops the drawing", async () => {
+  it("a client's disconnect stops the generation", async () => {
     const gone = new AbortController();
     gone.abort();
     expect(await caught(drawn({}, callOf("image", { signal: gone.signal })))).toMatchObject({
@@ -626,7 +626,7 @@ describe("pictures", () => {
   });
 });
 
-describe("what is known of it", () => {
+describe("metadata of the demo", () => {
   it("every model is free, whatever is counted", () => {
     for (const { price } of demo.facts!.models) {
       expect(
@@ -635,11 +635,11 @@ describe("what is known of it", () => {
       expect(calculateCost({ output: 7 }, price!, { tier: "flex" })).toBe(0n);
     }
   });
-  it("nothing is kept, so it may be asked under the strictest privacy", () => {
+  it("nothing is stored, so it qualifies for the strictest privacy", () => {
     const policy = effectivePolicy({ provider: demo.dataPolicy, trusted: true, now: Date.now() });
     expect(satisfies("strict", policy)).toBe(true);
   });
-  it("every model that is named answers", async () => {
+  it("every listed model responds", async () => {
     for (const { model, operation } of demo.facts!.models.filter((m) => m.model !== "fail"))
       if (operation === "chat") await ask(model, request([user("3 words")]));
   });

@@ -14,7 +14,7 @@ const CONFIG = `export default { test: {
   experimental: { viteModuleRunner: false, nodeLoader: false },
 } };`;
 
-it("a native provider that lists models passes the tests that it was begun with", async () => {
+it("a native provider that lists models passes the template's tests", async () => {
   const folder = planted({
     in: "provider-native",
     what: "no defect",

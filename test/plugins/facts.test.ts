@@ -10,8 +10,8 @@ const facts = async (name: keyof typeof builtin.provider): Promise<Facts | undef
 const model = (of: Facts | undefined, name: string): ModelInfo | undefined =>
   of?.models.find((info) => info.model === name);
 
-describe("providers come with facts", () => {
-  it("a machine with one key prices its answers without asking anybody", async () => {
+describe("providers with model metadata", () => {
+  it("a config with one key prices its responses without calling a provider", async () => {
     for (const [provider, name, nano] of [
       ["openai", "gpt-4o-mini", 150n + 600n],
       ["anthropic", "claude-haiku-4-5", 1_000n + 5_000n],
@@ -24,14 +24,14 @@ describe("providers come with facts", () => {
     }
   });
 
-  it("all of them such as the catalog reads", async () => {
+  it("all metadata is valid for the catalog", async () => {
     for (const name of Object.keys(builtin.provider)) {
       const found = await facts(name as keyof typeof builtin.provider);
       if (found) expect(parseModelList(found.models).length, name).toBe(found.models.length);
     }
   });
 
-  it("what their own code says wins, fact by fact", async () => {
+  it("the provider's own code has priority, field by field", async () => {
     const own: Facts = {
       asOf: "2026-11-20",
       models: [
@@ -55,7 +55,7 @@ describe("providers come with facts", () => {
     expect(facts!.asOf).toBe("2026-08-21");
   });
 
-  it("and one that nobody listed is left as it is", async () => {
+  it("and a provider without metadata is unchanged", async () => {
     const definition: { facts?: Facts } = {};
     expect(await withFacts("nobody", definition)).toBe(definition);
   });

@@ -83,7 +83,7 @@ async function door(more: object = {}, kids: string[] = ALGORITHMS.map((alg) => 
 }
 
 describe("a token", () => {
-  it.each(ALGORITHMS)("signed with %s is its subject's", async (alg) => {
+  it.each(ALGORITHMS)("signed with %s identifies its subject", async (alg) => {
     const { ask } = await door();
     expect(await ask(await signed({}, `${alg} old`))).toMatchObject({ id: "jwt:corp:ann" });
   });
@@ -97,20 +97,20 @@ describe("a token", () => {
     ["for none", { aud: undefined }, "the claim aud is not accepted"],
     ["of another issuer", { iss: "https://evil.example/" }, "the issuer is unknown"],
     ["of none", { iss: undefined }, "the issuer is unknown"],
-  ])("%s is refused, and the client told why", async (_name, claims, why) => {
+  ])("%s is rejected, with the reason", async (_name, claims, why) => {
     const { refusal } = await door();
     expect(await refusal(await signed(claims as JWTPayload))).toBe(
       `unauthenticated invalid_token: Invalid token: ${why}.`,
     );
   });
 
-  it("a clock that is a little off is no reason", async () => {
+  it("a small clock offset is accepted", async () => {
     const { ask } = await door();
     expect(await ask(await signed({ exp: now() - 30 }))).toBeDefined();
     expect(await ask(await signed({ nbf: now() + 30, iat: now() + 30 }))).toBeDefined();
   });
 
-  it("signed by its issuer, and in a way that the operator does not take, is refused", async () => {
+  it("signed by its issuer with a disallowed algorithm is rejected", async () => {
     const { ask, refusal } = await door({ algorithms: ["ES256"] });
     expect(await ask(await signed({}, "ES256 old"))).toBeDefined();
     for (const kid of ["RS256 old", "EdDSA old"])
@@ -119,7 +119,7 @@ describe("a token", () => {
       );
   });
 
-  it("without a signature, or signed with what is public, is refused", async () => {
+  it("without a signature, or signed with public data, is rejected", async () => {
     const { refusal, asked } = await door();
     const claims = { iss: ISSUER, aud: "tollgate", sub: "ann", exp: now() + 300 };
     const open = new UnsecuredJWT(claims).encode();
@@ -150,7 +150,7 @@ describe("a token", () => {
     expect(asked.length).toBeLessThanOrEqual(2);
   });
 
-  it("of a megabyte is refused unread, and what is no token is left to others", async () => {
+  it("of a megabyte is rejected unread, and text that is no token is left to other middleware", async () => {
     const { refusal, ask, asked } = await door();
     expect(await refusal(`eyJ${"a".repeat(1_000_000)}.${"b".repeat(10)}.c`)).toMatch(
       "the token is too long",
@@ -160,7 +160,7 @@ describe("a token", () => {
     expect(asked).toEqual([]);
   });
 
-  it("any change of one letter of it is refused", async () => {
+  it("with any changed letter is rejected", async () => {
     const { ask, refusal } = await door();
     const token = await signed({}, "ES256 old");
     expect(await ask(token)).toBeDefined();
@@ -185,8 +185,8 @@ describe("a token", () => {
   });
 });
 
-describe("what is remembered", () => {
-  it("a token that was proved is admitted without a promise, whole and no longer than a minute", async () => {
+describe("the token cache", () => {
+  it("accepts a validated token synchronously, compared as a whole, for at most a minute", async () => {
     const { ask, kids, asked } = await door();
     const token = await signed({ exp: now() + 3_600 });
     const first = await ask(token);
@@ -208,7 +208,7 @@ describe("what is remembered", () => {
     expect(asked).toHaveLength(1);
   });
 
-  it("and not after its end, within the tolerance for clocks or not", async () => {
+  it("never accepts an expired token, with or without clock tolerance", async () => {
     const { ask } = await door();
     const token = await signed({ exp: now() - 10 });
     expect(await ask(token)).toBeDefined();
@@ -234,7 +234,7 @@ describe("an issuer's keys", () => {
     return { at, get };
   }
 
-  it("that are rotated are found at once, and those that are gone are no more", async () => {
+  it("that are rotated are found immediately, and removed keys are rejected", async () => {
     let kids = ["RS256 old"];
     const { at, get } = set(() => text(kids));
     await get("RS256 old");
@@ -245,7 +245,7 @@ describe("an issuer's keys", () => {
     expect(at.asked).toBe(2);
   });
 
-  it("are asked for once in half a minute, however many tokens name none of them", async () => {
+  it("are fetched at most once in 30 s, however many tokens have unknown key IDs", async () => {
     const { at, get } = set(() => text(["RS256 old"]));
     await get("RS256 old");
     for (let second = 0; second < 90; second++) {
@@ -259,7 +259,7 @@ describe("an issuer's keys", () => {
     await get("RS256 old");
   });
 
-  it("that cannot be had: unavailable while none are known; afterwards those that were go on", async () => {
+  it("that are unreachable: unavailable while none are known, otherwise the known ones stay in use", async () => {
     let down = true;
     const { at, get } = set(() => (down ? Promise.reject(new Error("down")) : text(["RS256 old"])));
     const error: unknown = await Promise.resolve(get("RS256 old")).catch(
@@ -279,7 +279,7 @@ describe("an issuer's keys", () => {
   });
 
   it.each([["not JSON"], ["{}"], ['{"keys":[{"kty":"oct","k":"AAAA"}]}'], ['{"keys":[]}']])(
-    "%j are none",
+    "%j contains no keys",
     async (said) => {
       const { get, at } = set(async () => said);
       await expect(get("RS256 old")).rejects.toThrow("not loaded yet");
@@ -299,7 +299,7 @@ describe("claims", () => {
   };
   const accounts = { eng: "acme/eng", ops: "acme" };
 
-  it("say what a client may do", async () => {
+  it("determine what a client may do", async () => {
     const { ask } = await door({
       map,
       accounts,
@@ -324,7 +324,7 @@ describe("claims", () => {
     });
   });
 
-  it("give two people one id only if issuer and subject are the same", async () => {
+  it("give two users one ID only if issuer and subject are the same", async () => {
     const word = fc.stringMatching(/^[a:]{1,3}$/);
     const person = fc.record({ issuer: word, sub: word, name: fc.constantFrom("Ann", "Bob") });
     const accepted = (jwt.options as any).properties.issuers.propertyNames as { pattern: string };
@@ -347,7 +347,7 @@ describe("claims", () => {
   });
 
   it.each([{}, { email_verified: false }, { email_verified: "no" }])(
-    "are not read from an email address that is not verified: %j",
+    "are not read from an unverified email address: %j",
     async (said) => {
       const claims = { email: "boss@example.com", ...said };
       const user = { user: claims };
@@ -380,7 +380,7 @@ describe("claims", () => {
     expect(await refusal(await signed(claims as JWTPayload))).toMatch(`forbidden ${code}`);
   });
 
-  it("an account that every object has by name is none, and of several without a table none is taken", async () => {
+  it("the name of an inherited property is no account, and without a table none of several is used", async () => {
     const named = await door({ map: { id: "sub", account: "groups" }, accounts });
     for (const groups of ["constructor", "__proto__", ["toString"]])
       expect(await named.refusal(await signed({ groups }))).toMatch("forbidden unknown_account");
@@ -391,7 +391,7 @@ describe("claims", () => {
     expect(await plain.ask(await signed({ groups: ["eng"] }))).toMatchObject({ account: "eng" });
   });
 
-  it("an account that is usual for those that say none", async () => {
+  it("a default account applies if the token names none", async () => {
     const { ask } = await door({
       map: { id: "sub", account: "groups" },
       accounts,
@@ -401,7 +401,7 @@ describe("claims", () => {
     expect(await ask(await signed({ sub: "bob" }))).toMatchObject({ account: "guests" });
   });
 
-  it("are found by name, in a list, or by a pointer, and never in what every object has", () => {
+  it("are found by name, in a list, or by a pointer, and never in inherited properties", () => {
     const claims = { "https://x/groups": ["a", "b"], "a/b": { "c~d": 1 } };
     expect(claimAt(claims, "https://x/groups[1]")).toBe("b");
     expect(claimAt(claims, "/a~1b/c~0d")).toBe(1);
@@ -416,7 +416,7 @@ describe("claims", () => {
   });
 });
 
-it("what is written wrong is told at its place", () => {
+it("report an invalid configuration with its location", () => {
   const of = (issuers: object) => [...jwt.check!({ issuers } as never)].map(({ path }) => path);
   const a = { issuer: ISSUER, audience: ["t"] };
   expect(of({ none: a, both: { ...a, issuer: "b", jwks: "https://x", jwks_file: "x" } })).toEqual([
@@ -428,7 +428,7 @@ it("what is written wrong is told at its place", () => {
   ]);
 });
 
-it("each frontend says a refusal in its own words; the ledger has the subject; the token is nowhere", async () => {
+it("each frontend encodes a rejection in its own format; the ledger has the subject; the token is nowhere", async () => {
   const up = await startUpstream({
     ...scriptedModel(say("Hello")),
     "GET /jwks": async () => jsonResponse({ keys: [await jwkOf("RS256 old")] }),

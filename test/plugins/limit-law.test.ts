@@ -36,7 +36,7 @@ function* nodes(of: unknown, path: string): Generator<readonly [string, Record<s
 }
 const ALL = SCHEMAS.flatMap(([name, schema]) => [...nodes(schema, name)]);
 
-it("each list of limits, in the config, in options and in commands, takes texts of the one schema", () => {
+it("each list of limits in the config, in options, and in commands uses one schema", () => {
   const lists = ALL.filter(
     ([path, node]) =>
       path.endsWith("/properties/limits") && [node["type"]].flat().includes("array"),
@@ -108,7 +108,7 @@ const accepted = (text: unknown): boolean =>
     () => ({ text: "", mayShow: true }),
   ).errors.length === 0;
 
-it("a limit prints as the text from which it is parsed, exactly", () => {
+it("a limit is printed as the text that it is parsed from", () => {
   fc.assert(
     fc.property(limit, (each) => {
       const text = formatLimit(each);
@@ -119,7 +119,7 @@ it("a limit prints as the text from which it is parsed, exactly", () => {
   );
 });
 
-it("the schema accepts a text exactly if it parses, and nothing that is no text", () => {
+it("the schema accepts exactly the texts that parse, and only strings", () => {
   const part = fc.constantFrom(
     ...LIMIT_UNITS,
     ...LIMIT_SPANS,
@@ -164,6 +164,6 @@ it.each([
   expect([parseLimit(text), accepted(text)]).toEqual([undefined, false]);
 });
 
-it("an amount may be written with more digits than it is shown with", () => {
+it("an amount may have more digits than its printed form", () => {
   expect(formatLimit(parseLimit("usd=012.50/month")!)).toBe("usd=12.5/month");
 });

@@ -27,7 +27,7 @@ async function mounted(...texts: string[]) {
   };
 }
 
-it("a key gets each limit of whose unit it has none", async () => {
+it("a key gets each default limit whose unit it does not limit itself", async () => {
   const { charged, occupied } = await mounted(
     "requests=600/minute",
     "requests=5000/day",
@@ -50,13 +50,13 @@ it("a key gets each limit of whose unit it has none", async () => {
   ]);
 });
 
-it("a further attempt is not counted as one more request", async () => {
+it("a further attempt does not count as another request", async () => {
   const { charged } = await mounted("requests=600/minute", "tokens=1000/day");
   const units = (n: number) => charged([], n)?.map(({ unit }) => unit);
   expect([units(1), units(2)]).toEqual([["requests", "tokens"], ["tokens"]]);
 });
 
-it("without limits, only what a budget reserves is declared", async () => {
+it("without limits, only the amounts for budgets are declared", async () => {
   const { charged, occupied } = await mounted();
   expect([charged(), occupied()]).toEqual([[], []]);
 });

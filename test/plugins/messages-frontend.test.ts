@@ -91,7 +91,7 @@ describe("routes", () => {
     },
   );
 
-  test("a provider that cannot count is estimated for, and that is said", async () => {
+  test("is estimated for a provider that cannot count, with a warning", async () => {
     const body = { ...BODY, model: "local/m" };
     const res = await ask({ "x-api-key": KEY }, body, "/v1/messages/count_tokens");
     expect(res.status).toBe(200);
@@ -99,7 +99,7 @@ describe("routes", () => {
     expect(res.headers.get("x-tollgate-estimated")).not.toBeNull();
   });
 
-  test.each(["/", "/api/hello"])("HEAD %s is open", async (path) => {
+  test.each(["/", "/api/hello"])("HEAD %s needs no key", async (path) => {
     expect((await fetch(house.url + path, { method: "HEAD" })).status).toBe(200);
   });
 });
@@ -119,7 +119,7 @@ describe("max_tokens", () => {
     });
   });
 
-  test("and the schema is judged at the field", async () => {
+  test("is validated by the schema, with the field in the error", async () => {
     const res = await ask(
       { "x-api-key": KEY },
       { ...BODY, messages: [{ role: "wizard", content: "x" }] },
@@ -139,7 +139,7 @@ describe("max_tokens", () => {
 const OLD = "2023-06-01";
 const NEW = "2026-10-21";
 
-describe("credentials by version", () => {
+describe("credentials by API version", () => {
   const key = () => ({ "x-api-key": KEY });
   const token = () => ({ authorization: `Bearer ${KEY}` });
   type Row = [string, () => Record<string, string>, number, RegExp?];
@@ -184,7 +184,7 @@ describe("credentials by version", () => {
 });
 
 describe.each([["always", 200, 200]])("bearer: %s", (bearer, old, recent) => {
-  test("decides alone", async () => {
+  test("is the only accepted form", async () => {
     await using other = await startTestGateway({
       yaml: `${ONE_KEY}frontends: [{ use: messages, with: { bearer: ${bearer} } }]
 providers:
@@ -202,7 +202,7 @@ providers:
 
 describe("the version", () => {
   test.each(["2023-02-30", "2023-6-1", "yesterday", "2023-06-01T00:00:00Z", "2023-13-01"])(
-    "%s is no date",
+    "%s is not a date",
     async (version) => {
       const res = await ask({ "x-api-key": KEY, "anthropic-version": version });
       expect(res.status).toBe(400);
@@ -212,18 +212,18 @@ describe("the version", () => {
     },
   );
 
-  test("is 2023-06-01 where the client names none", async () => {
+  test("is 2023-06-01 by default", async () => {
     await (await ask({ "x-api-key": KEY })).arrayBuffer();
     expect(last().headers["anthropic-version"]).toBe(OLD);
   });
 
-  test("is forwarded where it does", async () => {
+  test("is forwarded if set", async () => {
     const headers = { "x-api-key": KEY, "anthropic-version": NEW, "anthropic-beta": "a,b" };
     await (await ask(headers)).arrayBuffer();
     expect(last().headers).toMatchObject({ "anthropic-version": NEW, "anthropic-beta": "a,b" });
   });
 
-  test("and the betas that the operator lets through", async () => {
+  test("is sent with the betas that the operator allows", async () => {
     await using other = await startTestGateway({
       yaml: `${ONE_KEY}frontends: [messages]
 providers:
@@ -236,8 +236,8 @@ providers:
   });
 });
 
-describe("what leaves", () => {
-  test("carries our key and not the client's, and the client's bytes", async () => {
+describe("the outgoing request", () => {
+  test("has the gateway's key, not the client's, and the client's bytes", async () => {
     const body = { ...BODY, brand_new: 12345678901234567890n };
     const text = JSON.stringify(body, (_k, v) =>
       typeof v === "bigint" ? JSON.rawJSON(`${v}`) : v,
@@ -266,7 +266,7 @@ describe("what leaves", () => {
     expect(sent.body.toString()).toBe(text.replace("anthropic/claude-sonnet-5", "claude-sonnet-5"));
   });
 
-  test("to a compatible backend, without what only Anthropic knows", async () => {
+  test("to a compatible backend omits fields that only Anthropic supports", async () => {
     const headers = { "x-api-key": KEY, "anthropic-beta": "a", "x-app": "cli" };
     const body = {
       ...BODY,
@@ -313,7 +313,7 @@ describe("the official SDK", () => {
     expect(input_tokens).toBe(42);
   });
 
-  test("goes through a round of tools", async () => {
+  test("completes a tools loop", async () => {
     up.setRoutes({
       "POST /v1/messages": (asked) =>
         (asked.json().messages.length > 1
@@ -358,7 +358,7 @@ describe("the official SDK", () => {
     ).rejects.toBeInstanceOf(NotFoundError);
   });
 
-  test("a thread is refused with the code that makes it send its history", async () => {
+  test("gets the code for a rejected thread that makes it send its history", async () => {
     const error = await sdk()
       .beta.messages.create({
         model: BODY.model,
@@ -372,7 +372,7 @@ describe("the official SDK", () => {
   });
 });
 
-test("a call that only a compatible backend makes is heard by every client", async () => {
+test("works with calls of compatible backends, as does every client", async () => {
   up.setRoutes({ "POST /v1/messages": (asked) => call("f", { a: 1 }).toResponse(asked) });
   const res = await ask({ "x-api-key": KEY }, { ...BODY, model: "local/m" });
   expect(await res.json()).toMatchObject({
@@ -386,7 +386,7 @@ describe("on an upstream of another protocol", () => {
   const sdk = () => new Anthropic({ apiKey: KEY, baseURL: house.url, maxRetries: 0 });
   const body = { ...BODY, model: "chatty/m", messages: [{ role: "user" as const, content: "Hi" }] };
 
-  test("the SDK streams the same answer", async () => {
+  test("the SDK streams the same response", async () => {
     const message = await sdk().messages.stream(body).finalMessage();
     expect(message).toMatchObject({
       model: "chatty/m",
@@ -400,7 +400,7 @@ describe("on an upstream of another protocol", () => {
     expect(last().path).toBe("/v1/chat/completions");
   });
 
-  test("what is lost is named, and under strict it is an error", async () => {
+  test("dropped fields are reported, and are an error in strict mode", async () => {
     const headers = { "x-api-key": KEY };
     const lossy = { ...body, top_k: 5 };
     const res = await ask(headers, lossy);
@@ -411,7 +411,7 @@ describe("on an upstream of another protocol", () => {
     expect(await strict.json()).toMatchObject({ error: { details: { param: "top_k" } } });
   });
 
-  test("a stream that breaks ends in this protocol's error, and the SDK raises", async () => {
+  test("a truncated stream ends with this protocol's error, and the SDK raises", async () => {
     up.setRoutes({
       "POST /v1/chat/completions": (asked) => ({
         ...say("Hello, this is a longer answer than one event.").toResponse(asked),
@@ -426,7 +426,7 @@ describe("on an upstream of another protocol", () => {
     up.setRoutes(scriptedModel(speech));
   });
 
-  test("calls go out and come back", async () => {
+  test("tool calls are translated in both directions", async () => {
     up.setRoutes({
       "POST /v1/chat/completions": (asked) =>
         (asked.json().messages.length > 1

@@ -78,10 +78,10 @@ const body = fc.oneof(
   fc.constantFrom("", "<html>busy</html>", "{", "[1", "\u0000", '{"data":'),
 );
 
-it("some ask", () => expect(asking.length).toBeGreaterThan(20));
+it("some providers list their models", () => expect(asking.length).toBeGreaterThan(20));
 
 describe.each(asking)("%s", (_, models) => {
-  it("whatever comes: a list, or what was expected and what came", async () => {
+  it("accepts a list, or reports what it expected and received", async () => {
     await fc.assert(
       fc.asyncProperty(body, async (text) => {
         const error = await caught(models(answering(text)));
@@ -109,7 +109,7 @@ describe.each(asking)("%s", (_, models) => {
   });
 });
 
-it("a plugin that breaks on an answer is said to, in status too, and the engine's words go beside it", async () => {
+it("a plugin that fails on a response is named, also in status, with the engine's message separate", async () => {
   const told: [string | undefined, unknown][] = [];
   using refresh = createListRefresher(createInMemoryModelLists(), {
     onStatusChange: ({ lastError }, error) => void told.push([lastError?.message, error]),
@@ -123,7 +123,7 @@ it("a plugin that breaks on an answer is said to, in status too, and the engine'
   expect(told[0]![1]).toBeInstanceOf(TypeError);
 });
 
-it("what may be said of an error is its author's words, never the engine's", () => {
+it("public error texts are the author's, never the engine's", () => {
   const broken: (() => unknown)[] = [
     () => (undefined as any).x,
     () => JSON.parse("{,"),

@@ -139,7 +139,7 @@ const get = async (path: string, headers: Record<string, string> = {}) => {
 };
 
 describe("the SDKs", () => {
-  it("OpenAI's lists everything and gets one, slash, colon and all", async () => {
+  it("OpenAI's lists all models and gets one, with slashes and colons", async () => {
     const client = new OpenAI({ baseURL: `${base}/v1`, apiKey: "all", maxRetries: 0 });
     const ids: string[] = [];
     for await (const model of client.models.list()) ids.push(model.id);
@@ -158,7 +158,7 @@ describe("the SDKs", () => {
     });
   });
 
-  it("Anthropic's goes from page to page in both directions and gets one", async () => {
+  it("Anthropic's pages in both directions and gets one", async () => {
     for (const auth of [{ apiKey: "all" }, { authToken: "all", apiKey: null }]) {
       const client = new Anthropic({ baseURL: base, maxRetries: 0, ...auth });
       const first = await client.models.list();
@@ -193,8 +193,8 @@ describe("the SDKs", () => {
   });
 });
 
-describe("what is shown", () => {
-  it("is only what the key may use", async () => {
+describe("the listed models", () => {
+  it("are those that the key may use", async () => {
     const { body } = await get("/v1/models", { authorization: "Bearer some" });
     expect(body.data.map((m: any) => m.id)).toEqual([
       "openai/gpt-6",
@@ -205,7 +205,7 @@ describe("what is shown", () => {
     expect((await get("/v1/models/bulk/m01", { authorization: "Bearer some" })).status).toBe(404);
   });
 
-  it("is narrowed by operation, provider and zdr, and never widened", async () => {
+  it("can be filtered by operation, provider, and zdr, but not extended", async () => {
     const ids = async (query: string, headers = {}) =>
       (await get(`/v1/models?${query}`, headers)).body.data?.map((m: any) => m.id);
     expect(await ids("operation=image")).toEqual(["openai/picture-1"]);
@@ -223,13 +223,13 @@ describe("what is shown", () => {
     expect((await get("/v1/models?after_id=a&before_id=b")).status).toBe(400);
   });
 
-  it("an escaped slash is a slash, even one that was escaped twice", async () => {
+  it("an escaped slash is a slash, also if it is escaped twice", async () => {
     for (const path of ["openai%2Fgpt-6", "openai%252Fgpt-6", "openai/gpt-6"])
       expect((await get(`/v1/models/${path}`)).body.id).toBe("openai/gpt-6");
     expect((await get("/v1/models/100%25")).status).toBe(404);
   });
 
-  it("has the extras that editors read, and nothing that is not known", () => {
+  it("have the extra fields that editors read, and no unknown facts", () => {
     const [gpt, , picture] = catalog
       .list({ provider: "openai" })
       .map((model) => toModelEntry(model, catalog.operations.get(model.operation)));
@@ -280,7 +280,7 @@ describe("what is shown", () => {
 });
 
 describe("the key", () => {
-  it("may stand in either header, and errors have the caller's shape", async () => {
+  it("may be in either header, and errors have the caller's format", async () => {
     const status = async (headers: Record<string, string>) =>
       (await fetch(`${base}/v1/models`, { headers })).status;
     expect(await status({ authorization: "Bearer all" })).toBe(200);
@@ -300,7 +300,7 @@ describe("the key", () => {
     });
   });
 
-  it("of the images endpoint is a Bearer key unless the operator says otherwise", async () => {
+  it("of the images endpoint is a Bearer token, unless the operator configures otherwise", async () => {
     const { ctx } = createTestContext();
     const strict = await imagesFrontend.setup({ accept: ["bearer"] }, ctx);
     expect(strict.extractCredential!({ authorization: "Bearer k" }, new URLSearchParams())).toBe(
@@ -336,8 +336,8 @@ describe("the key", () => {
   });
 });
 
-describe("laws", () => {
-  it("the pages of a list are the list, whichever way they are turned", () => {
+describe("properties", () => {
+  it("the pages of a list add up to the list in both directions", () => {
     const list = fc.uniqueArray(fc.string({ minLength: 1 }), { maxLength: 30 });
     fc.assert(
       fc.property(list, fc.integer({ min: 1, max: 12 }), (ids, limit) => {
@@ -376,7 +376,7 @@ describe("laws", () => {
     );
   });
 
-  it("a price per token is the price per million, exactly", () => {
+  it("a price per token equals the price per million tokens, exactly", () => {
     const usd = fc
       .tuple(fc.bigInt({ min: 0n, max: 10n ** 12n }), fc.nat(6))
       .map(([n, places]) => formatDecimal(n, places));

@@ -81,7 +81,7 @@ describe.each(ROUTES)("%s %s", (method, path) => {
     },
   );
 
-  it("different keys are nobody's", async () => {
+  it("two different keys are rejected", async () => {
     const other = path.startsWith("/messages")
       ? { authorization: "Bearer other" }
       : { "x-api-key": "other" };
@@ -96,7 +96,7 @@ describe.each(ROUTES)("%s %s", (method, path) => {
   });
 });
 
-it("these are all routes that there are", async () => {
+it("all routes are listed here", async () => {
   const { createTestContext } = await import("tollgate/testing");
   await using host = createTestContext();
   const all = await Promise.all(

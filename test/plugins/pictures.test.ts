@@ -86,7 +86,7 @@ const ask = async (more: object) => {
   };
 };
 
-describe("a stream of pictures", () => {
+describe("an image stream", () => {
   it.each([
     ["slow", undefined, "dropped;field=partial_images"],
     ["live", true, null],
@@ -107,12 +107,12 @@ describe("a stream of pictures", () => {
   });
 });
 
-describe("pictures", () => {
+describe("images", () => {
   it("one is one request", async () => {
     const { status, body, asked } = await ask({});
     expect([status, body.data?.length, asked.length]).toEqual([200, 1, 1]);
   });
-  it("several are as many, a few at once, and their counts add up", async () => {
+  it("several are several requests, a few at a time, and their counts are summed", async () => {
     most = 0;
     const { status, body, asked } = await ask({ n: 7 });
     expect([status, body.data?.length, asked.length]).toEqual([200, 7, 7]);
@@ -120,16 +120,16 @@ describe("pictures", () => {
     expect(most).toBeLessThanOrEqual(4);
     expect(body.usage).toMatchObject({ input_tokens: 35, output_tokens: 700 });
   });
-  it("one that fails fails them all", async () => {
+  it("fail together if one fails", async () => {
     failing = 1;
     const { status, body } = await ask({ n: 2 });
     expect([status, body.error?.message]).toEqual([400, expect.stringContaining("No.")]);
   });
-  it("more than ten are too many", async () => {
+  it("are limited to ten", async () => {
     const { status, body, asked } = await ask({ n: 11 });
     expect([status, body.error?.param, asked.length]).toEqual([400, "n", 0]);
   });
-  it("none is without a background", async () => {
+  it("reject a transparent background", async () => {
     const { status, body, asked } = await ask({ background: "transparent" });
     expect([status, body.error?.param, asked.length]).toEqual([400, "background", 0]);
   });

@@ -7,7 +7,7 @@ import { table } from "./rows-table.ts";
 const FILE = new URL("../../plugins/providers/README.md", import.meta.url);
 const PLACE = /(<!-- rows -->\n\n)[^]*?(\n\n<!-- end -->)/;
 
-test("the table of backends", () => {
+test("the table of backends is current", () => {
   const text = readFileSync(FILE, "utf8");
   const [, head, tail] = PLACE.exec(text) ?? expect.unreachable("no place for the table");
   const written = `${head}${table()}${tail}`;

@@ -97,7 +97,7 @@ describe.each(fixtures)("$row", ({ row, cases }) => {
 });
 
 describe("all rows", () => {
-  test("are thirty or more, each once; all have their fixtures, and own up to what nobody checked", () => {
+  test("are thirty or more, each once, with fixtures and a list of unverified claims", () => {
     const names = ALL_ROWS.map((row) => row.name);
     expect(new Set(names).size).toBe(names.length);
     expect(names.length).toBeGreaterThanOrEqual(30);
@@ -110,7 +110,7 @@ describe("all rows", () => {
     expect(ALL_ROWS.length - experimental.length).toBeGreaterThanOrEqual(12);
   });
 
-  test("are built in, each by its name", async () => {
+  test("are built in by name", async () => {
     for (const row of ALL_ROWS) {
       const module = (await builtin.provider[row.name as "groq"]()) as {
         default: CompatibleProvider;
@@ -134,14 +134,14 @@ describe("all rows", () => {
   );
 
   test.each(ALL_ROWS.filter((r) => r.base !== undefined).map((row) => [row.name, row] as const))(
-    "%s moves all its endpoints with base_url, so that no key goes elsewhere",
+    "%s moves all its endpoints with base_url, so that no key is sent elsewhere",
     (_, row) => {
       const moved = endpointsOf(row, "http://127.0.0.1:9999/a/b/c/v1") as ProtocolEndpoint[];
       for (const e of moved) expect(new URL(e.base).origin).toBe("http://127.0.0.1:9999");
     },
   );
 
-  test("say where they are, as their documentation does", () => {
+  test("have the addresses in their documentation", () => {
     const at = (name: string, protocol: string) => {
       const row = ALL_ROWS.find((r) => r.name === name)!;
       return (endpointsOf(row, normalizeBaseUrl(row.base!, row.base)) as ProtocolEndpoint[]).find(
@@ -159,7 +159,7 @@ describe("all rows", () => {
     expect(at("ollama", "messages")).toBe("http://localhost:11434/v1");
   });
 
-  test("a base without a path means the usual one", () => {
+  test("a base URL without a path means the usual path", () => {
     expect(normalizeBaseUrl("http://localhost:11434", "http://localhost:11434/v1")).toBe(
       "http://localhost:11434/v1",
     );
@@ -172,7 +172,7 @@ describe("all rows", () => {
     );
   });
 
-  test("keys go where each endpoint wants them", async () => {
+  test("send keys in the place that each endpoint expects", async () => {
     expect((await endpoint("moonshot", "chat-completions")).auth).toEqual({
       header: "authorization",
       prefix: "Bearer ",
@@ -188,11 +188,11 @@ describe("all rows", () => {
   });
 });
 
-describe("lists of models", () => {
+describe("model lists", () => {
   const usd = (info: ReturnType<typeof parseModelList>[number]) =>
     Object.fromEntries(info.price!.lines.map((l) => [l.unit, l.usd]));
 
-  test("in every shape that servers use", () => {
+  test("are parsed in every format that servers use", () => {
     const want = [{ model: "a/b", operation: "chat" }];
     for (const body of [
       { object: "list", data: [{ id: "a/b" }] },
@@ -204,7 +204,7 @@ describe("lists of models", () => {
     expect(() => parseModelList({ error: "no" }, {})).toThrow(/not a model list/);
   });
 
-  test("what neither chats nor draws is left out, and pictures are told apart", () => {
+  test("omit models that neither chat nor generate images, and distinguish image models", () => {
     const data = [
       "gpt-6",
       "text-embedding-3",
@@ -229,7 +229,7 @@ describe("lists of models", () => {
     ).toMatchObject([{ model: "flux", operation: "image" }]);
   });
 
-  test("limits by any name", () => {
+  test("have limits under any name", () => {
     expect(
       parseModelList(
         {
@@ -251,7 +251,7 @@ describe("lists of models", () => {
     ]);
   });
 
-  test("prices as decimals, to the last digit", () => {
+  test("have prices as decimals, to the last digit", () => {
     const priced = (pricing: object, prices: "per_token" | "per_million") =>
       parseModelList({ data: [{ id: "m", pricing }] } as never, { prices })[0]!;
     expect(
@@ -285,7 +285,7 @@ describe("lists of models", () => {
     expect(priced({ prompt: "0.1" }, "per_token").price).toBeUndefined();
   });
 
-  test("are asked of the backend itself", async () => {
+  test("are requested from the backend itself", async () => {
     await using up = await startUpstream({
       "GET /v1/models": jsonResponse({ data: [{ id: "m1" }] }),
     });
@@ -340,14 +340,14 @@ describe("openai-compatible", () => {
     });
   });
 
-  test("refuses to mount without an address", () => {
+  test("does not mount without a base URL", () => {
     expect(getValidator(openaiCompatible.options as Schema)({}).errors).toMatchObject([
       { keyword: "required" },
     ]);
   });
 });
 
-test("a speech of a fake upstream is heard through a row", async () => {
+test("speech of a fake upstream works through a row", async () => {
   const { protocol } = await endpoint("vllm", "chat-completions");
   const body = say("Hello").toProtocol("chat-completions").body as { bytes: string };
   const heard: string[] = [];

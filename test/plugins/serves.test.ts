@@ -6,7 +6,7 @@ import { createTestContext } from "tollgate/testing";
 const SOMEWHERE = { base_url: "https://x.example/v1", api_key: "k" };
 
 describe.each(Object.entries(rowProviders))("%s", (name, row) => {
-  it("serves every model whose facts it ships", async () => {
+  it("serves every model in its metadata", async () => {
     const { endpoints } = await row.setup(
       SOMEWHERE as never,
       createTestContext({ id: name }) as never,
@@ -22,7 +22,7 @@ describe.each(Object.entries(rowProviders))("%s", (name, row) => {
   });
 });
 
-it("of Seedream all that are shipped are drawn by both of their clouds", async () => {
+it("both clouds of Seedream serve all its models", async () => {
   for (const name of ["byteplus", "ark"]) {
     expect(ALL_ROWS.map((row) => row.name)).toContain(name);
     const { endpoints } = await rowProviders[name]!.setup(

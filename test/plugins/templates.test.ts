@@ -22,7 +22,7 @@ const names = TEMPLATE_KINDS.flatMap((sort) =>
   (TEMPLATE_VARIANTS[sort] ?? [undefined]).map((like) => templateFolder(sort, like)),
 );
 
-it("there is a template for each kind and like, and no other", () => {
+it("one exists for each kind and form, and no other", () => {
   expect(readdirSync(FOLDER).sort()).toEqual([...names, "common"].sort());
 });
 
@@ -61,7 +61,7 @@ describe.each(names)("%s", async (name) => {
     expect(readFileSync(at("README.md"), "utf8")).toBe(fresh);
   });
 
-  it("has a config to try it with, and a test beside the laws", () => {
+  it("has a config to try it, and a test in addition to the checks", () => {
     expect(existsSync(at("gateway.yaml"))).toBe(true);
     expect(readdirSync(at("test")).filter((file) => file.endsWith(".test.ts")).length).toBe(2);
   });

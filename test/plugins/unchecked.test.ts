@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { ALL_ROWS } from "../../plugins/providers/provider-rows.ts";
 import { createTestFolder } from "../kit/process/command-line.ts";
 
-it("list shows what nobody has checked, for people and for programs", async () => {
+it("list shows unverified claims, for people and for programs", async () => {
   await using dir = await createTestFolder();
   const { out } = await dir.tollgate(["list", "providers"]);
   expect(out).toMatch(/\bhyperbolic\b.*experimental.*\(unverified: base, models, .*\)/);

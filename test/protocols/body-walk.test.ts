@@ -65,8 +65,8 @@ const said = (named: readonly Reference[]): string[] =>
     })
     .toSorted();
 
-describe("what is found", () => {
-  it("after edits is what is found in the body that leaves", () => {
+describe("found references", () => {
+  it("after edits equal those in the outgoing body", () => {
     fc.assert(
       fc.property(body, fc.array(fc.tuple(field, fc.option(value))), (came, edits) => {
         const out = new OutgoingRequest({ method: "POST", path: "/", body: came as Body });
@@ -81,7 +81,7 @@ describe("what is found", () => {
     );
   });
 
-  it("is the same however often it is looked for, and nothing is changed by it", () => {
+  it("are the same after each search, and the search changes nothing", () => {
     fc.assert(
       fc.property(body, (came) => {
         const before = JSON.stringify(came);
@@ -92,7 +92,7 @@ describe("what is found", () => {
   });
 
   it.each(["__proto__", "constructor", "toString", "hasOwnProperty", "valueOf"])(
-    "in a member or a type that is called %s is nothing, and throws nothing",
+    "do not include a member or a type that is called %s, which throws nothing",
     (name) => {
       const odd = JSON.parse(
         `{"${name}":{"${name}":[1]},"tools":[{"type":"function","name":"f","${name}":1}],"messages":[{"role":"user","content":[{"type":"${name}"}]}]}`,
@@ -111,7 +111,7 @@ describe("what is found", () => {
     },
   );
 
-  it("is in no place where a client's own words stand", () => {
+  it("are never inside a client's own content", () => {
     const words = { file_id: "f", model: "x", tools: [{ type: "mcp" }], cache_control: {} };
     const own = [
       { tools: [{ name: "f", input_schema: { properties: words, ...words } }] },
@@ -128,7 +128,7 @@ describe("what is found", () => {
 
 describe.each(
   Object.entries({ ...chats, converse: converse(), "claude by InvokeModel": bedrockClaude([]) }),
-)("a client's own function tool, in the words of %s", (_id, { client }) => {
+)("a client's own function tool, in the format of %s", (_id, { client }) => {
   const schema = fc
     .dictionary(field, value, { maxKeys: 4 })
     .map((more): JsonObject => ({ ...more, type: "object" }));
@@ -159,7 +159,7 @@ describe.each(
     return said(findReferences(JSON.parse(JSON.stringify(body)) as Body));
   };
 
-  it("is never named as one that runs elsewhere, whatever its schema holds", () => {
+  it("is never reported as a hosted tool, whatever its schema contains", () => {
     fc.assert(
       // Names of tools are unique: the gateway rejects a request in which they are not.
       fc.property(
@@ -171,7 +171,7 @@ describe.each(
     );
   });
 
-  it("with a mark of a cache is named as that alone", () => {
+  it("with a cache mark is reported only for the mark", () => {
     fc.assert(
       fc.property(tool, (one) => {
         for (const found of named([{ ...one, cache: { type: "ephemeral", ttl: "1h" } }]))
@@ -181,7 +181,7 @@ describe.each(
   });
 });
 
-it("what Bedrock runs itself is hosted there, beside tools of the client's too", () => {
+it("tools of Bedrock are hosted there, also next to tools of the client", () => {
   const own = { toolSpec: { name: "f", inputSchema: { json: {} } } };
   const tools = [
     own,
@@ -194,7 +194,7 @@ it("what Bedrock runs itself is hosted there, beside tools of the client's too",
   ]);
 });
 
-describe("the time that it takes grows with the body and not faster", () => {
+describe("the search takes linear time", () => {
   const part = (i: number) => ({ type: "text", text: `t${i}`, [`k${i}`]: { a: [i] } });
   const SHAPES: { readonly [name: string]: (n: number) => object } = {
     "many small parts": (n) => ({
@@ -237,19 +237,19 @@ describe("the time that it takes grows with the body and not faster", () => {
     expect(large / small).toBeLessThan(8.5);
   });
 
-  it("and what is named has a bound", () => {
+  it("and the reported items are limited", () => {
     const tools = Array.from({ length: 5_000 }, (_, i) => ({ type: `x_${i}` }));
     expect(() => findReferences({ tools })).toThrow(/more than 1024/);
   });
 });
 
-describe("a switch", () => {
+describe("a boolean field", () => {
   // What the readers of forms, and lax readers of JSON, take for true and for false.
   const on = ["true", "True", "TRUE", "1", "on", "yes", "y", "t", 1, true];
   const off = ["false", "False", "0", "off", "no", "n", "f", "", 0, false, null];
   const switches = ["store", "background", "deferred", "enable_search"];
 
-  it.each(switches)("%s is on whichever way it is written, and off likewise", (name) => {
+  it.each(switches)("%s is on in every spelling, and off likewise", (name) => {
     for (const value of on)
       expect(findReferences({ [name]: value }), String(value)).toHaveLength(1);
     for (const value of off) expect(findReferences({ [name]: value }), String(value)).toEqual([]);

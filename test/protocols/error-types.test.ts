@@ -36,7 +36,7 @@ describe.each(ALL)("$id", (protocol) => {
     [504, "timeout"],
     [524, "timeout"],
     [529, "overloaded"],
-  ])("a wordless %i is %s", (status, kind) => {
+  ])("%i without a body is %s", (status, kind) => {
     expect(meant(protocol, status, {})).toBe(kind);
   });
 });
@@ -74,7 +74,7 @@ const SHAPES: readonly ((name: string, message: string) => JsonObject)[] = [
 const status = fc.integer({ min: 400, max: 599 });
 const shape = fc.constantFrom(...SHAPES);
 
-test("a name means the same in every protocol, in every shape and under every status", () => {
+test("a code has the same meaning in every protocol, format, and status", () => {
   fc.assert(
     fc.property(status, shape, fc.constantFrom(...NAMES), (code, say, name) => {
       const body = say(name, "No.");
@@ -107,7 +107,7 @@ const prose = fc
   .map((words) => `Invalid schema for function '${words.join(" ")}'`);
 const rests = (kind: ErrorKind) => ERRORS[kind][2];
 
-test("prose never says anything of an account or of a target", () => {
+test("prose is never interpreted as a statement about an account or a target", () => {
   fc.assert(
     fc.property(status, shape, prose, (code, say, words) => {
       for (const protocol of ALL) {
@@ -122,7 +122,7 @@ test("prose never says anything of an account or of a target", () => {
   );
 });
 
-test("nor in the middle of an answer, whole or streamed", () => {
+test("nor in mid-response, streaming or not", () => {
   const caught = (run: () => void): ErrorKind => {
     try {
       run();
@@ -154,7 +154,7 @@ test("nor in the middle of an answer, whole or streamed", () => {
 });
 
 test.each(Object.keys(ERRORS) as ErrorKind[])(
-  "OpenAI's protocols say %s in the same words",
+  "OpenAI's protocols encode %s identically",
   (kind) => {
     const said = [chatCompletions(), responses(), images()]
       .filter(({ id }) => id !== "images" || kind !== "content_policy")

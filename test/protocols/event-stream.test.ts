@@ -80,7 +80,7 @@ const stream = fc
 const cuts = fc.array(fc.nat(), { maxLength: 12 });
 
 describe("sse", () => {
-  test("reads any stream as the standard does, however it is cut", () => {
+  test("parses any stream like the standard, for any chunks", () => {
     fc.assert(
       fc.property(stream, cuts, (text, at) => {
         expect(read(cut(Buffer.from(text), at))).toEqual(standard(text));
@@ -88,7 +88,7 @@ describe("sse", () => {
     );
   });
 
-  test("every single cut and every byte alone give the same events", () => {
+  test("any two chunks, and single bytes, give the same events", () => {
     const text =
       '\ufeffevent: a\r\ndata: {"x":"é😀"}\r\n\r\n: ping\n\ndata: 1\ndata: 2\n\ndata: c\r\rdata: [DONE]\n\n';
     const b = Buffer.from(text);
@@ -109,7 +109,7 @@ describe("sse", () => {
     ]);
   });
 
-  test("at the end a whole event without its blank line counts, half an event does not", () => {
+  test("at the end, a complete event without its blank line counts, a partial one does not", () => {
     expect(read([Buffer.from("data: [DONE]")])).toEqual([["", "[DONE]"]]);
     expect(read([Buffer.from('data: {"a":1}')])).toEqual([["", '{"a":1}']]);
     expect(read([Buffer.from('\ufeffdata: {"a":1}\n')])).toEqual([["", '{"a":1}']]);
@@ -120,14 +120,14 @@ describe("sse", () => {
     expect(read([Buffer.from("data: wor")])).toEqual([]);
   });
 
-  test("bytes that are not UTF-8 are an upstream fault; a replacement character that was written is not", () => {
+  test("bytes that are not UTF-8 are an upstream fault; a literal replacement character is not", () => {
     expect(codeOf(() => read([Buffer.from([100, 97, 116, 97, 58, 0xc3, 0x28, 10, 10])]))).toBe(
       "invalid_utf8",
     );
     expect(read([Buffer.from("data: \ufffd\n\n")])).toEqual([["", "\ufffd"]]);
   });
 
-  test("a 50 MB line is refused before it is collected", () => {
+  test("a line of 50 MB is rejected before it is buffered", () => {
     const decoder = createEventDecoder(() => {});
     const mega = Buffer.alloc(64 * 1024, 97);
     let pushed = 0;
@@ -149,7 +149,7 @@ describe("sse", () => {
 });
 
 describe("frames", () => {
-  test("the ranges are the stream, and each holds at most one event", () => {
+  test("the ranges cover the stream, and each contains at most one event", () => {
     fc.assert(
       fc.property(stream, cuts, (text, at) => {
         const b = Buffer.from(text);
@@ -182,7 +182,7 @@ describe("frames", () => {
     ]);
   });
 
-  test("between tells whether an event is half read, and end() completes one that is whole", () => {
+  test("between reports whether an event is incomplete, and end() completes one", () => {
     const out: string[] = [];
     const f = createEventSplitter((c, from, to) => out.push(c.toString("utf8", from, to)));
     expect(f.isBetweenEvents).toBe(true);
@@ -224,7 +224,7 @@ describe("byte tools", () => {
     );
   });
 
-  test("keyAt is not fooled by the key's text inside strings", () => {
+  test("keyAt does not match the key's text inside strings", () => {
     const traps = [
       { s: '"model":"x"', model: 1 },
       { 'a"model': "x", model: 1 },
@@ -247,7 +247,7 @@ describe("byte tools", () => {
     );
   });
 
-  test("malformed JSON is walked to a plain no", () => {
+  test("malformed JSON gives no result", () => {
     fc.assert(
       fc.property(object, fc.nat(), (o, at) => {
         const b = Buffer.from(JSON.stringify({ ...o, zz: { model: "m" } }));
@@ -258,7 +258,7 @@ describe("byte tools", () => {
     );
   });
 
-  test("dataOf is where eventOf reads, or undefined", () => {
+  test("dataOf returns the position that eventOf reads, or undefined", () => {
     const of = (text: string) => {
       const b = Buffer.from(text);
       const at = findEventData(b);
@@ -273,7 +273,7 @@ describe("byte tools", () => {
     expect(of("data: x\rdata: y\r\r")).toBeUndefined();
   });
 
-  test("renaming changes the one value, in every event, whatever else changes", () => {
+  test("a rename changes this one value in every event", () => {
     const chunk = fc
       .tuple(fc.string(), fc.jsonValue({ maxDepth: 2 }), fc.boolean(), fc.string())
       .map(([id, x, first, model]) =>
@@ -310,7 +310,7 @@ describe("lines", () => {
     return got;
   };
 
-  it("are the same whatever the cut, with or without a last end", () => {
+  it("are the same for any chunks, with or without a final line end", () => {
     const line = fc.string({ unit: "binary" }).map((s) => s.toWellFormed().replace(/[\r\n]/g, ""));
     const ends = fc.constantFrom("\n", "\r\n", "\n\n");
     fc.assert(
@@ -326,7 +326,7 @@ describe("lines", () => {
     );
   });
 
-  it("have a bound each, however they come, and none together", () => {
+  it("have a maximum length each, for any chunks, but no total limit", () => {
     const codeOf = (chunks: readonly Buffer[]) => {
       try {
         read(chunks, 10);
@@ -342,12 +342,12 @@ describe("lines", () => {
     expect(codeOf(bytes(11))).toBe("event_too_large");
   });
 
-  it("that are no UTF-8 are an upstream fault", () => {
+  it("that are not UTF-8 are an upstream fault", () => {
     expect(() => read([Buffer.from([0xff, 10])])).toThrow(/UTF-8/);
     expect(read([Buffer.from("\ufffd\n")])).toEqual(["\ufffd"]);
   });
 
-  it("cost what they are long, a byte at a time too", () => {
+  it("take linear time, also one byte at a time", () => {
     const one = Buffer.from("x");
     const time = (n: number) => {
       const before = ownCpuMs();

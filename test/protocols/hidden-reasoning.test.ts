@@ -26,7 +26,7 @@ const OFF_WORDS: readonly object[] = [
 ];
 
 it.each([{}, { reasoning_effort: "low" }, { thinking: { type: "enabled" } }, ...OFF_WORDS])(
-  "chat completions of a backend that is not known: %j may be answered with thought",
+  "chat completions of an unknown backend: %j may cause reasoning",
   (body) => expect(thinks(chatCompletions(), body)).toBe(true),
 );
 
@@ -37,7 +37,7 @@ it.each([
   ["chat_template_kwargs", { chat_template_kwargs: { enable_thinking: false } }],
   ["reasoning.enabled", { reasoning: { enabled: false } }],
   ["reasoning", { reasoning: { effort: "none" } }],
-] as const)("chat completions, %s: only its own word switches thought off", (control, own) => {
+] as const)("chat completions, %s: only its own setting disables reasoning", (control, own) => {
   const protocol = chatCompletions({ reasoning: { control } });
   expect(thinks(protocol, own)).toBe(false);
   for (const other of OFF_WORDS)
@@ -46,7 +46,7 @@ it.each([
   expect(thinks(chatCompletions({ reasoning: { control, canDisable: false } }), own)).toBe(true);
 });
 
-it("a model that is known to reason documents reasoning_effort", () => {
+it("a model that reasons documents reasoning_effort", () => {
   const known = (body: object) => thinks(chatCompletions(), body, "m", { reasoning: true });
   expect(known({ reasoning_effort: "none" })).toBe(false);
   expect(known({ enable_thinking: false })).toBe(true);
@@ -77,7 +77,7 @@ it.each([
   expect(thinks(messages(claude), body, model)).toBe(may),
 );
 
-describe("of words that contradict each other, one that switches thought on is believed", () => {
+describe("of conflicting settings, one that enables reasoning counts", () => {
   const ON: readonly object[] = [
     { reasoning_effort: "high" },
     { reasoning: { effort: "low" } },

@@ -64,7 +64,7 @@ function through(wrong: string[], where: string, work: () => unknown): void {
 
 describe.each(WRITTEN)("in %s", (_name, protocol, bodies) => {
   const targets = protocol.operationSpec.name === "image" ? [protocol] : Object.values(upstreams);
-  it.each(WORDS)("%s is a word like any other", (word) => {
+  it.each(WORDS)("%s is an ordinary name", (word) => {
     const wrong: string[] = [];
     for (const body of bodies)
       for (const at of words(body)) {

@@ -151,7 +151,7 @@ function pieces(body: Buffer, at: readonly number[]): Buffer[] {
 const cuts = fc.array(fc.nat({ max: 4000 }), { maxLength: 12 });
 
 test.each(Object.entries(WIRES))(
-  "%s: what is known is passed on as if it had been read",
+  "%s: known events are forwarded as if they were parsed",
   (_, wire) => {
     fc.assert(
       fc.property(talk(wire, ["\n\n", "\n\n", "\n\n\n", "\n"]), cuts, (body, at) => {
@@ -164,7 +164,7 @@ test.each(Object.entries(WIRES))(
   },
 );
 
-test.each(Object.entries(WIRES))("%s: and where some lines end in CR", (_, wire) => {
+test.each(Object.entries(WIRES))("%s: also if some lines end with CR", (_, wire) => {
   fc.assert(
     fc.property(talk(wire, ["\n\n", "\r\n\r\n", "\r\r", "\n\r\n"]), (body) => {
       expect(heard(wire, [body])).toEqual(unlearned(wire, body));
@@ -174,7 +174,7 @@ test.each(Object.entries(WIRES))("%s: and where some lines end in CR", (_, wire)
 });
 
 test.each(Object.entries(WIRES))(
-  "%s: deltas of one kind are known from the third on",
+  "%s: deltas of one form are known from the third on",
   (_, wire) => {
     const find = vi.spyOn(EventTemplates.prototype, "find");
     const body = [0, 4, 8, 12, 16, 20].map((n) => `${wire.delta(`word ${n}`, n)}\n\n`).join("");

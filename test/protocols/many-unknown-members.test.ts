@@ -19,7 +19,7 @@ const again = (fields: JsonObject, body: JsonObject) => {
   return { out, lost };
 };
 
-it("hundred thousand members of one object come back in the time of hundred thousand", () => {
+it("a hundred thousand members of one object take linear time", () => {
   const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`k${i}`, 1]));
   const body = { thinking: { type: "on", deep: { type: "x" } } };
   const started = ownCpuMs();
@@ -30,7 +30,7 @@ it("hundred thousand members of one object come back in the time of hundred thou
   expect(body).toEqual({ thinking: { type: "on", deep: { type: "x" } } });
 });
 
-it("a member by any name is a member", () => {
+it("a member may have any name", () => {
   const fields = JSON.parse(
     '{"thinking":{"__proto__":{"a":1},"constructor.prototype.b":2,"__proto__.c":3,"deep":{"__proto__":4}}}',
   ) as JsonObject;

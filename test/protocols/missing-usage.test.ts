@@ -69,32 +69,29 @@ describe.each(Object.keys(chats))("an upstream of %s", (spoken) => {
   it.each([
     ["streams", true],
     ["answers", false],
-  ])(
-    "%s without counts: the client reads what was settled, however the bytes are cut",
-    (_, stream) => {
-      for (const speech of SPEECHES) {
-        const unsaid = speech.usage(null);
-        const silent = pieces(
-          spoken === "gemini"
-            ? inGemini(unsaid, { stream })
-            : unsaid.toProtocol(spoken as ScriptProtocol, { stream, body: ASKED } as never),
-        );
-        const bytes = relayed(spoken, silent, stream, SETTLED);
-        expect(read(spoken, bytes, stream)).toEqual({ input: 321, output: 45 });
-        if (!stream) continue;
-        fc.assert(
-          fc.property(chunking, (how) => {
-            expect(String(relayed(spoken, splitChunks(silent, how), stream, SETTLED))).toBe(
-              String(bytes),
-            );
-          }),
-          { numRuns: 50 },
-        );
-      }
-    },
-  );
+  ])("%s without counts: the client reads the settled usage, for any chunks", (_, stream) => {
+    for (const speech of SPEECHES) {
+      const unsaid = speech.usage(null);
+      const silent = pieces(
+        spoken === "gemini"
+          ? inGemini(unsaid, { stream })
+          : unsaid.toProtocol(spoken as ScriptProtocol, { stream, body: ASKED } as never),
+      );
+      const bytes = relayed(spoken, silent, stream, SETTLED);
+      expect(read(spoken, bytes, stream)).toEqual({ input: 321, output: 45 });
+      if (!stream) continue;
+      fc.assert(
+        fc.property(chunking, (how) => {
+          expect(String(relayed(spoken, splitChunks(silent, how), stream, SETTLED))).toBe(
+            String(bytes),
+          );
+        }),
+        { numRuns: 50 },
+      );
+    }
+  });
 
-  it("counts for itself: not a byte is written into it", () => {
+  it("has its own counts: no byte is added", () => {
     const all = readRecordings(new URL(`../fixtures/recordings/${spoken}`, import.meta.url));
     let counted = 0;
     for (const { body, status, headers, name } of all) {
@@ -150,7 +147,7 @@ describe("chat completions", () => {
       .map((event) => JSON.parse(event.slice(6)))
       .filter((one) => one.usage);
 
-  it("says it in a chunk like the others, last of all", () => {
+  it("adds a chunk with usage at the end", () => {
     const text = String(relayed("chat-completions", [sse(...said, "[DONE]")], true, SETTLED));
     const [...events] = text.trimEnd().split("\n\n");
     expect(events.at(-1)).toBe("data: [DONE]");
@@ -164,26 +161,26 @@ describe("chat completions", () => {
     });
   });
 
-  it("says nothing to a client that did not ask", () => {
+  it("adds nothing for a client that did not request usage", () => {
     const to = createResponseContext({ stream: true, body: {} });
     const { bytes } = runRelay(clientOf("chat-completions"), [sse(...said, "[DONE]")], to, SETTLED);
     expect(usages(bytes)).toEqual([]);
   });
 
-  it("puts it in the place of counts that nobody can believe", () => {
+  it("replaces impossible counts", () => {
     const broken = chunk({ choices: [], usage: { prompt_tokens: -1, completion_tokens: 2 } });
     const bytes = relayed("chat-completions", [sse(...said, broken, "[DONE]")], true, SETTLED);
     expect(usages(bytes).map(({ usage }) => usage.prompt_tokens)).toEqual([321]);
   });
 
-  it("says it where clients look, when an upstream said it elsewhere", () => {
+  it("moves usage to the standard place if an upstream sent it elsewhere", () => {
     const usage = { prompt_tokens: 321, completion_tokens: 45, total_tokens: 366 };
     const last = chunk({ choices: [], x_groq: { id: "r", usage } });
     const bytes = relayed("chat-completions", [sse(...said, last, "[DONE]")], true, SETTLED);
     expect(usages(bytes).map((one) => one.usage)).toEqual([usage]);
   });
 
-  it("a [DONE] that never came is written after it", () => {
+  it("adds a missing [DONE] after it", () => {
     const text = String(relayed("chat-completions", [sse(...said)], true, SETTLED));
     expect(text.indexOf('"total_tokens":366')).toBeGreaterThan(0);
     expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
@@ -213,7 +210,7 @@ describe("messages", () => {
       .map((event) => JSON.parse(event.slice(event.indexOf("data: ") + 6)));
   const through = (...all: object[]) => events(relayed("messages", [sse(...all)], true, SETTLED));
 
-  it("says it beside the reason, once, before the end; and the start has counts to build upon", () => {
+  it("adds usage to the stop reason, once, before the end; the first event has initial counts", () => {
     const told = through(start, ...block, ends({}), stop);
     expect(told.map(({ type }) => type)).toEqual([
       "message_start",
@@ -230,7 +227,7 @@ describe("messages", () => {
     });
   });
 
-  it("says it when the reason never came, and when the end did not", () => {
+  it("adds it without a stop reason, and without an end", () => {
     expect(through(start, ...block, stop).at(-2)).toMatchObject({
       type: "message_delta",
       delta: { stop_reason: "end_turn" },
@@ -241,7 +238,7 @@ describe("messages", () => {
     expect(told.at(-2).usage.output_tokens).toBe(45);
   });
 
-  it("leaves to upstream what comes late: the reason and the counts are told as one", () => {
+  it("leaves late counts to the upstream: stop reason and counts are sent together", () => {
     const late = { type: "message_delta", delta: {}, usage: { output_tokens: 9 } };
     const deltas = through(start, ...block, ends({}), late, stop).filter(
       ({ type }) => type === "message_delta",

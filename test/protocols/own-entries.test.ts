@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { ownEntry } from "../../src/protocols/json-values.ts";
 
-it("finds what a table has of its own, and no name that every object inherits", () => {
+it("finds own properties of a table, and no inherited name", () => {
   const inherited = Object.getOwnPropertyNames(Object.prototype);
   expect(inherited).toContain("__proto__");
   fc.assert(

@@ -55,7 +55,7 @@ const row = (efforts: readonly string[], off: boolean) => ({
 });
 
 describe.each(WIRES)("%s", (_id, wire) => {
-  test("no effort leaves that the model does not know", () => {
+  test("no unsupported effort is sent", () => {
     fc.assert(
       fc.property(ladder, fc.boolean(), reasoning, (efforts, off, reasoning) => {
         const of = createCallContext();
@@ -83,7 +83,7 @@ describe.each(WIRES)("%s", (_id, wire) => {
     );
   });
 
-  test("no word of thinking reaches a model that does not think", () => {
+  test("no reasoning setting is sent to a model without reasoning", () => {
     const info = { model: "m", operation: "chat" as const, can: { reasoning: false } };
     fc.assert(
       fc.property(ladder, reasoning, (efforts, reasoning) => {
@@ -97,7 +97,7 @@ describe.each(WIRES)("%s", (_id, wire) => {
     );
   });
 
-  test("nothing leaves that the model answers with an error", () => {
+  test("no field is sent that the model rejects", () => {
     const refuses = fc.subarray(["temperature", "top_p", "top_k"], { minLength: 1 });
     fc.assert(
       fc.property(refuses, (refuses) => {
@@ -131,7 +131,7 @@ describe("OpenAI's own models", () => {
     ["gpt-6-luna", "max", "max"],
     ["o3", "xhigh", "high"],
     ["gpt-9-new", "max", "max"],
-  ])("%s, asked for %s, is told %s on every wire", (model, effort, told) => {
+  ])("%s, requested with %s, gets %s in every protocol", (model, effort, told) => {
     for (const { protocol } of endpoints) {
       const of = createCallContext({ model });
       const { body } = encodeOutgoing(
@@ -143,7 +143,7 @@ describe("OpenAI's own models", () => {
     }
   });
 
-  test("a temperature that it refuses stays behind in passthrough mode of chat too", () => {
+  test("a rejected temperature is dropped in passthrough mode of chat too", () => {
     const of = createCallContext({
       model: "gpt-5",
       info: { model: "gpt-5", operation: "chat", rejectedFields: ["temperature"] },

@@ -48,8 +48,8 @@ const READERS = Object.entries(WIRES).flatMap(([wire, { client }]) => {
   ];
 });
 
-describe("of a long stream", () => {
-  it.each(READERS)("%s: nothing that is over is kept", async (_, wire, open) => {
+describe("after a long stream", () => {
+  it.each(READERS)("%s: completed parts are not retained", async (_, wire, open) => {
     const event = `data: ${JSON.stringify({ ...EVENTS[wire], more: "x".repeat(MIB / 2) })}\n\n`;
     const reader: { push(chunk: Buffer): void } = open();
     const half = event.length / 2;

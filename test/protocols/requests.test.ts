@@ -59,7 +59,7 @@ const spoken = ({ field }: ReportedLoss) =>
 describe.each(names)("a request in %s", (name) => {
   const codec = upstreams[name]!;
 
-  it("says what it said: words, media, calls and results, in order", () => {
+  it("keeps its content: text, media, calls, and results, in order", () => {
     fc.assert(
       fc.property(requests({ media: true }), (request) => {
         const wire = sent(codec, request);
@@ -70,7 +70,7 @@ describe.each(names)("a request in %s", (name) => {
     );
   });
 
-  it("changes nothing without a word", () => {
+  it("reports every change", () => {
     let refused = 0;
     fc.assert(
       fc.property(requests({ knobs: true }), (request) => {
@@ -83,7 +83,7 @@ describe.each(names)("a request in %s", (name) => {
     expect(refused, "some are sent").toBeLessThan(RUNS);
   });
 
-  it("is itself from then on: what came over the wire goes back as it came", () => {
+  it("is unchanged when it is encoded again", () => {
     fc.assert(
       fc.property(requests({ media: true, knobs: true, interjections: true }), (request) => {
         const first = sent(codec, request);
@@ -96,7 +96,7 @@ describe.each(names)("a request in %s", (name) => {
     );
   });
 
-  it("keeps interjections in place, or says what became of them", () => {
+  it("keeps interjections in place, or reports their change", () => {
     fc.assert(
       fc.property(requests({ interjections: true }), (request) => {
         const wire = sent(codec, request);
@@ -116,7 +116,7 @@ describe.each(pairs)("a request from %s to %s", (from, into) => {
     return wire && read(a, wire.body);
   };
 
-  it("means the same", () => {
+  it("keeps its meaning", () => {
     fc.assert(
       fc.property(requests({ media: true }), (request) => {
         const written = asWritten(request)!;
@@ -128,7 +128,7 @@ describe.each(pairs)("a request from %s to %s", (from, into) => {
     );
   });
 
-  it("changes nothing without a word", () => {
+  it("reports every change", () => {
     fc.assert(
       fc.property(requests({ knobs: true }), (request) => {
         const written = asWritten(request);
@@ -140,7 +140,7 @@ describe.each(pairs)("a request from %s to %s", (from, into) => {
     );
   });
 
-  it("leaks nothing of the first wire onto the second", () => {
+  it("contains no fields of the first protocol", () => {
     fc.assert(
       fc.property(requests({ knobs: true }), (request) => {
         const written = asWritten(request);

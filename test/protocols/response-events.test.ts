@@ -7,7 +7,7 @@ import { responseToEvents } from "../../src/model/response-events.ts";
 import { anyAnswers } from "./generators/any-answer.ts";
 import { answers } from "./generators/arbitrary.ts";
 
-it("what is unfolded is a right answer, and folds to what it was", () =>
+it("expanding a response gives a valid response that collapses to the original", () =>
   fc.assert(
     fc.property(fc.oneof(answers(), anyAnswers()), (events) => {
       const answer = collectResponse(events);
@@ -20,7 +20,7 @@ it("what is unfolded is a right answer, and folds to what it was", () =>
     { numRuns: 300 },
   ));
 
-it("items are unfolded in their order, and a block that no answer has is refused", () => {
+it("items are expanded in their order, and a block that no response has is rejected", () => {
   const finish = { type: "finish", reason: "stop" } as const;
   const items = [{ a: 1 }, { b: 2 }] as unknown as NonNullable<ModelResponse["items"]>;
   const vectors: ModelResponse = { id: undefined, blocks: [], items, usage: { input: 1 }, finish };

@@ -62,11 +62,11 @@ const inOne = ({ server, client }: Protocol<"chat">, events: readonly ModelEvent
 
 const RUNS = trialCount(150);
 
-describe.each(names)("an answer in %s", (name) => {
+describe.each(names)("a response in %s", (name) => {
   const codec = upstreams[name]!;
   const any = answers({ interleaved: true, refusals: true });
 
-  it.runIf(name in WIRES)("obeys the wire's grammar, streamed and whole", () => {
+  it.runIf(name in WIRES)("follows the protocol's grammar, streaming and non-streaming", () => {
     fc.assert(
       fc.property(anyAnswers(), (events) => {
         WIRES[name]!.stream(streamed(codec, events));
@@ -76,7 +76,7 @@ describe.each(names)("an answer in %s", (name) => {
     );
   });
 
-  it("says what was said, streamed and whole", () => {
+  it("has the original content, streaming and non-streaming", () => {
     fc.assert(
       fc.property(any, (events) => {
         const expected = said(collectResponse(events));
@@ -87,7 +87,7 @@ describe.each(names)("an answer in %s", (name) => {
     );
   });
 
-  it("is the same events however its bytes come", () => {
+  it("gives the same events for any chunks", () => {
     fc.assert(
       fc.property(any, chunking, (events, chunks) => {
         const text = streamed(codec, events);
@@ -97,7 +97,7 @@ describe.each(names)("an answer in %s", (name) => {
     );
   });
 
-  it("is never whole when it was cut", () => {
+  it("is never complete if truncated", () => {
     fc.assert(
       fc.property(any, fc.nat(), (events, at) => {
         const bytes = Buffer.from(streamed(codec, events));
@@ -119,8 +119,8 @@ describe.each(names)("an answer in %s", (name) => {
   });
 });
 
-describe.each(pairs)("an answer from %s to %s", (from, into) => {
-  it("says the same, with the same counts", () => {
+describe.each(pairs)("a response from %s to %s", (from, into) => {
+  it("has the same content and counts", () => {
     fc.assert(
       fc.property(answers({ refusals: true }), (events) => {
         const first = heard(upstreams[from]!, streamed(upstreams[from]!, events));

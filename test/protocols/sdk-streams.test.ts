@@ -117,7 +117,7 @@ test.each(
   }
 });
 
-test("gemini: sources, likelihoods and signatures go out with the words that they belong to", () => {
+test("gemini: sources, log probabilities, and signatures are sent with their text", () => {
   const events = [
     START,
     open(0, "text"),
@@ -153,7 +153,7 @@ test("gemini: sources, likelihoods and signatures go out with the words that the
   ]);
 });
 
-test("gemini: an answer without a part has one empty text, as Google's own has", () => {
+test("gemini: a response without parts has one empty text, like Google's", () => {
   const stream = streamed("gemini", [START, ...STOP], [0], false);
   for (const sdk of GOOGLE_SDKS.filter(({ name }) => /3$|2 and 3|genai 1$/.test(name)))
     expect(kept(sdk, stream)).toBe("");

@@ -193,7 +193,7 @@ describe.each(Object.keys(CLIENTS))("through a client of %s", (spoken) => {
     it.each([
       ["what was thought", TEXT],
       ["what is only for upstream to read", ""],
-    ])("%s comes back as it was", (_what, words) => {
+    ])("%s is returned unchanged", (_what, words) => {
       const speech = think(words, SIGNATURE).call("get_weather", { city: "Oslo" }, "call_1");
       const body = plainJson(first());
       const answer = received(client, heard(upstream, protocol, speech), body);
@@ -223,7 +223,7 @@ describe.each(Object.keys(CLIENTS))("through a client of %s", (spoken) => {
     });
   });
 
-  it("an answer that is sent back is what was said", () => {
+  it("a response that is sent back equals the original", () => {
     const speech = think(TEXT).say("I will look.").call("get_weather", { city: "Oslo" }, "call_1");
     const events = heard(client, spoken, speech);
     const body = plainJson(first());
@@ -239,7 +239,7 @@ describe.each(Object.keys(CLIENTS))("through a client of %s", (spoken) => {
     });
   });
 
-  it("streamed or whole, the same proofs travel", () => {
+  it("the same proofs are sent, streaming or non-streaming", () => {
     const speech = think(TEXT, SIGNATURE).call("get_weather", {}, "call_1");
     const events = heard(chats["messages"]!, "messages", speech);
     const body = plainJson(first());

@@ -149,7 +149,7 @@ describe.each(READERS)("$wire as @ai-sdk/$name reads it", ({ wire, sdk, thoughts
     if (thoughts) expect(read.thought).toBe(thought);
   };
 
-  it("streamed", () =>
+  it("streaming", () =>
     fc.assert(
       fc.asyncProperty(any, async (events) =>
         judge(await readStream(sdk, encodeText(server as never, events, to(true))), events),
@@ -157,7 +157,7 @@ describe.each(READERS)("$wire as @ai-sdk/$name reads it", ({ wire, sdk, thoughts
       { numRuns: RUNS },
     ));
 
-  it("whole", () =>
+  it("non-streaming", () =>
     fc.assert(
       fc.asyncProperty(any, async (events) =>
         judge(
@@ -170,7 +170,7 @@ describe.each(READERS)("$wire as @ai-sdk/$name reads it", ({ wire, sdk, thoughts
 });
 
 // It keeps what comes with a call's name and nothing that comes later.
-it("a signature of Gemini's comes with the name of its call", async () => {
+it("a signature of Gemini is sent with the name of its call", async () => {
   const folder = new URL("../fixtures/recordings/gemini", import.meta.url);
   const { body, headers } = readRecordings(folder).find(
     ({ name }) => name === "thinking-parallel-tools",

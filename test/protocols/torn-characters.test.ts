@@ -19,7 +19,7 @@ const answer = (texts: readonly string[]): ModelEvent[] => [
   { type: "finish", reason: "tool_calls" },
 ];
 
-describe.each(Object.keys(chats))("in a whole answer of %s", (wire) => {
+describe.each(Object.keys(chats))("in a non-streaming response of %s", (wire) => {
   const told = (...texts: string[]) =>
     JSON.stringify(
       chats[wire]!.server!.encodeResponse(
@@ -28,14 +28,14 @@ describe.each(Object.keys(chats))("in a whole answer of %s", (wire) => {
       ),
     );
 
-  it("two halves are one character, in text and in arguments", () => {
+  it("two surrogate halves form one character, in text and in arguments", () => {
     const text = told('{"a":"b\ud83c', '\udf0dc"}');
     expect(text.split("🌍").length - 1).toBeGreaterThanOrEqual(2);
     expect(text).not.toContain("\ufffd");
   });
 
   // What is not well formed JSON.stringify writes as an escape, on which parsers of other languages raise.
-  it("a half that is alone is told as no character", () => {
+  it("a single half is replaced", () => {
     for (const torn of ['{"a":"\ud83c"}', '{"a":"\udf0d"}', '{"a":"\udf0d\ud83c"}']) {
       const text = told(torn);
       expect(text).toContain("\ufffd");
@@ -56,13 +56,13 @@ describe.each(Object.keys(chats))("in a stream of %s", (wire) => {
       .map(({ data }) => data)
       .join("\n");
 
-  it("two halves are one character, in text and in arguments", () => {
+  it("two surrogate halves form one character, in text and in arguments", () => {
     const text = streamed('{"a":"', "b\ud83c", '\udf0dc"}');
     expect(text.split("🌍").length - 1).toBeGreaterThanOrEqual(2);
     expect(text).not.toContain("\ufffd");
   });
 
-  it("a half that is alone is told as no character", () => {
+  it("a single half is replaced", () => {
     expect(streamed('"a', "\ud83c")).toContain("\ufffd");
     expect(streamed('"a\udf0db"')).toContain("\ufffd");
   });

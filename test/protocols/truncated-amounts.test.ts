@@ -47,7 +47,7 @@ describe.each(Object.keys(chats))("the relay of %s", (id) => {
     ({ status, name }) => status === 200 && !name.startsWith("error") && !name.includes("audio"),
   );
   it.each(good.map((recording) => [recording.name, recording] as const))(
-    "tells how much text passed: %s",
+    "reports the amount of forwarded text: %s",
     (_name, recording) => {
       const stream = isStreamRecording(recording);
       let read: number;

@@ -53,11 +53,11 @@ function spoken(protocol: string): fc.Arbitrary<object> {
   });
 }
 
-describe.each(pairs)("a stranger in a request from %s to %s", (from, into) => {
+describe.each(pairs)("an unknown field in a request from %s to %s", (from, into) => {
   const [a, b] = [chats[from]!, upstreams[into]!];
   const open = (at: Path) => from === into || !isPrivate(at);
 
-  it("is carried or named, wherever a client may write", () => {
+  it("is forwarded or reported, in any position", () => {
     const silent = WRITTEN[from]!.flatMap((body) =>
       places(body)
         .filter(open)
@@ -66,7 +66,7 @@ describe.each(pairs)("a stranger in a request from %s to %s", (from, into) => {
     expect([...new Set(silent)]).toEqual([]);
   });
 
-  it("is carried or named by whatever name it goes", () => {
+  it("is forwarded or reported under any name", () => {
     const silent = WRITTEN[from]!.flatMap((body) =>
       places(body)
         .filter(open)
@@ -75,7 +75,7 @@ describe.each(pairs)("a stranger in a request from %s to %s", (from, into) => {
     expect([...new Set(silent)]).toEqual([]);
   });
 
-  it("is carried or named after a hook that has touched all", () => {
+  it("is forwarded or reported after a hook edited everything", () => {
     const silent = WRITTEN[from]!.flatMap((body) =>
       places(body)
         .filter(open)
@@ -84,7 +84,7 @@ describe.each(pairs)("a stranger in a request from %s to %s", (from, into) => {
     expect([...new Set(silent)]).toEqual([]);
   });
 
-  it("is carried or named in what clients write by chance", () => {
+  it("is forwarded or reported in random requests", () => {
     fc.assert(
       fc.property(WRITING[from]!, fc.nat(), (body, chance) => {
         const all = places(body).filter(open);
@@ -95,8 +95,8 @@ describe.each(pairs)("a stranger in a request from %s to %s", (from, into) => {
   });
 });
 
-describe.each(Object.entries(chats))("a request in %s that nobody touched", (name, codec) => {
-  it("goes back with every stranger, and tells nothing", () => {
+describe.each(Object.entries(chats))("an unedited request in %s", (name, codec) => {
+  it("keeps every unknown field without a warning", () => {
     const lost = WRITTEN[name]!.flatMap((body) =>
       places(body).flatMap((at) => {
         const after = sent(codec, read(codec, visited(body, at)));

@@ -69,7 +69,7 @@ function heard(spoken: string, bytes: Buffer, stream: boolean): readonly ModelEv
   return stream ? decode(clientOf(spoken), [bytes], of) : decodeWhole(clientOf(spoken), bytes, of);
 }
 
-describe.each(Object.keys(upstreams))("a stranger in an answer of %s", (spoken) => {
+describe.each(Object.keys(upstreams))("an unknown field in a response of %s", (spoken) => {
   const good = recorded(spoken).filter((one) => {
     try {
       return heard(spoken, joined(one), one.stream).length > 0;
@@ -81,7 +81,7 @@ describe.each(Object.keys(upstreams))("a stranger in an answer of %s", (spoken) 
     .constantFrom(...good)
     .chain((one) => fc.tuple(fc.constant(one), fc.constantFrom(...one.places)));
 
-  it("changes nothing else that is heard", () => {
+  it("does not change the other events", () => {
     expect(good.length).toBeGreaterThan(5);
     fc.assert(
       fc.property(visits, ([one, visit]) => {
@@ -95,7 +95,7 @@ describe.each(Object.keys(upstreams))("a stranger in an answer of %s", (spoken) 
     );
   });
 
-  it.runIf(spoken in chats)("passes with the bytes, in passthrough mode", () => {
+  it.runIf(spoken in chats)("is forwarded with the bytes in passthrough mode", () => {
     const body = { stream_options: { include_usage: true }, input: "?" };
     const through = (one: Recorded, visit?: { line: number; at: Path }) =>
       runRelay(

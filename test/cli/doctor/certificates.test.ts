@@ -42,7 +42,7 @@ async function found(
 const told = (of: readonly DoctorFinding[]) => of.map(({ id, level }) => `${id} ${level}`);
 const levels = async (...of: Parameters<typeof found>) => told(await found(...of));
 
-it("one that is good: for which names, and how long", async () => {
+it("shows the names and the lifetime of a valid certificate", async () => {
   const good = ours.issue({ name: NAME });
   expect(await levels(good)).toEqual(["listen.tls/certificate ok"]);
   expect((await found(good))[0]!.message).toMatch(
@@ -50,7 +50,7 @@ it("one that is good: for which names, and how long", async () => {
   );
 });
 
-it("the end: said from two weeks before it, and an error from then on; not before its begin", async () => {
+it("warns two weeks before the expiry; an expired or not yet valid certificate is an error", async () => {
   const until = (days: number) => found(ours.issue({ name: NAME, until: utc(days) }));
   expect(told(await until(CERTIFICATE_DAYS + 0.1))).toEqual(["listen.tls/certificate ok"]);
   expect(told(await until(CERTIFICATE_DAYS - 0.1))).toEqual(["listen.tls/ends warning"]);
@@ -64,7 +64,7 @@ it("the end: said from two weeks before it, and an error from then on; not befor
   ]);
 });
 
-it("the key fits, or it is an error in the listener's own words", async () => {
+it("reports a key that does not match, with the listener's error", async () => {
   const good = ours.issue({ name: NAME });
   const other = { ...good, key: ours.issue({ name: NAME }).key };
   const [one] = await found(other);
@@ -77,7 +77,7 @@ it("the key fits, or it is an error in the listener's own words", async () => {
   expect(await levels({ ...good, ca: "nothing" })).toEqual(["listen.tls/files error"]);
 });
 
-it("names: those of gateway.yaml and of the address; without any, nothing says what clients use", async () => {
+it("compares the names with those of gateway.yaml and of the address, and reports if none is known", async () => {
   const good = ours.issue({ name: NAME });
   const not = ["listen.tls/names warning"];
   expect(await levels(good, { hosts: ["other.example"] })).toEqual(not);
@@ -90,7 +90,7 @@ it("names: those of gateway.yaml and of the address; without any, nothing says w
   expect(await levels(star, { hosts: [`b.a.${NAME}`] })).toEqual(not);
 });
 
-it("each certificate after it issued the one before; and none of them has ended, nor who signs clients'", async () => {
+it("checks that each certificate issued the previous one and that none has expired, including client CAs", async () => {
   const good = ours.issue({ name: NAME });
   const other = authority("Other");
   expect(await levels({ ...good, cert: good.cert + ours.root })).toEqual([
@@ -105,7 +105,7 @@ it("each certificate after it issued the one before; and none of them has ended,
   expect(await levels({ ...good, ca: ours.root + old.cert })).toEqual(["listen.tls/clients error"]);
 });
 
-it("the gateway shows the one that is in the file, or another one", async () => {
+it("reports whether the gateway uses the certificate in the file", async () => {
   const good = ours.issue({ name: NAME });
   const server = createServer({ ...good }).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -118,7 +118,7 @@ it("the gateway shows the one that is in the file, or another one", async () => 
   expect(await levels(good, at)).toEqual(["listen.tls/served warning"]);
 });
 
-it("the command says it, of the admin listener too", async () => {
+it("the command prints the result, also for the admin listener", async () => {
   const ended = ours.issue({ name: NAME, until: utc(-1) });
   const good = ours.issue({ name: NAME });
   await using here = await createTestFolder({

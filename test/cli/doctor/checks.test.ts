@@ -12,7 +12,7 @@ import { createTestFolder } from "../../kit/process/command-line.ts";
 const told = (found: readonly { readonly id: string; readonly level: string }[]) =>
   found.map(({ id, level }) => `${id} ${level}`);
 
-it("open files: as many as the bounds may want, and more than there are", async () => {
+it("open files: reports if the bounds need more files than the limit allows", async () => {
   const of = (most: number) =>
     checkLimits({ bounds: { connections: most }, overload: { maxConcurrent: most } } as never).then(
       told,
@@ -21,7 +21,7 @@ it("open files: as many as the bounds may want, and more than there are", async 
   expect(await of(1e12)).toEqual(["limits/files warning"]);
 });
 
-it("the disk: room and a durable write; a folder that takes none is an error", async () => {
+it("disk: checks free space and a durable write; a read-only directory is an error", async () => {
   await using here = await createTestFolder({});
   expect(await checkDisk(join(here.path, "not/yet")).then(told)).toEqual([
     expect.stringMatching(/^disk\/free /),
@@ -31,7 +31,7 @@ it("the disk: room and a durable write; a folder that takes none is an error", a
   expect(await checkDisk("/proc").then(told)).toContain("disk/write error");
 });
 
-it("names: one that is not there is an error, one that is there is found", async () => {
+it("DNS: an unknown name is an error, a known name is resolved", async () => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as { port: number };
@@ -50,13 +50,13 @@ it("names: one that is not there is an error, one that is there is found", async
   expect(await through(`http://127.0.0.1:${port}`)).toEqual(["proxy/unreachable error"]);
 });
 
-it("variables of a proxy that is not in gateway.yaml", async () => {
+it("reports proxy variables that gateway.yaml does not use", async () => {
   const of = (env: NodeJS.ProcessEnv) => checkProxies({} as never, env).then(told);
   expect(await of({ HTTPS_PROXY: "http://p:1" })).toEqual(["proxy/unused warning"]);
   expect(await of({})).toEqual(["proxy ok"]);
 });
 
-it("prices: a name that clients ask for has none; of others it is a note", async () => {
+it("prices: a requested model without a price is a warning, any other is a note", async () => {
   const models = [{ id: "up/dear", price: {} }, { id: "up/free-of-facts" }];
   const made = { commands: { "models.list": async () => ({ models }) } };
   const of = (...candidates: readonly string[]) =>
@@ -68,7 +68,7 @@ it("prices: a name that clients ask for has none; of others it is a note", async
   expect(found[0]!.message).toContain("1 model under models: without a price: up/free-of-facts");
 });
 
-it("the port from outside: reached where it is for others, and what else answers there where it is not", async (test) => {
+it("port: tests whether other machines can reach it, and what else responds there", async (test) => {
   const others = Object.values(networkInterfaces())
     .flat()
     .filter((one) => one?.internal === false && one.family === "IPv4");

@@ -34,7 +34,7 @@ const LIST = {
   "GET /v1/models": jsonResponse({ object: "list", data: [{ id: "m", object: "model" }] }),
 };
 
-it("a machine that is well has no error, and every warning says what to do", async () => {
+it("a healthy machine has no error, and every warning has a fix", async () => {
   await using up = await startUpstream(LIST);
   await using here = await createTestFolder({
     "gateway.yaml": `providers:\n  demo: { use: demo }\n  own: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: "\${file:./key}" } }\n`,
@@ -53,7 +53,7 @@ it("a machine that is well has no error, and every warning says what to do", asy
     if (level === "warning" || level === "error") expect(action).toMatch(/\w/);
 });
 
-it("a refused key and a provider that is not there are errors: exit 1", async () => {
+it("a rejected key and an unreachable provider are errors: exit code 1", async () => {
   await using up = await startUpstream({
     "GET /v1/models": jsonResponse({ error: { message: "Incorrect API key provided" } }, 401),
   });
@@ -74,7 +74,7 @@ it("a refused key and a provider that is not there are errors: exit 1", async ()
   expect(levels(told, "providers.gone/connect")).toEqual(["error"]);
 });
 
-it("a wrong gateway.yaml: exit 78, with its line", async () => {
+it("an invalid gateway.yaml is reported with its line: exit code 78", async () => {
   await using here = await createTestFolder({
     "gateway.yaml": "providers: { demo: { use: demo } }\nlisten: { prot: 1 }\n",
   });
@@ -86,7 +86,7 @@ it("a wrong gateway.yaml: exit 78, with its line", async () => {
   });
 });
 
-it("files that others may read or write, a port for other machines without TLS, a date that ends", async () => {
+it("reports files that others can read or write, a public port without TLS, and expiring dates", async () => {
   await using here = await createTestFolder({
     "gateway.yaml": `listen: { host: 0.0.0.0, port: 0 }
 providers:
@@ -110,7 +110,7 @@ providers:
   expect(told.findings.some(({ id }) => id.endsWith("/call"))).toBe(false);
 });
 
-it("a gateway that runs makes the small calls itself", async () => {
+it("a running gateway sends the test calls itself", async () => {
   await using gateway = await startDaemon({ yaml: "providers: { demo: { use: demo } }\n" });
   writeFileSync(join(gateway.dir, "unrelated"), "");
   const told = await doctor(gateway.dir);
@@ -123,8 +123,8 @@ it("a gateway that runs makes the small calls itself", async () => {
   expect(out).toMatch(/^ok +tollgate /);
 });
 
-describe("each by itself", () => {
-  it("Node", () => {
+describe("single checks", () => {
+  it("Node version", () => {
     const on = (node: string) => checkVersions("1.0.0", { ...process.versions, node })[0]!.level;
     expect([on("22.1.0"), on("24.1.0"), on("25.1.0"), on("26.0.0")]).toEqual([
       "error",
@@ -133,7 +133,7 @@ describe("each by itself", () => {
       "ok",
     ]);
   });
-  it("the clock: the middle one is believed", () => {
+  it("clock: uses the median of several time sources", () => {
     const said = (...skews: number[]) => checkClock(skews)[0]!.level;
     expect([said(0), said(0, 9e9, 10), said(60_000), said(-900_000)]).toEqual([
       "ok",

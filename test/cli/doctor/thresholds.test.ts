@@ -18,16 +18,19 @@ const DAY_MS = 86_400_000;
 const after = (days: number) => new Date(Date.now() + days * DAY_MS).toUTCString();
 const level = ([one]: readonly DoctorFinding[]) => one!.level;
 
-it.each([undefined, "", "soon", "2027-13-45", "Invalid Date"])("%j is no end", (at) => {
-  for (const days of [0, 1, Infinity]) expect(expiryState(at, days)).toBe("unreadable");
-  expect(checkServedCertificate("id", "said", at)).toMatchObject({
-    level: "warning",
-    message: expect.stringContaining("has an unreadable expiry date"),
-  });
-  if (at !== undefined) expect(policy({ expires: at })).toEqual("warning");
-});
+it.each([undefined, "", "soon", "2027-13-45", "Invalid Date"])(
+  "rejects %j as an expiry date",
+  (at) => {
+    for (const days of [0, 1, Infinity]) expect(expiryState(at, days)).toBe("unreadable");
+    expect(checkServedCertificate("id", "said", at)).toMatchObject({
+      level: "warning",
+      message: expect.stringContaining("has an unreadable expiry date"),
+    });
+    if (at !== undefined) expect(policy({ expires: at })).toEqual("warning");
+  },
+);
 
-it("a provider's certificate that is about to end", () => {
+it("a provider's certificate that expires soon", () => {
   const of = (days: number) => checkServedCertificate("id", "said", after(days)).level;
   expect([of(CERTIFICATE_DAYS + 0.1), of(CERTIFICATE_DAYS - 0.1), of(-1)]).toEqual([
     "ok",
@@ -46,7 +49,7 @@ function policy(of: { readonly expires?: string; readonly until?: string }): str
   );
 }
 
-it("a policy that is about to end, known or declared; its last day is a whole one", () => {
+it("a data policy that expires soon, known or declared; its last day counts", () => {
   expect(policy({ expires: after(POLICY_DAYS + 0.1) })).toBe("ok");
   expect(policy({ expires: after(POLICY_DAYS - 0.1) })).toBe("warning");
   const day = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
@@ -65,7 +68,7 @@ it("a policy that is about to end, known or declared; its last day is a whole on
   expect(said(day(-1))).toContain(" expired on ");
 });
 
-it("the clock", () => {
+it("clock offset", () => {
   const of = (skew: number) => level(checkClock([skew]));
   for (const sign of [1, -1]) {
     expect([of(sign * (SKEW_MS.warning - 1)), of(sign * (SKEW_MS.warning + 1))]).toEqual([
@@ -79,14 +82,14 @@ it("the clock", () => {
   }
 });
 
-it("room on the disk", () => {
+it("free disk space", () => {
   const of = (free: number) => checkFreeSpace(free, "there").level;
   expect(
     [FREE_BYTES.warning, FREE_BYTES.warning - 1, FREE_BYTES.error, FREE_BYTES.error - 1].map(of),
   ).toEqual(["ok", "warning", "warning", "error"]);
 });
 
-it("how soon a write is durable", () => {
+it("latency of a durable write", () => {
   const of = (ms: number) => checkFsync(ms).level;
   const { warning, error } = FSYNC_MS;
   expect([warning, warning + 1, error, error + 1].map(of)).toEqual([
@@ -97,7 +100,7 @@ it("how soon a write is durable", () => {
   ]);
 });
 
-it("a name that takes long", () => {
+it("slow DNS lookup", () => {
   const of = (ms: number) => checkLookup("p", "p.example", { address: "192.0.2.1", ms }).level;
   expect([of(LOOKUP_MS), of(LOOKUP_MS + 1)]).toEqual(["ok", "warning"]);
 });

@@ -217,12 +217,12 @@ const ENV = new Proxy({} as Record<string, string>, {
   getOwnPropertyDescriptor: () => ({ value: "x", configurable: true, enumerable: true }),
 });
 
-it.each(Object.keys(CORPUS) as Source[])("there are thirty configs of %s", (source) => {
+it.each(Object.keys(CORPUS) as Source[])("has thirty configs of %s", (source) => {
   expect(made.filter((each) => each.source === source).length).toBeGreaterThanOrEqual(30);
 });
 
 describe.each(made.map((one) => [one.title, one] as const))("%s", (_title, one) => {
-  it("is a gateway.yaml without an error", async () => {
+  it("becomes a valid gateway.yaml", async () => {
     const { problems } = await loadConfig(join(import.meta.dirname, "gateway.yaml"), {
       env: ENV,
       loadPlugin: createPluginLoader(),
@@ -231,7 +231,7 @@ describe.each(made.map((one) => [one.title, one] as const))("%s", (_title, one) 
     expect(problems.filter(({ severity }) => severity === "error")).toEqual([]);
   });
 
-  it("answers on every name, or says what it left out", async () => {
+  it("every model name responds, or its omission is reported", async () => {
     for (const [name, place] of one.names) {
       const model = slashed(one.prefix, name, one.tree);
       const ask = (path: string, body: object) =>

@@ -112,7 +112,7 @@ describe("every case", () => {
     await up.close();
   });
 
-  it("there are twenty of LiteLLM's, and some of the others", () => {
+  it("there are twenty configs of LiteLLM, and some of each other gateway", () => {
     expect(CASES.filter(({ source }) => source === "litellm").length).toBeGreaterThanOrEqual(20);
   });
 
@@ -151,7 +151,7 @@ describe("every case", () => {
   );
 });
 
-it("keys and teams of an export: the key that clients have answers unchanged, a hash itself does not", async () => {
+it("keys and teams of an export: the clients' key works unchanged, its hash does not", async () => {
   const secret = "sk-AbCdEfGhIjKlMnOpQrStUv";
   const keys = await file(
     JSON.stringify([
@@ -243,7 +243,7 @@ it("keys and teams of an export: the key that clients have answers unchanged, a 
   expect([await ask(secret), await ask(digestKey(secret))]).toEqual([200, 401]);
 });
 
-it("a key that stood in the file is in a file of its own, for its owner alone, and nowhere else", async () => {
+it("a key in the config moves to a separate file that only its owner can read", async () => {
   const config = await file(
     "model_list:\n- model_name: a\n  litellm_params: { model: openai/gpt-5-mini, api_key: sk-plain-0123456789 }\n",
   );
@@ -263,7 +263,7 @@ it("a key that stood in the file is in a file of its own, for its owner alone, a
   );
 });
 
-it("a price a token is the same price a million, to the last digit", () => {
+it("a price per token equals the price per million tokens, to the last digit", () => {
   const digits = fc.stringMatching(/^\d{1,12}$/);
   fc.assert(
     fc.property(

@@ -19,7 +19,7 @@ async function imported(text: string, account?: string) {
 }
 const HASH = digestKey("sk-1");
 
-it("a table of hashed keys with budgets and rates, as JSON", async () => {
+it("reads a JSON table of hashed keys with budgets and rate limits", async () => {
   const { keys, warnings } = await imported(
     JSON.stringify([
       {
@@ -89,7 +89,7 @@ it.each([
   [`token,name\n${HASH},"a`, "a quoted cell is not closed"],
   [`[{"token":"${HASH}","expires":"soon"}]`, "Invalid expiry date"],
   [`[{"token":"${HASH}","max_budget":"much"}]`, "Invalid amount"],
-])("%s is refused, and no key's text is repeated", async (text, message) => {
+])("rejects %s without repeating the text of any key", async (text, message) => {
   const error = await imported(text).then(
     () => undefined,
     (problem: unknown) => getFault(problem),
@@ -102,7 +102,7 @@ const cell = fc.string({
   unit: fc.constantFrom("a", ",", '"', "\n", "\r", " ", "é"),
   maxLength: 8,
 });
-it("any table that is written in CSV is read as it was", () => {
+it("reads back any table that is written as CSV", () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(cell, cell), { maxLength: 8 }),
@@ -116,7 +116,7 @@ it("any table that is written in CSV is read as it was", () => {
   );
 });
 
-it("a table of many lines, or of one that never ends, takes time in proportion to its size", () => {
+it("reads a table with many lines, or with one endless line, in linear time", () => {
   for (const line of ["a,b\n", '"a""b",c\n', '"', ","]) {
     const took = (lines: number) => {
       const text = line.repeat(lines);
@@ -158,7 +158,7 @@ const made = fc.record(
   },
   { requiredKeys: ["digest", "limits"] },
 );
-it("keys.json of an import is read back as the same keys", async () => {
+it("reads the keys.json of an import as the same keys", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(made, { maxLength: 3 }), async (keys) => {
       const read = await imported(JSON.stringify({ keys: keys.map(toKeysJson) }));
@@ -169,7 +169,7 @@ it("keys.json of an import is read back as the same keys", async () => {
   );
 });
 
-it("limits are texts, in JSON and in CSV; in another form the error has the right one", async () => {
+it("limits are strings in JSON and in CSV; for another form, the error shows the right one", async () => {
   const limits = ["usd=12.5/month", "concurrent=4"];
   expect((await imported(JSON.stringify([{ digest: HASH, limits }]))).keys).toMatchObject([
     { limits },
@@ -193,7 +193,7 @@ it.each([
   [0.1 + 0.2, 300_000_000],
   ["1.5e-7", 150],
   [0.000_123_456_789_6, 123_457],
-])("what was spent is a float in exports: %s", async (spend, spent) => {
+])("accepts spending as a float in exports: %s", async (spend, spent) => {
   const { keys } = await imported(JSON.stringify([{ token: HASH, spend }]));
   expect(keys[0]).toMatchObject({ spent });
 });

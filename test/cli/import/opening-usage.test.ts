@@ -38,7 +38,7 @@ const usedBy = async (id: string) => {
     .map(({ scope, used }) => [scope.replace(keys[0]!.id, "…"), String(used)]);
 };
 
-it("what is left of its budgets is right, and an import that is done again changes nothing", async () => {
+it("imported budgets have the right remaining amount, and a repeated import changes nothing", async () => {
   const file = join(folder, "keys.json");
   await writeFile(
     file,
@@ -78,7 +78,7 @@ it("what is left of its budgets is right, and an import that is done again chang
   expect(await daemon.ask("ledger.verify")).toMatchObject({ problems: [] });
 });
 
-it("a key that has spent all of it is refused, and one that has some left answers", async () => {
+it("rejects a key whose budget is spent, and accepts a key with budget left", async () => {
   expect(await askOnNewConnection(daemon, "demo/echo", SECRETS[1])).toBe(429);
   expect(await askOnNewConnection(daemon, "demo/echo", SECRETS[0])).toBe(200);
 });

@@ -33,7 +33,7 @@ function edit(file: string, change: (text: string) => string): void {
 }
 
 describe("tollgate check-plugin", () => {
-  it("says in one line that a good package is, names every check with --all, and everything with --json", async () => {
+  it("prints one line for a valid package, each check with --all, and the full result with --json", async () => {
     await using at = await made();
     const { code, out, err } = await at.tollgate(["check-plugin", "acme"]);
     expect([code, err]).toEqual([0, ""]);
@@ -55,7 +55,7 @@ describe("tollgate check-plugin", () => {
     expect(shown.slice(0, -1)).toEqual(told.findings.map(({ check }: any) => `ok     ${check}`));
   });
 
-  it("says each thing that is wrong, with what to do, and ends with 1; --write mends the page", async () => {
+  it("prints each problem with a fix and exits with 1; --write updates the README", async () => {
     await using at = await made();
     edit(join(at.plugin, "package.json"), (text) => text.replace('"node": ">=24"', ""));
     edit(join(at.plugin, "README.md"), (text) => text.replace("| `slow_ms` |", "| `slow` |"));
@@ -90,7 +90,7 @@ describe("tollgate check-plugin", () => {
     const live = ({ out }: { out: string }) =>
       JSON.parse(out).findings.filter(({ check }: any) => check.startsWith("live: "));
 
-    it("asks the provider, streamed and whole, with the key of the environment, and does not show it", async () => {
+    it("calls the provider, streaming and non-streaming, with the key from the environment, and does not print the key", async () => {
       await using up = await startUpstream(scriptedModel(say("Hello"), ["large-2"]));
       await using at = await provider(up.url);
       const ran = await at.tollgate(args, { env: { ACME_API_KEY: KEY } });
@@ -111,7 +111,7 @@ describe("tollgate check-plugin", () => {
       expect(up.requests).toHaveLength(before);
     });
 
-    it("says what it needs where there is no key, no model or no provider, asks nothing, and ends with 1", async () => {
+    it("reports a missing key, model, or provider, sends nothing, and exits with 1", async () => {
       await using up = await startUpstream(scriptedModel(say("Hello"), ["large-2"]));
       await using at = await provider(up.url, [{ model: "large-2" }]);
       const ran = await at.tollgate(args, { env: { ACME_API_KEY: "" } });
@@ -137,7 +137,7 @@ describe("tollgate check-plugin", () => {
       ]);
     });
 
-    it("says a refusal as one, and sends nothing that could cost more than the cap", async () => {
+    it("reports a refusal as a refusal, and sends nothing that could cost more than the cap", async () => {
       await using up = await startUpstream({
         "*": jsonResponse({ error: { message: "No." } }, 401),
       });
@@ -151,7 +151,7 @@ describe("tollgate check-plugin", () => {
     });
   });
 
-  it("finds a package that is installed, by its name", async () => {
+  it("finds an installed package by its name", async () => {
     await using at = await made();
     mkdirSync(join(at.path, "node_modules"));
     renameSync(at.plugin, join(at.path, "node_modules/tollgate-observer-acme"));
@@ -167,7 +167,7 @@ describe("tollgate check-plugin", () => {
     [["a", "--wirte"], '"--wirte". Did you mean "--write"?'],
     [[], ". is not a directory with a package.json"],
     [["./a"], "./a is not a directory with a package.json"],
-  ])("%j is refused in words", async (words, said) => {
+  ])("rejects %j with an explanation", async (words, said) => {
     await using at = await createTestFolder();
     const { code, out, err } = await at.said(["check-plugin", ...words]);
     expect([code, out, err]).toEqual([1, "", expect.stringContaining(said)]);

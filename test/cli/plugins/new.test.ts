@@ -18,7 +18,7 @@ it.each(
     (TEMPLATE_VARIANTS[sort] ?? [""]).map((like) => [sort, like] as const),
   ),
 )(
-  "%s %s: a package under its own name, with nothing of the template's left",
+  "%s %s: creates a package under its own name, with no trace of the template",
   async (sort, like) => {
     await using here = await createTestFolder();
     const words = ["new", sort, "two-words", ...(like ? ["--template", like] : []), "--json"];
@@ -52,22 +52,25 @@ it.each([
   ["20.11.0", 1],
   ["24.0.0", 0],
   ["100.1.0", 0],
-])("on Node %s the package says first which Node it needs, or nothing", async (version, code) => {
-  await using here = await createTestFolder();
-  const { out } = await here.said(["new", "provider", "x", "--json"]);
-  const made = JSON.parse(out) as { folder: string };
-  const { scripts } = JSON.parse(readFileSync(join(made.folder, "package.json"), "utf8"));
-  const faked = `Object.defineProperty(process,"versions",{value:{node:"${version}"}})`;
-  const env = {
-    PATH: process.env["PATH"],
-    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(faked)}`,
-  };
-  for (const script of [scripts.pretest, scripts.prebuild]) {
-    const ran = spawnSync(script, { shell: true, cwd: made.folder, env, encoding: "utf8" });
-    const words = `This package needs Node 24 or newer to build and test. This is Node ${version}.\n`;
-    expect([ran.status, ran.stdout, ran.stderr]).toEqual([code, "", code === 0 ? "" : words]);
-  }
-});
+])(
+  "on Node %s, the package names the Node version that it needs, or prints nothing",
+  async (version, code) => {
+    await using here = await createTestFolder();
+    const { out } = await here.said(["new", "provider", "x", "--json"]);
+    const made = JSON.parse(out) as { folder: string };
+    const { scripts } = JSON.parse(readFileSync(join(made.folder, "package.json"), "utf8"));
+    const faked = `Object.defineProperty(process,"versions",{value:{node:"${version}"}})`;
+    const env = {
+      PATH: process.env["PATH"],
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(faked)}`,
+    };
+    for (const script of [scripts.pretest, scripts.prebuild]) {
+      const ran = spawnSync(script, { shell: true, cwd: made.folder, env, encoding: "utf8" });
+      const words = `This package needs Node 24 or newer to build and test. This is Node ${version}.\n`;
+      expect([ran.status, ran.stdout, ran.stderr]).toEqual([code, "", code === 0 ? "" : words]);
+    }
+  },
+);
 
 // Names that are words of JavaScript, of YAML, of what the tests around a plugin use themselves, with dashes and with digits.
 const ODD =
@@ -79,33 +82,30 @@ it.each(
   TEMPLATE_KINDS.flatMap((sort) =>
     (TEMPLATE_VARIANTS[sort] ?? [""]).map((like) => [sort, like] as const),
   ),
-)(
-  "%s %s: whatever it is called, each file can be read, and no name is given twice",
-  async (sort, like) => {
-    vi.spyOn(process, "emitWarning").mockImplementation(() => {});
-    await using here = await createTestFolder();
-    for (const name of ODD.split(" ")) {
-      const more = like ? ["--template", like] : [];
-      const { code, out, err } = await here.said(["new", sort, name, ...more, "--json"]);
-      expect([name, code, err]).toEqual([name, 0, ""]);
-      const { folder: made, files } = JSON.parse(out) as { folder: string; files: string[] };
-      for (const file of files) {
-        const text = readFileSync(join(made, file), "utf8");
-        if (file.endsWith(".ts")) {
-          expect(() => stripTypeScriptTypes(text), `${name}: ${file}`).not.toThrow();
-          for (const [, keys] of text.matchAll(/plugins: \{(.+)\}/g)) {
-            const all = keys!.split(",").map((key) => key.replace(/:.*/, "").trim());
-            expect(new Set(all).size, `${name}: ${keys}`).toBe(all.length);
-          }
-        } else if (/\.ya?ml$/.test(file))
-          expect(parseDocument(text).errors, `${name}: ${file}`).toEqual([]);
-        else if (file.endsWith(".json")) JSON.parse(text);
-      }
+)("%s %s: with any name, each file is valid and no name is declared twice", async (sort, like) => {
+  vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+  await using here = await createTestFolder();
+  for (const name of ODD.split(" ")) {
+    const more = like ? ["--template", like] : [];
+    const { code, out, err } = await here.said(["new", sort, name, ...more, "--json"]);
+    expect([name, code, err]).toEqual([name, 0, ""]);
+    const { folder: made, files } = JSON.parse(out) as { folder: string; files: string[] };
+    for (const file of files) {
+      const text = readFileSync(join(made, file), "utf8");
+      if (file.endsWith(".ts")) {
+        expect(() => stripTypeScriptTypes(text), `${name}: ${file}`).not.toThrow();
+        for (const [, keys] of text.matchAll(/plugins: \{(.+)\}/g)) {
+          const all = keys!.split(",").map((key) => key.replace(/:.*/, "").trim());
+          expect(new Set(all).size, `${name}: ${keys}`).toBe(all.length);
+        }
+      } else if (/\.ya?ml$/.test(file))
+        expect(parseDocument(text).errors, `${name}: ${file}`).toEqual([]);
+      else if (file.endsWith(".json")) JSON.parse(text);
     }
-  },
-);
+  }
+});
 
-it("writes over nothing", async () => {
+it("overwrites no existing file", async () => {
   await using here = await createTestFolder();
   expect((await here.said(["new", "provider", "x", "--dir", "a"])).code).toBe(0);
   const before = tree(join(here.path, "a")).map((file) => readFileSync(file, "utf8"));
@@ -114,7 +114,7 @@ it("writes over nothing", async () => {
   expect(tree(join(here.path, "a")).map((file) => readFileSync(file, "utf8"))).toEqual(before);
 });
 
-it("--bare writes its sources and nothing else, which check then takes", async () => {
+it("--bare writes only its sources, and check accepts them", async () => {
   await using here = await createTestFolder({
     "gateway.yaml":
       'providers:\n  beta: { use: ./beta.ts, with: { api_key: "${env:KEY:-none-set-yet}" } }\n',
@@ -146,7 +146,7 @@ it.each([
     "The templates of a provider are openai, anthropic, native",
   ],
   [["new", "store", "x", "--template", "guard"], "A store has only one template"],
-])("%j is refused in words", async (words, said) => {
+])("rejects %j with an explanation", async (words, said) => {
   await using here = await createTestFolder();
   const { code, err } = await here.said(words);
   expect([code, err]).toEqual([1, expect.stringContaining(said)]);

@@ -12,7 +12,7 @@ import { createTestFolder, type TestFolder } from "../../kit/process/command-lin
 const NAME = "tollgate-provider-parrot";
 afterEach(() => void vi.unstubAllEnvs());
 
-describe("what is said of where a package comes from", () => {
+describe("the description of a package's source", () => {
   const RESOLVED = `https://registry.npmjs.org/${NAME}/-/${NAME}-1.2.3.tgz`;
 
   /** An npm that says one thing, and notes that it was asked. */
@@ -61,7 +61,7 @@ describe("what is said of where a package comes from", () => {
     expect(readFileSync(join(at.path, "asked"), "utf8")).toMatch(/^audit signatures --json/);
   });
 
-  it("it is asked from a folder within the one where npm installs, too", async () => {
+  it("runs npm in a folder inside the one where npm installs", async () => {
     await using at = await house(JSON.stringify({ invalid: NONE, missing: NONE }));
     mkdirSync(join(at.path, "within"));
     writeFileSync(join(at.path, "within/said.json"), readFileSync(join(at.path, "said.json")));
@@ -69,7 +69,7 @@ describe("what is said of where a package comes from", () => {
   });
 
   it.each(["file:parrot.tgz", "https://parrot.example/parrot.tgz", "github:parrot/parrot"])(
-    "of %s no registry knows, and npm is not asked",
+    "does not query npm for %s, which no registry has",
     async (wanted) => {
       await using at = await house(JSON.stringify({ invalid: NONE, missing: NONE }), wanted);
       expect(await describeProvenance(at.path, NAME)).toBe("its registry is unknown");
@@ -110,7 +110,7 @@ async function registry(at: TestFolder) {
   return { url, integrity, [Symbol.asyncDispose]: async () => void (await end()) };
 }
 
-it("a plugin from a registry is shown, installed by its exact version, locked by its sum, and no script of it runs", async () => {
+it("a plugin from a registry is shown, installed at its exact version, and locked by its checksum, and none of its scripts run", async () => {
   await using at = await createTestFolder({
     "package.json": JSON.stringify({ private: true, type: "module" }),
     "gateway.yaml": "providers:\n  bird: { use: parrot }\n",

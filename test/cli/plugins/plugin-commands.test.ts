@@ -31,7 +31,7 @@ providers:
 const FILES = { "gateway.yaml": YAML, "own.mjs": OWN };
 const ADD = ["plugin", "middleware.own", "add"];
 
-test("what is mounted, and what each brings, without a gateway", async () => {
+test("lists the mounted plugins and their parts, without a gateway", async () => {
   await using here = await createTestFolder(FILES);
   const all = await here.tollgate(["plugin"]);
   expect([all.code, all.err]).toEqual([0, ""]);
@@ -48,7 +48,7 @@ test("what is mounted, and what each brings, without a gateway", async () => {
   expect(help.out).toMatch(/--dry-run +Only look \(default: false\)\n/);
 });
 
-test("options become what the schema wants, or an error says which one is wrong, all at once", async () => {
+test("converts options by the schema, or reports all invalid ones together", async () => {
   await using here = await createTestFolder(FILES);
   const made = await here.tollgate([
     ...ADD,
@@ -94,7 +94,7 @@ test("options become what the schema wants, or an error says which one is wrong,
   await says(["plugin", "middleware.own", "boom"], "middleware.own boom failed: no such luck");
 });
 
-test("on a memory store there is nothing to work on", async () => {
+test("rejects a memory store, which has no files", async () => {
   await using here = await createTestFolder({
     ...FILES,
     "gateway.yaml": `store: { use: memory }\n${YAML}`,
@@ -107,45 +107,50 @@ test("on a memory store there is nothing to work on", async () => {
   ]);
 });
 
-test.each([1, 2])("in a running gateway of %s, and on what it left", async (workers) => {
-  await using gateway = await startDaemon({
-    yaml: `workers: ${workers}\n${YAML}`,
-    files: { "own.mjs": OWN },
-  });
-  const asked = await fetch(`${gateway.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hello" }] }),
-  });
-  expect(asked.status).toBe(200);
-  const today = async () => {
-    const { code, out } = await runTollgate(gateway, [
-      "plugin",
-      "middleware.usage",
-      "today",
-      "--json",
-    ]);
-    expect(code).toBe(0);
-    return JSON.parse(out) as unknown;
-  };
-  const rows = await today();
-  expect(rows).toEqual([expect.objectContaining({ calls: 1 })]);
-  const words = await runTollgate(gateway, ["plugin", "middleware.usage", "today"]);
-  expect(words.out).toMatch(/^key +calls +nano_usd +unpriced\n\S+ +1 +0 +0\n$/);
+test.each([1, 2])(
+  "runs in a running gateway of %s, and on its files after it ended",
+  async (workers) => {
+    await using gateway = await startDaemon({
+      yaml: `workers: ${workers}\n${YAML}`,
+      files: { "own.mjs": OWN },
+    });
+    const asked = await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hello" }] }),
+    });
+    expect(asked.status).toBe(200);
+    const today = async () => {
+      const { code, out } = await runTollgate(gateway, [
+        "plugin",
+        "middleware.usage",
+        "today",
+        "--json",
+      ]);
+      expect(code).toBe(0);
+      return JSON.parse(out) as unknown;
+    };
+    const rows = await today();
+    expect(rows).toEqual([expect.objectContaining({ calls: 1 })]);
+    const words = await runTollgate(gateway, ["plugin", "middleware.usage", "today"]);
+    expect(words.out).toMatch(/^key +calls +nano_usd +unpriced\n\S+ +1 +0 +0\n$/);
 
-  const { hash } = (await gateway.ask("store/head")) as { hash: string };
-  expect(await gateway.ask("store/contains", { hash })).toBe(true);
-  await expect(gateway.ask("store/contains", { hash: 1 })).rejects.toThrow("/hash: expected text");
-  const where = (await gateway.ask("middleware.own/where")) as {
-    here: number;
-    twin: number | null;
-  };
-  expect(where.here).toBe(gateway.pid);
-  if (workers === 1) expect(where.twin).toBe(null);
-  else expect([null, gateway.pid]).not.toContain(where.twin);
+    const { hash } = (await gateway.ask("store/head")) as { hash: string };
+    expect(await gateway.ask("store/contains", { hash })).toBe(true);
+    await expect(gateway.ask("store/contains", { hash: 1 })).rejects.toThrow(
+      "/hash: expected text",
+    );
+    const where = (await gateway.ask("middleware.own/where")) as {
+      here: number;
+      twin: number | null;
+    };
+    expect(where.here).toBe(gateway.pid);
+    if (workers === 1) expect(where.twin).toBe(null);
+    else expect([null, gateway.pid]).not.toContain(where.twin);
 
-  await gateway.stop();
-  expect(await today()).toEqual(rows);
-  const held = await runTollgate(gateway, ["plugin", "store", "contains", "--hash", hash]);
-  expect([held.code, held.out]).toEqual([0, "yes\n"]);
-});
+    await gateway.stop();
+    expect(await today()).toEqual(rows);
+    const held = await runTollgate(gateway, ["plugin", "store", "contains", "--hash", hash]);
+    expect([held.code, held.out]).toEqual([0, "yes\n"]);
+  },
+);

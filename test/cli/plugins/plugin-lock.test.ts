@@ -71,7 +71,7 @@ const check = async (at: TestFolder) => {
 };
 
 describe("a locked plugin", () => {
-  it("is shown with what it needs, locked, and mounted; one byte in a dependency of a dependency refuses the start", async () => {
+  it("is shown with its needs, locked, and mounted; one changed byte in a transitive dependency prevents the start", async () => {
     await using at = await house();
     const asked = await at.said(ADD);
     expect([asked.code, asked.err]).toEqual([1, expect.stringContaining("pass --yes")]);
@@ -116,7 +116,7 @@ describe("a locked plugin", () => {
     expect((await check(at)).code).toBe(0);
   });
 
-  it("is refused when a package came to it, or went", async () => {
+  it("is rejected if a package was added or removed", async () => {
     await using at = await house();
     await at.said([...ADD, "--yes"]);
     await at.write("node_modules/parrot-words/more.js", "export {};");
@@ -128,7 +128,7 @@ describe("a locked plugin", () => {
     expect((await check(at)).problems[0]!.message).toMatch(/parrot-deep@2\.0\.1 is gone/);
   });
 
-  it("is refused by a lock that cannot be read, and by one that has another", async () => {
+  it("is rejected if the lock is unreadable or has another hash", async () => {
     await using at = await house();
     await at.write("plugins.lock.yaml", "plugins: [");
     expect((await check(at)).problems[0]!.id).toBe("plugin/lock-unreadable");
@@ -137,7 +137,7 @@ describe("a locked plugin", () => {
   });
 });
 
-describe("a locked plugin that says another thing than it said when it was accepted", () => {
+describe("a locked plugin whose declaration changed after it was accepted", () => {
   const SLY = PLUGIN.replace(
     '["PARROT_HOME"]',
     'process.env.PARROT_SLY?.split(",") ?? ["PARROT_HOME"]',
@@ -173,7 +173,7 @@ describe("a locked plugin that says another thing than it said when it was accep
 });
 
 describe("tollgate plugin remove", () => {
-  it("takes a package out of the lock, and off the disk", async () => {
+  it("removes a package from the lock and from the disk", async () => {
     await using at = await house();
     await at.said([...ADD, "--yes"]);
     const wrong = await at.said(["plugin", "remove", "tollgate-provider-parot"]);
@@ -188,7 +188,7 @@ describe("tollgate plugin remove", () => {
   });
 });
 
-describe("what gateway.yaml says of packages", () => {
+describe("the packages in gateway.yaml", () => {
   const yaml = (said: string) => `plugins: ${said}\n${FILES["gateway.yaml"]}`;
 
   it.each([
@@ -204,7 +204,7 @@ describe("what gateway.yaml says of packages", () => {
     expect([found.code, found.problems.map(({ id }) => id).sort()]).toEqual([code, ids]);
   });
 
-  it("says nothing of a plugin that is a path", async () => {
+  it("ignores a plugin that is a path", async () => {
     await using at = await house("plugins: { lock: required }\nproviders:\n  x: { use: ./x.ts }\n");
     await at.write(
       "x.ts",
@@ -225,7 +225,7 @@ it.each([
   expect(isOlderVersion(version, since)).toBe(older),
 );
 
-it("a plugin that is newer than the gateway is refused with the version that it needs", async () => {
+it("a plugin that needs a newer gateway is rejected with the required version", async () => {
   await using at = await createTestFolder({
     "gateway.yaml": "providers:\n  x: { use: ./x.ts }\n",
     "x.ts": PLUGIN.replace('import { word } from "parrot-words";', 'const word = "x";').replace(

@@ -16,7 +16,7 @@ const texts = (path: string): string[] =>
     .filter((entry) => entry.isFile())
     .map((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8"));
 
-it("asks whole and streamed, as long as it was told, and writes down what tests can play", async () => {
+it("records non-streaming and streaming responses within the requested limit, in a form that tests can replay", async () => {
   await using up = await startUpstream(scriptedModel(say(`Your key is ${KEY}`), ["model"]));
   await using at = await createTestFolder({ "gateway.yaml": YAML });
   const env = { UP: up.url, KEY };
@@ -50,7 +50,7 @@ it("asks whole and streamed, as long as it was told, and writes down what tests 
   );
 });
 
-it("a refusal is written down as one", async () => {
+it("records a refusal as a refusal", async () => {
   await using up = await startUpstream({
     "*": jsonResponse({ error: { message: `No ${KEY}.` } }, 401),
   });
@@ -66,7 +66,7 @@ it.each([
   [["acme/model", "--max-tokens", "many"], "--max-tokens must be a number."],
   [["acme/model", "--max-tokens", "100000"], "--max-tokens must be a number."],
   [["acme/model", "--too", "x"], 'Unknown option "--too". Did you mean "--to"?'],
-])("%j asks nobody", async (words, said) => {
+])("%j calls no provider", async (words, said) => {
   await using up = await startUpstream(scriptedModel(say("Hello"), ["model"]));
   await using at = await createTestFolder({ "gateway.yaml": YAML });
   const { code, out, err } = await at.tollgate(["record", ...words], { env: { UP: up.url, KEY } });

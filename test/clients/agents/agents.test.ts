@@ -22,7 +22,7 @@ describe("the list of agents", () => {
         expect(line, file).toMatch(/^[\w.-]+==[\w.+]+$/);
   });
 
-  it("is the list on the page, at the same versions", () => {
+  it("equals the list on the page, with the same versions", () => {
     const page = readFileSync(join(HERE, "../../../docs/guides/clients.md"), "utf8");
     for (const { package: name, version, protocol } of ALL)
       expect(page).toContain(`| ${name} | ${version} | ${protocol} |`);
@@ -113,7 +113,7 @@ describe("the checks of agents", () => {
     await expect(checkOf(check, planted).run()).rejects.toThrow(message);
   });
 
-  it("accept a known fault, and report one that is gone", async () => {
+  it("accept a known failure, and report one that no longer occurs", async () => {
     const faults = { "streamed answer": "It loses characters." };
     await checkOf("streamed answer", { code: 1 }, faults).run();
     await expect(checkOf("streamed answer", {}, faults).run()).rejects.toThrow(/is gone/);

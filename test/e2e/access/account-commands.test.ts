@@ -92,7 +92,7 @@ const sums = async () =>
     ).rows.map(({ by, costNano }) => [by.account, Math.round(Number(costNano) / EACH)]),
   );
 
-it("many at once on a team's budget, shared by 20 keys, under a smaller one of its organisation: exactly that one", async () => {
+it("concurrent requests of 20 keys spend exactly the smaller of two nested budgets", async () => {
   await account("org", { limits: pictures(20) });
   await account("team", { parent: "org", limits: pictures(25) });
   const keys = await Promise.all(Array.from({ length: 20 }, () => made({ account: "team" })));
@@ -108,7 +108,7 @@ it("many at once on a team's budget, shared by 20 keys, under a smaller one of i
   ]);
 });
 
-it("a tree that is moved while it is used counts each call where its row says, and the next one where it stands", async () => {
+it("moving an account under load charges each call to the account in its row, and the next call to the new one", async () => {
   await account("left", { limits: pictures(1_000) });
   await account("right", { limits: pictures(1_000) });
   await account("crew", { parent: "left", limits: pictures(2_000) });
@@ -137,7 +137,7 @@ it("a tree that is moved while it is used counts each call where its row says, a
   expect([left![1], right![1], crew![1]]).toEqual([0, 0, 0]);
 });
 
-it("an account that ends refuses its keys in every worker, and those of all in it, by name", async () => {
+it("a revoked account rejects its keys and those of nested accounts in every worker, by name", async () => {
   await account("closing");
   await account("inner", { parent: "closing" });
   const { secret } = await made({ account: "inner" });
@@ -161,7 +161,7 @@ it("an account that ends refuses its keys in every worker, and those of all in i
   expect(text).toContain("is nested under the account closing, which is closed");
 });
 
-it("a changed key is another one for the next request in every worker, with the secret that it has", async () => {
+it("a changed key applies to the next request in every worker, with the same secret", async () => {
   const { secret, key } = await made();
   expect(await everywhere(secret)).toEqual(new Set([200]));
   const change = (more: JsonObject) => at.ask("keys.update", { id: key.id, ...more });
@@ -184,7 +184,7 @@ it("a changed key is another one for the next request in every worker, with the 
   expect(items.at(-1)!.labels).toEqual({ team: "web" });
 });
 
-it("keys of another gateway go on working as they are, and their hashes are no keys", async () => {
+it("imported keys of another gateway work unchanged, and their hashes are no keys", async () => {
   const secret = "sk-1234-their-own-form";
   const file = join(at.dir, "theirs.csv");
   await writeFile(
@@ -212,7 +212,7 @@ const usage = async (key: string) => {
   return ((await answer.json()) as { limits: JsonObject[] }).limits;
 };
 
-it("what is left is told by /v1/usage and by headers: of a key's own chain, and of no account that tells nothing", async () => {
+it("/v1/usage and headers report the remaining budget of the key's accounts, except for accounts with hidden limits", async () => {
   await account("open", { limits: pictures(3) });
   await account("quiet", { parent: "open", limits: pictures(2), discloseLimits: "hidden" });
   const { secret } = await made({ account: "quiet", limits: pictures(10), defaults: false });
@@ -245,7 +245,7 @@ it("what is left is told by /v1/usage and by headers: of a key's own chain, and 
   expect(third.text + JSON.stringify([...third.headers])).not.toMatch(/quiet|0\.08|\$/);
 });
 
-it("a rate says in headers and words how much of it is left", async () => {
+it("headers and messages report the remaining rate limit", async () => {
   await account("rated", { limits: ["requests=1/hour"] });
   const { secret } = await made({ account: "rated" });
   expect((await draw(secret)).headers.get("x-ratelimit-remaining-requests")).toBe("0");

@@ -39,7 +39,7 @@ const routes = {
 };
 
 describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", "memory"])(
-  "over the store %s",
+  "on the %s store",
   (store) => {
     let up: TestUpstream;
     let at: Daemon;
@@ -82,7 +82,7 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
         ).rows.map(({ by, costNano }) => [by.account, Number(costNano) / 1e9 / EACH]),
       );
 
-    it("150 at once on three keys: what the outer budget is worth, exactly, and no team above its own", async () => {
+    it("150 concurrent requests on three keys spend exactly the outer budget, and no team exceeds its own", async () => {
       const keys = [await made("team"), await made("team"), await made("other")];
       const all = await Promise.all(
         keys.flatMap((key) => Array.from({ length: 50 }, () => draw(key))),
@@ -104,26 +104,21 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
       ["/v1/responses", { input: "Hi" }, 429],
       ["/v1/messages", { max_tokens: 9, messages: [{ role: "user", content: "Hi" }] }, 402],
       ["/v1/images/generations", { prompt: "Hi", model: "up/draw" }, 429],
-    ])(
-      "%s says which account's budget it was, how much it is and when it is back",
-      async (path, body, status) => {
-        const answer = await ask(path, await made("empty"), { model: "up/model", ...body });
-        const said = (await answer.json()) as { type?: string; error: Record<string, unknown> };
-        expect(answer.status).toBe(status);
-        const next = new Date();
-        const back = new Date(
-          Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1),
-        ).toISOString();
-        expect(said.error["message"]).toMatch(/account:empty/);
-        expect(said.error["message"]).toContain("$0");
-        expect(said.error["message"]).toContain(back);
-        if (path === "/v1/messages")
-          expect([said.type, said.error["type"]]).toEqual(["error", "billing_error"]);
-        else expect(said.error["code"]).toBe("insufficient_quota");
-      },
-    );
+    ])("%s names the account, its budget, and the reset time", async (path, body, status) => {
+      const answer = await ask(path, await made("empty"), { model: "up/model", ...body });
+      const said = (await answer.json()) as { type?: string; error: Record<string, unknown> };
+      expect(answer.status).toBe(status);
+      const next = new Date();
+      const back = new Date(Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1)).toISOString();
+      expect(said.error["message"]).toMatch(/account:empty/);
+      expect(said.error["message"]).toContain("$0");
+      expect(said.error["message"]).toContain(back);
+      if (path === "/v1/messages")
+        expect([said.type, said.error["type"]]).toEqual(["error", "billing_error"]);
+      else expect(said.error["code"]).toBe("insufficient_quota");
+    });
 
-    it("a rate that an account shares refuses like a key's own", async () => {
+    it("a shared rate limit of an account rejects like a key's own", async () => {
       const answer = await ask("/v1/chat/completions", await made("slow"), {
         model: "up/model",
         messages: [{ role: "user", content: "Hi" }],
@@ -132,7 +127,7 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
       expect(await answer.text()).toMatch(/limit of 0 requests a minute \(account:slow\)/);
     });
 
-    it("a key is listed what its account may use, and no more", async () => {
+    it("model lists of a key contain only the models that its account may use", async () => {
       const ids = async (key: string) => {
         const answer = await fetch(`${at.url}/v1/models`, {
           headers: { authorization: `Bearer ${key}` },
@@ -144,7 +139,7 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
       expect(new Set(await ids(await made("other")))).toEqual(new Set(["up"]));
     });
 
-    it("what an account may not use, its keys may not", async () => {
+    it("keys cannot use what their account cannot use", async () => {
       const answer = await ask("/v1/chat/completions", await made("other"), {
         model: "away/model",
         messages: [{ role: "user", content: "Hi" }],
@@ -152,7 +147,7 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
       expect(answer.status).toBe(403);
     });
 
-    it("a key of an account that is not there is not made, and one that is taken away may use nothing", async () => {
+    it("a key of an unknown account is not created, and a key of a revoked account cannot be used", async () => {
       await expect(made("tean")).rejects.toThrow(/Account "tean" not found.*"team"/);
       const key = await made("empty");
       await at.write(yaml(up.url, store).replace(/^ {2}empty:.*$/m, ""));
@@ -161,7 +156,7 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
       expect([status, text.includes("unknown_account")]).toEqual([403, true]);
     });
 
-    it("a team that moves takes its key along, and leaves its rows where they were", async () => {
+    it("a moved team keeps its key, and its rows stay where they were", async () => {
       const before = await sums({ by: ["account"] });
       const key = await made("team");
       expect((await draw(key)).status).toBe(429);

@@ -98,7 +98,7 @@ async function settled(at: InProcessGateway, key: string): Promise<LedgerEntry[]
   return settles;
 }
 
-describe("leaving early", () => {
+describe("disconnecting early", () => {
   it.each([
     ["an answer that comes whole", {}, { words: 300, thought: 400 }],
     [
@@ -106,7 +106,7 @@ describe("leaving early", () => {
       { stream: true, reasoning_effort: "high" },
       { words: 50, thought: 400 },
     ],
-  ])("%s costs at least what it costs", async (what, more, of) => {
+  ])("%s is billed at least its actual cost", async (what, more, of) => {
     const { secret, id } = await keyOf(expected, 100_000_000);
     const before = upstream.bill.length;
     let refused = 0;
@@ -142,7 +142,7 @@ describe("leaving early", () => {
   });
 });
 
-it("a client that waits for no answer pays for the work all the same", async () => {
+it("a client that does not wait for the response still pays for the work", async () => {
   const { secret, id } = await keyOf(expected, 1e9);
   const body = chat("hurry", { max_tokens: 4_000 }, { words: 100, thought: 3_500, gap: 2_000 });
   const headers = { "x-stainless-timeout": "0.1" };
@@ -155,8 +155,8 @@ it("a client that waits for no answer pays for the work all the same", async () 
   expect(BigInt(row!.costNano!)).toBeGreaterThan(priced(billed.usage()) / 2n);
 });
 
-describe("odd numbers", () => {
-  it("are refused or held for; none of them makes room", async () => {
+describe("unusual numbers", () => {
+  it("are rejected or reserved; none of them frees budget", async () => {
     const { secret, id } = await keyOf(expected, 40_000_000);
     for (const odd of [
       { n: -5 },
@@ -183,7 +183,7 @@ describe("odd numbers", () => {
       expect(BigInt(costNano!)).toBeGreaterThanOrEqual(0n);
   });
 
-  it("128 answers are held 128 times", async () => {
+  it("n: 128 reserves 128 responses", async () => {
     const { secret } = await keyOf(expected, 1_000_000_000);
     const answer = await post(expected, secret, "/v1/chat/completions", chat("many", { n: 128 }));
     expect(answer.status).toBe(429);
@@ -192,7 +192,7 @@ describe("odd numbers", () => {
 });
 
 describe("a hard budget", () => {
-  it("is not got round with two bounds: one of them leaves, and it is the one that is held", async () => {
+  it("cannot be evaded with two limits: one of them is sent, and it is the reserved one", async () => {
     const { secret, id } = await keyOf(hard, 20_000_000);
     const both = chat("both", { max_completion_tokens: 10, max_tokens: 4_000 });
     expect((await post(hard, secret, "/v1/chat/completions", both)).status).toBe(200);
@@ -207,7 +207,7 @@ describe("a hard budget", () => {
     expect((await post(hard, secret, "/v1/chat/completions", spelled)).status).toBe(429);
   });
 
-  it("is not got round with a field that the gateway cannot read, or reads under another name", async () => {
+  it("cannot be evaded with a field that the gateway cannot parse, or that has another name", async () => {
     const { secret, id } = await keyOf(hard, 100_000_000);
     const ask = (more: object) => post(hard, secret, "/v1/chat/completions", chat("odd", more));
     for (const odd of [
@@ -234,7 +234,7 @@ describe("a hard budget", () => {
       expect(BigInt(costNano!)).toBeLessThanOrEqual(BigInt(holdNano!));
   });
 
-  it("holds a document as all that the model can read: its pages cannot be counted", async () => {
+  it("reserves a document at the model's full input limit, because its pages cannot be counted", async () => {
     const { secret } = await keyOf(hard, 290_000_000);
     const pdf = {
       type: "document",
@@ -251,7 +251,7 @@ describe("a hard budget", () => {
     expect((await ask([said])).status).toBe(200);
   });
 
-  it("is never overrun by many at once, whatever each allows itself", async () => {
+  it("is never exceeded by concurrent requests, whatever limits they set themselves", async () => {
     const nano = 200_000_000;
     const { secret, id } = await keyOf(hard, nano);
     const all = Array.from({ length: 60 }, (_, i) =>
@@ -270,7 +270,7 @@ describe("a hard budget", () => {
   });
 });
 
-it("counting tokens costs nothing, and the same request twice is paid twice unless it has a name", async () => {
+it("counting tokens is free, and a repeated request is billed again unless it has an idempotency key", async () => {
   const { secret, id } = await keyOf(expected, 1_000_000_000);
   const asked = { ...chat("count"), model: "messages/model" };
   await (await post(expected, secret, "/v1/messages/count_tokens", asked)).text();
@@ -284,8 +284,8 @@ it("counting tokens costs nothing, and the same request twice is paid twice unle
   expect(upstream.bill.filter(({ tag }) => tag === "twice").length).toBe(2);
 });
 
-describe("what others used", () => {
-  it("is not told, however it is asked for", async () => {
+describe("usage of other keys", () => {
+  it("is never disclosed, whatever the query", async () => {
     const [rich, poor] = await Promise.all([keyOf(expected, 1e9), keyOf(expected, 1e9)]);
     await (await post(expected, rich.secret, "/v1/chat/completions", chat("rich"))).text();
     for (const query of [
@@ -315,7 +315,7 @@ describe("what others used", () => {
       ).toBe(401);
   });
 
-  it("cannot be put on somebody else's account: a key's own label is the operator's word", async () => {
+  it("cannot be caused by a client: labels of a key override those of the client", async () => {
     const { secret, id } = await keyOf(expected, 1e9, { labels: { team: "red" } });
     const headers = { team: "blue", "x-rig": "mine" };
     await (await post(expected, secret, "/v1/chat/completions", chat("label"), { headers })).text();

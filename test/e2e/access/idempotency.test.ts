@@ -96,7 +96,7 @@ describe.each(Object.keys(ROUTES) as (keyof typeof ROUTES)[])("at %s", (path) =>
   });
 });
 
-it("what was not billed may be asked for again, and another key's name is its own", async () => {
+it("a request that was not billed can be repeated, and a name of another key is separate", async () => {
   const { up, gateway } = house;
   hold = undefined;
   up.reset();
@@ -117,6 +117,6 @@ it("what was not billed may be asked for again, and another key's name is its ow
   expect(res.status).toBe(200);
 });
 
-it("a name that is none is refused", async () => {
+it("an invalid idempotency key is rejected", async () => {
   expect((await ask("x".repeat(256), "Hi", "/v1/chat/completions")).status).toBe(400);
 });

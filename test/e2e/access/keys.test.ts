@@ -92,7 +92,7 @@ const draw = (key: string, n: number) =>
     body: JSON.stringify({ model: "up/draw", prompt: "a gate", n, response_format: "b64_json" }),
   });
 
-describe("every field of a key is a flag, and holds", () => {
+describe("every field of a key has an option and is enforced", () => {
   it("models and frontends", async () => {
     const key = await made("--models", "up/mod*", "--frontends", "chat-completions,images");
     expect((await ask(key)).status).toBe(200);
@@ -105,14 +105,14 @@ describe("every field of a key is a flag, and holds", () => {
     expect(elsewhere.status).toBe(403);
   });
 
-  it("the least privacy", async () => {
+  it("minimum privacy", async () => {
     const key = await made("--privacy", "required");
     const answer = await ask(key);
     // This provider promises nothing, so nothing is sent to it.
     expect(answer.status).toBe(403);
   });
 
-  it("an end", async () => {
+  it("an expiry date", async () => {
     const time = installTestClock({ wall: true });
     const key = await made("--expires", "1h");
     time.skip(3_000_000);
@@ -121,7 +121,7 @@ describe("every field of a key is a flag, and holds", () => {
     await until(async () => (await ask(key)).status === 401);
   });
 
-  it("labels, on every row of it", async () => {
+  it("labels, on each of its rows", async () => {
     const key = await made("--label", "team=red");
     await (await ask(key)).text();
     const { out } = await runTollgate(at, ["usage", "--by", "label", "--json"]);
@@ -140,7 +140,7 @@ describe("every field of a key is a flag, and holds", () => {
     ["usd=0.01/month", "nano_usd", 10_000_000],
     ["usd=0.01/total", "nano_usd", 10_000_000],
   ])(
-    "--limit %s is named with its value and its reset when it is reached",
+    "--limit %s is reported with its value and its reset when it is reached",
     async (flag, unit, max) => {
       const key = await made("--limit", flag);
       const once = () => (unit === "images" ? draw(key, 2) : ask(key, { max_tokens: 300 }));
@@ -166,8 +166,8 @@ describe("every field of a key is a flag, and holds", () => {
   );
 });
 
-describe("a key's end", () => {
-  it("rotation leaves the old secret working for a while, as the same key to the ledger", async () => {
+describe("the end of a key", () => {
+  it("rotation keeps the old secret valid for some time, as the same key in the ledger", async () => {
     const first = await made();
     const id = idOf(first);
     const { secret: second } = (await at.ask("keys.rotate", { id, overlapMs: 3_000 })) as {
@@ -182,7 +182,7 @@ describe("a key's end", () => {
     expect((await ask(second)).status).toBe(200);
   });
 
-  it("revocation is at once", async () => {
+  it("revocation is immediate", async () => {
     const key = await made();
     expect((await ask(key)).status).toBe(200);
     expect((await runTollgate(at, ["keys", "revoke", idOf(key)])).code).toBe(0);
@@ -190,7 +190,7 @@ describe("a key's end", () => {
   });
 });
 
-describe("what SDKs read of a limit", () => {
+describe("limit headers that SDKs read", () => {
   it.each(["chat", "responses", "images"] as const)("OpenAI's, %s", async (which) => {
     const client = new OpenAI({
       baseURL: `${at.url}/v1`,
@@ -263,7 +263,7 @@ describe("budgets", () => {
   };
   let generation = 1;
 
-  it("expected: a refusal says what was reserved, what is left and which max_tokens would fit", async () => {
+  it("expected: a rejection states the reserved and remaining amounts and a max_tokens that fits", async () => {
     const key = await quickly(worth(1.5));
     const first = await ask(key, { max_tokens: 200 });
     expect(first.status).toBe(200);
@@ -277,7 +277,7 @@ describe("budgets", () => {
     expect((await ask(key, { max_tokens: fits })).status).toBe(200);
   });
 
-  it("hard: nothing that could overrun it is sent, and an answer without a cap gets one", async () => {
+  it("hard: a request that could exceed it is not sent, and a request without a limit gets one", async () => {
     await budgeted("hard");
     const key = await quickly("usd=0.062/day");
     // The worst case: 4,096 tokens at 15 dollars a million.
@@ -290,7 +290,7 @@ describe("budgets", () => {
     expect((await ask(tight, { max_tokens: 2_000 })).status).toBe(200);
   });
 
-  it("soft: one that is spent refuses, and nothing else does", async () => {
+  it("soft: only a spent budget rejects", async () => {
     await budgeted("soft");
     const key = await quickly(worth(1.5));
     for (const status of [200, 200, 429]) {
@@ -300,7 +300,7 @@ describe("budgets", () => {
     }
   });
 
-  it("a model without a price is refused with the YAML that prices it, which does", async () => {
+  it("a model without a price is rejected, and the YAML in the error adds one", async () => {
     await budgeted("expected");
     const key = await quickly(worth(1_000));
     const refused = await ask(key, { model: "up/strange:1" });

@@ -98,7 +98,7 @@ function kept(folder: string): string {
   return all;
 }
 
-it("opens the door, and is seen by no upstream, log, hook or ledger", async () => {
+it("grants access, and reaches no upstream, log, hook, or ledger", async () => {
   const wrong = "tg_wrong_0123456789canary";
   const heard: string[] = [];
   for (const name of NAMES) {

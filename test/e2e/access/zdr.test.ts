@@ -107,7 +107,7 @@ const VALUES: readonly (readonly [lines: readonly string[], means: Level | null 
   [["constructor"], null],
 ];
 
-describe.each(LEVELS)("where the default is %s", (byConfig) => {
+describe.each(LEVELS)("with the default %s", (byConfig) => {
   let gateway: InProcessGateway;
   const keys = new Map<Level, string>();
   beforeAll(async () => {
@@ -178,7 +178,7 @@ describe("under Service-ZDR", () => {
   };
 
   it.each(["chat", "messages", "responses", "images"] as const)(
-    "a refusal in the shape of %s says who was considered, why, and who would do",
+    "a rejection in the format of %s lists the candidates, the reasons, and the models that qualify",
     async (door) => {
       const name = door === "images" ? "draw" : "model";
       const got = await ask(gateway, door, say(door, `keeps-${door}/${name}`), { zdr });
@@ -211,7 +211,7 @@ describe("under Service-ZDR", () => {
     },
   );
 
-  it("names no other model than the key may use", async () => {
+  it("names only models that the key may use", async () => {
     const models = ["keeps-chat/*", "clean-messages/*"];
     const { secret } = (await gateway.ask("keys.create", { name: "few", models })) as any;
     const got = await ask(gateway, "chat", say("chat", "keeps-chat/model"), { zdr, key: secret });
@@ -242,7 +242,7 @@ describe("under Service-ZDR", () => {
       "mcp_servers",
     ],
     ["images", { response_format: "url" }, "response_format"],
-  ] as const)("%s with %j is a conflict, on both lanes", async (door, more, param) => {
+  ] as const)("%s with %j is a conflict, in both modes", async (door, more, param) => {
     const others = door === "images" ? ["images"] : (["chat", "messages", "responses"] as const);
     for (const to of others) {
       const model = `clean-${to}/${to === "images" ? "draw" : "model"}`;
@@ -261,7 +261,7 @@ describe("under Service-ZDR", () => {
     nobodyHeard();
   });
 
-  it("reads and cancels nothing that was kept", async () => {
+  it("reads and cancels no stored objects", async () => {
     for (const [method, path] of [
       ["GET", "/v1/responses/resp_1"],
       ["DELETE", "/v1/responses/resp_1"],
@@ -274,7 +274,7 @@ describe("under Service-ZDR", () => {
   });
 
   it.each(["chat", "messages", "responses"] as const)(
-    "a request in %s that travels as responses says store: false",
+    "a request in %s that is sent as responses has store: false",
     async (door) => {
       const got = await ask(gateway, door, say(door, "clean-responses/model"), { zdr });
       expect(got.status).toBe(200);
@@ -285,7 +285,7 @@ describe("under Service-ZDR", () => {
     },
   );
 
-  it("a prompt cache is memory: fine for required, a conflict for strict", async () => {
+  it("a prompt cache is accepted for required, and a conflict for strict", async () => {
     const body = say("messages", "clean-messages/model", {
       system: [{ type: "text", text: "Be kind.", cache_control: { type: "ephemeral" } }],
     });
@@ -298,7 +298,7 @@ describe("under Service-ZDR", () => {
     ]);
   });
 
-  it("who writes is told apart, and not told", async () => {
+  it("the end user is separated by an ID, and not disclosed", async () => {
     await ask(gateway, "chat", say("chat", "clean-chat/model", { user: "ada@example.com" }), {
       zdr,
     });
@@ -308,7 +308,7 @@ describe("under Service-ZDR", () => {
     expect(plain).toBe("ada@example.com");
   });
 
-  it("a count is asked of nobody who keeps it", async () => {
+  it("a token count is requested only from providers that do not store it", async () => {
     const path = "/v1/messages/count_tokens";
     const body = { model: "keeps-messages/model", messages: [{ role: "user", content: "x" }] };
     const refused = await ask(gateway, "messages", body, { zdr, path });
@@ -316,7 +316,7 @@ describe("under Service-ZDR", () => {
     nobodyHeard();
   });
 
-  it("an answer that does not attest is an error, and its credential is not asked again", async () => {
+  it("a response without attestation is an error, and its credential is not used again", async () => {
     const body = (more = "") => ({
       ...say("chat", "attests-chat/model"),
       messages: [{ role: "user", content: `x ${more}` }],
@@ -336,7 +336,7 @@ describe("under Service-ZDR", () => {
     expect((await ask(gateway, "chat", body())).status).toBe(200);
   });
 
-  it("lists the models that would do, and no others", async () => {
+  it("lists only the models that qualify", async () => {
     const list = async (query: string, more: object = {}) => {
       const { body } = await ask(
         gateway,
@@ -355,7 +355,7 @@ describe("under Service-ZDR", () => {
     expect(bad.status).toBe(400);
   });
 
-  it("every error has both receipts, from whatever depth", async () => {
+  it("every error has both receipts, at any depth", async () => {
     const all = [
       await ask(gateway, "chat", say("chat", "clean-chat/model"), { key: "tg_nobody", zdr }),
       await ask(gateway, "chat", {}, { zdr }),
@@ -371,7 +371,7 @@ describe("under Service-ZDR", () => {
     ]);
   });
 
-  it("the ledger's row says the same", async () => {
+  it("the ledger row has the same information", async () => {
     const got = await ask(gateway, "chat", say("chat", "clean-responses/model"), {
       zdr: ["strict"],
     });

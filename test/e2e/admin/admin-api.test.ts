@@ -88,7 +88,7 @@ async function signIn(said?: object): Promise<string> {
 }
 
 describe("commands", () => {
-  it("are listed as the role may give them, and each is where it says", async () => {
+  it("are listed by role, each at its stated URL", async () => {
     const viewer = await tokenOf("viewer");
     const all = (await ask("/admin/v1", { token: OWNER })).body.commands as any[];
     const some = (await ask("/admin/v1", { token: viewer })).body.commands as any[];
@@ -105,7 +105,7 @@ describe("commands", () => {
     }
   });
 
-  it("that change nothing are asked for in an address, whose words are typed as the schema says", async () => {
+  it("that change nothing accept query parameters, typed by the schema", async () => {
     const sums = await ask("/admin/v1/ledger.totals?by=key,day&from=0&tz=Europe/Berlin", {
       token: OWNER,
     });
@@ -124,7 +124,7 @@ describe("commands", () => {
     expect(code(await ask("/admin/v1/status%", { token: OWNER }))).toEqual([400, "bad_path"]);
   });
 
-  it("are described by a document that a validator of OpenAPI takes, each schema by one of JSON Schema", async () => {
+  it("are described by a valid OpenAPI document, and each schema by valid JSON Schema", async () => {
     const { status, body } = await ask("/admin/openapi.json", { token: OWNER });
     expect(status).toBe(200);
     const judge = (document: any) => new Validator().validate(structuredClone(document));
@@ -157,7 +157,7 @@ describe("commands", () => {
     }
   });
 
-  it("are asked with JSON and nothing else", async () => {
+  it("accept only JSON", async () => {
     const at = "/admin/v1/keys.list";
     const plain = await ask(at, {
       method: "POST",
@@ -173,7 +173,7 @@ describe("commands", () => {
     expect(code(large)).toEqual([413, "body_too_large"]);
   });
 
-  it("a change that was decided on something older is refused", async () => {
+  it("reject a change that is based on an outdated version", async () => {
     const made = (await post("keys.create", { name: "etag" })).body.key;
     const { headers } = await ask(`/admin/v1/keys.show?id=${made.id}`, { token: OWNER });
     const ifMatch = { "if-match": String(headers["etag"]) };
@@ -186,7 +186,7 @@ describe("commands", () => {
     ]);
   });
 
-  it("what is made under one name is made once", async () => {
+  it("create an object once per Idempotency-Key", async () => {
     const once = { token: OWNER, headers: { "idempotency-key": "one" } };
     const [a, b] = await Promise.all([1, 2].map(() => post("keys.create", { name: "once" }, once)));
     expect(a!.body.secret).toBe(b!.body.secret);
@@ -196,7 +196,7 @@ describe("commands", () => {
     expect(keys.filter(({ name }: any) => name === "once")).toHaveLength(1);
   });
 
-  it("what fails inside is told in words, and never kept by a browser", async () => {
+  it("describe internal errors, and forbid browsers to cache them", async () => {
     const { headers, body, status } = await ask("/admin/v1/models.refresh", {
       method: "POST",
       token: OWNER,
@@ -212,7 +212,7 @@ describe("commands", () => {
 });
 
 describe("tokens", () => {
-  it("of the store open the listener, and end at once", async () => {
+  it("from the store are accepted, and rejected immediately after they are revoked", async () => {
     const token = await tokenOf("viewer");
     expect(token).toMatch(/^ta_/);
     expect((await ask("/admin/v1/status", { token })).status).toBe(200);
@@ -223,7 +223,7 @@ describe("tokens", () => {
     expect(code(await ask("/admin/v1/status", { token }))).toEqual([401, "invalid_admin_token"]);
   });
 
-  it("open no model, and keys open nothing here", async () => {
+  it("cannot call models, and keys cannot use the admin API", async () => {
     const token = await tokenOf("owner");
     const chat = await fetch(`${gateway.url}/v1/models`, {
       headers: { authorization: `Bearer ${token}` },
@@ -237,7 +237,7 @@ describe("tokens", () => {
     expect(keys.filter(({ admin }: any) => admin !== undefined)).toEqual([]);
   });
 
-  it("are held to an account that there is", async () => {
+  it("are limited to an existing account", async () => {
     const made = (account: string) =>
       post("admins.create", { name: account, role: "viewer", account });
     const answer = await made("reserch");
@@ -248,7 +248,7 @@ describe("tokens", () => {
     expect(code(await made("gone-team"))).toEqual([409, "account_closed"]);
   });
 
-  it("that look at single requests are counted, and which ones is not kept", async () => {
+  it("are audited when they read single requests: the number of reads is recorded, but not the requests", async () => {
     const token = await tokenOf("viewer");
     for (const id of ["look-1-none", "look-2-none"])
       expect((await post("requests.show", { id }, { token })).status).toBe(404);
@@ -261,7 +261,7 @@ describe("tokens", () => {
     expect(JSON.stringify(log)).not.toContain("look-1-none");
   });
 
-  it("may be presented at the control socket too, and then their role counts", async () => {
+  it("can be sent to the control socket, and then their role applies", async () => {
     const token = await tokenOf("viewer");
 
     expect((await runSocketCommand(gateway.stateDir, "status", token)).status).toBe(200);
@@ -271,7 +271,7 @@ describe("tokens", () => {
 });
 
 describe("sessions", () => {
-  it("a word of the shell opens one, once, as an owner's", async () => {
+  it("are opened once by a console link from the shell, with the owner's role", async () => {
     const { code: secret, url } = (await gateway.ask("console")) as never as {
       code: string;
       url: string;
@@ -293,7 +293,7 @@ describe("sessions", () => {
     ]);
   });
 
-  it("a token is traded for one with its role, and it ends with the token", async () => {
+  it("are opened with a token and its role, and end with the token", async () => {
     const token = await tokenOf("viewer");
     const cookie = await signIn({ token });
     expect((await ask("/admin/v1/session", { cookie })).body).toMatchObject({
@@ -308,7 +308,7 @@ describe("sessions", () => {
     expect(code(await ask("/admin/v1/status", { cookie }))).toEqual([401, "session_over"]);
   });
 
-  it("changes nothing for another site's page, or without our header", async () => {
+  it("reject changes from other sites and without the required header", async () => {
     const cookie = await signIn();
     const create = (headers: Record<string, string>) =>
       post("keys.create", {}, { cookie, headers });
@@ -332,7 +332,7 @@ describe("sessions", () => {
     expect(code(form)).toEqual([415, "media_type"]);
   });
 
-  it("signing in makes a new one, whatever cookie came with it, and signing out ends it here", async () => {
+  it("are replaced at each sign-in, whatever cookie was sent, and end at sign-out", async () => {
     const planted = `tollgate=${"A".repeat(43)}`;
     const { code: secret } = (await gateway.ask("console")) as never as { code: string };
     const began = await post("session", { code: secret }, { cookie: planted, headers: page() });
@@ -352,7 +352,7 @@ describe("sessions", () => {
     expect((await ask("/admin/v1/session", { cookie: `${last}; ${planted}` })).status).toBe(401);
   });
 
-  it("signing in and signing out leave a row each, and looking at one session leaves none", async () => {
+  it("leave an audit row at sign-in and at sign-out, and none when they are read", async () => {
     const rows = async () =>
       ((await gateway.ask("audit.list", { limit: 4 })) as never as { items: any[] }).items;
     const token = await tokenOf("viewer");
@@ -376,7 +376,7 @@ describe("sessions", () => {
     expect(JSON.stringify(await rows())).not.toContain(cookie.slice("tollgate=".length));
   });
 
-  it("are listed without what opens them, and ended", async () => {
+  it("are listed without their secrets, and can be ended", async () => {
     const cookie = await signIn();
     const { sessions } = (await gateway.ask("sessions.list")) as never as { sessions: any[] };
     const mine = sessions.at(-1);
@@ -392,7 +392,7 @@ describe("an admin of one account", () => {
     ((await gateway.ask("keys.create", { account, name })) as never as { key: { id: string } }).key
       .id;
 
-  it("sees, makes and ends keys of it, and no others", async () => {
+  it("lists, creates, and revokes keys of this account only", async () => {
     const token = await tokenOf("operator", "research");
     const [own, theirs, free] = [
       await keyIn("research", "ours"),
@@ -417,7 +417,7 @@ describe("an admin of one account", () => {
     expect((await post("keys.revoke", { id: own }, { token })).status).toBe(200);
   });
 
-  it("is told only sums of it, and gives no command of the whole gateway", async () => {
+  it("receives sums of this account only, and cannot run commands for the whole gateway", async () => {
     const token = await tokenOf("owner", "research");
     const { commands } = (await ask("/admin/v1", { token })).body;
     const names = commands.map(({ name }: any) => name);
@@ -448,7 +448,7 @@ describe("an admin of one account", () => {
   });
 });
 
-describe("requests that are over", () => {
+describe("completed requests", () => {
   const call = async (key: string, model = "demo/echo") => {
     const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
       method: "POST",
@@ -459,7 +459,7 @@ describe("requests that are over", () => {
     return answer.headers.get("x-request-id")!;
   };
 
-  it("are found in the whole ledger, listed and shown, to an admin of one account only its own", async () => {
+  it("are found in the whole ledger, listed and shown; an admin of one account finds only its own", async () => {
     const { secret } = (await gateway.ask("keys.create", { account: "research" })) as never as {
       secret: string;
     };
@@ -494,7 +494,7 @@ describe("requests that are over", () => {
     expect(await said(other)).toBe(await said("never-was"));
   });
 
-  it("by their status", async () => {
+  it("are found by status", async () => {
     await call(gateway.key, "demo/nothing-like-it");
     const status = async (status: string): Promise<any[]> =>
       (await ask(`/admin/v1/requests.list?status=${status}`, { token: OWNER })).body.items;
@@ -506,7 +506,7 @@ describe("requests that are over", () => {
   });
 });
 
-it("what needs attention is of the whole gateway, or of one account", async () => {
+it("attention items cover the whole gateway, or one account", async () => {
   const token = await tokenOf("viewer", "research");
   expect(await ask("/admin/v1/attention", { token })).toMatchObject({ status: 200 });
   expect(code(await ask("/admin/v1/attention?account=sales", { token }))).toEqual([
@@ -516,11 +516,11 @@ it("what needs attention is of the whole gateway, or of one account", async () =
   expect((await ask("/admin/v1/attention", { token: OWNER })).body).toMatchObject({ omitted: 0 });
 });
 
-describe("requests that are not over", () => {
+describe("open requests", () => {
   const live = async (more: Asked = { token: OWNER }) =>
     (await ask("/admin/v1/requests.live", more)).body as { total: number; items: any[] };
 
-  it("are listed with what they are at, to an admin of one account only its own", async () => {
+  it("are listed with their current stage; an admin of one account sees only its own", async () => {
     const { secret, key } = (await gateway.ask("keys.create", {
       account: "research",
     })) as never as { secret: string; key: { id: string } };
@@ -557,7 +557,7 @@ describe("requests that are not over", () => {
     await until(async () => (await live()).total === 0);
   });
 
-  it("are counted of one account by all and by account, and by nothing else", async () => {
+  it("of one account are counted in total and by account, and in no other way", async () => {
     const token = await tokenOf("viewer", "research");
     const asked = (by: string) => ask(`/admin/v1/requests.series?by=${by}&step=hour`, { token });
     await until(async () => (await asked("all")).body.totals?.length === 1);
@@ -567,7 +567,7 @@ describe("requests that are not over", () => {
   });
 });
 
-it("ten wrong tries a minute from one address, and then right ones are not looked at either", async () => {
+it("after ten failed attempts per minute from one address, valid tokens are rejected too", async () => {
   await using other = await startInProcess({ yaml, env: { T_OWNER: OWNER } });
   const at = ((await other.ask("status")) as { adminUrl: string }).adminUrl;
   const tried = async (token: string) => {
@@ -581,7 +581,7 @@ it("ten wrong tries a minute from one address, and then right ones are not looke
   expect((await other.ask("status")) as object).toBeTruthy();
 });
 
-it("does not start where other machines reach it and there is no admin", async () => {
+it("does not start on a public address without an admin", async () => {
   const open = "admin: { behind_proxy: true, port: 0 }\nproviders: { demo: { use: demo } }\n";
   await expect(startInProcess({ yaml: open })).rejects.toSatisfy(
     (error) => getFault(error)?.code === "no_admin",

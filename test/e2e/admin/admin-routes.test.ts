@@ -87,7 +87,7 @@ describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes", (workers) => {
   });
   afterAll(() => gateway?.[Symbol.asyncDispose]());
 
-  it("each role may what those before it may, and a route without one is the owner's", async () => {
+  it("each role includes the rights of the lower ones, and a route without a role requires the owner", async () => {
     for (const [i, role] of ROLES.entries()) {
       for (const [least, wanted] of ROLES.entries()) {
         const res = await get(`/levels/${wanted}`, secret(role));
@@ -104,7 +104,7 @@ describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes", (workers) => {
     }
   });
 
-  it("lets nobody else in: no token, a wrong one, a key", async () => {
+  it("rejects requests without a token, with a wrong token, and with a key", async () => {
     for (const token of [undefined, "", "wrong", `${secret("owner")}x`, gateway.key])
       for (const path of ["/levels/metrics", "/counts", "/receipts"]) {
         const res = await get(path, token);
@@ -115,7 +115,7 @@ describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes", (workers) => {
     expect(x.status).toBe(401);
   });
 
-  it("nothing of it is on the public port, no model is on it, and a token is no key", async () => {
+  it("the public port has no admin routes, the admin port has no models, and a token is no key", async () => {
     expect((await get("/counts", secret("owner"), gateway.url)).status).toBe(404);
     expect((await get("/v1/receipts/x", secret("owner"), gateway.url)).status).toBe(401);
     expect((await chat(gateway, secret("owner"))).status).toBe(401);
@@ -128,7 +128,7 @@ describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes", (workers) => {
     expect((await get("/readyz")).status).toBe(200);
   });
 
-  it("a name that a page could point here is refused, and so is a page of another origin", async () => {
+  it("rejects a Host name that a web page could point here, and a page of another origin", async () => {
     const raw = (headers: Record<string, string>) =>
       new Promise<number>((resolve, reject) => {
         const own = { ...bearer(secret("owner")), ...headers };
@@ -143,7 +143,7 @@ describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes", (workers) => {
     expect(await raw({ origin: `http://${host}`, host })).toBe(200);
   });
 
-  it("a fault is said in words, and anything else is not", async () => {
+  it("returns the message of a fault, and of no other error", async () => {
     const fault = await get("/levels/fault", secret("metrics"));
     expect([fault.status, await fault.json()]).toMatchObject([
       409,
@@ -154,7 +154,7 @@ describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes", (workers) => {
     expect(await broken.text()).not.toContain("canary");
   });
 
-  it("what hooks and observers have noted is served: to operators, and to each key its own", async () => {
+  it("returns notes of hooks and observers: to operators, and to each key its own", async () => {
     const ids = await Promise.all(
       Array.from({ length: 12 }, async () => (await chat(gateway)).headers.get("x-request-id")!),
     );
@@ -184,7 +184,7 @@ describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes", (workers) => {
     expect(counts["200"]).toBe(24);
   });
 
-  it("a reload takes a token back; where it listens needs a restart", async () => {
+  it("a reload revokes a removed token; a changed address needs a restart", async () => {
     await gateway.write(yaml(workers, "port: 0", ["viewer", "owner"]));
     await gateway.line(({ msg }) => msg === "reloaded");
     expect((await get("/levels/metrics", secret("metrics"))).status).toBe(401);
@@ -194,7 +194,7 @@ describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes", (workers) => {
     expect(line["restart_keys"]).toEqual(["admin"]);
   });
 
-  it("no token is in what the gateway has said", async () => {
+  it("logs contain no token", async () => {
     expect((await runTollgate(gateway, ["status"])).out).toContain(admin);
     expect(await gateway.stop()).toBe(0);
     for (const role of ROLES) expect(gateway.output()).not.toContain(secret(role));
@@ -212,7 +212,7 @@ describe("on a unix socket", () => {
         .end();
     });
 
-  it("it is this user's alone, replaces what a dead one left, and is gone with the gateway", async () => {
+  it("is private to the user, replaces the socket of a dead gateway, and is removed at the end", async () => {
     const start = (dir?: string) =>
       startDaemon({ yaml: yaml(2, "socket: ./admin.sock"), files, env, ...(dir && { dir }) });
     const first = await start();
@@ -230,7 +230,7 @@ describe("on a unix socket", () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  it("what is in its place is left alone", async () => {
+  it("leaves another file at this path unchanged", async () => {
     await using gateway = await startDaemon({ yaml: "providers: { demo: { use: demo } }\n" });
     const taken = join(gateway.dir, "taken");
     writeFileSync(taken, "mine");
@@ -261,7 +261,7 @@ describe("over TLS", () => {
         .end(body);
     });
 
-  it("it speaks nothing else and nothing older than 1.2, and a session's cookie is kept to it", async () => {
+  it("accepts only TLS 1.2 and newer, and marks session cookies as secure", async () => {
     await using gateway = await startDaemon({ yaml: yaml(1, tls), files: given, env });
     const at = await adminOf(gateway);
     expect(at).toMatch(/^https:[/][/]/);
@@ -289,7 +289,7 @@ describe("over TLS", () => {
     expect(String(headers["set-cookie"])).toMatch(/^__Host-tollgate=.*; Secure$/);
   });
 
-  it("a key that is not there, or of another certificate, is told before any port is open", async () => {
+  it("a missing or mismatched private key is reported before any port is open", async () => {
     const other = certificates("localhost").good.key;
     for (const [wrong, told] of [
       [{ "cert.pem": good.cert }, "tls_unreadable"],
@@ -302,7 +302,7 @@ describe("over TLS", () => {
   });
 });
 
-it("without admin: nothing of it listens, and check says what is not served", async () => {
+it("without admin, nothing listens, and check reports what is not served", async () => {
   const bare = `frontends: [chat-completions]\nmiddleware: [auth, ./receipts.ts]\nobservers: [./counter.ts]\nproviders: { demo: { use: demo } }\n`;
   await using gateway = await startDaemon({ yaml: bare, files });
   expect(((await gateway.ask("status")) as { adminUrl?: string }).adminUrl).toBeUndefined();

@@ -52,7 +52,7 @@ async function withToken(make: (claims: JWTPayload) => Promise<string>): Promise
   return said.status === 302 ? "in" : codeOf(said);
 }
 
-it("a key that is new since a sign-in was begun signs it, and the next one", async () => {
+it("a key that is new since the start of a sign-in is accepted, also for the next one", async () => {
   const begun = await there.signedIn("ann");
   there.signWith(next);
   expect((await begun.browser.go(begun.back)).status).toBe(302);
@@ -61,7 +61,7 @@ it("a key that is new since a sign-in was begun signs it, and the next one", asy
   expect((await browser.go(back)).status).toBe(302);
 });
 
-it("while both are published both sign; one that is taken back signs nothing", async () => {
+it("both of two published keys are accepted; a withdrawn key is not", async () => {
   expect(await withToken(by(old))).toBe("in");
   expect(await withToken(by(next))).toBe("401 oidc_refused");
   there.signWith(next, old);
@@ -80,6 +80,6 @@ it.each<[string, (claims: JWTPayload) => Promise<string>]>([
   ["of another issuer", (claims) => by(old)({ ...claims, iss: "https://evil.example" })],
   ["of another sign-in", (claims) => by(old)({ ...claims, nonce: "A".repeat(43) })],
   ["signed by nobody", async (claims) => `${text({ alg: "none" })}.${text(claims)}.`],
-])("a token that is %s is refused", async (_, make) => {
+])("a token that is %s is rejected", async (_, make) => {
   expect(await withToken(make)).toBe("401 oidc_refused");
 });

@@ -34,7 +34,7 @@ afterAll(async () => {
 const signedIn: Identity["signedIn"] = (...of) => there.signedIn(...of);
 const self = (browser: Browser) => selfOf(there, browser);
 
-it("a person's groups say the role and the account; the session is the listener's own", async () => {
+it("a user's groups determine role and account; the session is the listener's own", async () => {
   const { browser, back } = await signedIn("ann");
   const res = await browser.go(back);
   expect([res.status, res.headers.get("location")]).toEqual([302, "/"]);
@@ -56,7 +56,7 @@ it("a person's groups say the role and the account; the session is the listener'
   expect(await self(new Browser())).toMatchObject(stranger);
 });
 
-it("two people with one email address get results of their own, and the scoped one no unscoped key", async () => {
+it("two users with one email address get separate results, and the scoped one no unscoped key", async () => {
   const create = async (person: string) => {
     const { browser, back } = await signedIn(person);
     await browser.go(back);
@@ -90,7 +90,7 @@ it("two people with one email address get results of their own, and the scoped o
   expect(fay.name).toBe("admin:oidc:fay");
 });
 
-it("without a group that is named there is no session", async () => {
+it("a user without a configured group gets no session", async () => {
   for (const person of ["eve", "kim"]) {
     const { browser, back } = await signedIn(person);
     expect(await code(await browser.go(back))).toBe("403 no_role");
@@ -98,14 +98,14 @@ it("without a group that is named there is no session", async () => {
   }
 });
 
-it("a browser whose sign-in fails gets the sign-in page with the reason, and no JSON", async () => {
+it("a browser with a failed sign-in gets the sign-in page with the reason, not JSON", async () => {
   const { browser, back } = await signedIn("eve");
   const res = await browser.go(back, undefined, "text/html,application/xhtml+xml");
   expect([res.status, res.headers.get("location")]).toEqual([302, "/#problem=no_role"]);
   expect((await self(browser)).status).toBe(401);
 });
 
-it("a role that the file changes ends its sessions; by another name the sign-in begins under its own", async () => {
+it("a changed role ends its sessions; a renamed listener accepts the sign-in under its own name", async () => {
   const { browser, back } = await signedIn("bob");
   await browser.go(back);
   expect((await self(browser)).status).toBe(200);
@@ -118,7 +118,7 @@ it("a role that the file changes ends its sessions; by another name the sign-in 
   await at.write(there.yaml(ROLES));
 }, 60_000);
 
-it("what comes back is taken once, by the browser that began, as it was begun", async () => {
+it("a callback is accepted once, from the browser that started it, unchanged", async () => {
   const { browser, back } = await signedIn("ann");
   const stranger = new Browser();
   expect(await code(await stranger.go(back))).toBe("401 oidc_refused");
@@ -137,7 +137,7 @@ it("what comes back is taken once, by the browser that began, as it was begun", 
   expect(await code(await browser.go(back))).toBe("401 oidc_refused");
 });
 
-it("a code that another browser's sign-in has brought is of no use: PKCE and nonce are the first one's", async () => {
+it("a code from another browser's sign-in is rejected by PKCE and nonce", async () => {
   const victim = await signedIn("ann");
   const thief = new Browser();
   await thief.follow(`${admin}/admin/v1/oidc`, `${issuer}/person/`);
@@ -148,7 +148,7 @@ it("a code that another browser's sign-in has brought is of no use: PKCE and non
   expect((await self(thief)).status).toBe(401);
 });
 
-it("an ID token that the provider has not signed for this sign-in is refused", async () => {
+it("an ID token that was not signed for this sign-in is rejected", async () => {
   const { privateKey } = await generateKeyPair("RS256");
   const now = Math.floor(Date.now() / 1_000);
   const claims = {

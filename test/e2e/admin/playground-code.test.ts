@@ -65,7 +65,7 @@ const played = async (program: string, args: readonly string[]) => {
   return stdout;
 };
 
-it.each(every)("curl asks %s, streamed: %s", async (name, stream) => {
+it.each(every)("curl calls %s, streamed: %s", async (name, stream) => {
   const out = await played("sh", ["-c", code("curl", name, stream).replace("curl", "curl -sS -f")]);
   if (name === "speech") return expect(await played("head", ["-c4", "speech.wav"])).toBe("RIFF");
   expect(out).not.toBe("");
@@ -74,7 +74,7 @@ it.each(every)("curl asks %s, streamed: %s", async (name, stream) => {
 
 it.each(
   every.filter(([name]) => ["openai", "anthropic"].includes(FRONTENDS[name]!.snippet.library)),
-)("JavaScript asks %s, streamed: %s", async (name, stream) => {
+)("JavaScript calls %s, streamed: %s", async (name, stream) => {
   await writeFile(join(place, `${name}.mjs`), code("js", name, stream));
   const out = await played(process.execPath, [`${name}.mjs`]);
   if (name === "speech") return expect(await played("head", ["-c4", "speech.wav"])).toBe("RIFF");

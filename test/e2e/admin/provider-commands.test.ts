@@ -65,7 +65,7 @@ const check = (text: string) => ask<CheckedConfig>("config.check", { text });
 const listed = () => ask<ProvidersHealth>("providers.list");
 
 describe("a test call", () => {
-  it("is made once with each credential, to the cheapest model that is still there, and is in the ledger", async () => {
+  it("is made once with each credential, to the cheapest available model, and is in the ledger", async () => {
     const { tests } = await ask<{ tests: TestCallResult[] }>("providers.test", { provider: "up" });
     expect(tests).toMatchObject([
       { credential: "first", ok: true, model: "cheap", status: 200, usd: "0.00002" },
@@ -93,7 +93,7 @@ describe("a test call", () => {
     });
   });
 
-  it("names a credential, a model or a provider that is not there", async () => {
+  it("reports an unknown credential, model, or provider", async () => {
     const fault = (input: object) => ask("providers.test", input).then(() => undefined, getFault);
     expect(await fault({ provider: "upp" })).toMatchObject({ code: "no_such_provider" });
     expect(await fault({ provider: "up", credential: "third" })).toMatchObject({
@@ -109,7 +109,7 @@ describe("a test call", () => {
 });
 
 describe("the health of providers", () => {
-  it("says what was called, what failed last, what rests in any process, and what is left out", async () => {
+  it("reports calls, the last failure, cooldowns in any process, and omitted providers", async () => {
     const statuses = await Promise.all(
       Array.from({ length: 12 }, () => askOnNewConnection(at, "up/cheap")),
     );
@@ -133,7 +133,7 @@ describe("the health of providers", () => {
     expect(JSON.stringify(providers)).not.toContain(BAD);
   });
 
-  it("a provider that is woken rests in no process", async () => {
+  it("a provider that is reset has no cooldown in any process", async () => {
     refuse = false;
     expect(await ask("providers.reset", { provider: "up" })).toEqual({
       reset: ["first", "second"],
@@ -151,8 +151,8 @@ describe("the health of providers", () => {
   });
 });
 
-describe("the config that runs", () => {
-  it("says of each value where it comes from", async () => {
+describe("the running config", () => {
+  it("shows the source of each value", async () => {
     const { shownValues, text } = await ask<ShownConfig>("config.show");
     const of = (path: string) => shownValues.find((each) => each.path === path);
     expect(of("workers")).toEqual({
@@ -182,7 +182,7 @@ describe("the config that runs", () => {
 
 describe("a check of another config", () => {
   // The other file names no store, so that it would change where this gateway has another one.
-  it.skipIf(isOtherStore)("finds problems at their places, and what would change", async () => {
+  it.skipIf(isOtherStore)("reports problems with their location, and the changes", async () => {
     const wrong = await check(yaml("strickt: true\n"));
     expect(wrong).toMatchObject({ ok: false, problems: [{ id: "config/unknown-key", line: 16 }] });
     const fine = await check(
@@ -235,7 +235,7 @@ describe("a check of another config", () => {
     }
   });
 
-  it("tells no guess of a secret from the secret", async () => {
+  it("does not reveal whether a guess of a secret is right", async () => {
     const guessed = (key: string) => check(yaml().replace('${env:UP_KEY}" } }', `${key}" } }`));
     const [right, wrong] = await Promise.all([
       guessed(GOOD),
@@ -252,7 +252,7 @@ describe("a check of another config", () => {
     expect(JSON.stringify(file)).not.toContain("root:");
   });
 
-  it("is said on the command line too", async () => {
+  it("is available on the command line", async () => {
     const { out, code } = await runCliInProcess(["config", "check", at.file, "-c", at.file]);
     expect([code, out]).toEqual([0, expect.stringContaining("No visible value changes")]);
     expect(

@@ -81,7 +81,7 @@ const asking = (content: string, model = "open/m") => ({
   messages: [{ role: "user", content }],
 });
 
-it("what a hook did, and how long it was waited for", async () => {
+it("shows actions of hooks, and how long the request waited for them", async () => {
   for (const [content, did] of [
     ["wait", /^middleware\.moody inspect: delayed, [\d.]+ ms$/],
     ["break", /^middleware\.moody inspect: skipped/],
@@ -94,14 +94,14 @@ it("what a hook did, and how long it was waited for", async () => {
   }
 });
 
-it("what was lost, by its code and how often", async () => {
+it("shows lost fields, by code and count", async () => {
   const { record, rows } = await shown({ model: "spoken/m", logit_bias: { 5: 1 }, seed: 7, n: 1 });
   const codes = Object.entries(record.lossCodes);
   expect(codes.length).toBeGreaterThan(0);
   expect(rows("translation warning")).toEqual(codes.map(([code, n]) => `${code} × ${n}`));
 });
 
-it("what was promised of a private one's data, and who was passed over for it", async () => {
+it("shows the data policy of a private request, and the excluded providers", async () => {
   const { record, rows } = await shown(asking("Hello.", "either"), { "service-zdr": "true" });
   expect(record.zdrReceipt).toContain("closed/chat-completions");
   expect(rows("privacy")).toEqual([`required, ${record.zdrReceipt}`]);
@@ -112,13 +112,13 @@ it("what was promised of a private one's data, and who was passed over for it", 
   expect(rows("skipped")).toEqual([`open/m default: ${passed!.code}, by ${passed!.by}`]);
 });
 
-it("who was tried last because it rests", async () => {
+it("shows candidates that were tried last because of a cooldown", async () => {
   for (let i = 0; i < 5; i++) await shown(asking("Hello.", "fast"));
   const { rows } = await shown(asking("Hello.", "fast"));
   expect(rows("skipped")).toEqual(["sick/m default: in cooldown (overloaded)"]);
 });
 
-it("nothing of all that where there was nothing of it", async () => {
+it("shows none of these for an ordinary request", async () => {
   const { record, rows } = await shown(asking("Hello."));
   expect([record.privacy, record.skippedCandidates]).toEqual(["off", undefined]);
   for (const name of ["translation warning", "skipped"])

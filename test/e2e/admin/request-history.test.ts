@@ -78,7 +78,7 @@ models:
   const list = async (which = {}) =>
     (await at.ask("requests.list", which)) as unknown as RequestPage;
 
-  it("one that fell over is shown whole, by its own id, its client's and an attempt's", async () => {
+  it("a request with a fallback is shown by its own ID, its client's ID, and an attempt's ID", async () => {
     const { status, id } = await ask("fast", { "x-request-id": "client-7" });
     expect(status).toBe(200);
     const found = await show(id);
@@ -133,7 +133,7 @@ models:
       expect(out).toMatch(words);
   });
 
-  it("refused ones are found by the id that their clients have, those of the door too", async () => {
+  it("rejected requests are found by the ID in the response, including those rejected before routing", async () => {
     const spent = async () => {
       for (;;) {
         const one = await ask("up/good", {}, other.secret);
@@ -175,7 +175,7 @@ models:
     expect((await run("request", id)).out).toMatch(/503 too_many_connections/);
   });
 
-  it("of a private one there are no labels, and of another there are", async () => {
+  it("a private request has no labels, and others have them", async () => {
     const made = (await at.ask("keys.create", { labels: { team: "ops" } })) as unknown as {
       secret: string;
     };
@@ -189,7 +189,7 @@ models:
     expect(await told(closed)).toEqual(["required", {}]);
   });
 
-  it("one that is nowhere is an error, which says how far the memory reaches", async () => {
+  it("an unknown request is an error that states how far the history reaches", async () => {
     const error = await show("no-such-id").then(
       () => undefined,
       (problem: unknown) => getFault(problem),
@@ -203,7 +203,7 @@ models:
     expect([code, JSON.parse(out)]).toMatchObject([1, { error: { code: "no_such_request" } }]);
   });
 
-  it("they are listed as they end, narrowed, in pages that wait for what is new", async () => {
+  it("requests are listed as they end, filtered, in pages that wait for new ones", async () => {
     const ids = async (which: object) => (await list(which)).items.map(({ id }) => id);
     const failed = await list({ failed: true });
     expect(failed.items.length).toBeGreaterThanOrEqual(7);
@@ -229,7 +229,7 @@ models:
     expect((await list({ after: next + 1, waitMs: 1 })).items).toEqual([]);
   });
 
-  it("tail follows until Ctrl-C, and ends when the reader of its pipe has left", async () => {
+  it("tail follows until Ctrl-C, and ends when the reader of its pipe ends", async () => {
     let heard = "";
     const tail = runTollgate(at, ["tail", "--failed", "--key", "first"], (out) => {
       heard = out;
@@ -252,7 +252,7 @@ models:
     expect(await ended).toBe(0);
   });
 
-  it("top shows spend, rate and errors of all processes, once, again and again, or as JSON", async () => {
+  it("top shows spend, rate, and errors of all processes, once, repeatedly, or as JSON", async () => {
     const { total } = (await at.ask("ledger.totals", { by: ["model"] })) as unknown as {
       total: { costNano: string };
     };
@@ -282,7 +282,7 @@ models:
     expect((await run("top", "--window", "2d")).code).toBe(1);
   });
 
-  it("after a restart the ledger knows what was called, and counts go on", async () => {
+  it("after a restart, the ledger has the calls, and counts continue", async () => {
     const { id } = await ask("up/good");
     const turned = await ask("up/good", {}, "tg_wrong");
     // Both are remembered, and so counted.

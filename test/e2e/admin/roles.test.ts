@@ -81,8 +81,8 @@ const names = [...Object.keys(COMMAND_SPECS), "store/head"] as (CommandName | "s
 const least = (name: CommandName | "store/head") =>
   name === "store/head" ? "owner" : COMMAND_SPECS[name].role;
 
-describe.each(Object.entries(DOORS))("at the door %s", (_, ask) => {
-  it.each(ROLES)("%s may what its role says, and nothing else", async (role) => {
+describe.each(Object.entries(DOORS))("through the interface %s", (_, ask) => {
+  it.each(ROLES)("%s has exactly the rights of its role", async (role) => {
     const may: string[] = [];
     for (const name of names) {
       // What it cannot take, so that nothing of it is done.
@@ -128,11 +128,11 @@ const GIVEN: Readonly<Record<Writer, () => JsonObject>> = {
 const audited = async (): Promise<any[]> =>
   ((await gateway.ask("audit.list", { limit: 1_000 })) as { items: any[] }).items;
 
-describe("every command that changes anything", () => {
+describe("every command that changes something", () => {
   beforeAll(() => gateway.ask("keys.create", { name: "kept" }));
 
   it.each(Object.keys(GIVEN) as Writer[])(
-    "%s leaves one row, whichever door it came in by",
+    "%s writes one audit row, through each interface",
     async (name) => {
       for (const [door, ask] of Object.entries(DOORS)) {
         const before = (await audited()).length;
@@ -153,7 +153,7 @@ describe("every command that changes anything", () => {
     },
   );
 
-  it("says what was there before, and no secret or person", async () => {
+  it("records the previous state, and no secrets or personal data", async () => {
     const rows = await audited();
     const move = rows.find(({ command }) => command === "keys.update");
     expect(move).toMatchObject({ target: "kept", after: { models: ["demo/*"] } });
@@ -164,7 +164,7 @@ describe("every command that changes anything", () => {
     expect(text).not.toMatch(/"digest"|[0-9a-f]{64}/);
   });
 
-  it("reading leaves none, and neither does what was refused", async () => {
+  it("reads and rejected commands write none", async () => {
     const before = (await audited()).length;
     await DOORS["token"]!("viewer", "keys.create", {});
     await DOORS["token"]!("owner", "keys.create", { nonsense: 1 });
@@ -174,7 +174,7 @@ describe("every command that changes anything", () => {
   });
 });
 
-it("a gateway that is killed between a row and its effect says so afterwards", async () => {
+it("a gateway that is killed between a row and its effect reports this afterwards", async () => {
   const silent = createServer(() => {}).listen(0, "127.0.0.1");
   await new Promise((resolve) => silent.once("listening", resolve));
   const { port } = silent.address() as { port: number };

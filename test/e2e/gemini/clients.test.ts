@@ -98,7 +98,7 @@ for (const client of [claudeCode, codex] as readonly Client[]) {
         );
       };
 
-      it.each(client.models)("talks, and goes on talking, as %s", async (model) => {
+      it.each(client.models)("holds a conversation of several turns, as %s", async (model) => {
         const cwd = await folder();
         at.speak(think("Let me think.", SIGNATURE).say("Hi, Ada 🌍."));
         expect(await ask("I am Ada.", cwd, model)).toMatchObject({ out: "Hi, Ada 🌍.", code: 0 });
@@ -113,7 +113,7 @@ for (const client of [claudeCode, codex] as readonly Client[]) {
       });
 
       const often = client.models.flatMap((model) => [1, 2].map((files) => ({ model, files })));
-      it.each(often)("reads files with thoughts before it: $files, as $model", async (of) => {
+      it.each(often)("reads files with reasoning before them: $files, as $model", async (of) => {
         const { model } = of;
         const cwd = await folder();
         const notes = ["The bridge is «green» 🌉.", 'No, it is "red".'].slice(0, of.files);

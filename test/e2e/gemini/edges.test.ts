@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => at[Symbol.asyncDispose]());
 beforeEach(() => at.speak(say("Hi")));
 
-describe("what goes wrong", () => {
+describe("failures", () => {
   const ask = () =>
     openai.chat.completions
       .create({ model: MODEL, messages: [{ role: "user", content: "Hi" }], stream: true })
@@ -45,12 +45,12 @@ describe("what goes wrong", () => {
     at.up.setRoutes({ "POST /v1beta/models/*": jsonResponse(body as never, status) });
   };
 
-  it("a blocked prompt is a refusal, not an empty answer", async () => {
+  it("a blocked prompt is a refusal, not an empty response", async () => {
     answer({ promptFeedback: { blockReason: "SAFETY" }, usageMetadata: { promptTokenCount: 4 } });
     expect(await raised()).toMatchObject({ status: 400, code: "content_policy_violation" });
   });
 
-  it("a withheld answer ends as one", async () => {
+  it("a blocked response ends as one", async () => {
     at.speak(refuse("Once upon"));
     const { choices } = await openai.chat.completions.create({
       model: MODEL,
@@ -93,7 +93,7 @@ describe("what goes wrong", () => {
     expect(JSON.stringify(got)).not.toContain(API_KEY);
   });
 
-  it("a stream that breaks ends in an error", async () => {
+  it("a truncated stream ends with an error", async () => {
     at.speak(say("It rains in").fail("The model is overloaded."));
     await expect(ask()).rejects.toThrow(/overloaded/);
     const [one] = at.asked();
@@ -111,7 +111,7 @@ describe("what goes wrong", () => {
   });
 });
 
-describe("the catalog and pictures", () => {
+describe("the catalog and images", () => {
   const PNG =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
   const drawn = (parts: readonly object[], finishReason = "STOP") =>
@@ -132,7 +132,7 @@ describe("the catalog and pictures", () => {
       ...more,
     }) as Promise<OpenAI.ImagesResponse>;
 
-  it("lists what the key may call, page by page, and nothing that is asked for nowhere", async () => {
+  it("lists the models that the key may call, page by page, and none without a method", async () => {
     const ids = (await openai.models.list()).data.map(({ id }) => id);
     expect(ids.filter((id) => id.startsWith("google/"))).toEqual(
       expect.arrayContaining([MODEL, IMAGE]),
@@ -140,7 +140,7 @@ describe("the catalog and pictures", () => {
     expect(ids.join()).not.toMatch(/tts/);
   });
 
-  it("draws, and counts what it drew", async () => {
+  it("generates images, and counts them", async () => {
     at.up.reset();
     at.up.setRoutes({
       "POST /v1beta/models/*": drawn([
@@ -172,19 +172,19 @@ describe("the catalog and pictures", () => {
       drawn([{ text: "I would rather not." }]),
       { status: 502, code: "no_image" },
     ],
-  ])("a picture that was %s is an error", async (_what, answer, expected) => {
+  ])("an image that was %s is an error", async (_what, answer, expected) => {
     at.up.setRoutes({ "POST /v1beta/models/*": answer });
     const error: any = await draw().catch((thrown: unknown) => thrown);
     expect({ status: error.status, code: error.code }).toEqual(expected);
   });
 
-  it("draws no more than ten", async () => {
+  it("generates at most ten images", async () => {
     await expect(draw({ n: 11 })).rejects.toMatchObject({ status: 400, param: "n" });
   });
 });
 
-describe("Google's imitation of chat completions, for who wants it", () => {
-  it("takes several choices, byte for byte", async () => {
+describe("Google's compatible Chat Completions endpoint", () => {
+  it("supports multiple choices, byte for byte", async () => {
     at.up.reset();
     const choice = (index: number) => ({
       index,
@@ -214,7 +214,7 @@ describe("Google's imitation of chat completions, for who wants it", () => {
     expect(one!.json()).toMatchObject({ model: "gemini-3.5-flash", n: 2, newer_than_us: {} });
   });
 
-  it("and is nobody else's: other clients reach the native protocol", async () => {
+  it("other clients use the native protocol", async () => {
     const { content } = await anthropic.messages.create({
       model: "imitation/gemini-3.5-flash",
       max_tokens: 50,
@@ -224,7 +224,7 @@ describe("Google's imitation of chat completions, for who wants it", () => {
     expect(at.asked()[0]!.path).toBe("/v1beta/models/gemini-3.5-flash:generateContent");
   });
 
-  it("without it, several choices are refused in words", async () => {
+  it("without it, multiple choices are rejected with an explanation", async () => {
     const many = openai.chat.completions.create({
       model: MODEL,
       n: 2,

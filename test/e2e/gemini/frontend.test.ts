@@ -63,7 +63,7 @@ async function ask(path: string, body: object = hi, headers: Record<string, stri
 const said = (answer: any): string =>
   answer.candidates[0].content.parts.map((part: any) => part.text ?? "").join("");
 
-describe("paths, as clients write them", () => {
+describe("paths that clients use", () => {
   const model = MODELS.gemini;
   it.each([
     `/v1beta/models/${model}:generateContent`,
@@ -80,7 +80,7 @@ describe("paths, as clients write them", () => {
     expect(asked!.path).toBe("/v1beta/models/gemini-3.5-flash:generateContent");
   });
 
-  it("a model's name may have colons, and an unknown method is told", async () => {
+  it("a model's name may contain colons, and an unknown method is reported", async () => {
     const res = await ask("/v1beta/models/up-chat/llama:70b:generateContent");
     expect(res.status).toBe(200);
     expect(at.up.requests[0]!.json()).toMatchObject({ model: "llama:70b" });
@@ -99,7 +99,7 @@ describe("the key", () => {
       headers: { "content-type": "application/json", ...headers },
       body: JSON.stringify(hi),
     });
-  it("in each place, goes no further and into no log", async () => {
+  it("is accepted in each place, and is neither forwarded nor logged", async () => {
     const { key } = at.gateway;
     const bearer = `Bearer ${key}`;
     for (const [query, headers] of [
@@ -116,7 +116,7 @@ describe("the key", () => {
     }
     expect(JSON.stringify(at.gateway.log)).not.toContain(key);
   });
-  it("a wrong one, two that differ, and none are told in Google's words", async () => {
+  it("a wrong key, two different keys, and a missing key are reported in Google's format", async () => {
     for (const [query, headers] of [
       ["?key=sk-wrong", {}],
       ["?key=sk-wrong", { "x-goog-api-key": at.gateway.key }],
@@ -151,7 +151,7 @@ describe.each(Object.entries(MODELS))("on an upstream of %s", (spoken, model) =>
     ],
   };
 
-  it("an answer, whole and streamed, with and without events", async () => {
+  it("a response, streaming and non-streaming, with and without SSE", async () => {
     says(speech());
     const whole = (await (
       await ask(`/v1beta/models/${model}:generateContent`, asked)
@@ -182,7 +182,7 @@ describe.each(Object.entries(MODELS))("on an upstream of %s", (spoken, model) =>
     expect(chunks.every(({ modelVersion }) => modelVersion === model)).toBe(true);
   });
 
-  it("thoughts are told to clients that ask for them", async () => {
+  it("reasoning is sent to clients that request it", async () => {
     says(speech());
     const { generationConfig: _, ...quiet } = asked;
     const answer = await (await ask(`/v1beta/models/${model}:generateContent`, quiet)).text();
@@ -191,7 +191,7 @@ describe.each(Object.entries(MODELS))("on an upstream of %s", (spoken, model) =>
     if (spoken !== "gemini") expect(said(JSON.parse(answer))).toBe("Let me see — “so”. 🌧");
   });
 
-  it("a stream that breaks off is an error, and no good end", async () => {
+  it("a truncated stream is an error, not a normal end", async () => {
     says(say("Half of it ").fail("The model broke."));
     const text = await raw(`/v1beta/models/${model}:streamGenerateContent?alt=sse`);
     const [head, body] = text.split("\r\n\r\n", 2) as [string, string];
@@ -233,7 +233,7 @@ function raw(path: string): Promise<string> {
   });
 }
 
-it("to Google the bytes are the client's own, whatever stands in them", async () => {
+it("for Google, the bytes are the client's own, whatever they contain", async () => {
   const body = `{ "contents": [{"parts":[{"text":"Hi","newer":12345678901234567890}]}], "newField": {"a": 1} }`;
   const res = await fetch(`${at.gateway.url}/v1beta/models/${MODELS.gemini}:generateContent`, {
     method: "POST",
@@ -244,7 +244,7 @@ it("to Google the bytes are the client's own, whatever stands in them", async ()
   expect(String(at.up.requests[0]!.body)).toBe(body);
 });
 
-it("a field that stands there by both of its names is refused, and by its other name bounded", async () => {
+it("a field under both of its names is rejected, and a bound applies under either name", async () => {
   const path = `/v1beta/models/${MODELS.gemini}:generateContent`;
   const twice = { ...hi, generationConfig: { maxOutputTokens: 1 }, generation_config: {} };
   expect((await ask(path, twice)).status).toBe(400);
@@ -255,7 +255,7 @@ it("a field that stands there by both of its names is refused, and by its other 
   expect(at.up.requests[0]!.json()).toEqual({ ...hi, generationConfig: { maxOutputTokens: 9 } });
 });
 
-it("a file that Google keeps is refused on its own road too", async () => {
+it("a file stored at Google is rejected on this route too", async () => {
   for (const fileUri of ["https://generativelanguage.googleapis.com/v1beta/files/a", "files/a"]) {
     const part = { file_data: { file_uri: fileUri, mime_type: "image/png" } };
     const body = { contents: [{ parts: [part] }] };
@@ -265,7 +265,7 @@ it("a file that Google keeps is refused on its own road too", async () => {
   expect(at.up.requests).toEqual([]);
 });
 
-it("a rate limit says when to come again, and a provider's refusal comes as it was", async () => {
+it("a rate limit states when to retry, and a provider's refusal is forwarded unchanged", async () => {
   at.up.setRoutes({
     "POST /v1/chat/completions": errorResponse(429, "Slow down.", { retryAfter: "7" }),
   });
@@ -283,7 +283,7 @@ it("a rate limit says when to come again, and a provider's refusal comes as it w
   expect([passed.status, await passed.json()]).toEqual([400, theirs]);
 });
 
-it("a prompt that Google has blocked is answered as Google does", async () => {
+it("a prompt that Google blocked gets Google's own response", async () => {
   const blocked = {
     promptFeedback: { blockReason: "SAFETY" },
     usageMetadata: { promptTokenCount: 3 },
@@ -296,12 +296,12 @@ it("a prompt that Google has blocked is answered as Google does", async () => {
   ]);
 });
 
-describe("lists of models", () => {
+describe("model lists", () => {
   const get = (path: string, headers: Record<string, string> = {}) =>
     fetch(`${at.gateway.url}${path}`, {
       headers: { "x-goog-api-key": at.gateway.key, ...headers },
     }).then((res) => res.json() as Promise<any>);
-  it("are Google's under its paths, and for its clients elsewhere", async () => {
+  it("have Google's format under its paths, and for its clients elsewhere", async () => {
     const { models } = await get("/v1beta/models");
     const one = models.find(({ name }: { name: string }) => name === `models/${MODELS.gemini}`);
     expect(one).toMatchObject({
@@ -318,7 +318,7 @@ describe("lists of models", () => {
     const others = await fetch(`${at.gateway.url}/v1/models`, { headers: bearer });
     expect(((await others.json()) as any).data.length).toBe(models.length);
   });
-  it("come in pages", async () => {
+  it("are paginated", async () => {
     const all = (await get("/v1beta/models")).models;
     const found: unknown[] = [];
     let token = "";
@@ -332,7 +332,7 @@ describe("lists of models", () => {
   });
 });
 
-describe("either spelling of a member, to a native endpoint under Service-ZDR", () => {
+describe("either spelling of a field, for a native endpoint under Service-ZDR", () => {
   const required = { "service-zdr": "required" };
   const PNG =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -391,7 +391,7 @@ describe("either spelling of a member, to a native endpoint under Service-ZDR", 
       ]);
     }
   });
-  it("what was not reviewed stays, by its own name", async () => {
+  it("a field that is not on the allowlist is not sent, and is reported by its own name", async () => {
     for (const name of ["brandNew", "brand_new"]) {
       const res = await ask(talk, { ...hi, contents: [{ parts: [{ [name]: 1 }] }] }, required);
       const told = await res.text();
@@ -421,7 +421,7 @@ describe("Azure's clients", () => {
     expect(at.up.requests[0]!.json()).toMatchObject({ model: "model" });
     expect(at.up.requests[0]!.headers["api-key"]).toBeUndefined();
   });
-  it("a deployment may have a slash in its name, or none", async () => {
+  it("a deployment name may contain a slash or be missing", async () => {
     const three = await post("/openai/deployments/up-chat/vendor/model/chat/completions", chat);
     expect(three.status).toBe(200);
     expect(at.up.requests[0]!.json()).toMatchObject({ model: "vendor/model" });

@@ -63,7 +63,7 @@ describe("chat completions, by openai", () => {
   ];
 
   it.each([true, false])(
-    "thinks, calls two tools at once and goes on; streamed: %s",
+    "reasons, calls two tools in parallel, and continues; streamed: %s",
     async (stream) => {
       at.speak(weather);
       const messages: any[] = [{ role: "user", content: "Weather in Oslo and Bergen?" }];
@@ -104,7 +104,7 @@ describe("chat completions, by openai", () => {
     },
   );
 
-  it("results that come in another order stand in the order of the calls", async () => {
+  it("tool results in another order are sorted in the order of the calls", async () => {
     at.speak(weather);
     const messages: any[] = [{ role: "user", content: "Weather?" }];
     const { choices } = await openai.chat.completions.create({ model: MODEL, messages, tools });
@@ -126,7 +126,7 @@ describe("chat completions, by openai", () => {
     expect(results.map((part: any) => part.functionResponse.id)).toEqual(calls.map(({ id }) => id));
   });
 
-  it("history that another model made, or a client that drops what it does not know, is vouched for", async () => {
+  it("sends placeholder signatures for history of another model, or of a client that drops unknown fields", async () => {
     at.speak(weather);
     await openai.chat.completions.create({
       model: MODEL,
@@ -145,7 +145,7 @@ describe("chat completions, by openai", () => {
     expect(returned()[0][0].thoughtSignature).toBe("skip_thought_signature_validator");
   });
 
-  it("JSON by a schema, pictures and PDFs in, and what gets lost is told", async () => {
+  it("accepts JSON by a schema, images, and PDFs, and reports lost fields", async () => {
     const { response, data } = await openai.chat.completions
       .create({
         model: MODEL,
@@ -192,7 +192,7 @@ describe("chat completions, by openai", () => {
     expect(warnings).toContain("field=document.title");
   });
 
-  it("other vendors' knobs stay behind, Google's own get through", async () => {
+  it("drops parameters of other vendors, and forwards Google's own", async () => {
     await openai.chat.completions.create({
       model: MODEL,
       messages: [{ role: "user", content: "Hi" }],
@@ -210,7 +210,7 @@ describe("chat completions, by openai", () => {
     });
   });
 
-  it("the key goes in its header and nowhere else", async () => {
+  it("sends the key in its header only", async () => {
     await openai.chat.completions.create({
       model: MODEL,
       messages: [{ role: "user", content: "Hi" }],
@@ -227,7 +227,7 @@ describe("messages, by @anthropic-ai/sdk", () => {
   const tools: Anthropic.Tool[] = [{ name: "get_weather", input_schema: schema }];
 
   it.each([true, false])(
-    "thinks, calls two tools at once and goes on; streamed: %s",
+    "reasons, calls two tools in parallel, and continues; streamed: %s",
     async (stream) => {
       at.speak(weather);
       const messages: Anthropic.MessageParam[] = [{ role: "user", content: "Weather?" }];
@@ -281,7 +281,7 @@ describe("messages, by @anthropic-ai/sdk", () => {
     },
   );
 
-  it("a tool's pictures and failures reach the model", async () => {
+  it("a tool's images and failures reach the model", async () => {
     await anthropic.messages.create({
       model: MODEL,
       max_tokens: 100,
@@ -327,7 +327,7 @@ describe("messages, by @anthropic-ai/sdk", () => {
     ]);
   });
 
-  it("counts by asking the model that will read it", async () => {
+  it("counts tokens with the model that will be used", async () => {
     const { input_tokens } = await anthropic.messages.countTokens({
       model: MODEL,
       system: "Be brief.",
@@ -351,7 +351,7 @@ describe("responses, by openai", () => {
   ];
 
   it.each([true, false])(
-    "thinks, calls two tools at once and goes on; streamed: %s",
+    "reasons, calls two tools in parallel, and continues; streamed: %s",
     async (stream) => {
       at.speak(weather);
       const input: OpenAI.Responses.ResponseInput = [{ role: "user", content: "Weather?" }];

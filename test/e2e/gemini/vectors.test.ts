@@ -59,7 +59,7 @@ async function settled(): Promise<any> {
 
 describe.each(VENDORS.map((vendor) => [vendor.name, vendor] as const))("%s", (name, vendor) => {
   const model = `${name}/${vendor.model}`;
-  it("batchEmbedContents: the same numbers as anywhere", async () => {
+  it("batchEmbedContents: returns the same numbers as other protocols", async () => {
     const { status, body } = await ask(`${model}:batchEmbedContents`, several());
     expect([status, body.embeddings]).toEqual([
       200,
@@ -67,7 +67,7 @@ describe.each(VENDORS.map((vendor) => [vendor.name, vendor] as const))("%s", (na
     ]);
     expect((await settled()).usage.input).toBeGreaterThan(0);
   });
-  it("embedContent: one, as wide as was asked for, by either name", async () => {
+  it("embedContent: returns one embedding with the requested dimensions, by either name", async () => {
     for (const width of [{ outputDimensionality: 4 }, { output_dimensionality: 4 }]) {
       const asked = { content: content(TEXTS[0]), ...width };
       const { status, body } = await ask(`${model}:embedContent`, asked);
@@ -78,7 +78,7 @@ describe.each(VENDORS.map((vendor) => [vendor.name, vendor] as const))("%s", (na
 
 describe("Google's own models", () => {
   const model = "google/gemini-embedding-001";
-  it("are asked in the client's words, but for the model's name", async () => {
+  it("receive the client's body except for the model's name", async () => {
     const more = { task_type: "NEWER_THAN_US", title: "T", vendor_field: 1 };
     const got = await ask(`${model}:batchEmbedContents`, several(more));
     const [asked] = posted();
@@ -98,7 +98,7 @@ describe("Google's own models", () => {
     );
     expect(got.headers.get("x-tollgate-warnings")).toBeNull();
   });
-  it("embedContent stays embedContent, and a picture goes along", async () => {
+  it("embedContent stays embedContent, and an image is forwarded", async () => {
     const parts = [{ text: "A dot" }, { inlineData: { mimeType: "image/png", data: "aGk=" } }];
     const { status } = await ask(`${model}:embedContent`, { content: { parts } });
     expect(status).toBe(200);
@@ -106,7 +106,7 @@ describe("Google's own models", () => {
     expect(asked!.path).toBe("/google/v1beta/models/gemini-embedding-001:embedContent");
     expect(asked!.json()).toEqual({ content: { parts } });
   });
-  it("each text may be for something else, and of another width", async () => {
+  it("each text may have its own purpose and width", async () => {
     const requests = TEXTS.map((text, i) => ({
       content: content(text),
       taskType: i ? "CLUSTERING" : "RETRIEVAL_QUERY",
@@ -121,26 +121,20 @@ describe("Google's own models", () => {
       expect.stringContaining("taskType"),
     ]);
   });
-  it.each(["embedContent", "batchEmbedContents"])(
-    "a wrong width is no answer: %s",
-    async (verb) => {
-      const body =
-        verb === "embedContent"
-          ? { content: content("a"), outputDimensionality: 4 }
-          : several({ outputDimensionality: 4 });
-      const got = await ask(`wide/m:${verb}`, body);
-      checkError(got.body);
-      expect([got.status, got.body.error.message]).toEqual([
-        502,
-        expect.stringContaining("wants 4"),
-      ]);
-    },
-  );
+  it.each(["embedContent", "batchEmbedContents"])("a wrong width is an error: %s", async (verb) => {
+    const body =
+      verb === "embedContent"
+        ? { content: content("a"), outputDimensionality: 4 }
+        : several({ outputDimensionality: 4 });
+    const got = await ask(`wide/m:${verb}`, body);
+    checkError(got.body);
+    expect([got.status, got.body.error.message]).toEqual([502, expect.stringContaining("wants 4")]);
+  });
 });
 
-describe("what others cannot do", () => {
+describe("unsupported features", () => {
   const model = "openai/text-embedding-3-small";
-  it("a title is named as lost, and strict refuses it", async () => {
+  it("a title is reported as dropped, and strict rejects it", async () => {
     const body = { content: content("a"), title: "T" };
     const got = await ask(`${model}:embedContent`, body);
     expect([got.status, got.headers.get("x-tollgate-warnings")]).toEqual([
@@ -154,7 +148,7 @@ describe("what others cannot do", () => {
       expect.stringContaining("title"),
     ]);
   });
-  it("a task that a vendor has no word for is named as well", async () => {
+  it("a task without an equivalent is reported too", async () => {
     const asked = { content: content("a"), taskType: "CLUSTERING" };
     const got = await ask("voyage/voyage-3.5:embedContent", asked);
     expect([got.status, got.headers.get("x-tollgate-warnings")]).toEqual([
@@ -162,7 +156,7 @@ describe("what others cannot do", () => {
       expect.stringContaining("task_unknown"),
     ]);
   });
-  it("a picture is refused in words", async () => {
+  it("an image is rejected with an explanation", async () => {
     const inlineData = { mimeType: "image/png", data: "aGk=" };
     const got = await ask(`${model}:embedContent`, { content: { parts: [{ inlineData }] } });
     checkError(got.body);
@@ -171,7 +165,7 @@ describe("what others cannot do", () => {
   });
 });
 
-describe("is refused before anybody is asked", () => {
+describe("is rejected before any provider is called", () => {
   it.each([
     ["no content", "embedContent", {}],
     ["several where one is meant", "embedContent", several()],
@@ -188,7 +182,7 @@ describe("is refused before anybody is asked", () => {
     expect(got.status).toBe(400);
     expect(posted()).toEqual([]);
   });
-  it("a chat model, and a chat question to a model of vectors", async () => {
+  it("a chat model, and a chat request to an embedding model", async () => {
     const got = await ask("google/gemini-embedding-001:generateContent", {
       contents: [content("Hi")],
     });
@@ -198,7 +192,7 @@ describe("is refused before anybody is asked", () => {
   });
 });
 
-it("the list says what each model is asked for", async () => {
+it("the list states the methods of each model", async () => {
   const list = async (path: string, headers: Record<string, string> = {}) =>
     (await fetch(`${at.gateway.url}${path}`, { headers })).json() as Promise<any>;
   const { key } = at.gateway;

@@ -42,8 +42,8 @@ const files = async (s: Studio) =>
   (await readdir(join(s.gateway.stateDir, "files"))).filter((name) => name.endsWith(".png"));
 const counts = async (s: Studio) => ((await s.gateway.ask("status")) as any).files;
 
-describe("an address", () => {
-  it("is built from public_url, never from a Host header, and says what the file is", async () => {
+describe("an image URL", () => {
+  it("is built from public_url, never from a Host header, and has the file's type", async () => {
     await using s = await studio({ hosts: ["demo"], yaml: settings("1h") });
     const body = JSON.stringify({
       model: "demo/image",
@@ -80,7 +80,7 @@ describe("an address", () => {
     ]);
   });
 
-  it("is good until its end and refused after; the file is gone, and both are counted", async () => {
+  it("is valid until its expiry and rejected afterwards; the file is deleted, and both are counted", async () => {
     await using time = await jumping();
     await using s = await studio({ hosts: ["demo"], yaml: settings("1h"), env: () => time.env });
     const from = Date.now();
@@ -113,7 +113,7 @@ describe("an address", () => {
     expect(await (await get(s, url)).json()).toMatchObject({ error: { code: "file_expired" } });
   });
 
-  it("outlives restarts and clean-ups that come at the same time, kill -9 included", async () => {
+  it("survives concurrent restarts and clean-ups, including kill -9", async () => {
     await using time = await jumping();
     await using s = await studio({ hosts: ["demo"], yaml: settings("10h"), env: () => time.env });
     const long = await Promise.all(Array.from({ length: 12 }, () => draw(s)));
@@ -152,7 +152,7 @@ describe("an address", () => {
     expect(await counts(s)).toMatchObject({ files: 12, expired: 12 });
   });
 
-  it("is not given when there is no room, and the client is told what to do", async () => {
+  it("is not created without space, and the client receives a fix", async () => {
     await using s = await studio({
       hosts: ["demo"],
       yaml: settings("1h", ", max_file: 2KB, max_total: 3KB"),
@@ -180,7 +180,7 @@ describe("an address", () => {
     expect((await counts(s)).bytes).toBeLessThanOrEqual(3_000);
   });
 
-  it("is not given beyond a key's share, and no other provider is asked for it, nor does one rest", async () => {
+  it("is not created beyond a key's share, and no other provider is called or put in cooldown", async () => {
     await using s = await studio({
       hosts: ["openai", "demo"],
       yaml: `${settings("1h", ", max_key: 2KB")}models: { any: [demo/image, openai/gpt-image-2] }\n`,
@@ -197,7 +197,7 @@ describe("an address", () => {
     expect(((await s.gateway.ask("status")) as any).cooldowns).toEqual([]);
   });
 
-  it("is refused where nothing may be kept, before anything is drawn", async () => {
+  it("is rejected if nothing may be stored, before an image is generated", async () => {
     await using s = await studio({ hosts: ["openai", "demo"], yaml: settings("1h") });
     for (const model of ["demo/image", "openai/gpt-image-2"])
       expect(

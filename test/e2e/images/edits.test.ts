@@ -254,7 +254,7 @@ const dataUrl = (data: Buffer) => `data:image/png;base64,${data.toString("base64
 describe.each(EDITORS.map((editor) => [editor.model, editor] as const))("%s", (model, of) => {
   const ask = { model, prompt: "More snow" };
 
-  it("openai SDK: one picture", async () => {
+  it("openai SDK: one image", async () => {
     const before = (await settles()).length;
     const made = await client().images.edit({ ...ask, image: await file(HOUSE) });
     expect(Buffer.from(made.data![0]!.b64_json!, "base64")).toEqual(RESULT);
@@ -266,7 +266,7 @@ describe.each(EDITORS.map((editor) => [editor.model, editor] as const))("%s", (m
     ]);
   });
 
-  it("openai SDK: several, in their order", async () => {
+  it("openai SDK: several images, in their order", async () => {
     const image = [await file(HOUSE), await file(TREE, "tree.png")];
     await client().images.edit({ ...ask, image, size: "1024x1024" });
     expect(await of.brought(posted()[0]!)).toEqual([HOUSE, TREE]);
@@ -292,7 +292,7 @@ describe.each(EDITORS.map((editor) => [editor.model, editor] as const))("%s", (m
     }
   });
 
-  it("openai SDK: a stream that ends in the picture", async () => {
+  it("openai SDK: a stream that ends with the image", async () => {
     const stream = await client().images.edit({ ...ask, image: await file(HOUSE), stream: true });
     const events = [];
     for await (const one of stream) events.push(one);
@@ -313,7 +313,7 @@ describe.each(EDITORS.map((editor) => [editor.model, editor] as const))("%s", (m
     expect(await of.brought(posted()[0]!)).toEqual([HOUSE, TREE]);
   });
 
-  it("JSON: bytes in an address", async () => {
+  it("JSON: bytes in a data URL", async () => {
     const { status, body } = await post({
       ...ask,
       images: [{ image_url: dataUrl(HOUSE) }],
@@ -334,17 +334,17 @@ describe("the demo", () => {
       image: await file(image),
       ...more,
     } as OpenAI.ImageEditParamsNonStreaming);
-  it("other pictures make another, the same ones the same", async () => {
+  it("different inputs give different images, and equal inputs equal ones", async () => {
     const [a, b, c] = [await edit(HOUSE), await edit(HOUSE), await edit(TREE)];
     expect(a.data).toEqual(b.data);
     expect(a.data).not.toEqual(c.data);
     expect(sniffImage({ base64: a.data![0]!.b64_json! })?.mime).toBe("image/png");
   });
-  it("numbers of a form are numbers", async () => {
+  it("numbers in a form are parsed as numbers", async () => {
     const made = await edit(HOUSE, { n: 2, size: "64x48" });
     expect([made.data!.length, made.size]).toEqual([2, "64x48"]);
   });
-  it("an address, and its stream with drafts", async () => {
+  it("a URL, and its stream with partial images", async () => {
     const { data } = await edit(HOUSE, { response_format: "url" });
     expect((await fetch(data![0]!.url!)).headers.get("content-type")).toBe("image/png");
     const stream = await client().images.edit({
@@ -364,8 +364,8 @@ describe("the demo", () => {
   });
 });
 
-describe("what leaves", () => {
-  it("the client's own form, but for the model's name and words that are gone", async () => {
+describe("the outgoing request", () => {
+  it("is the client's own form except for the model's name and removed fields", async () => {
     const form = new FormData();
     form.append("model", "openai/gpt-image-2");
     form.append("prompt", "Mer snø");
@@ -392,7 +392,7 @@ describe("what leaves", () => {
       ["image[]", TREE],
     ]);
   });
-  it("addresses go as they are", async () => {
+  it("forwards URLs unchanged", async () => {
     const images = [{ image_url: "https://example.com/house.png" }];
     await post({ model: "openai/gpt-image-2", prompt: "x", images });
     expect(posted()[0]!.json()).toMatchObject({ images });
@@ -403,7 +403,7 @@ describe("what leaves", () => {
       type: "image_url",
     });
   });
-  it("what others cannot say is named", async () => {
+  it("names unsupported fields in a warning", async () => {
     const { headers } = await client()
       .images.edit({
         model: "google/gemini-3-pro-image",
@@ -417,7 +417,7 @@ describe("what leaves", () => {
   });
 });
 
-describe("who is refused", () => {
+describe("rejections", () => {
   const ask = async (model: string, key: string = KEYS.alice, more: object = {}, n = 1) =>
     raised(
       client(key).images.edit(
@@ -429,12 +429,12 @@ describe("who is refused", () => {
         more,
       ),
     );
-  it("a provider that makes pictures from words alone", async () => {
+  it("a provider that only generates images from text", async () => {
     expect(await ask("words/from-words")).toMatchObject({ status: 400 });
     expect(await ask("bfl/flux-pro-1.1")).toMatchObject({ status: 400, param: "image" });
     expect(posted()).toEqual([]);
   });
-  it("a key that may not, a budget that is spent, privacy that is not promised", async () => {
+  it("a key without permission, a spent budget, and insufficient privacy", async () => {
     expect(await ask("openai/gpt-image-2", KEYS.bob)).toMatchObject({
       status: 403,
       code: "model_not_allowed",
@@ -444,7 +444,7 @@ describe("who is refused", () => {
     expect(await ask("openai/gpt-image-2", KEYS.alice, zdr)).toMatchObject({ status: 403 });
     expect(posted()).toEqual([]);
   });
-  it("under privacy: an address of the answer, and a picture that is kept; not the demo", async () => {
+  it("under privacy: a URL response and a stored image, but not the demo", async () => {
     const zdr = { "service-zdr": "required" };
     const images = [{ image_url: dataUrl(HOUSE) }];
     const body = { model: "demo/image", prompt: "x", images };
@@ -452,20 +452,20 @@ describe("who is refused", () => {
     const url = await post({ ...body, response_format: "url" }, zdr);
     expect([url.status, url.body.error.code]).toEqual([400, "zdr_feature_conflict"]);
   });
-  it("a file that an account keeps, on both lanes", async () => {
+  it("a file stored in a provider account, in both modes", async () => {
     for (const model of EDITORS.map(({ model }) => model)) {
       const got = await post({ model, prompt: "x", images: [{ file_id: "file-1" }] });
       expect([model, got.status]).toEqual([model, 400]);
     }
     expect(posted()).toEqual([]);
   });
-  it("seventeen pictures, none, and no prompt", async () => {
+  it("seventeen images, no image, and no prompt", async () => {
     expect(await ask("openai/gpt-image-2", KEYS.alice, {}, 17)).toMatchObject({ status: 400 });
     for (const body of [{ prompt: "x" }, { images: [{ image_url: dataUrl(HOUSE) }] }])
       expect((await post({ model: "openai/gpt-image-2", ...body })).status).toBe(400);
     expect(posted()).toEqual([]);
   });
-  it("variations are gone, and say what there is", async () => {
+  it("variations are discontinued, and the error names an alternative", async () => {
     const said = await raised(client().images.createVariation({ image: await file(HOUSE) }));
     expect(said).toMatchObject({
       status: 404,
@@ -474,7 +474,7 @@ describe("who is refused", () => {
   });
 });
 
-it("60 MB of pictures, billed once", async () => {
+it("60 MB of images are billed once", async () => {
   const large = Buffer.alloc(20 * 1024 * 1024, 7);
   large.set(HOUSE.subarray(0, 33));
   const image = await Promise.all([1, 2, 3].map((i) => file(large, `${i}.png`)));
@@ -486,7 +486,7 @@ it("60 MB of pictures, billed once", async () => {
   expect((await settles()).slice(before)).toHaveLength(1);
 }, 60_000);
 
-it("one that is given up is settled, and upstream's line is cut", async () => {
+it("a canceled request is settled, and the upstream connection is closed", async () => {
   const over = new AbortController();
   const run = client().images.edit(
     { model: "slow/m", prompt: "x", image: await file(HOUSE) },

@@ -151,8 +151,8 @@ const forms = (): string[] => [
   "blob:http://127.0.0.1/x",
 ];
 
-describe("nothing inside is dialled", () => {
-  it("whatever the form of the address", async () => {
+describe("internal addresses are never dialed", () => {
+  it("in any form of the address", async () => {
     for (const url of forms()) {
       expect(await raised(draw(url)), url).toMatchObject({
         status: 502,
@@ -163,7 +163,7 @@ describe("nothing inside is dialled", () => {
     expect(visits).toBe(0);
   });
 
-  it("nor by a redirect, of any kind and depth", async () => {
+  it("after a redirect of any kind and depth", async () => {
     for (const url of forms())
       expect(await raised(draw(hop(url))), url).toMatchObject({
         status: 502,
@@ -189,7 +189,7 @@ describe("nothing inside is dialled", () => {
     expect(visits).toBe(0);
   });
 
-  it("nor by a name that is public when it is looked at and inside when it is dialled", async () => {
+  it("by a name that resolves to a public address first and to an internal one when dialed", async () => {
     for (let i = 0; i < 6; i++) await raised(draw(`http://rebinding.test:${port}/`));
     const seen = await dialled();
     expect(new Set(seen)).toEqual(new Set([`${PUBLIC} ${port}`]));
@@ -197,7 +197,7 @@ describe("nothing inside is dialled", () => {
     expect(visits).toBe(0);
   });
 
-  it("nor in a stream, nor for a job that somebody else finishes, nor while it is asked after", async () => {
+  it("in a stream, for an asynchronous job, or during polling", async () => {
     const streamed = await raised(draw(`http://127.0.0.1:${port}/`, { stream: true }));
     expect(streamed).toMatchObject({ status: 502, code: "address_not_public" });
     for (const url of [`http://127.0.0.1:${port}/`, `http://nat64.test:${port}/`])
@@ -215,7 +215,7 @@ describe("nothing inside is dialled", () => {
     expect(visits).toBe(0);
   });
 
-  it("nor when an address is all that is wanted: it is handed on as it came", async () => {
+  it("if only a URL is requested: it is forwarded unchanged", async () => {
     const url = `http://127.0.0.1:${port}/picture.png`;
     const made = await draw(url, { response_format: "url" });
     expect(made.data).toEqual([{ url }]);
@@ -223,8 +223,8 @@ describe("nothing inside is dialled", () => {
   });
 });
 
-describe("what is let through", () => {
-  it("is the provider's own origin, where the operator put it, and bytes that stand in the address itself", async () => {
+describe("allowed destinations", () => {
+  it("include the provider's own origin from the config, and data URLs", async () => {
     const own = await draw(`${s.up.url}/picture.png`);
     expect(own.data).toEqual([{ b64_json: B64 }]);
     expect((await draw(hop("/picture.png"))).data).toEqual([{ b64_json: B64 }]);
@@ -236,7 +236,7 @@ describe("what is let through", () => {
     for (const { headers } of fetched) expect(headers.authorization).toBeUndefined();
   });
 
-  it("is what is on the public internet", async () => {
+  it("include the public internet", async () => {
     expect(await raised(draw(`http://${PUBLIC}:81/`))).toMatchObject({
       status: 502,
       code: "download_failed",

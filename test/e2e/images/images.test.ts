@@ -85,7 +85,7 @@ afterAll(async () => {
 });
 
 describe("the demo", () => {
-  it("draws what it is asked for, as bytes unless told otherwise", async () => {
+  it("generates the requested images, as bytes by default", async () => {
     const made = await client().images.generate({
       model: "demo/image",
       prompt: "A harbour",
@@ -101,7 +101,7 @@ describe("the demo", () => {
       });
   });
 
-  it("streams unfinished ones first", async () => {
+  it("streams partial images first", async () => {
     const stream = await client().images.generate({
       model: "demo/image",
       prompt: "A harbour",
@@ -118,7 +118,7 @@ describe("the demo", () => {
     ]);
   });
 
-  it("says what it can when it cannot", async () => {
+  it("reports what it supports if a request is unsupported", async () => {
     const generate = (more: object) =>
       raised(client().images.generate({ model: "demo/image", prompt: "x", ...more }));
     expect(await generate({ n: 11 })).toMatchObject({ status: 400, param: "n" });
@@ -132,8 +132,8 @@ describe("the demo", () => {
   });
 });
 
-describe("an address", () => {
-  it("leads to the picture for a while, to nobody else's, and after a restart", async () => {
+describe("an image URL", () => {
+  it("serves the image for some time, to no other key, and after a restart", async () => {
     const made = await client().images.generate({
       model: "demo/image",
       prompt: "A harbour",
@@ -160,7 +160,7 @@ describe("an address", () => {
     expect((await fetch(gateway.url + pathname + search)).status).toBe(200);
   });
 
-  it("is refused where nothing may be kept", async () => {
+  it("is rejected if nothing may be stored", async () => {
     expect(
       await raised(
         client().images.generate(
@@ -177,11 +177,11 @@ describe("an address", () => {
   });
 });
 
-describe("hosts", () => {
+describe("providers", () => {
   const generate = (model: string, more: object = {}) =>
     client().images.generate({ model, prompt: "A harbour", ...more });
 
-  it("OpenAI: bytes that nobody asks for by name, tokens as they were told", async () => {
+  it("OpenAI: returns bytes without a requested format, and tokens as reported", async () => {
     const made = await generate("openai/gpt-image-2", { size: "1024x1024", moderation: "low" });
     expect(made).toMatchObject({ data: [{ b64_json: B64 }], usage: USAGE });
     expect(lastBody()).toEqual({
@@ -197,7 +197,7 @@ describe("hosts", () => {
     expect(Buffer.from(await got.arrayBuffer()).equals(PICTURE)).toBe(true);
   });
 
-  it("Together: two numbers, another word for bytes, fields of its own", async () => {
+  it("Together: accepts width and height, another name for bytes, and its own fields", async () => {
     const made = await generate("together/flux/schnell", { size: "1024x768", steps: 4 });
     expect(made.data).toEqual([{ b64_json: B64 }]);
     expect(lastBody()).toEqual({
@@ -210,7 +210,7 @@ describe("hosts", () => {
     });
   });
 
-  it("xAI: a shape instead of a size, and the client is told", async () => {
+  it("xAI: gets an aspect ratio in place of a size, and the client gets a warning", async () => {
     const answer = await client()
       .images.generate({ model: "xai/grok-imagine-image", prompt: "A harbour", size: "1792x1024" })
       .withResponse();
@@ -220,7 +220,7 @@ describe("hosts", () => {
     expect(answer.response.headers.get("x-tollgate-warnings")).toContain("size");
   });
 
-  it("Black Forest Labs: a job that is asked after", async () => {
+  it("Black Forest Labs: its job is polled", async () => {
     const made = await generate("bfl/flux-pro-1.1", { size: "1024x768" });
     expect(made.data).toEqual([{ b64_json: B64 }]);
     const address = await generate("bfl/flux-pro-1.1", { response_format: "url" });
@@ -229,7 +229,7 @@ describe("hosts", () => {
 });
 
 describe("the catalog", () => {
-  it("is what the key may use, filtered, for the SDKs of both families", async () => {
+  it("lists the models that the key may use, filtered, for the SDKs of both families", async () => {
     const ids = async (key: string, query: Record<string, string> = {}) => {
       const all: string[] = [];
       for await (const model of client(key).models.list({ query })) all.push(model.id);
@@ -269,7 +269,7 @@ describe("the catalog", () => {
     expect(page.has_more).toBe(true);
   });
 
-  it("each endpoint names the right one for models of the other kind", async () => {
+  it("each endpoint names the right one for models of another type", async () => {
     expect(
       await raised(client().images.generate({ model: "openai/gpt-6", prompt: "x" })),
     ).toMatchObject({ status: 400, message: expect.stringContaining("/v1/chat/completions") });

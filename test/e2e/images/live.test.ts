@@ -26,7 +26,7 @@ const chat = (s: Studio, model: string) =>
   s.client().chat.completions.create({ model, messages: [{ role: "user", content: "Hi" }] });
 
 describe("the list follows its upstream", () => {
-  it("an image model that appears is drawn with, one that disappears is a 404 with its neighbours", async () => {
+  it("a new image model can be used, and a removed one is a 404 with suggestions", async () => {
     await using s = await studio({ hosts: ["openai", "demo"], yaml: QUICK });
     expect(await raised(draw(s, "openai/gpt-image-3"))).toMatchObject({
       status: 404,
@@ -51,7 +51,7 @@ describe("the list follows its upstream", () => {
     expect(s.gateway.log.filter(({ msg }) => /reload|listening/.test(msg))).toHaveLength(1);
   });
 
-  it("a 404 names nothing that the key may not use, whoever asked before", async () => {
+  it("a 404 names no model that the key may not use, whichever key asked before", async () => {
     await using s = await studio({
       hosts: ["openai", "demo"],
       yaml: "models:\n  open-image: [openai/gpt-image-2]\n",
@@ -73,7 +73,7 @@ describe("the list follows its upstream", () => {
     expect(await raised(draw(s, "openai/gpt-6"))).toMatchObject({ status: 400 });
   });
 
-  it("a chat model enters and leaves it, and is forwarded all the same, unpriced", async () => {
+  it("a chat model is added and removed, and is forwarded without a price", async () => {
     await using s = await studio({
       hosts: ["openai"],
       yaml: QUICK,
@@ -108,7 +108,7 @@ const settles = async (s: Studio): Promise<any[]> => {
   return items.filter(({ kind }: any) => kind === "settle");
 };
 
-describe("an upstream that has no list to give takes nothing away", () => {
+describe("a failed list request removes nothing", () => {
   const HUGE = Buffer.from(
     JSON.stringify({ data: [{ id: "gpt-image-9", note: "x".repeat(17 * 1024 * 1024) }] }),
   );
@@ -133,7 +133,7 @@ describe("an upstream that has no list to give takes nothing away", () => {
     ["a redirect", { status: 302, headers: { location: "/elsewhere" }, body: "" }, /302/],
   ];
 
-  it("the last good one stays, and status says since when and why", async () => {
+  it("the last valid list stays in use, and status reports since when and why", async () => {
     await using s = await studio({ hosts: ["openai", "demo"], yaml: QUICK });
     const before = await ids(s);
     const line = async () =>
@@ -161,7 +161,7 @@ describe("an upstream that has no list to give takes nothing away", () => {
     expect(await ids(s)).toContain("openai/gpt-image-9");
   });
 
-  it("a restart meanwhile changes nothing, and no request waits for a list", async () => {
+  it("a restart in between changes nothing, and no request waits for a list", async () => {
     await using s = await studio({ hosts: ["openai"] });
     s.up.setRoutes({ [LISTED]: { delayMs: 600_000, ...list("gpt-image-9") } });
     await s.restart();

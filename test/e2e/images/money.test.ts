@@ -109,7 +109,7 @@ it.each([
   }
 });
 
-it("a stream costs what a whole answer does, and tells the same counts", async () => {
+it("a stream costs the same as a non-streaming response, and reports the same counts", async () => {
   for (const [model, cost] of [
     ["openai/gpt-image-2", 30_045_000],
     ["recraft/recraftv3", 40_000_000],
@@ -123,7 +123,7 @@ it("a stream costs what a whole answer does, and tells the same counts", async (
   }
 });
 
-it("a request that reaches nobody costs nothing", async () => {
+it("a request that reaches no provider costs nothing", async () => {
   s.up.setRoutes({
     "POST /recraft/v1/images/generations": jsonResponse({ error: { message: "no" } }, 400),
   });

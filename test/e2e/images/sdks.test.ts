@@ -20,7 +20,7 @@ const same = (bytes: Uint8Array, model: string): void => {
 describe.each(HOSTS.map(({ provider, model }) => [provider, model]))("%s", (provider, model) => {
   const ask = { model, prompt: "A harbour", size: "1024x1024" } as const;
 
-  it("openai SDK: bytes, unless told otherwise", async () => {
+  it("openai SDK: bytes by default", async () => {
     for (const form of [undefined, "b64_json"] as const) {
       const made = await s.client().images.generate({ ...ask, response_format: form ?? null });
       expect(made.data).toHaveLength(1);
@@ -30,7 +30,7 @@ describe.each(HOSTS.map(({ provider, model }) => [provider, model]))("%s", (prov
     }
   });
 
-  it("openai SDK: an address that leads to the picture", async () => {
+  it("openai SDK: a URL that serves the image", async () => {
     const made = await s.client().images.generate({ ...ask, response_format: "url" });
     const [item] = made.data!;
     expect(item!.b64_json).toBeUndefined();
@@ -39,7 +39,7 @@ describe.each(HOSTS.map(({ provider, model }) => [provider, model]))("%s", (prov
     same(await got.bytes(), model);
   });
 
-  it("openai SDK: a stream that ends in the picture", async () => {
+  it("openai SDK: a stream that ends with the image", async () => {
     const stream = await s.client().images.generate({ ...ask, stream: true });
     const events = [];
     for await (const event of stream) events.push(event);
@@ -74,7 +74,7 @@ describe.each(HOSTS.map(({ provider, model }) => [provider, model]))("%s", (prov
   });
 });
 
-describe("what a model cannot", () => {
+describe("unsupported options", () => {
   it.each([
     ["openai/gpt-image-2", { n: 11 }, "n", /at most 10 images/],
     ["openai/gpt-image-2", { quality: "ultra" }, "quality", /low, medium, high/],
@@ -85,15 +85,18 @@ describe("what a model cannot", () => {
     ["google/gemini-3-pro-image", { n: 11 }, "n", /up to 10 images/],
     ["demo/image", { size: "8x8" }, "size", /16 to 2048/],
     ["demo/image", { size: "huge" }, "size", /must match/],
-  ])("%s %j: told what it can, and nobody is asked", async (model, more, param, can) => {
-    const before = s.up.requests.length;
-    const said = await raised(
-      s.client().images.generate({ model, prompt: "A harbour", ...(more as object) }),
-    );
-    expect(said).toMatchObject({ status: 400, param });
-    expect(said.message).toMatch(can);
-    expect(s.up.requests.length).toBe(before);
-  });
+  ])(
+    "%s %j: the error states the supported values, and no provider is called",
+    async (model, more, param, can) => {
+      const before = s.up.requests.length;
+      const said = await raised(
+        s.client().images.generate({ model, prompt: "A harbour", ...(more as object) }),
+      );
+      expect(said).toMatchObject({ status: 400, param });
+      expect(said.message).toMatch(can);
+      expect(s.up.requests.length).toBe(before);
+    },
+  );
 
   it.each([
     [{ model: "demo/image" }, "prompt"],
@@ -101,7 +104,7 @@ describe("what a model cannot", () => {
     [{ model: "demo/image", prompt: "" }, "prompt"],
     [{ model: "demo/image", prompt: "x", response_format: "png" }, "response_format"],
     [{ model: "demo/image", prompt: "x", n: 0 }, "n"],
-  ])("nor anybody at all: %j", async (body, param) => {
+  ])("without any provider: %j", async (body, param) => {
     expect(await raised(s.client().images.generate(body as never))).toMatchObject({
       status: 400,
       param,
@@ -109,7 +112,7 @@ describe("what a model cannot", () => {
   });
 });
 
-describe("what leaves", () => {
+describe("the outgoing request", () => {
   const warned = async (model: string, more: object) => {
     const { response } = await s
       .client()
@@ -118,7 +121,7 @@ describe("what leaves", () => {
     return response.headers.get("x-tollgate-warnings");
   };
 
-  it("OpenAI: words of models that are gone are said anew, or dropped and told", async () => {
+  it("OpenAI: values of older models are converted, or dropped with a warning", async () => {
     expect(await warned("openai/gpt-image-2", { quality: "hd", style: "vivid" })).toBe(
       "dropped;field=style",
     );
@@ -127,7 +130,7 @@ describe("what leaves", () => {
     expect(s.last().quality).toBe("medium");
   });
 
-  it("xAI: the nearest shape that it has, nothing that it refuses, auto without a word", async () => {
+  it("xAI: gets the nearest aspect ratio and no rejected field, and auto is omitted", async () => {
     const warnings = await warned("xai/grok-imagine-image", {
       size: "1792x1024",
       quality: "high",
@@ -148,7 +151,7 @@ describe("what leaves", () => {
     });
   });
 
-  it("a host that does not stream is not asked to", async () => {
+  it("a provider without streaming is not asked to stream", async () => {
     const stream = await s.client().images.generate({
       model: "together/black-forest-labs/flux-schnell",
       prompt: "A harbour",
@@ -162,7 +165,7 @@ describe("what leaves", () => {
     expect(s.last()).not.toHaveProperty("partial_images");
   });
 
-  it("fields that nobody here knows go along", async () => {
+  it("unknown fields are forwarded", async () => {
     await warned("together/black-forest-labs/flux-schnell", { steps: 4, guidance_scale: 3.5 });
     expect(s.last()).toMatchObject({ steps: 4, guidance_scale: 3.5 });
     await warned("openai/gpt-image-2", { brush: "wide" });

@@ -59,7 +59,7 @@ const settled = (file: string): Set<string> => {
   return new Set(rows.map(({ request }) => String(request)));
 };
 
-it("backs up while it serves: each copy is whole, verified, and has all that was answered before it", async () => {
+it("backs up while it serves: each backup is complete, verified, and contains all earlier responses", async () => {
   const heard: string[] = [];
   let over = false;
   const clients = Array.from({ length: 4 }, async () => {
@@ -96,7 +96,7 @@ it("backs up while it serves: each copy is whole, verified, and has all that was
   expect([again.code, again.out.error.code]).toEqual([1, "file_exists"]);
 });
 
-it("a copy that was changed is put nowhere", async () => {
+it("a modified backup is not restored", async () => {
   const bytes = readFileSync(join(daemon.dir, "copy-0.tar"));
   for (const [i, at] of [bytes.length >> 1, bytes.length - 1_300].entries()) {
     const file = join(daemon.dir, `bent-${i}.tar`);
@@ -110,7 +110,7 @@ it("a copy that was changed is put nowhere", async () => {
   }
 });
 
-it("takes a person out of the ledger, of its copies and of what its reports say", async () => {
+it("erases personal data from the ledger, its backups, and its reports", async () => {
   await ask("canary-7734");
   const before = join(daemon.dir, "with.tar");
   await tollgate("backup", before, "-c", daemon.file);
@@ -135,7 +135,7 @@ it("takes a person out of the ledger, of its copies and of what its reports say"
   expect([none.code, none.out.error.code]).toEqual([1, "usage"]);
 });
 
-it("a key that is erased has no name", async () => {
+it("an erased key has no name", async () => {
   const { key } = (await daemon.ask("keys.create", { name: "Ann's laptop" })) as never as {
     key: { id: string };
   };
@@ -146,7 +146,7 @@ it("a key that is erased has no name", async () => {
   expect(keys.map(({ name }) => name)).toEqual(["erased"]);
 });
 
-it("archives rows, and reads an archive with nothing but itself", async () => {
+it("archives rows, and reads an archive without other files", async () => {
   const file = join(daemon.dir, "rows.jsonl.gz");
   const made = await tollgate("ledger", "archive", file, "-c", daemon.file);
   expect(made.code).toBe(0);
@@ -160,7 +160,7 @@ it("archives rows, and reads an archive with nothing but itself", async () => {
   expect((await tollgate(...read)).out.ok).toBe(false);
 });
 
-it("a store that does without says so", async () => {
+it("a store without this feature reports so", async () => {
   await using plain = await startInProcess({ yaml: `${YAML}\nstore: memory` });
   for (const [command, input] of [
     ["backup", { file: join(plain.dir, "x.tar") }],

@@ -39,7 +39,7 @@ const CHAT = jsonResponse({
 });
 const EACH = 40_000_000;
 
-describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
+describe.skipIf(!hasPostgres())("gateways during a database outage", () => {
   let postgres: Postgres;
   let up: TestUpstream;
   let fleet: Nodes;
@@ -88,7 +88,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
   const command = (i: number, name: string, input: JsonObject = {}) =>
     fleet.nodes[i]!.daemon!.ask(name, input);
 
-  it("an image that one of them keeps is found at the other, by the address that was given out, and at no other address", async () => {
+  it("an image of one gateway is served by the other at its exact URL only", async () => {
     const { text } = await draw(0, fleet.key, "url");
     const { url } = (JSON.parse(text) as { data: { url: string }[] }).data[0]!;
     const other = new URL(url);
@@ -110,7 +110,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
     expect(stranger.status).toBe(404);
   });
 
-  it("an item of an answer that one of them gave is found at the other, by the same key alone", async () => {
+  it("a stored item of one gateway is found by the other, with the same key only", async () => {
     const said = await post(0, "/v1/responses", fleet.key, { model: "up/model", input: "Hi" });
     const { output } = JSON.parse(said.text) as { output: { id: string }[] };
     const input = [
@@ -125,7 +125,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
     expect((await again(secret)).status).toBe(400);
   });
 
-  it("one that comes later, with workers, has from each of them what the others know: lists, items, images; and they from it", async () => {
+  it("a gateway that starts later, with workers, shares lists, items, and images with the others", async () => {
     listed = jsonResponse({ object: "list", data: [{ id: "fresh", object: "model" }] });
     const knows = async (url: string) => {
       const answer = await fetch(`${url}/v1/models`, {
@@ -192,7 +192,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
     expect(await late.stop()).toBe(0);
   });
 
-  it("keys with slices go on, within them, and are told later; keys without are refused at once", async () => {
+  it("keys with budget leases continue within them, and their rows are written later; other keys are rejected immediately", async () => {
     const worth = 40;
     const limits = [formatLimit({ unit: "nano_usd", max: worth * EACH, per: "total" })];
     const { secret: key } = (await command(0, "keys.create", { name: "rich", limits })) as {
@@ -248,7 +248,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
     expect(await command(1, "ledger.verify")).toMatchObject({ problems: [] });
   });
 
-  it("an answer that goes out while the database is away is billed as it was, once, though its gateway is killed before the database is back", async () => {
+  it("a response during the outage is billed once, although its gateway is killed before the database returns", async () => {
     const url = await postgres.database();
     await using alone = await startFleet({ url, nodes: 1, yaml: yaml(up.url) });
     const [node] = alone.nodes as [Nodes["nodes"][number]];
@@ -288,7 +288,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
     expect(await next.ask("ledger.verify")).toMatchObject({ problems: [] });
   });
 
-  it("a gateway that starts while its database is away says so in one line and at /readyz, and serves when it is there", async () => {
+  it("a gateway that starts during an outage reports it in one log line and at /readyz, and serves when the database returns", async () => {
     await using road = await startTcpProxy(postgres);
     const url = road.through(await postgres.database());
     await postgres.kill();

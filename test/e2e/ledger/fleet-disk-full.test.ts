@@ -78,7 +78,7 @@ async function smallDisk(postgres: Postgres): Promise<Disk | undefined> {
 }
 
 it.skipIf(!hasPostgres())(
-  "a full disk of the database: refused and not sent, what is under way is answered, and all of it is in the ledger when there is room",
+  "a full database disk: new calls are rejected and not sent, open calls finish, and the ledger has all of them when there is space",
   async (context) => {
     // A vacuum would give pages back, and the disk would not be full any more.
     await using postgres = await startPostgres({ settings: ["autovacuum=off"] });

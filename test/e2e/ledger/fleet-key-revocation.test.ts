@@ -18,7 +18,7 @@ const EACH = 40_000_000;
 /** A gateway goes on for so long without its database. */
 const AWAY_MS = 8_000;
 
-describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is cut off", () => {
+describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is disconnected", () => {
   let postgres: Postgres;
   let up: TestUpstream;
   beforeAll(async () => {
@@ -60,7 +60,7 @@ describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is cut of
   };
   const revoke = (fleet: Fleet) => fleet.nodes[0]!.daemon!.ask("keys.revoke", { id: "leaver" });
 
-  it("on_outage: reject: none of its calls is served there, before it is back and after", async () => {
+  it("on_outage: reject: none of its calls is served there, before or after the reconnect", async () => {
     const { fleet, draw } = await started(await postgres.database());
     await using _ = fleet;
     await until(async () => (await draw(1)) === 200);
@@ -73,7 +73,7 @@ describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is cut of
     expect(up.bills.length).toBe(billed);
   });
 
-  it("on_outage: offline_budget: it goes on there within its slice, for as long as was set and not longer, and all of it is in the ledger", async () => {
+  it("on_outage: offline_budget: it is served within its budget lease, for at most the configured time, and the ledger has all calls", async () => {
     const url = await postgres.database();
     const more = {
       on_outage: "offline_budget",

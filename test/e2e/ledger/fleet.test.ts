@@ -61,7 +61,7 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
   const everywhere = (key?: string) => Promise.all([0, 1, 2].map((i) => ask(i, key)));
   const command = (i: number, name: string, input = {}) => fleet.nodes[i]!.daemon!.ask(name, input);
 
-  it("one first key, known to all; each lists all of them, with what they run", async () => {
+  it("have one first key; each lists all of them with their versions", async () => {
     expect(fleet.nodes.filter(({ daemon }) => daemon!.key !== "")).toHaveLength(1);
     expect(await everywhere()).toEqual([200, 200, 200]);
     await until(async () => {
@@ -80,7 +80,7 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
     expect(warnings).toEqual(["3 configs are in use at the same time"]);
   });
 
-  it("a revoked key is refused everywhere within 1.5 s", async () => {
+  it("reject a revoked key everywhere within 1.5 s", async () => {
     for (let n = 0; n < 5; n++) {
       const { secret } = (await command(n % 3, "keys.create", { name: `k${n}` })) as {
         secret: string;
@@ -95,7 +95,7 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
     }
   });
 
-  it("the database away: 503 at once, nothing sent; served again soon after its return", async () => {
+  it("return 503 immediately during an outage, send nothing, and serve again soon after it", async () => {
     await postgres.kill();
     await until(async () => (await everywhere()).every((status) => status === 503));
     const sent = up.requests.length;
@@ -110,7 +110,7 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
     await until(async () => (await everywhere()).every((status) => status === 200));
   });
 
-  it("what a killed one has left open is settled by another, once", async () => {
+  it("settle the open calls of a killed gateway once", async () => {
     waitMs = 20_000;
     const before = up.requests.length;
     const asked = Promise.allSettled(Array.from({ length: 5 }, () => ask(2)));

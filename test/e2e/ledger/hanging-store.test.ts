@@ -50,7 +50,7 @@ const ask = (stream = false, key = at.key) =>
 const entries = async () =>
   ((await at.ask("ledger.entries", { limit: 1_000 })) as unknown as { items: LedgerEntry[] }).items;
 
-it("answers 503 within seconds, sends nothing, and is well again by itself", async () => {
+it("returns 503 within seconds, sends nothing, and recovers by itself", async () => {
   expect((await ask()).status).toBe(200);
   // One that has its reserve, and will want to settle.
   const running = ask(true).then((res) => res.text());
@@ -94,7 +94,7 @@ it("answers 503 within seconds, sends nothing, and is well again by itself", asy
   expect(settles.filter(({ state }) => state === "exact").length).toBe(up.bills.length);
 });
 
-it("a key that cannot be looked up is no 401", async () => {
+it("a key that cannot be looked up does not get a 401", async () => {
   const { secret } = (await at.ask("keys.create", { name: "fresh" })) as { secret: string };
   hang.begin();
   const got = await ask(false, secret);

@@ -18,7 +18,7 @@ describe.skipIf(!hasPostgres())("store: { use: postgres }", () => {
   });
   afterAll(() => postgres?.[Symbol.asyncDispose]());
 
-  it("brings its schema to its version by a command where no gateway runs, and says what it would do", async () => {
+  it("a command upgrades its schema while no gateway runs, after it reports the steps", async () => {
     const url = await postgres.database();
     await using place = await createTestFolder({ "gateway.yaml": yaml(url, ", migrate: never") });
     const status = async () => JSON.parse((await place.said(["store", "status", "--json"])).out);
@@ -34,7 +34,7 @@ describe.skipIf(!hasPostgres())("store: { use: postgres }", () => {
     expect((await place.said(["keys", "list"])).code).toBe(0);
   });
 
-  it("serves, settles, and says its version while it runs", async () => {
+  it("serves, settles, and reports its version while it runs", async () => {
     const url = await postgres.database();
     await using gateway = await startDaemon({ yaml: yaml(url) });
     const answer = await fetch(`${gateway.url}/v1/chat/completions`, {

@@ -9,7 +9,7 @@ import { onFile } from "../../plugins/stores/stores-under-test.ts";
 
 const YAML = "frontends: [chat-completions]\nproviders: { demo: { use: demo } }\n";
 
-it("prunes what is older, by itself and by hand, and refuses what cannot be kept to", async () => {
+it("prunes old rows automatically and by command, and rejects an impossible retention", async () => {
   const first = await startInProcess({ yaml: YAML });
   onTestFinished(() => rm(first.dir, { recursive: true, force: true }));
   await first.stop();
@@ -55,6 +55,6 @@ it.each([
   ["ledger: { retention: 3h }", /must be at least 1d/],
   ["ledger: { retention: 400d }\nstore: memory", /"memory" cannot replace rows/],
   ["ledger: { retain: 400d }", /retention/],
-])("%s is refused, with its place", async (yaml, words) => {
+])("%s is rejected, with its location", async (yaml, words) => {
   await expect(startInProcess({ yaml: YAML + yaml })).rejects.toThrow(words);
 });

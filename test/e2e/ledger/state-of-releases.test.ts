@@ -13,16 +13,16 @@ import { spawnTollgate } from "../../kit/process/program.ts";
 
 const releases = readdirSync(STATE_FIXTURES);
 
-it("there is one of this version", () => expect(releases).toContain(version));
+it("there is one for this version", () => expect(releases).toContain(version));
 
-describe.each(releases)("the folder of %s", (release) => {
+describe.each(releases)("the state directory of %s", (release) => {
   const copied = () => {
     const dir = mkdtempSync(join(tmpdir(), "tollgate-kept-"));
     cpSync(join(STATE_FIXTURES, release, "state"), join(dir, ".tollgate"), { recursive: true });
     return dir;
   };
 
-  it("says what it said, its books are right, and its keys and budgets go on", async () => {
+  it("has the same content, a valid ledger, and working keys and budgets", async () => {
     const daemon = await startInProcess({ yaml: fixtureYaml, dir: copied() });
     try {
       const expected = JSON.parse(
@@ -39,7 +39,7 @@ describe.each(releases)("the folder of %s", (release) => {
     }
   });
 
-  it("of an earlier form is brought to this one's, and how large it is is said first", async () => {
+  it("of an earlier format is migrated, after its size is reported", async () => {
     const dir = copied();
     const db = new DatabaseSync(join(dir, ".tollgate/store/ledger.db"));
     const { user_version: newest } = db.prepare("PRAGMA user_version").get() as {
@@ -61,7 +61,7 @@ describe.each(releases)("the folder of %s", (release) => {
     }
   });
 
-  it("is as it was when it cannot be brought to this one's form", async () => {
+  it("is unchanged if it cannot be migrated", async () => {
     const dir = copied();
     const file = join(dir, ".tollgate/store/ledger.db");
     const db = new DatabaseSync(file);
@@ -81,7 +81,7 @@ describe.each(releases)("the folder of %s", (release) => {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  it("from a newer version is refused in one sentence, and stays as it was", async () => {
+  it("from a newer version is rejected with one sentence, and unchanged", async () => {
     const dir = copied();
     const file = join(dir, ".tollgate/store/ledger.db");
     const db = new DatabaseSync(file);

@@ -51,7 +51,7 @@ describe.skipIf(!hasPostgres())("tollgate store copy", () => {
   });
   afterAll(() => postgres?.[Symbol.asyncDispose]());
 
-  it("moves a gateway to PostgreSQL and back: nothing is lost, and each chain knows the one before", async () => {
+  it("moves a gateway to PostgreSQL and back: nothing is lost, and each chain refers to the previous one", async () => {
     const url = await postgres.database();
     const shared = `store: ${postgresStoreYaml(url)}\n${PLAIN}`;
     const first = await startDaemon({ yaml: IN_FILE, files: { "fleet.yaml": shared } });
@@ -122,7 +122,7 @@ describe.skipIf(!hasPostgres())("tollgate store copy", () => {
     expect(await ask(third, secret, "ann")).toBe(429);
   });
 
-  it("says what is missing, and names a store by its name with its options", async () => {
+  it("reports missing options, and accepts a store by its name with its options", async () => {
     const url = await postgres.database();
     await using gateway = await startDaemon({ yaml: IN_FILE });
     const copy = (...words: string[]) => tollgate("store", "copy", "-c", gateway.file, ...words);

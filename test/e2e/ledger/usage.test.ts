@@ -45,7 +45,7 @@ const ask = (model: string, words: string, team?: string, key = at.key) =>
     body: JSON.stringify({ model, messages: [{ role: "user", content: words }] }),
   }).then((answer) => answer.text());
 
-describe("what was used", () => {
+describe("usage", () => {
   beforeAll(async () => {
     await ask("up/model", "hi", "red");
     await ask("up/model", "hi", "blue");
@@ -55,7 +55,7 @@ describe("what was used", () => {
 
   const MODEL = /^up\/model +3 +\S+ +\S+ +\$\S+ +1 estimated$/m;
 
-  it("is summed up by model, with what is unpriced and estimated called out", async () => {
+  it("is summed up by model, with unpriced and estimated usage marked", async () => {
     const { code, out, err } = await runTollgate(at, ["usage", "--by", "model"]);
     expect(out).toMatch(MODEL);
     expect(out).toMatch(/^up\/other +1 +10 +2 +\$0\.00 +1 unpriced$/m);
@@ -70,7 +70,7 @@ describe("what was used", () => {
     ["model", 2],
     ["day", 1],
     ["label", 3],
-  ] as const)("is summed up by %s as JSON, and the parts are the whole", async (by, rows) => {
+  ] as const)("is summed up by %s as JSON, and the parts add up to the total", async (by, rows) => {
     const { out } = await runTollgate(at, ["usage", "--by", by, "--json"]);
     const said = JSON.parse(out);
     expect(said.rows).toHaveLength(rows);
@@ -81,7 +81,7 @@ describe("what was used", () => {
     expect(said.total).toMatchObject({ unpriced: 1, estimated: 1 });
   });
 
-  it("is told to whoever presents the key, and of no other key", async () => {
+  it("is reported to the key that asks, and of no other key", async () => {
     const { secret } = (await at.ask("keys.create", { name: "other" })) as { secret: string };
     const get = (key: string, query = "") =>
       fetch(`${at.url}/v1/usage${query}`, { headers: { authorization: `Bearer ${key}` } });
@@ -103,7 +103,7 @@ describe("what was used", () => {
     expect(await before.json()).toMatchObject({ total: { calls: 0 } });
   });
 
-  it("is told of a part of it, on the clock that is asked for, and a name that is none is an error", async () => {
+  it("is reported for a time range in the given time zone, and an unknown name is an error", async () => {
     const get = async (query: string) => {
       const answer = await fetch(`${at.url}/v1/usage${query}`, {
         headers: { authorization: `Bearer ${at.key}` },
@@ -129,7 +129,7 @@ describe("what was used", () => {
     }
   });
 
-  it("is read live", async () => {
+  it("is current", async () => {
     let said = "";
     const tail = runTollgate(at, ["tail", "--rows"], (out) => {
       said = out;
@@ -142,7 +142,7 @@ describe("what was used", () => {
     expect(out).toMatch(/up\/model-late +10 in, 2 out, no known price +unpriced/);
   });
 
-  it("is exported row by row, and the ledger is as it was written", async () => {
+  it("is exported row by row, and the ledger is unchanged", async () => {
     const { out, err } = await runTollgate(at, ["ledger", "export"]);
     const rows = out
       .trim()
@@ -158,7 +158,7 @@ describe("what was used", () => {
     expect(code).toBe(0);
   });
 
-  it("is the same when no gateway runs, and what was cut off is found", async () => {
+  it("is the same if no gateway runs, and a truncated ledger is detected", async () => {
     const noted = /head +(\w+)/.exec((await runTollgate(at, ["ledger", "verify"])).out)![1]!;
     await at.stop();
     expect((await runTollgate(at, ["usage", "--by", "model"])).out).toMatch(MODEL);
@@ -170,7 +170,7 @@ describe("what was used", () => {
     expect(other.out).toContain("the ledger was truncated");
   });
 
-  it.skipIf(isOtherStore)("a flip in its file is found", async () => {
+  it.skipIf(isOtherStore)("a flipped bit in its file is detected", async () => {
     const db = new DatabaseSync(join(at.stateDir, "store", "ledger.db"));
     const triggers = db.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").all();
     for (const { name } of triggers) db.exec(`DROP TRIGGER "${name}"`);

@@ -20,12 +20,15 @@ function given(pid: number): (string | undefined)[] {
   ];
 }
 
-test.skipIf(process.platform !== "linux")("daemon and workers give large blocks back", async () => {
-  await using daemon = await startDaemon({ yaml: YAML });
-  expect(given(daemon.pid)).toEqual(["8388608", "8388608", "8388608"]);
-});
+test.skipIf(process.platform !== "linux")(
+  "main process and workers return large blocks to the system",
+  async () => {
+    await using daemon = await startDaemon({ yaml: YAML });
+    expect(given(daemon.pid)).toEqual(["8388608", "8388608", "8388608"]);
+  },
+);
 
-test.skipIf(process.platform !== "linux")("what an operator has set stays", async () => {
+test.skipIf(process.platform !== "linux")("keeps what an operator set", async () => {
   await using daemon = await startDaemon({ yaml: YAML, env: { MALLOC_MMAP_THRESHOLD_: "70000" } });
   expect(given(daemon.pid)).toEqual(["70000", "70000", "70000"]);
 });

@@ -84,7 +84,7 @@ async function inForce(gateway: Daemon, text: string): Promise<void> {
   expect(await gateway.ask("reload")).toMatchObject({ ok: true });
 }
 
-it("two hundred ordinary saves under load: no request is refused", async () => {
+it("two hundred ordinary saves under load: no request fails", async () => {
   await using gateway = await startDaemon({ yaml: yaml(0) });
   const stop = steadily(gateway);
   for (let n = 1; n <= 200; n++) {
@@ -98,7 +98,7 @@ it("two hundred ordinary saves under load: no request is refused", async () => {
   expect(answered).toBeGreaterThan(0);
 });
 
-it.each(Object.keys(WAYS))("a program that %s: no request is refused", async (way) => {
+it.each(Object.keys(WAYS))("a program that %s: no request fails", async (way) => {
   await using gateway = await startDaemon({ yaml: yaml(0) });
   const stop = steadily(gateway);
   for (let n = 1; n <= 3; n++) {
@@ -109,7 +109,7 @@ it.each(Object.keys(WAYS))("a program that %s: no request is refused", async (wa
   expect((await stop()).failures).toEqual([]);
 });
 
-it("what would leave no provider is refused with what to say, and taken when it is said", async () => {
+it("a change that would leave no provider is rejected with a fix, and accepted with it", async () => {
   await using gateway = await startDaemon({ yaml: yaml(0), args: ["--no-watch"] });
   const reload = async (text: string) => {
     await gateway.write(text);

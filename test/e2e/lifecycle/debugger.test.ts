@@ -22,7 +22,7 @@ const answers = (port: number): Promise<boolean> =>
     socket.once("close", () => socket.destroy());
   });
 
-it("is opened by no process of a gateway, and no process ends: primary, workers, children", async () => {
+it("no gateway process opens it, and none ends: primary, workers, children", async () => {
   await using at = await startDaemon({ yaml, files: { "guard.ts": GUARD, "named.txt": "n" } });
   const all = [{ pid: at.pid, args: "" }, ...childrenOf(at.pid)].filter(
     ({ pid, args }) => pid === at.pid || /^[^ ]*node --/.test(args),

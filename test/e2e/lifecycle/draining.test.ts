@@ -21,7 +21,7 @@ export default {
   }),
 };`;
 
-it("a hook's fetch outlives the reload that its request outlives", async () => {
+it("a hook's fetch survives a reload as long as its request", async () => {
   const asked: ServerResponse[] = [];
   const guard = createServer((_req, res) => void asked.push(res)).listen(0, "127.0.0.1");
   await once(guard, "listening");
@@ -61,7 +61,7 @@ it.each([
   ["a reload", 1],
   ["a stop", 1],
   ["a stop of workers", 2],
-])("%s lets an answer end that has no end of its own", async (what, workers) => {
+])("%s can end a response that has no end of its own", async (what, workers) => {
   const yaml = (more = "") => `workers: ${workers}
 frontends: [chat-completions, ./endless.mjs]
 middleware: [auth]
@@ -82,30 +82,33 @@ ${more}`;
   expect(gateway.output()).not.toContain("drain timeout reached");
 });
 
-it.each([1, 2])("a stop is announced first: all are served, %i workers or not", async (workers) => {
-  const yaml = `workers: ${workers}
+it.each([1, 2])(
+  "a shutdown is announced first and all requests are served, with %i workers",
+  async (workers) => {
+    const yaml = `workers: ${workers}
 shutdown: { announce: 10m, timeout: 20s }
 frontends: [chat-completions]
 middleware: [auth]
 providers: { demo: { use: demo } }
 `;
-  await using gateway = await startDaemon({ yaml });
-  const ready = () => fetch(`${gateway.url}/readyz`, { headers: { connection: "close" } });
-  expect((await ready()).status).toBe(200);
-  const ask = () =>
-    fetch(`${gateway.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
-      body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hi" }] }),
-    });
-  // Its connection stays, and the next request comes on it.
-  expect((await (await ask()).text()).includes("Hi")).toBe(true);
-  gateway.kill("SIGTERM");
-  await until(async () => (await ready()).status === 503);
-  for (let i = 0; i < 6; i++) {
-    const res = await ask();
-    expect(res.status, await res.text()).toBe(200);
-    expect(res.headers.get("connection")).toBe("close");
-  }
-  expect((await killUntilExit(gateway, "SIGTERM")).code).toBe(0);
-});
+    await using gateway = await startDaemon({ yaml });
+    const ready = () => fetch(`${gateway.url}/readyz`, { headers: { connection: "close" } });
+    expect((await ready()).status).toBe(200);
+    const ask = () =>
+      fetch(`${gateway.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
+        body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hi" }] }),
+      });
+    // Its connection stays, and the next request comes on it.
+    expect((await (await ask()).text()).includes("Hi")).toBe(true);
+    gateway.kill("SIGTERM");
+    await until(async () => (await ready()).status === 503);
+    for (let i = 0; i < 6; i++) {
+      const res = await ask();
+      expect(res.status, await res.text()).toBe(200);
+      expect(res.headers.get("connection")).toBe("close");
+    }
+    expect((await killUntilExit(gateway, "SIGTERM")).code).toBe(0);
+  },
+);

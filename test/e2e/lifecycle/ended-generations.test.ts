@@ -64,7 +64,7 @@ it.each([
   ["otlp", '[{ use: otlp, with: { endpoint: "UP" } }]'],
   ["alerts", '[{ use: alerts, with: { receivers: { ops: { url: "UP/ops", format: slack } } } }]'],
   ["console", "[console]"],
-])("%s: after reloads among requests there is one generation", async (_name, observers) => {
+])("%s: one generation is left after reloads under load", async (_name, observers) => {
   await using up = await startUpstream({
     ...scriptedModel(say("Hello")),
     "POST /v1/*": jsonResponse({}),
@@ -97,7 +97,7 @@ const DEAD = (hangs: string) => `
   - { use: alerts, with: { receivers: { ops: { url: "${hangs}/ops", format: slack } } } }
   - { use: access-log, with: { file: /dev/full } }`;
 
-it("whose destinations are dead ends in its time, is let go of then, and what it could not send is counted", async () => {
+it("ends its observers' deliveries within the time limit, and counts what was not sent", async () => {
   await using up = await startUpstream(scriptedModel(say("Hello")));
   await using hangs = await startUpstream({ "POST /*": () => new Promise<never>(() => {}) });
   const yaml = (n: number) => `log: { level: debug }

@@ -93,7 +93,7 @@ function ask(
   });
 }
 
-it("nothing of a request stays with its connection when its answer has ended", async () => {
+it("a connection retains nothing of a request after its response", async () => {
   const agent = new Agent({ keepAlive: true, maxFreeSockets: 500 });
   const last = new Agent({ keepAlive: true });
   const least = { model: "chat/m", messages: [{ role: "user", content: "Hi" }] };

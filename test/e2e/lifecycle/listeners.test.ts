@@ -88,7 +88,7 @@ describe("one process", () => {
   });
   afterAll(() => gateway[Symbol.asyncDispose]());
 
-  it("all addresses answer, and each says where it is", async () => {
+  it("responds on all addresses, and each response names its address", async () => {
     const [http, https, socket] = urlsOf(gateway);
     expect([http, https]).toEqual([
       expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
@@ -105,7 +105,7 @@ describe("one process", () => {
     expect(statSync(join(gateway.dir, "gw.sock")).mode & 0o777).toBe(0o660);
   });
 
-  it("a certificate is a client's identity; a strange one, or one with another name, is none", async () => {
+  it("a client certificate is an identity; an unknown issuer or another name is rejected", async () => {
     const as = (of: ReturnType<typeof ours.issue>) =>
       post(secure, { ...over(gateway), cert: of.cert, key: of.key });
     expect((await as(ours.issue({ name: "batch.example" }))).status).toBe(200);
@@ -118,7 +118,7 @@ describe("one process", () => {
     expect(totals).not.toContain("other.example");
   });
 
-  it("another certificate is used from the next handshake on; connections that are open stay, and none fails", async () => {
+  it("a replaced certificate is used from the next handshake on, and open connections stay", async () => {
     const kept = new SecureAgent({ keepAlive: true, maxSockets: 1 });
     const options = over(gateway);
     const before = await post(secure, { ...options, agent: kept }, gateway.key);
@@ -155,13 +155,13 @@ describe("one process", () => {
     expect(answers.filter((status) => status !== 200)).toEqual([]);
   });
 
-  it("a key that does not fit is not taken, and the certificate before goes on", async () => {
+  it("a mismatched key is rejected, and the previous certificate stays in use", async () => {
     writeFileSync(join(gateway.dir, "tls/key.pem"), strange.issue({ name: HOST }).key);
     await gateway.line(/^certificate rejected/);
     expect((await post(secure, over(gateway), gateway.key)).status).toBe(200);
   });
 
-  it("TLS 1.1 is not spoken, and neither is http there", async () => {
+  it("TLS 1.1 and plain HTTP are rejected", async () => {
     await expect(
       post(secure, { ...over(gateway), maxVersion: "TLSv1.1", minVersion: "TLSv1" }, gateway.key),
     ).rejects.toThrow();
@@ -171,13 +171,13 @@ describe("one process", () => {
     ).rejects.toThrow();
   });
 
-  it("a stop ends all of them, and takes the socket away", async () => {
+  it("a shutdown closes all addresses and removes the socket", async () => {
     expect(await gateway.stop()).toBe(0);
     expect(existsSync(join(gateway.dir, "gw.sock"))).toBe(false);
   });
 });
 
-it("several processes, and a port that a service manager has opened in place of the first address", async () => {
+it("several processes, and a port from a service manager in place of the first address", async () => {
   const held = createServer().listen(0, "127.0.0.1");
   await once(held, "listening");
   const { port } = held.address() as AddressInfo;

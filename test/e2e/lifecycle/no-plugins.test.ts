@@ -16,7 +16,7 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../../..");
 
 describe("with zero plugins", () => {
-  it("the core boots, serves its health, and answers errors", async () => {
+  it("the core starts, reports health, and returns errors", async () => {
     const dir = await mkdtemp(join(tmpdir(), "bare-"));
     await writeFile(
       join(dir, "gateway.yaml"),
@@ -91,7 +91,7 @@ export default defineMiddleware({ api: 1, name: "house-rules", summary: "Says so
     expect(told.hooks["admit"]).toEqual(["middleware.auth", "middleware.zdr", "middleware.limits"]);
   });
 
-  it("names the middleware that closes it, in words on the command line", async () => {
+  it("names the middleware that disables it, in the command's output", async () => {
     await using gateway = await startInProcess({
       yaml: yaml(", { use: ./house.ts }"),
       files: { "house.ts": HOUSE },
@@ -120,7 +120,7 @@ export default defineMiddleware({ api: 1, name: "house-rules", summary: "Says so
 });
 
 describe("the editor schema", () => {
-  it("is what `tollgate schema` writes today", async () => {
+  it("equals the output of `tollgate schema`", async () => {
     const { stdout } = await run(
       join(ROOT, "node_modules/.bin/node"),
       ["--conditions=tollgate-source", "src/cli/bin.ts", "schema", "--check"],

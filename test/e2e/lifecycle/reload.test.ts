@@ -28,7 +28,7 @@ providers:
 
 describe("reload", () => {
   it(
-    "under load: nothing fails, nothing breaks, old generations end",
+    "under load: no request fails or is truncated, and old generations end",
     { timeout: 300_000 },
     async () => {
       await using up = await slowly();
@@ -111,7 +111,7 @@ describe("reload", () => {
     },
   );
 
-  it("refuses to change what is static, by name, and goes on", async () => {
+  it("rejects a change of static keys, by name, and continues", async () => {
     await using up = await slowly();
     await using gateway = await startDaemon({ yaml: yaml(up.url, 0) });
     await gateway.write(
@@ -121,7 +121,7 @@ describe("reload", () => {
     expect(line["restart_keys"]).toEqual(["listen", "workers", "state_dir"]);
   });
 
-  it("SIGHUP reloads too", async () => {
+  it("SIGHUP reloads the config", async () => {
     await using up = await slowly();
     await using gateway = await startDaemon({ yaml: yaml(up.url, 0), args: ["--no-watch"] });
     await gateway.write(yaml(up.url, 1));
@@ -130,8 +130,8 @@ describe("reload", () => {
   });
 });
 
-describe("an end", () => {
-  it("SIGTERM with 100 open streams: none is truncated, exit 0, whatever the environment says", async () => {
+describe("shutdown", () => {
+  it("SIGTERM with 100 open streams: none is truncated, exit code 0, in any environment", async () => {
     await using up = await slowly();
     await using gateway = await startDaemon({
       yaml: yaml(up.url, 0),
@@ -156,7 +156,7 @@ describe("an end", () => {
     expect((await gateway.exit).code).toBe(0);
   });
 
-  it("a second signal cuts, Ctrl-C at once when idle", async () => {
+  it("a second signal aborts; Ctrl-C ends an idle gateway immediately", async () => {
     await using up = await slowly();
     await using gateway = await startDaemon({ yaml: yaml(up.url, 0) });
     const res = await fetch(`${gateway.url}/v1/chat/completions`, {

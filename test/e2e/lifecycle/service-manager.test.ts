@@ -9,7 +9,7 @@ import { createTestFolder } from "../../kit/process/command-line.ts";
 import { startDaemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 
-it("the process that takes over is known before the one before it ends, and a stop is the new one's", async () => {
+it("is notified of the new main process before the old one ends, and stops the new one", async () => {
   await using here = await createTestFolder();
   const [words, bin] = [join(here.path, "words"), join(here.path, "bin")];
   await writeFile(words, "");

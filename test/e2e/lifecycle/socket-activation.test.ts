@@ -13,7 +13,7 @@ import { until } from "../../kit/wait.ts";
 
 const isThere = spawnSync("systemd-socket-activate", ["--version"]).status === 0;
 
-it.skipIf(!isThere)("by systemd, with workers, and over an upgrade", async () => {
+it.skipIf(!isThere)("works with systemd, with workers, and across an upgrade", async () => {
   const dir = mkdtempSync(join(tmpdir(), "tollgate-activated-"));
   const file = join(dir, "gateway.yaml");
   writeFileSync(

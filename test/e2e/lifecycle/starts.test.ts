@@ -11,7 +11,7 @@ it("starts with two workers and every feature on the built-in store", async () =
   expect(start.ok, start.output).toBe(true);
 });
 
-it("check refuses what a start refuses: a store that cannot prune, with ledger.retention", async () => {
+it("check rejects what a start rejects: a store that cannot prune, with ledger.retention", async () => {
   const { check, start } = await both(
     { workers: "1", store: "memory", retention: "on" },
     undefined,

@@ -8,36 +8,39 @@ import { createTestFolder } from "../../kit/process/command-line.ts";
 import { startDaemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 
-it.each([1, 2])("nothing that asks hears that none runs: workers: %i", async (workers) => {
-  await using gateway = await startDaemon({
-    yaml: `workers: ${workers}\nshutdown: { timeout: 1s }\nproviders: { demo: { use: demo } }\n`,
-  });
-  let next = gateway.pid;
-  // The one that came next is gone before its folder is.
-  await using _ = {
-    [Symbol.asyncDispose]: async () => {
-      if (next === gateway.pid) return;
-      process.kill(next, "SIGKILL");
-      await waitForExit(next);
-    },
-  };
-  process.kill(gateway.pid, "SIGUSR2");
-  let ended = 0;
-  await until(async () => {
-    const status = (await gateway.ask("status").catch((error: unknown) => {
-      // What it was asked as it went is asked again: that is no news of a gateway that does not run.
-      if (getFault(error)?.code !== "gateway_ended") throw error;
-      ended++;
-    })) as unknown as GatewayStatus | undefined;
-    next = status?.pid ?? next;
-    if (status && next !== gateway.pid && status.state === "starting")
-      expect(status.oldProcess?.pid).toBe(gateway.pid);
-    return next !== gateway.pid;
-  });
-  expect(ended).toBeLessThan(5);
-});
+it.each([1, 2])(
+  "no request finds the gateway missing during a restart: workers: %i",
+  async (workers) => {
+    await using gateway = await startDaemon({
+      yaml: `workers: ${workers}\nshutdown: { timeout: 1s }\nproviders: { demo: { use: demo } }\n`,
+    });
+    let next = gateway.pid;
+    // The one that came next is gone before its folder is.
+    await using _ = {
+      [Symbol.asyncDispose]: async () => {
+        if (next === gateway.pid) return;
+        process.kill(next, "SIGKILL");
+        await waitForExit(next);
+      },
+    };
+    process.kill(gateway.pid, "SIGUSR2");
+    let ended = 0;
+    await until(async () => {
+      const status = (await gateway.ask("status").catch((error: unknown) => {
+        // What it was asked as it went is asked again: that is no news of a gateway that does not run.
+        if (getFault(error)?.code !== "gateway_ended") throw error;
+        ended++;
+      })) as unknown as GatewayStatus | undefined;
+      next = status?.pid ?? next;
+      if (status && next !== gateway.pid && status.state === "starting")
+        expect(status.oldProcess?.pid).toBe(gateway.pid);
+      return next !== gateway.pid;
+    });
+    expect(ended).toBeLessThan(5);
+  },
+);
 
-it("a note of a process that is gone is none", async () => {
+it("ignores the note of a dead process", async () => {
   await using here = await createTestFolder({ "control.handoff": "4194305\n" });
   await expect(callControl(here.path, "status")).rejects.toThrow("No gateway is running");
 });

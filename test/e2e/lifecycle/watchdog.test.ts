@@ -59,8 +59,8 @@ afterAll(async () => {
   for (const each of ready) await each[Symbol.asyncDispose]();
 });
 
-describe.concurrent("a process whose loop stands", () => {
-  it("alone, ends itself and says where it stood and for whom", async () => {
+describe.concurrent("a process with a blocked event loop", () => {
+  it("ends itself if it is the only one, and reports the location and the request", async () => {
     const at = ready[0]!;
     expect(await ask(at)).toBe(200);
     void ask(at, "loop");
@@ -71,7 +71,7 @@ describe.concurrent("a process whose loop stands", () => {
     expect(line["requests"]).toEqual([expect.stringMatching(/^\w{16}$/)]);
   });
 
-  it("one of two, is replaced, and meanwhile the other serves", async () => {
+  it("is replaced if it is one of two, and the other one serves during this time", async () => {
     const at = ready[1]!;
     for (let i = 0; i < 3; i++) void ask(at, "loop").catch(() => {});
     await at.line(({ msg }) => STOOD.test(msg));
@@ -79,7 +79,7 @@ describe.concurrent("a process whose loop stands", () => {
     await until(async () => (await ask(at)) === 200);
   });
 
-  it("hears no signal, and ends all the same", async () => {
+  it("ignores signals, and ends nevertheless", async () => {
     const at = ready[2]!;
     void ask(at, "loop");
     await noted(at, "stands");
@@ -87,7 +87,7 @@ describe.concurrent("a process whose loop stands", () => {
     await at.exit;
   });
 
-  it("is none when it was held: a machine may sleep", async () => {
+  it("is not assumed if the process was suspended, as when a machine sleeps", async () => {
     const [at, other] = [ready[3]!, ready[0]!];
     void ask(at, "settle");
     await noted(at, "settles");
@@ -104,7 +104,7 @@ describe.concurrent("a process whose loop stands", () => {
   });
 });
 
-it.concurrent("an end that hangs is over within the drain time and a little more", async () => {
+it.concurrent("ends soon after the drain time, also if the shutdown hangs", async () => {
   const at = ready[4]!;
   void ask(at, "settle");
   await noted(at, "settles");

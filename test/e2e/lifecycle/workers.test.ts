@@ -172,7 +172,7 @@ async function once<T>(look: () => Promise<T>, so: (seen: T) => boolean): Promis
 }
 
 describe("workers: 2", () => {
-  it("limits, budgets and the ledger are exact over both", async () => {
+  it("limits, budgets, and the ledger are exact across both", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     expect(gateway.log.filter(({ msg }) => msg === "listening")).toHaveLength(1);
@@ -203,7 +203,7 @@ describe("workers: 2", () => {
     expect([code, out]).toEqual([0, expect.any(String)]);
   });
 
-  it("a worker dies in mid-stream: its calls are settled, the others go on", async () => {
+  it("a worker dies in mid-stream: its calls are settled, and the others continue", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     const key = await keyWith(gateway, ["concurrent=8"]);
@@ -247,7 +247,7 @@ describe("workers: 2", () => {
   });
 
   it.runIf(NIGHTLY)(
-    "a worker ends with a connection in its hands: it is replaced, and its client served",
+    "a worker exits with an accepted connection: it is replaced, and its client is served",
     async () => {
       await using up = await upstream();
       await using gateway = await start(up.base);
@@ -268,7 +268,7 @@ describe("workers: 2", () => {
     },
   );
 
-  it("what one is told all know at once: keys, and a new config", async () => {
+  it("a change through one worker applies to all: keys, and a new config", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     const made = (await gateway.ask("keys.create", { name: "short" })) as {
@@ -327,7 +327,7 @@ describe("workers: 2", () => {
     expect(new Set(late.map(({ generation }) => generation))).toEqual(new Set([6]));
   });
 
-  it.runIf(NIGHTLY)("what was answered by one may be referred to at the other", async () => {
+  it.runIf(NIGHTLY)("a response of one worker can be referred to at the other", async () => {
     await using gateway = await startDaemon({
       yaml: "workers: 2\nfrontends: [responses]\nproviders:\n  demo: { use: demo }\n",
     });
@@ -361,7 +361,7 @@ describe("workers: 2", () => {
   });
 
   it.runIf(NIGHTLY)(
-    "an error that was not caught costs no stream: another worker takes over",
+    "an uncaught error truncates no stream: another worker takes over",
     async () => {
       await using up = await upstream();
       const odd = yaml(up.base).replace("auth,", "auth, { use: ./odd.ts },");
@@ -382,7 +382,7 @@ describe("workers: 2", () => {
     },
   );
 
-  it("SIGTERM: streams are finished, then all processes are gone", async () => {
+  it("SIGTERM: streams finish, then all processes exit", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     const streams = await many(30, gateway, { stream: true });
@@ -397,27 +397,30 @@ describe("workers: 2", () => {
     expect(pids.filter(isAlive)).toEqual([]);
   });
 
-  it.runIf(NIGHTLY)("SIGTERM: a client whose connection no worker has yet is served", async () => {
-    await using up = await upstream();
-    await using gateway = await start(up.base);
-    const pids = await pidsOf(gateway);
-    // Each that stands is handed one of them; all others wait in the primary.
-    for (const pid of pids) process.kill(pid, "SIGSTOP");
-    const all = Array.from({ length: 8 }, () =>
-      ask(gateway).catch((error: Error) => error.message),
-    );
-    await turnEventLoop();
-    gateway.kill("SIGTERM");
-    await gateway.line((l) => l.msg.startsWith("stopping"));
-    for (const pid of pids) process.kill(pid, "SIGCONT");
-    const heard = await Promise.all(all);
-    expect(heard.map((one) => (typeof one === "string" ? one : one.status))).toEqual(
-      Array(8).fill(200),
-    );
-    expect((await gateway.exit).code).toBe(0);
-  });
+  it.runIf(NIGHTLY)(
+    "SIGTERM: a client whose connection no worker has accepted is served",
+    async () => {
+      await using up = await upstream();
+      await using gateway = await start(up.base);
+      const pids = await pidsOf(gateway);
+      // Each that stands is handed one of them; all others wait in the primary.
+      for (const pid of pids) process.kill(pid, "SIGSTOP");
+      const all = Array.from({ length: 8 }, () =>
+        ask(gateway).catch((error: Error) => error.message),
+      );
+      await turnEventLoop();
+      gateway.kill("SIGTERM");
+      await gateway.line((l) => l.msg.startsWith("stopping"));
+      for (const pid of pids) process.kill(pid, "SIGCONT");
+      const heard = await Promise.all(all);
+      expect(heard.map((one) => (typeof one === "string" ? one : one.status))).toEqual(
+        Array(8).fill(200),
+      );
+      expect((await gateway.exit).code).toBe(0);
+    },
+  );
 
-  it.runIf(NIGHTLY)("a second signal cuts, and what was cut is settled", async () => {
+  it.runIf(NIGHTLY)("a second signal aborts, and aborted calls are settled", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     const streams = await many(6, gateway, { stream: true });
@@ -432,7 +435,7 @@ describe("workers: 2", () => {
     expect(next.log.filter((l) => l.msg.startsWith("calls left open by crash"))).toEqual([]);
   });
 
-  it("the primary dies: so do the workers, and the next start settles all", async () => {
+  it("the primary dies: the workers end, and the next start settles all calls", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     const streams = await many(6, gateway, { stream: true });
@@ -448,27 +451,24 @@ describe("workers: 2", () => {
     expect(served(await many(4, next, { key: gateway.key }))).toBe(4);
   });
 
-  it.runIf(NIGHTLY)(
-    "a gateway that can be asked how it is serves only once its port is open",
-    async () => {
-      const dir = await mkdtemp(join(tmpdir(), "tollgate-"));
-      const file = yaml("http://127.0.0.1:9/v1", "state_dir: ./state\n");
-      const heard: GatewayStatus[] = [];
-      let up = false;
-      const coming = startDaemon({ yaml: file, dir }).finally(() => (up = true));
-      await until(async () => {
-        const status = await callControl(join(dir, "state"), "status").catch(() => undefined);
-        if (status) heard.push(status as unknown as GatewayStatus);
-        return up;
-      });
-      await using gateway = await coming;
-      const before = heard.filter(({ urls }) => urls.length === 0).map(({ state }) => state);
-      expect([...new Set(before)]).toEqual(["starting"]);
-      expect(await gateway.ask("status")).toMatchObject({ state: "ready", url: gateway.url });
-    },
-  );
+  it.runIf(NIGHTLY)("a gateway whose control socket responds has its port open", async () => {
+    const dir = await mkdtemp(join(tmpdir(), "tollgate-"));
+    const file = yaml("http://127.0.0.1:9/v1", "state_dir: ./state\n");
+    const heard: GatewayStatus[] = [];
+    let up = false;
+    const coming = startDaemon({ yaml: file, dir }).finally(() => (up = true));
+    await until(async () => {
+      const status = await callControl(join(dir, "state"), "status").catch(() => undefined);
+      if (status) heard.push(status as unknown as GatewayStatus);
+      return up;
+    });
+    await using gateway = await coming;
+    const before = heard.filter(({ urls }) => urls.length === 0).map(({ state }) => state);
+    expect([...new Set(before)]).toEqual(["starting"]);
+    expect(await gateway.ask("status")).toMatchObject({ state: "ready", url: gateway.url });
+  });
 
-  it.runIf(NIGHTLY)("a worker that never comes up is an honest end", async () => {
+  it.runIf(NIGHTLY)("a worker that never starts ends the gateway with an error", async () => {
     await using up = await upstream();
     const sick = yaml(up.base).replace("auth,", "auth, { use: ./sick.ts },");
     const started = startDaemon({ yaml: sick, files: { "sick.ts": SICK, ill: "" } });

@@ -57,7 +57,7 @@ describe("the access log", () => {
   const ROUNDS = 6;
   const EACH = 25;
 
-  it("has a line for each request while its file is renamed, and the sums of the ledger", async () => {
+  it("has a line for each request while its file is renamed, and its sums equal the ledger", async () => {
     const path = join(at.dir, "access.log");
     // The file is made with its first line.
     await ask({ "x-team": "web" });
@@ -111,7 +111,7 @@ describe("the access log", () => {
     });
   });
 
-  it("keeps all that did not go well, and of the rest a part, with its rate", async () => {
+  it("keeps all failed requests and a sample of the others, with the sample rate", async () => {
     const short = () => all("short.log");
     await until(() => short().filter((line) => !line.includes("outcome=ok")).length === 2 * ROUNDS);
     const ok = short().filter((line) => line.includes("outcome=ok"));
@@ -123,7 +123,7 @@ describe("the access log", () => {
     }
   });
 
-  it("says each request once, whatever its client writes", async () => {
+  it("writes one line per request, whatever the client sends", async () => {
     const known = new Set(said().map(({ id }) => id));
     const news = () => said().filter(({ id }) => !known.has(id));
     const forged = '{"forged":1}';
@@ -152,7 +152,7 @@ describe("the access log", () => {
   });
 });
 
-it("a disk that is full costs lines and no request", async () => {
+it("loses lines but no requests if the disk is full", async () => {
   await using full = await startDaemon({
     yaml: `frontends: [chat-completions]
 observers: [{ use: access-log, with: { file: /dev/full } }]
@@ -176,7 +176,7 @@ providers: { demo: { use: demo } }
   expect(complaints).toMatchObject([{ file: "/dev/full", err: { code: "ENOSPC" } }]);
 });
 
-it("each line of the log and of the access log has its level for the journal that standard output leads to", async () => {
+it("each line of the log and of the access log has its systemd priority if standard output is the journal", async () => {
   const dir = mkdtempSync(join(tmpdir(), "tollgate-journal-"));
   const file = join(dir, "journal");
   const journal = openSync(file, "a");

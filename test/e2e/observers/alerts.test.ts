@@ -69,7 +69,7 @@ const told = (path: string) => posts.filter((post) => post.path === path);
 const alertsOf = (path: string) =>
   told(path).map(({ body }) => JSON.parse(body) as { type: string; data: { percent?: number } });
 
-it("each part of a budget once, in order and signed, though the receiver is down and the whole gateway is killed on the way", async () => {
+it("each threshold of a budget is delivered once, in order, and signed, although the receiver is down and the gateway is killed", async () => {
   status = 503;
   const { secret, key } = (await at.ask("keys.create", {
     limits: ["requests=60/month"],
@@ -113,7 +113,7 @@ it("each part of a budget once, in order and signed, though the receiver is down
   expect(JSON.stringify(posts)).not.toContain(secret);
 }, 60_000);
 
-it("a redirect is not followed: it is a refusal, as the command says, and the operator's secret is nowhere", async () => {
+it("a redirect is not followed, the command reports it as a failure, and the operator's secret is not sent", async () => {
   const test = async () => at.ask("observers.alerts/test", { receiver: "ops" });
   expect(await test()).toMatchObject([{ receiver: "ops", ok: true }]);
   status = 302;
@@ -126,7 +126,7 @@ it("a redirect is not followed: it is a refusal, as the command says, and the op
   expect(JSON.stringify(at.log)).not.toContain(SECRET.slice(6));
 });
 
-it("a config that is refused is told", async () => {
+it("reports a rejected config", async () => {
   await at.write(yaml().replace("use: demo }", "use: demoo }"));
   await until(() => alertsOf("/ops").some(({ type }) => type === "reload.failed"));
 });

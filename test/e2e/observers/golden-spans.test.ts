@@ -191,7 +191,7 @@ function lineOf(span: Decoded): string {
     .concat(span["status"]?.code === 2 ? "!" : "");
 }
 
-it("the spans of each frontend, in each mode, however its call goes", async () => {
+it("the spans of each frontend, in each mode, for each outcome of the call", async () => {
   const traces = await Promise.all(
     CASES.map(({ frontend, provider, how }) => asked(frontend, `${provider}/m`, how)),
   );

@@ -77,7 +77,7 @@ async function ask(body: object, more: { key?: string; signal?: AbortSignal } = 
 }
 
 describe("the log says", () => {
-  it("a fallback, a rest and a recovery once, over two processes", async () => {
+  it("a fallback, a cooldown, and a recovery once, with two processes", async () => {
     const asked = Array.from({ length: 12 }, () => askOnNewConnection(at, "fast"));
     expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
     await at.line(/provider unavailable/);
@@ -104,7 +104,7 @@ describe("the log says", () => {
     expect(fallback).toMatchObject({ from: "busy/m", to: "up/m", kind: "overloaded" });
   });
 
-  it("the system's name of a connection that failed", async () => {
+  it("the system's error code of a failed connection", async () => {
     expect(await ask({ model: "nobody" })).toBe(502);
     // What rested in the test before may have failed too.
     const failed = () => lines(/request failed/).filter(({ model }) => model === "nobody");
@@ -117,7 +117,7 @@ describe("the log says", () => {
     });
   });
 
-  it("that an answer broke off, and that a client left, and calls neither a refusal", async () => {
+  it("a truncated response and a client's disconnect, neither as a refusal", async () => {
     await ask({ model: "up/torn", stream: true });
     expect(await at.line(/response aborted/)).toMatchObject({
       level: "error",
@@ -137,7 +137,7 @@ describe("the log says", () => {
     expect(lines(/request refused/)).toEqual([]);
   });
 
-  it("a wrong key at once, and then no more than their number", async () => {
+  it("a wrong key immediately, and afterwards only the count", async () => {
     const statuses = await Promise.all(
       Array.from({ length: 40 }, () => ask({ model: "up/m" }, { key: "tg_nobody" })),
     );
@@ -159,7 +159,7 @@ describe("the log says", () => {
   });
 });
 
-describe("a start that fails is one line of JSON where a program reads it", () => {
+describe("a failed start is one line of JSON for programs", () => {
   let other: Daemon;
   beforeAll(async () => {
     other = await startDaemon({ yaml: "providers: { demo: { use: demo } }\n" });
@@ -183,7 +183,7 @@ describe("a start that fails is one line of JSON where a program reads it", () =
     };
   };
 
-  it("a gateway that runs already", async () => {
+  it("if a gateway already runs", async () => {
     const { code, err, said } = await started("providers: { demo: { use: demo } }\n");
     expect([code, err]).toEqual([1, ""]);
     expect(said).toMatchObject([
@@ -191,7 +191,7 @@ describe("a start that fails is one line of JSON where a program reads it", () =
     ]);
   });
 
-  it("a port that is taken", async () => {
+  it("if a port is in use", async () => {
     const { code, err, said } = await started(
       "listen: { port: PORT }\nstate_dir: ./other\nproviders: { demo: { use: demo } }\n",
     );
@@ -223,7 +223,7 @@ export default defineMiddleware({
 });
 `;
 
-describe("an error that nobody catches is one line of JSON where a program reads it", () => {
+describe("an uncaught error is one line of JSON for programs", () => {
   const started = (workers: number) =>
     startDaemon({
       yaml: `workers: ${workers}
@@ -255,7 +255,7 @@ providers: { demo: { use: demo } }
     ["throw, and again", { message: "no\nluck", name: "Error", cause: { message: "a cause" } }],
     ["reject, and again", { message: "no\nluck" }],
     ["word, and again", "no\nluck"],
-  ])("in the one process, which then ends: %s", async (content, error) => {
+  ])("in a single process, which then ends: %s", async (content, error) => {
     await using one = await started(1);
     await breaking(one, content);
     expect(await one.exit).toEqual({ code: 1, signal: null });
@@ -265,7 +265,7 @@ providers: { demo: { use: demo } }
       expect((failures(one)[0]!["error"] as { stack: string }).stack).toContain("fatal.mjs");
   });
 
-  it("in one of two, which is replaced", async () => {
+  it("in one of two processes, which is replaced", async () => {
     await using two = await started(2);
     await breaking(two, "throw");
     await two.line(/worker replaced/);

@@ -61,7 +61,7 @@ async function settled(is: (now: string) => boolean): Promise<string> {
   return now;
 }
 
-it("counts and money are the ledger's over two workers, and refusals of the door are there", async () => {
+it("counts and costs of two workers equal the ledger, and include requests rejected before routing", async () => {
   const statuses = await Promise.all([
     ...Array.from({ length: 40 }, () => askOnNewConnection(at, "up/m")),
     ...Array.from({ length: 5 }, (_, i) => askOnNewConnection(at, `up/made-up-${i}`)),
@@ -103,7 +103,7 @@ it("counts and money are the ledger's over two workers, and refusals of the door
   );
 });
 
-it("after a worker was killed among its calls they still are, and after a reload", async () => {
+it("they still do after a worker was killed during calls, and after a reload", async () => {
   const release = Promise.withResolvers<void>();
   const hello = say("Hello");
   up.setRoutes({
@@ -139,7 +139,7 @@ it("after a worker was killed among its calls they still are, and after a reload
   expect(sumSamples(now, "tollgate_config_generation")).toBe(2);
 });
 
-it("its own time has no part of what it waits for: a slow provider, a pause before it is asked again", async () => {
+it("the gateway's own time excludes a slow provider and a backoff", async () => {
   const times = (now: string) => ({
     whole: sumSamples(now, "tollgate_request_duration_seconds_sum"),
     own: sumSamples(now, "tollgate_gateway_overhead_seconds_sum"),
@@ -160,7 +160,7 @@ it("its own time has no part of what it waits for: a slow provider, a pause befo
   expect(after.own - before.own).toBeLessThan(whole - 1.45);
 });
 
-it("OpenMetrics and gzip go over the wire, and no key opens it", async () => {
+it("serves OpenMetrics and gzip, and API keys do not grant access", async () => {
   const open = await scrape({ accept: "application/openmetrics-text; version=1.0.0" });
   expect(open.headers.get("content-type")).toContain("version=1.0.0");
   expect(open.headers.get("content-encoding")).toBe("gzip");

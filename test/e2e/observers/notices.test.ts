@@ -67,7 +67,7 @@ async function told(type: string, count: number): Promise<Heard[]> {
   return all;
 }
 
-it("keys: made, given a new secret, ended; and the first one of all", async () => {
+it("keys: created, rotated, and revoked; and the first key", async () => {
   const { key } = (await at.ask("keys.create", { name: "canary-name" })) as { key: { id: string } };
   await at.ask("keys.rotate", { id: key.id });
   await at.ask("keys.revoke", { id: key.id });
@@ -77,7 +77,7 @@ it("keys: made, given a new secret, ended; and the first one of all", async () =
   expect(JSON.stringify(all)).not.toContain("canary-name");
 });
 
-it("a budget: each part of it that is crossed, once, whichever process crosses it", async () => {
+it("a budget: each threshold once, whichever process reaches it", async () => {
   const { key, secret } = (await at.ask("keys.create", {
     limits: ["requests=40/day"],
   })) as { key: { id: string }; secret: string };
@@ -99,7 +99,7 @@ it("a budget: each part of it that is crossed, once, whichever process crosses i
     expect(one).toMatchObject({ scope: `key:${key.id}`, unit: "requests", per: "day" });
 });
 
-it("a provider: it rests, and answers again", async () => {
+it("a provider: cooldown started and ended", async () => {
   busy = true;
   await until(async () => {
     expect(await ask("up/model")).toBe(503);
@@ -122,7 +122,7 @@ it("a provider: it rests, and answers again", async () => {
   expect(await heard("cooldown_ended")).toEqual(recovered);
 });
 
-it("the ledger: down once and up once, though each process finds out by itself", async () => {
+it("the ledger: one failure and one recovery, although each process detects it separately", async () => {
   const folder = join(at.stateDir, "store");
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "hang"), "");
@@ -138,7 +138,7 @@ it("the ledger: down once and up once, though each process finds out by itself",
   expect((await heard("ledger")).map(({ ok }) => ok)).toEqual([false, true]);
 });
 
-it("a worker that is gone, and a reload, refused or not", async () => {
+it("an exited worker, and a reload, accepted or rejected", async () => {
   const { workers } = (await at.ask("status")) as unknown as { workers: { pid: number }[] };
   process.kill(workers[0]!.pid, "SIGKILL");
   expect(await told("worker_exited", 1)).toMatchObject([

@@ -71,7 +71,7 @@ providers: { demo: { use: demo } }
 `;
 
 describe.each([1, 2])("with %i processes, an observer", (workers) => {
-  it("hears of every request once, over a reload, in the primary alone", async () => {
+  it("receives every request once, across a reload, in the primary only", async () => {
     await using gateway = await startDaemon({
       yaml: yaml(workers),
       files: { "counter.ts": COUNTER, "broken.mjs": BROKEN },
@@ -135,7 +135,7 @@ describe.each([1, 2])("with %i processes, an observer", (workers) => {
   });
 });
 
-it("hears that a worker is gone, and goes on counting for its successor", async () => {
+it("is notified of an exited worker, and continues to count for its successor", async () => {
   await using gateway = await startDaemon({
     yaml: yaml(2, "", false),
     files: { "counter.ts": COUNTER },

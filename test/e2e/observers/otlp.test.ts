@@ -13,7 +13,7 @@ interface State {
   readonly waiting: { readonly traces: number; readonly logs: number };
 }
 
-it("takes what it can, and no client waits for it", async () => {
+it("exports what the collector accepts, and no client waits for it", async () => {
   const gate = Promise.withResolvers<void>();
   const hanging = async (): Promise<ScriptedResponse> => {
     await gate.promise;

@@ -65,7 +65,7 @@ providers:
   const read = async () => (await at.ask("observers.gauges/now")) as unknown as GatewayStats;
   const there = workers > 1 ? workers + 1 : 1;
 
-  it("requests and connections under way are in it, of all of them", async () => {
+  it("include open requests and connections of all processes", async () => {
     const asked = Array.from({ length: 8 }, () =>
       fetch(`${at.url}/v1/chat/completions`, {
         method: "POST",
@@ -95,7 +95,7 @@ providers:
     await until(async () => (await read()).inFlight === 0);
   });
 
-  it("what the door refuses is counted by code, whichever process refused it", async () => {
+  it("count requests rejected before routing by code, in whichever process", async () => {
     const port = Number(new URL(at.url).port);
     const ask = (head: string) => raw(port, `${head}\r\nConnection: close\r\n\r\n`);
     for (let n = 0; n < 6; n++) {
@@ -121,7 +121,7 @@ providers:
     expect(rejections["too_many_in_flight"]).toBeGreaterThanOrEqual(1);
   });
 
-  it("a process that answers clients reads the same", async () => {
+  it("are the same from a process that serves clients", async () => {
     const pids = new Set<number>();
     let refusals: object = {};
     await until(async () => {
@@ -136,7 +136,7 @@ providers:
     expect(pids.has(at.pid)).toBe(workers === 1);
   });
 
-  it("a process that has stopped answering is there with what it said last; one that ended leaves its counts", async () => {
+  it("keep the last report of an unresponsive process, and the counts of an exited one", async () => {
     if (workers === 1) return;
     const before = await read();
     const { workers: all } = (await at.ask("status")) as unknown as { workers: { pid: number }[] };
@@ -153,7 +153,7 @@ providers:
     expect(after.rejections).toEqual(before.rejections);
   });
 
-  it("the command line shows it", async () => {
+  it("are shown by the command line", async () => {
     const { code, out } = await runTollgate(at, ["stats"]);
     expect(code).toBe(0);
     expect(out).toMatch(/in flight +0/);

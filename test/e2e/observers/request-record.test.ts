@@ -123,7 +123,7 @@ async function told(model: string, content = "Hello.", headers: Record<string, s
 }
 
 describe("a record", () => {
-  it("says how it was asked, what it led to and what answered", async () => {
+  it("contains the requested model, the route, and the model that responded", async () => {
     const { record, body } = await told("fast", "Hello.", { "x-request-id": "theirs-1" });
     expect(record).toMatchObject({
       clientRequestId: "theirs-1",
@@ -159,7 +159,7 @@ describe("a record", () => {
     expect((await told("up/m")).record.alias).toBeUndefined();
   });
 
-  it("keeps a client's id only where it is one word of plain letters", async () => {
+  it("keeps a client's ID only if it is one word of plain characters", async () => {
     const ids = fc.string({
       unit: fc.constantFrom("a", "Z", "9", "-", "~", '"', " ", "\t", "é"),
       maxLength: 140,
@@ -174,7 +174,7 @@ describe("a record", () => {
     await Promise.all(fc.sample(ids, 40).map(alike));
   });
 
-  it("says what hooks did, and nothing of those that let it pass", async () => {
+  it("contains actions of hooks, and nothing for hooks that let it pass", async () => {
     time = installTestClock();
     /** On a busy machine any hook may be one that was waited for. */
     const acted = (record: RequestRecord) =>
@@ -201,7 +201,7 @@ describe("a record", () => {
     expect(acted((await told("busy/m")).record)).toEqual([]);
   });
 
-  it("tells the gateway's own time from that of a provider and of a client", async () => {
+  it("separates the gateway's own time from that of the provider and of the client", async () => {
     time = installTestClock();
     const { record } = await told("up/slow");
     expect(record.ms).toBeGreaterThanOrEqual(SLOW_MS);
@@ -221,7 +221,7 @@ describe("a record", () => {
     expect(heard[before]!.overheadMs).toBeLessThan(heard[before]!.ms - SLOW_MS + 1);
   });
 
-  it("of a client that goes away is of a canceled request", async () => {
+  it("of a disconnected client has the outcome canceled", async () => {
     const before = heard.length;
     const gone = new AbortController();
     const asked = fetch(at.url + CHAT, {
@@ -238,11 +238,11 @@ describe("a record", () => {
   });
 });
 
-describe("of a client's address a record has", () => {
+describe("the client's address in a record", () => {
   const yaml =
     "frontends: [chat-completions]\nobservers: [one, two]\nproviders: { demo: { use: demo } }";
 
-  it("what its observer asks for, each its own", async () => {
+  it("has the form that each observer requests", async () => {
     const [one, two]: [RequestRecord[], RequestRecord[]] = [[], []];
     await using it = await startTestGateway({
       plugins: { one: ear(one), two: ear(two, { clientAddress: "full" }) },
@@ -253,7 +253,7 @@ describe("of a client's address a record has", () => {
     expect([one[0]!.client, two[0]!.client]).toEqual([undefined, "127.0.0.1"]);
   });
 
-  it("never all of it where the observer sends it elsewhere", async () => {
+  it("is never complete if the observer sends it elsewhere", async () => {
     const abroad = { retention: { kind: "none" } };
     const refused = startTestGateway({
       plugins: { one: ear([]), two: ear([], { clientAddress: "full" }, abroad) },
@@ -268,8 +268,8 @@ describe("of a client's address a record has", () => {
   });
 });
 
-describe("how a request ended", () => {
-  it("is one word for every kind of failure, whatever it is blamed on", () => {
+describe("the outcome of a request", () => {
+  it("is one word for each type of failure, whatever caused it", () => {
     for (const kind of Object.keys(ERRORS) as ErrorKind[])
       for (const side of ["caller", "gateway", "target", "answer"] as const) {
         const problem = attributeFault(createFault(kind, "x"), side);

@@ -126,7 +126,7 @@ describe("the trace of a request", () => {
     await Promise.all([up.close(), collector.close()]);
   });
 
-  it("is its client's, and goes on under our call at a provider that is named, on both lanes", async () => {
+  it("belongs to the client's trace, and continues at the named provider below the call's span, in both modes", async () => {
     for (const model of ["own/works", "spoken/works"]) {
       const { trace, calls } = await at.ask(model, MINE);
       expect(trace).toMatchObject({ traceId: TRACE, parentId: SPAN, sampled: true });
@@ -142,7 +142,7 @@ describe("the trace of a request", () => {
     for (const name of Object.keys(MINE)) expect(headers[name]).toBeUndefined();
   });
 
-  it("begins with the request where the client's cannot be read", async () => {
+  it("starts with the request if the client's context is invalid", async () => {
     for (const traceparent of ["", "00-1-2-3", `00-${"0".repeat(32)}-${SPAN}-01`]) {
       const { trace } = await at.ask("own/works", { ...MINE, traceparent });
       expect(trace.traceId).not.toBe(TRACE);
@@ -157,7 +157,7 @@ describe("the trace of a request", () => {
     expect(asked(up).at(-1)!.headers["traceparent"]).toMatch(/-00$/);
   });
 
-  it("never leaves with a private request, whatever stands in its head", async () => {
+  it("is never sent with a private request, whatever its headers contain", async () => {
     const spans: Buffer[] = [];
     await fc.assert(
       fc.asyncProperty(
@@ -191,7 +191,7 @@ describe("the trace of a request", () => {
     expect(posts().includes("secret=1")).toBe(false);
   });
 
-  it("of an endpoint that asks by itself goes to its own origin alone", async () => {
+  it("of a native endpoint is sent to its own origin only", async () => {
     const { calls } = await at.ask("native/any", MINE);
     const own = up.requests.filter(({ path }) => path.startsWith("/native/job"));
     expect(own.map(({ headers }) => headers["traceparent"])).toEqual(
@@ -202,7 +202,7 @@ describe("the trace of a request", () => {
   });
 });
 
-it("goes on under the request itself where a call has no span: counts, and what is asked for by its id", () => {
+it("continues below the request itself if a call has no span: counts and stored objects", () => {
   const exchange = { privacy: "off", trace: { traceId: TRACE, spanId: SPAN, sampled: false } };
   const candidate = { mounted: { provider: { traceMode: "forward" } } };
   const of = (actionType: string) =>
@@ -214,7 +214,7 @@ it("goes on under the request itself where a call has no span: counts, and what 
 });
 
 describe("spans", () => {
-  it.each(["http/protobuf", "http/json"])("are one tree a request by %s", async (protocol) => {
+  it.each(["http/protobuf", "http/json"])("form one tree per request for %s", async (protocol) => {
     await using up = await startUpstream({ "POST /*": answering });
     await using collector = await collecting();
     await using at = await stage(up, collector, `, protocol: ${protocol}, signals: [traces]`);

@@ -50,7 +50,7 @@ const bytes = async (answer: Response | { arrayBuffer(): Promise<ArrayBuffer> })
   Buffer.from(await answer.arrayBuffer());
 
 describe.each(EARS.map((ear) => [`${ear.name}/${ear.model}`, ear] as const))(
-  "%s hears",
+  "%s transcribes",
   (model, ear) => {
     const create = async (more: object = {}) =>
       (await at.client().audio.transcriptions.create({
@@ -60,7 +60,7 @@ describe.each(EARS.map((ear) => [`${ear.name}/${ear.model}`, ear] as const))(
       } as never)) as any;
 
     it.each(["json", "text", "srt", "verbose_json", "vtt", "diarized_json"])(
-      "openai SDK: %s, or it is refused in words",
+      "openai SDK: %s, or it is rejected with an explanation",
       async (response_format) => {
         const before = (await at.rows(ear.name)).length;
         if (!ear.formats.includes(response_format)) {
@@ -93,7 +93,7 @@ describe.each(EARS.map((ear) => [`${ear.name}/${ear.model}`, ear] as const))(
       },
     );
 
-    it("openai SDK: a file on a disk, a Blob, and bytes are the same", async () => {
+    it("openai SDK: a file on disk, a Blob, and bytes give the same result", async () => {
       const folder = await mkdtemp(join(tmpdir(), "tollgate-sound-"));
       const path = join(folder, "né.wav");
       await writeFile(path, THREE);
@@ -111,7 +111,7 @@ describe.each(EARS.map((ear) => [`${ear.name}/${ear.model}`, ear] as const))(
       await rm(folder, { recursive: true });
     });
 
-    it("openai SDK: in events, which are the same words", async () => {
+    it("openai SDK: events give the same text", async () => {
       const events: any[] = [];
       for await (const event of await create({ stream: true })) events.push(event);
       const deltas = events.filter(({ type }) => type === "transcript.text.delta");
@@ -141,7 +141,7 @@ describe.each(EARS.map((ear) => [`${ear.name}/${ear.model}`, ear] as const))(
         ).toEqual(SEGMENTS);
     });
 
-    it("translates, where it can", async () => {
+    it("translates, if the model can", async () => {
       const translating = at.client().audio.translations.create({ file: await file(), model });
       if (!ear.translates && ear.name !== "openai")
         return expect(await raised(translating)).toMatchObject({ status: 400 });
@@ -179,7 +179,7 @@ describe.each(OPERATIONS["speech"]!.priced)("$model speaks", ({ model }) => {
     expect(Buffer.from(got.audio.uint8Array).equals(SOUND)).toBe(true);
   });
 
-  it("in events, whoever makes them", async () => {
+  it("streams events, whichever provider produces them", async () => {
     const got = await ask({ stream_format: "sse" });
     expect(got.headers.get("content-type")).toMatch(/^text\/event-stream/);
     const events = (await bytes(got))
@@ -195,7 +195,7 @@ describe.each(OPERATIONS["speech"]!.priced)("$model speaks", ({ model }) => {
   });
 });
 
-it("under Service-ZDR, a voice that its host has made is refused", async () => {
+it("under Service-ZDR, a custom voice stored at the provider is rejected", async () => {
   const odd = { model: "demo/speech", input: "x", voice: { id: "voice_1" } };
   const headers = { "service-zdr": "required" };
   expect(await raised(at.client().audio.speech.create(odd, { headers }))).toMatchObject({
@@ -203,8 +203,8 @@ it("under Service-ZDR, a voice that its host has made is refused", async () => {
   });
 });
 
-describe("what breaks off", () => {
-  it("a client that goes away in the middle of a sound: all of the text is billed", async () => {
+describe("truncation", () => {
+  it("bills all of the text if a client disconnects in mid-audio", async () => {
     const stop = new AbortController();
     const { signal } = stop;
     const asking = at
@@ -228,7 +228,7 @@ describe("what breaks off", () => {
     });
   });
 
-  it("half a sound never looks whole", async () => {
+  it("partial audio never looks complete", async () => {
     const got = await at.client().audio.speech.create({
       model: "cut/my-tts",
       input: "123456789",
@@ -238,7 +238,7 @@ describe("what breaks off", () => {
     await until(async () => (await at.rows("cut")).length === 1);
   });
 
-  it("a transcript that is a text of JSON is plain words", async () => {
+  it("a transcript that happens to be JSON stays plain text", async () => {
     const route = "POST /local/v1/audio/transcriptions";
     at.up.setRoutes({
       [route]: { headers: { "content-type": "application/json" }, body: '"Hello"' },
@@ -249,7 +249,7 @@ describe("what breaks off", () => {
     at.up.setRoutes({ [route]: HEARS["POST /local/v1/audio/*"] });
   });
 
-  it("words where sound was asked for are an error of their own", async () => {
+  it("text in place of audio is an error of its own", async () => {
     at.up.setRoutes({
       "POST /local/v1/audio/speech": { headers: { "content-type": "text/plain" }, body: "sorry" },
     });
@@ -262,8 +262,8 @@ describe("what breaks off", () => {
   });
 });
 
-describe("the demo, offline", () => {
-  it("hears what it has said, in every form", async () => {
+describe("the offline demo", () => {
+  it("transcribes its own speech, in every format", async () => {
     const spoken = await at.client().audio.speech.create({
       model: "demo/speech",
       input: SAID,
@@ -299,7 +299,7 @@ describe("the demo, offline", () => {
     expect(got.text).toBe(SAID);
   });
 
-  it("says what it cannot", async () => {
+  it("reports what it does not support", async () => {
     const asked = { model: "demo/speech", input: "x", voice: "any" } as const;
     expect(
       await raised(at.client().audio.speech.create({ ...asked, response_format: "opus" })),
@@ -312,7 +312,7 @@ describe("the demo, offline", () => {
   });
 });
 
-it("a name of two hosts goes on to the next, with the file", async () => {
+it("a model of two providers falls back to the next, with the file", async () => {
   const ear = { model: "two-transcriptions", file: await file() };
   expect((await at.client().audio.transcriptions.create(ear)).text).toBe(WORDS);
   expect(at.asked().map(({ path }) => path.split("/")[1])).toEqual([
@@ -323,7 +323,7 @@ it("a name of two hosts goes on to the next, with the file", async () => {
     expect(((await formIn(asked)).get("file") as Buffer).equals(THREE)).toBe(true);
 });
 
-it("a client of Azure's is understood", async () => {
+it("accepts Azure's clients", async () => {
   const azure = new AzureOpenAI({
     endpoint: at.gateway.url,
     apiKey: keyOf("alice"),
@@ -350,7 +350,7 @@ it("a client of Azure's is understood", async () => {
   expect((await bytes(got)).equals(SOUND)).toBe(true);
 });
 
-it("no file stands on any disk", async () => {
+it("writes no file to disk", async () => {
   const mark = Buffer.from("canary-7c1e-of-a-sound");
   await at.client().audio.transcriptions.create({
     model: "local/my-whisper",

@@ -18,7 +18,7 @@ describe.each(["vllm/base", "deepseek/base", "mistral/codestral-latest", "ollama
     const ask = { model, prompt: "Once upon a", suffix: "The end.", max_tokens: 5 } as const;
     const exact = { state: "exact", usage: { input: 4, output: 5 }, costNano: "14000" };
 
-    it("whole, with what it shall lead to", async () => {
+    it("returns the complete text, with the requested suffix", async () => {
       const got = await at.client().completions.create(ask);
       expect(got).toMatchObject({ object: "text_completion", model, usage: TOKENS });
       expect(got.choices).toMatchObject([
@@ -29,7 +29,7 @@ describe.each(["vllm/base", "deepseek/base", "mistral/codestral-latest", "ollama
     });
 
     it.each([undefined, { include_usage: true }])(
-      "streamed, counts where they are asked for: %j",
+      "streams, with counts if requested: %j",
       async (stream_options) => {
         const stream = await at.client().completions.create({
           ...ask,
@@ -64,7 +64,7 @@ describe.each(["vllm/base", "deepseek/base", "mistral/codestral-latest", "ollama
       expect(got.text).toBe(CONTINUATION);
     });
 
-    it("a stream that is cut is no whole answer", async () => {
+    it("a truncated stream is never a complete response", async () => {
       for (const [route, of] of Object.entries(COMPLETERS))
         at.up.setRoutes({
           [route]: (one: UpstreamRequest) => ({
@@ -85,7 +85,7 @@ describe.each(["vllm/base", "deepseek/base", "mistral/codestral-latest", "ollama
   },
 );
 
-it("several answers, and fields that nothing here knows, pass where the host speaks this protocol", async () => {
+it("multiple choices and unknown fields pass if the provider speaks this protocol", async () => {
   const got = await at.client().completions.create({
     model: "vllm/base",
     prompt: "x",

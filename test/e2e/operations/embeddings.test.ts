@@ -31,7 +31,7 @@ describe.each(VENDORS.map((vendor) => [vendor.name, vendor] as const))("%s", (na
   const numbers = ({ data }: { data: { embedding: number[] }[] }) =>
     data.map(({ embedding }) => embedding);
 
-  it("openai SDK: the same numbers whatever it asks for", async () => {
+  it("openai SDK: the same numbers in every requested format", async () => {
     for (const more of [{}, { encoding_format: "float" }, { encoding_format: "base64" }] as const) {
       const got: any = await at.client().embeddings.create({ model, input: TEXTS, ...more });
       expect(got.model).toBe(model);
@@ -76,7 +76,7 @@ describe.each(VENDORS.map((vendor) => [vendor.name, vendor] as const))("%s", (na
     }
   });
 
-  it("openai SDK: as wide as was asked for, of one text", async () => {
+  it("openai SDK: the requested number of dimensions, for one text", async () => {
     const got = await at.client().embeddings.create({ model, input: TEXTS[0]!, dimensions: 4 });
     expect(numbers(got)).toEqual([vectorOf(TEXTS[0]!, 4)]);
   });
@@ -113,7 +113,7 @@ describe.each(VENDORS.map((vendor) => [vendor.name, vendor] as const))("%s", (na
     expect(await embeddings.embedQuery(TEXTS[0]!)).toEqual(DUE[0]);
   });
 
-  it("in any vendor's words for what they are for", async () => {
+  it("accepts every vendor's terms for the purpose", async () => {
     for (const [field, word] of [
       ["input_type", "search_query"],
       ["task_type", "RETRIEVAL_DOCUMENT"],
@@ -127,7 +127,7 @@ describe.each(VENDORS.map((vendor) => [vendor.name, vendor] as const))("%s", (na
     }
   });
 
-  it("reports to the client what the ledger has, and in which mode it came", async () => {
+  it("reports to the client the usage in the ledger, and the mode", async () => {
     const { usage } = await at.client().embeddings.create({ model, input: TEXTS });
     const row = (await at.rows(name)).at(-1);
     expect(usage).toMatchObject({ prompt_tokens: row.usage.input, total_tokens: row.usage.input });
@@ -139,8 +139,8 @@ describe.each(VENDORS.map((vendor) => [vendor.name, vendor] as const))("%s", (na
   });
 });
 
-describe("ids of tokens", () => {
-  it("travel as they are to those that read them, and are counted", async () => {
+describe("token IDs", () => {
+  it("are forwarded unchanged to models that accept them, and counted", async () => {
     const input = [[32, 9, 4], [17]];
     await at.client().embeddings.create({ model: "openai/text-embedding-3-small", input });
     expect(at.asked().at(-1)!.json().input).toEqual(input);
@@ -148,7 +148,7 @@ describe("ids of tokens", () => {
   });
 
   it.each(["mistral/codestral-embed", "voyage/voyage-3.5", "cohere/embed-v4.0"])(
-    "%s is not asked",
+    "%s is not called",
     async (model) => {
       expect(await raised(at.client().embeddings.create({ model, input: [1, 2] }))).toMatchObject({
         status: 400,
@@ -159,8 +159,8 @@ describe("ids of tokens", () => {
   );
 });
 
-describe("what is no answer", () => {
-  it("a vector of another width is never passed on, and what was read is billed", async () => {
+describe("an invalid response", () => {
+  it("embeddings of another width are never forwarded, and the input is billed", async () => {
     const asked = { model: "wide/m", input: "x", dimensions: 8 };
     expect(await raised(at.client().embeddings.create(asked))).toMatchObject({
       status: 502,
@@ -169,7 +169,7 @@ describe("what is no answer", () => {
     expect((await at.rows("wide")).at(-1)).toMatchObject({ usage: { input: 2 }, costNano: "200" });
   });
 
-  it("in the other mode neither", async () => {
+  it("nor in the other mode", async () => {
     at.up.setRoutes({
       "POST /cohere/v2/embed": jsonResponse({
         embeddings: { float: [[1, 2, 3]] },
@@ -185,7 +185,7 @@ describe("what is no answer", () => {
     at.up.setRoutes(VENDORS.find(({ name }) => name === "cohere")!.routes);
   });
 
-  it("and the next candidate is asked, on the same model", async () => {
+  it("the next candidate is called, on the same model", async () => {
     at.up.setRoutes({
       "POST /down-embeddings/v1/embeddings": jsonResponse({ data: [], usage: {} }),
     });
@@ -195,7 +195,7 @@ describe("what is no answer", () => {
 });
 
 describe("demo/embed", () => {
-  it("embeds offline: the same text the same vector, of length one, near to what it shares words with", async () => {
+  it("embeds offline: equal texts have equal vectors of length one, and texts with shared words have similar ones", async () => {
     const { data } = await at.client().embeddings.create({
       model: "demo/embed",
       input: ["a red boat", "a red boat", "the red boat sails", "taxes were due in April"],
@@ -213,7 +213,7 @@ describe("demo/embed", () => {
     expect(wide.data[0]!.embedding).toHaveLength(1_536);
   });
 
-  it("says what it cannot", async () => {
+  it("reports what it does not support", async () => {
     const asked = (more: object) =>
       raised(at.client().embeddings.create({ model: "demo/embed", input: "x", ...more }));
     expect(await asked({ input: "a ".repeat(9_000) })).toMatchObject({
@@ -222,7 +222,7 @@ describe("demo/embed", () => {
   });
 });
 
-describe("a name for two models", () => {
+describe("one name for two models", () => {
   const check = async (models: string) => {
     await using at = await createTestFolder({
       "gateway.yaml": `providers:
@@ -243,7 +243,7 @@ models:
     ["embed: [openai/text-embedding-3-small, azure/never-heard-of]"],
     ['"embed-*": ["openai/text-embedding-3-*", mistral/mistral-embed]'],
     ["inner: mistral/mistral-embed\n  embed: [openai/text-embedding-3-small, inner]"],
-  ])("%s is an error, at its line", async (models) => {
+  ])("%s is an error, with its line", async (models) => {
     const { code, out, err } = await check(models);
     expect(code).not.toBe(0);
     expect(out + err).toMatch(/gateway\.yaml:\d+:\d+\s+error/);
@@ -255,7 +255,7 @@ models:
     ["embed: [openai/text-embedding-3-small, azure/ours]"],
     ["chat: [demo/echo, demo/think]"],
     ['"embed-*": ["openai/text-embedding-3-*", "azure/text-embedding-3-*"]'],
-  ])("%s is none", async (models) => {
+  ])("%s is no error", async (models) => {
     const { code, out, err } = await check(models);
     expect(out + err).not.toMatch(/cannot replace another/);
     expect(code).toBe(0);

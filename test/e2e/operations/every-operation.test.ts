@@ -71,14 +71,14 @@ describe.each(Object.entries(OPERATIONS))("%s", (name, operation) => {
     expect(at.asked()).toEqual([]);
   });
 
-  it("under Service-ZDR, asks no provider that retains data or has no policy", async () => {
+  it("under Service-ZDR, calls no provider that retains data or has no policy", async () => {
     for (const model of [sound, ...priced.map((of) => of.model)])
       expect((await ask(model, {}, { headers: ZDR })).status, model).toBe(403);
     expect(at.asked()).toEqual([]);
     expect((await ask(demo, {}, { headers: ZDR })).status).toBe(200);
   });
 
-  it("a client that leaves ends the provider's request, and there is one row", async () => {
+  it("a client's disconnect ends the provider's request, and there is one row", async () => {
     const stop = new AbortController();
     const asking = ask(hostOf(name, "slow"), {}, { signal: stop.signal }).catch(() => {});
     await until(() => at.asked().length === 1);
@@ -88,7 +88,7 @@ describe.each(Object.entries(OPERATIONS))("%s", (name, operation) => {
     await until(async () => (await at.rows(`slow-${name}`)).length === 1);
   });
 
-  it("an answer that breaks off is never whole, and is billed by an estimate", async () => {
+  it("a truncated response is never complete, and is billed by an estimate", async () => {
     const cut = ask(hostOf(name, "cut"));
     const status = await cut.then((answer) => answer.status).catch(() => "broken");
     expect([502, "broken"]).toContain(status);
@@ -99,7 +99,7 @@ describe.each(Object.entries(OPERATIONS))("%s", (name, operation) => {
     expect(row.state).toBe("estimated");
   });
 
-  it("an answer that is none is a 502", async () => {
+  it("an invalid response is a 502", async () => {
     for (const odd of operation.odd) {
       at.up.setRoutes({ [routeOf(name, "odd")]: odd });
       expect(await ask(hostOf(name, "odd")), JSON.stringify(odd)).toMatchObject({ status: 502 });
@@ -121,7 +121,7 @@ describe.each(Object.entries(OPERATIONS))("%s", (name, operation) => {
       expect((await ask(demo, wrong)).status, JSON.stringify(wrong)).toBe(400);
   });
 
-  it("model lists have its kind, and errors name its endpoint", async () => {
+  it("model lists have its type, and errors name its endpoint", async () => {
     const headers = { authorization: `Bearer ${keyOf("alice")}` };
     const list = await fetch(`${at.gateway.url}/v1/models?operation=${operation.kind}`, {
       headers,

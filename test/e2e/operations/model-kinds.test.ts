@@ -182,12 +182,12 @@ const settles = async (): Promise<any[]> =>
 const scraped = async () =>
   (await fetch(`${admin}/metrics`, { headers: { authorization: `Bearer ${TOKEN}` } })).text();
 
-it("each kind that the gateway speaks by itself stands here", () => {
+it("each built-in operation is listed here", () => {
   expect(Object.keys(KINDS).toSorted()).toEqual([...BUILT_IN_OPERATIONS.keys()].toSorted());
 });
 
 describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, priced }) => {
-  it("is listed by its kind, and by no other", async () => {
+  it("is listed by its type, and by no other", async () => {
     const own = await listed(`?operation=${kind}`);
     expect(own.find(({ id }) => id === model)).toMatchObject({ operation: kind });
     expect(new Set(own.map((row) => row.operation))).toEqual(new Set([kind]));
@@ -196,7 +196,7 @@ describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, pri
         expect((await listed(`?operation=${other}`)).map(({ id }) => id)).not.toContain(model);
   });
 
-  it("is answered by the demo, under Service-ZDR too, and booked as exact", async () => {
+  it("is served by the demo, also under Service-ZDR, and billed as exact", async () => {
     const before = (await settles()).length;
     for (const more of [{}, { "service-zdr": "required" }]) {
       const res = await ask(kind, keys.alice, more);
@@ -212,7 +212,7 @@ describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, pri
       ]);
   });
 
-  it("is bounded by its own unit, before it is asked", async () => {
+  it("is limited by its own unit, before the call", async () => {
     const res = await ask(kind, `${kind}-key`);
     expect([res.status, (await res.json()) as any]).toMatchObject([429, { error: {} }]);
   });
@@ -223,7 +223,7 @@ describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, pri
     expect(told.candidates).toEqual([expect.objectContaining({ id: model })]);
   });
 
-  it("is counted by its kind, and by the conventions' name of what is done", async () => {
+  it("is counted by its operation, and by the name in the semantic conventions", async () => {
     await (await ask(kind)).arrayBuffer();
     await until(
       async () =>
@@ -234,7 +234,7 @@ describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, pri
     await until(async () => (await scraped()).includes(`gen_ai_operation_name="${operation}"`));
   });
 
-  it("asked for at another place, its own is told", async () => {
+  it("at another endpoint, the error names the right one", async () => {
     const [elsewhere] = EACH.find(([other]) => other !== kind && other !== "transcript")!;
     const other: Spoken = KINDS[elsewhere];
     const res = await send(other.path, JSON.stringify({ ...other.body, model }), keys.alice);

@@ -11,8 +11,8 @@ beforeEach(() => at.up.reset());
 const last = async () => (await at.rows()).at(-1);
 const MISTRAL = "mistral/mistral-moderation-latest";
 
-describe("a verdict", () => {
-  it("comes as its vendor words it, for a request that names no model too", async () => {
+describe("a result", () => {
+  it("has the vendor's format, also for a request without a model", async () => {
     for (const more of [{}, { model: "openai/omni-moderation-latest" }]) {
       const got: any = await at
         .client()
@@ -31,13 +31,13 @@ describe("a verdict", () => {
     }
   });
 
-  it("Mistral's is not mapped to other categories, and is billed by what was read", async () => {
+  it("of Mistral is not mapped to other categories, and is billed by its input", async () => {
     const got: any = await at.client().moderations.create({ model: MISTRAL, input: ["a", "b"] });
     expect(got.results).toEqual([OTHER_VERDICT, OTHER_VERDICT]);
     expect(await last()).toMatchObject({ state: "exact", usage: { input: 9 }, costNano: "900" });
   });
 
-  it("on pictures is not asked of a model that reads texts", async () => {
+  it("for images is not requested from a text model", async () => {
     const input = [{ type: "image_url", image_url: { url: "https://e.example/a.png" } }] as const;
     await at.client().moderations.create({ input: [...input] });
     expect(at.asked()).toHaveLength(1);
@@ -51,7 +51,7 @@ describe("a verdict", () => {
   });
 });
 
-it("demo/moderate flags what names a category", async () => {
+it("demo/moderate flags text that names a category", async () => {
   const got = await at.client().moderations.create({
     model: "demo/moderate",
     input: ["a walk", "pure violence"],

@@ -24,7 +24,7 @@ const MODELS = [
 
 describe.each(MODELS)("%s", (model, usage, cost) => {
   it.each(["/v1/rerank", "/v2/rerank", "/rerank"])(
-    "%s: as Cohere's and Jina's clients read it",
+    "%s: in the format of Cohere's and Jina's clients",
     async (path) => {
       const { status, body } = await ask(path, { model, top_n: 2, return_documents: true });
       expect(status).toBe(200);
@@ -43,7 +43,7 @@ describe.each(MODELS)("%s", (model, usage, cost) => {
     },
   );
 
-  it("as Voyage's read it", async () => {
+  it("in the format of Voyage's clients", async () => {
     const { body } = await ask("/voyage/v1/rerank", { model, top_k: 2, truncation: true });
     expect(body).toMatchObject({
       object: "list",
@@ -54,14 +54,14 @@ describe.each(MODELS)("%s", (model, usage, cost) => {
     expect(body.usage).toHaveProperty("total_tokens");
   });
 
-  it("without documents where none were asked for, more than there are is no error", async () => {
+  it("omits documents unless requested, and a limit above their number is no error", async () => {
     const { body } = await ask("/v1/rerank", { model, top_n: 50 });
     expect(body.results.map(({ index }: any) => index)).toEqual(ORDER);
     for (const row of body.results) expect(row).not.toHaveProperty("document");
   });
 });
 
-it("a refusal has the words that Cohere's and Voyage's clients look for", async () => {
+it("a rejection has the format that Cohere's and Voyage's clients expect", async () => {
   const model = "cohere/rerank-v3.5";
   const documents = Array.from({ length: 200 }, () => "x");
   const { status, body } = await ask("/v1/rerank", { model, documents }, "poor-rerank");
@@ -70,17 +70,17 @@ it("a refusal has the words that Cohere's and Voyage's clients look for", async 
   expect(body.detail).toBe(body.message);
 });
 
-it("demo/rerank puts first what shares words with the query", async () => {
+it("demo/rerank ranks documents with shared words first", async () => {
   const { body } = await ask("/v1/rerank", { model: "demo/rerank" });
   expect(body.results.map(({ index }: any) => index)[0]).toBe(2);
 });
 
-it("Cohere's rankings pass through", async () => {
+it("Cohere's results are forwarded unchanged", async () => {
   const { candidates } = (await at.gateway.ask("explain", { model: "cohere/rerank-v3.5" })) as any;
   expect(candidates.map(({ mode }: any) => mode)).toEqual(["passthrough"]);
 });
 
-it("a limit of searches counts each hundred documents before anybody is asked, and what the vendor says after", async () => {
+it("a search limit counts each hundred documents before the call, and the vendor's count afterwards", async () => {
   const many = Array.from({ length: 250 }, (_, i) => `Document ${i}`);
   const model = "cohere/rerank-v3.5";
   const first = await ask("/v2/rerank", { model }, "searches");
@@ -93,7 +93,7 @@ it("a limit of searches counts each hundred documents before anybody is asked, a
   expect((await ask("/v2/rerank", { model }, "searches")).status).toBe(429);
 });
 
-it("a long document counts as several before anybody is asked, and in what a ranking that is cut is taken to cost", async () => {
+it("a long document counts as several, before the call and in the estimate of a truncated response", async () => {
   // Five hundred tokens are one, with the query among them: each of these is seven, and eighty are six searches.
   const long = "A harbour in the west. ".repeat(450);
   const model = "cohere/rerank-v3.5";

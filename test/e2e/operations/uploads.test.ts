@@ -99,7 +99,7 @@ const rows = async () =>
   );
 
 describe("one file", () => {
-  it("of 25 MB goes on to the last byte, billed by its own seconds", async () => {
+  it("of 25 MB is forwarded to the last byte, and billed by its duration", async () => {
     const sound = wav(3_000);
     for (let i = 44; i < sound.length; i += 997) sound[i] = i & 255;
     const got = await sent(form(sound));
@@ -110,7 +110,7 @@ describe("one file", () => {
     expect((await rows()).at(-1)).toMatchObject({ state: "exact", usage: { seconds: 3_000 } });
   });
 
-  it("that comes slowly is waited for, and no provider hears of it before it is all there", async () => {
+  it("that arrives slowly reaches no provider before it is complete", async () => {
     const body = form(wav(2));
     const req = open(body.length);
     const got = answered(req);
@@ -126,7 +126,7 @@ describe("one file", () => {
     expect((await formIn(at.up.requests[0]!)).get("file")).toEqual(wav(2));
   });
 
-  it("that breaks off half way reaches nobody, and costs nothing", async () => {
+  it("that is aborted reaches no provider, and costs nothing", async () => {
     const before = (await rows()).length;
     const body = form(wav(100));
     for (const share of [0.01, 0.5, 0.99]) {
@@ -144,7 +144,7 @@ describe("one file", () => {
 /** Waits for an answer of the gateway on another way: what was sent before has come to it, too. */
 const reached = () => at.gateway.ask("status");
 
-describe("a form that means two things", () => {
+describe("an ambiguous form", () => {
   const REFUSED: readonly (readonly [string, () => Buffer, number, string])[] = [
     [
       "65 parts",
@@ -196,21 +196,21 @@ describe("a form that means two things", () => {
     expect(at.up.requests).toEqual([]);
   });
 
-  it("64 parts are as many as there may be", async () =>
+  it("may have up to 64 parts", async () =>
     expect(
       (await sent(form(wav(1), ...Array.from({ length: 62 }, (_, i) => field(`x${i}`, "y")))))
         .status,
     ).toBe(200));
 });
 
-describe("forty at once", () => {
+describe("forty concurrent uploads", () => {
   const MANY = 40;
   const ROUNDS = 6;
   const resident = (): number =>
     Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${at.gateway.pid}/status`, "utf8"))![1]) *
     1024;
 
-  it("stay under what may be held, and leave nothing behind", async () => {
+  it("stay below the memory limit, and leave no files", async () => {
     const body = form(wav(1_000, Buffer.from("linger")));
     const sizes: number[] = [];
     let [served, busy] = [0, 0];

@@ -8,7 +8,7 @@ import { expect, it } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../../..");
 
-it("serves from source under Node's watch, and ends when it is told to", async () => {
+it("serves from source under Node's watch mode, and ends on request", async () => {
   const { scripts } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8"));
   const [program, ...args] = (scripts.dev as string).split(" ");
   expect(program).toBe("node");

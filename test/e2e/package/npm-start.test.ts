@@ -9,7 +9,7 @@ import { isAlive } from "../../kit/process/processes.ts";
 import { COMPILE_CACHE_ENV, root } from "../../kit/process/program.ts";
 import { until } from "../../kit/wait.ts";
 
-it("a signal to npm stops the gateway as one to itself would", async () => {
+it("a signal to npm stops the gateway", async () => {
   const dir = mkdtempSync(join(tmpdir(), "tollgate-npm-"));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   writeFileSync(

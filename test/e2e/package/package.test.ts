@@ -74,7 +74,7 @@ interface Packed {
   readonly files: readonly { readonly path: string }[];
 }
 
-test("the package holds what runs and nothing else", () => {
+test("the package contains only what runs", () => {
   expect(packed).toContain("dist/src/cli/bin.js");
   expect(packed).toContain("src/cli/launch.js");
   for (const name of ["LICENSE", "README.md", "gateway.yaml", "package.json"])
@@ -103,7 +103,7 @@ test("the package holds what runs and nothing else", () => {
   expect(source.filter((path) => !/^(examples|templates)\//.test(path))).toEqual([]);
 });
 
-test("every page is in it, and every example, as they are in the tree", () => {
+test("contains every page and every example, as in the tree", () => {
   for (const folder of ["docs", "examples", "templates", "deploy"]) {
     const files = readdirSync(join(root, folder), { recursive: true, withFileTypes: true });
     const paths = files
@@ -114,7 +114,7 @@ test("every page is in it, and every example, as they are in the tree", () => {
   }
 });
 
-test("npm ci on a machine with an older Node says nothing of it: what it installs runs on its own", () => {
+test("npm ci with an older Node prints no error: the installed gateway runs on its own Node", () => {
   const { status, stdout, stderr } = run(
     "npm",
     ["ci", "--dry-run", "--offline", "--ignore-scripts", "--no-audit", "--no-fund"],
@@ -131,7 +131,7 @@ test("npx tollgate --version", () => {
   expect([status, stdout]).toEqual([0, `${version}\n`]);
 });
 
-test("its own schemas were compiled when it was built: a start does without a compiler", () => {
+test("its built-in schemas are precompiled, so a start needs no compiler", () => {
   const compilers = `import m from "node:module";
     process.on("exit", () => console.error(Object.keys(m._cache).filter((f) => /ajv.dist.core/.test(f)).length));`;
   const { status, stderr } = run(process.execPath, [
@@ -142,7 +142,7 @@ test("its own schemas were compiled when it was built: a start does without a co
   expect([status, stderr]).toEqual([0, "0\n"]);
 });
 
-test("the default config passes check, with every built-in plugin there", () => {
+test("the default config passes check, with every built-in plugin", () => {
   const { status, stdout } = run("npx", ["tollgate", "check"]);
   expect(stdout).toMatch(/^the default config is valid/);
   expect(status).toBe(0);
@@ -193,7 +193,7 @@ async function serving(more: readonly string[] = [], variables: NodeJS.ProcessEn
   };
 }
 
-test("it serves, answers and ends", async () => {
+test("it serves, responds, and ends", async () => {
   const { ask, ended } = await serving();
   const response = await ask("demo/echo");
   expect(response.status).toBe(200);
@@ -201,7 +201,7 @@ test("it serves, answers and ends", async () => {
   expect(await ended()).toEqual([0, null]);
 });
 
-test("each cloud is installed from its own tarball, found by its name, and answers", async () => {
+test("each cloud package installs from its own tarball, is found by its name, and responds", async () => {
   const tarballs = ["aws", "vertex", "azure-foundry"].map((name) => {
     const made = run(
       "npm",
@@ -255,7 +255,7 @@ providers:
   expect(await ended()).toEqual([0, null]);
 });
 
-test("each package of the examples is built, packed, installed, checked, and mounted as its page says", async () => {
+test("each example package is built, packed, installed, checked, and mounted as its page says", async () => {
   const shelf = join(clone, "examples/packages");
   const names = readdirSync(shelf, { withFileTypes: true }).flatMap((one) =>
     // One is Python's, and has tests of its own.
@@ -301,7 +301,7 @@ test("each package of the examples is built, packed, installed, checked, and mou
   }
 }, 600_000);
 
-test("its types are whole for whoever writes a plugin, under settings that authors have", () => {
+test("its types compile for plugin authors, under common compiler settings", () => {
   writeFileSync(
     join(folder, "plugin.ts"),
     `import { defineMiddleware, fail } from "tollgate/plugin";
@@ -324,7 +324,7 @@ test("its types are whole for whoever writes a plugin, under settings that autho
   expect(ours).toEqual([]);
 });
 
-test("an old Node is told what to do, and nothing else happens", () => {
+test("an old Node prints the fix and does nothing else", () => {
   const old = machinePath
     .split(delimiter)
     .map((path) => join(path, "node"))
@@ -344,7 +344,7 @@ test("an old Node is told what to do, and nothing else happens", () => {
   );
 });
 
-test("nothing of the build is left beside it", () => {
+test("no build files are left next to it", () => {
   expect(readdirSync(join(clone, "dist")).sort()).toEqual([
     "THIRD_PARTY_LICENSES",
     "console",

@@ -29,7 +29,7 @@ describe("every request", () => {
     of("sh")
       .filter((b) => /^(curl|export KEY=)/.test(b.text))
       .map((b) => [named(b), b] as const),
-  )("%s answers", async (_name, block) => {
+  )("%s responds", async (_name, block) => {
     const text = here(block.text).replaceAll("npx tollgate", bin);
     const { stdout } = await run("bash", ["-c", text], {
       cwd: gateway.dir,
@@ -53,7 +53,7 @@ describe("every request", () => {
     return expect(picture.headers.get("content-type")).toBe("image/png");
   });
 
-  it.each(of("js").map((b) => [named(b), b] as const))("%s answers", async (_name, block) => {
+  it.each(of("js").map((b) => [named(b), b] as const))("%s responds", async (_name, block) => {
     // In reach of the packages, and of no tool that looks at the tree meanwhile.
     const folder = join(ROOT, "node_modules/.cache/tests");
     const file = join(folder, `readme-${process.pid}.mjs`);
@@ -84,7 +84,7 @@ const ALERTS = `observers:
   - { use: alerts, with: { receivers: { chat: { url: "http://127.0.0.1:9/", format: slack } } } }
 `;
 
-describe("every command of ours", () => {
+describe("every tollgate command", () => {
   let gateway: InProcessGateway;
   beforeAll(async () => {
     const yaml = await readFile(join(ROOT, "gateway.yaml"), "utf8");
@@ -98,7 +98,7 @@ describe("every command of ours", () => {
     of("sh")
       .filter(({ text }) => OURS.test(text) && !AUTHORS.some((line) => text.startsWith(line)))
       .map((b) => [named(b), b] as const),
-  )("%s runs, line by line, beside a gateway", async (_name, block) => {
+  )("%s runs, line by line, with a running gateway", async (_name, block) => {
     const text = block.text
       .replaceAll(new RegExp(OURS, "gm"), bin)
       .replaceAll("http://127.0.0.1:8787", gateway.url);
@@ -153,7 +153,7 @@ describe("every provider", () => {
     of("ts")
       .filter((b) => b.text.includes("defineProvider"))
       .map((b) => [named(b), b] as const),
-  )("%s loads from a file and answers", async (_name, block) => {
+  )("%s loads from a file and responds", async (_name, block) => {
     const server = createServer((_req, res) => {
       res.setHeader("content-type", "application/json");
       res.end(

@@ -66,7 +66,7 @@ providers: { demo: { use: demo } }
 afterAll(() => at?.[Symbol.asyncDispose]());
 
 describe("with two processes", () => {
-  it("variables: those that are declared, in each of them", async () => {
+  it("environment variables: the declared ones, in each process", async () => {
     const pids = new Set<number>();
     while (pids.size < 2) {
       const { pid, got } = await read("env", "REGION");
@@ -82,7 +82,7 @@ describe("with two processes", () => {
     }
   });
 
-  it("files: those that are declared, and what is in declared folders", async () => {
+  it("files: the declared ones, and those in declared folders", async () => {
     expect((await read("file", "one.txt")).got).toBe("one");
     expect((await read("file", join(at.dir, "one.txt"))).got).toBe("one");
     expect((await read("file", "./keys/a/b.pem")).got).toBe("a certificate");
@@ -101,7 +101,7 @@ describe("with two processes", () => {
     expect((await read("file", "keys/none")).error).toMatch(/ENOENT/);
   });
 
-  it("a link leads nowhere else, and what is no file is not waited for", async () => {
+  it("a link does not lead elsewhere, and a path that is no file does not block", async () => {
     const keys = join(at.dir, "keys");
     symlinkSync(join(at.dir, "other.txt"), join(keys, "out"));
     symlinkSync("..", join(keys, "up"));
@@ -122,7 +122,7 @@ describe("with two processes", () => {
     expect((await read("file", "one.txt")).got).toBe("two");
   });
 
-  it("the command line shows what is declared", async () => {
+  it("the command line shows the declared needs", async () => {
     const { out } = await runTollgate(at, ["plugin", "middleware.reader"]);
     expect(out).toContain(
       `needs http://169.254.169.254; the cloud's metadata service; the variables REGION, UNSET; the files ${join(at.dir, "keys")}, /etc/hostname, ${join(at.dir, "one.txt")}`,
@@ -142,7 +142,7 @@ describe("with two processes", () => {
 });
 
 describe("the metadata service", () => {
-  it("is not dialled for a plugin that does not declare it, though an option names it", async () => {
+  it("is not dialed for a plugin that does not declare it, although an option names it", async () => {
     await using bare = await startDaemon({
       yaml: readFileSync(at.file, "utf8").replace(/^workers.*$/m, "workers: 1"),
       files: { "reader.ts": plugin("{}") },
@@ -167,7 +167,7 @@ describe("the metadata service", () => {
     }
   });
 
-  it("is no provider's base either", async () => {
+  it("cannot be a provider's base URL", async () => {
     const yaml = `providers: { up: { use: openai-compatible, with: { base_url: "http://169.254.169.254/v1", api_key: k } } }\n`;
     await expect(startDaemon({ yaml })).rejects.toThrow(/belongs to the cloud metadata service/);
   });
@@ -180,7 +180,7 @@ it.each([
   ["{ metadata: false }", /needs\.metadata/],
   ["{ files: '/etc' }", /needs\.files must be a list or a function/],
   ["{ files: () => [7] }", /needs\.files contains 7/],
-])("needs: %s is refused before anything runs", async (needs, words) => {
+])("needs: %s is rejected before any code runs", async (needs, words) => {
   writeFileSync(join(at.dir, "bad.ts"), plugin(needs));
   writeFileSync(
     join(at.dir, "bad.yaml"),

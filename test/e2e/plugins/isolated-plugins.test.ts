@@ -73,7 +73,7 @@ async function beside<T>(at: Daemon, work: () => Promise<T>): Promise<T> {
   }
 }
 
-describe("a plugin in a child", () => {
+describe("an isolated plugin", () => {
   let at: Daemon;
   let slow: TestUpstream;
   beforeAll(async () => {
@@ -92,14 +92,14 @@ describe("a plugin in a child", () => {
     await slow.close();
   });
 
-  it("answers, in a process of its own", async () => {
+  it("responds, in its own process", async () => {
     const { status, text } = await ask(at, "my gateway");
     expect([status, text]).toEqual([200, expect.stringContaining("my ***")]);
     const [child] = childrenOf(at.pid).filter(({ args }) => args.includes("outside"));
     expect(child?.pid).not.toBe(at.pid);
   });
 
-  it("says its word, and what it notes and sends along is there", async () => {
+  it("can reject, and its notes and subrequests are recorded", async () => {
     const refused = await ask(at, "do:refuse;");
     expect([refused.status, refused.text]).toEqual([
       403,
@@ -108,7 +108,7 @@ describe("a plugin in a child", () => {
     expect((await ask(at, "do:label;")).headers.get("x-guard")).toBe("was here");
   });
 
-  it("sees the query, and that there is none", async () => {
+  it("receives the query, or none", async () => {
     const seen = async (query: string) =>
       (await ask(at, "do:query;", "demo/echo", {}, undefined, query)).headers.get("x-query");
     expect(await Promise.all(["?b=1&a=%20x", "??a=2", ""].map(seen))).toEqual([
@@ -118,7 +118,7 @@ describe("a plugin in a child", () => {
     ]);
   });
 
-  it("has of the machine what it names, and asks models as the client does", async () => {
+  it("accesses only what it declares, and calls models like a client", async () => {
     expect((await ask(at, "do:env;")).headers.get("x-env")).toBe("NAMEDyes");
     expect((await ask(at, "do:named-file;")).headers.get("x-file")).toBe("namednamed");
     const judged = await ask(at, "do:ask;");
@@ -130,13 +130,13 @@ describe("a plugin in a child", () => {
     await at.line(({ msg }) => msg === "asked beside an answer");
   });
 
-  it("puts fields in place of the client's, and its other hooks see them", async () => {
+  it("replaces fields of the client, and its other hooks see them", async () => {
     const more = { "x-edit": "put there" };
     expect((await ask(at, "hello", "demo/echo", more)).text).toContain('"content":"put there"');
     expect((await ask(at, "hello", "demo/echo", { "x-edit": "do:refuse;" })).status).toBe(403);
   });
 
-  it("hears that its client has gone, while it works for it", async () => {
+  it("is notified when its client disconnects during its work", async () => {
     const away = new AbortController();
     const asked = ask(at, "do:wait-for-its-client;", "demo/echo", {}, away.signal).catch(() => {});
     await at.line(({ msg }) => msg === "it waits for its client");
@@ -145,7 +145,7 @@ describe("a plugin in a child", () => {
     await asked;
   });
 
-  it("gives up what it has asked of a model", async () => {
+  it("can cancel its subrequest", async () => {
     const { status } = await ask(at, "do:ask-and-give-up;");
     expect(status).toBe(500);
     const posted = slow.requests.find(({ method }) => method === "POST")!;
@@ -161,7 +161,7 @@ describe("a plugin in a child", () => {
     "thread",
     "signals",
     ...UNNAMED.split(" "),
-  ])("has no right to %s", async (way) => {
+  ])("has no permission to %s", async (way) => {
     const born = await bornOf(at);
     const { status, text } = await beside(at, () => ask(at, `do:${way};`));
     expect([status, text]).toEqual([
@@ -174,7 +174,7 @@ describe("a plugin in a child", () => {
   });
 
   it.each(["loop", "leak", "leak-bytes", "exit", "abort", "throw", "unhandled"])(
-    "%s costs its own request alone, and it is there again",
+    "%s fails only its own request, and the plugin is restarted",
     async (way) => {
       await beside(at, () => ask(at, `do:${way};`));
       // It may be away for a moment more.
@@ -183,8 +183,8 @@ describe("a plugin in a child", () => {
   );
 });
 
-describe("the children of a gateway", () => {
-  it("are others after a reload, and the old ones end", async () => {
+describe("the child processes of a gateway", () => {
+  it("are replaced by a reload, and the old ones end", async () => {
     await using at = await startDaemon({ yaml: YAML(1), files: FILES });
     const before = await bornOf(at);
     const old = outsideOf(at);
@@ -195,7 +195,7 @@ describe("the children of a gateway", () => {
     for (const pid of old) await waitForExit(pid);
   });
 
-  it("are gone when the gateway is killed, one that loops too", async () => {
+  it("end when the gateway is killed, including one in an endless loop", async () => {
     await using at = await startDaemon({ yaml: YAML(1), files: FILES });
     const all = outsideOf(at);
     expect(all.length).toBeGreaterThan(0);

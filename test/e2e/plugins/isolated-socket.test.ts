@@ -60,13 +60,13 @@ describe("a guard in Python", () => {
     expect(source.split("\n").length).toBeLessThanOrEqual(150);
   });
 
-  it("is tested as its author tests it", () => {
+  it("passes its author's test", () => {
     const env = { ...process.env, PYTHONDONTWRITEBYTECODE: "1" };
     const tests = spawnSync("python3", ["-m", "unittest"], { cwd: PACKAGE, env, encoding: "utf8" });
     expect([tests.status, tests.stderr]).toEqual([0, expect.stringMatching(/Ran 3 tests/)]);
   });
 
-  it("is shown by status while it is gone, and lets requests pass under on_error: continue", async () => {
+  it("is shown by status while it is unreachable, and requests pass under on_error: continue", async () => {
     const socket = join(mkdtempSync(join(tmpdir(), "guard-")), "guard.sock");
     const guard = await guardAt(socket);
     await using at = await startDaemon({
@@ -87,7 +87,7 @@ describe("a guard in Python", () => {
     expect((await ask(at, "a secret word"))[0]).toBe(200);
   });
 
-  it("refuses its words, and is met again when it was gone", async () => {
+  it("rejects its words, and is used again after it returns", async () => {
     const socket = join(mkdtempSync(join(tmpdir(), "guard-")), "guard.sock");
     const guard = await guardAt(socket);
     await using at = await startDaemon({
@@ -122,7 +122,7 @@ describe("a guard in Python", () => {
   });
 });
 
-describe("a config that asks for more than can stand outside", () => {
+describe("a config that isolates an unsupported plugin", () => {
   const plugin = (hooks: string) => `
 import { defineMiddleware } from "tollgate/plugin";
 export default defineMiddleware({ api: 1, name: "mine", summary: "One", sends: "nowhere", ${hooks} });
@@ -166,12 +166,12 @@ export default defineMiddleware({ api: 1, name: "mine", summary: "One", sends: "
       /4:\d+ .*none\.sock: ENOENT/s,
     ],
     ["no socket", '{ use: "unix:guard" }', "", /4:\d+ .*has no socket path/s],
-  ])("is told of %s, with its line", async (_name, entry, hooks, words) => {
+  ])("reports %s, with its line", async (_name, entry, hooks, words) => {
     const began = startDaemon({ yaml: yaml(entry), files: { "mine.ts": plugin(hooks) } });
     await expect(began).rejects.toThrow(words);
   });
 
-  it("is told which kind can", async () => {
+  it("names the supported type", async () => {
     const began = startDaemon({
       yaml: "frontends: [{ use: chat-completions, isolate: child }]\nproviders: { demo: { use: demo } }\n",
     });

@@ -77,7 +77,7 @@ describe("timeout and on_error", () => {
       ["estimated", "estimated", "estimated", "estimated"],
     ],
   ] as const)(
-    "%s: the request fails, and names the middleware and nothing of what it threw",
+    "%s: the request fails, and the error names the middleware but not its exception",
     async (name, mounted, status, states) => {
       await using it = await stage(mounted);
       for (const got of await it.all()) {
@@ -97,7 +97,7 @@ describe("timeout and on_error", () => {
     "{ use: hanging, timeout: 100ms, on_error: continue }",
     "{ use: mistaken, on_error: continue }",
     "{ use: late, timeout: 100ms, on_error: continue }",
-  ])("%s: the request goes on", async (mounted) => {
+  ])("%s: the request continues", async (mounted) => {
     await using it = await stage(mounted);
     for (const got of await it.all()) {
       expect(got.status, got.text).toBe(200);

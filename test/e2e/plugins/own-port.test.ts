@@ -40,7 +40,7 @@ async function asked(admin: string, code: string, key: string) {
   return { status: head.status ?? answer.status, text };
 }
 
-it.each(Object.entries(LISTENERS))("the playground answers %s", async (_, listen) => {
+it.each(Object.entries(LISTENERS))("the playground renders %s", async (_, listen) => {
   await using gateway = await startInProcess({
     yaml: `admin: { port: 0 }
 listen: ${listen}

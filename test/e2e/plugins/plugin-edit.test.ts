@@ -47,7 +47,7 @@ async function says(gateway: Daemon): Promise<string[]> {
 }
 
 describe.each([1, 2])("with %i processes, an edited plugin", (workers) => {
-  it("answers after the reload, and one that cannot be read changes nothing", async () => {
+  it("responds with the new code after the reload, and an invalid plugin changes nothing", async () => {
     await using gateway = await startDaemon({
       yaml: `workers: ${workers}\nfrontends: [chat-completions]\nproviders: { mine: { use: ./mine.ts } }`,
       files: { "mine.ts": PLUGIN, "lib/said.ts": saying("one") },
@@ -90,7 +90,7 @@ const PLAIN = PLUGIN.replace(/^import \{ defineProvider.*$/m, "")
   .replace("});\n", "};\n");
 
 describe("tollgate serve --dev", () => {
-  it("swaps on save while requests run, and takes no code whose types are wrong, which it names by file and line", async () => {
+  it("swaps on save under load, and rejects code with type errors, with file and line", async () => {
     await using gateway = await startDaemon({
       yaml: "workers: 2\nfrontends: [chat-completions]\nproviders: { mine: { use: ./mine.ts } }",
       files: { "mine.ts": PLAIN, "lib/said.ts": saying("0") },
@@ -127,7 +127,7 @@ describe("tollgate serve --dev", () => {
     );
   });
 
-  it("says where a setup and a hook fail", async () => {
+  it("reports the location of an error in setup and in a hook", async () => {
     const guard = (setup: string, hook: string) => `
 export default { "~tollgate": "middleware", api: 1, name: "guard", summary: "Fails", sends: "nowhere",
   setup() {

@@ -175,12 +175,12 @@ describe("the package", () => {
     expect(await typeCheckPackage(folder, options)).toEqual([]),
   );
 
-  it("keeps the contract, as provider and as frontend", async () =>
+  it("keeps the contract, as a provider and as a frontend", async () =>
     expect(await checkPackage(folder)).toEqual([]));
 });
 
 describe("a form", () => {
-  it("goes on as it came but for its model's name, whatever it holds and however it comes", () =>
+  it("is forwarded unchanged except for its model's name, for any content and any chunks", () =>
     fc.assert(
       fc.asyncProperty(
         fc.stringMatching(/^[a-z'()+_,./:=?-]{0,20}[a-z]$/),
@@ -202,7 +202,7 @@ describe("a form", () => {
       { numRuns: 40 },
     ));
 
-  it("is written anew where it is translated, and another reader finds the same in it", () =>
+  it("is written again in translated mode, and another parser finds the same content", () =>
     fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 3000 }), async (bytes) => {
         asked.length = 0;
@@ -229,7 +229,7 @@ describe("a form", () => {
       { numRuns: 25 },
     ));
 
-  it("of the official library is understood, whole and in a stream", async () => {
+  it("of the official library is accepted, non-streaming and streaming", async () => {
     const client = new OpenAI({ baseURL: url("/v1"), apiKey: gateway.key, maxRetries: 0 });
     const bytes = Buffer.from([0, 13, 10, 45, 45, 255]);
     for (const provider of ["passing", "turned"]) {
@@ -297,7 +297,7 @@ describe("a form", () => {
       "invalid_request",
     ],
   ])(
-    "%s is refused in the client's protocol, and reaches no provider",
+    "%s is rejected in the client's protocol, and reaches no provider",
     async (_what, make, code) => {
       const whole = form("b", "passing/ear", Buffer.from("RIFF"));
       const got = await sent(HEARS, typeOf("b"), make(whole));
@@ -307,7 +307,7 @@ describe("a form", () => {
     },
   );
 
-  it("is refused where JSON is spoken, and JSON where a form is", async () => {
+  it("is rejected on a JSON route, and JSON is rejected on a form route", async () => {
     const whole = form("b", "demo/echo", Buffer.from("x"));
     expect(error(await sent("/v1/chat/completions", typeOf("b"), whole))).toEqual([
       400,
@@ -321,7 +321,7 @@ describe("a form", () => {
     expect(error(await sent(HEARS, "multipart/form-data", whole))).toEqual([400, "invalid_form"]);
   });
 
-  it("is as large as a body may be, and many at once are as large as the gateway may hold", async () => {
+  it("may be as large as a body, and concurrent ones as large as the gateway's memory limit", async () => {
     // By its head alone: what stands behind it is not read.
     const large = request(url(HEARS), {
       method: "POST",
@@ -346,7 +346,7 @@ describe("a form", () => {
     await until(async () => (await sent(HEARS, typeOf("b"), whole)).status === 200);
   });
 
-  it("leaves under Service-ZDR only with what was reviewed", async () => {
+  it("sends only fields on the allowlist under Service-ZDR", async () => {
     const zdr = { "service-zdr": "required" };
     for (const provider of ["passing", "turned"]) {
       asked.length = 0;
@@ -364,7 +364,7 @@ describe("a form", () => {
     }
   });
 
-  it("names what somebody else keeps no better than JSON does", async () => {
+  it("reports references to stored content, like JSON", async () => {
     for (const [name, value] of [
       ["images[][file_id]", "f1"],
       ["background", "true"],
@@ -377,7 +377,7 @@ describe("a form", () => {
     }
   });
 
-  it("is billed by what upstream counts, and stands in no file", async () => {
+  it("is billed by the upstream's counts, and is written to no file", async () => {
     const canary = "canary-of-a-form-7d1f";
     const { items: before } = (await gateway.ask("ledger.entries", { limit: 1 })) as any;
     for (const provider of ["passing", "turned"])
@@ -402,11 +402,11 @@ describe("a form", () => {
   });
 });
 
-describe("an answer", () => {
+describe("a response", () => {
   const whole = (model: string, ...more: [string, string][]) =>
     form("b", model, Buffer.from("x"), ...more.map(([name, value]) => field("b", name, value)));
 
-  it("has the protocol's own type in translated mode, and upstream's where its relay says so", async () => {
+  it("has the protocol's own type in translated mode, and the upstream's if its relay states so", async () => {
     answer = says("text/plain; charset=iso-8859-1", Buffer.from("H\u00e9", "latin1"));
     const passed = await sent(
       HEARS,
@@ -422,7 +422,7 @@ describe("an answer", () => {
     expect([turned.type, turned.body.toString()]).toEqual(["text/plain; charset=utf-8", "Hello"]);
   });
 
-  it.each(["passing", "turned"])("in lines of JSON is a stream of them: %s", async (provider) => {
+  it.each(["passing", "turned"])("in JSON lines is a stream: %s", async (provider) => {
     const lines = ['{"delta":"Hel"}\n', '{"delta":"lo"}\n{"done"', ':true,"seconds":3}\n'];
     answer = says("application/x-ndjson", ...lines);
     const got = await sent(HEARS, typeOf("b"), whole(`${provider}/ear`, ["stream", "true"]));
@@ -438,7 +438,7 @@ describe("an answer", () => {
   it.each([
     ["passing", "audio/mpeg"],
     ["turned", "audio/basic"],
-  ])("of sound comes as upstream sends it, byte for byte: %s", async (provider, mime) => {
+  ])("with audio is sent as the upstream sent it, byte for byte: %s", async (provider, mime) => {
     const pieces = [1, 2, 3].map((n) => Buffer.alloc(20_000, n * 77));
     let more: () => void = () => {};
     answer = (_asked, res) => {
@@ -472,7 +472,7 @@ describe("an answer", () => {
 });
 
 describe("several protocols at one address", () => {
-  it("are told apart by the body, with errors, types and doors of their own", async () => {
+  it("are selected by the body, with errors, types, and endpoints of their own", async () => {
     const heard = await sent("/any/ear", typeOf("b"), form("b", "x", Buffer.from("x")));
     expect(heard.status, heard.body.toString()).toBe(200);
     expect(asked[0]!.path).toBe("/v1/audio/transcriptions");

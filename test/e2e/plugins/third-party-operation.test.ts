@@ -14,7 +14,7 @@ let folder: string;
 beforeAll(() => void (folder = createPackage("fingerprint", "tollgate-fingerprint")));
 afterAll(() => removeFolder(folder));
 
-describe("a kind from a package", () => {
+describe("an operation from a package", () => {
   it.each([
     ["with every strictness", { exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true }],
     ["with neither, and declares itself", { declaration: true }],
@@ -22,7 +22,7 @@ describe("a kind from a package", () => {
     expect(await typeCheckPackage(folder, options)).toEqual([]),
   );
 
-  it("keeps the contract, as provider and as frontend", async () =>
+  it("keeps the contract, as a provider and as a frontend", async () =>
     expect(await checkPackage(folder)).toEqual([]));
 
   it("is routed in both modes, metered exactly, and listed", async () => {

@@ -110,7 +110,7 @@ const check = async (place: string, text: string) => {
 };
 
 describe("a third party's provider", () => {
-  it("is found by its conventional name, and answers whole and streamed", async () => {
+  it("is found by its conventional name, and responds, streaming and non-streaming", async () => {
     const dir = await installed("good");
     await using gateway = await startInProcess({ dir, yaml: yaml(", with: { loud: true }") });
     const ask = async (stream: boolean) => {
@@ -131,7 +131,7 @@ describe("a third party's provider", () => {
     expect(streamed.trimEnd().endsWith("data: [DONE]")).toBe(true);
   });
 
-  it("an option misspelt", async () => {
+  it("a misspelled option", async () => {
     const place = await installed("misspelt");
     const { code, problems } = await check(place, yaml(", with: { lowd: true }"));
     expect(code).toBe(1);
@@ -146,7 +146,7 @@ describe("a third party's provider", () => {
     ]);
   });
 
-  it("another api", async () => {
+  it("another API version", async () => {
     const place = await installed("newer", { api: "2" });
     const { problems } = await check(place, yaml());
     expect(problems).toEqual([
@@ -159,7 +159,7 @@ describe("a third party's provider", () => {
     ]);
   });
 
-  it("a setup that throws", async () => {
+  it("a setup that throws an error", async () => {
     const place = await installed("throws", { setup: 'throw new Error("no seed left");' });
     const { problems } = await check(place, yaml());
     expect(problems).toEqual([

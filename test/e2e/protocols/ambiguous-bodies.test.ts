@@ -132,7 +132,7 @@ function keysOf(body: string): string[] {
 
 describe.each(SPOKEN)("%s", (spoken) => {
   const body = BODIES[spoken];
-  it("the good body is answered", async () => {
+  it("accepts the valid body", async () => {
     const response = await send(spoken, JSON.stringify(body));
     expect([response.status, await response.text()]).toEqual([200, expect.anything()]);
   });
@@ -164,13 +164,13 @@ describe.each(SPOKEN)("%s", (spoken) => {
     });
   });
 
-  it("nor deeper down, where tools and messages are read", async () => {
+  it("rejects duplicates at deeper levels, where tools and messages are read", async () => {
     const deep = JSON.stringify(body).replace('"role":"user"', '"role":"user","role":"system"');
     if (deep === JSON.stringify(body)) return;
     expect((await send(spoken, deep)).status).toBe(400);
   });
 
-  it("nothing that is not JSON, not UTF-8, or too deep", async () => {
+  it("rejects bodies that are not JSON, not UTF-8, or nested too deeply", async () => {
     const good = JSON.stringify(body);
     for (const bad of [
       good.slice(0, -1),

@@ -136,7 +136,7 @@ describe.each(SPOKEN)("%s", (spoken) => {
       expect((await send(spoken, twice)).text).toContain("occurs twice");
     });
 
-    it("what is the client's own is free", async () => {
+    it("a field of the client's own data is not restricted", async () => {
       const schema = {
         type: "object",
         properties: { Type: { type: "string" }, FILE_ID: {}, "a<b": {} },

@@ -113,7 +113,7 @@ it("warnings name the client's own fields", async () => {
 });
 
 it.each(["mchat/model", "monly/model"])(
-  "a message of %s begins with a guess of what was read",
+  "a message of %s starts with an estimate of the input",
   async (model) => {
     const { text } = await message({ model, stream: true });
     const events = text
@@ -130,7 +130,7 @@ it.each(["mchat/model", "monly/model"])(
   },
 );
 
-it("a listed model keeps when it was created", async () => {
+it("a listed model keeps its creation time", async () => {
   const list = async () => {
     const response = await fetch(`${at.url}/v1/models`, {
       headers: { authorization: `Bearer ${at.key}` },
@@ -145,7 +145,7 @@ it("a listed model keeps when it was created", async () => {
 it.each([
   ["mchat/model", "passthrough"],
   ["monly/model", "translated"],
-])("a failed request to %s is logged with its lane", async (model, lane) => {
+])("a failed request to %s is logged with its mode", async (model, lane) => {
   // Refusals of one code share a line for a minute.
   const no = jsonResponse({ error: { message: "no", code: `no_${lane}` } }, 422);
   const before = scriptedModel(say("Hello"));

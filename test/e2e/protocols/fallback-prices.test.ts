@@ -68,7 +68,7 @@ async function asked(): Promise<LedgerEntry> {
   return items.findLast(({ kind }) => kind === "settle")!;
 }
 
-it("each part is paid at its own model's price, to the nano-dollar", async () => {
+it("each part is billed at its own model's price, to the nano-dollar", async () => {
   const { state, costNano, parts } = await asked();
   const plain = 1_001 * 3_000 + 11 * 15_000;
   const dear = 1_003 * 5_001 + 107 * 25_007;
@@ -82,7 +82,7 @@ it("each part is paid at its own model's price, to the nano-dollar", async () =>
   expect(await at.ask("ledger.verify")).toMatchObject({ problems: [] });
 });
 
-it("a part without a price is named, and estimated at the highest price of the others", async () => {
+it("a part without a price is reported, and estimated at the highest price of the others", async () => {
   second = "strange";
   const { state, costNano, parts } = await asked();
   expect([state, costNano]).toEqual(["estimated", "7782000"]);

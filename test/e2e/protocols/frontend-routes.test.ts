@@ -150,7 +150,7 @@ const post = (
 const JSON_TYPE = { "content-type": "application/json" };
 
 describe("the body of a served route", () => {
-  it("is checked as every body is", async () => {
+  it("is validated like every body", async () => {
     const said = async (text: string, type = "application/json") => {
       const res = await post("/json", text, { "content-type": type });
       return [res.status, ((await res.json()) as any).error?.code];
@@ -163,7 +163,7 @@ describe("the body of a served route", () => {
     expect(await said(`{"a":"${"x".repeat(4 * MIB)}"}`)).toEqual([413, "request_too_large"]);
   });
 
-  it("comes as it is where bytes are asked for, whatever they are", () =>
+  it("is passed unchanged if the route requests bytes", () =>
     fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 5000 }), async (bytes) => {
         const res = await post("/bytes", bytes, { "content-type": "audio/x-odd" });
@@ -183,7 +183,7 @@ describe("the body of a served route", () => {
     expect(await (await post("/form", '{"b":1}', JSON_TYPE)).json()).toEqual({ b: 1 });
   });
 
-  it("is not there where the route has none, and a hook that reads it is told so", async () => {
+  it("is undefined if the route has none, and a hook that reads it gets an error", async () => {
     const res = await post("/reads", '{"model":"m"}', JSON_TYPE);
     expect(res.status).toBe(500);
     expect(at.logs.some(({ fields }) => String(fields["err"]).includes("reads no body"))).toBe(
@@ -192,8 +192,8 @@ describe("the body of a served route", () => {
   });
 });
 
-describe("an answer piece by piece", () => {
-  it("is all of its pieces, whatever they are", () =>
+describe("a streamed response", () => {
+  it("contains all of its chunks, whatever they are", () =>
     fc.assert(
       fc.asyncProperty(
         fc.array(fc.oneof(fc.string(), fc.uint8Array({ maxLength: 3000 })), { maxLength: 12 }),
@@ -209,13 +209,13 @@ describe("an answer piece by piece", () => {
       { numRuns: 25 },
     ));
 
-  it("has its head out before its first piece is there", async () => {
+  it("sends its headers before its first chunk", async () => {
     const res = await fetch(`${at.url}/late`);
     release();
     expect(await res.text()).toBe("late");
   });
 
-  it("is ended when the client leaves, in the middle of a piece or between two", async () => {
+  it("ends when the client disconnects, during a chunk or between two", async () => {
     for (const path of ["/endless", "/silent"]) {
       seen.returned = 0;
       const leaving = new AbortController();
@@ -245,7 +245,7 @@ describe("an answer piece by piece", () => {
     await until(() => seen.returned === 1);
   });
 
-  it("that throws at once is an error in words, and later is cut", async () => {
+  it("becomes an error if it throws immediately, and is truncated if it throws later", async () => {
     const refused = await fetch(`${at.url}/refuses`);
     expect(refused.status).toBe(409);
     expect(((await refused.json()) as any).error.message).toBe("It cannot be had now.");

@@ -68,7 +68,7 @@ it.each([
   ["POST", "/api/v1/messages", "POST /v1/messages"],
   ["POST", "/v2/embedd", "POST /v2/embed"],
   ["GET", "/v1/model", "GET /v1/models"],
-])("%s %s: the nearest route is named, and no other", async (method, path, near) => {
+])("%s %s: suggests the nearest route, and no other", async (method, path, near) => {
   const { status, body } = await ask(method, path);
   const told = JSON.parse(body);
   expect([status, (told.error ?? told).message]).toEqual([
@@ -77,7 +77,7 @@ it.each([
   ]);
 });
 
-it("a path like no other: the client's base URL is in question", async () => {
+it("an unrelated path suggests checking the client's base URL", async () => {
   for (const path of ["/nothing", `/${"a".repeat(4_000)}`])
     expect(JSON.parse((await ask("POST", path)).body).error.message).toBe(
       `There is no route POST ${path}. Check the base URL of your client.`,
@@ -85,7 +85,7 @@ it("a path like no other: the client's base URL is in question", async () => {
 });
 
 it.each(["/v1beta/models/", "/v1/models/", "/models/", "/v1beta/"])(
-  "Gemini's methods answer below %s",
+  "Gemini's methods respond below %s",
   async (base) => {
     const answer = await fetch(`${at.url}${base}demo/echo:generateContent`, {
       method: "POST",

@@ -69,12 +69,12 @@ const TIMES = /^gw;dur=\d+\.\d, upstream;dur=\d+\.\d$/;
 describe.each([
   ["chat/completions", "passthrough or translated"],
   ["messages", "translated or passthrough"],
-])("an answer at %s, %s", (path) => {
+])("a response at %s, %s", (path) => {
   it.each([
     ["first/works", "1", "first"],
     ["second/works", "1", "second"],
     ["falls", "2", "second"],
-  ])("of %s says all that is asked for, and nothing unasked", async (model, attempts, provider) => {
+  ])("of %s has all requested headers, and no others", async (model, attempts, provider) => {
     const all = {
       "server-timing": expect.stringMatching(TIMES),
       "x-tollgate-attempts": attempts,
@@ -91,7 +91,7 @@ describe.each([
     expect(await told("one", model, true, path)).toEqual({ "x-tollgate-attempts": attempts });
   });
 
-  it("that is an error says what was tried", async () => {
+  it("that is an error lists the attempts", async () => {
     expect(await told("telling", "fails", false, path)).toEqual({
       "server-timing": expect.stringMatching(TIMES),
       "x-tollgate-attempts": "2",
@@ -105,12 +105,12 @@ describe.each([
     });
   });
 
-  it("without a known price says no cost", async () => {
+  it("without a known price states no cost", async () => {
     expect(await told("telling", "first/odd", false, path)).not.toHaveProperty("x-tollgate-cost");
   });
 });
 
-it("a count of tokens says it too", async () => {
+it("to a token count has them too", async () => {
   expect(await told("telling", "second/works", false, "messages/count_tokens")).toMatchObject({
     "x-tollgate-attempts": "1",
     "x-tollgate-provider": "second",

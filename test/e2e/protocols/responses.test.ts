@@ -66,7 +66,7 @@ const speak = (speech: Parameters<typeof scriptedModel>[0]) => {
 };
 
 describe.each(["openai/gpt-6", "claude/claude-sonnet-5", "plain/m"])("%s", (model) => {
-  it("answers whole, streamed and with tools", async () => {
+  it("responds non-streaming, streaming, and with tools", async () => {
     speak((asked) =>
       JSON.stringify(asked.json()).includes("_output") ||
       JSON.stringify(asked.json()).includes("tool_result") ||
@@ -98,7 +98,7 @@ describe.each(["openai/gpt-6", "claude/claude-sonnet-5", "plain/m"])("%s", (mode
     if (model !== "plain/m") expect(last).toContain("c2ln");
   });
 
-  it("tells an SDK to send everything again", async () => {
+  it("makes an SDK send the whole conversation again", async () => {
     speak(say("Hi"));
     expect(
       await raised(
@@ -114,7 +114,7 @@ describe.each(["openai/gpt-6", "claude/claude-sonnet-5", "plain/m"])("%s", (mode
 });
 
 describe("state", () => {
-  it("is not kept unless it was asked for", async () => {
+  it("is not stored unless requested", async () => {
     speak(say("Hi"));
     await client().responses.create({ model: "openai/gpt-6", input: "x" });
     await client().responses.create({ model: "openai/gpt-6", input: "x", store: true });
@@ -122,7 +122,7 @@ describe("state", () => {
     expect(asked().map((r) => r.json().store)).toEqual([false, true, undefined]);
   });
 
-  it("of one key is nobody else's, nor noticed", async () => {
+  it("of one key is neither accessible nor visible to another", async () => {
     let made = 0;
     up.reset();
     up.setRoutes({
@@ -172,7 +172,7 @@ describe("state", () => {
     expect(asked()).toHaveLength(before);
   });
 
-  it("is refused where the operator does not relay it, even to the one who made it", async () => {
+  it("is rejected if the operator does not relay it, even for its creator", async () => {
     speak(say("Hi"));
     const { id } = await client().responses.create({
       model: "openai/gpt-6",
@@ -209,7 +209,7 @@ describe("state", () => {
     ["claude/claude-sonnet-5", true],
     ["claude/claude-sonnet-5", false],
     ["plain/m", true],
-  ])("remembers items for those who refer to them: %s, stream %s", async (model, stream) => {
+  ])("keeps items for requests that refer to them: %s, stream %s", async (model, stream) => {
     speak(think("Hm.", "c2ln").call("f", {}));
     const ask = { model, input: "x" };
     const first = stream
@@ -248,7 +248,7 @@ describe("state", () => {
   });
 });
 
-describe("the door", () => {
+describe("the endpoint", () => {
   it("counts tokens", async () => {
     speak(say("Hi"));
     expect(
@@ -264,7 +264,7 @@ describe("the door", () => {
     expect(input_tokens).toBeGreaterThan(0);
   });
 
-  it("is found however the base address was written", async () => {
+  it("is found with any form of the base URL", async () => {
     speak(say("Hi"));
     for (const base of ["", "/v1", "/v1/v1"])
       for (const slash of ["", "/"]) {
@@ -277,7 +277,7 @@ describe("the door", () => {
       }
   });
 
-  it("says what is wrong in the protocol's own shape", async () => {
+  it("reports errors in the protocol's own format", async () => {
     expect(
       await raised(client().responses.create({ model: "openai/gpt-6" } as never)),
     ).toMatchObject({ status: 400 });
@@ -296,7 +296,7 @@ describe("the door", () => {
     ).toBe(401);
   });
 
-  it("refuses an upgrade at once, so that clients fall back", async () => {
+  it("rejects an upgrade immediately, so that clients fall back", async () => {
     const { port } = new URL(gateway.url);
     const head = await new Promise<string>((resolve, reject) => {
       const socket = connect(Number(port), "127.0.0.1", () =>

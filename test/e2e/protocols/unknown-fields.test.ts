@@ -87,14 +87,14 @@ async function ask(client: Spoken, up: Spoken, headers: Record<string, string> =
 
 const all = Object.keys(CASES) as Spoken[];
 
-describe.each(all)("a client of %s", (client) => {
-  it("on its own wire loses nothing", async () => {
+describe.each(all)("unknown fields of a client of %s", (client) => {
+  it("are forwarded if the protocol is the same", async () => {
     const { status, warnings, sent } = await ask(client, client);
     expect([status, warnings]).toEqual([200, null]);
     expect(sent).toMatchObject(CASES[client].body);
   });
 
-  it.each(all.filter((up) => up !== client))("on %s is told of each", async (up) => {
+  it.each(all.filter((up) => up !== client))("for %s are each reported", async (up) => {
     const { status, warnings, sent } = await ask(client, up);
     expect(status).toBe(200);
     for (const name of CASES[client].named) {
@@ -103,7 +103,7 @@ describe.each(all)("a client of %s", (client) => {
     }
   });
 
-  it.each(all.filter((up) => up !== client))("on %s is refused when strict", async (up) => {
+  it.each(all.filter((up) => up !== client))("for %s are rejected in strict mode", async (up) => {
     const { status, sent } = await ask(client, up, { "x-tollgate-strict": "true" });
     expect([status, sent]).toEqual([400, undefined]);
   });

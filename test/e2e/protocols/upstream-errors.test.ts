@@ -120,7 +120,7 @@ describe.each(CASES)("$door, $model, stream: $stream", ({ door, model, stream })
         },
       },
     ],
-  ])("a %i about our key is ours to mend", async (status, body) => {
+  ])("a %i about the gateway's key is the operator's error", async (status, body) => {
     answering(jsonResponse(body as never, status));
     const { response, text } = await ask(door, model, stream);
     expect(response.status).toBe(502);
@@ -134,7 +134,7 @@ describe.each(CASES)("$door, $model, stream: $stream", ({ door, model, stream })
     [402, { error: { message: "Insufficient Balance of acct-77" } }],
     [429, { error: { message: "You exceeded your quota, acct-77", code: "insufficient_quota" } }],
     [400, { type: "error", error: { type: "billing_error", message: "acct-77 is out of credit" } }],
-  ])("a %i about our money is ours to mend", async (status, body) => {
+  ])("a %i about the gateway's balance is the operator's error", async (status, body) => {
     answering(jsonResponse(body as never, status));
     const { response, text } = await ask(door, model, stream);
     expect(response.status).toBe(502);
@@ -144,7 +144,7 @@ describe.each(CASES)("$door, $model, stream: $stream", ({ door, model, stream })
     expect(codeIn(door, text)).toBe("upstream_quota");
   });
 
-  it("what is about the request keeps its words and names the provider, without secrets", async () => {
+  it("an error about the request keeps its message and names the provider, without secrets", async () => {
     const words = "messages.0: is not to my liking";
     answering({
       status: 400,
@@ -164,7 +164,7 @@ describe.each(CASES)("$door, $model, stream: $stream", ({ door, model, stream })
     secretless(JSON.stringify([...response.headers]));
   });
 
-  it("longer than anybody reads, it is still an error in this protocol's shape", async () => {
+  it("a very long error keeps this protocol's format", async () => {
     const message = `too many things: ${"x".repeat(200_000)}`;
     answering(jsonResponse({ error: { message, type: "invalid_request_error" } }, 400));
     const { response, text } = await ask(door, model, stream);
@@ -172,7 +172,7 @@ describe.each(CASES)("$door, $model, stream: $stream", ({ door, model, stream })
     expect(errorIn(text).message).toContain("too many things");
   });
 
-  it("a failure of its own is named by provider, and no engine's words are in it", async () => {
+  it("an internal error names the provider, and contains no engine message", async () => {
     for (const answer of [
       jsonResponse(null, 500),
       jsonResponse([], 502),
@@ -200,7 +200,7 @@ describe.each(CASES)("$door, $model, stream: $stream", ({ door, model, stream })
   });
 });
 
-it("the operator reads in whose words the credential was refused, without the secret", async () => {
+it("the log has the provider's message about a rejected credential, without the secret", async () => {
   answering(
     jsonResponse({ error: { message: `Key ${SECRET} is gone since May`, code: "key_gone" } }, 401),
   );

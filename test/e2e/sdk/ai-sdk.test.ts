@@ -111,7 +111,7 @@ describe.each(["openai", "openai-compatible", "anthropic"])("@ai-sdk/%s", (sdk) 
       expect(sent(0)).toContain("500");
     });
 
-    it("streamText, piece by piece", async () => {
+    it("streamText, delta by delta", async () => {
       upstreamSays(think("Hm, hm.", "signed").say("one two three four").usage(USAGE));
       const stream = streamText({
         ...using(),
@@ -166,13 +166,13 @@ describe.each(["openai", "openai-compatible", "anthropic"])("@ai-sdk/%s", (sdk) 
       expect(sent(0)).toContain('"additionalProperties":false');
     });
 
-    it("what is cut by its length says so", async () => {
+    it("reports truncation at the token limit", async () => {
       upstreamSays(say("And so").finish("length"));
       const answer = await generateText({ ...using(), prompt: "Go on", maxOutputTokens: 16 });
       expect(answer.finishReason).toBe("length");
     });
 
-    it("an error is one, with the words of who made it", async () => {
+    it("reports an error with the message of its origin", async () => {
       for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
         at.up.setRoutes({ [`POST ${path}`]: errorResponse(400, "That is too long.") });
       await expect(generateText({ ...using(), prompt: "Hi" })).rejects.toMatchObject({

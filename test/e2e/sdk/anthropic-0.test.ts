@@ -59,7 +59,7 @@ const weather = (asked: UpstreamRequest) => {
 describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
   const model = modelOn(spoken);
 
-  it("whole", async () => {
+  it("non-streaming", async () => {
     at.up.setRoutes(scriptedModel(say("Héllo 🌍 there").usage(USAGE)));
     const answer = await client.messages.create(ask(model));
     expect(answer.content).toMatchObject([{ type: "text", text: "Héllo 🌍 there" }]);
@@ -71,7 +71,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
     ]);
   });
 
-  it("every event of a stream, as they stand on the wire", async () => {
+  it("every event of a stream, as sent", async () => {
     at.up.setRoutes(scriptedModel(think("Hm.", "signed").say("one two").usage(USAGE)));
     const types: string[] = [];
     for await (const event of await client.messages.create({ ...ask(model), stream: true }))
@@ -131,7 +131,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
     else expect(sent(2)).toContain('"signed"');
   });
 
-  it("no arguments are an empty object", async () => {
+  it("a call without arguments has an empty object", async () => {
     at.up.setRoutes(scriptedModel(call("now", "")));
     const answer = await client.messages.stream(ask(model)).finalMessage();
     expect(answer.content).toMatchObject([{ type: "tool_use", name: "now", input: {} }]);
@@ -161,7 +161,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
     else expect(count).toBeGreaterThan(0);
   });
 
-  it("an error is one, before and inside a stream", async () => {
+  it("an error, before and inside a stream", async () => {
     const raised = (work: Promise<unknown>) =>
       work.then(
         () => "an answer",
@@ -180,7 +180,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
   });
 });
 
-it("a key that nobody knows", async () => {
+it("an unknown key", async () => {
   const { url: baseURL } = at.gateway;
   const stranger = new Anthropic({ apiKey: "tg_nobody", baseURL, maxRetries: 0 });
   const work = stranger.messages.create(ask(modelOn("messages")));

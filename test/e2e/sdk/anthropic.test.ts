@@ -61,7 +61,7 @@ const weather = (asked: UpstreamRequest) => {
 describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
   const model = modelOn(spoken);
 
-  it("whole", async () => {
+  it("non-streaming", async () => {
     at.up.setRoutes(scriptedModel(say("Héllo 🌍 there").usage(USAGE)));
     const answer = await client.messages.create(ask(model));
     expect(answer.model).toBe(model);
@@ -79,7 +79,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
     ]);
   });
 
-  it("streamed, piece by piece", async () => {
+  it("streaming, delta by delta", async () => {
     at.up.setRoutes(scriptedModel(say("one two three four").usage(USAGE)));
     const stream = client.messages.stream(ask(model));
     const pieces: string[] = [];
@@ -114,7 +114,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
   });
 
   it.each([false, true])(
-    "a tools loop with thinking and two calls at once (stream: %s)",
+    "a tools loop with thinking and two parallel calls (stream: %s)",
     async (stream) => {
       at.up.setRoutes(scriptedModel(weather));
       const request = { ...ask(model), tools: TOOLS };
@@ -145,7 +145,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
     },
   );
 
-  it("the tool runner, threads and all", async () => {
+  it("the tool runner, including threads", async () => {
     at.up.setRoutes(scriptedModel(weather));
     const ran: unknown[] = [];
     const runner = client.beta.messages.toolRunner({
@@ -172,12 +172,12 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
     });
   });
 
-  it("what is cut by its length says so", async () => {
+  it("reports truncation at the token limit", async () => {
     at.up.setRoutes(scriptedModel(say("And so").finish("length")));
     expect((await client.messages.create(ask(model))).stop_reason).toBe("max_tokens");
   });
 
-  it("no arguments are an empty object", async () => {
+  it("a call without arguments has an empty object", async () => {
     at.up.setRoutes(scriptedModel(call("now", "")));
     const answer = await client.messages.stream(ask(model)).finalMessage();
     expect(answer.content).toMatchObject([{ type: "tool_use", name: "now", input: {} }]);
@@ -201,7 +201,7 @@ describe("typed errors", () => {
       (error: unknown) => error,
     ) as Promise<any>;
 
-  it("a key that nobody knows", async () => {
+  it("an unknown key", async () => {
     const stranger = new Anthropic({ apiKey: "tg_nobody", baseURL: at.gateway.url, maxRetries: 0 });
     const error = await raised(stranger.messages.create(ask(modelOn("messages"))));
     expect(error).toBeInstanceOf(AuthenticationError);
@@ -209,27 +209,27 @@ describe("typed errors", () => {
     expect(at.asked()).toEqual([]);
   });
 
-  it("a model that is not there", async () => {
+  it("an unknown model", async () => {
     const error = await raised(client.messages.create(ask("nowhere/model")));
     expect(error).toBeInstanceOf(NotFoundError);
     expect(error.error).toMatchObject({ type: "error", error: { type: "not_found_error" } });
   });
 
-  it("a request that is wrong, with the field", async () => {
+  it("an invalid request, with the field", async () => {
     const { max_tokens: _, ...request } = ask(modelOn("messages"));
     const error = await raised(client.messages.create(request as never));
     expect(error).toBeInstanceOf(BadRequestError);
     expect(error.message).toContain("max_tokens");
   });
 
-  describe.each(SPOKEN)("of an upstream of %s", (spoken) => {
+  describe.each(SPOKEN)("from an upstream of %s", (spoken) => {
     it.each<[number, string, new (...args: any[]) => APIError, number]>([
       [400, "prompt is too long: 210000 tokens > 200000 maximum", BadRequestError, 400],
       [429, "Slow down.", RateLimitError, 429],
       [503, "Busy.", InternalServerError, 503],
       [401, "Bad key sk-upstream-messages.", InternalServerError, 502],
       [500, "Oops.", InternalServerError, 500],
-    ])("%i becomes what it means here", async (status, message, kind, becomes) => {
+    ])("%i is converted to the gateway's status", async (status, message, kind, becomes) => {
       for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
         at.up.setRoutes({ [`POST ${path}`]: errorResponse(status, message, { retryAfter: "7" }) });
       const model = freshOn(spoken);

@@ -366,18 +366,18 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
   it.concurrent.each(Object.entries(STREAMS))("streams: %s", async (_name, [verdict, fault]) =>
     judge(await ask(client, up, true, fault), verdict),
   );
-  it.concurrent.each(Object.entries(WHOLES))("whole: %s", async (_name, [verdict, fault]) =>
+  it.concurrent.each(Object.entries(WHOLES))("non-streaming: %s", async (_name, [verdict, fault]) =>
     judge(await ask(client, up, false, fault), verdict),
   );
 });
 
-describe.each(SPOKEN)("an upstream of %s, on the wire", (up) => {
+describe.each(SPOKEN)("an upstream of %s, with raw bytes", (up) => {
   it.concurrent.each(Object.entries(WIRES))("%s", async (_name, [verdict, fault]) => {
     for (const stream of [true, false]) judge(await ask(up, up, stream, fault), verdict);
   });
 });
 
-describe.each(SPOKEN)("an upstream of %s that has enough", (up) => {
+describe.each(SPOKEN)("an upstream of %s that is overloaded", (up) => {
   it.each(["2", "Wed, 21 Oct 2099 07:28:00 GMT", "soon", "-1", "1000000000", "1.5", ""])(
     "429 with retry-after: %s",
     async (retryAfter) => {
@@ -399,8 +399,8 @@ describe.each(SPOKEN)("an upstream of %s that has enough", (up) => {
   );
 });
 
-describe("afterwards", () => {
-  it("the daemon is the same, answers, and has nothing left over", async () => {
+describe("after all cases", () => {
+  it("the gateway still responds, and retains nothing", async () => {
     at.up.setRoutes(ROUTES);
     for (const up of SPOKEN) {
       const said = await ask(up, up, true, (answer) => answer);

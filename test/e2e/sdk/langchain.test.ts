@@ -88,7 +88,7 @@ describe.each([
         expect(sent(0)).toContain(words);
     });
 
-    it("stream, piece by piece, with usage", async () => {
+    it("stream, delta by delta, with usage", async () => {
       upstreamSays(think("Hm.", "signed").say("one two three four").usage(USAGE));
       const pieces: string[] = [];
       let whole: AIMessageChunk | undefined;
@@ -130,7 +130,7 @@ describe.each([
       expect(sent(0)).toContain('"additionalProperties":false');
     });
 
-    it("an error is one, before and inside a stream", async () => {
+    it("an error, before and inside a stream", async () => {
       for (const path of Object.values(pathOf))
         at.up.setRoutes({ [`POST ${path}`]: errorResponse(400, "That is too long.") });
       await expect(chat().invoke(hello)).rejects.toThrow("That is too long.");

@@ -57,7 +57,7 @@ describe.each(SPOKEN)("chat completions on an upstream of %s", (spoken) => {
     { role: "user", content: "Hello, wörld 🌍" },
   ];
 
-  it("whole", async () => {
+  it("non-streaming", async () => {
     upstreamSays(scriptedModel(think("Hm.").say("Héllo 🌍 there").usage(USAGE)));
     const answer = await client.chat.completions.create({ model, messages });
     expect(answer.model).toBe(model);
@@ -77,7 +77,7 @@ describe.each(SPOKEN)("chat completions on an upstream of %s", (spoken) => {
     expect(JSON.stringify(at.asked()[0]!.json())).toContain("Hello, wörld 🌍");
   });
 
-  it("streamed, piece by piece, with usage for those who ask", async () => {
+  it("streaming, delta by delta, with usage if requested", async () => {
     upstreamSays(scriptedModel(say("one two three four").usage(USAGE)));
     const stream = client.chat.completions.stream({
       model,
@@ -93,7 +93,7 @@ describe.each(SPOKEN)("chat completions on an upstream of %s", (spoken) => {
     expect(answer.usage).toMatchObject({ prompt_tokens: 150, completion_tokens: 20 });
   });
 
-  it("streamed, without usage for those who do not", async () => {
+  it("streaming, without usage if not requested", async () => {
     upstreamSays(scriptedModel(say("one two").usage(USAGE)));
     const usages: unknown[] = [];
     for await (const chunk of await client.chat.completions.create({
@@ -166,7 +166,7 @@ describe.each(SPOKEN)("chat completions on an upstream of %s", (spoken) => {
     expect(new Set(choice!.message.tool_calls!.map(({ id }) => id)).size).toBe(2);
   });
 
-  it("what is cut by its length says so", async () => {
+  it("reports truncation at the token limit", async () => {
     upstreamSays(scriptedModel(say("And so").finish("length")));
     const { choices } = await client.chat.completions.create({ model, messages, max_tokens: 16 });
     expect(choices[0]!.finish_reason).toBe("length");
@@ -190,7 +190,7 @@ describe.each(SPOKEN)("chat completions on an upstream of %s", (spoken) => {
 describe.each(SPOKEN)("responses on an upstream of %s", (spoken) => {
   const model = modelOn(spoken);
 
-  it("whole", async () => {
+  it("non-streaming", async () => {
     upstreamSays(scriptedModel(think("Hm.").say("Héllo 🌍").usage(USAGE)));
     const answer = await client.responses.create({ model, input: "Hello" });
     expect(answer.output_text).toBe("Héllo 🌍");
@@ -199,7 +199,7 @@ describe.each(SPOKEN)("responses on an upstream of %s", (spoken) => {
     expect(answer.usage).toMatchObject({ input_tokens: 150, output_tokens: 20, total_tokens: 170 });
   });
 
-  it("streamed", async () => {
+  it("streaming", async () => {
     upstreamSays(scriptedModel(think("Hm, hm.").say("one two three").usage(USAGE)));
     const stream = client.responses.stream({ model, input: "Hello" });
     const pieces: string[] = [];
@@ -247,7 +247,7 @@ describe.each(SPOKEN)("responses on an upstream of %s", (spoken) => {
     expect(JSON.parse(answer.output_text)).toEqual({ city: "Oslo" });
   });
 
-  it("what is cut by its length is incomplete", async () => {
+  it("reports truncation at the token limit as incomplete", async () => {
     upstreamSays(scriptedModel(say("And so").finish("length")));
     const answer = await client.responses.create({ model, input: "Hello", max_output_tokens: 16 });
     expect(answer.status).toBe("incomplete");
@@ -266,7 +266,7 @@ describe("typed errors", () => {
       (error: unknown) => error,
     ) as Promise<any>;
 
-  it("a key that nobody knows", async () => {
+  it("an unknown key", async () => {
     const stranger = new OpenAI({
       apiKey: "tg_nobody",
       baseURL: `${at.gateway.url}/v1`,
@@ -278,7 +278,7 @@ describe("typed errors", () => {
     expect(at.asked()).toHaveLength(0);
   });
 
-  it("a model that is not there, with the nearest", async () => {
+  it("an unknown model, with the nearest name", async () => {
     const error = await raised(
       client.chat.completions.create({ ...asked, model: "up-chta/model" }),
     );
@@ -287,7 +287,7 @@ describe("typed errors", () => {
     expect(error.message).toContain("up-chat");
   });
 
-  it("a request that is wrong, with the field", async () => {
+  it("an invalid request, with the field", async () => {
     const error = await raised(
       client.chat.completions.create({ ...asked, stop: ["a", "b", "c", "d", "e"] }),
     );
@@ -295,14 +295,14 @@ describe("typed errors", () => {
     expect(error.param).toContain("stop");
   });
 
-  describe.each(SPOKEN)("of an upstream of %s", (spoken) => {
+  describe.each(SPOKEN)("from an upstream of %s", (spoken) => {
     it.each<[number, string, new (...args: any[]) => APIError, number]>([
       [400, "Bad thing.", BadRequestError, 400],
       [429, "Slow down.", RateLimitError, 429],
       [503, "Busy.", InternalServerError, 503],
       [401, "Bad key sk-upstream-chat.", InternalServerError, 502],
       [500, "Oops.", InternalServerError, 500],
-    ])("%i becomes what it means here", async (status, message, kind, becomes) => {
+    ])("%i is converted to the gateway's status", async (status, message, kind, becomes) => {
       const model = freshOn(spoken);
       upstreamSays({
         "*": errorResponse(status, message, { retryAfter: "7" }),
@@ -322,7 +322,7 @@ describe("typed errors", () => {
     });
   });
 
-  it("a gateway that is gone", async () => {
+  it("an unreachable gateway", async () => {
     const nowhere = new OpenAI({ apiKey: "k", baseURL: "http://127.0.0.1:9/v1", maxRetries: 0 });
     expect(await raised(nowhere.chat.completions.create(asked))).toBeInstanceOf(APIConnectionError);
   });

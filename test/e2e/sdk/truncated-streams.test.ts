@@ -55,7 +55,7 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
   };
 
   it.each(["reset", "close"] as const)(
-    "raises wherever the stream is destroyed (%s)",
+    "the client raises wherever the stream is destroyed (%s)",
     async (how) => {
       const cuts = all.filter((at) => at < finish && (how === "reset" || at % 5 === 0));
       judge(
@@ -73,7 +73,7 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
     120_000,
   );
 
-  it("raises where the stream ends cleanly, but too soon", async () => {
+  it("the client raises if the stream ends cleanly but too soon", async () => {
     const cuts = all.filter((at) => at < finish && at % 3 === 0);
     judge(
       await askedCut(
@@ -88,7 +88,7 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
     );
   });
 
-  it("has all of it where the stream ends cleanly after its finish", async () => {
+  it("the client has the full response if the stream ends cleanly after its finish", async () => {
     const cuts = [...all.filter((at) => at >= finish), finish];
     const results = await askedCut(
       at,
@@ -100,7 +100,7 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
     for (const result of results) expect(result).toEqual({ heard: { all: ALL, ended: true } });
   });
 
-  it("raises wherever a whole answer is cut", async () => {
+  it("the client raises wherever a non-streaming response is truncated", async () => {
     const [body] = pieces(SPEECH.toProtocol(up, { model: "model" }));
     const cuts = places([body!], false);
     for (const how of ["reset", "close"] as const) {
@@ -116,7 +116,7 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
   });
 });
 
-it("the test can fail: asked without a gateway, a stream that ends too soon looks whole", async () => {
+it("control: without a gateway, a stream that ends too soon looks complete", async () => {
   const plain = new OpenAI({ apiKey: "k", baseURL: `${at.up.url}/v1`, maxRetries: 0 });
   const cut: Truncation = { after: { pieces: 3 }, how: "end" };
   at.up.setRoutes({
@@ -133,7 +133,7 @@ it("the test can fail: asked without a gateway, a stream that ends too soon look
 });
 
 // Its rows are read in their file.
-describe.skipIf(isOtherStore)("what is missing after the finish is estimated", () => {
+describe.skipIf(isOtherStore)("usage that is missing after the finish is estimated", () => {
   let kept: GatewayWithUpstream;
   beforeAll(async () => {
     const store = "store: { use: sqlite, with: { durability: process } }";
@@ -145,7 +145,7 @@ describe.skipIf(isOtherStore)("what is missing after the finish is estimated", (
   });
   afterAll(() => kept[Symbol.asyncDispose]());
 
-  it.each(SPOKEN)("in the ledger, for an upstream of %s that never tells its usage", async (up) => {
+  it.each(SPOKEN)("in the ledger, for an upstream of %s that never reports usage", async (up) => {
     const finish = finishIn(pieces(SPEECH.usage(null).toProtocol(up, { stream: true })), up);
     const cut: Truncation = { after: { pieces: finish + 1 }, how: "end" };
     for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])

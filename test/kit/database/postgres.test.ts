@@ -22,7 +22,7 @@ describe.skipIf(!hasPostgres())("a PostgreSQL of its own", () => {
   });
   afterAll(() => postgres?.[Symbol.asyncDispose]());
 
-  it("has what it acknowledged after it was killed, and after it was stopped", async () => {
+  it("keeps what it acknowledged, after a kill and after a stop", async () => {
     await postgres.kill();
     await expect(rows()).rejects.toThrow(/refused/);
     await postgres.start();
@@ -32,7 +32,7 @@ describe.skipIf(!hasPostgres())("a PostgreSQL of its own", () => {
     expect(await rows()).toBe("1");
   });
 
-  it("says nothing while it is frozen, and all of it afterwards", async () => {
+  it("does not respond while it is frozen, and responds afterwards", async () => {
     await using road = await startTcpProxy(postgres);
     postgres.freeze();
     let said: string | undefined;
@@ -44,12 +44,12 @@ describe.skipIf(!hasPostgres())("a PostgreSQL of its own", () => {
     expect(await asked).toBe("1");
   });
 
-  it("each database is empty and apart", async () => {
+  it("databases are empty and separate", async () => {
     const other = await postgres.database();
     await expect(rows(other)).rejects.toThrow(/does not exist/);
   });
 
-  it("behind a road that is slow, silent, reset and cut", async () => {
+  it("works behind a network that is slow, silent, reset, or cut", async () => {
     await using road = await startTcpProxy(postgres);
     const through = road.through(url);
     const time = installTestClock();
@@ -87,7 +87,7 @@ describe.skipIf(!hasPostgres())("a PostgreSQL of its own", () => {
     expect(await rows(through)).toBe("1");
   });
 
-  it.skipIf(!hasPgBouncer())("behind PgBouncer in transaction mode", async () => {
+  it.skipIf(!hasPgBouncer())("works behind PgBouncer in transaction mode", async () => {
     await using bouncer = await startPgBouncer(postgres);
     expect(await rows(bouncer.through(url))).toBe("1");
   });

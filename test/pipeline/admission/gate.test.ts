@@ -42,7 +42,7 @@ function scene(most: number, waitMs = 1_000) {
 }
 
 describe("the gate", () => {
-  it("lets in as many as may be, then in their order", async () => {
+  it("admits requests up to the limit, then in their order", async () => {
     const { gate, enter, states } = scene(2);
     for (const who of ["a", "a", "a", "a"]) enter(who);
     expect(states()).toEqual(["in", "in", "waits", "waits"]);
@@ -51,7 +51,7 @@ describe("the gate", () => {
     expect(states()).toEqual(["in", "in", "in", "waits"]);
   });
 
-  it("refuses at once what the queue has no room for, with words and a time to come back", () => {
+  it("rejects immediately if the queue is full, with a message and a retry time", () => {
     const { gate, enter } = scene(2);
     for (let i = 0; i < 2 + 64; i++) enter("a");
     expect(gate.waiting).toBe(64);
@@ -66,7 +66,7 @@ describe("the gate", () => {
     }
   });
 
-  it("refuses what has waited as long as it may", async () => {
+  it("rejects a request that reached its maximum wait", async () => {
     const { gate, enter, states } = scene(1, 500);
     enter("a");
     enter("a");
@@ -77,7 +77,7 @@ describe("the gate", () => {
     expect(gate.waiting).toBe(0);
   });
 
-  it("refuses none for time in which the process itself did not run", () => {
+  it("does not reject for time in which the process itself did not run", () => {
     let now = 0;
     const gate = new AdmissionQueue(
       { maxConcurrent: 1, maxQueueWaitMs: 500 },
@@ -101,7 +101,7 @@ describe("the gate", () => {
     expect(gate.waiting).toBe(0);
   });
 
-  it("a queue that stands is served from its end, and refuses within milliseconds", async () => {
+  it("serves a standing queue from its end, and rejects within milliseconds", async () => {
     const { gate, enter } = scene(10, 100);
     for (let i = 0; i < 10; i++) enter("a");
     const late: { state: string; after: number }[] = [];
@@ -124,7 +124,7 @@ describe("the gate", () => {
   });
 
   // Calls that take as long as each other come and go together: the queue is empty for a moment, and too much all the same.
-  it("goes on refusing within milliseconds while there is too much, whatever empties the queue", async () => {
+  it("keeps rejecting within milliseconds under overload, whatever empties the queue", async () => {
     const [most, takes] = [64, 200];
     const { gate, enter, came } = scene(most, 250);
     const ends: number[] = [];
@@ -156,7 +156,7 @@ describe("the gate", () => {
     expect(Math.max(...refused)).toBeLessThanOrEqual(5);
   });
 
-  it("a key with little goes before one with much, and is not refused for it", async () => {
+  it("prefers a key with few requests to one with many, and does not reject it in its place", async () => {
     const { gate, enter, came } = scene(10, 100);
     for (let ms = 0; ms < 600; ms++) {
       for (let i = 0; i < 5; i++) enter("greedy");
@@ -172,7 +172,7 @@ describe("the gate", () => {
     expect(came.some(({ who, state }) => who === "greedy" && state === "refused")).toBe(true);
   });
 
-  it("never lets in more than may be, loses none, and remembers none that has left", async () => {
+  it("never exceeds the limit, loses no request, and retains none that has left", async () => {
     const step = fc.oneof(
       fc.record({ enter: fc.constantFrom("a", "b", "c") }),
       fc.record({ leave: fc.nat(20) }),
@@ -209,7 +209,7 @@ describe("the gate", () => {
     );
   });
 
-  it("takes nothing while the process is late with everything", () => {
+  it("admits nothing while the process is late", () => {
     const gate = new AdmissionQueue(
       { maxConcurrent: 10, maxQueueWaitMs: 100 },
       { ...EASY, isOverloaded: true },
@@ -218,7 +218,7 @@ describe("the gate", () => {
     expect(() => gate.assertNotOverloaded()).toThrow("overloaded");
   });
 
-  it("takes what comes when it has nothing else to do, however late it was just now", () => {
+  it("admits requests on an idle process, however late it was before", () => {
     const gate = new AdmissionQueue(
       { maxConcurrent: 10, maxQueueWaitMs: 100 },
       { ...EASY, isOverloaded: true },
@@ -246,7 +246,7 @@ describe("the limit", () => {
     return from + windows * 100;
   };
 
-  it("is out of the way while calls take as long as ever, whatever that is", () => {
+  it("does not apply while latency is constant, whatever it is", () => {
     for (const ms of [1, 40, 400]) {
       const limit = new AdaptiveLimit(1_000, 0);
       pass(limit, 0, 100, ms, 999);
@@ -254,7 +254,7 @@ describe("the limit", () => {
     }
   });
 
-  it("falls while they take longer, never below what is always possible, and comes back", () => {
+  it("decreases while latency rises, never below the minimum, and recovers", () => {
     const limit = new AdaptiveLimit(1_000, 0);
     let now = pass(limit, 0, 10, 2, 900);
     now = pass(limit, now, 13, 300, 900);
@@ -266,7 +266,7 @@ describe("the limit", () => {
     expect(limit.current).toBe(1_000);
   });
 
-  it("stays where it is for a burst that is through within a second, however slow it was", () => {
+  it("does not change for a burst that ends within a second, however slow it was", () => {
     const limit = new AdaptiveLimit(1_000, 0);
     let now = pass(limit, 0, 10, 2, 100);
     for (let i = 0; i < 5; i++) {
@@ -276,7 +276,7 @@ describe("the limit", () => {
     }
   });
 
-  it("falls when the process is late though no call is measured, and an operator's own number holds", () => {
+  it("decreases if the process is late without measured calls, and a number set by the operator stays", () => {
     const limit = new AdaptiveLimit(1_000, 0);
     limit.update(100, 500, true);
     expect(limit.current).toBe(400);

@@ -117,7 +117,7 @@ const NAMES = Object.keys(SAYS).flatMap((wire) =>
   ),
 );
 
-describe("an id of 10 MB", () => {
+describe("an ID of 10 MB", () => {
   it.each(everyNth(3, NAMES, 0))(
     "of %s to a client of %s, streamed: %s",
     async (wire, from, stream) => {

@@ -49,8 +49,8 @@ async function visit(
   return Object.assign(socket, { said: () => text });
 }
 
-describe("room for bodies", () => {
-  it("is asked for before a byte of the body is read: a 503 that says when to come back", async () => {
+describe("memory for bodies", () => {
+  it("is reserved before a byte of the body is read: a 503 with a retry time", async () => {
     await using s = await startTestServices({
       frontend: createToyProtocol(),
       providers: to("http://127.0.0.1:9"),
@@ -67,7 +67,7 @@ describe("room for bodies", () => {
     socket.destroy();
   });
 
-  it("is asked for piece by piece where no length is said", async () => {
+  it("is reserved chunk by chunk if the length is unknown", async () => {
     await using s = await startTestServices({
       frontend: createToyProtocol(),
       providers: to("http://127.0.0.1:9"),
@@ -101,7 +101,7 @@ describe("room for bodies", () => {
       },
     ],
   ];
-  it.each(ends)("comes back after %s", async (_, go) => {
+  it.each(ends)("is released after %s", async (_, go) => {
     await using up = await good();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -112,7 +112,7 @@ describe("room for bodies", () => {
     await until(() => s.house.memoryBudget.usedBytes === 0);
   });
 
-  it("is kept for the others: one key has half of it, whatever it does", () => {
+  it("is shared: one key can use at most half of it", () => {
     const step = fc.record({
       who: fc.constantFrom("a", "b", "c"),
       bytes: fc.integer({ min: 0, max: 400_000 }),
@@ -146,7 +146,7 @@ describe("room for bodies", () => {
   });
 });
 
-describe("what is in a body", () => {
+describe("the content of a body", () => {
   it("is counted before it is parsed", async () => {
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -164,7 +164,7 @@ describe("what is in a body", () => {
     parse.mockRestore();
   });
 
-  it("that is no JSON is told as that, however strange", () => {
+  it("that is not JSON is reported, however unusual it is", () => {
     // What the look over the bytes finds in it must not be an error of its own.
     return fc.assert(
       fc.asyncProperty(
@@ -182,8 +182,8 @@ describe("what is in a body", () => {
   });
 });
 
-describe("requests at once", () => {
-  it("are counted from the head on: the second body of a key with one place is not read", async () => {
+describe("concurrent requests", () => {
+  it("are counted from the headers on: the second body of a key with a limit of one is not read", async () => {
     await using up = await good();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -223,7 +223,7 @@ describe("requests at once", () => {
     await Promise.all([first.text(), second.text()]);
   });
 
-  it("leave as they came", () => {
+  it("are released as they were counted", () => {
     const t = new ConcurrencyCounter();
     expect([
       t.tryAcquire("a", 2),
@@ -236,7 +236,7 @@ describe("requests at once", () => {
   });
 });
 
-describe("an upstream that does not end", () => {
+describe("an upstream that never ends", () => {
   const endless = (piece: string, head = "") =>
     startBackend((_req, res) => {
       res.writeHead(200, SSE).write(head);
@@ -256,20 +256,23 @@ describe("an upstream that does not end", () => {
       "x".repeat(60_000),
     ],
   ] as const;
-  it.each(lanes)("%s: ends with the protocol's error at its bound", async (_, protocol, piece) => {
-    await using up = await endless(piece, START);
-    await using s = await startTestServices({
-      frontend: createToyProtocol(),
-      providers: to(up.base, protocol),
-      bounds: { responseBytes: 3_000_000 },
-    });
-    const text = await (await s.ask({ ...ASK, stream: true })).text();
-    expect(text.slice(-300)).toContain("larger than 3000000 bytes");
-    await until(() => s.house.memoryBudget.usedBytes === 0);
-    expect(s.journal.filter((c) => c.do === "settle")).toMatchObject([{ state: "estimated" }]);
-  });
+  it.each(lanes)(
+    "%s: ends with the protocol's error at the size limit",
+    async (_, protocol, piece) => {
+      await using up = await endless(piece, START);
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
+        providers: to(up.base, protocol),
+        bounds: { responseBytes: 3_000_000 },
+      });
+      const text = await (await s.ask({ ...ASK, stream: true })).text();
+      expect(text.slice(-300)).toContain("larger than 3000000 bytes");
+      await until(() => s.house.memoryBudget.usedBytes === 0);
+      expect(s.journal.filter((c) => c.do === "settle")).toMatchObject([{ state: "estimated" }]);
+    },
+  );
 
-  it("as a stream that a client wants whole: a refusal", async () => {
+  it("as a stream for a non-streaming client: a rejection", async () => {
     await using up = await endless("x".repeat(60_000));
     for (const protocol of [createToyProtocol(), createToyProtocol("other", { relay: false })]) {
       await using s = await startTestServices({
@@ -286,7 +289,7 @@ describe("an upstream that does not end", () => {
     }
   });
 
-  it("held whole: a refusal, and its room comes back", async () => {
+  it("as a buffered response: a rejection that releases its memory", async () => {
     await using up = await endless(line({ say: "x".repeat(1000) }), START);
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -301,7 +304,7 @@ describe("an upstream that does not end", () => {
     await until(() => s.house.memoryBudget.usedBytes === 0);
   });
 
-  it("held whole, by many at once: one that finds no room is a 503, not the end", async () => {
+  it("as concurrent buffered responses: one without memory is a 503, and the process survives", async () => {
     await using up = await endless(line({ say: "x".repeat(1000) }), START);
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -317,7 +320,7 @@ describe("an upstream that does not end", () => {
     await until(() => s.house.memoryBudget.usedBytes === 0);
   });
 
-  it("is billed once, even by a codec that finds no words for it", async () => {
+  it("is billed once, even if a codec cannot encode the error", async () => {
     const mute = createToyProtocol();
     const relay = mute.client!.createPassthrough!;
     mute.client!.createPassthrough = (sink, answering, headers) => ({

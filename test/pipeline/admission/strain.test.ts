@@ -20,19 +20,19 @@ function after(ticks: number, lateMs: number, workedMs: number): LoadMonitor {
   return strain;
 }
 
-it("a process that stands in its own work takes nothing", () => {
+it("a process that is busy with its own work admits nothing", () => {
   using one = after(20, 2_000, 2_100);
   expect([one.isLagging, one.isOverloaded]).toEqual([true, true]);
   using some = after(20, 400, 500);
   expect([some.isLagging, some.isOverloaded]).toEqual([true, false]);
 });
 
-it("one that waits for the processor, or slept with its machine, is neither strained nor over", () => {
+it("a process that waits for the CPU, or was suspended, is neither strained nor overloaded", () => {
   using starved = after(20, 5_000, 60);
   expect([starved.isLagging, starved.isOverloaded]).toEqual([false, false]);
 });
 
-it("one that is on time is neither, however much it works", () => {
+it("a process on time is neither, however much it works", () => {
   using busy = after(20, 0, 100);
   expect([busy.isLagging, busy.isOverloaded]).toEqual([false, false]);
 });
@@ -40,7 +40,7 @@ it("one that is on time is neither, however much it works", () => {
 /** That of a small container; near the end of a smaller one V8 itself ends the process, in its collections. */
 const HEAP_MB = 768;
 
-it("one whose heap is fuller than its share takes no call beside those that it has, and takes them again when there is room", async () => {
+it("a process whose heap exceeds its share admits no new calls until memory is free", async () => {
   const child = fork(new URL("./full-heap.ts", import.meta.url), [String(HEAP_MB)], {
     execArgv: [`--max-old-space-size=${HEAP_MB}`],
   });

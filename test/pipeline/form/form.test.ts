@@ -93,8 +93,8 @@ const read = (raw: Buffer, boundary: string) => {
 const codeOf = (raw: Buffer | string, boundary = "b") =>
   parseMultipartBody(Buffer.from(raw as string), boundary).flaw?.code;
 
-describe("what is written", () => {
-  it("is read again as it was, whatever it holds and whatever its boundary is", () => {
+describe("an encoded form", () => {
+  it("is decoded to the same content, for any content and boundary", () => {
     fc.assert(
       fc.property(forms, ({ boundary, body }) => {
         const raw = encodeMultipart(body, boundary);
@@ -103,7 +103,7 @@ describe("what is written", () => {
     );
   });
 
-  it("is read alike by another reader of forms", () =>
+  it("is decoded to the same content by another parser", () =>
     fc.assert(
       fc.asyncProperty(
         fc.dictionary(fc.stringMatching(/^[a-z]{1,6}$/), fieldOf("tollgate"), { maxKeys: 5 }),
@@ -136,7 +136,7 @@ describe("what is written", () => {
       { numRuns: 60 },
     ));
 
-  it("says nothing of what says nothing, and refuses what no form can say", () => {
+  it("omits undefined values, and rejects values that a form cannot express", () => {
     const body = { a: undefined, b: null, c: true, d: 1.5, e: [], f: [false, null, 2] };
     expect(read(encodeMultipart(body, "b"), "b").body).toEqual({
       c: "true",
@@ -151,8 +151,8 @@ describe("what is written", () => {
   });
 });
 
-describe("what clients send", () => {
-  it("of openai-js: files first, lists and objects in brackets", async () => {
+describe("forms of clients", () => {
+  it("openai-js: files first, lists and objects in brackets", async () => {
     const form = new FormData();
     form.append("file", new Blob([Buffer.from([1, 2])], { type: "audio/wav" }), "né.wav");
     form.append("model", "whisper-1");
@@ -178,7 +178,7 @@ describe("what clients send", () => {
     });
   });
 
-  it("of other languages: quotes behind a backslash, names in bytes, a line break first, no file type", () => {
+  it("other languages: escaped quotes, names in bytes, a leading line break, no file type", () => {
     const one = (head: string, first = "") =>
       plain(read(Buffer.from(`${first}--b\r\n${head}\r\n\r\nx\r\n--b--`), "b").body);
     const file = (filename: string, mime = "application/octet-stream") => ({
@@ -203,7 +203,7 @@ describe("what clients send", () => {
   });
 });
 
-describe("what could be read in two ways", () => {
+describe("ambiguous forms", () => {
   const part = (head: string, content = "x") => `--b\r\n${head}\r\n\r\n${content}\r\n`;
   const field = (name: string, content = "x") =>
     part(`Content-Disposition: form-data; name="${name}"`, content);
@@ -297,9 +297,9 @@ describe("what could be read in two ways", () => {
       '--b\r\nX: --b\r\nContent-Disposition: form-data; name="a"\r\n\r\nx\r\n--b--',
       "invalid_form",
     ],
-  ])("%s is refused", (_what, raw, code) => expect(codeOf(raw)).toBe(code));
+  ])("%s is rejected", (_what, raw, code) => expect(codeOf(raw)).toBe(code));
 
-  it("text that is no UTF-8 is refused, and a file's bytes are its own", () => {
+  it("text that is not UTF-8 is rejected, and the bytes of a file are unchanged", () => {
     const bytes = Buffer.from([0xff, 0xfe]);
     const form = (head: string) =>
       Buffer.concat([Buffer.from(`--b\r\n${head}\r\n\r\n`), bytes, Buffer.from("\r\n--b--")]);
@@ -307,7 +307,7 @@ describe("what could be read in two ways", () => {
     expect(codeOf(form('Content-Disposition: form-data; name="a"; filename=""'))).toBeUndefined();
   });
 
-  it("a form that was torn anywhere is refused", () => {
+  it("a form that is truncated anywhere is rejected", () => {
     fc.assert(
       fc.property(forms, fc.double({ min: 0, max: 1, noNaN: true }), ({ boundary, body }, at) => {
         const raw = encodeMultipart(body, boundary);
@@ -318,7 +318,7 @@ describe("what could be read in two ways", () => {
     );
   });
 
-  it("no bytes at all bring a reader down, and what is read stands in the bytes", () => {
+  it("no bytes crash the parser, and its results are spans of the bytes", () => {
     const soup = fc
       .array(
         fc.oneof(
@@ -369,7 +369,7 @@ describe("what could be read in two ways", () => {
     [`multipart/form-data; boundary=${"a".repeat(71)}`, undefined],
     ['multipart/form-data; boundary="a\\"b"', undefined],
     ["multipart/form-data; boundary=a b", undefined],
-  ])("of %s the boundary is %s", (type, boundary) => {
+  ])("the boundary of %s is %s", (type, boundary) => {
     expect(isMultipart(type)).toBe(true);
     expect(boundaryOf(type)).toBe(boundary);
   });
@@ -430,7 +430,7 @@ describe("an edit", () => {
     );
   });
 
-  it("of a text is made in its place; a field that goes takes all of its parts along", () => {
+  it("replaces a text in place; a removed field loses all of its parts", () => {
     const raw = encodeMultipart({ model: "a", tags: ["x", "y"], last: "z" }, "b");
     const { layout } = read(raw, "b");
     const renamed = applyMultipartEdits(raw, layout, new Map([["model", "bb"]]));
@@ -444,7 +444,7 @@ describe("an edit", () => {
     expect(applyMultipartEdits(raw, layout, new Map()) === raw).toBe(true);
   });
 
-  it("cannot bring the boundary in", () => {
+  it("cannot insert the boundary", () => {
     const raw = encodeMultipart({ model: "a" }, "b");
     const { layout } = read(raw, "b");
     for (const edit of [
@@ -460,7 +460,7 @@ describe("an edit", () => {
 });
 
 describe("a file", () => {
-  it("is a span of what came, and its text tells it from every other", () => {
+  it("is a span of the received bytes, and its digest distinguishes it from every other", () => {
     const form = (data: string): { body: Body; raw: Buffer } => {
       const raw = encodeMultipart(
         { f: { filename: "a", mime: "x/y", data: Buffer.from(data) } },
@@ -478,8 +478,8 @@ describe("a file", () => {
   });
 });
 
-describe("a request that leaves", () => {
-  it("says in its bytes what it says of itself, and is announced as what it is", () => {
+describe("an outgoing request", () => {
+  it("has headers that match its body", () => {
     const fields = fieldOf("b").filter((one) => !JSON.stringify(plain(one)).includes("--b"));
     const bodies = fc.dictionary(fc.constantFrom("a", "b", "c", "d"), fields);
     const edits = fc.array(fc.tuple(fc.constantFrom("a", "b", "e"), fc.option(fields)));
@@ -507,8 +507,8 @@ describe("a request that leaves", () => {
   });
 });
 
-describe("what looks over a body", () => {
-  it("does not look into its files", () => {
+describe("request analysis", () => {
+  it("does not search files", () => {
     const data = Buffer.alloc(32 * 1024 * 1024, 7);
     const raw = encodeMultipart({ file: { filename: "a", mime: "x/y", data }, Odd: "x" }, "b");
     const { body, hasCaseVariants } = read(raw, "b");
@@ -526,7 +526,7 @@ describe("what looks over a body", () => {
   });
 });
 
-describe("the time it takes", () => {
+describe("the parse time", () => {
   const MIB = 1024 * 1024;
   const cpu = (work: () => void): number => {
     work();
@@ -543,7 +543,7 @@ describe("the time it takes", () => {
     ["line breaks", (n) => Buffer.alloc(n, "\r\n")],
     ["dashes", (n) => Buffer.alloc(n, "-")],
   ];
-  it.each(hostile)("grows as the form does: %s", (_name, of) => {
+  it.each(hostile)("is linear in the size of the form: %s", (_name, of) => {
     const time = (n: number) => {
       const raw = encodeMultipart({ f: { filename: "", mime: "x/y", data: of(n) } }, boundary);
       return cpu(() => void parseMultipartBody(raw, boundary));
@@ -552,7 +552,7 @@ describe("the time it takes", () => {
     expect(time(16 * MIB)).toBeLessThan(8 * Math.max(small, 2) * 3);
   });
 
-  it("is bounded by parts and by heads", () => {
+  it("is limited by the number of parts and headers", () => {
     const many = (n: number) => encodeMultipart({ a: Array.from({ length: n }, () => "x") }, "b");
     expect(codeOf(many(64))).toBeUndefined();
     expect(codeOf(many(65))).toBe("too_many_form_parts");

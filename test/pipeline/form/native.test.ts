@@ -49,7 +49,7 @@ const native = defineProvider({
   }),
 });
 
-it("reaches its provider as the prepare hooks left it", async () => {
+it("a native endpoint receives the form after the prepare hooks", async () => {
   const seen: unknown[] = [];
   const hook = defineMiddleware({
     api: 1,

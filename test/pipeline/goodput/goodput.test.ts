@@ -13,7 +13,7 @@ it.each(CASES)("$name: $targets targets, $processes processes", async ({ upstrea
   expect(await judged(load(shape), upstreams)).toEqual([]);
 });
 
-it("a candidate that works again and fails far more often is called after a better one in cooldown", async () => {
+it("a recovered candidate that fails far more often is called after a better one in cooldown", async () => {
   const of = load({ targets: 2, processes: 1, rates: { a: 20 }, seed: 11 });
   expect(await judged(of, PATTERNS["the first is better than the others"]!)).toEqual([]);
 });
@@ -52,7 +52,7 @@ describe.each([1, 2, 5])("with %i targets", (targets) => {
   });
 });
 
-it("hedging costs no more than the retry budget, and nothing where calls are fast", async () => {
+it("hedging costs at most the retry budget, and nothing if calls are fast", async () => {
   for (const slow of [0, 0.05, 1]) {
     const upstreams: Upstreams =
       () =>

@@ -65,7 +65,7 @@ async function sent(from: string, into: string, body: object, edit?: Hooks["edit
 }
 
 describe.each(ROADS)("from %s into %s", (from, into) => {
-  it("what leaves is what would leave had the client said it", async () => {
+  it("the outgoing request equals the one that a client could have sent", async () => {
     for (const fields of EDITS[from]!) {
       const before = { temperature: 0.5 };
       const itself = await sent(from, into, { ...before, ...fields });
@@ -98,7 +98,7 @@ const toyScene = (
   ...more,
 });
 
-it("each sees what the one before made, and so do the hooks behind them", async () => {
+it("each hook sees the result of the previous one, and so do later hooks", async () => {
   const seen: unknown[] = [];
   await using to = await up();
   await using at = await startTestServices(
@@ -126,7 +126,7 @@ it.each([
   ["what its protocol refuses", { text: 7 }],
   ["a field that is gone and is needed", { text: undefined }],
   ["what cannot be sent", { more: () => 1 }],
-])("%s is a failure of the hook, and an operator may let it pass", async (_what, fields) => {
+])("%s is a failure of the hook, and the operator may ignore it", async (_what, fields) => {
   await using to = await up();
   const edit = () => fields as Body;
   await using at = await startTestServices(toyScene(to.url, [{ id: "templates", edit }]));
@@ -141,7 +141,7 @@ it.each([
   expect(to.requests[0]!.json()).toEqual({ model: "m", text: "hi" });
 });
 
-it("its refusal is a word, and it is not asked of what is found again by an id", async () => {
+it("a refusal is a rejection, and the hook is not called for a stored object", async () => {
   await using to = await up();
   const edit = () => fail("forbidden", "No template of that name.", { code: "template" });
   await using at = await startTestServices(toyScene(to.url, [{ edit, onError: "continue" }]));
@@ -152,7 +152,7 @@ it("its refusal is a word, and it is not asked of what is found again by an id",
   ]);
 });
 
-it("under privacy a hook cannot have kept what a client may not", async () => {
+it("under privacy, a hook cannot add stored content that a client may not use", async () => {
   for (const [from, fields] of [
     ["chat-completions", { store: true }],
     ["responses", { store: true }],

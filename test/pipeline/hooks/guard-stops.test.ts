@@ -37,7 +37,7 @@ const hooksOf = async (): Promise<Hooks> =>
   (await guard.setup({ words: ["blue tulip"], action: "stop", mask: "" }, {} as never)) as Hooks;
 
 describe.each(ROADS.filter(([from]) => !isImage(from)))("from %s into %s", (from, into) => {
-  it.each(Object.keys(SPEECHES))("%s: nothing of what was stopped passes", async (how) => {
+  it.each(Object.keys(SPEECHES))("%s: no stopped content is sent", async (how) => {
     await using up = await startUpstream({
       "POST /*": (asked) => inAny(SPEECHES[how]!, asked) ?? jsonResponse({}, 400),
     });

@@ -69,7 +69,7 @@ describe.each(PASSABLE)("%s", (name) => {
     const hangs = how === "hangs";
     const timeoutMs = hangs ? 100 : 30_000;
 
-    it("ends the request, unless the operator says otherwise", async () => {
+    it("ends the request, unless the operator chose otherwise", async () => {
       const got = await asked({ ...failing(name, run), timeoutMs });
       expect(got).toMatchObject({ status: hangs ? 503 : 500, asked: 0, rows: [], rests: [] });
       // By its name in gateway.yaml, and not by what it threw.
@@ -83,7 +83,7 @@ describe.each(PASSABLE)("%s", (name) => {
         });
     });
 
-    it("is passed over with on_error: continue, and the log says so once", async () => {
+    it("is skipped with on_error: continue, and logged once", async () => {
       const got = await asked({ ...failing(name, run), timeoutMs, onError: "continue" });
       expect(got).toMatchObject({ status: 200, asked: 1, rows: ["unpriced"] });
       expect(got.log.filter(({ action }) => action === "skipped")).toEqual([
@@ -92,7 +92,7 @@ describe.each(PASSABLE)("%s", (name) => {
     });
   });
 
-  it("that refuses has spoken, whatever the operator says of failures", async () => {
+  it("that rejects always takes effect, whatever on_error is", async () => {
     for (const run of [() => fail("forbidden", "No."), async () => fail("forbidden", "No.")])
       expect(await asked({ ...failing(name, run), onError: "continue" })).toMatchObject({
         status: 403,
@@ -100,7 +100,7 @@ describe.each(PASSABLE)("%s", (name) => {
       });
   });
 
-  it("whose own fetch fails has refused nothing", async () => {
+  it("whose own fetch fails has rejected nothing", async () => {
     let ctx: Context | undefined;
     const run = async () => ctx!.fetch("http://127.0.0.1:1/moderate");
     const of = { ...failing(name, run), lent: (c: Context) => void (ctx = c) };
@@ -109,12 +109,12 @@ describe.each(PASSABLE)("%s", (name) => {
   });
 });
 
-describe("an attempt", () => {
+describe("an attempt hook", () => {
   const around = (after: (reply: UpstreamResponse) => unknown): Hooks => ({
     attempt: async (_call, next) => (await after(await next())) as UpstreamResponse,
   });
 
-  it("has all its time again after the provider's head, however long that took", async () => {
+  it("has its full time again after the provider's headers, however long they took", async () => {
     const time = installTestClock();
     const late = () => time.skip(9_000);
     const hook = {
@@ -124,7 +124,7 @@ describe("an attempt", () => {
     expect(await asked(hook, { slow: late })).toMatchObject({ status: 200, rows: ["unpriced"] });
   });
 
-  it("that fails after the head ends the call, and what was sent is billed", async () => {
+  it("that fails after the headers ends the call, and sent content is billed", async () => {
     for (const [run, status] of [
       [mistake, 500],
       [forever, 503],
@@ -137,7 +137,7 @@ describe("an attempt", () => {
       });
   });
 
-  it("or lets the answer pass that is there, under on_error: continue", async () => {
+  it("passes the existing response on under on_error: continue", async () => {
     for (const run of [mistake, forever])
       expect(await asked({ ...around(run), timeoutMs: 100, onError: "continue" })).toMatchObject({
         status: 200,
@@ -149,26 +149,29 @@ describe("an attempt", () => {
   it.each([
     ["record", (reply: UpstreamResponse) => reply.recordResponse(1_000)],
     ["settled", (reply: UpstreamResponse) => reply.whenSettled()],
-  ])("that waits for %s before it answers is cut, and its call is billed", async (_what, wait) => {
-    const hook: Hooks = {
-      async attempt(_call, next) {
-        const reply = await next();
-        await wait(reply);
-        return reply;
-      },
-    };
-    expect(await asked({ ...hook, timeoutMs: 100 })).toMatchObject({
-      status: 503,
-      asked: 1,
-      rows: ["estimated"],
-    });
-    expect(await asked({ ...hook, timeoutMs: 100, onError: "continue" })).toMatchObject({
-      status: 200,
-      rows: ["unpriced"],
-    });
-  });
+  ])(
+    "that waits for %s before it responds is aborted, and its call is billed",
+    async (_what, wait) => {
+      const hook: Hooks = {
+        async attempt(_call, next) {
+          const reply = await next();
+          await wait(reply);
+          return reply;
+        },
+      };
+      expect(await asked({ ...hook, timeoutMs: 100 })).toMatchObject({
+        status: 503,
+        asked: 1,
+        rows: ["estimated"],
+      });
+      expect(await asked({ ...hook, timeoutMs: 100, onError: "continue" })).toMatchObject({
+        status: 200,
+        rows: ["unpriced"],
+      });
+    },
+  );
 
-  it("passes the provider's failure on, under on_error: continue too", async () => {
+  it("passes the provider's failure on, also under on_error: continue", async () => {
     const hook: Hooks = { attempt: (_call, next) => next() };
     expect(await asked({ ...hook, onError: "continue" }, { upstream: 503 })).toMatchObject({
       status: 503,
@@ -177,7 +180,7 @@ describe("an attempt", () => {
     });
   });
 
-  it("that wakes up late asks nothing any more", async () => {
+  it("that continues too late sends no call", async () => {
     let late: Promise<unknown> | undefined;
     let over = Promise.withResolvers<void>();
     const hook: Hooks = {
@@ -203,8 +206,8 @@ describe("an attempt", () => {
   });
 });
 
-describe("admit", () => {
-  it("waits as long as a client takes to send its body, when it reads it", async () => {
+describe("an admit hook", () => {
+  it("may wait for a slow client's body", async () => {
     await using up = await startBackend((_req, res) => {
       res.setHeader("content-type", "application/json");
       res.end(JSON.stringify(ANSWER));
@@ -241,14 +244,14 @@ describe("admit", () => {
     expect([res.status, read]).toEqual([200, true]);
   });
 
-  it("is cut when it hangs by itself", async () =>
+  it("is aborted if it hangs itself", async () =>
     expect(await asked({ admit: forever, timeoutMs: 100 })).toMatchObject({
       status: 503,
       asked: 0,
     }));
 });
 
-describe("what is never passed over", () => {
+describe("a failure that is never skipped", () => {
   it.each([
     ["admit", 500],
     ["charge", 500],
@@ -258,7 +261,7 @@ describe("what is never passed over", () => {
     expect(await asked({ ...hooks, onError: "continue" })).toMatchObject({ status, asked: 0 });
   });
 
-  it("an event stage, which may have held back half", async () => {
+  it("includes an event stage, which may have held back half", async () => {
     const hooks: Hooks = { event: () => mistake, inspect() {} };
     expect(await asked({ ...hooks, onError: "continue" })).toMatchObject({ status: 500 });
   });
@@ -292,7 +295,7 @@ describe("what is never passed over", () => {
       return { status: res.status, text, rows, rests: s.house.targetHealth.describeCooldowns() };
     };
 
-    it.each([false, true])("may let the end out later (stream: %s)", async (stream) => {
+    it.each([false, true])("may emit the end later (stream: %s)", async (stream) => {
       const later: Hooks["event"] = (_call, next) => {
         const kept: ModelEvent[] = [];
         return (event) => {
@@ -307,7 +310,7 @@ describe("what is never passed over", () => {
     });
 
     it.each([false, true])(
-      "that keeps all back and stops is billed for it (stream: %s)",
+      "that holds everything back and stops is billed for it (stream: %s)",
       async (stream) => {
         const stopping: Hooks["event"] = (_call, _next, stop) => (event) => {
           if (event.type === "finish") stop({ kind: "content_policy", message: "Not this." });
@@ -320,7 +323,7 @@ describe("what is never passed over", () => {
     );
 
     it.each([false, true])(
-      "that never lets it out is cut, is billed, and is not the provider's (stream: %s)",
+      "that never emits the end is aborted and billed, and the provider is not at fault (stream: %s)",
       async (stream) => {
         const got = await served(() => () => {}, stream);
         expect(got.status).toBe(503);
@@ -335,7 +338,7 @@ describe("what is never passed over", () => {
   describe.each([
     ["comes to its end later", () => turnEventLoop(1)],
     ["fails later", async () => mistake()],
-  ] as const)("a promise where none is waited for, that %s", (_how, promise) => {
+  ] as const)("a promise where none is awaited, that %s", (_how, promise) => {
     const late = promise as never;
     it.each([
       ["charge", { charge: late }, 0],
@@ -352,38 +355,41 @@ describe("what is never passed over", () => {
         });
     });
 
-    it("but a watcher that may be passed over", async () => {
+    it("does not include a watcher with on_error: continue", async () => {
       for (const watch of [late, () => late])
         expect(await asked({ watch, onError: "continue" })).toMatchObject({ status: 200 });
     });
 
-    it.each(["protocol", "endpoint"])("the prepare of a provider's %s", async (whose) => {
-      const protocol = createToyProtocol();
-      const own = { ...protocol, client: { ...protocol.client!, prepare: late } };
-      await using up = await startBackend((_req, res) => void res.end(JSON.stringify(ANSWER)));
-      const endpoint = {
-        protocol: whose === "protocol" ? own : protocol,
-        base: up.base,
-        auth: "none" as const,
-        ...(whose === "endpoint" && { prepare: late }),
-      };
-      await using s = await startTestServices({
-        frontend: createToyProtocol(),
-        providers: { p: { endpoints: [endpoint] } },
-      });
-      expect((await s.ask({ model: "p/m", text: "hi" })).status).toBe(500);
-      expect(up.asked).toEqual([]);
-    });
+    it.each(["protocol", "endpoint"])(
+      "includes the prepare hook of a provider's %s",
+      async (whose) => {
+        const protocol = createToyProtocol();
+        const own = { ...protocol, client: { ...protocol.client!, prepare: late } };
+        await using up = await startBackend((_req, res) => void res.end(JSON.stringify(ANSWER)));
+        const endpoint = {
+          protocol: whose === "protocol" ? own : protocol,
+          base: up.base,
+          auth: "none" as const,
+          ...(whose === "endpoint" && { prepare: late }),
+        };
+        await using s = await startTestServices({
+          frontend: createToyProtocol(),
+          providers: { p: { endpoints: [endpoint] } },
+        });
+        expect((await s.ask({ model: "p/m", text: "hi" })).status).toBe(500);
+        expect(up.asked).toEqual([]);
+      },
+    );
   });
 
-  it("so an operator is told where on_error: continue would change nothing", async () => {
+  it("is reported to the operator if on_error: continue would have no effect", async () => {
     await expect(asked({ prepare() {}, onError: "continue" })).rejects.toThrow(
       /none of its hooks can be skipped.*rewrite, inspect, route, attempt, watch/,
     );
   });
 });
 
-it("a settle hook that hangs holds nothing up for longer, and the client not at all", async () => {
+it("a settle hook that hangs delays nothing beyond its timeout, and never the client", async () => {
   const got = await asked({ settle: forever, timeoutMs: 100 });
   expect(got).toMatchObject({ status: 200, rows: ["unpriced"] });
 });

@@ -107,10 +107,10 @@ describe("a recorded answer", () => {
     },
   ];
 
-  it("that fits is given, and no provider and no ledger hears of it", async () =>
+  it("that fits is returned, and neither a provider nor the ledger is called", async () =>
     expect(await asked(kept)).toMatchObject({ status: 200, replayed: true, asked: 0, rows: [] }));
 
-  it("of another kind, protocol or form is not given: the provider is asked, and the log says so", async () => {
+  it("of another operation, protocol, or form is not returned: the provider is called, and this is logged", async () => {
     for (const other of [
       { operation: "image" },
       { protocol: "other" },
@@ -126,14 +126,14 @@ describe("a recorded answer", () => {
     expect(await asked(kept, { stream: false })).toMatchObject({ replayed: false, asked: 1 });
   });
 
-  it.each(["required", "strict"] as const)("is not given under privacy: %s", async (privacy) => {
+  it.each(["required", "strict"] as const)("is not returned under privacy: %s", async (privacy) => {
     const around: Hooks = { admit: (x) => x.requirePrivacy(privacy) };
     const got = await asked(kept, { around });
     expect(got, got.text).toMatchObject({ status: 200, replayed: false, asked: 1 });
     expect(got.log.filter(({ message }) => message.includes("not replayed"))).toHaveLength(1);
   });
 
-  it("is a reply like any other to the hooks around it", async () => {
+  it("is like any other reply for the hooks around it", async () => {
     let seen: UpstreamResponse | undefined;
     let record: CallRecord | undefined;
     const around: Hooks = {
@@ -148,7 +148,7 @@ describe("a recorded answer", () => {
     expect(record).toMatchObject({ state: "void", costNano: 0n, usage: {} });
   });
 
-  it.each([undefined, null, 7, {}, "text"])("a hook that gives %o has failed", async (given) =>
+  it.each([undefined, null, 7, {}, "text"])("a hook that returns %o has failed", async (given) =>
     expect(await asked(given)).toMatchObject({ status: 500, asked: 0, rows: [] }),
   );
 });
@@ -160,12 +160,12 @@ const REFUSAL: SyntheticResponse = {
   },
 };
 
-describe("an answer of a hook's own", () => {
+describe("a hook's own response", () => {
   const clients = Object.keys(CLIENTS).filter((id) => id !== "images");
   const wishes = clients.flatMap((from) => [false, true].map((stream) => [from, stream] as const));
 
   it.each(wishes)(
-    "is written for a client of %s, stream: %s, and booked at nothing",
+    "is encoded for a client of %s, stream: %s, and billed at zero",
     async (from, stream) => {
       await using up = await startUpstream({
         "POST /*": (asked) =>
@@ -244,7 +244,7 @@ describe("an answer of a hook's own", () => {
     };
   };
 
-  it("takes a request and a place from limits, and no tokens and no money", async () => {
+  it("uses one request and one slot of the limits, and no tokens or money", async () => {
     const limits = [
       { scope: "key:k", unit: "requests", max: 5, per: "minute" },
       { scope: "key:k", unit: "concurrent", max: 5, per: "open" },
@@ -262,7 +262,7 @@ describe("an answer of a hook's own", () => {
     ]);
   });
 
-  it("is not given to a client that has no request left", async () => {
+  it("is not returned to a client whose request limit is reached", async () => {
     const denied = {
       scope: "key:k",
       unit: "requests",
@@ -280,7 +280,7 @@ describe("an answer of a hook's own", () => {
     expect(got.text).not.toContain("I cannot help");
   });
 
-  it("in place of one that is on its way: that is ended, and billed for what it was", async () => {
+  it("ends a call in progress, which is billed for what was received", async () => {
     for (const stream of [false, true]) {
       const got = await asked({ attempt: async (_call, next) => (await next(), REFUSAL), stream });
       expect(got.text).toContain("I cannot help with that, café.");
@@ -293,7 +293,7 @@ describe("an answer of a hook's own", () => {
     }
   });
 
-  it("is a reply like any other to the hooks around it", async () => {
+  it("is like any other reply for the hooks around it", async () => {
     const seen: CallRecord[] = [];
     const around: Hooks = {
       async attempt(_call, next) {
@@ -309,7 +309,7 @@ describe("an answer of a hook's own", () => {
     expect(seen).toMatchObject([{ state: "void", costNano: 0n }]);
   });
 
-  it("that no answer can be is the hook's mistake, and is told as one", async () => {
+  it("that is invalid is the hook's error, and is reported as one", async () => {
     const attempt = async (): Promise<SyntheticResponse> => ({
       response: {
         blocks: [{ type: "result", callId: "c", blocks: [], isError: false }],
@@ -320,7 +320,7 @@ describe("an answer of a hook's own", () => {
   });
 });
 
-describe("what a reply says when it is settled", () => {
+describe("the settlement of a reply", () => {
   const asked = async (of: {
     protocol: ReturnType<typeof createToyProtocol>;
     stream: boolean;
@@ -364,7 +364,7 @@ describe("what a reply says when it is settled", () => {
     ["passthrough", true],
     ["translated", false],
     ["translated", true],
-  ] as const)("is what the ledger has, %s, stream: %s", async (lane, stream) => {
+  ] as const)("equals the ledger, %s, stream: %s", async (lane, stream) => {
     const protocol = createToyProtocol(lane === "passthrough" ? "toy" : "other");
     const { seen, durable, settle } = await asked({ protocol, stream });
     expect(seen).toHaveLength(1);
@@ -381,7 +381,7 @@ describe("what a reply says when it is settled", () => {
     expect(durable).toBe(true);
   });
 
-  it("a failure too, once", async () => {
+  it("is reported once, also for a failure", async () => {
     const cut = await asked({
       protocol: createToyProtocol(),
       stream: true,
@@ -397,8 +397,8 @@ describe("what a reply says when it is settled", () => {
   });
 });
 
-describe("what a reply says of limits", () => {
-  it("the gateway's as the reserve found them, and the provider's as its head says", async () => {
+describe("the limits of a reply", () => {
+  it("are the gateway's after the reserve, and the provider's from its headers", async () => {
     const state = {
       scope: "key:k",
       unit: "requests",
@@ -500,11 +500,11 @@ describe("what a reply says of limits", () => {
     ],
     ["limits of which nothing is left to say", { "x-ratelimit-limit-requests": "60" }, []],
     ["an endless value", { "x-ratelimit-remaining-requests": "1".repeat(100) }, []],
-  ])("reads %s", (_what, headers, expected) =>
+  ])("parse %s", (_what, headers, expected) =>
     expect(parseRateLimits(headers, NOW)).toEqual(expected),
   );
 
-  it("and no head makes it throw", () => {
+  it("never throw, whatever the headers contain", () => {
     const name = fc.stringMatching(/^(x-|a-)?ratelimit-[a-z-]{0,20}$/);
     fc.assert(
       fc.property(fc.dictionary(name, fc.string()), (headers) => {

@@ -30,7 +30,7 @@ describe.each([
   ["passthrough", createToyProtocol()],
   ["translated", createToyProtocol("other")],
 ] as const)("%s", (lane, protocol) => {
-  it("reads the request, and what leaves is what left without it", async () => {
+  it("reads the request, and the outgoing request is unchanged", async () => {
     const seen: string[] = [];
     const inspect: Hooks["inspect"] = async (request, x) => {
       await Promise.resolve();
@@ -53,7 +53,7 @@ describe.each([
     expect(up.asked[1]!.body).toBe(up.asked[0]!.body);
   });
 
-  it("what it refuses is reserved nowhere and sent to no provider", async () => {
+  it("reserves nothing and calls no provider for a rejected request", async () => {
     await using up = await answering();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -68,7 +68,7 @@ describe.each([
   });
 });
 
-it("sees what the rewrite hooks made, in whatever order they are mounted", async () => {
+it("sees the result of the rewrite hooks, in any order of middleware", async () => {
   const seen: string[] = [];
   const inspect: Hooks = { inspect: (request) => void seen.push(textOf(request)) };
   const rewrite: Hooks = {
@@ -88,7 +88,7 @@ it("sees what the rewrite hooks made, in whatever order they are mounted", async
   expect(JSON.parse(up.asked[0]!.body).text).toBe("rewritten");
 });
 
-it("runs once, however many candidates are tried, and for counts too", async () => {
+it("runs once for any number of candidates, also for token counts", async () => {
   let runs = 0;
   await using bad = await startBackend((_req, res) => {
     res.statusCode = 503;
@@ -107,7 +107,7 @@ it("runs once, however many candidates are tried, and for counts too", async () 
   expect(runs).toBe(2);
 });
 
-it("is narrowed by models, and cannot be by providers, which are not chosen yet", async () => {
+it("can be restricted by models, but not by providers, which are not selected yet", async () => {
   let runs = 0;
   await using up = await answering();
   const of = (only: object): TestServicesOptions => ({
@@ -126,7 +126,7 @@ it("is narrowed by models, and cannot be by providers, which are not chosen yet"
 });
 
 describe("a label", () => {
-  it("stands on every row that comes after it, and a key's own stays as it is", async () => {
+  it("is on every later row, and a key's own label does not change", async () => {
     await using up = await answering();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -145,7 +145,7 @@ describe("a label", () => {
     expect(reserves(s.journal)[0].labels).toEqual({ team: "a", verdict: "clean" });
   });
 
-  it("is short, and there are few", async () => {
+  it("has a maximum length and a maximum number", async () => {
     await using up = await answering();
     const asked = async (inspect: NonNullable<Hooks["inspect"]>) => {
       await using s = await startTestServices({
@@ -169,31 +169,34 @@ describe("a label", () => {
   });
 });
 
-describe.each(Object.keys(CLIENTS).filter((id) => id !== "images"))("a client of %s", (from) => {
-  it("has its request read in the form of no protocol, and its own bytes sent", async () => {
-    const seen: ModelRequest[] = [];
-    await using up = await startUpstream({
-      "POST /*": (asked) =>
-        inAny(say("Hello"), asked) ?? jsonResponse({ error: { message: "no" } }, 400),
-    });
-    await using s = await startTestServices({
-      frontend: CLIENTS[from]!.protocol,
-      providers: {
-        p: {
-          endpoints: [{ protocol: TARGETS[from]!, base: `${up.url}/v1`, auth: "none" as const }],
+describe.each(Object.keys(CLIENTS).filter((id) => id !== "images"))(
+  "unknown fields of a client of %s",
+  (from) => {
+    it("can read the common form of the request, and the client's own bytes are sent", async () => {
+      const seen: ModelRequest[] = [];
+      await using up = await startUpstream({
+        "POST /*": (asked) =>
+          inAny(say("Hello"), asked) ?? jsonResponse({ error: { message: "no" } }, 400),
+      });
+      await using s = await startTestServices({
+        frontend: CLIENTS[from]!.protocol,
+        providers: {
+          p: {
+            endpoints: [{ protocol: TARGETS[from]!, base: `${up.url}/v1`, auth: "none" as const }],
+          },
         },
-      },
-      hooks: [{ inspect: (request) => void seen.push(request) }],
+        hooks: [{ inspect: (request) => void seen.push(request) }],
+      });
+      const body = { model: "p/m", ...CLIENTS[from]!.least, x_unknown: [1, { a: "é" }] };
+      expect((await s.ask(body)).status).toBe(200);
+      expect(seen.map(textOf)).toEqual(["Hi"]);
+      expect(seen[0]!.rest).toMatchObject({ x_unknown: [1, { a: "é" }] });
+      const { model: _model, ...rest } = body;
+      const sent = JSON.parse(up.requests[0]!.body.toString());
+      // On one wire the model stands in the path.
+      expect(sent).toMatchObject(from === "gemini" ? rest : { ...rest, model: "m" });
+      expect(sent.model).toBe(from === "gemini" ? undefined : "m");
+      expect(reserves(s.journal)[0].clientRequest.mode).toBe("passthrough");
     });
-    const body = { model: "p/m", ...CLIENTS[from]!.least, x_unknown: [1, { a: "é" }] };
-    expect((await s.ask(body)).status).toBe(200);
-    expect(seen.map(textOf)).toEqual(["Hi"]);
-    expect(seen[0]!.rest).toMatchObject({ x_unknown: [1, { a: "é" }] });
-    const { model: _model, ...rest } = body;
-    const sent = JSON.parse(up.requests[0]!.body.toString());
-    // On one wire the model stands in the path.
-    expect(sent).toMatchObject(from === "gemini" ? rest : { ...rest, model: "m" });
-    expect(sent.model).toBe(from === "gemini" ? undefined : "m");
-    expect(reserves(s.journal)[0].clientRequest.mode).toBe("passthrough");
-  });
-});
+  },
+);

@@ -80,8 +80,8 @@ const started = (
 const reserves = ({ storeCommands }: StartedGateway) =>
   storeCommands.flatMap((row) => (row.do === "reserve" ? [row] : []));
 
-describe("ctx.ask", () => {
-  it("answers as a client would be, and each call is a row of its own that names its parent", async () => {
+describe("ctx.sendSubrequest", () => {
+  it("responds as to a client, and each call has its own row that names its parent", async () => {
     const of: Judging = { heard: [], failed: [] };
     await using at = await started([door(), judge("judge", of, { times: 2 })]);
     expect(await at.ask("up/model", "hello")).toMatchObject({ status: 200, text: "Yes" });
@@ -115,7 +115,7 @@ describe("ctx.ask", () => {
     expect(of.heard[0]!.calls[0]).toMatchObject({ costNano: first!.costNano, usage: first!.usage });
   });
 
-  it("passes no hook of the plugin that asks, and those of all others", async () => {
+  it("runs no hook of the calling plugin, and all hooks of others", async () => {
     const of: Judging = { heard: [], failed: [] };
     const seen: string[] = [];
     const watching = defineMiddleware({
@@ -163,7 +163,7 @@ describe("ctx.ask", () => {
     expect(at.upstream.requests.filter(({ method }) => method === "POST")).toHaveLength(3);
   });
 
-  it("may not ask for what its client may not", async () => {
+  it("may use only what its client may use", async () => {
     const of: Judging = { heard: [], failed: [] };
     const only = door([], { models: ["up/other"] });
     await using at = await started([only, judge("judge", of, { pass: true })]);
@@ -175,7 +175,7 @@ describe("ctx.ask", () => {
     expect(at.upstream.requests.filter(({ method }) => method === "POST")).toEqual([]);
   });
 
-  it("is no failure of the client's words: what is not caught is the hook's", async () => {
+  it("is no error of the client: an error that is not caught is the hook's", async () => {
     const of: Judging = { heard: [], failed: [] };
     await using at = await started([
       door(),
@@ -186,7 +186,7 @@ describe("ctx.ask", () => {
     expect(status).not.toBe(200);
   });
 
-  it("asks all others, and none that asks twice", async () => {
+  it("runs all other middleware, and none that sent a subrequest before", async () => {
     const one: Judging = { heard: [], failed: [] };
     const two: Judging = { heard: [], failed: [] };
     await using at = await started([door(), judge("one", one), judge("two", two)]);
@@ -196,7 +196,7 @@ describe("ctx.ask", () => {
     expect(reserves(at)).toHaveLength(5);
   });
 
-  it("goes four deep and no deeper", async () => {
+  it("can be nested four levels deep, and no deeper", async () => {
     const all = ["a", "b", "c", "d", "e", "f"].map((name) => ({ name, heard: [], failed: [] }));
     const first = (name: string, of: Judging) => judge(name, of, { pass: true });
     await using at = await started([door(), ...all.map((each) => first(each.name, each))]);
@@ -215,7 +215,7 @@ describe("ctx.ask", () => {
     expect(Math.max(...[...parents.keys()].map(depth))).toBe(4);
   });
 
-  it("ends when its client goes", async () => {
+  it("ends when its client disconnects", async () => {
     let asked: Promise<unknown> | undefined;
     const late = defineMiddleware({
       api: 1,
@@ -247,7 +247,7 @@ describe("ctx.ask", () => {
     expect(at.upstream.requests.filter(({ method }) => method === "POST")).toEqual([]);
   });
 
-  it("goes where its client's privacy lets it go", async () => {
+  it("is subject to its client's privacy", async () => {
     const of: Judging = { heard: [], failed: [] };
     const zero = defineMiddleware({
       api: 1,
@@ -263,7 +263,7 @@ describe("ctx.ask", () => {
     expect(reserves(at)).toEqual([]);
   });
 
-  it("is not streamed, and is asked where a frontend is", async () => {
+  it("is not streamed, and needs a path of a frontend", async () => {
     const of: Judging = { heard: [], failed: [] };
     const stray = defineMiddleware({
       api: 1,

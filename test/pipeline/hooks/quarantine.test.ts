@@ -32,8 +32,8 @@ function conduct() {
   return { one, told, pass: (ms: number) => (now += ms) };
 }
 
-describe("a conduct", () => {
-  it("five failures in a row of several clients end it for five seconds, and twice as long each time", () => {
+describe("a hook breaker", () => {
+  it("opens for five seconds after five failures in a row of several clients, and then twice as long each time", () => {
     const { one, told, pass } = conduct();
     for (let i = 0; i < 5; i++) {
       expect(one.tryEnter()).toBe(true);
@@ -61,14 +61,14 @@ describe("a conduct", () => {
     expect(told).toEqual(["in 5", "out"]);
   });
 
-  it("one client alone needs many more of them than several do", () => {
+  it("needs many more failures of a single client", () => {
     const { one } = conduct();
     let asked = 0;
     for (; one.tryEnter(); asked++) one.recordFailure("threw", "the one");
     expect(asked).toBe(17);
   });
 
-  it("one that went to see and never came back is given up", () => {
+  it("abandons a probe that never returns", () => {
     const { one, pass } = conduct();
     for (let i = 0; i < 5; i++) one.recordFailure("threw", {});
     pass(5_000);
@@ -77,7 +77,7 @@ describe("a conduct", () => {
     expect(one.tryEnter()).toBe(true);
   });
 
-  it("whatever happens: it is told of in turn, and never asked before its time", () => {
+  it("reports each change in order, and never probes early, whatever happens", () => {
     const step = fc.oneof(
       fc.record({ do: fc.constant("fail" as const), who: fc.integer({ min: 0, max: 3 }) }),
       fc.record({ do: fc.constant("go" as const), who: fc.constant(0) }),
@@ -160,7 +160,7 @@ const FAILING: { readonly [H in Exclude<keyof Hooks, "settle">]: Hooks[H] } = {
 const PASSABLE = ["edit", "rewrite", "inspect", "route", "attempt", "watch"];
 
 describe.each(Object.keys(FAILING) as (keyof typeof FAILING)[])("%s", (name) => {
-  it("that keeps failing is not asked, fails closed, and is asked again later", async () => {
+  it("that keeps failing is not called, fails closed, and is called again later", async () => {
     manyClients();
     let asked = 0;
     let broken = true;
@@ -202,7 +202,7 @@ describe.each(Object.keys(FAILING) as (keyof typeof FAILING)[])("%s", (name) => 
   });
 
   it.runIf(PASSABLE.includes(name))(
-    "is passed over under on_error: continue, not asked either",
+    "is skipped under on_error: continue, and not called either",
     async () => {
       manyClients();
       let asked = 0;
@@ -217,7 +217,7 @@ describe.each(Object.keys(FAILING) as (keyof typeof FAILING)[])("%s", (name) => 
     },
   );
 
-  it("that refuses has not failed, however often", async () => {
+  it("that rejects has not failed, however often", async () => {
     manyClients();
     let asked = 0;
     const hook = () => {
@@ -231,7 +231,7 @@ describe.each(Object.keys(FAILING) as (keyof typeof FAILING)[])("%s", (name) => 
 });
 
 it.each(["event", "watch"] as const)(
-  "%s that fails within each answer has not seen its end",
+  "%s that fails within each response has not reached its end",
   async (name) => {
     manyClients();
     const stage = (e: ModelEvent) => {
@@ -243,7 +243,7 @@ it.each(["event", "watch"] as const)(
   },
 );
 
-it("a settle hook that keeps failing is left alone, and no request suffers", async () => {
+it("a settle hook that keeps failing is not called, and no request is affected", async () => {
   manyClients();
   let asked = 0;
   const settle = () => {
@@ -276,8 +276,8 @@ const results: { readonly [hook: string]: readonly unknown[] } = {
   event: some((one) => typeof one === "function"),
 };
 
-describe.each(Object.entries(results))("what %s gives", (name, all) => {
-  it("is refused by its name where it cannot be used, whatever it is", async () => {
+describe.each(Object.entries(results))("an invalid result of %s", (name, all) => {
+  it("is rejected by its name, whatever it is", async () => {
     const told = (value: unknown) => (name === "attempt" ? Promise.resolve(value) : value);
     for (const value of all) {
       await using h = await house({ [name]: () => told(value) } as never);
@@ -291,7 +291,7 @@ describe.each(Object.entries(results))("what %s gives", (name, all) => {
   });
 });
 
-it("what an event hook passes on is an event, or the answer ends by its name", async () => {
+it("an event hook emits an event, or the response ends with the hook's name", async () => {
   const events: readonly unknown[] = [
     ...GARBAGE,
     { type: "weather" },

@@ -81,7 +81,7 @@ const chunks: fc.Arbitrary<Chunks> = fc.oneof(
 );
 
 describe.each(ROADS)("from %s to %s", (from, into) => {
-  it("the same bytes come as without it, and all of the answer was shown", async () => {
+  it("the same bytes are sent as without it, and it saw the whole response", async () => {
     let events: ModelEvent[] = [];
     const watch: Hooks["watch"] = () => {
       events = [];
@@ -122,7 +122,7 @@ describe.each(ROADS)("from %s to %s", (from, into) => {
     expect(lanes(bare.s.journal)).toEqual(new Set([from === into ? "passthrough" : "translated"]));
   });
 
-  it("no word leaves from where it is stopped on, and what was made is billed", async () => {
+  it("nothing is sent after a stop, and produced content is billed", async () => {
     const watch: Hooks["watch"] = (_call, stop) => (event) => {
       if (event.type === "delta" && event.text.includes("SECRET"))
         stop({ kind: "content_policy", message: "Stopped here." });
@@ -196,7 +196,7 @@ describe.each([
     throw new TypeError("a mistake in a plugin");
   };
 
-  it("a throw ends the answer, and is not the provider's", async () => {
+  it("an exception ends the response, and the provider is not at fault", async () => {
     for (const n of [1, 2]) {
       const got = await asked([{ watch: () => nth(n, boom) }]);
       expect(got.text).not.toContain("two");
@@ -208,7 +208,7 @@ describe.each([
     expect((await asked([{ watch: boom }])).status).toBe(500);
   });
 
-  it("so does a throw of an event stage: it is the stage's own, whatever its kind", async () => {
+  it("so does an exception of an event stage, whatever its kind", async () => {
     const event: Hooks["event"] = (_call, next) => (e) => {
       if (e.type === "delta") fail("overloaded", "The plugin's own queue is full.");
       next(e);
@@ -219,7 +219,7 @@ describe.each([
     expect(got.rests).toEqual([]);
   });
 
-  it("under on_error: continue a throw ends the watching alone", async () => {
+  it("under on_error: continue, an exception only ends the watching", async () => {
     for (const watch of [() => nth(1, boom), () => nth(2, boom), boom] as NonNullable<
       Hooks["watch"]
     >[]) {
@@ -232,7 +232,7 @@ describe.each([
     }
   });
 
-  it("but a refusal stands", async () => {
+  it("but a rejection takes effect", async () => {
     const watch: Hooks["watch"] = () => () => fail("forbidden", "Not this.");
     expect(await asked([{ watch, onError: "continue" }])).toMatchObject({ status: 403 });
   });
@@ -249,7 +249,7 @@ describe.each([
     expect(got.rows).toMatchObject([{ outcome: "ok" }]);
   });
 
-  it("what comes after the finish is not lost to a stop that is too late", async () => {
+  it("events after the finish are not lost through a late stop", async () => {
     let stopping: (() => void) | undefined;
     await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
@@ -277,7 +277,7 @@ describe.each([
     expect(text).not.toContain("Too late.");
   });
 
-  it("stands in its place among the event stages", async () => {
+  it("runs at its place among the event stages", async () => {
     const seen: string[] = [];
     const watch = (name: string): Hooks => ({
       watch: () => (e) => void (e.type === "delta" && seen.push(`${name}:${e.text.trim()}`)),
@@ -291,7 +291,7 @@ describe.each([
   });
 });
 
-describe("what cannot be decoded", () => {
+describe("content that cannot be decoded", () => {
   /** A codec that cannot read what its own relay passes. */
   const blind = () => {
     const protocol = createToyProtocol();
@@ -304,7 +304,7 @@ describe("what cannot be decoded", () => {
     };
   };
   it.each(["reject", "continue"] as const)(
-    "passes only where every watcher may be passed over: %s",
+    "passes only if every watcher has on_error: continue: %s",
     async (onError) => {
       await using up = await speaking();
       await using s = await startTestServices({
@@ -321,7 +321,7 @@ describe("what cannot be decoded", () => {
   );
 });
 
-it("an answer of pictures is shown whole before its bytes pass, and may be stopped", async () => {
+it("a response with images is shown completely before its bytes pass, and can be stopped", async () => {
   const said = {
     created: 1,
     data: [{ b64_json: "AAAA" }],
@@ -393,7 +393,7 @@ it("a native endpoint's events are shown too", async () => {
   expect(seen).toEqual([...once, ...once]);
 });
 
-it("where a middleware has no watcher for this model, its lane costs no decoding", async () => {
+it("without a watcher for this model, passthrough needs no decoding", async () => {
   await using up = await speaking();
   let decoded = 0;
   const protocol = createToyProtocol();
@@ -418,7 +418,7 @@ it("where a middleware has no watcher for this model, its lane costs no decoding
   expect(decoded).toBe(1);
 });
 
-describe("several answers at once", () => {
+describe("multiple choices", () => {
   const choice = (index: number, content: string) => ({
     index,
     delta: { content },
@@ -469,17 +469,14 @@ describe("several answers at once", () => {
       stop({ kind: "content_policy", message: "Stopped here." });
   };
 
-  it.each([true, false])(
-    "are not asked for past a watcher, which sees one (stream: %s)",
-    async (stream) => {
-      const got = await asked(2, { watch }, stream);
-      expect(got.text).not.toContain("SECRET");
-      expect(got.status).toBe(400);
-      expect(got.text).toContain("n_not_watched");
-    },
-  );
+  it.each([true, false])("are rejected if a watcher sees only one (stream: %s)", async (stream) => {
+    const got = await asked(2, { watch }, stream);
+    expect(got.text).not.toContain("SECRET");
+    expect(got.status).toBe(400);
+    expect(got.text).toContain("n_not_watched");
+  });
 
-  it("are, where no watcher looks", async () => {
+  it("are allowed without a watcher", async () => {
     const elsewhere = { watch, scope: { models: ["other/*"] } };
     expect(await asked(2, elsewhere, false)).toMatchObject({ status: 200 });
     expect(await asked(2, {}, true)).toMatchObject({ status: 200 });
@@ -488,7 +485,7 @@ describe("several answers at once", () => {
 });
 
 it.each([true, false])(
-  "what came in one piece with the word that is stopped on is billed (stream: %s)",
+  "content in the same chunk as the stopped word is billed (stream: %s)",
   async (stream) => {
     const line = (o: object) => `${JSON.stringify(o)}\n`;
     const said = "x".repeat(3_000);

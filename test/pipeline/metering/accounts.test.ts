@@ -55,7 +55,7 @@ const accounts = {
   },
 } satisfies TestServicesOptions["accounts"];
 
-it("limits of the key and of all its accounts are claims of one reserve, whose row says where the key stood", async () => {
+it("limits of the key and of all its accounts are claims of one reserve, whose row has the account path", async () => {
   const { status, reserve } = await asked({
     accounts,
     identity: { account: "research", limits: [day("key:k1", 100_000)], labels: { job: "x" } },
@@ -70,13 +70,13 @@ it("limits of the key and of all its accounts are claims of one reserve, whose r
   expect(reserve!.labels).toEqual({ org: "acme", env: "dev", team: "research", job: "x" });
 });
 
-it("a key in no account has its own limits, and its row says nothing of one", async () => {
+it("a key without an account has its own limits, and its row names no account", async () => {
   const { reserve } = await asked({ accounts, identity: { limits: [day("key:k1", 9)] } });
   expect(reserve!.claims.map(({ scope }) => scope)).toEqual(["key:k1"]);
   expect(reserve!.account).toBeUndefined();
 });
 
-it("a second attempt is not one more request of an account", async () => {
+it("a second attempt does not count as another request of an account", async () => {
   let first = true;
   const failing = {
     endpoints: [
@@ -106,14 +106,14 @@ it("a second attempt is not one more request of an account", async () => {
   expect(claims).toEqual([1, 0]);
 });
 
-it("a key of an account that is not there may use nothing", async () => {
+it("a key of an unknown account may use nothing", async () => {
   const { status, text, reserve } = await asked({ identity: { account: "gone" } });
   expect(status).toBe(403);
   expect(text).toContain("unknown_account");
   expect(reserve).toBeUndefined();
 });
 
-it("models, frontends and privacy are narrowed on the way down", async () => {
+it("models, frontends, and privacy become stricter at each level", async () => {
   const identity = { account: "research" };
   const models = { ...accounts, research: { parent: "acme", models: ["*/small"] } };
   expect((await asked({ accounts: models, identity }, "p/small")).status).toBe(200);
@@ -131,7 +131,7 @@ it("models, frontends and privacy are narrowed on the way down", async () => {
   expect(kept.text).toMatch(/privacy|retain|ZDR|zdr/i);
 });
 
-it("requests at once are counted from the head on, by account too", async () => {
+it("concurrent requests are counted from the headers on, also by account", async () => {
   const open = { scope: "account:research", unit: "concurrent", max: 0, per: "open" } as const;
   const { status, text, reserve } = await asked({
     accounts: { research: { limits: [open] } },
@@ -147,7 +147,7 @@ const pattern = fc
   .map(([head, star, tail]) => (star ? `${head}*${tail}` : head + tail));
 const name = fc.stringMatching(/^[ab]{0,9}$/);
 
-it("the common patterns of two match exactly what both match", () => {
+it("the intersection of two patterns matches exactly what both match", () => {
   fc.assert(
     fc.property(
       pattern,
@@ -168,7 +168,7 @@ it("the common patterns of two match exactly what both match", () => {
 
 const several = fc.stringMatching(/^[ab*]{0,7}$/);
 
-it("of patterns with several stars the common ones match nothing that one of the two does not", () => {
+it("the intersection of patterns with several stars matches nothing that only one of them matches", () => {
   fc.assert(
     fc.property(several, several, fc.array(name, { minLength: 20 }), (a, b, names) => {
       const both = intersectPatterns(a, b);
@@ -194,7 +194,7 @@ const trees = fc.array(
   { minLength: 1, maxLength: 6 },
 );
 
-it("in any tree a key may do what each of its accounts allows, and nothing else", () => {
+it("in any tree, a key may do what all of its accounts allow, and nothing else", () => {
   const RANK = [undefined, "off", "required", "strict"];
   fc.assert(
     fc.property(

@@ -14,34 +14,37 @@ const ROADS = Object.keys(CHATS).flatMap((from, i) =>
   Object.keys(TARGETS).map((into, j) => [from, into, i + j] as const),
 );
 
-it.each(ROADS)("from %s to %s no field makes a bill above its hold", async (from, into, column) => {
-  await using up = await startBackend((_req, res) => {
-    res.writeHead(400, { "content-type": "application/json" });
-    res.end(JSON.stringify({ error: { message: "no", type: "invalid_request_error" } }));
-  });
-  await using s = await startTestServices({
-    frontend: CHATS[from]!,
-    providers: {
-      p: {
-        endpoints: [{ protocol: TARGETS[into]!, base: up.base, auth: "none" }],
-        facts: CHAT_FACTS as never,
+it.each(ROADS)(
+  "from %s to %s, no field makes a bill higher than its reservation",
+  async (from, into, column) => {
+    await using up = await startBackend((_req, res) => {
+      res.writeHead(400, { "content-type": "application/json" });
+      res.end(JSON.stringify({ error: { message: "no", type: "invalid_request_error" } }));
+    });
+    await using s = await startTestServices({
+      frontend: CHATS[from]!,
+      providers: {
+        p: {
+          endpoints: [{ protocol: TARGETS[into]!, base: up.base, auth: "none" }],
+          facts: CHAT_FACTS as never,
+        },
       },
-    },
-    hooks,
-  });
-  const wrong: string[] = [];
-  let left = 0;
-  for (const fields of everyNth(3, FIELDS, column)) {
-    up.asked.length = 0;
-    s.journal.length = 0;
-    await (await s.ask({ ...BASES[from]!("Hi"), ...fields, model: "p/m" })).text();
-    if (up.asked.length === 0) continue;
-    left++;
-    const bill = up.asked.reduce((sum, { body }) => sum + worst(body), 0n);
-    const { claims, holdNano } = s.journal.find((c) => c.do === "reserve") as Reserve;
-    if (claims[0]!.take < bill || holdNano! < bill)
-      wrong.push(`${JSON.stringify(fields)}: held ${claims[0]!.take}, billed ${bill}`);
-  }
-  expect(wrong).toEqual([]);
-  expect(left).toBeGreaterThan(20);
-});
+      hooks,
+    });
+    const wrong: string[] = [];
+    let left = 0;
+    for (const fields of everyNth(3, FIELDS, column)) {
+      up.asked.length = 0;
+      s.journal.length = 0;
+      await (await s.ask({ ...BASES[from]!("Hi"), ...fields, model: "p/m" })).text();
+      if (up.asked.length === 0) continue;
+      left++;
+      const bill = up.asked.reduce((sum, { body }) => sum + worst(body), 0n);
+      const { claims, holdNano } = s.journal.find((c) => c.do === "reserve") as Reserve;
+      if (claims[0]!.take < bill || holdNano! < bill)
+        wrong.push(`${JSON.stringify(fields)}: held ${claims[0]!.take}, billed ${bill}`);
+    }
+    expect(wrong).toEqual([]);
+    expect(left).toBeGreaterThan(20);
+  },
+);

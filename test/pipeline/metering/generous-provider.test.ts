@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { road, ROADS } from "../../rig/money/generous-case.ts";
 
-describe("what a hard budget holds", () => {
+describe("a hard budget reserves enough", () => {
   it.each(ROADS)("%s, from %s to %s: no spelling bills more", async (...way) => {
     await using one = await road(way);
     await fc.assert(

@@ -54,7 +54,7 @@ const GEMINI = ["gemini", "gemini"] as const;
 const CHAT = ["chat", "chat"] as const;
 const IMAGES = ["images", "images"] as const;
 
-describe("a money field that cannot be read is rejected by its name", () => {
+describe("an unreadable cost field is rejected by its name", () => {
   const ROWS: readonly (readonly [Json, string, readonly [string, string], object])[] = [
     ...["1e1", "+8", [8], { value: 8 }, true, -8].flatMap((count) =>
       ["generationConfig", "generation_config"].map(
@@ -88,7 +88,7 @@ describe("a money field that cannot be read is rejected by its name", () => {
     );
   });
 
-  it("and its spelling is the provider's business where no budget is hard", async () => {
+  it("and is the provider's concern without a hard budget", async () => {
     const protocol = OPERATIONS["chat"]!.into["gemini"]!;
     await using up = await startBackend((_req, res) => res.writeHead(400).end("{}"));
     await using s = await startTestServices({
@@ -100,7 +100,7 @@ describe("a money field that cannot be read is rejected by its name", () => {
   });
 });
 
-describe("what enlarges a bill counts under any name", () => {
+describe("a field that raises the cost counts under any name", () => {
   it.each([
     "n",
     "numImages",
@@ -115,14 +115,14 @@ describe("what enlarges a bill counts under any name", () => {
     expect(held).toBe(8n * 40_000_000n);
   });
 
-  it("in an object that holds settings, and twice where two names multiply", async () => {
+  it("in an object with settings, and twice if two names multiply", async () => {
     const inside = { prompt: "a", parameters: { extra: { numImages: 8 } } };
     expect((await asked("drawn", IMAGES, inside, "pieces")).held).toBe(320_000_000n);
     const both = { prompt: "a", n: 8, n_iter: 2 };
     expect((await asked("drawn", IMAGES, both, "pieces")).held).toBe(640_000_000n);
   });
 
-  it("a series of pictures is as long as its options state, or the longest", async () => {
+  it("a series of images has the length in its options, or the maximum", async () => {
     const series = { prompt: "a", sequential_image_generation: "auto" };
     expect((await asked("drawn", IMAGES, series, "pieces")).held).toBe(600_000_000n);
     const four = { ...series, sequential_image_generation_options: { max_images: 4 } };
@@ -130,8 +130,8 @@ describe("what enlarges a bill counts under any name", () => {
   });
 });
 
-describe("what makes a hold smaller has to be documented for that API", () => {
-  it("a foreign bound of tokens is lowered to the one that is held", async () => {
+describe("a field that lowers a reservation must be documented for that API", () => {
+  it("a token limit of another API is lowered to the reserved one", async () => {
     const both = {
       ...words,
       max_tokens: 10,
@@ -145,7 +145,7 @@ describe("what makes a hold smaller has to be documented for that API", () => {
     expect(alone.sent).toMatchObject({ max_new_tokens: 4_096, max_completion_tokens: 4_096 });
   });
 
-  it("max_uses bounds the tools of Messages, and of no other API", async () => {
+  it("max_uses limits the tools of Messages, and of no other API", async () => {
     const tools = (type: string) => [{ type, name: "web_search", max_uses: 1 }];
     const messages = await asked("chat", ["messages", "messages"], {
       ...words,
@@ -163,8 +163,8 @@ describe("what makes a hold smaller has to be documented for that API", () => {
   });
 });
 
-describe("what no field bounds", () => {
-  it("pictures by the token are held by their size, and rejected without one", async () => {
+describe("costs without a limiting field", () => {
+  it("images billed by token are reserved by their size, and rejected without one", async () => {
     const held = async (size: string) =>
       (await asked("drawn", IMAGES, { prompt: "a", size }, "tokens")).held;
     expect(await held("4096x4096")).toBeGreaterThan(66_560n * 30_000n);
@@ -193,7 +193,7 @@ describe("what no field bounds", () => {
     expect(known.held).toBeGreaterThan(66_560n * 30_000n);
   });
 
-  it("speech by the token is rejected, unless its model's longest answer is known", async () => {
+  it("speech billed by token is rejected, unless the model's longest response is known", async () => {
     const body = { input: "Hi", voice: "alloy", instructions: "Say it a hundred times." };
     const road = ["speech", "speech"] as const;
     const { status, error } = await asked("spoken", road, body, "tokens");
@@ -204,7 +204,7 @@ describe("what no field bounds", () => {
     expect((await asked("spoken", road, body, "characters")).held).toBeGreaterThan(0n);
   });
 
-  it("documents of hex are held at a byte per token, and the query with each", async () => {
+  it("documents in hex are reserved at one token per byte, each with the query", async () => {
     const road = ["rerank", "rerank"] as const;
     const documents = Array.from({ length: 100 }, () => "0123456789abcdef".repeat(60));
     const { held } = await asked("ranking", road, { query: "a", documents }, "searches");
@@ -214,7 +214,7 @@ describe("what no field bounds", () => {
     expect(read.held).toBeGreaterThan(3n * 960n * 1_000n);
   });
 
-  it("an endpoint that sends by itself is given the bound that is held", async () => {
+  it("an endpoint that calls by itself receives the reserved limit", async () => {
     const given: unknown[] = [];
     const protocol = createToyProtocol();
     await using s = await startTestServices({
@@ -241,7 +241,7 @@ describe("what no field bounds", () => {
   });
 });
 
-describe("a sound whose header lies", () => {
+describe("an audio file with a false header", () => {
   const protocol = transcriptions() as Protocol;
   const FILE = new URL("../../fixtures/sounds/tone-1500ms.wav", import.meta.url);
 
@@ -277,7 +277,7 @@ describe("a sound whose header lies", () => {
     };
   }
 
-  it("is held for what its bytes can have, and billed as an estimate that is not below it", async () => {
+  it("is reserved by what its bytes can contain, and billed as an estimate of at least that", async () => {
     const file = readFileSync(FILE);
     const { reserve, settle } = await heard(file, "expected");
     expect(settle).toMatchObject({ state: "exact", usage: { seconds: 2 } });

@@ -76,7 +76,7 @@ const road = fc.record({
   again: fc.integer({ min: 1, max: 4 }),
 });
 
-it("however its attempts end, no second request of the same name is billed", async () => {
+it("however its attempts end, no second request with the same key is billed", async () => {
   let name = 0;
   await fc.assert(
     fc.asyncProperty(road, async ({ from, into, stream, script, again }) => {
@@ -104,7 +104,7 @@ it("however its attempts end, no second request of the same name is billed", asy
   );
 });
 
-it("two attempts of one request are one request", async () => {
+it("two attempts of one request count as one request", async () => {
   await using s = await house("responses", "responses");
   up.reset();
   up.setRoutes({ "POST *": [ATTEMPTS["cuts before the head"], ATTEMPTS.answers] });
@@ -120,7 +120,7 @@ it("two attempts of one request are one request", async () => {
   expect(rows(s)).toMatchObject({ calls: 2, asked: { size: 1 } });
 });
 
-it("a ledger that takes longer than a client waits frees no name", async () => {
+it("a ledger that is slower than a client's patience does not free the key", async () => {
   const time = installTestClock();
   const settling = async () => {
     await turnEventLoop();

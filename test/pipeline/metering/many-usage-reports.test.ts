@@ -34,7 +34,7 @@ const SAYS: { readonly [name: string]: (res: never) => void } = {
       .end(SAID + event({ model: "m".repeat(9e5), usage }) + END)) as never,
 };
 
-describe.each(Object.keys(SAYS))("an upstream that says %s", (what) => {
+describe.each(Object.keys(SAYS))("an upstream that reports %s", (what) => {
   it.each(
     Object.keys(chats).flatMap((from) => [true, false].map((stream) => [from, stream] as const)),
   )("to a client of %s, streamed: %s, is billed in a small row", async (from, stream) => {

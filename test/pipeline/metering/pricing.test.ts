@@ -115,7 +115,7 @@ describe("a call is priced", () => {
   });
 
   it.each([10n ** 30n, -1n])(
-    "whatever amount upstream makes of it: %d is none, and no ledger would hold it",
+    "an upstream amount of %d is ignored, because no ledger would accept it",
     async (costNano) => {
       const { settle } = await billed({}, { usage, costNano });
       expect(settle).toMatchObject({ state: "exact", costNano: 2_000_000n });
@@ -123,7 +123,7 @@ describe("a call is priced", () => {
     },
   );
 
-  it("as an estimate at the highest rates when upstream bills a tier that the price does not list", async () => {
+  it("as an estimate at the highest rates if the upstream bills a tier without a price", async () => {
     const { settle } = await billed({}, { usage, tier: "lightning" });
     expect(settle).toMatchObject({ state: "estimated", costNano: 2_000_000n });
   });
@@ -135,13 +135,13 @@ describe("a call is priced", () => {
     ["audio", { audio_in: 5, audio_out: 5 }],
     ["pictures", { image_out: 5 }],
     ["code", { code_sessions: 1 }],
-  ])("what is priced, and %s without a line as an estimate", async (_what, more) => {
+  ])("for units with a price, and %s without a price as an estimate", async (_what, more) => {
     const { settle } = await billed({}, { usage: { ...usage, ...more } });
     expect(settle).toMatchObject({ state: "estimated", usage: { ...usage, ...more } });
     expect(settle.costNano).toBeGreaterThan(2_000_000n);
   });
 
-  it("by the size and quality of a picture", async () => {
+  it("by the size and quality of an image", async () => {
     const asked = { size: "1024x1024", quality: "high" };
     expect((await billed(asked, { usage: { images: 2 } }, pictures)).settle.costNano).toBe(
       340_000_000n,
@@ -150,7 +150,7 @@ describe("a call is priced", () => {
     expect((await billed(asked, made, pictures)).settle.costNano).toBe(80_000_000n);
   });
 
-  it("by the day it was reserved on, however late it is settled", async () => {
+  it("by the day of its reserve, however late it is settled", async () => {
     const today = new Date().toISOString().slice(0, 10);
     const dated: Price = { ...price, until: today, otherwise: { lines: [] } };
     const { settle, reserve } = await billed({}, { usage }, dated);
@@ -158,7 +158,7 @@ describe("a call is priced", () => {
     expect(new Date(reserve.at).toISOString().slice(0, 10)).toBe(today);
   });
 
-  it("and held with the same terms", async () => {
+  it("and reserved with the same terms", async () => {
     const plain = (await billed({ maxOutput: 100 }, { usage })).reserve.holdNano!;
     const fast = { maxOutput: 100, pricingAttributes: { speed: "fast" } };
     expect((await billed(fast, { usage })).reserve.holdNano).toBe(plain * 6n);
@@ -166,7 +166,7 @@ describe("a call is priced", () => {
     expect((await billed(other, { usage })).reserve.holdNano).toBe(plain);
   });
 
-  it("with what a frontend puts in for the client, and all that an answer before may hold", async () => {
+  it("with what a frontend adds for the client, and the maximum that an earlier response may contain", async () => {
     const heldOf = async (survey: object, read?: object) => {
       const told = speaking({ maxOutput: 1, ...survey }, { usage });
       told.providers.p.facts = new Map([["m", { price, limits: { context: 50_000 } }]]) as never;
@@ -182,7 +182,7 @@ describe("a call is priced", () => {
     expect(continued).toBe(50_000_000n + 10_000n);
   });
 
-  it("with what is no text held as all that the model can read, and expected by the piece", async () => {
+  it("with the model's full input reserved for non-text, and an expected count per item", async () => {
     const heldOf = async (survey: object, hold: "hard" | "expected") => {
       const told = speaking({ maxOutput: 1, ...survey }, { usage });
       told.providers.p.facts = new Map([["m", { price, limits: { context: 50_000 } }]]) as never;
@@ -200,13 +200,13 @@ describe("a call is priced", () => {
     expect(expected).toBeLessThan(1_600_000n);
   });
 
-  it("and without a report by its text", async () => {
+  it("and by its text without a usage report", async () => {
     const { settle } = await billed({}, {});
     expect(settle).toMatchObject({ state: "estimated", usage: { output: 2 } });
   });
 });
 
-it("an expected hold learns what a key usually gets", async () => {
+it("an expected reservation learns a key's usual usage", async () => {
   await using s = await startTestServices({
     ...speaking({}, { usage: { input: 10, output: 5_000 } }),
     hooks: [
@@ -227,14 +227,14 @@ it("an expected hold learns what a key usually gets", async () => {
   expect(taken.at(-1)).toBeGreaterThan(50_000_000n);
 });
 
-describe("a picture of which nobody says what it is", () => {
-  it("is held at the dearest, and estimated at that when upstream does not say either", async () => {
+describe("an image of unknown size", () => {
+  it("is reserved at the highest price, and estimated at it if the upstream reports none", async () => {
     const { reserve, settle } = await billed({ n: 2 }, { usage: { images: 2 } }, pictures, "image");
     expect(reserve.holdNano).toBe(340_000_000n);
     expect(settle).toMatchObject({ state: "estimated", costNano: 340_000_000n });
   });
 
-  it("is priced as what it turned out to be", async () => {
+  it("is billed by its actual size", async () => {
     const made = { usage: { images: 2 }, quality: "low" };
     const { settle } = await billed({}, made, pictures, "image");
     expect(settle).toMatchObject({ state: "exact", costNano: 80_000_000n });
@@ -267,7 +267,7 @@ describe("a bill in parts", () => {
   };
   const usage = { input: 1_001, output: 101 };
 
-  it("pays for each model's part at that model's price, to the nano-dollar", async () => {
+  it("charges each model's part at that model's price, to the nano-dollar", async () => {
     const settle = await parted([
       { usage, model: "m" },
       { usage, model: "other" },
@@ -288,7 +288,7 @@ describe("a bill in parts", () => {
     expect(settle.costNano).toBe(1_001_000n + 505_000n + 15_025_010n + 3_787_500n);
   });
 
-  it("names the part whose model has no price, and estimates it at the price of the others", async () => {
+  it("reports the part whose model has no price, and estimates it at the price of the others", async () => {
     for (const model of ["nameless", "unheard-of"]) {
       const settle = await parted([
         { usage, model: "other" },
@@ -300,7 +300,7 @@ describe("a bill in parts", () => {
   });
 });
 
-describe("what nobody saw of an answer that breaks off", () => {
+describe("the unseen part of a truncated response", () => {
   /** The client leaves after the first word. */
   async function left(of: {
     can?: object;
@@ -337,7 +337,7 @@ describe("what nobody saw of an answer that breaks off", () => {
     };
   }
 
-  it("is nothing where the model does not think: what was sent is what is paid", async () => {
+  it("is nothing for a model without reasoning: what was sent is billed", async () => {
     const { settle } = await left({ can: { reasoning: false }, max: 50 });
     expect(settle).toMatchObject({ state: "estimated", usage: { output: 1 } });
     expect(settle.costNano).toBe(BigInt(settle.usage.input!) * 1_000n + 10_000n);
@@ -356,13 +356,13 @@ describe("what nobody saw of an answer that breaks off", () => {
     expect(settle.costNano).toBe(reserve.holdNano);
   });
 
-  it("is not more than anybody can write in that time", async () => {
+  it("is at most what the model can produce in that time", async () => {
     const { settle, reserve } = await left({ max: 1_000_000 });
     expect(settle.costNano).toBeGreaterThan(2_000n * 10_000n);
     expect(settle.costNano).toBeLessThan(reserve.holdNano! / 10n);
   });
 
-  it("is thought at the price of thought, where that is dearer", async () => {
+  it("is priced as reasoning if that is more expensive", async () => {
     const reasoning = { unit: "reasoning", usd: "20", per: 1_000_000 } as const;
     const priced: Price = { lines: [...price.lines, reasoning] };
     const { settle } = await left({ max: 50, priced, reports: { input: 1_000 } });
@@ -370,7 +370,7 @@ describe("what nobody saw of an answer that breaks off", () => {
     expect(settle.costNano).toBe(1_000_000n + 10_000n + 49n * 20_000n);
   });
 
-  it("is all that may still come, where the provider bills the rest anyway", async () => {
+  it("is the maximum that may follow, if the provider bills the rest anyway", async () => {
     const { frontend, providers } = speaking({ maxOutput: 50 }, {});
     Object.assign(providers.p, { onDisconnect: "drain" });
     providers.p.facts = new Map([["m", { price, can: { reasoning: false } }]]) as never;
@@ -388,7 +388,7 @@ describe("what nobody saw of an answer that breaks off", () => {
   });
 });
 
-describe("what a hook makes of an answer is not what upstream bills", () => {
+describe("a hook's change of a response does not change the upstream bill", () => {
   const spoken = '{"id":"u1"}\n{"say":"Hello"}\n{"usage":{"input":9,"output":2},"end":"stop"}\n';
   const settledAs = async (status: number, attempt: NonNullable<Hooks["attempt"]>) => {
     await using up = await startBackend((_req, res) => {
@@ -433,19 +433,22 @@ describe("what a hook makes of an answer is not what upstream bills", () => {
     ],
   ];
 
-  it.each(HOOKS)("where it %s after upstream has taken the work on", async (_how, attempt) => {
+  it.each(HOOKS)("if it %s after the upstream accepted the work", async (_how, attempt) => {
     const settles = await settledAs(200, attempt);
     expect(settles).toHaveLength(1);
     expect(settles[0]).toMatchObject({ state: "estimated" });
     expect(settles[0]!.costNano).toBeGreaterThan(0n);
   });
 
-  it.each(HOOKS)("and nothing, where it %s and upstream had refused", async (_how, attempt) => {
-    expect(await settledAs(503, attempt)).toMatchObject([{ state: "void", costNano: 0n }]);
-  });
+  it.each(HOOKS)(
+    "and nothing is billed if it %s and the upstream had rejected",
+    async (_how, attempt) => {
+      expect(await settledAs(503, attempt)).toMatchObject([{ state: "void", costNano: 0n }]);
+    },
+  );
 });
 
-it("what the request alone decides is held and billed exactly, and a report of the same unit wins", async () => {
+it("a cost that the request alone determines is reserved and billed exactly, and a report of the same unit has priority", async () => {
   const searched = async (seen: Partial<UsageReport>) => {
     const price: Price = { lines: [{ unit: "searches", usd: "0.002", per: 1 }] };
     const told = speaking({ exactUsage: { searches: 3, characters: 9 } }, seen, price);

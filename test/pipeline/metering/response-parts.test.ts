@@ -21,29 +21,29 @@ function shelf(operator = false) {
 const ask = (of: string | undefined, more: object = {}) =>
   findReportPrice(of, { model: "auto", price: own, shelf: shelf(), alone: true, ...more });
 
-describe("an answer in one piece", () => {
-  it("of another model that has a price is paid at that", () => {
+describe("a response in one part", () => {
+  it("from another model with a price is billed at that price", () => {
     expect(ask("big")).toEqual(other);
     expect(ask("big-2026-05-28")).toEqual(other);
   });
-  it("is the called model's when nobody knows the name, or it is the same model under another", () => {
+  it("is billed as the called model if the name is unknown, or is the same model under another name", () => {
     for (const name of [undefined, "auto", "auto-2026-05-28", "unheard-of"])
       expect(ask(name)).toBe(own);
     expect(
       findReportPrice("big-mini", { model: "big", price: own, shelf: shelf(), alone: true }),
     ).toBe(own);
   });
-  it("is the called model's where the operator has set its price", () => {
+  it("is billed as the called model if the operator has set its price", () => {
     expect(ask("big", { shelf: shelf(true) })).toBe(own);
   });
 });
 
-it("of several pieces, each is its own model's or has no price", () => {
+it("with several parts is billed at each part's own model, or has no price", () => {
   expect(ask("big", { alone: false, shelf: shelf(true) })).toEqual(other);
   expect(ask("auto-20260528", { alone: false })).toBe(own);
   expect(ask("unheard-of", { alone: false })).toBeUndefined();
 });
 
-it("what is learned later changes no shelf that is in somebody's hands", () => {
+it("a later price does not change a price list in use", () => {
   expect(shelf().get("big")?.info.price).toEqual(other);
 });

@@ -135,7 +135,7 @@ const TOOLS: readonly (readonly [Protocol, object, string, Unit])[] = [
 ];
 
 it.each(TOOLS.map((row) => [row[0].id, row[2], ...row] as const))(
-  "%s, %s: refused to a budget by name where there is no price",
+  "%s, %s: rejected by name under a budget if there is no price",
   async (_id, _tool, protocol, fields, tool, unit) => {
     for (const hold of ["hard", "expected", "soft"] as const) {
       const refused = await ask(protocol, { fields, price: plain, hold });
@@ -155,7 +155,7 @@ it.each(TOOLS.map((row) => [row[0].id, row[2], ...row] as const))(
   },
 );
 
-it("tools that are billed by their tokens are open to a budget", async () => {
+it("tools that are billed by their tokens are allowed under a budget", async () => {
   const fields = {
     tools: [
       { type: "mcp", server_label: "a", server_url: "https://a.test" },
@@ -165,7 +165,7 @@ it("tools that are billed by their tokens are open to a budget", async () => {
   expect((await ask(RESPONSES, { fields, price: plain, hold: "hard" })).status).toBe(200);
 });
 
-it("a service tier without a price is refused to a budget by name, and billed as an estimate without one", async () => {
+it("a service tier without a price is rejected by name under a budget, and billed as an estimate without one", async () => {
   for (const tier of ["flex", "scale", "priority", "warp", "constructor"]) {
     const fields = { service_tier: tier };
     const refused = await ask(CHAT, { fields, price: plain, hold: "expected" });
@@ -177,7 +177,7 @@ it("a service tier without a price is refused to a budget by name, and billed as
   }
 });
 
-it("counts beyond what the model reads or may write are an estimate", async () => {
+it("counts above the model's input or output limit are an estimate", async () => {
   const usage = (prompt: number, completion: number) => ({
     usage: {
       prompt_tokens: prompt,

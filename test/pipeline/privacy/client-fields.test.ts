@@ -44,7 +44,7 @@ async function asked(
 }
 
 describe("a body's model", () => {
-  it("is a name, and an object there names no candidate", () =>
+  it("must be a name; an object selects no candidate", () =>
     fc.assert(
       fc.asyncProperty(
         fc.oneof(
@@ -78,7 +78,7 @@ describe("a client's key", () => {
     "x-goog-api-key",
   ];
   it.each([["x-*"], ["auth*", "proxy-auth*", "cook*", "api*", "x*"], KEYS])(
-    "goes to no provider, whatever a protocol lets through: %s",
+    "is sent to no provider, whatever headers a protocol forwards: %s",
     async (...list) => {
       const mine = Object.fromEntries(KEYS.map((name) => [name, `Bearer client-${name}`]));
       const got = await asked(list, "p/m", { ...mine, "x-plain": "yes" });

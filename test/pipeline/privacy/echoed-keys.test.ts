@@ -69,7 +69,7 @@ describe.each(pairs)("from %s to %s", (from, to) => {
   });
 });
 
-it("nor of what is read again by its id", async () => {
+it("nor for a stored response", async () => {
   await using up = await startBackend((_req, res) => {
     res.writeHead(200, { "content-type": `application/json; of=${KEY}`, "x-toy-of": KEY });
     res.end("{}");
@@ -95,7 +95,7 @@ it("nor of what is read again by its id", async () => {
   expect(answered.headers.get("content-type")).toBe("application/json; of=[secret]");
 });
 
-it("nor in a type that a relay takes from it", async () => {
+it("nor in a media type from a relay", async () => {
   await using up = await startBackend((_req, res) => {
     res.writeHead(200, { "content-type": `application/x-toy; of="${KEY}"` });
     res.end(JSON.stringify({ say: "Hi", usage: { input: 1, output: 1 }, end: "stop" }));

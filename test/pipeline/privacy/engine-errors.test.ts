@@ -26,7 +26,7 @@ const text = fc.oneof(
   fc.json().map((json) => json.slice(0, -1)),
 );
 
-it("whatever the body and whatever the answer, in words of our own", async () => {
+it("error messages are the gateway's own, for any body and any response", async () => {
   let answer = "";
   await using up = await startBackend(
     (_, res) => void res.writeHead(200, { "content-type": "application/json" }).end(answer),

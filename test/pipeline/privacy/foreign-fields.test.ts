@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => all[Symbol.asyncDispose]());
 
-it.each(ROADS)("a plain request of %s reaches %s, whatever is asked of it", async (from, into) => {
+it.each(ROADS)("a plain request of %s reaches %s, whatever is requested", async (from, into) => {
   await using gate = await all.open(from);
   for (const level of ["off", "required", "strict"])
     expect((await gate.send(into, {}, { "service-zdr": level })).text).toContain('{"');
@@ -50,7 +50,7 @@ const seen = (what: What, text: string): boolean =>
 
 describe.each(TRIPWIRES)("for $name", ({ trips, of, zdr: level }) => {
   const headers: Record<string, string> = level ? { "service-zdr": level } : {};
-  it.each(ROADS)("nothing that trips leaves %s for %s", async (from, into) => {
+  it.each(ROADS)("no request with a restricted field is sent from %s to %s", async (from, into) => {
     await using gate = await all.open(from, of);
     const wrong: string[] = [];
     for (const foreign of everyNth(4, FOREIGN, columnOf(from, into))) {
@@ -64,7 +64,7 @@ describe.each(TRIPWIRES)("for $name", ({ trips, of, zdr: level }) => {
   });
 });
 
-it("a model that is named beside leaves where it may be asked, and kept from, like the one that is called", async () => {
+it("an additional model in the body has the same permissions as the called one", async () => {
   await using gate = await all.open("messages", {
     identity: { models: ["messages/m", "messages/spare"] },
   });
@@ -75,7 +75,7 @@ it("a model that is named beside leaves where it may be asked, and kept from, li
   }
 });
 
-describe("nor to be counted", () => {
+describe("nor for a token count", () => {
   const counting = ROADS.filter(([from]) => from === "messages" || from === "responses");
   it.each(counting)("under Service-ZDR: strict, from %s to %s", async (from, into) => {
     await using gate = await all.open(from);
@@ -88,8 +88,8 @@ describe("nor to be counted", () => {
   });
 });
 
-describe("where the operator relays state", () => {
-  it.each(ROADS)("none of %s's leaves for %s but in its own protocol", async (from, into) => {
+describe("if the operator relays state", () => {
+  it.each(ROADS)("none of %s's is sent to %s except in its own protocol", async (from, into) => {
     await using gate = await all.open(from, { stateMode: "relay" });
     const wrong: string[] = [];
     for (const foreign of FOREIGN.filter(({ what }) => what === "state")) {
@@ -102,9 +102,9 @@ describe("where the operator relays state", () => {
   });
 });
 
-describe("what names state on another's side is carried or refused", () => {
+describe("a reference to stored state is forwarded or rejected", () => {
   const lost = FOREIGN.filter(({ what }) => what === "state");
-  it.each(ROADS)("never dropped on the way from %s to %s", async (from, into) => {
+  it.each(ROADS)("never dropped, from %s to %s", async (from, into) => {
     await using gate = await all.open(from);
     const answered: string[] = [];
     for (const { name, fields } of lost) {
@@ -115,7 +115,7 @@ describe("what names state on another's side is carried or refused", () => {
   });
 
   it.each(ROADS.filter(([from]) => from === "messages"))(
-    "a thread of %s to %s has the code by which the SDK sends its history",
+    "a thread of %s to %s is rejected with the code that makes the SDK send its history",
     async (from, into) => {
       await using gate = await all.open(from);
       const { error, status } = await gate.send(into, {
@@ -127,7 +127,7 @@ describe("what names state on another's side is carried or refused", () => {
   );
 });
 
-describe("a model that goes on with an answer", () => {
+describe("a model that continues a response", () => {
   const target = { provider: "responses", model: "m", credential: "main" };
   const asked = { previous_response_id: "resp_1" };
   it.each([
@@ -146,7 +146,7 @@ describe("a model that goes on with an answer", () => {
   });
 });
 
-describe("under Service-ZDR a refusal says which field, and what the operator may write", () => {
+describe("under Service-ZDR, a rejection names the field and the YAML for the operator", () => {
   it.each(ROADS.filter(([from, into]) => from === into))("%s", async (from, into) => {
     await using gate = await all.open(from);
     const { status, error } = await gate.send(
@@ -163,7 +163,7 @@ describe("under Service-ZDR a refusal says which field, and what the operator ma
 
 describe.each(["required", "off"])("with Service-ZDR: %s", (level) => {
   it.each(ROADS.filter(([from]) => !isImage(from)))(
-    "every documented field in a body of %s for %s leaves as its own protocol has it, or is refused by name",
+    "every documented field in a body of %s for %s is sent as its own protocol has it, or rejected by name",
     async (from, into) => {
       await using gate = await all.open(from);
       const wrong: string[] = [];
@@ -183,9 +183,9 @@ const chats = ROADS.filter(([from]) => !isImage(from));
 /** A tool of a type that is in no documentation, as each protocol's clients would declare it. */
 const strange = (from: string) => ({ tools: [{ type: "wat_tool", name: from }] });
 
-describe("a tool of a type that is newer than us", () => {
+describe("a tool of a type that is newer than the gateway", () => {
   it.each(chats)(
-    "in %s for %s passes in its own protocol, and is refused by name",
+    "in %s for %s is forwarded in its own protocol, and rejected by name in others",
     async (from, into) => {
       await using gate = await all.open(from);
       const open = await gate.send(into, strange(from));
@@ -206,22 +206,25 @@ describe("a tool that the client runs", () => {
     chats
       .filter(([from, into]) => from === "messages" && into !== from)
       .flatMap((road) => typed.map((type) => [...road, type] as const)),
-  )("is no one's hosted one, from %s to %s: %s", async (from, into, type) => {
+  )("is not a hosted tool, from %s to %s: %s", async (from, into, type) => {
     await using gate = await all.open(from);
     const { status, error } = await gate.send(into, { tools: [{ type, name: "its" }] });
     expect([status, error.details.error_code]).toEqual([400, "unsupported_tool"]);
     expect(error.message).toContain(type);
     expect(error.message).not.toMatch(/another provider|own provider/);
   });
-  it.each(typed)("%s goes to who knows it, and under Service-ZDR as well", async (type) => {
-    await using gate = await all.open("messages");
-    for (const level of ["off", "required"]) {
-      const tools = [{ type, name: "its" }];
-      const { status, text } = await gate.send("messages", { tools }, { "service-zdr": level });
-      expect([status, text.includes(type)]).toEqual([200, true]);
-    }
-  });
-  it.each(chats)("of the plain name bash goes from %s to %s", async (from, into) => {
+  it.each(typed)(
+    "%s is sent to providers that support it, also under Service-ZDR",
+    async (type) => {
+      await using gate = await all.open("messages");
+      for (const level of ["off", "required"]) {
+        const tools = [{ type, name: "its" }];
+        const { status, text } = await gate.send("messages", { tools }, { "service-zdr": level });
+        expect([status, text.includes(type)]).toEqual([200, true]);
+      }
+    },
+  );
+  it.each(chats)("with the plain name bash is forwarded from %s to %s", async (from, into) => {
     const described = { name: "bash", description: "d" };
     const tool = {
       messages: { ...described, input_schema: { type: "object" } },

@@ -78,7 +78,7 @@ const post = async (who: string, path: string, body: object, headers: object = {
   };
 };
 
-it("share nothing that is kept for one of them", async () => {
+it("share no stored object", async () => {
   let n = 0;
   await fc.assert(
     fc.asyncProperty(fc.uniqueArray(id, { minLength: 2, maxLength: 3 }), async (people) => {
@@ -118,7 +118,7 @@ it("share nothing that is kept for one of them", async () => {
   );
 });
 
-it("have conversations of their own, although they begin with the same words", () => {
+it("have separate conversations, although these start with the same text", () => {
   const x = (of: string, session: string) =>
     ({
       identity: { id: of, name: NAME },

@@ -53,7 +53,7 @@ async function left(
   };
 }
 
-describe("a field that the target's codec knows", () => {
+describe("a field that the target's codec sets", () => {
   it.each([
     ["messages", "chat-completions", { n: 128 }],
     ["messages", "chat-completions", { best_of: 128 }],
@@ -67,7 +67,7 @@ describe("a field that the target's codec knows", () => {
     for (const field in more) expect(body).not.toHaveProperty(field);
   });
 
-  it("inside a configuration neither: what no codec knows of it goes along", async () => {
+  it("also inside an object: fields that the codec does not know are kept", async () => {
     const config = { candidateCount: 8, mediaResolution: "MEDIA_RESOLUTION_LOW", topK: 3 };
     const { body } = await left("chat-completions", "gemini", { generationConfig: config });
     expect(body!["generationConfig"]).toEqual({
@@ -77,7 +77,7 @@ describe("a field that the target's codec knows", () => {
   });
 
   it.each(Object.keys(chats).flatMap((from) => Object.keys(upstreams).map((into) => [from, into])))(
-    "is none of the other's, whatever it is: from %s into %s",
+    "is not taken from the other protocol, whatever it is: from %s into %s",
     async (from, into) => {
       const client = upstreams[into]!.client!;
       const own = await left(from!, into!, {});
@@ -96,7 +96,7 @@ const ODD = ["__proto__", "constructor", "hasOwnProperty", "then", "catch", "toJ
 const VALUES = ["-1", "null", '"then"', '{"n":128}', "[[]]"];
 
 it.each(Object.keys(chats).flatMap((from) => Object.keys(upstreams).map((into) => [from, into])))(
-  "a field with an odd name is a field like any other, from %s into %s",
+  "with an unusual name is like any other, from %s into %s",
   async (from, into) => {
     for (const name of ODD)
       for (const value of VALUES) {
@@ -110,8 +110,8 @@ it.each(Object.keys(chats).flatMap((from) => Object.keys(upstreams).map((into) =
   },
 );
 
-describe("a hold", () => {
-  it("counts what a prepare hook put into the body", async () => {
+describe("a reservation", () => {
+  it("counts what a prepare hook added to the body", async () => {
     const plain = await left("chat-completions", "chat-completions", {});
     const more = await left("chat-completions", "chat-completions", {}, (out) =>
       out.set("n", 50 as never),
@@ -121,7 +121,7 @@ describe("a hold", () => {
   });
 
   it.each(["best_of", "num_return_sequences", "n"])(
-    "counts the answers that %s asks for",
+    "counts the choices that %s requests",
     async (field) => {
       const plain = await left("chat-completions", "chat-completions", {});
       const many = await left("chat-completions", "chat-completions", { [field]: 128 });
@@ -130,7 +130,7 @@ describe("a hold", () => {
   );
 
   it.each(["constructor", "toString", "__proto__", "hasOwnProperty", "hologram"])(
-    "takes a part of type %s for no text",
+    "does not count a part of type %s as text",
     async (type) => {
       const url = "A".repeat(3_000);
       for (const from of Object.keys(chats)) {
@@ -143,7 +143,7 @@ describe("a hold", () => {
     },
   );
 
-  it("has a byte for a token, whatever people write", async () => {
+  it("has one token per byte in any script", async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: "grapheme", maxLength: 300 }), async (said) => {
         const { body, take } = await left("chat-completions", "messages", {
@@ -156,11 +156,8 @@ describe("a hold", () => {
     );
   });
 
-  it.each([1.5, "16", 1e300, -3, 0])(
-    "of an odd number of answers is a hold all the same: %s",
-    async (n) => {
-      const { status } = await left("chat-completions", "chat-completions", { best_of: n });
-      expect(status).toBeLessThan(500);
-    },
-  );
+  it.each([1.5, "16", 1e300, -3, 0])("is valid for an unusual number of choices: %s", async (n) => {
+    const { status } = await left("chat-completions", "chat-completions", { best_of: n });
+    expect(status).toBeLessThan(500);
+  });
 });

@@ -47,7 +47,7 @@ describe.each(SENT)("%s", (_name, from, body) => {
     expect(secret.text !== "").toBe(plain.text !== "");
   });
 
-  it("leaves byte for byte where nothing has to be hidden", async () => {
+  it("is forwarded byte for byte if nothing has to be hidden", async () => {
     await using road = await all.open(from, { dataPolicy });
     const { text, status } = await road.send(from, { ...body, model: `${from}/m` }, required);
     expect(status).toBe(200);
@@ -58,8 +58,8 @@ describe.each(SENT)("%s", (_name, from, body) => {
   });
 });
 
-describe("what the operator writes", () => {
-  it("is what the refusal said, and is enough", async () => {
+describe("the operator's allowlist", () => {
+  it("accepts the YAML from the error, and it suffices", async () => {
     const odd = {
       brand_new: { deep: 1 },
       messages: [{ role: "user", content: [{ type: "text", text: "x", newer: 1 }] }],
@@ -79,7 +79,7 @@ describe("what the operator writes", () => {
     expect(refused.toSorted()).toEqual(["brand_new", "messages[].content[].newer"]);
   });
 
-  it("clears no tool that runs elsewhere, no state and no other model", async () => {
+  it("allows no hosted tool, no stored state, and no other model", async () => {
     const zdrAllowedFields = ["tools", "previous_response_id", "models", "mcp_servers", "plugins"];
     await using road = await all.open("chat-completions", {
       zdrAllowedFields,
@@ -96,7 +96,7 @@ describe("what the operator writes", () => {
   });
 });
 
-describe("what a provider's row adds by itself has been reviewed", () => {
+describe("each field that a provider's row adds is on the allowlist", () => {
   const words = { role: "user", content: "Hi" };
   const function_ = { name: "f", parameters: { type: "object" } };
   const BODIES: { readonly [protocol: string]: readonly object[] } = {
@@ -147,7 +147,7 @@ describe("what a provider's row adds by itself has been reviewed", () => {
   });
 });
 
-describe("every hosted tool that a review clears is one that each policy has something to say of", () => {
+describe("every hosted tool on the allowlist has an entry in each data policy", () => {
   const protocols = [chatCompletions(), messages(), responses(), gemini(), images()];
   const hosted = new Set(
     protocols.flatMap(({ zdrAllowedFields }) =>

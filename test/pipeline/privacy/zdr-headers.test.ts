@@ -36,7 +36,7 @@ const headsOf = (): string =>
   JSON.stringify(all.up.requests.map(({ headers, path }) => [headers, path]));
 
 describe.each(ROADS)("from %s to %s", (from, into) => {
-  it("nothing of the client's head leaves under `required`", async () => {
+  it("sends none of the client's headers under `required`", async () => {
     await using road = await all.open(from, { dataPolicy });
     const fields = { model: `${into}/m` };
     const plain = await road.send(into, fields, marked, `/toy?beta=true&q=${MARK}`);
@@ -51,8 +51,8 @@ describe.each(ROADS)("from %s to %s", (from, into) => {
   });
 });
 
-describe("what a review names", () => {
-  it("leaves, word by word, and the others are told", async () => {
+describe("a header on the allowlist", () => {
+  it("is sent, value by value, and other values are reported", async () => {
     await using road = await all.open("messages", { dataPolicy });
     const beta = `interleaved-thinking-2025-05-14, ${MARK}-2026, claude-code-20250219`;
     const sent = await road.send(
@@ -73,14 +73,14 @@ describe("what a review names", () => {
     expect(sent.warnings).toContain("zdr_unreviewed_header;field=anthropic-beta");
   });
 
-  it("is asked of no request that is not private", async () => {
+  it("is not checked for requests that are not private", async () => {
     await using road = await all.open("messages", { dataPolicy });
     await road.send("messages", {}, { "anthropic-beta": `${MARK}-2026`, "x-app": "cli" });
     expect(headsOf()).toContain(MARK);
   });
 });
 
-it("every reviewed beta is one that the official SDK knows, or has a source of its own", () => {
+it("every allowed beta is known to the official SDK, or has a source of its own", () => {
   const types = readFileSync(
     join(import.meta.dirname, "../../../node_modules/@anthropic-ai/sdk/resources/beta/beta.d.ts"),
     "utf8",

@@ -117,7 +117,7 @@ async function tried(client: Protocol, upstreams: readonly Protocol[]): Promise<
 /** Takes all, says nothing, and finds nothing wrong. */
 const mute = () => ({ push() {}, end() {}, writeFault() {}, isBetweenEvents: true });
 
-describe.each(SERVER)("a server half whose %s gives", (member) => {
+describe.each(SERVER)("a server half whose %s returns", (member) => {
   it.each(JUNK)("%s", async (_name, value) => {
     const client = odd("toy", "server", member, value);
     await tried(client, [createToyProtocol("other"), client]);
@@ -131,7 +131,7 @@ const isObject = (value: unknown) =>
   !Array.isArray(value) &&
   !(value instanceof Promise);
 
-describe.each(CLIENT)("a client half whose %s gives", (member) => {
+describe.each(CLIENT)("a client half whose %s returns", (member) => {
   it.each(JUNK)("%s", async (_name, value) => {
     const told = await tried(createToyProtocol(), [odd("other", "client", member, value)]);
     if (member !== "encodeRequest" || isObject(value)) return;
@@ -139,7 +139,7 @@ describe.each(CLIENT)("a client half whose %s gives", (member) => {
   });
 });
 
-describe("an answer that ends without a finish, as its codec has it, is no answer", () => {
+describe("a response without a finish, as decoded by its codec, is an error", () => {
   it.each([
     ["a decoder", { createDecoder: mute, decodeResponse() {} }, "other"],
     ["a relay", { createPassthrough: mute }, "toy"],

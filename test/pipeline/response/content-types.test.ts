@@ -47,7 +47,7 @@ const speak = (at: TestGateway, model: string, body: object = {}) =>
     body: JSON.stringify({ model, input: "x", ...body }),
   });
 
-it("no head leaves in silence where nothing may be written in it, so that upstream's type is still the client's", async () => {
+it("no headers are sent during silence if a comment is not possible, so that the upstream's type can be used", async () => {
   await using at = await started({});
   const time = installTestClock();
   asked = 0;
@@ -88,7 +88,7 @@ const late = (): Protocol<"recital"> => {
   };
 };
 
-it("a type that comes after the head ends the answer: half of it is under another name", async () => {
+it("a type that arrives after the headers ends the response, because the first half has another type", async () => {
   const { setup, ...rest } = sounds;
   const strange = {
     ...rest,
@@ -124,7 +124,7 @@ it("a type that comes after the head ends the answer: half of it is under anothe
   });
 });
 
-it("one that cannot be a header is upstream's failure, and another candidate may answer", async () => {
+it("an invalid type is the upstream's error, and another candidate may respond", async () => {
   await using at = await started({});
   asked = 0;
   reply = (res) =>
@@ -135,7 +135,7 @@ it("one that cannot be a header is upstream's failure, and another candidate may
   expect([res.status, res.headers.get("content-type"), asked]).toEqual([200, "audio/ogg", 2]);
 });
 
-it("what one candidate said of its answer is not said of the next one's", async () => {
+it("headers of one candidate are not used for the next one", async () => {
   await using at = await started({});
   asked = 0;
   reply = (res) => {
@@ -152,7 +152,7 @@ it("what one candidate said of its answer is not said of the next one's", async 
   ]);
 });
 
-it("an answer that a hook kept comes back under the type that it had", async () => {
+it("a response that a hook stored is returned with its type", async () => {
   let kept: any;
   const cache = defineMiddleware({
     api: 1,
@@ -182,7 +182,7 @@ it("an answer that a hook kept comes back under the type that it had", async () 
   ]);
 });
 
-it("a protocol that the route does not name is the plugin's fault, and the log says which", async () => {
+it("a protocol that the route does not list is the plugin's error, and is logged", async () => {
   const wrong = defineFrontend({
     api: 1,
     name: "wrong",
@@ -218,7 +218,7 @@ it.each([
     { protocols: [{ ...speech(), server: undefined }], read: () => ({ model: "m" }) },
     /no server half/,
   ],
-])("%s is refused at load", async (_what, more, why) => {
+])("%s is rejected on load", async (_what, more, why) => {
   const wrong = defineFrontend({
     api: 1,
     name: "wrong",

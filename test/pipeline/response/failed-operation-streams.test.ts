@@ -109,7 +109,7 @@ const cases = Object.keys(WORKS).flatMap((name) =>
 );
 
 test.each(cases)(
-  "%s, %s: no client takes a stream that fails %s content for a whole answer",
+  "%s, %s: no client takes a stream that fails %s content for a complete response",
   async (name, lane, when) => {
     const { protocol, body, mime, half, roads, read } = WORKS[name]!;
     const time = installTestClock();

@@ -95,7 +95,7 @@ const pairs = Object.keys(chats).flatMap((client) =>
 );
 
 test.each(pairs)(
-  "%s, an upstream of %s: no client takes a stream that fails %s content for a whole answer",
+  "%s, an upstream of %s: no client takes a stream that fails %s content for a complete response",
   async (client, wire, when) => {
     const time = installTestClock();
     const waiting = new Map<string, ServerResponse>();

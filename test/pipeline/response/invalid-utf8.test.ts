@@ -17,7 +17,7 @@ describe.each(roads)("a client of %s, an upstream of %s", (from, into) => {
     Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string)),
   );
 
-  it("is told, in whichever event it is", async () => {
+  it("is reported, in whichever event it occurs", async () => {
     await using up = await startUpstream({
       "POST /*": (asked) => {
         const at = Number(/bad(\d+)/.exec(String(asked.body))![1]);

@@ -27,10 +27,10 @@ const DOCUMENTS = [
 ];
 const UNKNOWN = ["text/plain", "application/octet-stream", "", undefined];
 
-describe("what a media type says of a body's form", () => {
+describe("the form of a body by its media type", () => {
   it.each(STREAMS)("%s is a stream", (type) => expect(bodyFormOf(type)).toBe("stream"));
   it.each(DOCUMENTS)("%s is one document", (type) => expect(bodyFormOf(type)).toBe("document"));
-  it.each(UNKNOWN)("%s says nothing", (type) => expect(bodyFormOf(type)).toBeUndefined());
+  it.each(UNKNOWN)("%s decides nothing", (type) => expect(bodyFormOf(type)).toBeUndefined());
 });
 
 const LINES = [
@@ -43,9 +43,9 @@ const LINES = [
 describe.each([
   ["passthrough", createToyProtocol()],
   ["translated", createToyProtocol("other")],
-])("an upstream that streams, on the %s lane", (_lane, protocol) => {
+])("an upstream that streams, in %s mode", (_lane, protocol) => {
   it.each([...STREAMS, "text/plain", "application/octet-stream"])(
-    "as %s reaches the client piece by piece",
+    "as %s reaches the client chunk by chunk",
     async (type) => {
       const first = Promise.withResolvers<void>();
       await using up = await startBackend((_req, res) => {
@@ -76,7 +76,7 @@ describe.each([
     },
   );
 
-  it("for a client that wants it whole is folded, whatever kind of stream it is", async () => {
+  it("is collected for a non-streaming client, whatever type of stream it is", async () => {
     for (const type of STREAMS) {
       await using up = await startBackend((_req, res) => {
         res.writeHead(200, { "content-type": type });
@@ -92,7 +92,7 @@ describe.each([
   });
 });
 
-describe("the type of what the client gets", () => {
+describe("the media type of the response", () => {
   const lined = createToyProtocol();
   const ndjson = {
     ...lined,

@@ -62,7 +62,7 @@ const started = (lost?: Place, answer: ScriptedResponse = jsonResponse({}), kind
     },
   });
 
-describe.each(PLACES)("a field that is lost %s", (lost) => {
+describe.each(PLACES)("a field that is dropped %s", (lost) => {
   it.each([false, true])("is in the warnings, streamed: %s", async (stream) => {
     await using at = await started(lost);
     const { status, headers, text } = await at.ask("p/model", "Hi", { stream });
@@ -73,7 +73,7 @@ describe.each(PLACES)("a field that is lost %s", (lost) => {
     ]);
   });
 
-  it.each([false, true])("is an error of a strict request, streamed: %s", async (stream) => {
+  it.each([false, true])("is an error for a strict request, streamed: %s", async (stream) => {
     await using at = await started(lost);
     const strict = { "x-tollgate-strict": "true" };
     const { status, error } = await at.ask("p/model", "Hi", { stream, headers: strict });
@@ -95,7 +95,7 @@ describe("the provider's retry-after", () => {
   });
 });
 
-describe("a failure of each kind, after an answer with retry-after", () => {
+describe("a failure of each kind, after a response with retry-after", () => {
   it.each(Object.entries(CLIENT_RETRIES))("%s: the client may retry: %s", async (kind, retries) => {
     const answer = { ...jsonResponse({}, 503), headers: { "retry-after": "7" } };
     await using at = await started(undefined, answer, kind as ErrorKind);
@@ -108,7 +108,7 @@ describe("a failure of each kind, after an answer with retry-after", () => {
   });
 });
 
-it("a field that is lost after the head was sent without it is an error of the call", async () => {
+it("a field that is dropped after the headers were sent is an error of the call", async () => {
   const time = installTestClock();
   const waiting: ServerResponse[] = [];
   await using up = await startBackend((req, res) => {
@@ -140,7 +140,7 @@ it("a field that is lost after the head was sent without it is an error of the c
   expect(text).not.toContain("Hello");
 });
 
-it("a head that leaves before the provider's has the warnings of the call", async () => {
+it("headers that are sent before the provider's have the warnings of the call", async () => {
   const time = installTestClock();
   const waiting: ServerResponse[] = [];
   await using up = await startBackend((_req, res) => void waiting.push(res));

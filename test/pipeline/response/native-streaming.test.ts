@@ -101,7 +101,7 @@ async function readTo(reader: ReadableStreamDefaultReader<Uint8Array>, text: str
   return all;
 }
 
-it("the client has the first part while upstream holds the second", async () => {
+it("the client receives the first part while the upstream holds the second", async () => {
   await using of = await scene("each piece");
   const asked = of.ask();
   await until(() => of.up.answers.length === 1);
@@ -115,7 +115,7 @@ it("the client has the first part while upstream holds the second", async () => 
   await readTo(reader, "[DONE]");
 });
 
-it("an upstream that keeps its connection open after the end keeps no client and no connection", async () => {
+it("an upstream that keeps its connection open after the end blocks no client and no connection", async () => {
   await using of = await scene("until its end");
   const asked = of.ask();
   await until(() => of.up.answers.length === 1);
@@ -128,7 +128,7 @@ it("an upstream that keeps its connection open after the end keeps no client and
   await until(() => of.up.closed === 1);
 });
 
-it("a body that is not read keeps no connection", async () => {
+it("a body that is not read blocks no connection", async () => {
   await using of = await scene("head alone");
   const asked = of.ask();
   await until(() => of.up.answers.length === 1);
@@ -137,7 +137,7 @@ it("a body that is not read keeps no connection", async () => {
   await until(() => of.up.closed === 1);
 });
 
-it("a body that breaks off ends in an error of the provider's, never as a whole answer", async () => {
+it("a truncated body ends with the provider's error, never as a complete response", async () => {
   await using of = await scene("each piece");
   const asked = of.ask();
   await until(() => of.up.answers.length === 1);

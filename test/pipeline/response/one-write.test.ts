@@ -28,7 +28,7 @@ function writesTo(port: number): string[] {
   return writes;
 }
 
-it.each(["toy", "other"])("on the lane to %s", async (id) => {
+it.each(["toy", "other"])("in the mode to %s", async (id) => {
   const begun = Promise.withResolvers<void>();
   const many = Array.from({ length: 20 }, (_, i) => `${JSON.stringify({ say: `word-${i}` })}\n`);
   await using up = await startBackend((_req, res) => {

@@ -49,8 +49,8 @@ function reachable(): ReadonlyMap<ResponseState, readonly ResponseState[]> {
   return found;
 }
 
-describe("the table", () => {
-  it("has no state that cannot be reached, and from each one a way to the end", () => {
+describe("the command table", () => {
+  it("has no unreachable state, and a path to the end from each state", () => {
     const states = reachable();
     expect([...states.keys()].map(({ name }) => name).toSorted()).toEqual(
       [
@@ -78,7 +78,7 @@ describe("the table", () => {
     expect(ends.size).toBe(states.size);
   });
 
-  it("completes only what has waited for its row, its end, and its provider, or was given up", () => {
+  it("completes only what has waited for its row, its end, and its provider, or was abandoned", () => {
     for (const [state, next] of reachable())
       for (const one of next) {
         if (one.name === "complete")
@@ -100,7 +100,7 @@ describe("the table", () => {
       }
   });
 
-  it("after the finish, each event ends the wait for one thing, and for nothing else", () => {
+  it("after the finish, each event ends the wait for one thing only", () => {
     const waits = (state: ResponseState) => ({
       row: state.awaitsRow,
       end: state.awaitsEnd,
@@ -134,7 +134,7 @@ describe("the table", () => {
     ["fail", STREAMING.after("finish")],
     ["finish", STREAMING.after("finish")],
     ["row", STREAMING.after("fail")],
-  ] as const)("throws at an impossible %s", (event, state) => {
+  ] as const)("throws on an impossible %s", (event, state) => {
     expect(() => state.after(event)).toThrow(`${event} in the state ${state.name}`);
   });
 });
@@ -344,7 +344,7 @@ const HAPPENINGS = [
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe("a response", () => {
-  it("is settled once and ends once, in whatever order things happen", async () => {
+  it("is settled once and ends once, in any order of events", async () => {
     const seen = new Map<string, number>();
     await fc.assert(
       fc.asyncProperty(

@@ -26,7 +26,7 @@ const roads = Object.keys(chats).flatMap((client) =>
   ),
 );
 
-test.each(roads)("%s, an upstream of %s: silent %s its first words", async (client, wire, when) => {
+test.each(roads)("%s, an upstream of %s: silent %s its first token", async (client, wire, when) => {
   const time = installTestClock();
   const text = encodeText(chats[wire]!.server!, SAID, createResponseContext({ stream: true }));
   const events = text.split(/(?<=\n\n)/);

@@ -46,7 +46,7 @@ const few = fc.constantFrom("a", "b", "ab", "\n", "é", "🌍");
 const many = (min: number, max: number) =>
   fc.array(few, { minLength: min, maxLength: max }).map((all) => all.join(""));
 
-it("the answer ends before the text that is complete first, however it is cut into pieces", () => {
+it("the response ends before the stop text that is complete first, however it is split", () => {
   fc.assert(
     fc.property(
       fc.array(many(0, 6), { maxLength: 8 }),
@@ -75,7 +75,7 @@ it("the answer ends before the text that is complete first, however it is cut in
   );
 });
 
-it("what cannot be the beginning of a sequence is not kept back; thoughts are not searched", () => {
+it("text that cannot start a sequence is not delayed; reasoning is not searched", () => {
   const { out } = stopped(
     [open(0, "reasoning"), delta(0, "STOP"), open(1), delta(1, "Go on. S"), delta(1, "o it is")],
     ["STOP"],
@@ -89,7 +89,7 @@ it("what cannot be the beginning of a sequence is not kept back; thoughts are no
   ]);
 });
 
-it("is linear in the text, for the worst of sequences", () => {
+it("takes linear time for the worst sequences", () => {
   const texts = Array.from({ length: 16 }, (_, i) => `${"a".repeat(200 + i)}b`);
   const run = (pieces: number) => {
     const before = ownCpuMs();
@@ -100,104 +100,110 @@ it("is linear in the text, for the worst of sequences", () => {
   expect(run(4_000) / Math.max(run(1_000), 1)).toBeLessThan(12);
 });
 
-describe.each(["chat-completions", "messages", "gemini"])("a client of %s", (id) => {
-  const STOPS: Record<string, object> = {
-    "chat-completions": { stop: ["END"] },
-    messages: { stop_sequences: ["END"] },
-    gemini: { generationConfig: { stopSequences: ["END"] } },
-  };
-  const events: ModelEvent[] = [
-    { type: "start", id: "up1", model: "up" },
-    open(0),
-    ...["One tw", "o. E", "N", "D and more"].map((text) => delta(0, text)),
-    { type: "close", index: 0 },
-    COUNTS,
-    FINISH,
-  ];
-  const wire = chats["responses"]!;
+describe.each(["chat-completions", "messages", "gemini"])(
+  "unknown fields of a client of %s",
+  (id) => {
+    const STOPS: Record<string, object> = {
+      "chat-completions": { stop: ["END"] },
+      messages: { stop_sequences: ["END"] },
+      gemini: { generationConfig: { stopSequences: ["END"] } },
+    };
+    const events: ModelEvent[] = [
+      { type: "start", id: "up1", model: "up" },
+      open(0),
+      ...["One tw", "o. E", "N", "D and more"].map((text) => delta(0, text)),
+      { type: "close", index: 0 },
+      COUNTS,
+      FINISH,
+    ];
+    const wire = chats["responses"]!;
 
-  it.each([true, false])("streamed: %s", async (stream) => {
-    const text = encodeText(wire.server!, events, createResponseContext({ stream: true }));
-    const parts = text.split(/(?<=\n\n)/);
-    const last = parts.findIndex((part) => part.includes("D and more"));
-    await using up = await startBackend((req, res) => {
-      expect(JSON.parse(req.body)).not.toHaveProperty("stop");
-      if (stream) {
-        // Its provider has more to say, and goes on until the connection is closed.
-        res.writeHead(200, { "content-type": "text/event-stream" });
-        return void res.write(parts.slice(0, last + 1).join(""));
-      }
-      const said = wire.server!.encodeResponse(
-        {
-          blocks: [{ type: "text", text: "One two. END and more" }],
-          usage: { input: 3, output: 50 },
-          finish: { type: "finish", reason: "stop" },
-        },
-        createResponseContext(),
-      );
-      res.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(said));
+    it.each([true, false])("streamed: %s", async (stream) => {
+      const text = encodeText(wire.server!, events, createResponseContext({ stream: true }));
+      const parts = text.split(/(?<=\n\n)/);
+      const last = parts.findIndex((part) => part.includes("D and more"));
+      await using up = await startBackend((req, res) => {
+        expect(JSON.parse(req.body)).not.toHaveProperty("stop");
+        if (stream) {
+          // Its provider has more to say, and goes on until the connection is closed.
+          res.writeHead(200, { "content-type": "text/event-stream" });
+          return void res.write(parts.slice(0, last + 1).join(""));
+        }
+        const said = wire.server!.encodeResponse(
+          {
+            blocks: [{ type: "text", text: "One two. END and more" }],
+            usage: { input: 3, output: 50 },
+            finish: { type: "finish", reason: "stop" },
+          },
+          createResponseContext(),
+        );
+        res.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(said));
+      });
+      await using s = await startTestServices({
+        frontend: chats[id]!,
+        providers: { p: { endpoints: [{ protocol: wire, base: up.base, auth: "none" as const }] } },
+      });
+      const got = await s.ask({ ...LEAST[id], ...STOPS[id], model: "p/m", stream });
+      const body = await got.text();
+      const field = id === "chat-completions" ? "stop" : id === "messages" ? "stop_sequences" : "";
+      expect(got.headers.get("x-tollgate-warnings")).toContain(`emulated;field=${field}`);
+      const words = [...body.matchAll(/"(?:text|content)":"((?:[^"\\]|\\.)*)"/g)]
+        .map(([, one]) => one)
+        .join("");
+      expect(words).toBe("One two. ");
+      expect(body).toMatch(/"stop"|"stop_sequence"|"STOP"/);
+      if (id === "messages") expect(body).toContain('"stop_sequence":"END"');
+      if (stream) await until(() => up.asked[0]!.aborted);
+      const settles = s.journal.filter((c) => c.do === "settle") as Settle[];
+      expect(settles).toHaveLength(1);
+      expect(settles[0]).toMatchObject({ finish: "stop_sequence" });
+      if (stream) expect(settles[0]!.state).toBe("estimated");
+      else expect(settles[0]!.usage).toMatchObject({ input: 3, output: 50 });
+      expect(settles[0]!.usage.output).toBeGreaterThan(0);
     });
-    await using s = await startTestServices({
-      frontend: chats[id]!,
-      providers: { p: { endpoints: [{ protocol: wire, base: up.base, auth: "none" as const }] } },
-    });
-    const got = await s.ask({ ...LEAST[id], ...STOPS[id], model: "p/m", stream });
-    const body = await got.text();
-    const field = id === "chat-completions" ? "stop" : id === "messages" ? "stop_sequences" : "";
-    expect(got.headers.get("x-tollgate-warnings")).toContain(`emulated;field=${field}`);
-    const words = [...body.matchAll(/"(?:text|content)":"((?:[^"\\]|\\.)*)"/g)]
-      .map(([, one]) => one)
-      .join("");
-    expect(words).toBe("One two. ");
-    expect(body).toMatch(/"stop"|"stop_sequence"|"STOP"/);
-    if (id === "messages") expect(body).toContain('"stop_sequence":"END"');
-    if (stream) await until(() => up.asked[0]!.aborted);
-    const settles = s.journal.filter((c) => c.do === "settle") as Settle[];
-    expect(settles).toHaveLength(1);
-    expect(settles[0]).toMatchObject({ finish: "stop_sequence" });
-    if (stream) expect(settles[0]!.state).toBe("estimated");
-    else expect(settles[0]!.usage).toMatchObject({ input: 3, output: 50 });
-    expect(settles[0]!.usage.output).toBeGreaterThan(0);
-  });
 
-  it("a strict request is refused, with the field's name", async () => {
-    await using up = await startBackend((_req, res) => void res.end());
-    await using s = await startTestServices({
-      frontend: chats[id]!,
-      strict: true,
-      providers: { p: { endpoints: [{ protocol: wire, base: up.base, auth: "none" as const }] } },
+    it("a strict request is rejected, with the field's name", async () => {
+      await using up = await startBackend((_req, res) => void res.end());
+      await using s = await startTestServices({
+        frontend: chats[id]!,
+        strict: true,
+        providers: { p: { endpoints: [{ protocol: wire, base: up.base, auth: "none" as const }] } },
+      });
+      const got = await s.ask({ ...LEAST[id], ...STOPS[id], model: "p/m" });
+      expect([got.status, up.asked.length]).toEqual([400, 0]);
     });
-    const got = await s.ask({ ...LEAST[id], ...STOPS[id], model: "p/m" });
-    expect([got.status, up.asked.length]).toEqual([400, 0]);
-  });
-});
+  },
+);
 
 const texts = (count: number) => Array.from({ length: count }, (_, i) => `END${i}`);
 const UPSTREAMS = ["chat-completions", "messages", "responses", "gemini"] as const;
 
-it.each(UPSTREAMS)("%s leaves to the host what it declares, and no other stop sequence", (id) => {
-  const { client } = chats[id]!;
-  for (let count = 0; count <= 8; count++) {
-    const request = chats["messages"]!.server!.decodeRequest(
-      { ...LEAST["messages"], model: "p/m", stop_sequences: texts(count) } as never,
-      "generate",
-    );
-    const cut: string[] = [];
-    const cutAt = (all: readonly string[]) => cut.push(...all);
-    client!.encodeRequest(
-      request as never,
-      Object.create(createCallContext(), { emulateStopSequences: { value: cutAt } }),
-    );
-    expect(cut).toEqual(texts(count).slice(client!.maxStopSequences ?? Infinity));
-  }
-});
+it.each(UPSTREAMS)(
+  "%s leaves to the provider what it declares, and no other stop sequence",
+  (id) => {
+    const { client } = chats[id]!;
+    for (let count = 0; count <= 8; count++) {
+      const request = chats["messages"]!.server!.decodeRequest(
+        { ...LEAST["messages"], model: "p/m", stop_sequences: texts(count) } as never,
+        "generate",
+      );
+      const cut: string[] = [];
+      const cutAt = (all: readonly string[]) => cut.push(...all);
+      client!.encodeRequest(
+        request as never,
+        Object.create(createCallContext(), { emulateStopSequences: { value: cutAt } }),
+      );
+      expect(cut).toEqual(texts(count).slice(client!.maxStopSequences ?? Infinity));
+    }
+  },
+);
 
 const ENDPOINTS = UPSTREAMS.flatMap((one) =>
   UPSTREAMS.filter((other) => other !== one).map((other) => [one, other] as const),
 );
 
 it.each(ENDPOINTS)(
-  "a provider with %s and %s: the first that takes all of them is called",
+  "a provider with %s and %s: the first endpoint that accepts all of them is called",
   async (...ids) => {
     await using up = await startBackend((_req, res) => void res.writeHead(500).end("{}"));
     await using s = await startTestServices({

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
 
-it.each([1, 1_000, 200_000])("an answer with %i values names the client's model", async (n) => {
+it.each([1, 1_000, 200_000])("a response with %i values names the client's model", async (n) => {
   await using up = await startBackend((_req, res) => {
     const said = { model: "m-2026", all: [Array(Math.min(n, 40_000)).fill(0)] };
     while (said.all.length * 40_000 < n) said.all.push(said.all[0]!);

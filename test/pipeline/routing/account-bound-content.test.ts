@@ -86,12 +86,12 @@ const turn = (by: string) => [
   { role: "user", content: "And?" },
 ];
 
-describe("what is named by an id", () => {
+describe("a stored object", () => {
   const file = [{ role: "user", content: [{ type: "input_file", file_id: "file_1" }] }];
   const keys = (asked: readonly { headers: { authorization?: string | undefined } }[]) =>
     new Set(asked.map(({ headers }) => headers.authorization));
 
-  it("is asked of the first account alone, and of no other when that fails", async () => {
+  it("is requested from its own account only, also if that fails", async () => {
     await using well = await accounts({ state: "relay" });
     for (let i = 0; i < 8; i++) {
       const { status, asked } = await well.ask(file);
@@ -106,7 +106,7 @@ describe("what is named by an id", () => {
 });
 
 describe("encrypted reasoning", () => {
-  it("of another account is left out, and named; of its own account it stays", async () => {
+  it("of another account is omitted and reported; of its own account it is sent", async () => {
     await using of = await accounts({ down: "a" });
     await fc.assert(
       fc.asyncProperty(fc.boolean(), fc.constantFrom("a", "b"), async (stream, by) => {
@@ -121,7 +121,7 @@ describe("encrypted reasoning", () => {
     );
   });
 
-  it("is left out at most once, and not where a target may be asked once, or nothing may be lost", async () => {
+  it("is omitted at most once, and not if the target allows one attempt or nothing may be lost", async () => {
     await using once = await accounts({ down: "a", target: 1 });
     expect((await once.ask(turn("a"))).status).toBe(400);
     await using stubborn = await accounts({ stubborn: true, target: 4 });

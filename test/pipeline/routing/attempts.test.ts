@@ -57,27 +57,20 @@ function next(stage: FailurePoint, kind: ErrorKind, on: readonly ErrorKind[]) {
     ?.candidate.id;
 }
 
-it.each(Object.keys(FAILURE_POINTS) as FailurePoint[])(
-  "%s: where it says so, and nowhere else",
-  (stage) => {
-    for (const kind of KINDS)
-      for (const on of [KINDS, KINDS.filter((each) => each !== kind)]) {
-        const named = on.includes(kind) || kind === "unsupported";
-        const may = FAILURE_POINTS[stage].allowsFailover && ERRORS[kind][1] !== "never" && named;
-        expect([kind, named, next(stage, kind, on)]).toEqual([
-          kind,
-          named,
-          may ? "b/m" : undefined,
-        ]);
-      }
-  },
-);
+it.each(Object.keys(FAILURE_POINTS) as FailurePoint[])("%s: only if it is configured", (stage) => {
+  for (const kind of KINDS)
+    for (const on of [KINDS, KINDS.filter((each) => each !== kind)]) {
+      const named = on.includes(kind) || kind === "unsupported";
+      const may = FAILURE_POINTS[stage].allowsFailover && ERRORS[kind][1] !== "never" && named;
+      expect([kind, named, next(stage, kind, on)]).toEqual([kind, named, may ? "b/m" : undefined]);
+    }
+});
 
 /** A call of the only client that there is here. */
 const of = (request: string) =>
   createCallFacts({ startedAt: clock(), client: "", requestId: request });
 
-describe("of a and b, where a says how long it refuses and b is in cooldown", () => {
+describe("candidates a and b, where a states a retry time and b is in cooldown", () => {
   const TOLD = createFault("rate_limited", "Slow down.", { retryAfterMs: 1_000 });
   /** `spent`: the budget of retries is used up. */
   function story({ spent }: { spent: boolean }) {
@@ -105,8 +98,8 @@ describe("of a and b, where a says how long it refuses and b is in cooldown", ()
   });
 });
 
-describe("where every candidate is in cooldown", () => {
-  it("the one that succeeds most often is called, without a budget", () => {
+describe("if every candidate is in cooldown", () => {
+  it("the one with the highest success rate is called, without a retry budget", () => {
     rests = new TargetHealth();
     const [a, b] = [candidate("a"), candidate("b")];
     for (let i = 0; i < 20; i++) {
@@ -119,7 +112,7 @@ describe("where every candidate is in cooldown", () => {
     expect(attemptsOf([a, b], KINDS).first()).toMatchObject({ candidate: b, reason: "spare" });
   });
 
-  it("nothing is called while each provider refuses its whole account", () => {
+  it("none is called while each provider rejects its whole account", () => {
     rests = new TargetHealth();
     const a = candidate("a");
     const limited = { kind: "rate_limited", message: "No.", retryAfterMs: 30_000 } as const;

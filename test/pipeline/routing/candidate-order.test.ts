@@ -77,7 +77,7 @@ const some = fc.uniqueArray(
 );
 
 describe("candidates", () => {
-  it("ordered: the order of models stays, credentials of one share by weight", () => {
+  it("ordered: keeps the order of models, and orders credentials of one model by weight", () => {
     const seats = [seat("a/m", "x", 0.3), seat("a/m", "y", 0.1), seat("b/m", "z", 0.6)];
     const shares = firsts(seats, "ordered");
     expect(shares["a/m[x]"]).toBeCloseTo(0.75, 1);
@@ -85,7 +85,7 @@ describe("candidates", () => {
     expect(shares["b/m[z]"]).toBeUndefined();
   });
 
-  it("weighted: each is first as often as its share says, and of those that are left so again", () => {
+  it("weighted: each candidate is first in proportion to its weight, and likewise among the rest", () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 2, maxLength: 5 }),
@@ -107,7 +107,7 @@ describe("candidates", () => {
     );
   });
 
-  it("are all there once under each pick, each with its endpoints in their order", () => {
+  it("each strategy returns each candidate once, with its endpoints in their order", () => {
     fc.assert(
       fc.property(some, fc.constantFrom(...ROUTING_STRATEGIES), (of, pick) => {
         const ofOne = Map.groupBy(of, ({ id }) => id);
@@ -142,7 +142,7 @@ describe("candidates", () => {
     );
   });
 
-  it("cheapest: what a plain multiplication says, the unknown last, equals in their order", () => {
+  it("cheapest: orders by simple multiplication, unknown prices last, equal prices in their order", () => {
     const dollars = fc.option(fc.tuple(fc.nat(500), fc.nat(500)), { nil: undefined });
     fc.assert(
       fc.property(
@@ -175,11 +175,11 @@ describe("candidates", () => {
   });
 });
 
-describe("shares", () => {
+describe("weights", () => {
   const leaf = (id: string, weight?: number) => ({ id, weight });
   const own = (id: string) => ({ "a/m": 1, "b/m": 2, "z/m": 0 })[id];
 
-  it("are the credentials' where nothing is written, and a candidate's own where it is", () => {
+  it("are the credentials' by default, and a candidate's own if set", () => {
     const entries = (parts: Parameters<typeof computeShares>[0]) =>
       Object.fromEntries(computeShares(parts, own));
     expect(entries([leaf("a/m"), leaf("b/m")])).toEqual({ "a/m": 1 / 3, "b/m": 2 / 3 });
@@ -194,7 +194,7 @@ describe("shares", () => {
     });
   });
 
-  it("are 1 together, or 0", () => {
+  it("sum to 1, or to 0", () => {
     const part: fc.Arbitrary<NamePart> = fc.letrec((tie) => ({
       part: fc.oneof(
         { maxDepth: 3 },
@@ -228,7 +228,7 @@ it.each([
     "a",
     (list: readonly any[]) => list.toSorted((a, b) => (a.credential < b.credential ? -1 : 1)),
   ],
-])("a route hook's order of credentials stays: %s", async (_how, first, route) => {
+])("a route hook's order of credentials is kept: %s", async (_how, first, route) => {
   await using up = await startBackend((_req, res) => {
     res.writeHead(200, { "content-type": "application/json" });
     res.end('{"say":"x","end":"stop","usage":{"input":1,"output":1}}');

@@ -90,7 +90,7 @@ function stage() {
   return { rests, candidates, happens, asks };
 }
 
-it("the order that is told is the order of the next request, for each key", () => {
+it("the reported order is the order of the next request, for each key", () => {
   let cooled = 0;
   fc.assert(
     fc.property(fc.array(event, { maxLength: 12 }), fc.constantFrom(...KEYS), (events, key) => {
@@ -162,7 +162,7 @@ it.each([
   expect(asks("anna").first).toBe("c");
 });
 
-it("a candidate that fails far more often than one in cooldown is called after it, wherever the config names it", () => {
+it("a candidate that fails far more often than one in cooldown is called after it, wherever the config lists it", () => {
   const { rests, candidates, happens, asks } = stage();
   happens({ at: "a", key: "ben", does: "fails", times: 7 });
   happens({ at: "a", key: "anna", does: "fails", times: 4 });
@@ -172,7 +172,7 @@ it("a candidate that fails far more often than one in cooldown is called after i
   expect(asks("anna").first).toBe("b");
 });
 
-it("where every provider refuses, none is called and all are recorded", () => {
+it("if every provider rejects, none is called and all are recorded", () => {
   const { rests, candidates, happens, asks } = stage();
   for (const at of NAMES) happens({ at, key: "ben", does: "account", times: 1 });
   const all = rests.cooldowns();
@@ -187,7 +187,7 @@ it("where every provider refuses, none is called and all are recorded", () => {
   expect(asks("anna")).toEqual({ first: undefined, recorded: [...NAMES] });
 });
 
-it("a cooldown of one key is told with the key, and changes the order for that key alone", () => {
+it("a cooldown of one key is reported with the key, and changes the order for that key only", () => {
   const { rests, candidates, happens, asks } = stage();
   happens({ at: "a", key: "anna", does: "fails", times: 5 });
   const all = rests.cooldowns();

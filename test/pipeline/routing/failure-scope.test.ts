@@ -44,7 +44,7 @@ const refusing = () =>
     res.end("{}");
   });
 
-describe("what an upstream, a codec or a plugin puts into a fault", () => {
+describe("a fault set by an upstream, a codec, or a plugin", () => {
   /** What the host itself writes there or once wrote, and whatever else there is. */
   const bag = fc.oneof(
     fc.constantFrom<JsonObject>(
@@ -64,7 +64,7 @@ describe("what an upstream, a codec or a plugin puts into a fault", () => {
     "upstream_auth",
   );
 
-  it("switches off neither fallback nor rest", async () => {
+  it("disables neither fallback nor cooldown", async () => {
     await using bad = await refusing();
     await using up = await good();
     await fc.assert(
@@ -92,7 +92,7 @@ describe("what an upstream, a codec or a plugin puts into a fault", () => {
   });
 });
 
-describe("an answer that cannot be read", () => {
+describe("an unreadable response", () => {
   const lane = fc.constantFrom("passthrough", "translated");
   const after = async (body: string, type: string, of: string, asks: number) => {
     await using up = await startBackend((_req, res) => {
@@ -112,7 +112,7 @@ describe("an answer that cannot be read", () => {
     return s.house.targetHealth.describeCooldowns().map(({ state }) => state);
   };
 
-  it("is a failure of its target: so many in a row open its breaker, and one does not", async () => {
+  it("is a failure of its target: several in a row open its circuit breaker, one does not", async () => {
     const garbage = fc.constantFrom(
       ["\0\0\0", "text/event-stream"],
       ["{nothing", "application/json"],
@@ -128,7 +128,7 @@ describe("an answer that cannot be read", () => {
     );
   });
 
-  it("is none where it is more than this gateway takes", async () => {
+  it("is no failure of its target if it exceeds the gateway's size limit", async () => {
     const text = "Hello".repeat(30_000);
     const much = { type: "message", role: "assistant", content: [{ type: "text", text }] };
     expect(
@@ -137,7 +137,7 @@ describe("an answer that cannot be read", () => {
   });
 });
 
-describe("nobody is kept away from a target", () => {
+describe("a target stays available", () => {
   const unmoved = async (of: Omit<TestServicesOptions, "frontend">, ask: object, headers = {}) => {
     await using s = await startTestServices({ frontend: createToyProtocol(), ...of });
     const answer = await s.ask({ model: "a/m", text: "hi", ...ask }, { headers });
@@ -148,7 +148,7 @@ describe("nobody is kept away from a target", () => {
   };
 
   it.each(["rate_limited", "overloaded", "upstream_auth", "upstream"] as const)(
-    "by a hook that says %s",
+    "after a hook that reports %s",
     async (kind) => {
       await using up = await good();
       const providers = { a: endpoint(up.base, createToyProtocol("other")) };
@@ -169,7 +169,7 @@ describe("nobody is kept away from a target", () => {
     },
   );
 
-  it.each(["passthrough", "translated"])("by one answer that cannot be read, %s", async (lane) => {
+  it.each(["passthrough", "translated"])("after one unreadable response, %s", async (lane) => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.end('{"error":"the model made no sense of this"}\n');
@@ -180,7 +180,7 @@ describe("nobody is kept away from a target", () => {
     expect((await unmoved({ providers }, { stream: true })).text).toContain("a: the model");
   });
 
-  it("by a client that has no time, before the answer and in the middle of it", async () => {
+  it("after a client that disconnects, before the response and during it", async () => {
     await using up = await startBackend((req, res) => {
       if (!req.body.includes("begin")) return;
       res.writeHead(200, { "content-type": "text/event-stream" });
@@ -195,7 +195,7 @@ describe("nobody is kept away from a target", () => {
   });
 
   it.each(["toy", "other"])(
-    "by a gateway that holds as much as it may, on the lane to %s, nor is another asked",
+    "if the gateway's memory limit is reached, with the mode %s, and no other candidate is called",
     async (protocol) => {
       await using up = await startBackend((_req, res) => {
         res.setHeader("content-type", "application/json");
@@ -221,7 +221,7 @@ describe("nobody is kept away from a target", () => {
     },
   );
 
-  it("by a caller's own limit, which is no reason to try another either", async () => {
+  it("after a caller's own limit, and no other candidate is called", async () => {
     await using up = await good();
     const providers = {
       a: endpoint(up.base, createToyProtocol("other")),
@@ -239,7 +239,7 @@ describe("nobody is kept away from a target", () => {
   });
 });
 
-it("a promise that a hook rejects with a fault says its words", async () => {
+it("and a promise that a hook rejects with a fault keeps its message", async () => {
   await using up = await good();
   const told = { code: "not_today", param: "text", details: { until: "noon" } };
   await using s = await startTestServices({

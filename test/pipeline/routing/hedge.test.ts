@@ -153,7 +153,7 @@ it.each(LOSERS)(
   },
 );
 
-it("is off unless the route asks for it, and by class", async () => {
+it("is off unless the route enables it, per class", async () => {
   await using a = await never();
   await using b = await answering("B");
   const providers = { a: endpoint(a.base), b: endpoint(b.base) };
@@ -176,7 +176,7 @@ it("is off unless the route asks for it, and by class", async () => {
   }
 });
 
-it("a hedge that a limit refuses is not made, and the first call answers", async () => {
+it("a hedge that a limit rejects is not sent, and the first call responds", async () => {
   const held = Promise.withResolvers<void>();
   await using a = await startBackend((_req, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
@@ -210,7 +210,7 @@ it("a hedge that a limit refuses is not made, and the first call answers", async
   expect(settles(s.journal).map(({ outcome }) => outcome)).toEqual(["ok"]);
 });
 
-it("where both fail, the client is told of the first one, and the next candidate is tried", async () => {
+it("if both fail, the client gets the first error, and the next candidate is tried", async () => {
   await using a = await startBackend((_req, res) => {
     setTimeout(() => res.writeHead(503).end('{"error":"A is busy"}'), 60);
   });
@@ -338,7 +338,7 @@ const script: fc.Arbitrary<Script> = fc.record({
   ),
 });
 
-it("one response, canceled losers, a row for each call, nothing after content, and no more hedges than the budget", async () => {
+it("one response, canceled losers, one row per call, no hedge after the first token, and no more hedges than the retry budget", async () => {
   let hedges = 0;
   const requests = fc.array(
     fc.tuple(fc.nat(2_000), fc.array(script, { minLength: 4, maxLength: 4 })),

@@ -33,7 +33,7 @@ async function asked(name: string, paths: readonly (Record<string, string> | und
 }
 
 describe("a route's name", () => {
-  it("is never answered by another operation", async () => {
+  it("is never served by another operation", async () => {
     for (const name of ["edits", "constructor", "__proto__", "toString"]) {
       const { status, text, reached } = await asked(name, [undefined]);
       expect(reached).toEqual([]);
@@ -41,11 +41,11 @@ describe("a route's name", () => {
       expect(text).toContain(`its endpoint does not support ${name}`);
     }
   });
-  it("leaves the endpoints that have a path for it", async () => {
+  it("selects the endpoints with a path for it", async () => {
     const { reached, text } = await asked("edits", [undefined, { edits: "/toy/edits" }]);
     expect(reached, text).toEqual(["/toy/edits"]);
   });
-  it("an endpoint's own path goes before its protocol's", async () => {
+  it("an endpoint's own path has priority over its protocol's", async () => {
     expect((await asked("generate", [{ generate: "/own" }])).reached).toEqual(["/own"]);
     expect((await asked("generate", [undefined])).reached).toEqual(["/toy"]);
   });

@@ -34,7 +34,7 @@ const asked = fc.constantFrom(
   "up/anything",
 );
 
-it("names only what answers, never what was asked for, nothing of the operator's, and adds nothing that is there", async () => {
+it("names only models that respond, nothing private of the operator, and adds no existing name", async () => {
   let refused = 0;
   await fc.assert(
     fc.asyncProperty(
@@ -93,7 +93,7 @@ it("names only what answers, never what was asked for, nothing of the operator's
   expect(refused).toBeGreaterThan(50);
 });
 
-it("a slip in an alias finds the alias, one behind which nothing is mounted says so", async () => {
+it("a typo in an alias suggests the alias, and an alias without a mounted provider is reported", async () => {
   await using s = await startTestServices({
     frontend: createToyProtocol(),
     providers: { up: one() } as never,
@@ -114,7 +114,7 @@ it("a slip in an alias finds the alias, one behind which nothing is mounted says
   expect(await said("nobody/y")).toMatch(/To add the provider, add /);
 });
 
-it("only a provider's name with a slash and nothing after it names a provider and no model", async () => {
+it("only a provider's name followed by a slash and nothing else counts as a provider without a model", async () => {
   await using s = await startTestServices({
     frontend: createToyProtocol(),
     providers: { up: one() } as never,

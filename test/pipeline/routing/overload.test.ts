@@ -9,7 +9,7 @@ import { createToyProtocol } from "../toy-protocol.ts";
 const line = (o: object) => `${JSON.stringify(o)}\n`;
 const WHOLE = line({ id: "u", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" });
 
-it("is refused before its body is read, and the others go on", async () => {
+it("a request is rejected before its body is read, and the others continue", async () => {
   let free = () => {};
   const gone = new Promise<void>((resolve) => (free = resolve));
   await using up = await startBackend((_req, res) => {
@@ -44,7 +44,7 @@ it("is refused before its body is read, and the others go on", async () => {
   await until(() => s.house.admissionQueue.running === 0);
 });
 
-it("one that waits for its turn gets it", async () => {
+it("a waiting request is admitted in its turn", async () => {
   await using up = await startBackend((_req, res) => {
     setTimeout(() => res.writeHead(200, { "content-type": "application/json" }).end(WHOLE), 5);
   });

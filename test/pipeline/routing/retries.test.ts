@@ -196,7 +196,7 @@ function expected({ stage, kind, untold, timeless, other }: Case) {
 }
 
 describe.each(LANES)("from %s into %s", (from, into) => {
-  it("each failure leads where the table says", async () => {
+  it("each failure has the effect in the table", async () => {
     // The shortest pauses that there may be.
     const dice = vi.spyOn(Math, "random").mockReturnValue(0.01);
     onTestFinished(() => void dice.mockRestore());
@@ -249,7 +249,7 @@ describe.each(LANES)("from %s into %s", (from, into) => {
   });
 });
 
-describe("nothing was sent", () => {
+describe("a request that was not sent", () => {
   it.each([false, true])(
     "is tried once more, or elsewhere, and is void (stream: %s)",
     async (stream) => {
@@ -276,11 +276,11 @@ describe("nothing was sent", () => {
   );
 });
 
-describe("the table", () => {
+describe("the command table", () => {
   const stages = Object.keys(FAILURE_POINTS) as FailurePoint[];
   const kinds = Object.keys(ERRORS) as ErrorKind[];
 
-  it("asks nothing again after content has left, and nothing that is the client's to mend", () => {
+  it("repeats nothing after content was sent, and no error of the client", () => {
     for (const kind of kinds) expect(retryModeAfter("content_sent", kind)).toBeUndefined();
     expect(FAILURE_POINTS.content_sent.allowsFailover).toBe(false);
     for (const stage of stages)
@@ -289,13 +289,13 @@ describe("the table", () => {
           expect(retryModeAfter(stage, kind)).toBeUndefined();
   });
 
-  it("is free of the budget only where nothing was sent whole, and bills nothing there", () => {
+  it("is exempt from the retry budget only if the request was not sent completely, and bills nothing then", () => {
     for (const stage of stages)
       if (FAILURE_POINTS[stage].isFree)
         expect([stage, FAILURE_POINTS[stage].ledgerResult]).toEqual(["send_interrupted", "void"]);
   });
 
-  it("knows each stage that the failures above reach", () => {
+  it("lists each stage that these failures reach", () => {
     const reached = new Set([...FAILURES.map(({ stage }) => stage), "unsent", "send_interrupted"]);
     expect([...reached].toSorted()).toEqual(stages.toSorted());
   });

@@ -99,8 +99,8 @@ const post = (path: string, body: object, headers: object) =>
 
 const WAITS = [undefined, 0, 1, 250, 1_001, 58_000, 60_001, 3_600_000, 1e12, -5];
 
-describe.each(Object.entries(PATHS))("a refusal at %s", (_, [path, body]) => {
-  it("says one thing of trying again: seconds, milliseconds, x-should-retry, text, and details", async () => {
+describe.each(Object.entries(PATHS))("a rejection at %s", (_, [path, body]) => {
+  it("states one retry time: seconds, milliseconds, x-should-retry, text, and details", async () => {
     const kinds = path === PATHS["chat"]![0] ? KINDS : KINDS.filter((kind) => kind !== "canceled");
     for (const kind of kinds)
       for (const ms of WAITS) {
@@ -138,7 +138,7 @@ describe.each(Object.entries(PATHS))("a refusal at %s", (_, [path, body]) => {
   });
 });
 
-it("a limit of the gateway names no provider, no attempt, and one time", async () => {
+it("by a limit of the gateway names no provider, no attempt, and one time", async () => {
   const [path, body] = PATHS["chat"]!;
   const first = await post(path, body, { "x-limited": "1" });
   expect([
@@ -162,7 +162,7 @@ it("a limit of the gateway names no provider, no attempt, and one time", async (
   ]);
 });
 
-it("the table is the one that this test expects", () => {
+it("matches the expected table", () => {
   expect(Object.keys(CLIENT_RETRIES).sort()).toEqual([...KINDS].sort());
   const yes = Object.entries(CLIENT_RETRIES).flatMap(([kind, when]) =>
     when === "yes" ? [kind] : [],
@@ -201,7 +201,7 @@ describe("an official SDK", () => {
   };
 
   it.each(Object.entries(SDKS))(
-    "%s recovers from each refusal that may be retried, and asks once where it may not",
+    "%s recovers from each retryable rejection, and sends other requests once",
     async (_, call) => {
       for (const kind of KINDS)
         for (const ms of [5, 61_000]) {
@@ -223,7 +223,7 @@ describe("an official SDK", () => {
   );
 });
 
-it("no message says by hand when to try again", () => {
+it("no message contains a handwritten retry time", () => {
   const words =
     /["'`][^"'`\n]*\b(try again|come again|ask again later|again in a (moment|minute)|retry after)\b/i;
   const files = globSync("{src,plugins/{frontends,middleware,stores}}/**/*.ts", {
@@ -244,7 +244,7 @@ it("no message says by hand when to try again", () => {
   expect(said).toEqual([]);
 });
 
-it("of a provider's refusal the longer of header and sentence is told", () => {
+it("of a provider has the longer of header and sentence", () => {
   const wait = (message: string, headers: Record<string, string> = {}) =>
     parseError(429, headers, Buffer.from(JSON.stringify({ error: { message } }))).retryAfterMs;
   expect(wait("Rate limit reached. Please try again in 58s.", { "retry-after": "1" })).toBe(58_000);

@@ -41,7 +41,7 @@ const limited = ({ house }: Stage, candidate: HostCandidate, retryAfterMs: numbe
   );
 
 describe("a route hook", () => {
-  it("sees what rests, why and until when, and only while it rests", async () => {
+  it("sees cooldowns with reason and end, only while they last", async () => {
     const seen: Record<string, Candidate["cooldown"]>[] = [];
     const calls: Candidate[] = [];
     const hook: Hooks = {
@@ -77,7 +77,7 @@ describe("a route hook", () => {
     expect(calls.map(({ cooldown }) => cooldown)).toEqual(Array(6).fill(undefined));
   });
 
-  it("may turn the list as it likes: what rests is tried last all the same", async () => {
+  it("may order the list freely: candidates in cooldown are tried last nevertheless", async () => {
     await using up = await answering();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
@@ -93,7 +93,7 @@ describe("a route hook", () => {
     expect(text).toContain("b/m");
   });
 
-  it("sees the credential's weight, as the operator wrote it, and so does every call", async () => {
+  it("sees the credential's configured weight, and so does every call", async () => {
     const seen: number[] = [];
     await using up = await answering();
     const credential = (name: string, weight: number) => ({
@@ -119,7 +119,7 @@ describe("a route hook", () => {
     expect(seen).toEqual(Array(6).fill(7));
   });
 
-  it("finds the cheapest for what is asked", async () => {
+  it("finds the cheapest candidate for the request", async () => {
     let ctx: Context | undefined;
     const quotes: (bigint | null)[] = [];
     const cost = (candidate: Candidate, input: number) =>
@@ -155,7 +155,7 @@ describe("a route hook", () => {
   });
 });
 
-it("two rests of one candidate are told as the longer one", async () => {
+it("two cooldowns of one candidate are reported as the longer one", async () => {
   await using up = await answering();
   await using s = await startTestServices({
     frontend: createToyProtocol(),

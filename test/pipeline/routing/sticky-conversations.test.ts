@@ -39,7 +39,7 @@ describe("rendezvous", () => {
     maxLength: 20,
   });
 
-  it("is the same wherever it is worked out, whatever the order of gateway.yaml", () => {
+  it("is the same wherever it is computed, in any order of gateway.yaml", () => {
     fc.assert(
       fc.property(names, sessions, (ids, all) => {
         const seats = ids.map((id) => seat(id));
@@ -49,7 +49,7 @@ describe("rendezvous", () => {
     );
   });
 
-  it("moves the share of what goes, and nothing else; and the same back when it comes", () => {
+  it("moves only the share of a removed candidate, and restores it when the candidate returns", () => {
     fc.assert(
       fc.property(names, sessions, fc.nat(), (ids, all, nth) => {
         const gone = ids[nth % ids.length]!;
@@ -68,7 +68,7 @@ describe("rendezvous", () => {
     );
   });
 
-  it("divides conversations by shares, within five standard deviations", () => {
+  it("distributes conversations by weight, within five standard deviations", () => {
     const weights = [1, 2, 7];
     const seats = weights.map((weight, i) => seat(`${i}`, weight / 10));
     const count = [0, 0, 0];
@@ -129,7 +129,7 @@ describe.each(PROTOCOLS.map((protocol) => [protocol.id, protocol.server!] as con
       conversationIdOf(asked(body, headers, key), server);
     const body = (system: string, first: string, n: number) => (turns(system, first, n) as any)[id];
 
-    it("is one from its first turn to its last, and no other's", () => {
+    it("is the same from its first turn to its last, and differs from others", () => {
       fc.assert(
         fc.property(fc.string(), fc.string(), fc.nat(6), (system, first, n) => {
           const one = of(body(system, first, 0));
@@ -142,7 +142,7 @@ describe.each(PROTOCOLS.map((protocol) => [protocol.id, protocol.server!] as con
       );
     });
 
-    it("is what the client calls it, first of all", () => {
+    it("is primarily identified by the client's own ID", () => {
       const plain = body("s", "f", 0);
       const one = of(plain, { "x-claude-code-session-id": "abc" });
       expect(of(body("other", "words", 3), { "x-claude-code-session-id": "abc" })).toBe(one);
@@ -157,7 +157,7 @@ describe.each(PROTOCOLS.map((protocol) => [protocol.id, protocol.server!] as con
       expect(of({ ...plain, ...named("12345678-b") })).not.toBe(two);
     });
 
-    it("is read as far as its bound, however deep and long it is", () => {
+    it("is read up to a limit, however deep and long it is", () => {
       let deep: unknown = "x";
       for (let i = 0; i < 900; i++) deep = [deep];
       const many = Array.from({ length: 100_000 }, () => ({ a: 1 }));
@@ -202,7 +202,7 @@ const credentials = (weights: Record<string, number>) =>
     zdr: undefined,
   }));
 
-describe("with a prompt cache for each credential", () => {
+describe("with a prompt cache per credential", () => {
   const talking = async (pick: "weighted" | "sticky") => {
     const cache = await caching();
     const protocol = createToyProtocol();
@@ -245,7 +245,7 @@ describe("with a prompt cache for each credential", () => {
     return { ...cache.counts, where, told: up.asked.map(({ headers }) => headers["x-session"]) };
   };
 
-  it("its turns find it again under sticky, and seldom under weighted", async () => {
+  it("its turns hit the cache under sticky, and seldom under weighted", async () => {
     const weighted = await talking("weighted");
     const sticky = await talking("sticky");
     expect([...sticky.where.values()].every((at) => at.size === 1)).toBe(true);

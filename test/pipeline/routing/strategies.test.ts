@@ -73,8 +73,8 @@ async function stage(of: {
   };
 }
 
-describe("a pick", () => {
-  it("cheapest: the least price first, then the next one that is well", async () => {
+describe("a routing strategy", () => {
+  it("cheapest: the lowest price first, then the next healthy candidate", async () => {
     await using of = await stage({ pick: "cheapest", prices: { a: "3", c: "1" } });
     expect(await of.ask()).toBe("c");
     of.limit("c");
@@ -84,7 +84,7 @@ describe("a pick", () => {
     expect(await of.ask()).toBe("b");
   });
 
-  it("fastest: all are tried, then the soonest is asked, until another one is", async () => {
+  it("fastest: tries all, then calls the fastest until another one is faster", async () => {
     const slow: { [name: string]: number } = { a: 60, b: 0, c: 60 };
     await using of = await stage({ pick: "fastest", slow });
     expect([await of.ask(), await of.ask(), await of.ask()]).toEqual(["a", "b", "c"]);
@@ -104,7 +104,7 @@ describe("a pick", () => {
       expect(estimateMs).toBeLessThanOrEqual(averageMs);
   });
 
-  it("weighted: nothing of no weight, as long as another one is well", async () => {
+  it("weighted: calls none with weight zero while another one is healthy", async () => {
     await using of = await stage({ pick: "weighted", weights: { "a/m": 0, "b/m": 5, "c/m": 0 } });
     for (let i = 0; i < 8; i++) expect(await of.ask()).toBe("b");
     of.limit("b");
@@ -112,7 +112,7 @@ describe("a pick", () => {
   });
 
   it.each(["ordered", "weighted", "fastest", "cheapest", "sticky"] as const)(
-    "%s: what a route hook says is last, but for what rests",
+    "%s: a route hook has the last word, except for cooldowns",
     async (pick) => {
       const route: Hooks["route"] = (list) => list.toSorted((a, b) => (a.id > b.id ? -1 : 1));
       await using of = await stage({ pick, hooks: [{ route }] });
@@ -122,7 +122,7 @@ describe("a pick", () => {
     },
   );
 
-  it("ordered: is worked out with the name, and no request is measured", async () => {
+  it("ordered: is computed with the name, without measuring requests", async () => {
     await using of = await stage({ pick: "ordered" });
     await of.ask();
     const { gen, frontends } = of.s.built;
@@ -130,7 +130,7 @@ describe("a pick", () => {
     expect(of.s.house.targetHealth.latencies()).toEqual([]);
   });
 
-  it("says in explain what it goes by, in the order that is likeliest, and asks nothing", async () => {
+  it("reports its criteria in explain, in the most likely order, and calls nothing", async () => {
     const told = async (of: Parameters<typeof stage>[0], reckoned: Record<string, number> = {}) => {
       await using one = await stage(of);
       const { gen, frontends } = one.s.built;

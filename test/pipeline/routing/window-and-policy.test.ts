@@ -65,11 +65,11 @@ async function asked(of: {
   };
 }
 
-it("are the window and the policy", () =>
+it("a route can list the context length and the content policy", () =>
   expect(ASKED).toEqual(["context_length", "content_policy"]));
 
 describe.each(ASKED)("%s", (kind) => {
-  it("goes on where the route names it, on both lanes, whole and streamed", async () => {
+  it("causes a fallback if the route lists it, in both modes, streaming and non-streaming", async () => {
     for (const id of ["toy", "other"])
       for (const stream of [false, true])
         expect(await asked({ kind, on: [kind], id, stream })).toMatchObject({
@@ -80,7 +80,7 @@ describe.each(ASKED)("%s", (kind) => {
         });
   });
 
-  it("is the client's to mend where the route does not name it", async () => {
+  it("is returned to the client if the route does not list it", async () => {
     const others = (Object.keys(ERRORS) as ErrorKind[]).filter((other) => other !== kind);
     await fc.assert(
       fc.asyncProperty(fc.subarray(others), async (on) => {
@@ -94,7 +94,7 @@ describe.each(ASKED)("%s", (kind) => {
     );
   });
 
-  it("of a hook is its last word, whatever the route says", async () => {
+  it("of a hook is final, whatever the route lists", async () => {
     const hooks: TestServicesOptions["hooks"] = [{ attempt: async () => fail(kind, "Not here.") }];
     expect(await asked({ kind, on: [kind], hooks })).toMatchObject({ status: 400, asked: [0, 0] });
     const later: TestServicesOptions["hooks"] = [

@@ -37,7 +37,7 @@ function run(of: {
 }
 
 describe("latency", () => {
-  it("one that becomes slow is left within its slowness, and is asked again when it is well", () => {
+  it("a target that becomes slow is abandoned soon, and called again when it recovers", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 20, max: 200 }),
@@ -55,7 +55,7 @@ describe("latency", () => {
     );
   });
 
-  it("what is never measured is asked by one request, and none waits with it while another is known", () => {
+  it("a target without measurements is tried by one request, and others do not wait for it", () => {
     const { share } = run({ ms: [() => 100, () => 60_000], everyMs: 10, untilMs: 30_000 });
     expect(share(1, 100, 30_000)).toBe(0);
     const one = new Latency();
@@ -64,13 +64,13 @@ describe("latency", () => {
     expect(one.estimateMs(1)).toBeGreaterThan(1e6);
   });
 
-  it("few requests are seldom sent to see: at most one in twenty-five for each time that it is twice as slow", () => {
+  it("few requests are sent as probes: at most one in twenty-five for each factor of two in slowness", () => {
     const { share } = run({ ms: [() => 100, () => 200], everyMs: 60_000, untilMs: 200 * 60_000 });
     expect(share(1, 5 * 60_000, 200 * 60_000)).toBeLessThanOrEqual(1 / 25);
     expect(share(1, 5 * 60_000, 200 * 60_000)).toBeGreaterThan(0);
   });
 
-  it("is no average of failures: what fails at once is not fast, and what hangs is slow", () => {
+  it("failures do not count: a fast failure is not fast, and a hanging target is slow", () => {
     const one = new Latency();
     one.recordStart(0);
     one.recordEndWithoutContent(1, 1);
@@ -86,7 +86,7 @@ describe("latency", () => {
     expect(one.averageMs).toBeGreaterThan(500);
   });
 
-  it("never counts calls that are not there, whatever happens", () => {
+  it("never counts calls that do not exist, whatever happens", () => {
     const step = fc.tuple(fc.constantFrom("begin", "answer", "end", "pass"), fc.nat(20_000));
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {

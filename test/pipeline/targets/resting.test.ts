@@ -34,7 +34,7 @@ function stage() {
   return { rests, told, candidate, refused, later: (ms: number) => (now += ms) };
 }
 
-it("an answer of any model ends the rest of its credential, and is told once", () => {
+it("a response of any model ends the cooldown of its credential, and is reported once", () => {
   const { rests, told, candidate, refused, later } = stage();
   const [one, other] = [candidate("m"), candidate("n")];
   refused(one);
@@ -52,7 +52,7 @@ it("an answer of any model ends the rest of its credential, and is told once", (
   expect(told).toEqual(["null upstream_auth true", "null again"]);
 });
 
-it("an answer that was asked for before the failure ends nothing", () => {
+it("a response to a call before the failure ends nothing", () => {
   const { rests, candidate, refused, later } = stage();
   const one = candidate("m");
   const before = later(0);
@@ -62,7 +62,7 @@ it("an answer that was asked for before the failure ends nothing", () => {
   expect(rests.cooldownOf(one, "k1")?.reason).toBe("upstream_auth");
 });
 
-it("a client whose account is limited is told what its provider said, and never more", () => {
+it("a client whose account is limited receives its provider's message, and nothing more", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1_001, max: 300_000 }), fc.nat(400_000), (told, later) => {
       let now = 1_000;
@@ -81,7 +81,7 @@ it("a client whose account is limited is told what its provider said, and never 
   );
 });
 
-it("a client that counts its own retries is believed, and nothing else is", () => {
+it("a client's own retry count is trusted, and nothing else is", () => {
   const headers = fc.dictionary(
     fc.constantFrom("x-stainless-retry-count", "x-retry-count", "amz-sdk-request", "x-other"),
     fc.constantFrom("0", "1", "2", "", "x", "attempt=1; max=3", "attempt=2; max=3", "attempt=12"),
@@ -99,7 +99,7 @@ it("a client that counts its own retries is believed, and nothing else is", () =
 it.each([
   ["EPIPE", "send_interrupted"],
   ["ECONNRESET", "no_response"],
-])("%s before a head is %s", async (code, stage) => {
+])("%s before the headers is %s", async (code, stage) => {
   using dog = new TimerWheel();
   const response = new UpstreamHttpResponse(dog, TIMEOUTS as never);
   const pool = {

@@ -54,7 +54,7 @@ const fail = (
   return of.recordFailure(now, fault, RESTS[kind] ?? "target", call);
 };
 
-it("a window counts the last ten seconds and nothing older, whatever the clock does in between", () => {
+it("a window counts the last ten seconds and nothing older, whatever the clock does", () => {
   const steps = fc.array(fc.tuple(fc.constantFrom("good", "bad"), fc.nat(25_000)), {
     maxLength: 40,
   }) as fc.Arbitrary<["good" | "bad", number][]>;
@@ -77,8 +77,8 @@ it("a window counts the last ten seconds and nothing older, whatever the clock d
   );
 });
 
-describe("evidence of one client", () => {
-  it("opens a breaker for that client after five distinct requests in a row, and for no other client", () => {
+describe("failures of one client", () => {
+  it("open a circuit breaker for that client after five distinct requests in a row, and for no other client", () => {
     const one = target();
     for (let i = 0; i < 4; i++) expect(fail(one, i)).toBeUndefined();
     expect(fail(one, 4)).toBe("open");
@@ -91,7 +91,7 @@ describe("evidence of one client", () => {
     expect(one.tryEnter(5, "b")).toBe("plain");
   });
 
-  it("counts a request that is sent again once, whether the gateway or the client sends it", () => {
+  it("count a repeated request once, whether the gateway or the client repeats it", () => {
     const one = target();
     for (let i = 0; i < 20; i++) {
       fail(one, i, "overloaded", { request: "same" });
@@ -100,7 +100,7 @@ describe("evidence of one client", () => {
     expect(one.statusFor(30, "a")).toBeUndefined();
   });
 
-  it("opens it where more than a tenth of at least twenty fails, and not where less does", () => {
+  it("open it if more than a tenth of at least twenty fail, and not below that", () => {
     const after = (good: number) => {
       const one = target();
       fail(one, 0);
@@ -113,7 +113,7 @@ describe("evidence of one client", () => {
     expect([after(4), after(20)]).toEqual(["open", undefined]);
   });
 
-  it("whatever one client's requests do, another client's go where they went", () => {
+  it("of one client do not change the routing of another client", () => {
     const step = fc.record({
       kind: fc.constantFrom("overloaded", "upstream", "timeout", "rate_limited") as fc.Arbitrary<
         "overloaded" | "upstream" | "timeout" | "rate_limited"
@@ -143,8 +143,8 @@ describe("evidence of one client", () => {
   });
 });
 
-describe("evidence of several clients", () => {
-  it("opens the breaker for all, where it suffices without the one that fails most", () => {
+describe("failures of several clients", () => {
+  it("open the breaker for all, if they suffice without the client that fails most", () => {
     const one = target();
     for (let i = 0; i < 50; i++) fail(one, i, "overloaded", { who: "a" });
     for (let i = 0; i < 4; i++) fail(one, 60, "overloaded", { who: "b" });
@@ -153,7 +153,7 @@ describe("evidence of several clients", () => {
     expect(one.statusFor(62, "z")?.state).toBe("open");
   });
 
-  it("does not where the others succeed", () => {
+  it("do not open it if the others succeed", () => {
     const one = target();
     for (let i = 0; i < 200; i++) one.recordSuccess(1, 1, "z");
     for (const who of ["a", "b", "c", "d"])
@@ -161,15 +161,15 @@ describe("evidence of several clients", () => {
     expect(one.statusFor(3, "z")).toBeUndefined();
   });
 
-  it("is not needed where there is no connection", () => {
+  it("are not needed if there is no connection", () => {
     const one = target();
     for (let i = 0; i < 3; i++) fail(one, i, "upstream", { unsent: true });
     expect(one.statusFor(4, "z")?.state).toBe("open");
   });
 });
 
-describe("a breaker", () => {
-  it("lets one call through when its time is over, and is open for twice as long when that fails, up to a minute", () => {
+describe("a circuit breaker", () => {
+  it("allows one call after its time, and opens for twice as long if it fails, up to a minute", () => {
     const one = target();
     let now = 0;
     for (let i = 0; i < 5; i++) fail(one, now);
@@ -199,7 +199,7 @@ describe("a breaker", () => {
     expect(one.recordSuccess(20, 15, "a")).toBe(false);
   });
 
-  it("is closed by what was asked after it had opened, and by nothing older", () => {
+  it("is closed by a call that started after it opened, and by no older one", () => {
     const one = target();
     for (let i = 0; i < 5; i++) fail(one, 1_000);
     expect(one.recordSuccess(1_100, 900, "a")).toBe(false);
@@ -234,8 +234,8 @@ describe("a breaker", () => {
   });
 });
 
-describe("what a provider says of its limits", () => {
-  it("orders candidates for exactly that time, up to five minutes", () => {
+describe("a provider's rate limit", () => {
+  it("reorders candidates for exactly that time, up to five minutes", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1_000_000 }), (ms) => {
         const rest = new ProviderCooldown();
@@ -246,7 +246,7 @@ describe("what a provider says of its limits", () => {
     );
   });
 
-  it("refuses requests only for the account as a whole, and not in the last second, which may be rounded up", () => {
+  it("rejects requests only for the account as a whole, and not in the last second, which may be rounded up", () => {
     const one = target();
     fail(one, 1_000, "rate_limited", { retryAfterMs: 30_000 });
     expect(one.statusFor(2_000, "z")).toMatchObject({
@@ -263,7 +263,7 @@ describe("what a provider says of its limits", () => {
     expect(one.statusFor(30_000, "z")).toMatchObject({ rejectsRequests: false });
   });
 
-  it("is no news of a call that was asked before the one that ended it", () => {
+  it("is ignored from a call that started before the one that ended it", () => {
     const one = target();
     const late = (started: number) =>
       fail(one, 1_400, "rate_limited", { retryAfterMs: 500, started });
@@ -274,7 +274,7 @@ describe("what a provider says of its limits", () => {
     expect(late(1_200)).toBe("retry_after");
   });
 
-  it("opens no breaker, however often it is said", () => {
+  it("opens no breaker, however often it is reported", () => {
     const one = target();
     for (let i = 0; i < 100; i++) fail(one, i, "rate_limited", { retryAfterMs: 10 });
     expect(one.statusFor(1_000, "a")).toBeUndefined();
@@ -282,8 +282,8 @@ describe("what a provider says of its limits", () => {
   });
 });
 
-describe("a budget of retries", () => {
-  it("is less than a tenth of a client's requests, whatever order they come in", () => {
+describe("a retry budget", () => {
+  it("is less than a tenth of a client's requests, in any order", () => {
     const step = fc.constantFrom("add", "take", "halved", "elsewhere") as fc.Arbitrary<
       "add" | "take" | "halved" | "elsewhere"
     >;
@@ -306,7 +306,7 @@ describe("a budget of retries", () => {
   });
 });
 
-describe("a limit on calls where nothing succeeds", () => {
+describe("a concurrency limit while nothing succeeds", () => {
   function stage() {
     let now = 0;
     const due: { at: number; run(): void }[] = [];
@@ -329,7 +329,7 @@ describe("a limit on calls where nothing succeeds", () => {
   }
   const enter = (limit: ConcurrencyLimit) => limit.acquire(250, "p/m");
 
-  it("is never below one, keeps a place for 25 ms after a failure, and is lifted by the first success", async () => {
+  it("is never below one, holds a slot for 25 ms after a failure, and is lifted by the first success", async () => {
     const { limit, pass } = stage();
     for (let i = 0; i < 9; i++) limit.decrease();
     expect(limit.limit).toBe(1);
@@ -345,7 +345,7 @@ describe("a limit on calls where nothing succeeds", () => {
     expect(limit.isFull).toBe(false);
   });
 
-  it("refuses with 503 and a time to wait, after the wait and not before it", async () => {
+  it("rejects with 503 and a retry time, after the wait and not before it", async () => {
     const { limit, pass } = stage();
     for (let i = 0; i < 9; i++) limit.decrease();
     void enter(limit);
@@ -364,7 +364,7 @@ describe("a limit on calls where nothing succeeds", () => {
     expect(limit.limit).toBeGreaterThan(1);
   });
 
-  it("begins after fifty failures in a row", () => {
+  it("starts after fifty failures in a row", () => {
     const client = new ClientEvidence(0);
     for (let i = 0; i < 50; i++) {
       expect(client.concurrencyLimit).toBeUndefined();
@@ -379,7 +379,7 @@ describe("a limit on calls where nothing succeeds", () => {
   });
 });
 
-describe("the way back", () => {
+describe("the recovery", () => {
   /** So many answers a second for ten seconds, then a failure of all that lasts. */
   const ailing = (pace: number, awayMs: number) => {
     const one = target();
@@ -402,7 +402,7 @@ describe("the way back", () => {
     return count;
   };
 
-  it("is little more than there was before, for half a minute, in each second of it", () => {
+  it("allows little more than the earlier rate, for half a minute, in each second of it", () => {
     for (const pace of [10, 100]) {
       const { one, back } = ailing(pace, 20_000);
       for (let second = 0; second < 30; second++)
@@ -411,7 +411,7 @@ describe("the way back", () => {
     }
   });
 
-  it("is open at once after a short absence", () => {
+  it("is immediate after a short absence", () => {
     const { one, back } = ailing(100, 3_000);
     expect(passed(one, back, 100)).toBe(500);
   });

@@ -10,7 +10,7 @@ const info = (kind: string, reasoning?: boolean) =>
     can: reasoning === undefined ? undefined : { reasoning },
   }) as never;
 
-it("a class is the kind of model; of chats, whether content comes at once", () => {
+it("a class is the operation, and for chats also whether the call streams", () => {
   expect(timeoutClassOf({ info: info("chat", false), stream: true })).toBe("quick");
   expect(timeoutClassOf({ info: info("chat", false), stream: false })).toBe("reasoning");
   expect(timeoutClassOf({ info: info("chat", true), stream: true })).toBe("reasoning");
@@ -34,12 +34,12 @@ function call(headers: object, stream: boolean, reasoning = false): HostCall {
   } as unknown as HostCall;
 }
 
-it("a call has the times of its class, and all others those of every call", () => {
+it("a call has the timeouts of its class, and by default those of every call", () => {
   expect(timeoutsFor(call({}, true))).toBe(quick);
   expect(timeoutsFor(call({}, true, true))).toMatchObject(times);
 });
 
-it("a client's hints lower the total, and nothing raises it", () => {
+it("a client's hint lowers the total, and nothing raises it", () => {
   const total = (headers: object, stream = false) => timeoutsFor(call(headers, stream)).totalMs;
   expect(total({ "x-stainless-timeout": "30" })).toBeLessThanOrEqual(30_000);
   expect(total({ "x-stainless-timeout": "30" })).toBeGreaterThan(20_000);

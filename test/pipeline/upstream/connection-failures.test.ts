@@ -62,17 +62,17 @@ it.each([
   ],
   ["a chunk without a size", `${HEAD}transfer-encoding: chunked\r\n\r\n1\r\na\r\nzz\r\n`],
   ["a header of 70 KB", `${HEAD}x: ${"x".repeat(70 * 1024)}\r\n\r\n`],
-])("%s is no HTTP", async (_name, said) => {
+])("%s is invalid HTTP", async (_name, said) => {
   expect(await told(said)).toBe("upstream bad_http");
 });
 
-it("a line that ends is told from one that never was", async () => {
+it("a connection that ends is distinguished from one that was never established", async () => {
   expect(await told("")).toBe("upstream upstream_disconnected");
   expect(await told(`${HEAD}content-length: 5\r\n\r\na`)).toBe("upstream upstream_disconnected");
   expect(await told(undefined)).toBe("upstream connect_failed");
 });
 
-it("an address that is not dialled was not reached, and did not close anything", async () => {
+it("an address that is not dialed was not reached, and closed nothing", async () => {
   const cause = Object.assign(new Error("meta (169.254.169.254)"), { code: "address_metadata" });
   const dispatch: Dispatcher["dispatch"] = (_of, handler) => {
     handler.onResponseError!(undefined as never, cause);
@@ -81,7 +81,7 @@ it("an address that is not dialled was not reached, and did not close anything",
   expect(await codeOf({ dispatch })).toBe("upstream address_refused");
 });
 
-it("a proxy that lets no call through is told from the provider behind it", async () => {
+it("a proxy that rejects a call is distinguished from the provider behind it", async () => {
   const proxy = createServer((socket) =>
     socket.on("error", () => {}).end("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"),
   );
@@ -95,6 +95,6 @@ it("a proxy that lets no call through is told from the provider behind it", asyn
   proxy.close();
 });
 
-it("TLS that cannot be agreed on is TLS", async () => {
+it("a failed TLS handshake is a TLS error", async () => {
   expect(await told(`${HEAD}\r\n`, "https")).toBe("upstream tls_failed");
 });

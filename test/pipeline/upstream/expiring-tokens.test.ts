@@ -66,7 +66,7 @@ describe.each(LANES)("%s", (_lane, protocol) => {
     [401, false],
     [401, true],
     [403, false],
-  ])("a token that is over (%i) costs its call nothing, stream: %s", async (status, stream) => {
+  ])("an expired token (%i) costs its call nothing, stream: %s", async (status, stream) => {
     const at = account();
     await using up = await upstream(at.lets, status);
     await using s = await startTestServices({
@@ -89,7 +89,7 @@ describe.each(LANES)("%s", (_lane, protocol) => {
   });
 });
 
-it("is fetched once, however many calls it fails at once", async () => {
+it("is fetched once, however many concurrent calls it fails", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 12 }),
@@ -119,8 +119,8 @@ it("is fetched once, however many calls it fails at once", async () => {
   );
 });
 
-describe("a second refusal stands", () => {
-  it("and the next candidate is asked", async () => {
+describe("a second rejection is final", () => {
+  it("and the next candidate is called", async () => {
     const at = account();
     await using up = await upstream(() => false);
     await using other = await upstream(() => true);
@@ -135,7 +135,7 @@ describe("a second refusal stands", () => {
     expect(rows(s.journal)).toEqual(["reserve", "void", "reserve", "unpriced"]);
   });
 
-  it("and is the gateway's fault, not the client's, where there is no other", async () => {
+  it("and is the gateway's error, not the client's, if there is no other", async () => {
     const at = account();
     await using up = await upstream(() => false);
     await using s = await startTestServices({
@@ -148,7 +148,7 @@ describe("a second refusal stands", () => {
   });
 });
 
-it.each([400, 402, 404, 429, 500])("a %i is not asked about", async (status) => {
+it.each([400, 402, 404, 429, 500])("a %i is not renewed", async (status) => {
   const at = account();
   await using up = await upstream(() => false, status);
   await using s = await startTestServices({
@@ -159,7 +159,7 @@ it.each([400, 402, 404, 429, 500])("a %i is not asked about", async (status) => 
   expect([up.asked.length, at.heard.length]).toEqual([1, 0]);
 });
 
-it("one that is refused for another reason is sent once, and no other call hears its answer", async () => {
+it("a token that is rejected for another reason is sent once, and no other call gets its response", async () => {
   const at = account({ refuse: ({ body }) => String(body).includes("expired") });
   await using up = await startBackend((req, res) => {
     const says = JSON.parse(req.body).text === "no" ? "Not yours." : "The token has expired.";
@@ -181,7 +181,7 @@ it("one that is refused for another reason is sent once, and no other call hears
   expect(at.fetched()).toBe(1);
 });
 
-it("where there is no other token, every call that waited is told, and the credential rests", async () => {
+it("without another token, every waiting call gets an error, and the credential is put in cooldown", async () => {
   const at = account({ broken: true });
   await using up = await upstream(() => false);
   await using s = await startTestServices({
@@ -197,7 +197,7 @@ it("where there is no other token, every call that waited is told, and the crede
   expect(s.house.targetHealth.describeCooldowns()).toHaveLength(1);
 });
 
-it("what was let in is never sent again, whatever comes after", async () => {
+it("an accepted request is never sent again, whatever follows", async () => {
   const at = account();
   await using up = await startBackend((_req, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });

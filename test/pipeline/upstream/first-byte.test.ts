@@ -19,7 +19,7 @@ function lateAfter(ms: number, chunks: readonly string[], type = "text/event-str
   return (reason as Error | undefined)?.message;
 }
 
-it("endless comments do not outlast first_byte", () => {
+it("endless comments do not extend first_byte", () => {
   const comments = Array.from({ length: 100 }, () => ": processing\n\n");
   expect(lateAfter(2_000, comments)).toMatch(/did not respond within 1 s/);
   expect(lateAfter(2_000, [":\r\n", "\r\n", ": a", "b\r", "\n\r\n"])).toMatch(
@@ -28,13 +28,13 @@ it("endless comments do not outlast first_byte", () => {
   expect(lateAfter(2_000, [])).toMatch(/did not respond within 1 s/);
 });
 
-it("from the first event on, silence is judged by idle", () => {
+it("after the first event, silence is limited by idle", () => {
   const began = [": processing\n\n", "da", "ta: {}\n\n", ": processing\n\n"];
   expect(lateAfter(2_000, began)).toBeUndefined();
   expect(lateAfter(7_000, began)).toMatch(/sent no data for 5 s/);
 });
 
-it("a whole answer is judged by idle from its head on", () => {
+it("a non-streaming response is limited by idle after its headers", () => {
   expect(lateAfter(2_000, [" "], "application/json")).toBeUndefined();
 });
 
@@ -46,7 +46,7 @@ it.each([
   ["\n\r\n", false],
   [": a\ndata", true],
   [": a\rdata", true],
-])("%j begins an answer: %s, however it is split", (text, begins) => {
+])("%j starts a response: %s, however it is split", (text, begins) => {
   for (let at = 0; at <= text.length; at++) {
     const comments = new LeadingComments();
     const pieces = [text.slice(0, at), text.slice(at)].map((piece) => Buffer.from(piece));

@@ -49,8 +49,8 @@ const bodyOf = (size: number, at: number, model = "p/m"): string => {
   return `{ "x" : "${text.slice(0, cut)}", "model":"${model}" , "text":"é${text.slice(cut)}"}`;
 };
 
-describe("the provider reads the client's bytes with its model in place", () => {
-  it.each(["length", "chunked"])("with %s, in whatever pieces they come", async (framing) => {
+describe("the provider receives the client's bytes with its own model name", () => {
+  it.each(["length", "chunked"])("with %s, in any chunks", async (framing) => {
     await using up = await provider();
     await using s = await gate(up.base);
     const sizes = fc.integer({ min: 100_000, max: 3 * MB });
@@ -84,7 +84,7 @@ describe("the provider reads the client's bytes with its model in place", () => 
     );
   });
 
-  it("what signs it is given all of it, and that is what leaves", async () => {
+  it("a signer receives the whole body, and this body is sent", async () => {
     const signed: string[] = [];
     await using up = await provider();
     await using s = await gate(up.base, ({ body }) => {
@@ -97,7 +97,7 @@ describe("the provider reads the client's bytes with its model in place", () => 
     expect(up.asked[0]!.headers["x-signed"]).toBe("1");
   });
 
-  it("an answer before the whole body was read is the answer, and the next request has a line", async () => {
+  it("a response before the end of the body is used, and the next request gets a connection", async () => {
     let asked = 0;
     const hasty = createServer((_req, res) => {
       asked++;
@@ -115,8 +115,8 @@ describe("the provider reads the client's bytes with its model in place", () => 
   });
 });
 
-describe("what was announced", () => {
-  it("is not made room for in memory before an eighth of it has come", async () => {
+describe("a body with a declared length", () => {
+  it("gets no memory before an eighth of it has arrived", async () => {
     await using s = await gate("http://127.0.0.1:9");
     const before = process.memoryUsage().arrayBuffers;
     const sockets: Socket[] = [];
@@ -130,7 +130,7 @@ describe("what was announced", () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  it("and does not all come reaches no provider", async () => {
+  it("that is incomplete reaches no provider", async () => {
     await using up = await provider();
     await using s = await gate(up.base);
     const socket = await client(s.url, `content-length: ${2 * MB}`);
@@ -143,7 +143,7 @@ describe("what was announced", () => {
     socket.destroy();
   });
 
-  it("ends where it was said to: what comes after it is another request", async () => {
+  it("ends at its declared length: the rest is another request", async () => {
     await using up = await provider();
     await using s = await gate(up.base);
     const body = Buffer.from(bodyOf(MB, 0));

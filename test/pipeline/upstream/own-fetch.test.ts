@@ -26,7 +26,7 @@ function scene(stage: FailurePoint = "rejected") {
 }
 const JOB = { method: "POST", body: "{}" };
 
-it("is unanswered until its provider says something", async () => {
+it("is unanswered until its provider sends something", async () => {
   const { call, asked, fetch } = scene();
   const job = fetch("/job", JOB);
   expect(call.failurePoint).toBe("no_response");
@@ -37,7 +37,7 @@ it("is unanswered until its provider says something", async () => {
   expect(call.failurePoint).toBe("rejected");
 });
 
-it("stays so when it is given up, by its client or by the plugin", async () => {
+it("stays unanswered if its client or the plugin cancels it", async () => {
   const client = scene();
   const job = client.fetch("/job", JOB).catch(() => {});
   client.away.abort();
@@ -53,7 +53,7 @@ it("stays so when it is given up, by its client or by the plugin", async () => {
   expect(plugin.call.failurePoint).toBe("no_response");
 });
 
-it("of two at once, one that is answered says nothing of the other", async () => {
+it("of two concurrent calls, a response to one does not count for the other", async () => {
   const { call, asked, fetch } = scene();
   const jobs = [fetch("/a", JOB), fetch("/b", JOB)];
   asked[0]!.answer();
@@ -64,7 +64,7 @@ it("of two at once, one that is answered says nothing of the other", async () =>
   expect(call.failurePoint).toBe("rejected");
 });
 
-it("is nobody's work when the line broke by itself, or nothing was brought, or its scheme asks first", async () => {
+it("starts no work if the connection failed, nothing was sent, or the scheme needs a handshake", async () => {
   const broken = scene();
   const job = broken.fetch("/job", JOB).catch(() => {});
   broken.asked[0]!.fail();

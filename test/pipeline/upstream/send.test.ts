@@ -7,7 +7,7 @@ import { TimerWheel } from "../../../src/pipeline/admission/timer-wheel.ts";
 import { waitUntilStable, turnEventLoop } from "../../kit/wait.ts";
 import { startBackend, TIMEOUTS } from "../../kit/test-services.ts";
 
-it("whoever takes it and cannot hold what has come already gets no more", async () => {
+it("a consumer that is full receives no more data", async () => {
   let sent = 0;
   await using up = await startBackend((_req, res) => {
     const piece = Buffer.alloc(32_768);
@@ -35,7 +35,7 @@ it("whoever takes it and cannot hold what has come already gets no more", async 
   await pool.destroy();
 });
 
-it("while it is paused nothing is given, and whatever the pauses, every byte comes once and in order", async () => {
+it("receives nothing while paused, and every byte once and in order", async () => {
   const whole = Buffer.from(Array.from({ length: 300_000 }, (_, i) => (i * 7) % 251));
   await using up = await startBackend((_req, res) => {
     // In chunks of HTTP of every size: several of them come with one read.
@@ -76,7 +76,7 @@ it("while it is paused nothing is given, and whatever the pauses, every byte com
 });
 
 it.each([["x-named", "content-length"], ["content-length", String(2 * 262_144)], []])(
-  "a body in pieces is announced by its length, once, whatever its headers say: %s",
+  "a body in chunks is sent with its length, once, whatever its headers contain: %s",
   async (...headers) => {
     const asked: (readonly string[])[] = [];
     await using up = await startBackend((req, res) => {

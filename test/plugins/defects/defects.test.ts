@@ -76,7 +76,7 @@ describe("a plugin", () => {
     },
   );
 
-  it("each of those checks holds where nothing is planted", async () => {
+  it("each of those checks passes without a planted defect", async () => {
     for (const template of new Set(DEFECTS.map((defect) => defect.in))) {
       const own = DEFECTS.filter((defect) => defect.in === template);
       const folder = planted({ ...own[0]!, from: own[0]!.from, to: own[0]!.from });
@@ -115,7 +115,7 @@ describe("a package", () => {
     return folder;
   };
 
-  it("that is good has nothing wrong", async () => {
+  it("without a defect passes", async () => {
     const { findings } = await checkSurface(built());
     expect(findings.filter(({ problem }) => problem !== undefined)).toEqual([]);
   });
@@ -135,7 +135,7 @@ describe("a package", () => {
   );
 });
 
-it("docs/plugins/defects.md is this list", () => {
+it("docs/plugins/defects.md equals this list", () => {
   const row = (where: string, what: string, check: string) => `| ${where} | ${what} | ${check} |`;
   const rows = [
     ...DEFECTS.map((one) => row(one.in.replace("-", ", "), one.what, one.check)),

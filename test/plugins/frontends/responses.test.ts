@@ -111,7 +111,7 @@ const RECORDED = {
 } as const;
 
 describe("a request", () => {
-  it("goes where it says, unless it continues an answer", async () => {
+  it("is sent where it states, unless it continues a response", async () => {
     const { read } = await mounted();
     expect(await read("POST", "/v1/responses", "alice", hi)).toMatchObject({ model: "fast" });
     const pinned = (model: string) =>
@@ -129,7 +129,7 @@ describe("a request", () => {
     expect((await refused(pinned("anthropic/claude"))).code).toBe("previous_response_not_found");
   });
 
-  it("that would last longer than its answer is refused, whatever the provider", async () => {
+  it("that would outlast its response is rejected, for any provider", async () => {
     const { read } = await mounted();
     for (const [param, field] of [
       ["background", { background: true }],
@@ -144,7 +144,7 @@ describe("a request", () => {
       });
   });
 
-  it("under privacy has nothing kept, and continues nothing", async () => {
+  it("under privacy stores nothing, and continues nothing", async () => {
     const { read } = await mounted();
     const under = { privacy: "required" } as const;
     const plain = await read("POST", "/v1/responses", "alice", hi, under);
@@ -163,7 +163,7 @@ describe("a request", () => {
     ).toMatchObject({ code: "previous_response_not_found" });
   });
 
-  it("has the words that make a client send everything again", async () => {
+  it("has an error that makes a client send everything again", async () => {
     const { read } = await mounted();
     expect(
       await refused(
@@ -188,7 +188,7 @@ describe("two keys", () => {
     "GET /v1/responses/:id",
     "DELETE /v1/responses/:id",
     "GET /v1/responses/:id/input_items",
-  ])("%s: another's answer is as unknown as one that never was", async (route) => {
+  ])("%s: another key's response is as unknown as one that never existed", async (route) => {
     const { read } = await mounted();
     const [method, path] = route.split(" ") as [string, string];
     const get = (who: string) => (id: string) => read(method, path, who, {}, { params: { id } });
@@ -204,7 +204,7 @@ describe("two keys", () => {
     expect(await told(get("alice"), "")).toEqual({ ...nobody, message: expect.any(String) });
   });
 
-  it("previous_response_id: another's answer cannot be continued, nor noticed", async () => {
+  it("previous_response_id: another key's response cannot be continued or detected", async () => {
     const { read } = await mounted();
     for (const path of ["/v1/responses", "/v1/responses/input_tokens"]) {
       const go = (who: string) => (id: string) =>
@@ -215,7 +215,7 @@ describe("two keys", () => {
     }
   });
 
-  it("item_reference: a few bytes do not become a request without end", async () => {
+  it("item_reference: a few bytes cannot expand to an endless request", async () => {
     const { read } = await mounted({ item_memory_mb: 4 });
     const answer = await read("POST", "/v1/responses", "alice", hi);
     const text = "x".repeat(1 << 20);
@@ -233,7 +233,7 @@ describe("two keys", () => {
     });
   });
 
-  it("item_reference: another's item is a miss like any other", async () => {
+  it("item_reference: an item of another key is a miss like any other", async () => {
     const { read } = await mounted();
     const answer = await read("POST", "/v1/responses", "alice", hi);
     answer.record!.onRecorded({
@@ -265,7 +265,7 @@ describe("two keys", () => {
   });
 });
 
-describe("the memory of items", () => {
+describe("the item cache", () => {
   const events = [
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
@@ -274,7 +274,7 @@ describe("the memory of items", () => {
     { type: "finish", reason: "stop" },
   ] as const;
 
-  it("reads what left as a stream", () => {
+  it("reads items of streamed responses", () => {
     const body = Buffer.from(
       encodeText(codec().server!, events, createResponseContext({ stream: true })),
     );
@@ -286,7 +286,7 @@ describe("the memory of items", () => {
     expect(finalResponseText("text/event-stream", Buffer.from(": nothing\n\n"))).toBeUndefined();
   });
 
-  it("can be switched off, and is one across reloads", async () => {
+  it("can be disabled, and survives reloads", async () => {
     const { read } = await mounted({ item_memory_mb: 0 });
     expect((await read("POST", "/v1/responses", "alice", hi)).record).toBeUndefined();
     const first = await mounted();
@@ -295,7 +295,7 @@ describe("the memory of items", () => {
     ).toBeUndefined();
   });
 
-  it("lets no key drive out what another may still refer to", () => {
+  it("lets no key evict items that another key may refer to", () => {
     const memory = new ItemMemory({ bytes: 400, bytesPerKey: 200, maxAgeMs: 100 });
     const answer = (id: string) => JSON.stringify({ output: [{ id, pad: "x".repeat(50) }] });
     memory.add("quiet", answer("m"));
@@ -308,7 +308,7 @@ describe("the memory of items", () => {
     expect(memory.bytes).toBeLessThanOrEqual(400);
   });
 
-  it("stays within its bounds and forgets in time, whatever happens", () =>
+  it("stays within its bounds and expires items in time, whatever happens", () =>
     fc.assert(
       fc.property(
         fc.array(
@@ -366,7 +366,7 @@ describe("the memory of items", () => {
 const NO_QUERY = new URLSearchParams();
 
 describe("the key", () => {
-  it("stands where this endpoint takes it", async () => {
+  it("is in the place that this endpoint expects", async () => {
     const { frontend } = await mounted();
     const { extractCredential } = frontend;
     expect(extractCredential!({ authorization: "Bearer tg_1" }, NO_QUERY)).toBe("tg_1");

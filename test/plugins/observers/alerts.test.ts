@@ -69,19 +69,19 @@ const nth = (n: number, subject = "ledger", at = NOON): Alert =>
   createAlert(happening({ subject, at, dedupKey: [n], data: { n } }), "here");
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
-describe("what is signed", () => {
+describe("signatures", () => {
   const judge = new OpenAI({ apiKey: "k", webhookSecret: SECRET });
   const [alert, now] = [nth(1), Date.now()];
   const body = JSON.stringify(alert);
   const headers = signatureHeaders(alert.id, body, parseSecret(SECRET), now);
 
-  it("is accepted by another implementation of Standard Webhooks, and by none with another secret", async () => {
+  it("are accepted by another implementation of Standard Webhooks, and rejected with another secret", async () => {
     expect(await judge.webhooks.unwrap(body, headers)).toEqual(alert);
     const other = `whsec_${Buffer.alloc(32, 8).toString("base64")}`;
     await expect(judge.webhooks.unwrap(body, headers, other)).rejects.toThrow();
   });
 
-  it("holds for this text, this id and this time alone", async () => {
+  it("are valid for this text, ID, and time only", async () => {
     const changed = [
       [body.replace("here", "there"), headers],
       [body, { ...headers, "webhook-id": "msg_1" }],
@@ -104,7 +104,7 @@ describe("what is signed", () => {
     expect(parseSecret(text)?.length).toBe(bytes);
   });
 
-  it("without a secret a webhook is refused, and so is a rule for a receiver that is not there", () => {
+  it("a webhook without a secret is rejected, and so is a rule for an unknown receiver", () => {
     const wrong = [
       ...alerts.check!({
         receivers: {
@@ -125,7 +125,7 @@ describe("what is signed", () => {
   });
 });
 
-describe("what is told", () => {
+describe("alerts", () => {
   const at = NOON;
   const rests = (more: object = {}): GatewayEvent =>
     ({
@@ -152,7 +152,7 @@ describe("what is told", () => {
       ...more,
     }) as GatewayEvent;
 
-  it("a budget: its amounts as a person writes them, and one id in one window for one part of one limit", () => {
+  it("a budget: its amounts in readable form, and one ID per threshold, limit, and window", () => {
     const one = fromEvent(crossed(), new OngoingFailures())!;
     expect(one).toMatchObject({
       type: "budget.threshold_reached",
@@ -174,7 +174,7 @@ describe("what is told", () => {
     expect(new Set([id({}), id({}, "h"), ...others.map((more) => id(more))]).size).toBe(7);
   });
 
-  it("what rests: once until it answers again, however many processes tell of it", () => {
+  it("a cooldown: once until the provider recovers, however many processes report it", () => {
     const resting = new OngoingFailures();
     const types = [rests(), rests({ at: at + 1 }), rests({ model: null, reason: "upstream_auth" })];
     expect(types.map((each) => fromEvent(each, resting)?.type)).toEqual([
@@ -195,7 +195,7 @@ describe("what is told", () => {
     expect(fromEvent(rests({ at: at + 2 }), resting)?.type).toBe("provider.cooldown_started");
   });
 
-  it("the ledger and the config, only when they fail; what is not known, never", () => {
+  it("the ledger and the config: failures only, and no unknown event", () => {
     const of = (notice: object) =>
       fromEvent({ at, ...notice } as GatewayEvent, new OngoingFailures())?.type;
     expect(of({ type: "ledger", ok: false })).toBe("ledger.down");
@@ -207,7 +207,7 @@ describe("what is told", () => {
     expect(of({ type: "weather" })).toBeUndefined();
   });
 
-  it("an end is told once, after its beginning, and to those that were told of the beginning", () => {
+  it("a resolution is sent once, after its alert, and to the receivers of the alert", () => {
     const pairs = fc.constantFrom<GatewayEvent>(
       { type: "ledger", at, ok: false },
       { type: "ledger", at, ok: true },
@@ -235,7 +235,7 @@ describe("what is told", () => {
     );
   });
 
-  it("certificates: at 30, 7 and 1 days before, each once, and the renewed one anew", () => {
+  it("certificates: 30, 7, and 1 days before expiry, each once, and again for a renewed one", () => {
     const of = (days: number, expiresAt = NOON + 40 * DAY) =>
       [...certificateAlerts([{ listener: "listen.tls", expiresAt }], NOON + days * DAY)].map(
         (one) => createAlert(one, "g").id,
@@ -246,7 +246,7 @@ describe("what is told", () => {
     expect(of(11, NOON + 40 * DAY + 1)).not.toEqual(of(11));
   });
 
-  it("every event but a digest and an end names a page that says what to do", () => {
+  it("every event except a digest and a resolution has a runbook link", () => {
     for (const type of ALERT_EVENTS) {
       const page = RUNBOOK_PAGES[type];
       const needed = RECOVERY_OF[type] === undefined && type !== "spend.digest";
@@ -258,7 +258,7 @@ describe("what is told", () => {
     }
   });
 
-  it("a key that is refused: each reason once an hour; no failure of another, and no client without a key", () => {
+  it("a rejected key: each reason once per hour, without failures of another key or clients without a key", () => {
     const of = (more: object) =>
       fromRequest({
         at,
@@ -278,7 +278,7 @@ describe("what is told", () => {
     expect(of({ outcome: "upstream_error" })).toBeUndefined();
   });
 
-  it("a model without a price, once a day", () => {
+  it("a model without a price: once per day", () => {
     const line = { at, attempt: "a", costNano: null, state: "unpriced" } as ChargeRecord;
     const call = { key: "k1", target: { provider: "up", model: "m" } } as ChargeRecord["call"];
     expect(fromCharge({ ...line, call })).toMatchObject({
@@ -289,7 +289,7 @@ describe("what is told", () => {
     expect(fromCharge(line)).toBeUndefined();
   });
 
-  it("dates: at 30, 7 and 1 days before, each once, one for a provider's policy", () => {
+  it("dates: 30, 7, and 1 days before, each once, and one per provider policy", () => {
     const model = (id: string, more: object) =>
       ({ id, provider: "up", policy: { basis: "row" }, ...more }) as ListedModel;
     const models = [
@@ -311,7 +311,7 @@ describe("what is told", () => {
     ]);
   });
 
-  it("spend: more than four times what is usual at this hour and over the floor; with three days to go by", async () => {
+  it("spend: more than four times the usual amount of this hour and above the minimum, after three days of data", async () => {
     const unusual = { factor: 4, minNano: 1_000_000_000n };
     const asked: unknown[] = [];
     const now = NOON + 40 * 60_000;
@@ -341,7 +341,7 @@ describe("what is told", () => {
     expect(await spend([1], 50)).toBeUndefined();
   });
 
-  it("a digest is of the last day or week that is over, and beside it the one before", async () => {
+  it("a digest covers the last full day or week, with the previous one for comparison", async () => {
     const asked: { from: number; to: number }[] = [];
     const told = (every: "day" | "week", calls: number) =>
       createDigest(
@@ -384,7 +384,7 @@ describe("what is told", () => {
     );
   });
 
-  it("what is usual is the median of the same hour, whatever the other hours were", () => {
+  it("the usual amount is the median of the same hour, whatever the other hours were", () => {
     fc.assert(
       fc.property(
         fc.array(fc.bigInt({ min: 0n, max: 10n ** 12n }), { minLength: 3, maxLength: 14 }),
@@ -401,7 +401,7 @@ describe("what is told", () => {
     );
   });
 
-  it("a sentence has no sign that a chat reads, whatever a name has", () => {
+  it("a sentence contains no markup of chats, whatever a name contains", () => {
     for (const type of [...ALERT_EVENTS, "alerts.test"] as const) {
       const alert = { ...nth(1, "<!channel> & <https://x|y>"), type };
       expect(formatChatMessage(alert)).toContain("&lt;!channel&gt; &amp; &lt;https://x|y&gt;");
@@ -414,7 +414,7 @@ describe("rules", () => {
   const all = ["ops", "chat"];
   const of = (rules: Parameters<typeof findReceivers>[0], more: Partial<AlertSource> = {}) =>
     findReceivers(rules, all, happening(more));
-  it("say what goes where, each receiver once", () => {
+  it("select the receivers of each event, each receiver once", () => {
     expect(of([{}])).toEqual(all);
     expect(of([{ on: ["budget.threshold_reached"] }])).toEqual([]);
     expect(of([{ to: ["chat"] }, { on: ["ledger.down"], to: ["chat", "ops"] }])).toEqual([
@@ -422,7 +422,7 @@ describe("rules", () => {
       "ops",
     ]);
   });
-  it("look at what an event knows of itself; what it does not know fits none", () => {
+  it("match fields of the event; an event without the field does not match", () => {
     const facets = { account: "acme/research", model: "up/gpt-6", key: "k1" };
     const fits = (where: object, percent?: number) =>
       of([{ where }], { filterValues: facets, ...(percent !== undefined && { percent }) }).length >
@@ -485,7 +485,7 @@ function scene(path: string, takes: (alert: Alert, now: number) => boolean) {
 }
 
 describe("delivery", () => {
-  it("after an hour without its receiver all arrive, in order for each subject, each once", async () => {
+  it("after an hour without its receiver, all alerts arrive once and in order per subject", async () => {
     const at = scene(folder(), (_alert, now) => now >= NOON + HOUR);
     for (let n = 0; n < 60; n++) {
       await at.add(nth(n, `key:${n % 7}`, at.now));
@@ -504,7 +504,7 @@ describe("delivery", () => {
     expect(at.outbox.pending).toEqual([]);
   });
 
-  it("a letter that is never taken keeps no other subject, and is given up after a day", async () => {
+  it("an alert that is never accepted blocks no other subject, and is dropped after a day", async () => {
     const at = scene(folder(), ({ subject }) => subject !== "key:bad");
     await at.add(nth(0, "key:bad"));
     await at.add(nth(1, "key:bad"));
@@ -518,7 +518,7 @@ describe("delivery", () => {
     expect(at.outbox.counts).toEqual({ sent: 1, lost: 2 });
   });
 
-  it("whatever is added, refused, cut off and begun anew: all arrive, in order for each subject, under one id", async () => {
+  it("after any mix of additions, rejections, interruptions, and restarts, all arrive in order per subject, under one ID", async () => {
     const step = fc.oneof(
       { weight: 5, arbitrary: fc.record({ add: fc.nat(3), again: fc.boolean() }) },
       { weight: 3, arbitrary: fc.record({ pass: fc.constantFrom(1_000, 60_000, HOUR) }) },
@@ -561,7 +561,7 @@ describe("delivery", () => {
     );
   });
 
-  it("what is beyond its room is lost and counted; the file stays small however much passes through", async () => {
+  it("alerts beyond the limit are dropped and counted; the file stays small under load", async () => {
     const path = folder();
     const at = scene(path, () => true);
     for (let n = 0; n < 5; n++) await at.add(nth(n), 3);
@@ -579,7 +579,7 @@ describe("delivery", () => {
     expect(await at.add(nth(1_499))).toBe(false);
   });
 
-  it("what is told or delivered after the end opens nothing again", async () => {
+  it("nothing is reopened by an event or a delivery after the end", async () => {
     const at = scene(folder(), () => true);
     await at.add(nth(1));
     await at.outbox.close();
@@ -588,7 +588,7 @@ describe("delivery", () => {
     expect(at.heard).toHaveLength(2);
   });
 
-  it("a redirect and a failure are no delivery; a chat gets a sentence", async () => {
+  it("a redirect and a failure are no delivery; a chat receives a sentence", async () => {
     const said: string[] = [];
     const answering = (status: number) => async (_url: unknown, init?: { body?: unknown }) => {
       said.push(String(init?.body));
@@ -606,7 +606,7 @@ describe("delivery", () => {
   });
 });
 
-it("mounted, it tells each receiver by its rules, is tested by a command, and counts what waits", async () => {
+it("mounted, it delivers by rules, has a test command, and counts queued alerts", async () => {
   const posts: { url: string; body: Record<string, unknown> }[] = [];
   await using test = createTestContext({
     fetch: async (url, init) => {

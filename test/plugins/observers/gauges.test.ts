@@ -218,7 +218,7 @@ describe("a gauge", () => {
     expect((await scraped(SAID))[name]).toEqual(lines);
   });
 
-  it("is here, whatever it is called", () => {
+  it("is exported, whatever it is called", () => {
     const here = Object.keys(EXPECTED);
     const missing = Object.values(READ_FAMILIES).filter(
       ({ name }) => !ELSEWHERE.includes(name) && !here.some((one) => one.startsWith(name)),
@@ -226,7 +226,7 @@ describe("a gauge", () => {
     expect(missing).toEqual([]);
   });
 
-  it("is left out where nobody knows it, and is no zero", async () => {
+  it("is omitted if its value is unknown, and is not zero", async () => {
     const { commits } = SAID.ledger;
     const of = await scraped({
       ...SAID,
@@ -248,7 +248,7 @@ describe("a gauge", () => {
   });
 });
 
-it("first content and seconds a token are of streamed calls alone, a token being what came behind the first one", async () => {
+it("time to first token and seconds per token count streamed calls only, and tokens after the first one", async () => {
   const call = (stream: boolean, ms: object, output: number) => ({
     at: 1_795_000_000_000,
     type: "settle",

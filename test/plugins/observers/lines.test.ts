@@ -85,7 +85,7 @@ function read(line: string): Map<string, string> {
   throw new Error(`This is no line of pairs: ${line}`);
 }
 
-it("the time is that of the calendar, whatever moment was told before", () => {
+it("the time is correct for any order of moments", () => {
   const at = fc.oneof(fc.nat(4e12), fc.integer({ min: 1_795_000_000_000, max: 1_795_000_002_000 }));
   fc.assert(
     fc.property(at, (moment) => {
@@ -95,7 +95,7 @@ it("the time is that of the calendar, whatever moment was told before", () => {
   );
 });
 
-describe("whatever stands in names, models, labels and ids", () => {
+describe("any names of models, labels, and IDs", () => {
   const record = fc
     .record({ model: sly, id: sly, name: sly, value: sly, alias: sly, code: sly })
     .map(({ model, id, name, value, alias, code }): RequestRecord => ({
@@ -110,19 +110,22 @@ describe("whatever stands in names, models, labels and ids", () => {
   it.each([
     ["json", asJson],
     ["logfmt", asLogfmt],
-  ] as const)("one request is one line of %s, and steers no terminal", (_format, write) => {
-    fc.assert(
-      fc.property(record, (one) => {
-        const line = write(one, 1);
-        expect(line.indexOf("\n")).toBe(line.length - 1);
-        expect(line).not.toMatch(/[\p{Cf}\p{Zl}\p{Zp}]|(?!\n)\p{Cc}/u);
-        expect(stripVTControlCharacters(line)).toBe(line);
-      }),
-      { numRuns: 300 },
-    );
-  });
+  ] as const)(
+    "one request is one line of %s without terminal control characters",
+    (_format, write) => {
+      fc.assert(
+        fc.property(record, (one) => {
+          const line = write(one, 1);
+          expect(line.indexOf("\n")).toBe(line.length - 1);
+          expect(line).not.toMatch(/[\p{Cf}\p{Zl}\p{Zp}]|(?!\n)\p{Cc}/u);
+          expect(stripVTControlCharacters(line)).toBe(line);
+        }),
+        { numRuns: 300 },
+      );
+    },
+  );
 
-  it("what is read from a line is what was told, cut to its length, and nothing else", () => {
+  it("a parsed line gives the original values, truncated to their length, and nothing else", () => {
     fc.assert(
       fc.property(record, (one) => {
         const said = JSON.parse(asJson(one, 1)) as Record<string, unknown>;
@@ -145,7 +148,7 @@ describe("whatever stands in names, models, labels and ids", () => {
     );
   });
 
-  it("two names of labels never become one, and none becomes a field", () => {
+  it("two label names never collide, and none collides with a field", () => {
     const near = fc.constantFrom(
       "",
       " ",
@@ -170,7 +173,7 @@ describe("whatever stands in names, models, labels and ids", () => {
     );
   });
 
-  it("nothing is longer than it may be, however long it was", () => {
+  it("no value exceeds its maximum length", () => {
     const long = "m".repeat(100_000);
     const one = { ...RECORD, model: long, labels: { [long]: long } };
     for (const write of [asJson, asLogfmt]) expect(write(one, 1).length).toBeLessThan(1_500);
@@ -181,7 +184,7 @@ describe("whatever stands in names, models, labels and ids", () => {
 });
 
 describe("a line", () => {
-  it("adds up all attempts, and says what has no price beside what has", () => {
+  it("sums all attempts, and reports parts without a price", () => {
     const one: RequestRecord = {
       ...RECORD,
       served: "acme/m",
@@ -203,7 +206,7 @@ describe("a line", () => {
     });
   });
 
-  it("says nothing of what is not known or not so", () => {
+  it("omits unknown and false values", () => {
     const said = JSON.parse(asJson(RECORD, 1)) as object;
     for (const name of [
       "alias",
@@ -218,7 +221,7 @@ describe("a line", () => {
       expect(Object.keys(said)).not.toContain(name);
   });
 
-  it("has what `fields` says, in its order, and its rate where not all are written", () => {
+  it("has the configured `fields` in their order, and its sample rate", () => {
     expect(createLineWriter("json", ["status", "id"])(RECORD, 0.1)).toBe(
       '{"status":200,"id":"x1","rate":0.1}\n',
     );
@@ -227,7 +230,7 @@ describe("a line", () => {
     );
   });
 
-  it("of what the door refused says what is known of it", () => {
+  it("of a request rejected before routing has its known fields", () => {
     const refusal = {
       at: 0,
       id: "x",
@@ -247,7 +250,7 @@ describe("a line", () => {
     );
   });
 
-  it("says money as the decimal it is", () => {
+  it("has amounts as exact decimals", () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(10n ** 18n), max: 10n ** 18n }), (nano) => {
         const said = formatUsd(nano);
@@ -260,6 +263,6 @@ describe("a line", () => {
     );
   });
 
-  it("names every field once", () =>
+  it("has every field once", () =>
     expect(new Set(FIELD_NAMES).size).toBe(Object.keys(FIELDS).length));
 });

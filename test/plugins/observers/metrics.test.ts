@@ -59,7 +59,7 @@ async function mounted(options: object = {}, lent: Parameters<typeof createTestC
   return { observer, ask, test, text: async () => String((await ask()).body) };
 }
 
-it("an amount is written to the last nano-dollar, and read back as it was", () => {
+it("an amount is written to the last nano-dollar, and read back exactly", () => {
   fc.assert(
     fc.property(fc.bigInt(-(2n ** 50n), 2n ** 50n), (nano) => {
       expect(Math.round(Number(nanoToUsd(nano)) * 1e9)).toBe(Number(nano));
@@ -68,7 +68,7 @@ it("an amount is written to the last nano-dollar, and read back as it was", () =
   );
 });
 
-it("what is counted adds up to what was told, whatever was told", async () => {
+it("counters equal the sum of all records", async () => {
   const aLine = fc.record({
     cost: fc.option(fc.bigInt(0n, 10n ** 12n), { nil: null }),
     model: fc.oneof(fc.constant("m"), fc.string()),
@@ -112,7 +112,7 @@ it("what is counted adds up to what was told, whatever was told", async () => {
   );
 });
 
-it("100,000 names of models, codes, keys and labels that are made up make no more series than the cap", async () => {
+it("100,000 invented names of models, codes, keys, and labels create no more series than the cap", async () => {
   const { observer, text, test } = await mounted({ include_keys: true, labels: ["user"] });
   await using _ = test;
   for (let i = 0; i < 100_000; i += 1_000) {
@@ -155,7 +155,7 @@ it("100,000 names of models, codes, keys and labels that are made up make no mor
   expect(value('tollgate_series_overflow_total{metric="tollgate_rejections"}')).toBe(98_000);
 });
 
-it("every observation beyond a metric's cap is counted as folded, and no other: 100 models too many, each called thrice", async () => {
+it("every observation above a metric's cap is counted as folded, and no other: 100 models too many, each called three times", async () => {
   const names = Array.from({ length: MAX_SERIES + 100 }, (_unused, i) => `known-${i}`);
   const models = names.map(
     (name) =>
@@ -203,7 +203,7 @@ it("every observation beyond a metric's cap is counted as folded, and no other: 
   expect(Math.round(sum("tollgate_spend_usd_total") * 1e9)).toBe((names.length + 1) * 15);
 });
 
-it("fallbacks, losses, refusals and outcomes are counted by what they are", async () => {
+it("fallbacks, translation warnings, rejections, and outcomes are counted by type", async () => {
   const { observer, text, test } = await mounted();
   await using _ = test;
   const call = (n: number, provider: string) => ({
@@ -254,7 +254,7 @@ it("fallbacks, losses, refusals and outcomes are counted by what they are", asyn
   ]);
 });
 
-it("hedges are counted by their result, and are no fallbacks", async () => {
+it("hedges are counted by their result, and are not fallbacks", async () => {
   const { observer, text, test } = await mounted();
   await using _ = test;
   const call = (n: number, provider: string, more: object = {}) => ({
@@ -294,7 +294,7 @@ it("hedges are counted by their result, and are no fallbacks", async () => {
   expect(spent.map(({ value }) => Math.round(value * 1e9))).toEqual([5, 5]);
 });
 
-it("what rests is told by how, and what comes back does not rest", async () => {
+it("a cooldown is exported by its reason, and ends with the recovery", async () => {
   const of = { provider: "p", credential: "c", reason: "upstream" as const, until: 1 };
   const readings = {
     ...(await createTestContext().ctx.stats()),
@@ -318,7 +318,7 @@ it("what rests is told by how, and what comes back does not rest", async () => {
   ]);
 });
 
-it("what a client writes ends no line and no label", async () => {
+it("text of a client cannot end a line or a label", async () => {
   const { observer, text, test } = await mounted({ labels: ["user"] });
   await using _ = test;
   const forged = 'x"} 1\ntollgate_spend_usd_total 99\r\u2028\\';
@@ -335,7 +335,7 @@ it("what a client writes ends no line and no label", async () => {
   ).toHaveLength(1);
 });
 
-describe("what a scraper asks for", () => {
+describe("a scraper's request", () => {
   const OF: readonly [accept: string | undefined, type: RegExp][] = [
     [undefined, /^text\/plain; version=0\.0\.4/],
     ["*/*", /^text\/plain; version=0\.0\.4/],
@@ -356,7 +356,7 @@ describe("what a scraper asks for", () => {
   it.each(OF)("%s", (accept, type) => {
     expect(negotiateFormat(accept === undefined ? {} : { accept }).type).toMatch(type);
   });
-  it("gzip, where it may be", async () => {
+  it("gets gzip if it accepts gzip", async () => {
     const { ask, test } = await mounted();
     await using _ = test;
     const { headers, body } = await ask({ "accept-encoding": "gzip" });
@@ -364,7 +364,7 @@ describe("what a scraper asks for", () => {
     expect(String(gunzipSync(body))).toContain("tollgate_build_info");
     expect(negotiateFormat({ "accept-encoding": "gzip;q=0, br" }).gzip).toBe(false);
   });
-  it("both forms say the same", async () => {
+  it("gets the same values in both formats", async () => {
     const { observer, ask, test } = await mounted();
     await using _ = test;
     await observer.onCharges!([line(123n)]);
@@ -381,7 +381,7 @@ describe("what a scraper asks for", () => {
   });
 });
 
-it("a trace that its client keeps is an example of its bucket, in OpenMetrics alone", async () => {
+it("gets a recorded trace as an exemplar of its bucket, in OpenMetrics only", async () => {
   const { observer, ask, test } = await mounted();
   await using _ = test;
   const kept = { traceId: "11112222333344445555666677778888", spanId: "00f067aa0ba902b7" };
@@ -400,7 +400,7 @@ it("a trace that its client keeps is an example of its bucket, in OpenMetrics al
   expect(await of("text/plain")).toEqual([]);
 });
 
-it("a scrape of 10,000 series takes some 10 ms of the processor, in either form", async () => {
+it("of 10,000 series takes about 10 ms of CPU time, in either format", async () => {
   const names = Array.from({ length: 60 }, (_unused, i) => `m${i}`);
   const models = names.map(
     (model) => ({ id: `p/${model}`, provider: "p", model, operation: "chat", policy: {} }) as never,
@@ -432,7 +432,7 @@ it("a scrape of 10,000 series takes some 10 ms of the processor, in either form"
   }
 });
 
-it("a reload forgets nothing, and what was unknown may be known by then", async () => {
+it("a reload resets nothing, and may add metadata that was unknown", async () => {
   const shared = new SharedResources();
   const before = await mounted({}, { shared });
   await using _ = before.test;
@@ -456,7 +456,7 @@ it("a reload forgets nothing, and what was unknown may be known by then", async 
   ]);
 });
 
-it("of a credential that a reload took away it is not told any more that it does not rest", async () => {
+it("a credential that a reload removed is no longer exported", async () => {
   const shared = new SharedResources();
   const of = (credential: string) => {
     const { call, ...rest } = line(1n);
@@ -479,7 +479,7 @@ it("of a credential that a reload took away it is not told any more that it does
   ]);
 });
 
-it("budgets stand there as the last call found them, the nearest to their end first, and are empty when their window is over", async () => {
+it("budgets have the values of the last call, the nearest to their limit first, and are empty after their window", async () => {
   const now = Date.now();
   const budget = (scope: string, left: bigint, resetsAt: number) =>
     ({ scope, unit: "nano_usd", per: "month", max: 10n ** 9n, remaining: left, resetsAt }) as const;

@@ -58,7 +58,7 @@ function messages(shape: MessageShape, depth = 0): fc.Arbitrary<ProtobufMessage>
 }
 
 describe("protobuf", () => {
-  it.each(["traces", "metrics", "logs"] as const)("says of %s what JSON says", (signal) => {
+  it.each(["traces", "metrics", "logs"] as const)("of %s equals JSON", (signal) => {
     const { shape } = REQUEST_SHAPES[signal];
     fc.assert(
       fc.property(messages(shape), (message) => {
@@ -68,7 +68,7 @@ describe("protobuf", () => {
     );
   });
 
-  it("has no field but those of its rows", () => {
+  it("has no field beyond those of its rows", () => {
     expect(() => encodeProtobuf({ spanz: [] }, REQUEST_SHAPES.traces.shape)).toThrow("spanz");
   });
 });
@@ -136,7 +136,7 @@ const requests: fc.Arbitrary<RequestRecord> = fc
     } as never),
   );
 
-describe("what is said of requests", () => {
+describe("spans of requests", () => {
   const options = createSpanOptions(namingVersionsOf("both"), { keys: true, labels: true });
   const RESOURCE = { attributes: [{ key: "service.name", value: { stringValue: "gate" } }] };
   const said = (
@@ -154,20 +154,23 @@ describe("what is said of requests", () => {
       : decode(bytes, REQUEST_SHAPES[signal].shape);
   };
 
-  it.each(["traces", "logs"] as const)("as %s is the same as protobuf and as JSON", (signal) => {
-    fc.assert(
-      fc.property(fc.array(requests, { minLength: 1, maxLength: 12 }), (some) => {
-        // Fields of the second half were kept when the first half was written.
-        const all = [...some.flatMap((one) => [one, twinOf(one)]), ...some];
-        expect(sorted(said({ protocol: "http/protobuf", signal }, all))).toEqual(
-          sorted(said({ protocol: "http/json", signal }, all)),
-        );
-      }),
-      { numRuns: 60 },
-    );
-  });
+  it.each(["traces", "logs"] as const)(
+    "as %s have the same content in protobuf and JSON",
+    (signal) => {
+      fc.assert(
+        fc.property(fc.array(requests, { minLength: 1, maxLength: 12 }), (some) => {
+          // Fields of the second half were kept when the first half was written.
+          const all = [...some.flatMap((one) => [one, twinOf(one)]), ...some];
+          expect(sorted(said({ protocol: "http/protobuf", signal }, all))).toEqual(
+            sorted(said({ protocol: "http/json", signal }, all)),
+          );
+        }),
+        { numRuns: 60 },
+      );
+    },
+  );
 
-  it("a hedge is an event of its own, and both calls have its result", () => {
+  it("have an event for a hedge, and both calls have its result", () => {
     const call = (n: number, provider: string, more: object = {}) =>
       ({
         n,
@@ -217,7 +220,7 @@ describe("what is said of requests", () => {
     }
   });
 
-  it("is sent from where it was written, also behind a long resource, and where another batch was before", () => {
+  it("are sent from their place in the buffer, also after a long resource and in a reused batch", () => {
     for (const length of [1, 100, 900, 1_100, 5_000]) {
       const attributes = [{ key: "k", value: { stringValue: "v".repeat(length) } }];
       const frame = createEnvelope("http/protobuf", "traces", { attributes });
@@ -234,7 +237,7 @@ describe("what is said of requests", () => {
     }
   });
 
-  it("is kept within a bound, whatever clients call their models", () => {
+  it("have a maximum size, whatever names clients use", () => {
     const alike = new TemplateCache(() => []);
     for (let i = 0; i < 3 * MAX_TEMPLATES; i++) {
       const one = createRequestRecord({ model: `m${i % 5_000}`, status: 200 + (i % 40) });
@@ -244,7 +247,7 @@ describe("what is said of requests", () => {
     }
   });
 
-  it("is whole where one of them could not be said", () => {
+  it("are sent although one of them cannot be encoded", () => {
     const frame = createEnvelope("http/protobuf", "logs", RESOURCE);
     const items = frame.createBatch();
     const good = createRequestRecord({ model: "fast" });
@@ -295,7 +298,7 @@ const record = (of: Partial<RequestRecord>): RequestRecord =>
 
 describe("a sampler", () => {
   it.each(SAMPLERS)(
-    "%s keeps what fails, is tried again or is slow, unless traces are off",
+    "%s keeps failed, retried, and slow requests, unless traces are disabled",
     (sampler) => {
       const kept = createSampler({ sampler, ratio: 0, slowMs: 100 });
       const telling = [
@@ -321,7 +324,7 @@ describe("a sampler", () => {
     },
   );
 
-  it("keeps its share, and of a larger share all that a smaller one keeps", () => {
+  it("keeps its share, and a larger share includes a smaller one", () => {
     const traces = Array.from({ length: 4_000 }, () => record({}));
     let before: readonly RequestRecord[] = [];
     for (const ratio of [0, 0.1, 0.5, 0.9, 1]) {
@@ -340,7 +343,7 @@ describe("settings", () => {
       return env[name];
     });
 
-  it("are the specification's where nothing is said", () => {
+  it("have the specification's defaults", () => {
     const { destinations, resource, sampler, ratio, ignored } = read({}, {});
     expect(destinations.traces).toEqual({
       url: "http://localhost:4318/v1/traces",
@@ -363,7 +366,7 @@ describe("settings", () => {
     expect([sampler, ratio, ignored]).toEqual(["parentbased_traceidratio", 1, []]);
   });
 
-  it("are the variables', a signal's own before the common one", () => {
+  it("are read from variables, a signal's own before the common one", () => {
     const { destinations, resource, ...more } = read(
       {},
       {
@@ -403,7 +406,7 @@ describe("settings", () => {
     });
   });
 
-  it("are the options' before all", () => {
+  it("in options have priority", () => {
     const said = {
       endpoint: "http://here:1",
       signals: ["traces"],
@@ -429,7 +432,7 @@ describe("settings", () => {
     ]);
   });
 
-  it("pass over what cannot be read, and say so", () => {
+  it("that are invalid are skipped with a log line", () => {
     const { destinations, ignored, ratio } = read(
       {},
       {
@@ -456,7 +459,7 @@ describe("settings", () => {
 });
 
 describe("batches", () => {
-  it("keep no more than their bound, and every item is sent, dropped or waits", async () => {
+  it("have a maximum size, and every item is sent, dropped, or queued", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ many: fc.integer({ min: 1, max: 40 }), pause: fc.boolean() }), {
@@ -499,8 +502,8 @@ describe("batches", () => {
   });
 });
 
-describe("batches of a burst", () => {
-  it("are written where earlier ones were, once those have gone", async () => {
+describe("batches of a traffic burst", () => {
+  it("reuse the buffers of earlier ones that were sent", async () => {
     let made = 0;
     const empty = () => {
       made++;
@@ -549,7 +552,7 @@ describe("a post", () => {
     return post.send(items);
   };
 
-  it("is made again while the collector says that it may, when it says", async () => {
+  it("is repeated as long as the collector allows it, at the time that it states", async () => {
     const again = { status: 503, headers: { "retry-after": "0" }, body: "" };
     await using collector = await startUpstream({
       "POST /v1/traces": [again, { ...again, status: 429 }, jsonResponse({})],
@@ -572,7 +575,7 @@ describe("a post", () => {
     expect(itemsOf(first!)).toEqual(spans);
   });
 
-  it("is given up where it will never be taken, and when its time is over", async () => {
+  it("is abandoned if it can never be accepted, and after its timeout", async () => {
     await using collector = await startUpstream({ "POST /v1/traces": jsonResponse({}, 400) });
     const { post, told } = posting(collector.url);
     expect(await sent(post)).toBe(0);
@@ -585,7 +588,7 @@ describe("a post", () => {
     expect(gone.told).toHaveLength(1);
   });
 
-  it("of which the collector refuses a part is taken for the rest", async () => {
+  it("that is partially rejected counts as accepted for the rest", async () => {
     await using collector = await startUpstream({
       "POST /v1/traces": { headers: {}, body: Buffer.from([0x0a, 0x04, 0x08, 0x01, 0x12, 0x00]) },
     });
@@ -602,7 +605,7 @@ describe("a post", () => {
     );
   });
 
-  it("waits no longer when its generation is over", async () => {
+  it("stops waiting when its generation ends", async () => {
     await using collector = await startUpstream({ "POST /v1/traces": jsonResponse({}, 503) });
     const { post, over } = posting(collector.url, 600_000);
     const sending = sent(post);

@@ -35,7 +35,7 @@ async function output(path: string): Promise<Output> {
 const linesOf = (path: string) => readFileSync(path, "utf8").split("\n").slice(0, -1);
 
 describe("a file", () => {
-  it("is not opened again after its end: what comes late is lost, and counted", async () => {
+  it("is not reopened after its end: late lines are lost and counted", async () => {
     const path = join(folder, "ended");
     const made = await output(path);
     await made.write("one\n", 1);
@@ -46,7 +46,7 @@ describe("a file", () => {
     expect(told).toEqual([]);
   });
 
-  it("is appended to, and read by its group at most", async () => {
+  it("is opened for appending, and readable by its group at most", async () => {
     const path = join(folder, "kept");
     writeFileSync(path, "before\n", { mode: 0o600 });
     rmSync(path);
@@ -60,7 +60,7 @@ describe("a file", () => {
     expect(statSync(path).mode & 0o137).toBe(0);
   });
 
-  it("that is renamed, removed or cut to nothing loses no line that was written, in whatever order", async () => {
+  it("that is renamed, removed, or truncated loses no written line, in any order", async () => {
     const path = join(folder, "moving");
     const made = await output(path);
     await made.write("", 0);
@@ -90,7 +90,7 @@ describe("a file", () => {
     await made.close();
   });
 
-  it("that cannot be opened anew goes on where it was", async () => {
+  it("that cannot be reopened stays open", async () => {
     const path = join(folder, "gone", "log");
     await expect(new Output(path, news).checkWritable()).rejects.toThrow(/ENOENT/);
     const before = join(folder, "first");
@@ -107,8 +107,8 @@ describe("a file", () => {
   });
 });
 
-describe("a disk that is full", () => {
-  it("loses lines, counts them, and says so once", async () => {
+describe("a full disk", () => {
+  it("loses lines, counts them, and is logged once", async () => {
     const made = await output("/dev/full");
     for (let n = 0; n < 3; n++) await made.write("a\nb\n", 2);
     expect(made.counts).toEqual({ written: 0, lost: 6 });
@@ -116,7 +116,7 @@ describe("a disk that is full", () => {
     await made.close();
   });
 
-  it("that has room again gets whole lines, and the operator the count", async () => {
+  it("with free space again receives complete lines, and the operator the count", async () => {
     const path = join(folder, "link");
     symlinkSync("/dev/full", path);
     const made = await output(path);
@@ -132,14 +132,14 @@ describe("a disk that is full", () => {
 });
 
 describe("the journal", () => {
-  it("is where JOURNAL_STREAM says that this very output leads", () => {
+  it("is used if JOURNAL_STREAM identifies this output", () => {
     const { dev, ino } = statSync(join(folder), { bigint: true });
     expect(isSystemdJournal(undefined)).toBe(false);
     expect(isSystemdJournal(`${dev}:${ino}`)).toBe(false);
     expect(isSystemdJournal("7:8", 99)).toBe(false);
   });
 
-  it("is told to be slower than the lines once, and not for a short second", () => {
+  it("is reported once as slower than the lines, and not for a short delay", () => {
     const said: number[] = [];
     const haste = new JournalRateMonitor((rate) => void said.push(rate));
     for (let second = 0; second < 5; second++) haste.add(300, second * 1_000);

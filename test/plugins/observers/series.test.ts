@@ -24,7 +24,7 @@ const asked = fc.array(
 );
 
 it.each(["count", "money", "histogram"] as const)(
-  "%s: the first few are series of their own; what is added to any other is folded, kept or found anew",
+  "%s: the first series are kept; further ones are folded, kept, or reused",
   (type) =>
     fc.assert(
       fc.property(asked, (all) => {
@@ -70,7 +70,7 @@ it.each(["count", "money", "histogram"] as const)(
     ),
 );
 
-it("what is found and not added to is not folded", () => {
+it("a lookup without an addition is not folded", () => {
   const few = createCounters(COUNTED_FAMILIES.translationWarnings, 1);
   few.get("a").add();
   few.get("b");

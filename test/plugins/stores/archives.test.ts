@@ -115,7 +115,7 @@ describe.skipIf(!hasPostgres())("an archive of any store", () => {
     return made.store;
   };
 
-  it("has the rows that the store lists, whatever they contain, and is verified by both", async () => {
+  it("has the rows that the store lists, whatever they contain, and both verify it", async () => {
     const postgres = await inPostgres();
     await postgres.open({ instance: "one" });
     let attempts = 0;
@@ -155,7 +155,7 @@ describe.skipIf(!hasPostgres())("an archive of any store", () => {
     );
   });
 
-  it("is found changed by both, with and without labels, and erased texts are read as erased", async () => {
+  it("both detect a change, with and without labels, and read erased texts as erased", async () => {
     const [sqlite, postgres] = [await inFile(), await inPostgres()];
     for (const store of [sqlite, postgres]) {
       await store.open({ instance: "one" });
@@ -181,7 +181,7 @@ describe.skipIf(!hasPostgres())("an archive of any store", () => {
     }
   });
 
-  it("continues after a prune with the hash with which the one before ended", async () => {
+  it("continues after a prune with the hash at the end of the previous one", async () => {
     for (const store of [await inFile(), await inPostgres(), sharedLedger().store()]) {
       await store.open({ instance: "one" });
       await store.apply([reserveCommand("a"), settleCommand("a")]);
@@ -196,7 +196,7 @@ describe.skipIf(!hasPostgres())("an archive of any store", () => {
   });
 });
 
-it("the rows of a commit are the same after they were encoded", async () => {
+it("the rows of a commit are the same after encoding", async () => {
   const { store, dispose } = await makeMemory();
   onTestFinished(dispose);
   await store.open({ instance: "one" });

@@ -115,7 +115,7 @@ const settle: fc.Arbitrary<Omit<Told<"settle">, "attempt">> = fc.record(
   { noNullPrototype: true, requiredKeys: ["do", "at", "state", "usage", "costNano", "outcome"] },
 );
 
-test("what calls say is what their entries say", async () => {
+test("calls and their entries have the same content", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-wire-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "ledger.db");
@@ -151,7 +151,7 @@ test("what calls say is what their entries say", async () => {
   );
 });
 
-test("what is rare crosses as it left", () => {
+test("rare fields are encoded unchanged", () => {
   const rare: fc.Arbitrary<StoreCommand> = fc.oneof(
     fc.record({
       do: fc.constant("progress" as const),
@@ -177,7 +177,7 @@ test("what is rare crosses as it left", () => {
   );
 });
 
-test("terms are said once, and again when they were forgotten; attempts and claims arrive as they left", () => {
+test("texts are sent once, and again after an eviction; attempts and claims are unchanged", () => {
   const claim = fc.tuple(limit, money).map(([limit, take]) => ({ ...limit, take }));
   const claiming = fc
     .tuple(reserve, fc.array(claim, { maxLength: 2 }))
@@ -208,7 +208,7 @@ test("terms are said once, and again when they were forgotten; attempts and clai
   expect(labelled).toBeGreaterThan(5_000);
 });
 
-test("labels may be called as what every object has", () => {
+test("labels may have the names of inherited properties", () => {
   const one = { ...fc.sample(reserve, 1)[0]!, claims: [] };
   const name = fc.constantFrom("constructor", "toString", "hasOwnProperty", "__proto__", "team");
   const labels = fc
@@ -224,7 +224,7 @@ test("labels may be called as what every object has", () => {
   );
 });
 
-test("what is kept of a batch does not keep the batch", () => {
+test("a stored result does not retain its batch", () => {
   const one = { ...fc.sample(reserve, 1)[0]!, claims: [] };
   const rest: StoreCommand[] = Array.from({ length: 500 }, (_, i) => ({
     ...one,
@@ -248,7 +248,7 @@ test("what is kept of a batch does not keep the batch", () => {
   expect(open.length).toBe(200);
 });
 
-test("verdicts", () => {
+test("results", () => {
   const left = fc.oneof(fc.nat(), fc.bigInt({ min: 0n, max: 2n ** 70n }));
   const state = fc.tuple(limit, left).map(([limit, left]): LimitState => ({
     ...limit,

@@ -51,7 +51,7 @@ const called = async (store: Store, from: number, to: number, label: (i: number)
     );
 };
 
-it("text that was erased is in no byte of the ledger, its log of writes or its free pages", async () => {
+it("erased text is in no byte of the ledger, its write-ahead log, or its free pages", async () => {
   const { store, file, keeping } = await opened();
   await store.apply([
     { do: "key", at: NOON, key: { id: "k", digest: "d", created: NOON, name: "canary-name-5521" } },
@@ -69,7 +69,7 @@ it("text that was erased is in no byte of the ledger, its log of writes or its f
   expect(await store.verify!()).toEqual([]);
 });
 
-it("what an account is called and labelled is erased like a key's, and verify finds a record that no command wrote", async () => {
+it("names and labels of accounts are erased like those of keys, and verify finds a record that no command wrote", async () => {
   const { store, file, keeping } = await opened();
   const limits = [{ scope: "account:a", unit: "nano_usd", max: 5n, per: "month" }] as const;
   const account = {
@@ -106,7 +106,7 @@ it("what an account is called and labelled is erased like a key's, and verify fi
   db.close();
 });
 
-it("neither is what a key was called before, nor a hash that tells it to who guesses", async () => {
+it("earlier names of a key are erased, and no hash allows guesses", async () => {
   const { store, file, keeping } = await opened();
   for (const name of ["canary-ann", "canary-bob"])
     await store.apply([
@@ -124,7 +124,7 @@ it("neither is what a key was called before, nor a hash that tells it to who gue
   expect(await store.verify!()).toEqual([]);
 });
 
-it("verify finds a word that was changed, taken out, or put in the place of one that was erased", async () => {
+it("verify finds a text that was changed, removed, or replaced an erased one", async () => {
   const { store, file, keeping } = await opened();
   await called(store, 0, 4, (i) => `v${i}`);
   await keeping.erase({ label: { name: "user", value: "v3" } });
@@ -162,7 +162,7 @@ it("verify finds a word that was changed, taken out, or put in the place of one 
   db.close();
 });
 
-it("an archive's every byte counts, and it follows on the one before", async () => {
+it("every byte of an archive is verified, and it continues the previous one", async () => {
   const { store, folder, keeping } = await opened();
   await called(store, 0, 120, (i) => `u${i % 7}`);
   const file = join(folder, "rows.jsonl.gz");
@@ -186,7 +186,7 @@ it("an archive's every byte counts, and it follows on the one before", async () 
   expect((await keeping.readArchive(plain)).problems).toEqual([]);
 });
 
-it("a copy is put where no ledger is, whole and verified, and erasures are replayed in it", async () => {
+it("a backup is restored only without a ledger there, complete and verified, and erasures are applied", async () => {
   const { store, folder, keeping } = await opened();
   await called(store, 0, 20, (i) => `u${i % 3}`);
   await store.apply([reserveCommand("open")]);
@@ -218,7 +218,7 @@ it("a copy is put where no ledger is, whole and verified, and erasures are repla
   expect(await next.store.verify!()).toEqual([]);
 });
 
-it("a ledger from before the first release is refused, with a way out", async () => {
+it("a ledger from before the first release is rejected with a fix", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-keeping-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "ledger.db");
@@ -255,7 +255,7 @@ async function days(store: Store): Promise<void> {
   ]);
 }
 
-it("what stands for pruned rows is proved: any change of it is found", async () => {
+it("the checkpoint of pruned rows is verified: any change is found", async () => {
   const { store, file, keeping } = await opened();
   await days(store);
   await keeping.prune(NOON + DAY + DAY / 2);
@@ -310,7 +310,7 @@ it("what stands for pruned rows is proved: any change of it is found", async () 
   db.close();
 });
 
-it("labels of rows that are gone are in no byte, and later ones are said still", async () => {
+it("labels of pruned rows are in no byte, and later ones are kept", async () => {
   const { store, file, keeping } = await opened();
   for (let n = 0; n < 5; n++)
     await store.apply(
@@ -337,7 +337,7 @@ it("labels of rows that are gone are in no byte, and later ones are said still",
   expect(found(file, "canary-")).toEqual([]);
 });
 
-it("pruned again and again it says the same", async () => {
+it("repeated prunes give the same reports", async () => {
   const { store, keeping, folder } = await opened();
   await days(store);
   const by = ["hour", "key", "model", "state", "account"] as const;

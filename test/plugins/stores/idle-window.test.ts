@@ -20,29 +20,29 @@ async function lived(seconds: readonly number[], end = false): Promise<number[]>
   return summed;
 }
 
-describe("what was written is summed up", () => {
+describe("written rows are summed", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it("not while there is little of it", async () => {
+  it("not while there are few", async () => {
     expect(await lived([10_000, 10_000, 10_000, 0, 0])).toEqual([]);
   });
 
-  it("in the first second in which little is written", async () => {
+  it("in the first second with few writes", async () => {
     expect(await lived([40_000, 16_000, 16_000, 100, 0])).toEqual([72_100]);
   });
 
-  it("once, and again when it is worth it again", async () => {
+  it("once, and again when it is worthwhile", async () => {
     expect(await lived([40_000, 0, 0, 0, 40_000, 0, 0])).toEqual([40_000, 40_000]);
   });
 
-  it("at some time, however busy it is", async () => {
+  it("eventually, however busy the store is", async () => {
     const [first] = await lived(Array.from({ length: 40 }, () => 16_000));
     expect(first).toBeGreaterThanOrEqual(524_288);
     expect(first).toBeLessThanOrEqual(524_288 + 16_000);
   });
 
-  it("not any more when the store is closed", async () => {
+  it("no longer after the store is closed", async () => {
     expect(await lived([40_000, 0, 0], true)).toEqual([]);
   });
 });

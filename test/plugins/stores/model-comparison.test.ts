@@ -254,7 +254,7 @@ for (const [name, make, numRuns] of [
   ["memory", memory, 200],
   ["sqlite", sqlite, 40],
 ] as const)
-  it(`the ${name} store does what a map of calls would do`, async () => {
+  it(`the ${name} store behaves like a map of calls`, async () => {
     await fc.assert(
       fc.asyncProperty(commands, async (commands) => {
         const real = await make();
@@ -284,7 +284,7 @@ for (const [name, make, numRuns] of [
   ["memory", memory, 200],
   ["sqlite", sqlite, 20],
 ] as const)
-  it(`the ${name} store's recovery is one moment: whatever the clock says, it gives back no time`, async () => {
+  it(`the ${name} store recovers at one moment: a clock that is set back returns no time`, async () => {
     const began = fc.array(fc.integer({ min: 0, max: 60_000 }), { minLength: 1, maxLength: 6 });
     await fc.assert(
       fc.asyncProperty(began, fc.integer({ min: 0, max: 2 * DAY }), async (ats, back) => {

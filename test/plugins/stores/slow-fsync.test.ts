@@ -14,7 +14,7 @@ import { until } from "../../kit/wait.ts";
 const SLOW_MS = 1_000;
 const AT_ONCE = 40;
 
-it("slow fsync: everybody waits, nobody is refused, nothing stalls", async (test) => {
+it("slow fsync: calls wait, none is rejected, nothing stalls", async (test) => {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-fsync-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const slow = join(folder, "ms");

@@ -49,7 +49,7 @@ async function filled(store: Store, calls = 20): Promise<void> {
 }
 
 describe("one ledger, one owner", () => {
-  it("a second one is refused, told by whom", async () => {
+  it("a second owner is rejected, with the name of the first", async () => {
     const { file } = await opened();
     const other = await onFile(file);
     onTestFinished(() => other.dispose());
@@ -58,7 +58,7 @@ describe("one ledger, one owner", () => {
     );
   });
 
-  it("also when it is another process", async () => {
+  it("also if it is another process", async () => {
     const { file } = await opened();
     const script = `
       import { lockLedger } from ${JSON.stringify(join(import.meta.dirname, "../../../plugins/stores/sqlite/lock.ts"))};
@@ -69,7 +69,7 @@ describe("one ledger, one owner", () => {
     expect(said).toContain("Only one gateway can use a ledger.");
   });
 
-  it("is nobody's once it was closed, and open to nobody else's eyes", async () => {
+  it("has no owner after it is closed, and only its user can read it", async () => {
     const made = await opened();
     expect(statSync(made.file).mode & 0o077).toBe(0);
     await made.dispose();
@@ -79,8 +79,8 @@ describe("one ledger, one owner", () => {
   });
 });
 
-describe("a file that is not what it was", () => {
-  it("written by a newer version: refused, and told so", async () => {
+describe("an unexpected file", () => {
+  it("of a newer version is rejected with an explanation", async () => {
     const file = join(folder(), "ledger.db");
     const db = new DatabaseSync(file);
     db.exec("PRAGMA user_version = 99");
@@ -92,7 +92,7 @@ describe("a file that is not what it was", () => {
     );
   });
 
-  it("no database at all: refused, with a way out", async () => {
+  it("that is no database is rejected with a fix", async () => {
     const file = join(folder(), "ledger.db");
     writeFileSync(file, "not a database, ".repeat(400));
     const made = await onFile(file);
@@ -103,7 +103,7 @@ describe("a file that is not what it was", () => {
     await made.store.open(owner("one"));
   });
 
-  it("history cannot be changed by the way it is written", async () => {
+  it("its history cannot be changed through the writer", async () => {
     const { store, file } = await opened();
     await filled(store, 1);
     const db = new DatabaseSync(file);
@@ -120,7 +120,7 @@ describe("a file that is not what it was", () => {
   });
 });
 
-it("names that a file cannot tell apart are no sign that it was changed", async () => {
+it("names that the file cannot distinguish are not reported as a change", async () => {
   const { store } = await opened();
   for (const key of ["\ud800", "\ud801"])
     await store.apply([
@@ -132,7 +132,7 @@ it("names that a file cannot tell apart are no sign that it was changed", async 
   expect(await store.verify!()).toEqual([]);
 });
 
-describe("the chain finds", () => {
+describe("the hash chain detects", () => {
   async function tampered(sql: string) {
     const made = await opened();
     await filled(made.store);
@@ -202,7 +202,7 @@ describe("the chain finds", () => {
       }
     });
 
-  it("a budget that was forgotten", async () => {
+  it("a missing budget", async () => {
     const { store, file } = await opened();
     const claims = [
       { scope: "k", unit: "nano_usd", max: 10n ** 12n, per: "total", take: 1_000n },
@@ -250,7 +250,7 @@ describe("the chain finds", () => {
     expect((await store.verify!()).length).toBeGreaterThan(0);
   });
 
-  it("any one byte of any value of any entry", async () => {
+  it("any changed byte of any value of any entry", async () => {
     const { store, file } = await opened();
     await filled(store, 10);
     const db = new DatabaseSync(file);
@@ -279,7 +279,7 @@ describe("the chain finds", () => {
     db.close();
   });
 
-  it("a ledger that was cut after its head was noted down, however neatly", async () => {
+  it("a ledger that was truncated after its head was recorded, however carefully", async () => {
     const { store, file } = await opened();
     const { head, contains } = (
       store as never as { commands: Record<string, { run(input: object): Promise<unknown> }> }
@@ -299,7 +299,7 @@ describe("the chain finds", () => {
     expect(await contains!.run({ hash: noted.hash })).toBe(false);
   });
 
-  it("a head that was kept outside the chain when the ledger was cut", async () => {
+  it("a head that was stored elsewhere after the ledger was truncated", async () => {
     const { store, file } = await opened();
     const { head, contains } = (
       store as never as { commands: Record<string, { run(input: object): Promise<unknown> }> }
@@ -317,7 +317,7 @@ describe("the chain finds", () => {
     expect(await contains!.run({ hash: noted.hash })).toBe(false);
   });
 
-  it("a beginning that was cut off, with a link before the first one to hide it", async () => {
+  it("a removed start, with a forged link that hides it", async () => {
     const { store, file } = await opened();
     for (const attempt of ["a", "b", "c"])
       await store.apply([reserveCommand(attempt), settleCommand(attempt)]);
@@ -336,8 +336,8 @@ function dropTriggers(db: DatabaseSync): void {
     db.exec(`DROP TRIGGER ${name}`);
 }
 
-describe("trouble", () => {
-  it("a lock that is held for a moment is waited for; the event loop is not", async () => {
+describe("failures", () => {
+  it("a short lock is waited for without blocking the event loop", async () => {
     const { store, file } = await opened();
     const other = new DatabaseSync(file);
     other.exec("BEGIN IMMEDIATE");
@@ -349,7 +349,7 @@ describe("trouble", () => {
     other.close();
   });
 
-  it("a lock that is held for long refuses reserves in time, and settles land after it", async () => {
+  it("a long lock rejects reserves in time, and settles are written after it", async () => {
     const { store, file } = await opened();
     let tries = 0;
     const apply: Store["apply"] = (batch) => (tries++, store.apply(batch));
@@ -380,7 +380,7 @@ describe("trouble", () => {
     await ledger.close();
   });
 
-  it("a thread that dies is replaced, and what it was doing is done once", async () => {
+  it("a dead thread is replaced, and its work is done once", async () => {
     const workers: Worker[] = [];
     const seen = (worker: Worker): void => void workers.push(worker);
     process.on("worker", seen);
@@ -399,7 +399,7 @@ describe("trouble", () => {
     expect(await store.verify!()).toEqual([]);
   });
 
-  it("relaxed: acknowledged at once, on the file a moment later, whole batches or nothing", async () => {
+  it("relaxed: acknowledges immediately, commits soon after, complete batches or nothing", async () => {
     const made = await opened({ durability: "relaxed" });
     await made.store.apply([reserveCommand("a"), settleCommand("a")]);
     const file = new DatabaseSync(made.file, { readOnly: true });
@@ -418,7 +418,7 @@ describe("trouble", () => {
     expect(await next.verify!()).toEqual([]);
   });
 
-  it("a log that was cut in the middle loses the cut commit only, whole", async () => {
+  it("a truncated write-ahead log loses only the truncated commit, as a whole", async () => {
     const { store, file } = await opened();
     await filled(store, 12);
     const copy = join(folder(), "copy.db");
@@ -439,7 +439,7 @@ describe("trouble", () => {
   });
 });
 
-describe("a ledger that has grown", () => {
+describe("a large ledger", () => {
   const MANY = 10_000;
   /** Calls of `k`, a commit for each thousand, but for one of another key amid them. */
   async function grown(store: Store): Promise<void> {
@@ -459,7 +459,7 @@ describe("a ledger that has grown", () => {
   const attempts = async (store: Store, query: Parameters<Store["listEntries"]>[0]) =>
     (await store.listEntries(query)).items.map(({ attempt, kind }) => `${attempt} ${kind}`);
 
-  it("what is open for long is listed, and a next owner reads the newest commits only", async () => {
+  it("lists long-open calls, and the next owner reads only the newest commits", async () => {
     const made = await opened();
     const heard = {
       do: "progress",
@@ -502,7 +502,7 @@ describe("a ledger that has grown", () => {
     expect(await next.verify!()).toEqual([]);
   });
 
-  it("what was listed in a batch that did not happen is still found", async () => {
+  it("finds an entry that was listed in a failed batch", async () => {
     const made = await opened();
     await made.store.apply([reserveCommand("old")]);
     await grown(made.store);
@@ -529,7 +529,7 @@ describe("a ledger that has grown", () => {
     expect(await next.verify!()).toEqual([]);
   });
 
-  it("entries are found in it as in a small one", async () => {
+  it("finds entries as fast as a small one", async () => {
     const { store } = await opened();
     await grown(store);
     expect(await attempts(store, { key: "rare" })).toEqual(["a7500 reserve", "a7500 settle"]);
@@ -570,7 +570,7 @@ function tinyDisk(): string | undefined {
   return at;
 }
 
-it("a full disk refuses new calls, lands those under way, and heals", async (test) => {
+it("a full disk rejects new calls, settles open ones, and recovers", async (test) => {
   const disk = tinyDisk();
   if (disk === undefined) return test.skip("needs the right to mount a file system");
   const { store } = await opened({ file: join(disk, "ledger.db"), ballast_mb: 1 });
@@ -605,7 +605,7 @@ it("a full disk refuses new calls, lands those under way, and heals", async (tes
   await ledger.close();
 });
 
-it("a disk that is too full to begin a ledger is said to be full, and nothing of it is begun", (test) => {
+it("a disk that is too full for a new ledger is reported, and no file is created", (test) => {
   const disk = tinyDisk();
   if (disk === undefined) return test.skip("needs the right to mount a file system");
   const file = join(disk, "ledger.db");
@@ -624,7 +624,7 @@ it("a disk that is too full to begin a ledger is said to be full, and nothing of
   db.close();
 });
 
-it("reports do not keep commits waiting, nor keys", async () => {
+it("reports delay neither commits nor key lookups", async () => {
   const { store } = await opened();
   const batch: StoreCommand[] = [];
   for (let i = 0; i < 4_000; i++) batch.push(reserveCommand(`a${i}`), settleCommand(`a${i}`));

@@ -299,7 +299,7 @@ const step = fc.oneof(
 const isExact = async ({ reader }: Ledger, asked: TotalsQuery) =>
   expect(await reader.sumEntries(asked)).toEqual(await plain(reader, asked));
 
-it("what is asked of sums and of entries is one", async () => {
+it("a report from sums equals one from entries", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(step, { minLength: 3, maxLength: 14 }),
@@ -324,7 +324,7 @@ const life = fc.oneof(
   { weight: 2, arbitrary: fc.record({ before: at, stops: fc.boolean() }) },
 );
 
-it("what is asked of sums after rows were pruned is what it would be without sums", async () => {
+it("a report from sums after a prune equals one without sums", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(life, { minLength: 4, maxLength: 16 }),
@@ -364,7 +364,7 @@ function aDay(
       ]).flat(),
     );
 }
-it("what came after the sums is read once, however often it is asked for", async () => {
+it("entries after the sums are read once, however often they are requested", async () => {
   const ledger = new Ledger();
   aDay(ledger, 600);
   await ledger.reader.updateRollups(1);
@@ -384,7 +384,7 @@ it("what came after the sums is read once, however often it is asked for", async
   await isExact(ledger, { by: ["label"], from: MARCH + 1, to: MARCH + 2 * HOUR });
 });
 
-it("a report of whole hours reads no entry, also not of the hours before them", async () => {
+it("a report of full hours reads no entry, also not of earlier hours", async () => {
   const ledger = new Ledger();
   for (let i = 0; i < 200; i++) {
     const at = MARCH + i * 60_000;
@@ -400,7 +400,7 @@ it("a report of whole hours reads no entry, also not of the hours before them", 
   await isExact(ledger, asked);
 });
 
-it("threads that are killed while they sum up leave sums of whole commits, or none", async () => {
+it("threads that are killed during a sum leave sums of complete commits, or none", async () => {
   const made = await makeSqlite();
   onTestFinished(() => made.dispose());
   let { store } = made;
@@ -430,10 +430,10 @@ it("threads that are killed while they sum up leave sums of whole commits, or no
 
 const BY_DAY: TotalsQuery = { by: ["day", "label"] };
 
-describe("the sums' file", () => {
+describe("the rollup file", () => {
   const sumsOf = (ledger: Ledger) => new DatabaseSync(`${ledger.file}.rollups`);
 
-  it("that was changed is told by verify, and made anew", async () => {
+  it("that was changed is reported by verify, and rebuilt", async () => {
     const ledger = new Ledger();
     aDay(ledger);
     await ledger.reader.updateRollups(1);
@@ -451,7 +451,7 @@ describe("the sums' file", () => {
   });
 
   it.each([false, true])(
-    "outlives a prune, swept or not (%s): nothing is summed up anew",
+    "survives a prune, with or without vacuum (%s): nothing is summed again",
     async (stops) => {
       const ledger = new Ledger();
       aDay(ledger, 1_400, (i) => ({ team: `t${i % 5}` }));
@@ -473,7 +473,7 @@ describe("the sums' file", () => {
     },
   );
 
-  it("that is lost, or is no such file, is made anew", async () => {
+  it("that is missing or invalid is rebuilt", async () => {
     const ledger = new Ledger();
     aDay(ledger);
     for (const spoil of [
@@ -491,7 +491,7 @@ describe("the sums' file", () => {
     }
   });
 
-  it("of a ledger that a power cut has shortened is of another one", async () => {
+  it("of a ledger that a power failure shortened belongs to another ledger", async () => {
     const ledger = new Ledger();
     aDay(ledger, 600);
     await ledger.reader.updateRollups(1);
@@ -505,7 +505,7 @@ describe("the sums' file", () => {
     expect(await other.reader.sumEntries(BY_DAY)).toEqual(await plain(other.reader, BY_DAY));
   });
 
-  it("is bounded: a label for every call is read from its entries, and the rest is summed", async () => {
+  it("has a maximum size: labels with a value per call are read from entries, and the rest is summed", async () => {
     const ledger = new Ledger();
     const few = new Ledger();
     aDay(ledger, 1_400, (i) => ({ user: `someone-${i}` }));

@@ -107,7 +107,7 @@ const spoken = <R extends { kind: string; attempt: string }>(rows: readonly R[])
       rows.some((row) => row.kind === "settle" && row.attempt === attempt),
   );
 
-describe.skipIf(!hasPostgres())("a ledger moves", () => {
+describe.skipIf(!hasPostgres())("a ledger is moved", () => {
   let server: Postgres;
   const folder = mkdtempSync(join(tmpdir(), "tollgate-moving-"));
   beforeAll(async () => {
@@ -130,7 +130,7 @@ describe.skipIf(!hasPostgres())("a ledger moves", () => {
   };
 
   it.each([0, 1, 2])(
-    "to PostgreSQL and back, with %i days pruned: all of it is the same",
+    "to PostgreSQL and back, with %i days pruned, without any difference",
     async (days) => {
       const one = await inFile(`one-${days}.db`);
       await filled(one.store, "anna");
@@ -176,7 +176,7 @@ describe.skipIf(!hasPostgres())("a ledger moves", () => {
     },
   );
 
-  it("while it is written to, rows alone are copied; the next run takes what came since, and nothing twice", async () => {
+  it("during writes, copies only rows; the next run copies the new ones, and none twice", async () => {
     const one = await inFile("live.db");
     await filled(one.store, "berta");
     const there = await inPostgres();
@@ -200,7 +200,7 @@ describe.skipIf(!hasPostgres())("a ledger moves", () => {
     await expect(there.transfer!.openImport()).rejects.toThrow(/already/);
   });
 
-  it("any history of calls comes to the same in the other store", async () => {
+  it("with any history of calls, and the other store has the same results", async () => {
     const word = fc.constantFrom("r", "s", "a", "p");
     await fc.assert(
       fc.asyncProperty(

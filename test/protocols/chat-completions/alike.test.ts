@@ -126,7 +126,7 @@ function pieces(body: Buffer, at: readonly number[]): Buffer[] {
   return sorted.slice(1).map((to, i) => body.subarray(sorted[i], to));
 }
 
-test("what is known by its bytes is passed on as if it had been read", () => {
+test("events with known bytes are forwarded as if they were parsed", () => {
   fc.assert(
     fc.property(
       talk(fc.oneof({ weight: 9, arbitrary: inside }, { weight: 1, arbitrary: broken }), LF),
@@ -142,7 +142,7 @@ test("what is known by its bytes is passed on as if it had been read", () => {
 });
 
 test.each([...BROKEN, "\r\r", "\r\n\r\n", "\n\r"])(
-  "a known event with %j in it is not known",
+  "a known event that contains %j is unknown",
   (bytes) => {
     for (const before of ["", "x", "long ".repeat(60)]) {
       const odd = FIRST.replace('"a"', `"${before}${bytes}b"`);
@@ -152,14 +152,14 @@ test.each([...BROKEN, "\r\r", "\r\n\r\n", "\n\r"])(
   },
 );
 
-test("what begins like a known event inside another is not one", () => {
+test("a nested copy of a known event does not match", () => {
   for (const before of [": hi\n", "event: x\n", "data: 1\r", 'data: {"x":"'])
     expect(heard([FIRST.repeat(3), before, FIRST, FIRST].map((s) => Buffer.from(s)))).toEqual(
       heard(byteByByte(Buffer.from(FIRST.repeat(3) + before + FIRST + FIRST))),
     );
 });
 
-test("and where lines end in CR, the client reads the same", () => {
+test("if lines end with CR, the client reads the same", () => {
   fc.assert(
     fc.property(talk(inside, CR), cuts, (body, at) => {
       const slowly = heard(byteByByte(body));
@@ -173,7 +173,7 @@ test("and where lines end in CR, the client reads the same", () => {
   );
 });
 
-test("an answer of known events is told by its text, whatever stands in it", () => {
+test("a response of known events is counted by its text, whatever it contains", () => {
   const chunk = (text: string) =>
     `data: ${JSON.stringify({ id: "c", model: "m", choices: [{ index: 0, delta: { content: text }, finish_reason: null }] })}\n\n`;
   fc.assert(
@@ -191,7 +191,7 @@ test("an answer of known events is told by its text, whatever stands in it", () 
   );
 });
 
-test("a fault behind events that came with it leaves them to the client, and counts their words", () => {
+test("events before a fault in the same chunk reach the client, and their text is counted", () => {
   const chunk =
     'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"abc"},"finish_reason":null}]}\n\n';
   const got = heard([
@@ -212,7 +212,7 @@ const telling = (finish: string, output: number) =>
 test.each([
   ["counts", telling("null", 9), telling("null", 4)],
   ["ends", telling('"stop"', 4), telling('"length"', 4)],
-])("%s that were told before are told again after others", (_, a, b) => {
+])("%s that were sent before are sent again after others", (_, a, b) => {
   const end = FIRST.replace("null", '"stop"');
   const said = (events: readonly string[]) => {
     const { usage, finish } = heard([Buffer.from(events.join("") + "data: [DONE]\n\n")]);
@@ -241,7 +241,7 @@ const told = fc
       .replace(',"choices"', `${tier},"choices"`),
   );
 
-test("whoever knows no event by its bytes comes to the same", () => {
+test("without known events, the result is the same", () => {
   const last = ({ usage, ...said }: ReturnType<typeof heard>) => ({ ...said, usage: usage.at(-1) });
   fc.assert(
     fc.property(fc.array(told, { minLength: 1, maxLength: 16 }), cuts, (events, at) => {

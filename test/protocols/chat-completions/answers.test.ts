@@ -40,7 +40,7 @@ const call = (id: string, name: string, args: string) => ({
   args,
 });
 
-test("OpenAI: caches and reasoning leave the counts that they are inside of", () => {
+test("OpenAI: cached and reasoning tokens are subtracted from the counts that include them", () => {
   expect(read("openai-text")).toMatchObject({
     blocks: [
       text('Grüße 👋🏽, "model":"fake" and {"usage":{"prompt_tokens":1}}\n\ndata: [DONE]\n\n end.'),
@@ -61,14 +61,14 @@ test("OpenAI: parallel calls", () => {
   });
 });
 
-test("OpenAI: the first of two calls is over when the second begins, so that nobody waits for the end", () => {
+test("OpenAI: the first of two calls ends when the second starts, so that no client waits for the end", () => {
   const types = read("openai-tools").events.map((e) =>
     "index" in e ? `${e.type} ${e.index}` : e.type,
   );
   expect(types.indexOf("close 0")).toBeLessThan(types.indexOf("open 1"));
 });
 
-test("OpenAI: refusals, log probabilities, sound", () => {
+test("OpenAI: refusals, log probabilities, audio", () => {
   expect(read("openai-refusal")).toMatchObject({
     blocks: [{ type: "refusal", text: "I'm sorry, I can't help with that." }],
     finish: "stop",
@@ -90,13 +90,13 @@ test("OpenAI: refusals, log probabilities, sound", () => {
   });
 });
 
-test("Azure: a first chunk about the prompt is no answer yet", () => {
+test("Azure: a first chunk about the prompt is not yet a response", () => {
   const { blocks, events } = read("azure-text");
   expect(events[0]).toMatchObject({ type: "start", id: "chatcmpl-Az1" });
   expect(blocks).toMatchObject([text("Yes.")]);
 });
 
-test("reasoning by every name, before the answer", () => {
+test("reasoning under every name, before the text", () => {
   expect(read("deepseek-thinking")).toMatchObject({
     blocks: [thought("Let me see."), text("42")],
     usage: { input: 9, cache_read: 16, output: 20, reasoning: 18 },
@@ -117,7 +117,7 @@ test("reasoning by every name, before the answer", () => {
   expect(read("mistral-whole").blocks).toMatchObject([thought("So, yes."), text("Yes.")]);
 });
 
-test("OpenRouter and MiniMax: details repeat the words and carry the proof", () => {
+test("OpenRouter and MiniMax: details repeat the text and contain the proof", () => {
   const { blocks, events } = read("openrouter-reasoning");
   expect(blocks).toMatchObject([
     {
@@ -140,7 +140,7 @@ test("OpenRouter and MiniMax: details repeat the words and carry the proof", () 
   expect(read("minimax-split").blocks).toMatchObject([thought("Short"), text("ok")]);
 });
 
-test("Gemini's imitation: no index, a signature on a call, stop in place of tool_calls, reasoning beside the output", () => {
+test("Gemini's compatible endpoint: no index, a signature on a call, stop in place of tool_calls, reasoning outside the output count", () => {
   expect(read("gemini-tools")).toMatchObject({
     blocks: [
       {
@@ -154,7 +154,7 @@ test("Gemini's imitation: no index, a signature on a call, stop in place of tool
   });
 });
 
-test("vLLM: gaps in indexes, empty and missing ids, names again, arguments as an object, usage from the start", () => {
+test("vLLM: gaps in indexes, empty and missing IDs, repeated names, arguments as an object, usage from the start", () => {
   const { blocks, usage, finish } = read("vllm-tools");
   expect(blocks).toMatchObject([
     thought("think"),
@@ -170,7 +170,7 @@ test("vLLM: gaps in indexes, empty and missing ids, names again, arguments as an
   expect(finish).toBe("tool_calls");
 });
 
-test("CRLF and a byte order mark; no [DONE] at all; the oldest form of calls", () => {
+test("CRLF and a byte order mark; no [DONE]; the oldest form of calls", () => {
   expect(read("llama-cpp-crlf")).toMatchObject({ blocks: [text("Hello")], finish: "length" });
   expect(read("no-done")).toMatchObject({
     blocks: [text("done without saying so")],
@@ -182,7 +182,7 @@ test("CRLF and a byte order mark; no [DONE] at all; the oldest form of calls", (
   });
 });
 
-test("tags at the very beginning are reasoning where a backend is known to write them, and nowhere else", () => {
+test("tags at the start are reasoning only for backends that write them", () => {
   const perplexity = read(
     "perplexity-tags",
     { thinkTags: true, reasoningNotInOutput: true },
@@ -198,7 +198,7 @@ test("tags at the very beginning are reasoning where a backend is known to write
   ]);
 });
 
-test("a whole answer: citations, freeform calls, the tier that was billed", () => {
+test("a non-streaming response: citations, freeform calls, the billed tier", () => {
   const { blocks, events } = read("openai-whole");
   expect(blocks).toMatchObject([
     {

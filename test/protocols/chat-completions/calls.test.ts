@@ -149,7 +149,7 @@ test.each<[name: string, deltas: object[], calls: unknown[][]]>([
   expect(heard(deltas, "length").finish).toBe("length");
 });
 
-test("a minted id is the same every time, and another in another answer", () => {
+test("a generated ID is deterministic, and differs between responses", () => {
   const [one, two] = [
     heard(pieces({ index: 0, ...fn("f", "{}") })),
     heard(pieces({ index: 0, ...fn("f", "{}") })),
@@ -157,7 +157,7 @@ test("a minted id is the same every time, and another in another answer", () => 
   expect(one.calls).toEqual(two.calls);
 });
 
-test("a call without a name is an error, and so is one that goes on after its end", () => {
+test("a call without a name is an error, and so is one that continues after its end", () => {
   const code = (deltas: object[]) => {
     try {
       heard(deltas);
@@ -178,7 +178,7 @@ test("a call without a name is an error, and so is one that goes on after its en
   ).toBe("malformed_answer");
 });
 
-test("reasoning that was only signed stands before what it led to", () => {
+test("signed reasoning without text comes before its result", () => {
   const sealed = [
     {
       type: "reasoning.encrypted",

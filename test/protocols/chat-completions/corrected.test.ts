@@ -96,7 +96,7 @@ for (const [form, make, streamed] of forms) {
     return { bytes: out.bytes, priced: seen[0]!.usage };
   };
 
-  test.each(ODD)(`${form}: %s is told as it is priced`, (_, usage, traits) => {
+  test.each(ODD)(`${form}: %s is reported as it is priced`, (_, usage, traits) => {
     const { bytes, priced } = pass(usage, traits);
     const told = read(bytes)!;
     expect(told).toMatchObject({
@@ -111,7 +111,7 @@ for (const [form, make, streamed] of forms) {
     if (details) expect(told["completion_tokens_details"]).toMatchObject(details);
   });
 
-  test(`${form}: counts that agree stay byte for byte`, () => {
+  test(`${form}: consistent counts are forwarded byte for byte`, () => {
     const { bytes } = pass(EVEN, {});
     expect(bytes.toString()).toBe(
       make(EVEN).toString().replaceAll('"model":"m"', '"model":"provider/model"'),

@@ -7,7 +7,7 @@ import { usageOf, usageTo } from "../../../src/protocols/chat-completions/usage.
 const n = fc.nat({ max: 100_000 });
 
 describe("counts", () => {
-  test("the golden vector", () => {
+  test("match the reference vector", () => {
     const wire = {
       prompt_tokens: 1200,
       completion_tokens: 100,
@@ -33,7 +33,7 @@ describe("counts", () => {
     });
   });
 
-  test("what is reported adds up again, and reasoning is never outside the output", () => {
+  test("add up when encoded again, and reasoning is never outside the output", () => {
     fc.assert(
       fc.property(n, n, n, n, n, n, (input, read, written, output, thought, heard) => {
         const prompt = input + read + written;
@@ -152,5 +152,5 @@ describe("counts", () => {
     [{ prompt_tokens: 5 }],
     [{ prompt_tokens: "5", completion_tokens: 5 }],
     [{ prompt_tokens: Number.NaN, completion_tokens: 5 }],
-  ])("%j is no report", (wire) => expect(usageOf(wire as never, {})).toBeUndefined());
+  ])("%j is not a report", (wire) => expect(usageOf(wire as never, {})).toBeUndefined());
 });

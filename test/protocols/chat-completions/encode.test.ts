@@ -116,8 +116,8 @@ const heard = (blocks: readonly Block[]) => ({
     .map(({ id, name, args, tool }) => ({ id, name, args, tool })),
 });
 
-describe("any answer", () => {
-  test("streams as strict clients read it, with or without usage", () => {
+describe("any response", () => {
+  test("streams in the form that strict clients read, with or without usage", () => {
     fc.assert(
       fc.property(speech, fc.boolean(), (events, asked) => {
         const judge = createEventGrammar();
@@ -132,7 +132,7 @@ describe("any answer", () => {
     );
   });
 
-  test("means the same in a stream, in one piece, and as it was said", () => {
+  test("has the same content as a stream, as one body, and in the original", () => {
     fc.assert(
       fc.property(speech, (events) => {
         const answer = collectResponse(events);
@@ -157,7 +157,7 @@ describe("any answer", () => {
     );
   });
 
-  test("that breaks off ends in an error, never in [DONE]", () => {
+  test("that is truncated ends with an error, never with [DONE]", () => {
     fc.assert(
       fc.property(speech, fc.nat(), (events, at) => {
         let text = "";
@@ -174,7 +174,7 @@ describe("any answer", () => {
     );
   });
 
-  test("gives its proofs to whoever sends the message back", () => {
+  test("returns its proofs when the client sends the message back", () => {
     fc.assert(
       fc.property(speech, (events) => {
         const answer = collectResponse(events);
@@ -202,7 +202,7 @@ describe("any answer", () => {
   });
 });
 
-describe("particular answers", () => {
+describe("special responses", () => {
   const events = (block: OpenBlock, args: string, finish = "tool_calls"): ModelEvent[] => [
     { type: "start" },
     { type: "open", index: 0, block },
@@ -222,7 +222,7 @@ describe("particular answers", () => {
       .filter((e) => e.startsWith("data: {"))
       .map((e) => JSON.parse(e.slice(6)));
 
-  test("a freeform tool that upstream knew as a function gets its input back", () => {
+  test("a freeform tool that the upstream received as a function gets its input back", () => {
     const body = { tools: [{ type: "custom", custom: { name: "sql" } }] };
     const all = events(call("sql"), '{"input":"select \\"a\\""}');
     const deltas = streamed(all, body).flatMap((c) => c.choices[0].delta.tool_calls ?? []);
@@ -241,7 +241,7 @@ describe("particular answers", () => {
     ]);
   });
 
-  test("the oldest form of request gets the oldest form of answer", () => {
+  test("the oldest form of request gets the oldest form of response", () => {
     const body = { functions: [{ name: "add" }] };
     const all = events(call("add"), '{"a":1}');
     const chunks = streamed(all, body);
@@ -261,7 +261,7 @@ describe("particular answers", () => {
     expect(finish_reason).toBe("function_call");
   });
 
-  test("a signature that comes late comes nevertheless", () => {
+  test("a late signature is sent nevertheless", () => {
     const all = events(call("f"), "{}");
     const proof = { origin: "gemini", kind: "thoughtSignature", data: "c2ln" };
     all.splice(3, 0, { type: "proof", index: 0, proof });
@@ -275,7 +275,7 @@ describe("particular answers", () => {
     expect(sealed).toMatch(/^tg1\./);
   });
 
-  test("a name that upstream could not take comes back as the client wrote it", async () => {
+  test("a name that was changed for the upstream is restored for the client", async () => {
     const { fitName } = await import("../../../src/protocols/tool-calls.ts");
     const name = "mcp.server/very long tool name";
     const body = { tools: [{ type: "function", function: { name } }] };
@@ -284,7 +284,7 @@ describe("particular answers", () => {
     expect(chunks[1].choices[0].delta.tool_calls[0].function.name).toBe(name);
   });
 
-  test("a refusal without words is a filter's; in the model's own words it is an answer", () => {
+  test("a refusal without text is a content filter; in the model's own words it is a response", () => {
     const silent: ModelEvent[] = [
       { type: "start" },
       { type: "finish", reason: "refusal", detail: "Not this." },
@@ -304,7 +304,7 @@ describe("particular answers", () => {
     });
   });
 
-  test("pictures, citations, log probabilities", () => {
+  test("images, citations, log probabilities", () => {
     const all: ModelEvent[] = [
       { type: "start" },
       { type: "open", index: 0, block: { type: "text" } },
@@ -344,7 +344,7 @@ describe("particular answers", () => {
     expect(chunks[1].choices[0].logprobs).toEqual({ content: [{ token: "Hi" }], refusal: null });
   });
 
-  test("errors have four members, always", () => {
+  test("errors always have four members", () => {
     checkError(
       server!.encodeFault(
         { kind: "not_found", message: "No model x.", param: "model", code: "model_not_found" },
@@ -354,7 +354,7 @@ describe("particular answers", () => {
     checkError(server!.encodeFault({ kind: "internal", message: "x" }, { id: "1" }).body);
   });
 
-  test("the head names the tightest limit of each sort", () => {
+  test("the headers have the tightest limit of each type", () => {
     const limit = { scope: "key", per: "minute", resetsAt: 361_000 } as const;
     expect(
       server!.encodeHeaders!({

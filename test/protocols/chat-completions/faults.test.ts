@@ -171,7 +171,7 @@ describe("errors", () => {
     expect(ERRORS[got.kind]).toBeDefined();
   });
 
-  test("a page of words is cut, and a page is not repeated", () => {
+  test("an HTML page is truncated, and not repeated", () => {
     expect(fault(500, "x".repeat(9000)).message.length).toBe(2000);
     expect(fault(502, "<html>x</html>").message).toBe(
       "The provider returned status 502 without a message.",
@@ -182,7 +182,7 @@ describe("errors", () => {
   });
 });
 
-describe("how long to wait", () => {
+describe("retry time", () => {
   const date = "Sat, 21 Nov 2026 10:00:00 GMT";
   test.each<[Record<string, string>, number | undefined]>([
     [{ "retry-after-ms": "1500.5", "retry-after": "9" }, 1501],

@@ -133,13 +133,13 @@ const errors: [name: string, stream: string, fault: Partial<Fault>][] = [
   ],
 ];
 
-describe("a clean error, and the same one in both modes", () => {
+describe("an error, the same in both modes", () => {
   test.each(errors)("%s", (_, stream, fault) => {
     expect(translated(stream)).toMatchObject({ fault });
     expect(passthrough(stream)).toMatchObject({ fault });
   });
 
-  test("a 50 MB line", () => {
+  test("a line of 50 MB", () => {
     const line = `${HI}data: {"x":"${"a".repeat(50 * 1024 * 1024)}"}\n\n`;
     expect(translated(line)).toMatchObject({ fault: { code: "event_too_large" } });
     expect(passthrough(line)).toMatchObject({ fault: { code: "event_too_large" } });
@@ -195,14 +195,14 @@ const answers: [name: string, stream: string, usage: object][] = [
   ],
 ];
 
-describe("a right answer, and the same one in both modes", () => {
+describe("a valid response, the same in both modes", () => {
   test.each(answers)("%s", (_, stream, usage) => {
     expect(translated(stream)).toEqual({ text: "Hi", usage, finish: "stop" });
     expect(passthrough(stream)).toEqual({ text: "Hi", usage, finish: "stop" });
   });
 });
 
-describe("whole answers", () => {
+describe("non-streaming responses", () => {
   const whole = (body: string) =>
     outcome(() => {
       const { blocks, usage, finish } = collectResponse(
@@ -231,7 +231,7 @@ describe("whole answers", () => {
       { code: "truncated" },
     ],
     ["an empty body", "", { code: "malformed_answer" }],
-  ])("%s is a clean error", (_, body, fault) => {
+  ])("%s is an error", (_, body, fault) => {
     expect(whole(body)).toMatchObject({ fault });
     expect(relayed(body)).toMatchObject({ fault });
   });

@@ -44,7 +44,7 @@ describe.each(streams.map((r) => [r.name, r] as const))("%s", (name, recording) 
     createResponseContext({ stream: true, body: asked }),
   );
 
-  test("everything passes but the model's name", () => {
+  test("everything is forwarded unchanged except for the model's name", () => {
     const want = renamed(datas(recording.body)).map((d) => {
       const { usage } = d as { usage?: object };
       return usage && ODD[name] ? { ...(d as object), usage: { ...usage, ...ODD[name] } } : d;
@@ -53,12 +53,12 @@ describe.each(streams.map((r) => [r.name, r] as const))("%s", (name, recording) 
     expect(datas(whole.bytes)).toEqual(want);
   });
 
-  test("comments pass", () => {
+  test("comments are forwarded", () => {
     const comments = (b: Buffer) => b.toString().match(/^:.*$/gm) ?? [];
     expect(comments(whole.bytes)).toEqual(comments(recording.body));
   });
 
-  test("however the bytes come, the client gets the same ones and the host hears the same", () => {
+  test("any chunks give the client the same bytes and the host the same facts", () => {
     const said = ({ bytes, ...rest }: RelayResult) => ({
       ...rest,
       bytes: bytes.toString("base64"),
@@ -76,7 +76,7 @@ describe.each(streams.map((r) => [r.name, r] as const))("%s", (name, recording) 
     );
   });
 
-  test("the commit comes before the first byte of content, and the finish before the terminal's", () => {
+  test("the commit precedes the first byte of content, and the finish precedes the terminal event", () => {
     const before = whole.bytes.subarray(0, whole.firstContentOffset).toString();
     expect(before).not.toMatch(/"(?:content|reasoning_content|reasoning)": ?"[^"]/);
     expect(whole.bytes.subarray(whole.finishOffset).toString()).toBe("data: [DONE]\n\n");
@@ -84,7 +84,7 @@ describe.each(streams.map((r) => [r.name, r] as const))("%s", (name, recording) 
   });
 });
 
-test("a client that did not ask for usage does not see the chunk, and is counted nevertheless", () => {
+test("a client that did not request usage does not see the chunk, and usage is counted nevertheless", () => {
   const { body } = streams.find((r) => r.name === "openai-text")!;
   const got = runRelay(client!, [body], createResponseContext({ stream: true, body: {} }));
   expect(got.usage).toMatchObject({ input: 100, output: 100 });
@@ -98,14 +98,14 @@ test("a client that did not ask for usage does not see the chunk, and is counted
   expect(datas(got.bytes).at(-1)).toBe("[DONE]");
 });
 
-test("several choices pass, each whole", () => {
+test("multiple choices are each forwarded completely", () => {
   const { body } = streams.find((r) => r.name === "openai-two-choices")!;
   const got = runRelay(client!, [body], createResponseContext({ stream: true, body: asked }));
   expect(got.bytes.toString()).toContain('"index":1,"delta":{"content":"tails"}');
   expect(got.finish).toBe("stop");
 });
 
-test("an event without changes is not copied: one write holds all that came at once", () => {
+test("unchanged events are not copied: one write forwards a whole chunk", () => {
   const out: Buffer[] = [];
   const sink = {
     setContentType() {},
@@ -136,7 +136,7 @@ test("an event without changes is not copied: one write holds all that came at o
   expect(tap.isBetweenEvents).toBe(false);
 });
 
-test("a failure after the commit ends in an error and no [DONE]", () => {
+test("a failure after the commit ends with an error and no [DONE]", () => {
   const out: Buffer[] = [];
   const sink = {
     setContentType() {},
@@ -158,7 +158,7 @@ test("a failure after the commit ends in an error and no [DONE]", () => {
   });
 });
 
-test("a whole answer keeps every byte but the name's", () => {
+test("a non-streaming response keeps every byte except for the model's name", () => {
   for (const { name, body, headers } of readRecordings(folder("chat-completions"))) {
     if (headers["content-type"] !== "application/json" || name.startsWith("error-")) continue;
     const got = runRelay(client!, [body], createResponseContext({ body: {} }));
@@ -171,7 +171,7 @@ test("a whole answer keeps every byte but the name's", () => {
   }
 });
 
-test("events that look alike are never taken for one another", () => {
+test("similar events are never mistaken for each other", () => {
   const text = fc.oneof(
     fc.string({ unit: "grapheme" }),
     fc.constantFrom(

@@ -81,7 +81,7 @@ describe("the schema", () => {
         anything: { at: "all" },
       },
     ],
-  ])("takes %j", (body) => expect(valid(body)).toBe(true));
+  ])("accepts %j", (body) => expect(valid(body)).toBe(true));
 
   test.each([
     [{ messages: hi }, "/"],
@@ -98,14 +98,14 @@ describe("the schema", () => {
       { model: "m", messages: hi, tools: [{ type: "function", function: {} }] },
       "/tools/0/function",
     ],
-  ])("refuses %j", (body, at) => {
+  ])("rejects %j", (body, at) => {
     expect(valid(body)).toBe(false);
     expect(valid.errors![0]!.instancePath || "/").toBe(at);
   });
 });
 
-describe("the survey", () => {
-  test("sees what the host must know", () => {
+describe("request analysis", () => {
+  test("finds the facts that the host needs", () => {
     const body = {
       model: "m",
       stream: true,
@@ -141,7 +141,7 @@ describe("the survey", () => {
     expect({ maxOutput, n }).toEqual({ maxOutput: 7, n: 2 });
   });
 
-  test("sees nothing in a plain request", () => {
+  test("finds nothing in a plain request", () => {
     expect(
       server!.analyze({
         model: "m",
@@ -152,8 +152,8 @@ describe("the survey", () => {
   });
 });
 
-describe("what is understood", () => {
-  test("content parts, the standard's and the common ones beside it", () => {
+describe("decoding", () => {
+  test("content parts of the standard and common extensions", () => {
     expect(
       user([
         { type: "text", text: "t", cache_control: { type: "ephemeral" } },
@@ -182,7 +182,7 @@ describe("what is understood", () => {
     ]);
   });
 
-  test("what the assistant said before, reasoning by any name, the best first", () => {
+  test("assistant messages, with reasoning under any name, the most specific first", () => {
     const said = (message: JsonObject) =>
       read({ messages: [{ role: "assistant", content: "A", ...message }] as never }).turns[0]!
         .blocks[0];
@@ -222,7 +222,7 @@ describe("what is understood", () => {
     ).toEqual({ type: "reasoning", text: "t" });
   });
 
-  test("calls and what answers them, the oldest form too", () => {
+  test("calls and their results, also in the oldest form", () => {
     const { turns } = read({
       messages: [
         {
@@ -255,7 +255,7 @@ describe("what is understood", () => {
     expect(answer!.callId).toBe(old!.id);
   });
 
-  test("every way to ask for reasoning", () => {
+  test("every form of reasoning settings", () => {
     const how = (body: JsonObject) =>
       read({ messages: [{ role: "user", content: "x" }], ...body } as never).reasoning;
     expect(how({})).toEqual({ mode: "auto" });
@@ -278,7 +278,7 @@ describe("what is understood", () => {
     expect(how({ enable_thinking: false })).toEqual({ mode: "off" });
   });
 
-  test("nothing is lost: what only this wire says is in ext, what nobody knows in rest", () => {
+  test("loses nothing: fields of this protocol are in ext, unknown fields in rest", () => {
     const { ext, rest, user, output, tools } = read({
       messages: [
         { role: "user", content: "x" },
@@ -313,7 +313,7 @@ describe("what is understood", () => {
     ]);
   });
 
-  test("an untouched turn goes back word for word, an edited one is written anew", () => {
+  test("an unchanged turn is sent back unchanged, and an edited one is encoded again", () => {
     const messages = [
       { role: "system", content: [{ type: "text", text: "S" }] },
       { role: "user", content: [{ type: "text", text: "Q" }] },
@@ -344,7 +344,7 @@ describe("what is understood", () => {
 describe("a request of another protocol", () => {
   const text = (said: string): Block => ({ type: "text", text: said });
 
-  test("turns, in this wire's order", () => {
+  test("turns, in this protocol's order", () => {
     const { body, losses } = sent(
       asked({
         instructions: [text("One"), text("Two")],
@@ -477,7 +477,7 @@ describe("a request of another protocol", () => {
     ]);
   });
 
-  test("a field that the model is known to refuse is not sent, and the client is told", () => {
+  test("a field that the model rejects is not sent, and the client gets a warning", () => {
     const info = {
       model: "up",
       operation: "chat" as const,
@@ -490,7 +490,7 @@ describe("a request of another protocol", () => {
     expect(of.losses).toMatchObject([{ field: "temperature", how: "dropped" }]);
   });
 
-  test("a freeform tool becomes a function where there are none, in the history too", () => {
+  test("a freeform tool becomes a function if unsupported, also in the history", () => {
     const { body, losses } = sent(
       asked({
         tools: [
@@ -535,7 +535,7 @@ describe("a request of another protocol", () => {
     });
   });
 
-  test("the same for a chat client's own, where its request is translated; its bytes are refused", () => {
+  test("so does a chat client's own in translated mode; in passthrough mode it is rejected", () => {
     const body = {
       messages: [
         { role: "user", content: "Q" },
@@ -613,11 +613,11 @@ describe("a request of another protocol", () => {
       },
       "messages[0].content[0]",
     ],
-  ])("%s is refused, so that another candidate is tried", (_, more, param) => {
+  ])("%s is rejected, so that another candidate is tried", (_, more, param) => {
     expect(refusal(() => sent(asked(more)))).toMatchObject({ kind: "unsupported", param });
   });
 
-  test("ids of files and sounds that upstream keeps are nobody's to name, in either mode", () => {
+  test("IDs of files and audio stored upstream are rejected in both modes", () => {
     const file = read({
       messages: [{ role: "user", content: [{ type: "file", file: { file_id: "file-1" } }] }],
     } as never);

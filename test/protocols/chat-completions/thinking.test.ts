@@ -39,7 +39,7 @@ const OFF = { thinking: { type: "disabled" } };
 const HIGH = { reasoning_effort: "high" };
 const MAX = { reasoning_effort: "max" };
 
-describe("each control", () => {
+describe("each control of reasoning", () => {
   test.each<[name: string, traits: ReasoningTraits, wish: object, said: object, losses?: string[]]>(
     [
       [
@@ -141,13 +141,13 @@ describe("each control", () => {
     expect(told(traits, wish)).toEqual({ said, losses });
   });
 
-  test("a model that always thinks says so, and another candidate is tried", () => {
+  test("a model that always reasons reports it, and another candidate is tried", () => {
     for (const control of ["effort", "thinking.type", "none"] as const)
       expect(told({ control, canDisable: false }, OFF)).toEqual({ code: "thinking_always_on" });
   });
 });
 
-describe("the other edits", () => {
+describe("other edits", () => {
   const left = (dialect: Parameters<typeof chatCompletions>[0], body: object, stream = false) => {
     const out = createOutgoing({ model: "m", messages: [], ...body });
     const of = createCallContext({ model: "m", stream });
@@ -160,7 +160,7 @@ describe("the other edits", () => {
     };
   };
 
-  test("one name for the limit, the newer one's value", () => {
+  test("both names of the output limit become one, with the newer one's value", () => {
     expect(left({ maxTokens: "max_tokens" }, { max_completion_tokens: 5 }).fields).toEqual({
       max_tokens: 5,
     });
@@ -174,7 +174,7 @@ describe("the other edits", () => {
     expect(left({}, { max_tokens: 9 }).edited).toEqual([]);
   });
 
-  test("usage is asked for in every stream, and in nothing else", () => {
+  test("usage is requested in every stream, and only there", () => {
     expect(left({}, {}, true).fields).toEqual({ stream_options: { include_usage: true } });
     expect(
       left({}, { stream_options: { include_usage: false, include_obfuscation: false } }, true)
@@ -189,7 +189,7 @@ describe("the other edits", () => {
     ).toEqual({});
   });
 
-  test("what is dropped is said, what says nothing is not", () => {
+  test("dropped fields are reported, fields without effect are not", () => {
     expect(
       left({ dropFields: ["store", "metadata", "user"] }, { store: false, metadata: { a: "b" } }),
     ).toMatchObject({
@@ -202,7 +202,7 @@ describe("the other edits", () => {
     });
   });
 
-  test("what changes the task is refused", () => {
+  test("fields that change the task are rejected", () => {
     expect(left({ rejectFields: ["n", "logprobs"] }, { n: 1, logprobs: false }).fields).toEqual({});
     expect(() => left({ rejectFields: ["n"] }, { n: 2 })).toThrow(/does not support n/);
     expect(() =>
@@ -220,7 +220,7 @@ describe("the other edits", () => {
     ).toMatchObject({ tool_choice: "any" });
   });
 
-  test("envelopes of other providers' proofs never reach a chat upstream", async () => {
+  test("envelopes with other providers' proofs never reach a chat upstream", async () => {
     const { seal } = await import("../../../src/protocols/proof-envelope.ts");
     const data = seal({ proof: { origin: "messages", kind: "signature", data: "S" }, text: "t" });
     const call = { id: "1", type: "function", function: { name: "f", arguments: "{}" } };
@@ -263,7 +263,7 @@ describe("the other edits", () => {
     ]);
   });
 
-  test("a cap bounds what was allowed, by whichever name", () => {
+  test("a limit lowers the requested one, under either name", () => {
     const capped = (body: object, dialect = {}) => {
       const out = createOutgoing({ ...body });
       chatCompletions(dialect).client!.capOutput!(out, 100);

@@ -14,7 +14,7 @@ const WIRES: readonly Protocol<any>[] = [
   ollamaEmbeddings(),
 ];
 
-describe("the laws of protocols", () => {
+describe("the rules of protocols", () => {
   for (const wire of WIRES) {
     const recordings = new URL(`../../fixtures/recordings/${wire.id}/`, import.meta.url);
     for (const { name, run } of protocolChecks(wire, { recordings, trials: 20 })) it(name, run);

@@ -82,8 +82,8 @@ const body = (count: number, more: object = {}): Body => ({
   ...more,
 });
 
-describe("the form that a client asked for", () => {
-  it("is what it gets in both modes, number for number, whatever upstream gave", () => {
+describe("the format that a client requested", () => {
+  it("is returned in both modes, number for number, whatever the upstream returned", () => {
     fc.assert(
       fc.property(vectors, forms, forms, (all, asked, given) => {
         const more = asked && { encoding_format: asked };
@@ -96,13 +96,13 @@ describe("the form that a client asked for", () => {
     );
   });
 
-  it("keeps a number's own digits where numbers were asked for and given", () => {
+  it("keeps a number's digits if numbers were requested and returned", () => {
     const all = [[0.1, 0.123456789012345]];
     for (const { data } of read(answered(all, "float"), body(1)))
       expect(data[0]!.embedding).toEqual(all[0]);
   });
 
-  it("bytes are bytes, signed where their type is", () => {
+  it("converts bytes, signed for a signed type", () => {
     const said = (embedding: Json) =>
       Buffer.from(JSON.stringify({ data: [{ index: 0, embedding }], usage: { prompt_tokens: 1 } }));
     for (const [output_dtype, numbers] of [
@@ -122,7 +122,7 @@ describe("the form that a client asked for", () => {
   });
 });
 
-describe("what is no answer to the request", () => {
+describe("an invalid response", () => {
   const fails = (said: Buffer, asked: Body): (string | undefined)[] =>
     [
       () => runRelay(wire.client!, [said], createResponseContext({ body: asked })),
@@ -142,7 +142,7 @@ describe("what is no answer to the request", () => {
       }
     });
 
-  it("another width than was asked for, in either form", () => {
+  it("has another width than requested, in either format", () => {
     fc.assert(
       fc.property(vectors, forms, fc.integer({ min: 1, max: 60 }), (all, form, dimensions) => {
         const told = fails(answered(all, form), body(all.length, { dimensions }));
@@ -154,7 +154,7 @@ describe("what is no answer to the request", () => {
     );
   });
 
-  it("more or fewer vectors than texts, and widths that differ", () => {
+  it("has more or fewer embeddings than texts, or different widths", () => {
     for (const form of ["float", "base64"] as const) {
       const three = answered([[1], [2], [3]], form);
       expect(fails(three, body(2))).toEqual(Array(2).fill("upstream vectors_missing"));
@@ -165,7 +165,7 @@ describe("what is no answer to the request", () => {
     }
   });
 
-  it("what is no vector, stands twice, or is out of range", () => {
+  it("contains no embedding, a duplicate, or an index out of range", () => {
     const said = (...data: Json[]) => Buffer.from(JSON.stringify({ data, usage: {} }));
     for (const embedding of ["", "a", "AAA*", [], ["1"], [null], {}, null, "AAA="] as Json[])
       for (const told of fails(said({ index: 0, embedding }), body(1)))
@@ -179,7 +179,7 @@ describe("what is no answer to the request", () => {
     ).toEqual(Array(2).fill("upstream bad_answer"));
   });
 
-  it("numbers that are none", () => {
+  it("contains invalid numbers", () => {
     const bytes = Buffer.alloc(4);
     bytes.writeFloatLE(Number.NaN);
     const told = fails(answered([], "float"), body(1));
@@ -193,7 +193,7 @@ describe("what is no answer to the request", () => {
   });
 });
 
-describe("one request, in every vendor's words", () => {
+describe("the same request in each vendor's format", () => {
   const request: EmbeddingRequest = {
     operation: "embedding",
     model: "m",
@@ -249,14 +249,14 @@ describe("one request, in every vendor's words", () => {
       losses: ["dropped input_type"],
     }));
 
-  it("ids of tokens go to those alone that read them", () => {
+  it("token IDs are sent only to models that accept them", () => {
     const ids = { ...request, inputs: [[1, 2], [3]] };
     for (const protocol of [cohereEmbeddings(), geminiEmbedding(), ollamaEmbeddings()])
       expect(() => sent(protocol, ids)).toThrow(/supports text, not token IDs/);
     expect(sent(embeddings(), ids).sent["input"]).toEqual([[1, 2], [3]]);
   });
 
-  it("every vendor's word for a task is one task, and each wire writes its own", () => {
+  it("every vendor's name for a task is one task, and each protocol encodes its own", () => {
     const words: readonly (readonly [string, string, string])[] = [
       ["search_query", "search_query", "RETRIEVAL_QUERY"],
       ["RETRIEVAL_DOCUMENT", "search_document", "RETRIEVAL_DOCUMENT"],
@@ -277,7 +277,7 @@ describe("one request, in every vendor's words", () => {
   });
 });
 
-describe("a host's dialect, on the client's own bytes", () => {
+describe("a provider's dialect, on the client's own bytes", () => {
   const prepared = (dialect: EmbeddingDialect, body: Body) => {
     const out = createOutgoing({ model: "m", input: "x", ...body });
     const of = createCallContext({ model: "m" });
@@ -348,13 +348,13 @@ describe("a host's dialect, on the client's own bytes", () => {
     expect(prepared(dialect, body)).toEqual({ sent, losses }),
   );
 
-  it("refuses what it cannot do before a byte leaves", () => {
+  it("rejects unsupported fields before a byte is sent", () => {
     expect(() => prepared(voyage, { input: [1, 2, 3] })).toThrow(/not token IDs/);
     expect(() => prepared({ dimensions: false }, { dimensions: 4 })).toThrow(/one embedding size/);
   });
 });
 
-it("a survey counts ids, and looks at no text", () => {
+it("request analysis counts token IDs, and inspects no text", () => {
   const survey = (input: Json) => wire.server!.analyze({ model: "m", input });
   expect(survey("a").exactUsage).toBeUndefined();
   expect(survey(["a", "b"]).exactUsage).toBeUndefined();
@@ -362,7 +362,7 @@ it("a survey counts ids, and looks at no text", () => {
   expect(survey([[1, 2], [3]]).exactUsage).toEqual({ input: 3 });
 });
 
-it("an error under a 200 is an error", () => {
+it("an error with status 200 is an error", () => {
   const said = Buffer.from(JSON.stringify({ error: { message: "No such model.", code: 404 } }));
   const events: ModelEvent[] = [];
   expect(() =>
@@ -371,7 +371,7 @@ it("an error under a 200 is an error", () => {
   expect(events).toEqual([]);
 });
 
-it("a request that brings pictures or addresses beside its text is no count of tokens alone", () => {
+it("a request with images or URLs next to its text has no token count", () => {
   const media = (more: Body) => analyze({ model: "m", input: [[1, 2, 3]], ...more }).media;
   expect(media({})).toBeUndefined();
   expect(media({ dimensions: 8, user: "u", images: null })).toBeUndefined();

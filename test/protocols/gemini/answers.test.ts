@@ -39,7 +39,7 @@ const text = (events: ModelEvent[]) =>
 const finish = (events: ModelEvent[]) => collectResponse(events).finish;
 
 describe("streams", () => {
-  it("the last reason holds, wherever reasons stood before", () => {
+  it("the last finish reason counts, wherever there were others before", () => {
     const said = heard(
       sse(
         chunk({ ...part({ text: "a" }), finishReason: "STOP" }),
@@ -61,12 +61,12 @@ describe("streams", () => {
     });
   });
 
-  it("a call that is repeated under its id is one call", () => {
+  it("a repeated call with the same ID is one call", () => {
     const call = chunk(part({ functionCall: { id: "a", name: "f", args: { x: 1 } } }));
     expect(collectResponse(heard(sse(call, call, chunk(end())))).blocks).toHaveLength(1);
   });
 
-  it("ids that nobody gave are the same every time, and no two alike", () => {
+  it("generated IDs are deterministic and unique", () => {
     const calls = chunk(part({ functionCall: { name: "f" } }, { functionCall: { name: "f" } }), {
       responseId: "r1",
     });
@@ -88,7 +88,7 @@ describe("streams", () => {
     expect(text(heard(change(sse(chunk(part({ text: "Hi" })), chunk(end())))))).toBe("Hi");
   });
 
-  it("that are one growing list are read all the same", () => {
+  it("that consist of one growing list are decoded", () => {
     const list = JSON.stringify([chunk(part({ text: "Hi" })), chunk(end())], null, 1);
     expect(text(heard(list))).toBe("Hi");
     expect(fault(() => heard(list.slice(0, -30)))).toMatchObject({ code: "truncated" });
@@ -121,18 +121,18 @@ describe("streams", () => {
     ["a call without a name", sse(chunk(part({ functionCall: { args: {} } }))), "bad_stream"],
     ["a call that was none", sse(chunk(end("MALFORMED_FUNCTION_CALL"))), "malformed_function_call"],
     ["an end for no reason, without a word", sse(chunk({ finishReason: "OTHER" })), "empty_answer"],
-  ])("%s is no answer", (_name, stream, code) => {
+  ])("%s is not a response", (_name, stream, code) => {
     expect(fault(() => heard(stream))).toMatchObject({ kind: "upstream", code });
   });
 
-  it("a call that was none says what it was", () => {
+  it("an invalid call has its own message", () => {
     const said = fault(() =>
       heard(sse(chunk(end("UNEXPECTED_TOOL_CALL", { finishMessage: "Unexpected tool call: x" })))),
     );
     expect(said).toMatchObject({ message: "Unexpected tool call: x" });
   });
 
-  it("an end for no reason, after words, is an end", () => {
+  it("an end without a reason, after text, is an end", () => {
     expect(
       finish(heard(sse(chunk(part({ text: "Hi" })), chunk({ finishReason: "OTHER" })))),
     ).toEqual({ type: "finish", reason: "other", detail: "OTHER" });
@@ -149,7 +149,7 @@ describe("streams", () => {
     "SPII",
     "LANGUAGE",
     "IMAGE_SAFETY",
-  ])("%s is a filter's doing", (reason) => {
+  ])("%s is a content filter", (reason) => {
     expect(finish(heard(sse(chunk({ finishReason: reason }))))).toEqual({
       type: "finish",
       reason: "filtered",
@@ -157,7 +157,7 @@ describe("streams", () => {
     });
   });
 
-  it("a blocked prompt is refused, with its reason, before anything was accepted", () => {
+  it("a blocked prompt is rejected, with its reason, before the response is committed", () => {
     const events: ModelEvent[] = [];
     const run = () => {
       const decoder = gemini().client!.createDecoder(
@@ -182,7 +182,7 @@ describe("streams", () => {
     expect(events).toEqual([]);
   });
 
-  it("what other candidates say is not this answer", () => {
+  it("other candidates of the response are ignored", () => {
     const both = {
       candidates: [
         { ...part({ text: "no" }), index: 1 },
@@ -193,7 +193,7 @@ describe("streams", () => {
   });
 });
 
-describe("signatures on words", () => {
+describe("signatures on text", () => {
   const proofs = (...parts: object[]) =>
     collectResponse(heard(sse(...parts.map((one) => chunk(part(one))), chunk(end())))).blocks.map(
       ({ type, proof }) => `${type} ${proof?.kind} ${proof?.data}`,
@@ -216,7 +216,7 @@ describe("signatures on words", () => {
   });
 });
 
-describe("errors mean what they mean", () => {
+describe("errors keep their meaning", () => {
   const said = (status: number, error: object, headers = {}) => {
     const body = Buffer.from(JSON.stringify({ error: { code: status, message: "No.", ...error } }));
     const { kind, retryAfterMs } = gemini().client!.decodeFault(status, headers, body);
@@ -263,7 +263,7 @@ describe("errors mean what they mean", () => {
   ])("%i %j", (status, error, expected) => {
     expect(said(status, error)).toBe(expected);
   });
-  it("a header tells when to come again, where the body does not", () => {
+  it("a header states the retry time if the body does not", () => {
     expect(said(429, {}, { "retry-after": "3" })).toBe("rate_limited 3000");
   });
 });
@@ -271,7 +271,7 @@ describe("errors mean what they mean", () => {
 describe("counts", () => {
   const usage = (counts: object, of = {}) =>
     collectResponse(whole(chunk(end(), { usageMetadata: counts }), of)).usage;
-  it("do not overlap: caches leave the input, thoughts lie in the output, what tools read was read", () => {
+  it("do not overlap: the input excludes cached tokens, the output includes reasoning, and tool input counts as input", () => {
     expect(
       usage({
         promptTokenCount: 1200,
@@ -288,7 +288,7 @@ describe("counts", () => {
     });
   });
 
-  it("that cannot be meant were not said", () => {
+  it("that are impossible are ignored", () => {
     expect(
       usage({ promptTokenCount: -5, candidatesTokenCount: 1e12, thoughtsTokenCount: 1.5 }),
     ).toEqual({ cache_read: 0 });
@@ -298,7 +298,7 @@ describe("counts", () => {
     });
   });
 
-  it("sound and pictures have units of their own where they have a price of their own", () => {
+  it("audio and images have units of their own if they have a price of their own", () => {
     const counts = {
       promptTokenCount: 100,
       cachedContentTokenCount: 10,
@@ -325,7 +325,7 @@ describe("counts", () => {
     expect(usage(counts, info(price("image_out")))).toMatchObject({ output: 5, image_out: 25 });
   });
 
-  it("come with the tier that was really served", () => {
+  it("have the tier that was actually used", () => {
     const events = heard(
       sse(chunk(end(), { usageMetadata: { promptTokenCount: 1 } })),
       {},
@@ -334,7 +334,7 @@ describe("counts", () => {
     expect(events.find((e) => e.type === "usage")).toMatchObject({ tier: "flex" });
   });
 
-  it("an output that nobody has counted yet is not nothing", () => {
+  it("an output without counts is not zero", () => {
     const [first] = heard(
       sse(chunk(part({ text: "Hi" }), { usageMetadata: { promptTokenCount: 1 } }), chunk(end())),
     ).filter((e) => e.type === "usage");
@@ -353,7 +353,7 @@ describe("tokens", () => {
   });
 });
 
-describe("pictures", () => {
+describe("images", () => {
   const drawn = (answer: object, of = {}) =>
     decodeWhole(
       geminiImage().client as never,
@@ -364,7 +364,7 @@ describe("pictures", () => {
     inlineData: { mimeType: "image/png", data: "AA==" },
     ...more,
   });
-  it("are all that is passed on", () => {
+  it("are the only forwarded content", () => {
     const answer = collectResponse(
       drawn(
         chunk({
@@ -382,7 +382,7 @@ describe("pictures", () => {
       { type: "image", media: { mime: "image/png", base64: "AA==" } },
     ]);
   });
-  it("without details, the output was the picture", () => {
+  it("without details, the output counts as the image", () => {
     const answer = collectResponse(
       drawn(
         chunk(
@@ -409,7 +409,7 @@ describe("pictures", () => {
     [{ finishReason: "IMAGE_SAFETY" }, "content_policy", "moderation_blocked"],
     [{ finishReason: "NO_IMAGE" }, "upstream", "empty_answer"],
     [{ ...part({ text: "No." }), finishReason: "STOP" }, "upstream", "no_image"],
-  ])("%j is no picture", (candidate, kind, code) => {
+  ])("%j is not an image", (candidate, kind, code) => {
     expect(fault(() => drawn(chunk(candidate)))).toMatchObject({ kind, code });
   });
 });

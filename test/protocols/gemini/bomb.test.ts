@@ -31,7 +31,7 @@ const BOMBS: { readonly [name: string]: JsonObject } = {
 const purse = () => ({ remaining: BOUNDS.schemaExpansion.max });
 
 it.each(Object.entries(BOMBS))(
-  "of doubled %s is refused for what its bytes cost",
+  "of doubled %s is rejected by the size of its bytes",
   (_name, schema) => {
     const refused = () =>
       expect(() => toOpenApiSubset(schema, "tools.f", purse(), () => {})).toThrow();
@@ -43,7 +43,7 @@ it.each(Object.entries(BOMBS))(
   },
 );
 
-it("of doubled sums that come to little is what they come to", () => {
+it("of doubled sums with a small result has that result", () => {
   const schema = bomb(20, (i) => ({ allOf: [ref(i), ref(i)] }));
   expect(toOpenApiSubset(schema, "tools.f", purse(), () => {})).toEqual({
     type: "object",
@@ -51,7 +51,7 @@ it("of doubled sums that come to little is what they come to", () => {
   });
 });
 
-it("is made alike wherever a reference leads to it", () => {
+it("is expanded in the same way wherever a reference leads", () => {
   const point = { type: "object", properties: { x: { type: "number" } }, required: ["x"] };
   const schema = JSON.parse(
     JSON.stringify({
@@ -66,7 +66,7 @@ it("is made alike wherever a reference leads to it", () => {
   });
 });
 
-it("with a reference longer than any is refused before it is taken apart", () => {
+it("with an overlong reference is rejected before it is parsed", () => {
   const schema = { type: "object", properties: { a: { $ref: `#/${"~1%41/".repeat(1e6)}` } } };
   const before = ownCpuMs();
   expect(() => toOpenApiSubset(schema, "tools.f", purse(), () => {})).toThrow(/the reference #/);

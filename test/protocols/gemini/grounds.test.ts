@@ -4,7 +4,7 @@ import { grounding, SentText } from "../../../src/protocols/gemini/server/ground
 
 const words = fc.string({ unit: fc.constantFrom("a", " ", "é", "語", "😀", "\n"), maxLength: 60 });
 
-it("a place is told in bytes, wherever the words were cut on their way", () => {
+it("a position is in bytes, wherever the text was split", () => {
   fc.assert(
     fc.property(words, fc.array(fc.nat(130)), fc.array(fc.nat(70)), (text, cuts, places) => {
       const passed = new SentText();
@@ -25,6 +25,6 @@ it("a place is told in bytes, wherever the words were cut on their way", () => {
   );
 });
 
-it("where nothing of the web is cited nothing is said", () => {
+it("without web citations nothing is reported", () => {
   expect(grounding(new SentText(), [{ type: "char_location" }])).toBeUndefined();
 });

@@ -47,7 +47,7 @@ const effort = (effort: string) => ({ reasoning: { mode: "effort" as const, effo
 const budget = (budget: number) => ({ reasoning: { mode: "budget" as const, budget } });
 const off = { reasoning: { mode: "off" as const } };
 
-describe("thinking", () => {
+describe("reasoning", () => {
   const thinks = (more: Partial<ChatRequest>, model?: string) => {
     const { thinkingConfig, losses } = config(more, model);
     return { ...thinkingConfig, losses };
@@ -111,7 +111,7 @@ describe("thinking", () => {
   });
 
   it.each(["gemini-3.1-pro-preview", "gemini-2.5-pro", "gemini-9-ultra"])(
-    "%s cannot stop, and does not do so in secret",
+    "%s cannot disable reasoning, and reports it",
     (model) => {
       expect(refusal(() => sent(off, { model }))).toMatchObject({
         kind: "unsupported",
@@ -133,7 +133,7 @@ describe("tools", () => {
     return { functions: body.tools?.[0]?.functionDeclarations, tools: body.tools, body, losses };
   };
 
-  it("stand in one entry, with the schema as it was written", () => {
+  it("are in one entry, with the original schema", () => {
     const schema = {
       type: "object",
       properties: { a: { $ref: "#/$defs/x" } },
@@ -150,7 +150,7 @@ describe("tools", () => {
     ]);
   });
 
-  it("are named so that the name leads back, whatever its first letter and length", () => {
+  it("have reversible names, whatever their first letter and length", () => {
     const names = ["mcp.server:tool-1", "3d_render", "-x", "ä".repeat(20), "n".repeat(200), "ok"];
     const { functions } = declared(names.map((name) => tool(undefined, { name })));
     const sentNames = functions.map(({ name }: any) => name);
@@ -166,14 +166,14 @@ describe("tools", () => {
     for (const { name } of old) expect(name.length).toBeLessThanOrEqual(64);
   });
 
-  it("one name twice is one tool, or a mistake", () => {
+  it("a repeated name is one tool if equal, and an error otherwise", () => {
     expect(declared([tool(), tool()]).functions).toHaveLength(1);
     expect(refusal(() => declared([tool(), tool(undefined, { description: "x" })]))).toMatchObject({
       code: "duplicate_tool",
     });
   });
 
-  it("that take free text become functions, and say so", () => {
+  it("with free text become functions, with a warning", () => {
     const { functions, losses } = declared([
       {
         type: "custom",
@@ -187,7 +187,7 @@ describe("tools", () => {
     expect(losses).toEqual(["tools.custom: custom_tool_wrapped"]);
   });
 
-  it("searching is Google's; beside functions only where the model can do both", () => {
+  it("web search is Google's; it is combined with functions only if the model supports both", () => {
     const search: Tool = {
       type: "hosted",
       name: "web_search",
@@ -243,7 +243,7 @@ describe("the conversation", () => {
     blocks: [{ type: "result", callId, blocks: [{ type: "text", text }], isError }],
   });
 
-  it("results stand in the order of the calls, before what else was said; of two answers the later", () => {
+  it("results are in the order of the calls, before other content; of two results the later one counts", () => {
     const { contents } = said([
       ask,
       { role: "assistant", blocks: [call("a"), call("b")] },
@@ -269,7 +269,7 @@ describe("the conversation", () => {
     expect(JSON.stringify(out.body)).toContain('"n":12345678901234567890');
   });
 
-  it("an assistant that speaks first or last is told of", () => {
+  it("an assistant message at the start or the end is reported", () => {
     const assistant: Turn = { role: "assistant", blocks: [{ type: "text", text: "I" }] };
     expect(said([assistant, ask])).toMatchObject({
       contents: [{ role: "user", parts: [{ text: " " }] }, {}, {}],
@@ -278,7 +278,7 @@ describe("the conversation", () => {
     expect(said([ask, assistant]).losses).toEqual(["messages: prefill_ignored"]);
   });
 
-  it("a model without instructions reads them first", () => {
+  it("a model without system instructions gets them as the first message", () => {
     const { body, losses } = sent(
       { instructions: [{ type: "text", text: "Be brief." }] },
       { model: "gemma-4-27b" },
@@ -288,7 +288,7 @@ describe("the conversation", () => {
     expect(losses).toEqual(["system: system_as_user"]);
   });
 
-  it("a client's note to its own vendor stays behind", () => {
+  it("a client's telemetry for its own vendor is not sent", () => {
     const { body } = sent({
       instructions: [
         { type: "text", text: "x-anthropic-billing-header: cc_version=2;" },
@@ -304,7 +304,7 @@ describe("the conversation", () => {
     data: "U0lH",
     model,
   });
-  it("signatures go back to the family that made them, and to no other", () => {
+  it("signatures are sent back to their model family only", () => {
     const turns = (proof?: Proof): Turn[] => [
       ask,
       { role: "assistant", blocks: [call("a", proof)] },
@@ -324,7 +324,7 @@ describe("the conversation", () => {
     );
   });
 
-  it("signed parts stand where they stood; thoughts that nobody signed are forgotten", () => {
+  it("signed parts keep their position; unsigned reasoning is dropped", () => {
     const { contents } = said([
       ask,
       {
@@ -348,7 +348,7 @@ describe("the conversation", () => {
     ]);
   });
 
-  it("a tool's picture stands beside its answer where the model takes none inside", () => {
+  it("a tool's image is sent next to its result if the model accepts none inside", () => {
     const turns: Turn[] = [
       ask,
       { role: "assistant", blocks: [call("a")] },
@@ -427,13 +427,13 @@ describe("the conversation", () => {
       "unsupported_media_source",
     ],
     [{ type: "opaque", origin: "messages", raw: {} }, {}, "unsupported_content"],
-  ] as [Block, object, string][])("refuses %j %j", (block, of, code) => {
+  ] as [Block, object, string][])("rejects %j %j", (block, of, code) => {
     expect(refusal(() => media(block, of))).toMatchObject({ kind: "unsupported", code });
   });
 });
 
-describe("knobs", () => {
-  it("have their own names here", () => {
+describe("parameters", () => {
+  it("have their own names in this protocol", () => {
     expect(
       config({
         output: {
@@ -476,11 +476,11 @@ describe("knobs", () => {
     [{ state: { background: true } }, "unsupported_parameter"],
     [{ turns: [{ role: "user", blocks: [{ type: "text", text: "" }] }] }, "empty_message"],
     [{ rest: { cachedContent: "cachedContents/x" } }, "state_unsupported"],
-  ] as [Partial<ChatRequest>, string][])("refuses %j", (more, code) => {
+  ] as [Partial<ChatRequest>, string][])("rejects %j", (more, code) => {
     expect(refusal(() => sent(more))).toMatchObject({ kind: "unsupported", code });
   });
 
-  it("an older model answers in JSON, or with tools", () => {
+  it("an older model supports either JSON output or tools", () => {
     const more = {
       tools: [{ type: "function" as const, name: "f" }],
       output: { format: { type: "json" as const } },
@@ -491,7 +491,7 @@ describe("knobs", () => {
     expect(sent(more).losses).toEqual([]);
   });
 
-  it("tiers, and what nobody here knows", () => {
+  it("service tiers, and unknown values", () => {
     expect(sent({ tier: "flex" }).body.serviceTier).toBe("flex");
     expect(sent({ tier: "default" }).body.serviceTier).toBe("standard");
     expect(sent({ tier: "scale" }).losses).toEqual(["service_tier: dropped"]);
@@ -506,14 +506,14 @@ describe("knobs", () => {
     expect(() => sent({ rest: { newThing: 1 } })).toThrow('Unknown name "newThing"');
   });
 
-  it("marks for a cache are told of, for there is nothing to mark", () => {
+  it("cache marks are reported as dropped", () => {
     const blocks: Block[] = [{ type: "text", text: "Hi", cache: { type: "ephemeral" } }];
     expect(sent({ turns: [{ role: "user", blocks }] }).losses).toEqual(["cache_control: dropped"]);
   });
 });
 
-describe("a count", () => {
-  it("asks for all that would be sent, and for nothing beside it", () => {
+describe("a token count", () => {
+  it("contains everything that would be sent, and nothing else", () => {
     const { body } = sent({ rest: { safetySettings: [] } }, { actionType: "count" });
     expect(Object.keys(body)).toEqual(["generateContentRequest"]);
     expect(body.generateContentRequest).toMatchObject({
@@ -524,7 +524,7 @@ describe("a count", () => {
   });
 });
 
-describe("where it goes", () => {
+describe("the path", () => {
   const path = (model: string, more = {}) => {
     const { generate } = gemini().client!.paths;
     return (generate as (of: unknown) => string)(createCallContext({ model, ...more }));
@@ -541,18 +541,18 @@ describe("where it goes", () => {
   ])("%s", (model, more, expected) => {
     expect(path(model, more)).toBe(expected);
   });
-  it.each(["../files", "a/../../x", "models/", "/x"])("%s leads nowhere", (model) => {
+  it.each(["../files", "a/../../x", "models/", "/x"])("%s is rejected", (model) => {
     expect(refusal(() => path(model))).toMatchObject({ kind: "not_found" });
   });
 });
 
-describe("a bound", () => {
+describe("an output limit", () => {
   const bounded = (config: object | undefined, tokens: number) => {
     const out = createOutgoing(config ? { generationConfig: config as never } : {});
     gemini().client!.capOutput!(out, tokens);
     return out.body!["generationConfig"];
   };
-  it("is the smaller one, and leaves room for an answer", () => {
+  it("is the smaller one, and leaves room for the response", () => {
     expect(bounded(undefined, 50)).toEqual({ maxOutputTokens: 50 });
     expect(bounded({ maxOutputTokens: 10 }, 50)).toEqual({ maxOutputTokens: 10 });
     expect(bounded({ maxOutputTokens: 100, thinkingConfig: { thinkingBudget: 80 } }, 50)).toEqual({

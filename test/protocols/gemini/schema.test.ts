@@ -21,7 +21,7 @@ const one = (schema: object) => {
   return { is: parameters.properties.a, lost: losses.length > 0 };
 };
 
-describe("says the same in other words", () => {
+describe("converts without loss", () => {
   it.each([
     [{ type: ["string", "null"] }, { type: "string", nullable: true }],
     [{ type: ["string", "integer"] }, { anyOf: [{ type: "string" }, { type: "integer" }] }],
@@ -59,7 +59,7 @@ describe("says the same in other words", () => {
     expect(one(from)).toEqual({ is: to, lost: false });
   });
 
-  it("with what a reference leads to, and what stands beside it", () => {
+  it("a reference with its target, and its sibling keywords", () => {
     const { parameters, losses } = declared({
       type: "object",
       properties: { a: { $ref: "#/$defs/x~1y", description: "mine" }, b: { $ref: "#/$defs/x~1y" } },
@@ -73,7 +73,7 @@ describe("says the same in other words", () => {
   });
 });
 
-describe("says less, and tells", () => {
+describe("converts with a warning", () => {
   it.each([
     [
       { type: "object", properties: { x: { type: "string" } }, additionalProperties: false },
@@ -112,7 +112,7 @@ const laughs = (depth: number) => ({
   ),
 });
 
-it("a member may have any name", () => {
+it("a property may have any name", () => {
   const properties = JSON.parse('{"__proto__":{"type":"string"},"constructor":{"type":"string"}}');
   expect(
     JSON.stringify(declared({ type: "object", properties, required: ["__proto__"] }).parameters),
@@ -121,7 +121,7 @@ it("a member may have any name", () => {
   );
 });
 
-it("a part that is used again is no circle", () => {
+it("a part that is used twice is not recursive", () => {
   const base = { type: "object", properties: { id: { type: "string" } } };
   const { parameters } = declared({
     type: "object",
@@ -135,7 +135,7 @@ it("a part that is used again is no circle", () => {
   expect(parameters.properties.a.properties).toEqual({ id: { type: "string" }, parent: base });
 });
 
-describe("refuses", () => {
+describe("rejects", () => {
   it.each([
     ["a schema inside itself", { type: "object", properties: { next: { $ref: "#" } } }],
     [
@@ -219,7 +219,7 @@ function wordsIn(schema: JsonObject, found = new Set<string>()): Set<string> {
   return found;
 }
 
-describe("of any schema", () => {
+describe("any schema", () => {
   const inner = fc.memo((depth) => (depth <= 1 ? fc.constant({}) : schemaOf(depth - 1)));
   const schemaOf = (depth: number): fc.Arbitrary<object> =>
     fc.record(
@@ -251,7 +251,7 @@ describe("of any schema", () => {
       },
       { requiredKeys: [], noNullPrototype: true },
     );
-  it("only known words are left, and nothing breaks", () => {
+  it("contains only supported keywords, and never throws", () => {
     fc.assert(
       fc.property(schemaOf(3), (inner) => {
         const { parameters } = declared({
@@ -266,7 +266,7 @@ describe("of any schema", () => {
   });
 });
 
-describe("a schema of this protocol", () => {
+describe("a schema in this protocol", () => {
   const decoded = (parameters: JsonObject) => {
     const request = gemini().server!.decodeRequest(
       {

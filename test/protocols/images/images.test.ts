@@ -33,7 +33,7 @@ const b64 = (width: number, height: number) => png(width, height).toString("base
 
 describe("the request", () => {
   const valid = new Ajv({ strict: false }).compile(schema);
-  it("has what the gateway relies on, and is open for the rest", () => {
+  it("validates the fields that the gateway uses, and allows all others", () => {
     for (const body of [
       { model: "a/b", prompt: "x" },
       { model: "a/b", prompt: "x", size: "1024x1536", n: 2, quality: "hd", response_format: "url" },
@@ -77,7 +77,7 @@ describe("the request", () => {
     { requiredKeys: ["model", "prompt"] },
   );
 
-  it("loses nothing on its way through the common vocabulary", () => {
+  it("loses nothing in the common form", () => {
     fc.assert(
       fc.property(body, (b) => {
         const r = server.decodeRequest(b, "generate");
@@ -92,7 +92,7 @@ describe("the request", () => {
     );
   });
 
-  it("what only this wire documents stays off the others", () => {
+  it("fields that only this protocol documents are not sent to others", () => {
     const { rest, ext } = server.decodeRequest(
       { model: "m", prompt: "x", style: "vivid", steps: 4 },
       "generate",
@@ -100,7 +100,7 @@ describe("the request", () => {
     expect([rest, ext]).toEqual([{ steps: 4 }, { images: { style: "vivid" } }]);
   });
 
-  it("a null is a field that was left out", () => {
+  it("a null equals an omitted field", () => {
     const r = server.decodeRequest(
       { model: "a/b", prompt: "x", n: null, size: null, style: null, steps: null },
       "generate",
@@ -118,7 +118,7 @@ describe("the request", () => {
     });
   });
 
-  it("is surveyed: how many, a stream, and what cannot be done while bytes pass", () => {
+  it("is analyzed: the number of images, streaming, and features that passthrough excludes", () => {
     expect(server.analyze({ model: "m", prompt: "x" })).toEqual({
       features: [],
       n: 1,
@@ -131,7 +131,7 @@ describe("the request", () => {
     });
   });
 
-  it("drafts are asked of whom a stream is asked, and else named", () => {
+  it("partial images are requested from providers that stream, and reported otherwise", () => {
     const r = server.decodeRequest(
       { model: "m", prompt: "x", stream: true, partial_images: 2 },
       "generate",
@@ -144,7 +144,7 @@ describe("the request", () => {
     expect(whole.lost).toMatchObject([{ field: "partial_images", how: "dropped" }]);
   });
 
-  it("pictures to start from are refused, not forgotten", () => {
+  it("input images are rejected, not dropped", () => {
     const r = server.decodeRequest({ model: "m", prompt: "x" }, "generate");
     expect(
       caught(() => client.encodeRequest({ ...r, inputImages: [{ base64: "eA==" }] }, asking())),
@@ -229,7 +229,7 @@ describe("dialects, the same in both modes", () => {
   for (const [name, dialect, body, expected] of CASES)
     it(name, () => expect(sent(dialect, body)).toEqual(expected));
 
-  it("the catalog's and the host's limits are refused here, before anything is sent", () => {
+  it("limits of the catalog and the provider are enforced before anything is sent", () => {
     const info = { model: "m", kind: "image" as const, image: { sizes: ["1024x1024"] } };
     expect(caught(() => sent({}, { size: "9x9" }, { info }))).toMatchObject({
       kind: "unsupported",
@@ -238,13 +238,13 @@ describe("dialects, the same in both modes", () => {
     expect(caught(() => sent({ maxImages: 4 }, { n: 5 }))).toMatchObject({ param: "n" });
   });
 
-  it("where only addresses can be had, nothing is relayed", () => {
+  it("a provider that only returns URLs excludes passthrough", () => {
     expect(images({ responseFormat: "url" }).client!.createPassthrough).toBeUndefined();
     expect(images().client!.createPassthrough).toBeDefined();
   });
 });
 
-describe("a whole answer", () => {
+describe("a non-streaming response", () => {
   const USAGE = {
     input_tokens: 50,
     output_tokens: 4160,
@@ -255,7 +255,7 @@ describe("a whole answer", () => {
   const decode = (answer: unknown, of = asking()) =>
     judged(collected((emit) => client.decodeResponse(json(answer), emit, of, {})));
 
-  it("is events: one block each, with the words its maker changed", () => {
+  it("becomes events: one block per image, with its revised prompt", () => {
     expect(
       decode({
         created: 1,
@@ -280,7 +280,7 @@ describe("a whole answer", () => {
     ]);
   });
 
-  it("and back, word for word", () => {
+  it("is encoded to the original again", () => {
     const media = fc.oneof(
       fc.tuple(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 9 })).map(([w, h]) => ({
         b64_json: b64(w, h),
@@ -301,7 +301,7 @@ describe("a whole answer", () => {
     );
   });
 
-  it("claims only what is true of the bytes", () => {
+  it("describes the bytes correctly", () => {
     const of = (...data: JsonObject[]) => {
       const { size, output_format } = server.encodeResponse(
         collectResponse(decode({ data })),
@@ -314,7 +314,7 @@ describe("a whole answer", () => {
     expect(of({ url: "https://x.test/y" })).toEqual([undefined, undefined]);
   });
 
-  it("an address is made of bytes when one was asked for and nobody kept them", () => {
+  it("converts bytes to a URL if a URL was requested and the provider stores none", () => {
     const answer = server.encodeResponse(
       collectResponse(decode({ data: [{ b64_json: b64(4, 2) }] })),
       answering({ response_format: "url" }),
@@ -322,7 +322,7 @@ describe("a whole answer", () => {
     expect(answer["data"]).toEqual([{ url: `data:image/png;base64,${b64(4, 2)}` }]);
   });
 
-  it("counts tokens where they are told, else pictures and their pixels; ticks are money", () => {
+  it("counts tokens if reported, otherwise images and pixels; ticks are a cost", () => {
     const usage = (answer: JsonObject) =>
       decode({ data: [{ b64_json: b64(40, 50) }, { b64_json: b64(20, 50) }], ...answer }).find(
         (e) => e.type === "usage",
@@ -352,7 +352,7 @@ describe("a whole answer", () => {
     ).toMatchObject({ usage: { input: 20, cache_read: 10, image_in: 20, image_out: 10 } });
   });
 
-  it("without a picture it is a fault with the host's reason", () => {
+  it("without an image is a fault with the provider's reason", () => {
     const fault = (answer: unknown) => caught(() => decode(answer));
     expect(fault({ data: [] })).toMatchObject({ kind: "upstream", code: "no_image" });
     expect(fault([])).toMatchObject({ kind: "upstream", code: "bad_answer" });
@@ -367,7 +367,7 @@ describe("a whole answer", () => {
     });
   });
 
-  it("some pictures are better than none, and the client is told", () => {
+  it("with some of the images is returned with a warning", () => {
     const of = asking();
     const events = decode({ data: [{ b64_json: b64(1, 1) }, { error: { code: "x" } }] }, of);
     expect(events.filter((e) => e.type === "media")).toHaveLength(1);
@@ -399,7 +399,7 @@ describe("a stream", () => {
     return text;
   };
 
-  it("is the same events again, however it is cut", () => {
+  it("gives the same events for any chunks", () => {
     fc.assert(
       fc.property(answer, fc.integer(), (events, seed) => {
         const read = collected((emit) => {
@@ -414,7 +414,7 @@ describe("a stream", () => {
     );
   });
 
-  it("has the events and fields that SDKs read; the counts are on the last", () => {
+  it("has the events and fields that SDKs read, with the counts on the last one", () => {
     const events = written([
       { type: "start" },
       { type: "open", index: 0, block: { type: "image" } },
@@ -450,7 +450,7 @@ describe("a stream", () => {
     });
   });
 
-  it("that ends before its image is not an answer; one that fails says so", () => {
+  it("that ends before its image is an error; a failed one reports its reason", () => {
     const run = (text: string) =>
       caught(() => {
         const decoder = client.createDecoder(() => {}, asking({ stream: true }), {});
@@ -476,7 +476,7 @@ describe("a stream", () => {
     expect(text).toMatch(/^event: error\ndata: \{"type":"error","error":\{"message":"busy"/);
   });
 
-  it("passes the relay byte for byte, with the counts of the other mode", () => {
+  it("is forwarded byte for byte, with the counts of translated mode", () => {
     fc.assert(
       fc.property(answer, fc.integer(), fc.boolean(), (events, seed, done) => {
         const n = events.filter((e) => e.type === "open").length;
@@ -500,7 +500,7 @@ describe("a stream", () => {
     );
   });
 
-  it("the relay refuses what is cut and what says an error", () => {
+  it("in passthrough mode is rejected if truncated or with an error", () => {
     const relay = (text: string) =>
       caught(() => {
         const r = client.createPassthrough!(sink(), answering({ stream: true }), {});
@@ -514,7 +514,7 @@ describe("a stream", () => {
   });
 });
 
-describe("the relay of a whole answer", () => {
+describe("a non-streaming response in passthrough mode", () => {
   const run = (text: string, more = {}) => {
     const s = sink();
     const relay = client.createPassthrough!(s, answering({}, more), {});
@@ -523,7 +523,7 @@ describe("the relay of a whole answer", () => {
     return s;
   };
 
-  it("changes nothing but the model's name, whatever else is in it", () => {
+  it("changes only the model's name, whatever else it contains", () => {
     const field = fc.constantFrom("background", "x", 'odd "key"', "nested");
     const extra = fc.dictionary(field, fc.jsonValue(), { noNullPrototype: true });
     fc.assert(
@@ -548,7 +548,7 @@ describe("the relay of a whole answer", () => {
     );
   });
 
-  it("counts as the other mode does", () => {
+  it("has the same counts as in translated mode", () => {
     const item = fc.constantFrom<JsonObject>(
       { b64_json: b64(30, 40) },
       { url: "https://x.test/y" },
@@ -577,7 +577,7 @@ describe("the relay of a whole answer", () => {
     );
   });
 
-  it("what is no picture does not pass", () => {
+  it("is rejected if it contains no image", () => {
     for (const [text, code] of [
       ["nonsense", "bad_answer"],
       ["[]", "bad_answer"],
@@ -590,7 +590,7 @@ describe("the relay of a whole answer", () => {
 });
 
 describe("errors", () => {
-  it("have OpenAI's shape, with its own words for refused prompts", () => {
+  it("have OpenAI's format, with its codes for rejected prompts", () => {
     expect(
       server.encodeFault({ kind: "not_found", message: "no", param: "model" }, { id: "r" }),
     ).toEqual({
@@ -617,7 +617,7 @@ describe("errors", () => {
     });
   });
 
-  it("of hosts become ours", () => {
+  it("of providers are converted", () => {
     const fault = (status: number, body: unknown, headers = {}) =>
       client.decodeFault(status, headers, json(body));
     expect(

@@ -7,7 +7,7 @@ const recordings = (wire: string) => new URL(`../../fixtures/recordings/${wire}/
 const xai = ALL_ROWS.find(({ name }) => name === "xai")!.protocols["xai-edits"]!;
 
 describe.each([images(), xaiImageEdits(xai)].map((wire) => [wire.id, wire] as const))(
-  "the laws of protocols: %s",
+  "the rules of protocols: %s",
   (id, wire) => {
     for (const { name, run } of protocolChecks(wire, { recordings: recordings(id), trials: 20 }))
       it(name, run);

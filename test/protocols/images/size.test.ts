@@ -13,7 +13,7 @@ import { png } from "./pictures.ts";
 const side = fc.integer({ min: 1, max: 20_000 });
 
 describe("sizes", () => {
-  it("are read as they are written, and nothing else is", () => {
+  it("are parsed as they are formatted, and nothing else is parsed", () => {
     fc.assert(
       fc.property(side, side, (width, height) => {
         expect(sizeOf(`${width}x${height}`)).toEqual({ width, height });
@@ -23,7 +23,7 @@ describe("sizes", () => {
       expect(sizeOf(other)).toBeUndefined();
   });
 
-  it("a ratio is in lowest terms and the same shape", () => {
+  it("a ratio is in lowest terms and has the same shape", () => {
     fc.assert(
       fc.property(side, side, fc.integer({ min: 1, max: 9 }), (width, height, k) => {
         const ratio = ratioOf({ width, height });
@@ -34,7 +34,7 @@ describe("sizes", () => {
     );
   });
 
-  it("the nearest of known ratios is no farther than any other, and turns with the picture", () => {
+  it("the nearest known ratio is the closest one, also for the rotated image", () => {
     const known = ["1:1", "3:2", "2:3", "16:9", "9:16"];
     const turned = (r: string) => r.split(":").reverse().join(":");
     fc.assert(
@@ -56,7 +56,7 @@ describe("sizes", () => {
   });
 });
 
-describe("what a model cannot do is refused with what it can", () => {
+describe("an unsupported option is rejected with the supported values", () => {
   const info = (more: Partial<ModelInfo>): ModelInfo => ({
     model: "m",
     operation: "image",
@@ -70,7 +70,7 @@ describe("what a model cannot do is refused with what it can", () => {
       return getFault(error);
     }
   };
-  it("and what is not known is let through", () => {
+  it("and unknown ones are forwarded", () => {
     expect(
       refusal({ n: 99, size: "9x9", quality: "odd", format: "bmp" }, info({})),
     ).toBeUndefined();
@@ -103,7 +103,7 @@ describe("what a model cannot do is refused with what it can", () => {
     });
     expect(refusal({ format: "webp" }, model)).toMatchObject({ param: "output_format" });
   });
-  it("free sizes have bounds and a step", () => {
+  it("free sizes have limits and a step", () => {
     const model = info({
       image: { sizes: ["1000x1000"], sides: { min: 64, max: 2048, step: 16 } },
     });
@@ -116,7 +116,7 @@ describe("what a model cannot do is refused with what it can", () => {
   });
 });
 
-describe("a picture's first bytes", () => {
+describe("the first bytes of an image", () => {
   const JPEG = (w: number, h: number, padding: number): Buffer => {
     const app = Buffer.alloc(padding + 4, 0x20);
     app.set([0xff, 0xe1]);
@@ -182,11 +182,11 @@ describe("a picture's first bytes", () => {
       expect(sniffImage({ bytes: make() })).toEqual(seen);
       expect(sniffImage({ base64: make().toString("base64") })).toEqual(seen);
     });
-  it("what is elsewhere cannot be seen", () => {
+  it("remote images are not inspected", () => {
     expect(sniffImage({ url: "https://x.test/a.png" })).toBeUndefined();
     expect(sniffImage({ fileId: "f", origin: "o" })).toBeUndefined();
   });
-  it("no bytes break it", () => {
+  it("no bytes cause an error", () => {
     const magic = fc.constantFrom("", "ffd8ff", "89504e470d0a1a0a", "52494646", "47494638");
     fc.assert(
       fc.property(magic, fc.uint8Array({ maxLength: 80 }), (head, rest) => {

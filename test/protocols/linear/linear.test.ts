@@ -66,7 +66,7 @@ describe.each(Object.keys(bodies))("a request of %s", (id) => {
         return () => scan(bytes);
       }, N);
     });
-    it("is surveyed", () => {
+    it("is analyzed", () => {
       linear((n) => {
         const body = made(n);
         return () => server!.analyze(body);
@@ -78,13 +78,13 @@ describe.each(Object.keys(bodies))("a request of %s", (id) => {
         return () => client!.prepare?.(createOutgoing(body), createCallContext());
       }, N);
     });
-    it("is read", () => {
+    it("is decoded", () => {
       linear((n) => {
         const body = made(n);
         return () => server!.decodeRequest(body, "generate");
       }, N);
     });
-    it.each(targets)("is written for %s", (_name, { client: target }, of) => {
+    it.each(targets)("is encoded for %s", (_name, { client: target }, of) => {
       linear((n) => {
         const request = server!.decodeRequest(made(n), "generate");
         return () => JSON.stringify(encodeOutgoing(target!, request, createCallContext(of)).body);
@@ -103,12 +103,12 @@ const decoders: { readonly [id: string]: readonly Protocol<Operation>[] } = {
 
 const ways = ["pieces", "whole"] as const;
 
-describe.each(Object.keys(upstreamAnswers))("an answer of %s", (id) => {
+describe.each(Object.keys(upstreamAnswers))("a response of %s", (id) => {
   const { streams, wholes } = upstreamAnswers[id]!;
   describe.each(Object.keys(streams))("streamed, %s,", (shape) => {
-    describe.each(ways)("cut: %s", (how) => {
+    describe.each(ways)("truncated: %s", (how) => {
       it.each(decoders[id]!.map((protocol) => [protocol.id, protocol] as const))(
-        "is read by %s",
+        "is decoded by %s",
         (_id, { client }) => {
           linear((n) => {
             const chunks = splitChunks(streams[shape]!(n), how);
@@ -125,7 +125,7 @@ describe.each(Object.keys(upstreamAnswers))("an answer of %s", (id) => {
         },
       );
       const { createPassthrough } = decoders[id]![0]!.client!;
-      it.runIf(createPassthrough)("is passed on", () => {
+      it.runIf(createPassthrough)("is forwarded", () => {
         linear((n) => {
           const chunks = splitChunks(streams[shape]!(n), how);
           return () => passed(createPassthrough!, chunks, true);
@@ -133,9 +133,9 @@ describe.each(Object.keys(upstreamAnswers))("an answer of %s", (id) => {
       });
     });
   });
-  describe.each(Object.keys(wholes))("whole, %s,", (shape) => {
+  describe.each(Object.keys(wholes))("non-streaming, %s,", (shape) => {
     it.each(decoders[id]!.map((protocol) => [protocol.id, protocol] as const))(
-      "is read by %s",
+      "is decoded by %s",
       (_id, { client }) => {
         linear((n) => {
           const body = wholes[shape]!(n);
@@ -144,7 +144,7 @@ describe.each(Object.keys(upstreamAnswers))("an answer of %s", (id) => {
       },
     );
     const { createPassthrough } = decoders[id]![0]!.client!;
-    it.runIf(createPassthrough)("is passed on", () => {
+    it.runIf(createPassthrough)("is forwarded", () => {
       linear((n) => {
         const body = wholes[shape]!(n);
         return () => passed(createPassthrough!, [body], false);
@@ -186,10 +186,10 @@ const declaring: { readonly [id: string]: (n: number) => Body } = {
   }),
 };
 
-describe.each(Object.keys(chats))("an answer for %s", (id) => {
+describe.each(Object.keys(chats))("a response for %s", (id) => {
   const { server } = chats[id]!;
   describe.each(Object.keys(eventShapes))("%s", (shape) => {
-    it("is streamed", () => {
+    it("is encoded as a stream", () => {
       linear((n) => {
         const events = eventShapes[shape]!(n);
         const body = declaring[id]!(n);
@@ -202,7 +202,7 @@ describe.each(Object.keys(chats))("an answer for %s", (id) => {
         };
       }, N);
     });
-    it("is told whole", () => {
+    it("is encoded as one body", () => {
       linear((n) => {
         const events = eventShapes[shape]!(n);
         const body = declaring[id]!(n);

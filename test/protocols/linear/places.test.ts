@@ -132,9 +132,9 @@ describe.each(served)("%s", (_name, protocol) => {
   ];
   const stages = stagesOf(protocol);
 
-  it("has places to try", () => expect(once(stringsIn(corpus)).length).toBeGreaterThan(0));
+  it("has positions to try", () => expect(once(stringsIn(corpus)).length).toBeGreaterThan(0));
 
-  it("reads a text anywhere at the speed of JSON", () => {
+  it("decodes a text anywhere at the speed of JSON", () => {
     const wrong: string[] = [];
     const all = [...stringsIn(corpus), ...reviewed(protocol, start)];
     // Each place with two of the texts: neighbours have the others.
@@ -146,7 +146,7 @@ describe.each(served)("%s", (_name, protocol) => {
     expect(wrong).toEqual([]);
   });
 
-  it("reads words that mean the same anywhere at the speed of JSON", () => {
+  it("decodes equivalent values anywhere at the speed of JSON", () => {
     const wrong: string[] = [];
     for (const [i, place] of once(wordsOf(start)).entries())
       for (const k of place.at.endsWith("]") ? [1, i % small.length] : small.keys()) {
@@ -156,7 +156,7 @@ describe.each(served)("%s", (_name, protocol) => {
     expect(wrong).toEqual([]);
   });
 
-  it("reads names anywhere at the speed of JSON", () => {
+  it("decodes names anywhere at the speed of JSON", () => {
     const wrong: string[] = [];
     for (const place of namesIn(corpus)) {
       const why = slow(stages, place, 0);

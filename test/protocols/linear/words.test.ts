@@ -20,7 +20,7 @@ function* placed(value: Json, word: string): Generator<Json> {
 const targets = Object.values(chats);
 
 describe.each(Object.keys(bodies))("a request of %s", (id) => {
-  it.each(["__proto__", "constructor", "toString"])("with %s for a word", (word) => {
+  it.each(["__proto__", "constructor", "toString"])("with %s as text", (word) => {
     const { server, client } = chats[id]!;
     for (const [shape, made] of Object.entries(bodies[id]!))
       for (const body of placed(made(2), word) as Generator<JsonObject>) {
@@ -56,7 +56,7 @@ const functionIn = (value: unknown): boolean =>
   value === Object.prototype ||
   (typeof value === "object" && value !== null && Object.values(value).some(functionIn));
 
-describe("an envelope that a client has written itself", () => {
+describe("an envelope that a client wrote itself", () => {
   const forged = (k: string, d: string, b?: string): string =>
     `tg1.${Buffer.from(JSON.stringify({ o: "chat-completions", k, d, b })).toString("base64url")}`;
   it.each([

@@ -21,15 +21,15 @@ const wholly = (events: readonly ModelEvent[], body = {}) =>
     JSON.stringify(server.encodeResponse(collectResponse(events), createResponseContext({ body }))),
   );
 
-test("every stream obeys the grammar, whatever is said and in whichever order", () => {
+test("every stream follows the grammar, with any content in any order", () => {
   fc.assert(fc.property(answers, (events) => checkStream(streamed(events), "complete")));
 });
 
-test("every whole answer has its shape", () => {
+test("every non-streaming response has the documented form", () => {
   fc.assert(fc.property(answers, (events) => checkWhole(wholly(events))));
 });
 
-test("stream and whole say the same", () => {
+test("stream and non-streaming response have the same content", () => {
   fc.assert(
     fc.property(answers, (events) => {
       const stream = decode(
@@ -47,7 +47,7 @@ test("stream and whole say the same", () => {
   );
 });
 
-test("the official SDK puts the stream together to the whole answer", async () => {
+test("the official SDK collects the stream into the non-streaming response", async () => {
   await fc.assert(
     fc.asyncProperty(answers, async (events) => {
       const sdk = new Anthropic({
@@ -100,7 +100,7 @@ function spokenLast(blocks: readonly Block[]): readonly Block[] {
   return [...blocks.slice(0, end), words];
 }
 
-test("an answer comes back as it was, proofs of other providers included", () => {
+test("a response is sent back unchanged, including proofs of other providers", () => {
   fc.assert(
     fc.property(answers, (events) => {
       const { blocks, finish } = collectResponse(events);
@@ -152,7 +152,7 @@ const comparable = (block: Block): unknown => {
   return JSON.parse(JSON.stringify(block));
 };
 
-describe("names and ids", () => {
+describe("names and IDs", () => {
   const tools = [{ name: "files.read", input_schema: {} }];
   const call: ModelEvent[] = [
     { type: "start" },
@@ -165,13 +165,13 @@ describe("names and ids", () => {
     { type: "finish", reason: "stop" },
   ];
 
-  test("an id that this wire forbids is changed, the same way every time", () => {
+  test("an ID that is invalid in this protocol is changed deterministically", () => {
     const [block] = wholly(call).content;
     expect(block.id).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
     expect(wholly(call).content[0].id).toBe(block.id);
   });
 
-  test("a name that was fitted to another wire is the client's own again", () => {
+  test("a name that was changed for another protocol is restored for the client", () => {
     const request = server.decodeRequest(
       { model: "m", max_tokens: 1, messages: [{ role: "user", content: "x" }], tools },
       "generate",
@@ -191,7 +191,7 @@ describe("names and ids", () => {
   });
 });
 
-describe("what calls ask for", () => {
+describe("arguments of calls", () => {
   const called = (args: string, reason: "stop" | "length" = "stop"): ModelEvent[] => [
     { type: "start" },
     { type: "open", index: 0, block: { type: "call", id: "a", name: "f", tool: "function" } },
@@ -217,7 +217,7 @@ describe("what calls ask for", () => {
     expect(text).toContain('"input":{"channel":1234567890123456789}');
   });
 
-  test("what is no object is an error, never an empty one", () => {
+  test("arguments that are no object are an error, never an empty object", () => {
     for (const args of ["{'a':1}", "[1]", '{"a":1} and more', "null"])
       try {
         server.encodeResponse(collectResponse(called(args)), createResponseContext());
@@ -227,17 +227,17 @@ describe("what calls ask for", () => {
       }
   });
 
-  test("what the cap cut off is left out, and the reason says so", () => {
+  test("an input that the limit truncated is omitted, and the stop reason says so", () => {
     const whole = wholly(called('{"a":', "length"));
     expect(whole).toMatchObject({ content: [], stop_reason: "max_tokens" });
   });
 
-  test("a call that waits is tool_use, whatever the upstream called its end", () => {
+  test("a pending call is tool_use, whatever the upstream's finish reason is", () => {
     expect(wholly(called("{}")).stop_reason).toBe("tool_use");
     expect(streamed(called("{}"))).toContain('"stop_reason":"tool_use"');
   });
 
-  test("a refusal in words ends as one, whatever the upstream called its end", () => {
+  test("a refusal in text ends as one, whatever the upstream's finish reason is", () => {
     const events: ModelEvent[] = [
       { type: "start" },
       { type: "open", index: 0, block: { type: "refusal" } },
@@ -250,7 +250,7 @@ describe("what calls ask for", () => {
     expect(streamed(events)).toContain('"stop_reason":"refusal"');
   });
 
-  test("free text travels in the one member of its wrapper", () => {
+  test("free text is in the single member of its wrapper", () => {
     const events = called('a "quoted"\n\ud83d').map((e) =>
       e.type === "open" ? { ...e, block: { ...(e.block as any), tool: "custom" } } : e,
     ) as ModelEvent[];
@@ -265,7 +265,7 @@ describe("what calls ask for", () => {
   });
 });
 
-describe("a stream that fails", () => {
+describe("a failed stream", () => {
   const cut: ModelEvent[] = [
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
@@ -287,7 +287,7 @@ describe("a stream that fails", () => {
     return text;
   };
 
-  test("ends in the protocol's own error, and in nothing that looks like an end", () => {
+  test("ends with the protocol's own error, and not like a normal end", () => {
     checkStream(broken(), "failed");
     expect(broken()).toContain('"type":"overloaded_error","message":"Too busy."');
     expect(broken()).not.toContain("message_stop");
@@ -305,7 +305,7 @@ describe("a stream that fails", () => {
   });
 });
 
-test("counts that are known when the message begins stand in its first event", () => {
+test("counts known at the start are in the first event", () => {
   const events: ModelEvent[] = [
     { type: "start" },
     { type: "usage", usage: { input: 7, cache_read: 3 } },

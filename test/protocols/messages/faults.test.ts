@@ -83,7 +83,7 @@ test.each([
   ["<html>secret stack</html>", /status 400 without a message/],
   ["", /status 400/],
   ["[1]", /^\[1\]$/],
-])("an upstream's own words are kept: %s", (body, words) => {
+])("an upstream's own message is kept: %s", (body, words) => {
   expect(fault(400, body).message).toMatch(words);
 });
 
@@ -96,7 +96,7 @@ test("its codes and details are kept", () => {
   });
 });
 
-test("how long to wait", () => {
+test("retry time", () => {
   expect(fault(429, "", { "retry-after": "7" }).retryAfterMs).toBe(7000);
   expect(fault(429, "", { "retry-after": "7", "retry-after-ms": "250" }).retryAfterMs).toBe(250);
   const date = "Sat, 21 Nov 2026 10:00:00 GMT";
@@ -123,7 +123,7 @@ test.each<[ErrorKind, number, string]>([
   ["unavailable", 503, "api_error"],
   ["timeout", 504, "timeout_error"],
   ["overloaded", 529, "overloaded_error"],
-])("%s is told as %i %s", (kind, status, type) => {
+])("%s is sent as %i %s", (kind, status, type) => {
   const told = server.encodeFault(
     { kind, message: "Words.", code: "some_code", param: "a.b" },
     { id: "r1" },
@@ -145,7 +145,7 @@ test("every kind has a type", () => {
     });
 });
 
-test("a context that is too long is told in the words that clients act on", () => {
+test("a context that is too long has the message that clients recognize", () => {
   const told = (message: string) =>
     (server.encodeFault({ kind: "context_length", message }, { id: "r" }).body["error"] as any)
       .message;
@@ -153,7 +153,7 @@ test("a context that is too long is told in the words that clients act on", () =
   expect(told("prompt is too long: 2 > 1")).toBe("prompt is too long: 2 > 1");
 });
 
-test("what a thread is refused with makes the SDK send its history", () => {
+test("a rejected thread makes the SDK send its history", () => {
   const out = { get: (f: string) => (f === "thread" ? { type: "create" } : undefined) };
   try {
     client.prepare!(out as never, createCallContext());
@@ -167,7 +167,7 @@ test("what a thread is refused with makes the SDK send its history", () => {
   }
 });
 
-describe("the head", () => {
+describe("the headers", () => {
   const at = Date.UTC(2026, 10, 21, 12, 0, 5, 250);
   const limit = (unit: "requests" | "input" | "nano_usd", left: number, max = 100) => ({
     scope: "key",
@@ -178,7 +178,7 @@ describe("the head", () => {
     resetsAt: at,
   });
 
-  test("names the request and, of each kind, the limit that is nearest to its end", () => {
+  test("have the request ID and, for each type, the limit that is nearest to its end", () => {
     expect(
       server.encodeHeaders!({
         id: "r1",

@@ -6,7 +6,7 @@ import { createCallContext } from "../../../src/testing/codec-contexts.ts";
 import { deepFreeze } from "../../../src/testing/freeze.ts";
 import { asked, encode, f, refusal } from "./asked.ts";
 
-describe("what is lost is declared", () => {
+describe("a dropped field is reported", () => {
   test.each<[string, Partial<ChatRequest>, string, object]>([
     ["no bound", { output: {} }, "max_tokens_defaulted", { max_tokens: 8192 }],
     [
@@ -130,7 +130,7 @@ describe("what is lost is declared", () => {
     expect(() => messages().client!.encodeRequest(deepFreeze(asked(more)), strict)).toThrow();
   });
 
-  test("bookkeeping is no loss", () => {
+  test("bookkeeping is not reported", () => {
     expect(encode(asked({ state: { store: true }, tier: "default", user: "u1" }))).toMatchObject({
       losses: [],
       body: { service_tier: "standard_only", metadata: { user_id: "u1" } },
@@ -138,7 +138,7 @@ describe("what is lost is declared", () => {
   });
 });
 
-describe("what would be another request is refused", () => {
+describe("a field that changes the request is rejected", () => {
   const turn = (block: Block, role: "user" | "assistant" = "user") => ({
     turns: [{ role, blocks: [block] }, ...asked().turns],
   });
@@ -197,7 +197,7 @@ describe("what would be another request is refused", () => {
     expect(refusal(() => encode(asked(more)))).toMatchObject({ kind: "unsupported", param });
   });
 
-  test("a schema, where the model is known to take none", () => {
+  test("a schema, if the model supports none", () => {
     const r = asked({ output: { format: { type: "schema", schema: {} } } });
     expect(refusal(() => encode(r, {}, { info: { can: { json_schema: false } } })).param).toBe(
       "response_format",

@@ -6,7 +6,7 @@ import type { MessagesDialect } from "../../../src/protocols/messages/index.ts";
 import { asked, decode, encode } from "./asked.ts";
 
 describe("turns", () => {
-  test("what several tools answered stands together and first", () => {
+  test("results of several tools are together and first", () => {
     const { body } = encode(
       asked({
         turns: [
@@ -97,7 +97,7 @@ describe("proofs", () => {
   const first = (r: ChatRequest, dialect: MessagesDialect = {}) =>
     encode(r, dialect).body["messages"][0].content[0];
 
-  test("go back to who made them", () => {
+  test("are sent back to their creator", () => {
     expect(first(history(thought("messages")))).toEqual({
       type: "thinking",
       thinking: "Hm.",
@@ -110,14 +110,14 @@ describe("proofs", () => {
     expect(first(history(thought("moonshot")), { signer: "moonshot" }).signature).toBe("S");
   });
 
-  test("and to nobody else, without a word: that is what a change of model means", () => {
+  test("and to no other provider, without a warning, because this happens when the model changes", () => {
     for (const r of [history(thought("responses")), history({ type: "reasoning", text: "Hm." })]) {
       expect(first(r)).toEqual({ type: "text", text: "Hi." });
       expect(encode(r).losses).toEqual([]);
     }
   });
 
-  test("unsigned thoughts go to those who sign none", () => {
+  test("unsigned reasoning is sent to backends that do not sign", () => {
     const r = history({ type: "reasoning", text: "Hm." });
     expect(first(r, { acceptsUnsignedThinking: true })).toMatchObject({
       thinking: "Hm.",
@@ -125,7 +125,7 @@ describe("proofs", () => {
     });
   });
 
-  test("another's proof rides in the envelope and comes out of it", () => {
+  test("another provider's proof is kept in an envelope and restored", () => {
     const proof = { origin: "responses", kind: "encrypted", data: "E", itemId: "rs_1" };
     const { turns } = decode({
       model: "m",
@@ -147,7 +147,7 @@ describe("proofs", () => {
     ]);
   });
 
-  test("an envelope that was tampered with is nobody's proof", () => {
+  test("a modified envelope is not a proof", () => {
     for (const signature of ["tg1.", "tg1.!!!", "tg1.bnVsbA", `tg1.${"A".repeat(40)}`]) {
       const { turns } = decode({
         model: "m",
@@ -161,7 +161,7 @@ describe("proofs", () => {
   });
 });
 
-test("cache marks of others become this wire's own", () => {
+test("cache marks of other protocols become this protocol's own", () => {
   const blocks = ["5m", "1h", "30m", undefined].map((ttl): Block => ({
     type: "text",
     text: "x",

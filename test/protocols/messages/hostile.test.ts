@@ -51,7 +51,7 @@ describe("is an error in both modes", () => {
     expect(faultIn(() => passthrough(text))).toMatchObject({ kind: "upstream", code });
   });
 
-  test("an error event, in its own words", () => {
+  test("an error event, with its own message", () => {
     const text =
       START + HI + event("error", { error: { type: "overloaded_error", message: "Overloaded" } });
     const fault = { kind: "overloaded", message: "Overloaded" };
@@ -59,7 +59,7 @@ describe("is an error in both modes", () => {
     expect(faultIn(() => passthrough(text))).toMatchObject(fault);
   });
 
-  test("what came before an error has been passed on, and the error itself has not", () => {
+  test("events before an error are forwarded, and the error itself is not", () => {
     const out: Buffer[] = [];
     const tap = client.createPassthrough!(
       {
@@ -109,7 +109,7 @@ describe("is an error in both modes", () => {
   });
 });
 
-describe("is an error where it must be understood", () => {
+describe("is an error if it must be decoded", () => {
   test.each([
     [
       "one malformed event among good ones",
@@ -134,7 +134,7 @@ describe("is an error where it must be understood", () => {
   });
 });
 
-describe("is understood all the same", () => {
+describe("is decoded nevertheless", () => {
   const text = (answer: ReturnType<typeof translated>) =>
     answer.blocks.map((b) => ("text" in b ? b.text : b.type));
 
@@ -190,7 +190,7 @@ describe("is understood all the same", () => {
     expect(answer.finish.reason).toBe("stop");
   });
 
-  test("a call whose arguments stand in its start", () => {
+  test("a call with its arguments in the start event", () => {
     const tool = { type: "tool_use", id: "a", name: "f", input: { x: 1 } };
     const answer = translated(START + open(0, tool) + stop(0) + END + STOP);
     expect(answer.blocks).toEqual([
@@ -199,7 +199,7 @@ describe("is understood all the same", () => {
     expect(answer.finish.reason).toBe("tool_calls");
   });
 
-  test("a call without an id gets one, the same every time", () => {
+  test("a call without an ID gets a deterministic one", () => {
     const stream =
       START + open(0, { type: "tool_use", name: "f", input: {} }) + stop(0) + END + STOP;
     const [block] = translated(stream).blocks as unknown as { id: string }[];
@@ -221,29 +221,29 @@ describe("is understood all the same", () => {
   });
 });
 
-describe("counts that cannot be", () => {
+describe("impossible counts", () => {
   const used = (usage: object) => {
     const end = event("message_delta", { delta: { stop_reason: "end_turn" }, usage });
     return [translated(START + HI + end + STOP).usage, passthrough(START + HI + end + STOP).usage];
   };
 
   test.each([-5, 1.5, 1e12, "7", null, Number.MAX_SAFE_INTEGER])(
-    "%j was not said",
+    "%j is ignored",
     (output_tokens) => {
       for (const usage of used({ output_tokens })) expect(usage).toEqual({ input: 3 });
     },
   );
 
-  test("thinking lies inside the output", () => {
+  test("reasoning is part of the output", () => {
     for (const usage of used({ output_tokens: 5, output_tokens_details: { thinking_tokens: 9 } }))
       expect(usage).toMatchObject({ output: 5, reasoning: 5 });
   });
 
-  test("usage that is no object was not said", () => {
+  test("usage that is no object is ignored", () => {
     for (const usage of used([1] as never)) expect(usage).toEqual({ input: 3 });
   });
 
-  test("the last report counts, and none is added to another", () => {
+  test("the last report counts, and reports are not summed", () => {
     const more = (n: number) => event("message_delta", { delta: {}, usage: { output_tokens: n } });
     expect(
       translated(START + HI + more(2) + more(4) + END.replace(":2", ":9") + STOP).usage.output,
@@ -251,7 +251,7 @@ describe("counts that cannot be", () => {
   });
 });
 
-describe("a whole answer", () => {
+describe("a non-streaming response", () => {
   test.each([
     ["", "bad_answer"],
     ["<html>", "bad_answer"],
@@ -267,7 +267,7 @@ describe("a whole answer", () => {
       expect(faultIn(run)).toMatchObject({ kind: "upstream", code });
   });
 
-  test("an error under a 200 is an error", () => {
+  test("an error with status 200 is an error", () => {
     const body = '{"type":"error","error":{"type":"rate_limit_error","message":"Slow down."}}';
     expect(
       faultIn(() => decodeWhole(client, Buffer.from(body), createCallContext())),
@@ -277,7 +277,7 @@ describe("a whole answer", () => {
     });
   });
 
-  test("a name that is there twice is written anew", () => {
+  test("a duplicate name is encoded again", () => {
     const body =
       '{"model":"a","id":"msg_1","content":[],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1},"model":"b"}';
     const { bytes } = runRelay(client, [Buffer.from(body)], createResponseContext());

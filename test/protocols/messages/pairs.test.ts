@@ -99,7 +99,7 @@ describe("a coding client on a chat backend", () => {
     ],
   };
 
-  test("is understood: system, interjections, parallel calls and what they returned", () => {
+  test("is decoded: system, interjections, parallel calls, and their results", () => {
     const { messages, ...sent } = toChat(body).body;
     expect(messages.map((m: any) => m.role)).toEqual([
       "system",
@@ -121,14 +121,14 @@ describe("a coding client on a chat backend", () => {
     expect(sent).not.toHaveProperty("thinking");
   });
 
-  test("and told what it lost", () => {
+  test("is warned of dropped fields", () => {
     const lost = toChat(body).losses.map((l) => l.field);
     expect(lost).toContain("context_management");
     expect(lost).toContain("is_error");
     expect(lost).not.toContain("thinking");
   });
 
-  test("gets thoughts that nobody signed, and they go back to the backend that wants them", () => {
+  test("gets unsigned reasoning, which is sent back to backends that need it", () => {
     const answer = server.encodeResponse(
       collectResponse(
         heard(think("Hm, a.txt.").call("Read", { path: "a.txt" }, "call_1"), "chat-completions"),
@@ -158,7 +158,7 @@ describe("a coding client on a chat backend", () => {
   });
 });
 
-describe("a chat client's tools on this wire", () => {
+describe("a chat client's tools in this protocol", () => {
   const grammar = { syntax: "lark", definition: "start: /.+/" };
   const custom = {
     model: "m",
@@ -170,7 +170,7 @@ describe("a chat client's tools on this wire", () => {
     ],
   };
 
-  test("free text goes as one string and comes back as it was", () => {
+  test("free text is wrapped in a string and restored", () => {
     const { body, losses } = toMessages(custom);
     const [wrapped] = body["tools"];
     expect(wrapped.description).toContain("start: /.+/");
@@ -195,7 +195,7 @@ describe("a chat client's tools on this wire", () => {
     expect(pieces.map(([, piece]) => JSON.parse(piece!)).join("")).toBe('*** "Begin"\n+1');
   });
 
-  test("a name that this wire forbids is the client's own again in the answer", () => {
+  test("a name that is invalid in this protocol is restored in the response", () => {
     const fitted = toMessages(custom).body["tools"][1].name;
     expect(fitted).toMatch(/^[a-zA-Z0-9_-]+$/);
     const events = heard(say("").call(fitted, {}, "c1"), "messages");
@@ -206,7 +206,7 @@ describe("a chat client's tools on this wire", () => {
     expect(answer.choices[0].message.tool_calls[0].function.name).toBe("files.read");
   });
 
-  test("a name that is too long for chat is this client's own again too", () => {
+  test("a name that is too long for chat is restored too", () => {
     const name = "mcp__a_server_with_a_long_name__and_a_tool_with_a_longer_name_still_than_that";
     const body = {
       model: "m",

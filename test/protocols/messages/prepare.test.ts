@@ -41,7 +41,7 @@ const user = { role: "user", content: "x" };
 const native = { type: "thinking", thinking: "T", signature: "native" };
 const text = { type: "text", text: "x" };
 
-test("a request that needs nothing is left alone", () => {
+test("a request without changes is not edited", () => {
   const body = {
     model: "m",
     max_tokens: 1,
@@ -96,7 +96,7 @@ describe("state", () => {
       { messages: [{ role: "user", content: [{ type: "container_upload", file_id: "f" }] }] },
       "messages",
     ],
-  ])("%s is refused, unless the operator relays it", (_what, body, param) => {
+  ])("%s is rejected, unless the operator relays it", (_what, body, param) => {
     try {
       prepared(body);
       expect.unreachable();
@@ -106,7 +106,7 @@ describe("state", () => {
     expect(prepared(body, {}, { stateMode: "relay" }).edits).toEqual({});
   });
 
-  test("a container that is new is no state", () => {
+  test("a new container is not stored state", () => {
     expect(prepared({ container: { skills: [] } }).edits).toEqual({});
   });
 });
@@ -123,13 +123,13 @@ describe("envelopes that a client brings to passthrough mode", () => {
   const kept = (content: object[], dialect: MessagesDialect = {}) =>
     (prepared(conversation(...content), dialect).edits["messages"] as any)?.[1]?.content;
 
-  test("of others are left out: they would be an invalid signature", () => {
+  test("of other providers are omitted, because their signature would be invalid", () => {
     const foreign = sealed({ origin: "responses", kind: "encrypted", data: "E" });
     expect(kept([foreign, text])).toEqual([text]);
     expect(kept([sealed(undefined), text])).toEqual([text]);
   });
 
-  test("of our own are opened", () => {
+  test("of the same provider are opened", () => {
     const own = sealed({ origin: "moonshot", kind: "signature", data: "S" });
     const hidden = {
       type: "redacted_thinking",
@@ -142,26 +142,26 @@ describe("envelopes that a client brings to passthrough mode", () => {
     ]);
   });
 
-  test("of nobody go to those who sign nothing", () => {
+  test("without a provider are sent to backends that do not sign", () => {
     expect(kept([sealed(undefined), text], { acceptsUnsignedThinking: true })).toEqual([
       { type: "thinking", thinking: "T", signature: "" },
       text,
     ]);
   });
 
-  test("that carry another block's proof are left out, and so is a message of nothing else", () => {
+  test("with another block's proof are omitted, and so is a message that consists of them", () => {
     const proof = { origin: "gemini", kind: "thoughtSignature", data: "G" };
     const carried = { type: "redacted_thinking", data: seal({ proof, precedingBlock: "call" }) };
     expect(prepared(conversation(carried)).edits["messages"]).toEqual([user, user]);
   });
 
-  test("native signatures are nobody's business", () => {
+  test("native signatures are not changed", () => {
     expect(prepared(conversation(native, text)).edits).toEqual({});
   });
 });
 
 describe("dialects", () => {
-  test("beta features go where they are known", () => {
+  test("beta features are sent to backends that support them", () => {
     const beta = { "anthropic-beta": "x-2026-01-01" };
     expect(prepared({}, {}, {}, { ...beta }).headers).toEqual(beta);
     expect(prepared({}, { betas: false }, {}, { ...beta }).headers).toEqual({});
@@ -176,7 +176,7 @@ describe("dialects", () => {
     expect(path({ betas: false }, "beta=true")).toBe("/messages");
   });
 
-  test("fields that are refused are dropped and named", () => {
+  test("unsupported fields are dropped and reported", () => {
     const { edits, losses } = prepared(
       { metadata: { user_id: "u" } },
       { dropFields: ["metadata", "speed"] },
@@ -185,21 +185,21 @@ describe("dialects", () => {
     expect(losses.map((l) => l.field)).toEqual(["metadata"]);
   });
 
-  test("a client's note to Anthropic stays with Anthropic", () => {
+  test("a client's telemetry for Anthropic is sent to Anthropic only", () => {
     const note = { type: "text", text: "x-anthropic-billing-header: cc_version=2;" };
     expect(prepared({ system: [note, text] }).edits).toEqual({});
     expect(prepared({ system: [note, text] }, { signer: "x" }).edits).toEqual({ system: [text] });
     expect(prepared({ system: [note] }, { signer: "x" }).edits).toEqual({ system: undefined });
   });
 
-  test("without a way to count there is none", () => {
+  test("a backend without token counts has none", () => {
     const { client } = messages({ countsTokens: false });
     expect(client!.paths["count"]).toBeUndefined();
     expect(client!.decodeCount).toBeUndefined();
   });
 });
 
-test("a count leaves out what does not count", () => {
+test("a token count omits fields that are not counted", () => {
   const body = { model: "m", max_tokens: 5, stream: true, messages: [user], brand_new: 1 };
   expect(prepared(body, {}, { actionType: "count" }).edits).toEqual({
     max_tokens: undefined,
@@ -207,7 +207,7 @@ test("a count leaves out what does not count", () => {
   });
 });
 
-describe("a bound", () => {
+describe("an output limit", () => {
   const capped = (body: Fields, tokens: number) => {
     const { out, edits } = leaving(body);
     messages().client!.capOutput!(out, tokens);
@@ -220,7 +220,7 @@ describe("a bound", () => {
     expect(capped({ max_tokens: 50 }, 100)).toEqual({});
   });
 
-  test("holds thinking too", () => {
+  test("includes reasoning", () => {
     const thinking = { type: "enabled", budget_tokens: 5000 };
     expect(capped({ max_tokens: 9000, thinking }, 6000)).toEqual({ max_tokens: 6000 });
     expect(capped({ max_tokens: 9000, thinking }, 3000)).toEqual({

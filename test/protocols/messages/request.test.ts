@@ -8,7 +8,7 @@ import { decode, encode } from "./asked.ts";
 import { bodies } from "./bodies.ts";
 import { server } from "./recorded.ts";
 
-test("over its own wire and back, a request is what it was", () => {
+test("a request is unchanged after decoding and encoding", () => {
   fc.assert(
     fc.property(bodies, (body) => {
       const request = decode(body);
@@ -20,7 +20,7 @@ test("over its own wire and back, a request is what it was", () => {
   );
 });
 
-test("every top-level field arrives as it was", () => {
+test("every top-level field is decoded", () => {
   fc.assert(
     fc.property(bodies, (body) => {
       const { body: wire } = encode(decode(body), { systemMessages: true });
@@ -47,7 +47,7 @@ const spelled = (content: any): any =>
       });
 const told = (message: any) => ({ ...message, content: spelled(message.content) });
 
-test("every block of every message arrives as it was", () => {
+test("every block of every message is decoded", () => {
   fc.assert(
     fc.property(bodies, (body) => {
       const { body: wire } = encode(decode(body), { systemMessages: true });
@@ -62,12 +62,12 @@ test("every block of every message arrives as it was", () => {
   );
 });
 
-test("fields that nobody knows are the host's to carry", () => {
+test("unknown fields are left to the host", () => {
   const request = decode({ model: "m", max_tokens: 1, messages: [], brand_new: { a: 1 } });
   expect(request.rest).toEqual({ brand_new: { a: 1 } });
 });
 
-test("thinking with a budget goes through as it is, where there is room for it", () => {
+test("thinking with a budget is unchanged if the limit allows it", () => {
   const body = {
     model: "m",
     max_tokens: 4000,
@@ -77,7 +77,7 @@ test("thinking with a budget goes through as it is, where there is room for it",
   expect(encode(decode(body))).toEqual({ body, losses: [] });
 });
 
-test("an effort without thinking stays one", () => {
+test("an effort without thinking stays an effort", () => {
   const body = {
     model: "m",
     max_tokens: 10,
@@ -103,7 +103,7 @@ test("consecutive messages of one role are one turn, results first", () => {
   expect(body["messages"][1].content.map((b: any) => b.type)).toEqual(["tool_result", "text"]);
 });
 
-test("a message that is newer than us is neither taken apart nor joined with another", () => {
+test("a message of a newer type is neither split nor merged", () => {
   const newer = { role: "user", content: "a", newer_than_us: 1 };
   const plainly = { role: "user", content: [{ type: "text", text: "b" }] };
   for (const messages of [
@@ -115,7 +115,7 @@ test("a message that is newer than us is neither taken apart nor joined with ano
     );
 });
 
-test("a count takes what counts and nothing else", () => {
+test("a token count has only the counted fields", () => {
   const { body, losses } = encode(
     decode({
       model: "m",
@@ -135,7 +135,7 @@ describe("the schema", () => {
   const validate = new Ajv({ strict: false }).compile(schema);
   const good = { model: "p/m", max_tokens: 1, messages: [{ role: "user", content: "x" }] };
 
-  test("takes everything that is on the wire", () => {
+  test("accepts everything in the API", () => {
     fc.assert(
       fc.property(bodies, (body) => {
         expect(validate(body), JSON.stringify(validate.errors)).toBe(true);
@@ -166,12 +166,12 @@ describe("the schema", () => {
     ["/tools", { ...good, tools: {} }],
     ["/tool_choice", { ...good, tool_choice: { type: "tool" } }],
     ["/stop_sequences/0", { ...good, stop_sequences: [1] }],
-  ])("refuses at %s", (pointer, body) => {
+  ])("rejects at %s", (pointer, body) => {
     expect(validate(JSON.parse(JSON.stringify(body)))).toBe(false);
     expect(validate.errors![0]!.instancePath || "/").toBe(pointer);
   });
 
-  test.each(["enabled", "disabled", "adaptive", "between_tools"])("knows thinking %s", (type) => {
+  test.each(["enabled", "disabled", "adaptive", "between_tools"])("accepts thinking %s", (type) => {
     const thinking = { type, ...(type === "enabled" && { budget_tokens: 1024 }) };
     expect(validate({ ...good, thinking })).toBe(true);
   });
@@ -183,7 +183,7 @@ test("an upload is a file", () => {
   expect(features).toEqual(["state.file"]);
 });
 
-test("a survey sees what the walk must know", () => {
+test("request analysis finds what the pipeline needs", () => {
   const { features, maxOutput } = server.analyze({
     model: "m",
     max_tokens: 77,

@@ -11,7 +11,7 @@ describe("thinking", () => {
     more: Partial<ChatRequest> = {},
   ) => encode(asked({ output: { maxTokens: 20_000 }, reasoning, ...more }), dialect);
 
-  test("what nobody asked for is not said", () => {
+  test("unrequested settings are not sent", () => {
     expect(think({ mode: "auto" }).body).not.toHaveProperty("thinking");
   });
 
@@ -51,13 +51,13 @@ describe("thinking", () => {
     expect(body["output_config"]?.effort).toBe(effort);
   });
 
-  test("a model that always thinks refuses not to", () => {
+  test("a model that always reasons rejects a request without reasoning", () => {
     expect(refusal(() => think({ mode: "off" }, { thinking: "always" })).code).toBe(
       "thinking_required",
     );
   });
 
-  test("a bound too small to think in is raised", () => {
+  test("a limit that is too small for reasoning is raised", () => {
     const { body, losses } = think(
       { mode: "effort", effort: "low" },
       { thinking: "budget" },
@@ -67,7 +67,7 @@ describe("thinking", () => {
     expect(losses.map((l) => l.code)).toContain("max_tokens_raised");
   });
 
-  test("with a budget, sampling stands back", () => {
+  test("with a budget, sampling parameters are dropped", () => {
     const { body, losses } = think(
       { mode: "budget", budget: 2000 },
       {},
@@ -79,7 +79,7 @@ describe("thinking", () => {
     }
   });
 
-  test("with a tool that must be called, thinking stands back", () => {
+  test("with a forced tool, thinking is dropped", () => {
     const { body, losses } = think(
       { mode: "budget", budget: 2000 },
       {},
@@ -89,7 +89,7 @@ describe("thinking", () => {
     expect(losses.map((l) => l.code)).toContain("thinking_disabled_forced_tool");
   });
 
-  test("whoever lost the signatures in the middle of a round of tools goes on without thinking", () => {
+  test("without signatures in a tools loop, the request continues without thinking", () => {
     const turns: ChatRequest["turns"] = [
       {
         role: "assistant",
@@ -110,14 +110,14 @@ describe("sampling", () => {
       /temperature|top_/.test(k),
     );
 
-  test("as much as the model takes", () => {
+  test("up to what the model accepts", () => {
     expect(kept({})).toEqual(["temperature", "top_p", "top_k"]);
     expect(kept({ sampling: "either" })).toEqual(["temperature", "top_k"]);
     expect(kept({ sampling: "none" })).toEqual([]);
     expect(kept({}, { rejectedFields: ["top_k"] })).toEqual(["temperature", "top_p"]);
   });
 
-  test("by model, where models differ", () => {
+  test("by model, if models differ", () => {
     const dialect: MessagesDialect = {
       sampling: "none",
       models: [
@@ -128,7 +128,7 @@ describe("sampling", () => {
     expect(kept(dialect)).toEqual(["temperature", "top_k"]);
   });
 
-  test("the bound is the model's own where it is known", () => {
+  test("the output limit is the model's own if known", () => {
     const info = { limits: { output: 500 } };
     expect(encode(asked({ output: {} }), {}, { info }).body["max_tokens"]).toBe(500);
     const clamped = encode(asked({ output: { maxTokens: 900 } }), {}, { info });
@@ -155,7 +155,7 @@ describe("tools", () => {
     );
   });
 
-  test("a tool without parameters has an empty object of them", () => {
+  test("a tool without parameters has an empty object schema", () => {
     const tools = sent({
       tools: [
         { type: "function", name: "f" },
@@ -165,11 +165,11 @@ describe("tools", () => {
     for (const tool of tools) expect(tool.input_schema).toEqual({ type: "object", properties: {} });
   });
 
-  test("the same tool twice is one", () => {
+  test("a repeated tool is sent once", () => {
     expect(sent({ tools: [f, f] })["tools"]).toHaveLength(1);
   });
 
-  test("a name that this wire forbids is changed in declaration, choice and history alike", () => {
+  test("a name that is invalid in this protocol is changed in declaration, choice, and history alike", () => {
     const name = "files.read/all";
     const body = sent({
       tools: [{ ...f, name }],
@@ -187,7 +187,7 @@ describe("tools", () => {
     expect(body["messages"][0].content[0].name).toBe(fitted);
   });
 
-  test("a grammar is at least told", () => {
+  test("a grammar is put in the description", () => {
     const raw = { type: "grammar", grammar: { syntax: "lark", definition: "start: /x/" } };
     const body = sent({ tools: [{ type: "custom", name: "p", description: "Patch.", raw }] });
     expect(body["tools"][0].description).toBe(

@@ -24,13 +24,13 @@ describe.each(streams.map((r) => [r.name, r] as const))("the stream %s", (_name,
   const { body } = recording;
   const events = decode(client, [body], of);
 
-  test("means the same wherever its bytes are split", () => {
+  test("has the same content for any chunks", () => {
     for (let at = 1; at < body.length; at++)
       expect(decode(client, [body.subarray(0, at), body.subarray(at)], of)).toEqual(events);
     expect(decode(client, splitChunks([body], "bytes"), of)).toEqual(events);
   });
 
-  test("is relayed alike wherever its bytes are split", () => {
+  test("is forwarded unchanged for any chunks", () => {
     const whole = runRelay(client, [body], to);
     for (let at = 1; at < body.length; at++) {
       const other = runRelay(client, [body.subarray(0, at), body.subarray(at)], to);
@@ -47,7 +47,7 @@ describe.each(streams.map((r) => [r.name, r] as const))("the stream %s", (_name,
     );
   });
 
-  test("the tap and the decoder hear the same", () => {
+  test("passthrough and decoder report the same facts", () => {
     const tapped = runRelay(client, [body], to);
     const start = events.find((e) => e.type === "start");
     const finish = events.find((e) => e.type === "finish");
@@ -57,7 +57,7 @@ describe.each(streams.map((r) => [r.name, r] as const))("the stream %s", (_name,
     if (finish?.reason !== "tool_calls") expect(tapped.finish).toEqual(finish?.reason);
   });
 
-  test("relayed and decoded, it means what it meant", () => {
+  test("forwarded and decoded, it keeps its content", () => {
     const passed = runRelay(client, [body], to);
     const again = decode(client, [passed.bytes], of);
     const named = again.map((e) => ("model" in e && e.model ? { ...e, model: "x" } : e));
@@ -66,7 +66,7 @@ describe.each(streams.map((r) => [r.name, r] as const))("the stream %s", (_name,
     expect(again.find((e) => e.type === "start")?.model).toBe(to.model);
   });
 
-  test("the terminal waits for the finish, and content for nothing but itself", () => {
+  test("only the terminal event waits for the finish, and content waits for nothing", () => {
     const passed = runRelay(client, splitChunks([body], "bytes"), to);
     const tail = passed.bytes.subarray(passed.finishOffset).toString();
     expect(tail).toMatch(/^event: message_stop\r?\ndata: /);
@@ -74,12 +74,12 @@ describe.each(streams.map((r) => [r.name, r] as const))("the stream %s", (_name,
     expect(held).not.toContain("content_block_delta");
   });
 
-  test("translated to its own protocol it says the same", () => {
+  test("translated to its own protocol, it keeps its content", () => {
     const again = decode(client, [Buffer.from(encodeText(server, events, to))], of);
     expect(comparableContent(again)).toEqual(comparableContent(events));
   });
 
-  test("what was cut before its end is an error, at every byte", () => {
+  test("a stream that is truncated at any byte is an error", () => {
     const end = Buffer.from(body.toString("latin1")).indexOf("stop_reason", 600);
     for (let at = 0; at < end; at += 7) {
       expect(() => decode(client, [body.subarray(0, at)], of)).toThrow();
@@ -99,7 +99,7 @@ test("only the model's name changes, byte for byte", () => {
   }
 });
 
-test("a chunk that needs no change leaves as the Buffer that came", () => {
+test("an unchanged chunk is forwarded as the same Buffer", () => {
   const [first, ...others] = streams
     .find((r) => r.name === "text")!
     .body.toString()
@@ -125,7 +125,7 @@ test("a chunk that needs no change leaves as the Buffer that came", () => {
   expect(out[0]).toBe(chunk);
 });
 
-test("events without their name get it: SDKs do not see them otherwise", () => {
+test("events without a name get one, because SDKs ignore them otherwise", () => {
   const { body } = streams.find((r) => r.name === "no-event-lines")!;
   const text = runRelay(client, [body], to).bytes.toString();
   for (const block of text.trimEnd().split("\n\n")) {
@@ -135,7 +135,7 @@ test("events without their name get it: SDKs do not see them otherwise", () => {
   expect(text).not.toContain("[DONE]");
 });
 
-test("an end that was named but not said is said", () => {
+test("an end with a name but no data is completed", () => {
   const { body } = streams.find((r) => r.name === "text")!;
   const unsaid = body.subarray(0, body.indexOf("event: message_stop"));
   const passed = runRelay(client, [unsaid], to);
@@ -150,7 +150,7 @@ test.each([
   ["half of its data", 'data: {"type":"message_stop"\n\n'],
   ["no name in its data", "data: {}\n\n"],
   ["another event's data", 'data: {"type":"content_block_stop","index":0}\n\n'],
-])("an end whose event has %s is said anew, since clients believe data", (_what, data) => {
+])("an end whose event has %s is encoded again, because clients read its data", (_what, data) => {
   const { body } = streams.find((r) => r.name === "text")!;
   const before = body.subarray(0, body.indexOf("event: message_stop"));
   const said = Buffer.concat([before, Buffer.from(`event: message_stop\n${data}`)]);
@@ -170,7 +170,7 @@ test("nothing follows the end", () => {
   expect(decode(client, [twice], of)).toEqual(decode(client, [body], of));
 });
 
-test("output is not reported before it is known: a cut stream would be billed its placeholder", () => {
+test("output is not reported before it is known: a truncated stream would be billed by its placeholder", () => {
   const { body } = streams.find((r) => r.name === "text")!;
   const events: ModelEvent[] = [];
   client.createDecoder((e) => void events.push(e), of, {}).push(body.subarray(0, 700));
@@ -186,7 +186,7 @@ describe("usage", () => {
   const used = (name: string) =>
     usageOf(decode(client, [streams.find((r) => r.name === name)!.body], of));
 
-  test("units do not overlap, and caches keep what the first event said of their life", () => {
+  test("units do not overlap, and cache writes keep the lifetime from the first event", () => {
     expect(used("caches")).toEqual({
       input: 100,
       cache_read: 900,
@@ -199,10 +199,10 @@ describe("usage", () => {
 
   test("searches are counted", () => expect(used("web-search")).toMatchObject({ searches: 1 }));
 
-  test("what a compaction used stands beside the message's own", () =>
+  test("tokens of a compaction are added to the message's own", () =>
     expect(used("compacted")).toMatchObject({ input: 9500, output: 403 }));
 
-  test("a fallback's tokens are a bill of the fallback's model", () => {
+  test("a fallback's tokens are billed for the fallback's model", () => {
     const { body } = streams.find((r) => r.name === "text")!;
     const usage = {
       input_tokens: 7,
@@ -230,7 +230,7 @@ describe("blocks", () => {
   const folded = (name: string) =>
     collectResponse(decode(client, [streams.find((r) => r.name === name)!.body], of)).blocks;
 
-  test("parallel calls keep their arguments to the letter", () => {
+  test("parallel calls keep their arguments exactly", () => {
     expect(folded("parallel-tools")).toEqual([
       {
         type: "reasoning",
@@ -255,7 +255,7 @@ describe("blocks", () => {
     ]);
   });
 
-  test("what is newer than us is kept whole", () => {
+  test("blocks of newer types are kept complete", () => {
     expect(folded("newer-than-us")[0]).toEqual({
       type: "opaque",
       origin: "messages",
@@ -263,7 +263,7 @@ describe("blocks", () => {
     });
   });
 
-  test("hosted tools and their results are kept whole", () => {
+  test("hosted tools and their results are kept complete", () => {
     expect(folded("web-search").map((b) => b.type)).toEqual(["text", "opaque", "opaque", "text"]);
     expect(folded("web-search")[1]).toMatchObject({
       raw: { type: "server_tool_use", input: { query: "new" } },
@@ -271,28 +271,31 @@ describe("blocks", () => {
   });
 });
 
-describe.each(wholes.map((r) => [r.name, r] as const))("the whole answer %s", (_name, { body }) => {
-  test("is relayed with its model's name changed and nothing else", () => {
-    const passed = runRelay(
-      client,
-      [body],
-      createResponseContext({ model: "anthropic/claude-sonnet-5" }),
-    );
-    const text = body.toString();
-    const own = JSON.stringify(JSON.parse(text).model);
-    expect(passed.bytes.toString()).toBe(text.replace(own, '"anthropic/claude-sonnet-5"'));
-    expect(passed.usage).toEqual(usageOf(decodeWhole(client, body, createCallContext())));
-  });
+describe.each(wholes.map((r) => [r.name, r] as const))(
+  "the non-streaming response %s",
+  (_name, { body }) => {
+    test("is forwarded with only its model's name changed", () => {
+      const passed = runRelay(
+        client,
+        [body],
+        createResponseContext({ model: "anthropic/claude-sonnet-5" }),
+      );
+      const text = body.toString();
+      const own = JSON.stringify(JSON.parse(text).model);
+      expect(passed.bytes.toString()).toBe(text.replace(own, '"anthropic/claude-sonnet-5"'));
+      expect(passed.usage).toEqual(usageOf(decodeWhole(client, body, createCallContext())));
+    });
 
-  test("translated to its own protocol it says the same", () => {
-    const events = decodeWhole(client, body, createCallContext());
-    const again = server.encodeResponse(collectResponse(events), createResponseContext());
-    const twice = decodeWhole(client, Buffer.from(JSON.stringify(again)), createCallContext());
-    expect(comparableContent(twice)).toEqual(comparableContent(events));
-  });
-});
+    test("translated to its own protocol, it keeps its content", () => {
+      const events = decodeWhole(client, body, createCallContext());
+      const again = server.encodeResponse(collectResponse(events), createResponseContext());
+      const twice = decodeWhole(client, Buffer.from(JSON.stringify(again)), createCallContext());
+      expect(comparableContent(twice)).toEqual(comparableContent(events));
+    });
+  },
+);
 
-test("whole and stream of one message are the same events", () => {
+test("stream and non-streaming form of a message give the same events", () => {
   const whole = decodeWhole(
     client,
     wholes.find((r) => r.name === "whole")!.body,

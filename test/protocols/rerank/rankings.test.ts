@@ -29,7 +29,7 @@ const read = (from: Buffer, asked: Body): any[] => {
 const scores = fc.array(fc.integer({ min: 0, max: 5 }), { minLength: 1, maxLength: 12 });
 
 describe("a ranking", () => {
-  it("is sorted by score, the first of equals first, and cut where it was asked to be", () => {
+  it("is sorted by score, with equal scores in order, and limited to the requested number", () => {
     fc.assert(
       fc.property(
         scores,
@@ -51,7 +51,7 @@ describe("a ranking", () => {
     );
   });
 
-  it("of a document that is not there, of one twice, or of too few is none", () => {
+  it("with an unknown, duplicate, or missing document is invalid", () => {
     const fails = (rows: readonly object[], asked: Body) =>
       [
         () => runRelay(wire.client!, [said(rows)], createResponseContext({ body: asked })),
@@ -78,7 +78,7 @@ describe("a ranking", () => {
   });
 });
 
-it("is read by Voyage's clients in their own words", () => {
+it("has the format of Voyage's clients", () => {
   const { server } = voyageRerank();
   const from = said([{ index: 1, relevance_score: 0.5 }]);
   const to = createResponseContext({ body: body(2, { top_k: 1, return_documents: true }) });
@@ -93,7 +93,7 @@ it("is read by Voyage's clients in their own words", () => {
   });
 });
 
-it("asks Voyage for texts, by its names", () => {
+it("is requested from Voyage as texts, with its field names", () => {
   const asked = wire.server!.decodeRequest(
     { model: "m", query: "q", documents: ["a", { text: "b" }], top_n: 1, max_tokens_per_doc: 9 },
     "generate",
@@ -108,7 +108,7 @@ it("asks Voyage for texts, by its names", () => {
   expect(of.losses.map(({ field }) => field)).toEqual(["max_tokens_per_doc"]);
 });
 
-it("counts a search for each hundred documents that were begun", () => {
+it("counts a search for each started hundred documents", () => {
   for (const [documents, searches] of [
     [1, 1],
     [100, 1],

@@ -4,7 +4,7 @@ import { protocolChecks } from "tollgate/testing";
 
 const recordings = new URL("../../fixtures/recordings/responses/", import.meta.url);
 
-describe("what holds for every protocol", () => {
+describe("the rules of protocols", () => {
   for (const { name, run } of protocolChecks(responses(), { recordings, trials: 20 }))
     it(name, run);
 });

@@ -195,15 +195,15 @@ const ANSWERS: Readonly<Record<string, ModelEvent[]>> = {
 };
 
 describe("the published schema of Open Responses", () => {
-  it.each(Object.entries(ANSWERS))("holds for %s", (_name, events) => void told(events));
+  it.each(Object.entries(ANSWERS))("is valid for %s", (_name, events) => void told(events));
 
-  it("holds for raw reasoning", () =>
+  it("is valid for raw reasoning", () =>
     void told(ANSWERS["reasoning"]!, { dialect: { reasoning: "text" } }));
 
-  it("holds where nothing was counted", () =>
+  it("is valid without counts", () =>
     void told(ANSWERS["text"]!.filter((e) => e.type !== "usage")));
 
-  it("holds for failures, wherever they come", () => {
+  it("is valid for failures at any point", () => {
     const kinds: Fault["kind"][] = [
       "upstream",
       "rate_limited",
@@ -218,7 +218,7 @@ describe("the published schema of Open Responses", () => {
       }
   });
 
-  it("holds for any answer", () =>
+  it("is valid for any response", () =>
     fc.assert(
       fc.property(
         answers({
@@ -232,7 +232,7 @@ describe("the published schema of Open Responses", () => {
       { numRuns: 100 },
     ));
 
-  it("holds for what is said back of a request", () => {
+  it("is valid for echoed request fields", () => {
     const tools = [{ type: "function", name: "f" }];
     const bodies: Body[] = [
       { tools, tool_choice: { type: "function", name: "f" } },
@@ -247,7 +247,7 @@ describe("the published schema of Open Responses", () => {
     for (const body of bodies) told(ANSWERS["text"]!, { body });
   });
 
-  it("holds for a format but for its schema, whatever else was null", () => {
+  it("is valid for a format except for its schema, with any other field null", () => {
     const format = { type: "json_schema", name: "n", schema: {}, strict: null, description: null };
     const server = responses().server!;
     const body: Body = { text: { format } };
@@ -260,7 +260,7 @@ describe("the published schema of Open Responses", () => {
     hold(isResponse, JSON.parse(JSON.stringify(said)));
   });
 
-  it("says no more beyond it than is listed", () => {
+  it("has no extra fields except for the listed ones", () => {
     const names = new Set(published.$defs.Event.oneOf.map(({ $ref }) => $ref.split("event:")[1]));
     expect(names.size).toBe(24);
     for (const type of EVENTS_BEYOND) expect(names).not.toContain(type);
@@ -271,7 +271,7 @@ describe("the published schema of Open Responses", () => {
     expect([...met].toSorted()).toEqual([...ITEMS_BEYOND, ...EVENTS_BEYOND].toSorted());
   });
 
-  it.each(ECHOES_BEYOND)("has no word for %s", (_name, body, at) => {
+  it.each(ECHOES_BEYOND)("does not allow %s", (_name, body, at) => {
     const { server } = responses();
     const said = server!.encodeResponse(
       collectResponse(ANSWERS["text"]!),
@@ -282,7 +282,7 @@ describe("the published schema of Open Responses", () => {
       expect(at.startsWith(instancePath)).toBe(true);
   });
 
-  it("would see a key that is missing or of another type", () => {
+  it("detects a missing key and a wrong type", () => {
     const response = told(ANSWERS["text"]!);
     for (const key of Object.keys(response).filter((k) => isKeyOf(k))) {
       const { [key]: _, ...rest } = response;

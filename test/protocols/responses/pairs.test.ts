@@ -110,7 +110,7 @@ describe.each(pairs)("a %s client of a %s upstream", (from, upstream) => {
     else chatWire.checkStream(text, "complete", true);
   };
 
-  it.each(answers(upstream))("is told the same: %s", (_name, events) => {
+  it.each(answers(upstream))("receives the same content: %s", (_name, events) => {
     const body: Body = { model: "m", stream_options: { include_usage: true } };
     const streamed = encodeText(server, events, createResponseContext({ stream: true, body }));
     check(streamed);
@@ -129,7 +129,7 @@ describe.each(pairs)("a %s client of a %s upstream", (from, upstream) => {
     expect(inStream).toEqual(told(events));
   });
 
-  it("gives proofs back to the upstream that made them, through the client", () => {
+  it("returns proofs to their upstream through the client", () => {
     if (upstream === "chat-completions") return;
     const speech = think("Hm, \n think.", "c2ln").call("f", { a: 1 });
     const events = decode(
@@ -502,7 +502,7 @@ describe("a conversation", () => {
     };
   }
 
-  it.each(pairs)("says the same from %s to %s", (from, to) =>
+  it.each(pairs)("keeps its content from %s to %s", (from, to) =>
     fc.assert(
       fc.property(talk, (t) => {
         const request = half(from).server.decodeRequest(
@@ -521,7 +521,7 @@ describe("a conversation", () => {
     ),
   );
 
-  it("of a coding client reaches every protocol, and what it cannot have is told", () => {
+  it("of a coding client reaches every protocol, and unsupported fields are reported", () => {
     const codex = JSON.parse(
       readFileSync(
         new URL("../../fixtures/recordings/responses/custom-tool/request.json", import.meta.url),
@@ -540,7 +540,7 @@ describe("a conversation", () => {
   });
 });
 
-describe("what people show to a model", () => {
+describe("media of users", () => {
   const table: string[] = [];
   for (const [from, to] of pairs)
     for (const [kind, part] of Object.entries(parts[from]))
@@ -553,7 +553,7 @@ describe("what people show to a model", () => {
             `${from} → ${to}, ${kind} in ${place}: ${verdict(from, to, build[from](part))}`,
           );
 
-  it("arrives, or is refused, as declared", () =>
+  it("is sent or rejected, as declared", () =>
     expect(table).toMatchInlineSnapshot(`
                   [
                     "responses → chat-completions, image bytes in user: carried",

@@ -77,7 +77,7 @@ const completed = (output: readonly JsonObject[]) => ({
   response: { id: "r", status: "completed", output },
 });
 
-test("each item is heard once, wherever the final list has it", () => {
+test("each item is decoded once, wherever the final list contains it", () => {
   fc.assert(
     fc.property(
       fc.array(item, { minLength: 1, maxLength: 8 }),
@@ -98,7 +98,7 @@ test("each item is heard once, wherever the final list has it", () => {
   );
 });
 
-test("names that change on the way, and names that are missing, are the same items all the same", () => {
+test("changed or missing names refer to the same items", () => {
   fc.assert(
     fc.property(fc.array(item, { minLength: 1, maxLength: 8 }), fc.boolean(), (kinds, nameless) => {
       const items = kinds.map((one, n) => ({ ...one, n, numbered: true }));

@@ -25,7 +25,7 @@ const codex: Body = JSON.parse(
 describe("a coding client's request", () => {
   const request = decode(codex);
 
-  it("puts what stands above the conversation before it", () => {
+  it("puts the instructions before the conversation", () => {
     expect(request.instructions).toEqual([{ type: "text", text: "You are a coding agent." }]);
     expect(request.turns.map((t) => [t.role, t.blocks.map((b) => b.type)])).toEqual([
       ["user", ["text"]],
@@ -37,7 +37,7 @@ describe("a coding client's request", () => {
     expect(request.turns[1]!.phase).toBe("commentary");
   });
 
-  it("keeps proofs, and takes tools out of their namespaces", () => {
+  it("keeps proofs, and flattens tool namespaces", () => {
     expect(request.turns[1]!.blocks[0]).toEqual({
       type: "reasoning",
       summary: ["Look first."],
@@ -50,13 +50,13 @@ describe("a coding client's request", () => {
     ]);
   });
 
-  it("tells others what they cannot have: a search of the closed web, and a search of tools", () =>
+  it("reports what others do not support: offline web search and tool search", () =>
     expect(Object.keys(request.ext["responses"] as JsonObject)).toEqual([
       "tools.web_search",
       "tools.tool_search",
     ]));
 
-  it("goes back word for word", () => {
+  it("is sent back unchanged", () => {
     const { input, tools, include, client_metadata, reasoning } = encode(request);
     expect(input).toEqual(codex["input"]);
     const names = (list: any) => list.map((t: any) => t.name ?? t.type).toSorted();
@@ -68,7 +68,7 @@ describe("a coding client's request", () => {
     });
   });
 
-  it("is written anew where somebody touched it, and only there", () => {
+  it("is encoded again only in edited parts", () => {
     const touched: ChatRequest = {
       ...request,
       turns: request.turns.map((turn, i) =>
@@ -85,7 +85,7 @@ describe("a coding client's request", () => {
   });
 });
 
-describe("tools by their names", () => {
+describe("tools by name", () => {
   const body: Body = {
     model: "m",
     tools: [
@@ -99,7 +99,7 @@ describe("tools by their names", () => {
     ],
   };
 
-  it("are chosen as they were declared", () => {
+  it("are chosen as declared", () => {
     const chosen = (tool_choice: any) => {
       const request = decode({ ...body, tool_choice }) as ChatRequest;
       expect(encode(request).tool_choice).toEqual(tool_choice);
@@ -114,7 +114,7 @@ describe("tools by their names", () => {
     expect(chosen(some)).toEqual([{ names: ["crm__find", "web_search"], must: false }, some]);
   });
 
-  it("bring what is said of their namespace to wires without one, once", () => {
+  it("carry the description of their namespace, once, to protocols without namespaces", () => {
     const find = { type: "function", name: "find", description: "Finds a customer." };
     const drop = { type: "function", name: "drop", description: "Drops one." };
     const crm = { type: "namespace", name: "crm", description: "Customers.", tools: [find, drop] };
@@ -129,7 +129,7 @@ describe("tools by their names", () => {
     expect(encode(request).tools).toEqual([crm]);
   });
 
-  it("are called in their namespace, also where a turn was written anew", () => {
+  it("are called in their namespace, also after an edit of the turn", () => {
     const request = decode(body) as ChatRequest;
     const { input } = encode({ ...request, turns: structuredClone(request.turns) as any });
     expect(input[1]).toMatchObject({ name: "find", namespace: "crm" });
@@ -137,12 +137,12 @@ describe("tools by their names", () => {
 });
 
 describe("a request", () => {
-  it("is one user's message when its input is a string", () =>
+  it("is one user message if its input is a string", () =>
     expect(decode({ model: "m", input: "Hi" }).turns).toEqual([
       { role: "user", blocks: [{ type: "text", text: "Hi" }] },
     ]));
 
-  it("keeps what nobody knows, and what only this protocol knows, apart", () => {
+  it("keeps unknown fields and fields of this protocol separately", () => {
     const request = decode({
       model: "m",
       input: "Hi",
@@ -154,7 +154,7 @@ describe("a request", () => {
     expect(request.ext).toEqual({ responses: { truncation: "auto" } });
   });
 
-  it("that only its upstream's memory could make sense of is refused elsewhere, never answered without it", () => {
+  it("that depends on the upstream's stored state is rejected elsewhere, never served without it", () => {
     const bodies: Body[] = [
       {
         model: "m",
@@ -181,7 +181,7 @@ describe("a request", () => {
     }
   });
 
-  it("says what is wrong and where", () => {
+  it("reports errors with their location", () => {
     const wrong = (item: any) =>
       faultFrom(() => decode({ model: "m", input: [{ role: "user", content: "x" }, item] }));
     expect(wrong({ type: "function_call", name: "f", arguments: "{}" })).toMatchObject({
@@ -197,7 +197,7 @@ describe("a request", () => {
     );
   });
 
-  it("with an unknown type of tool is somebody's hosted one; without a type it is none", () => {
+  it("with an unknown type of tool has a hosted tool; a tool without a type is invalid", () => {
     const seen = (tool: object) =>
       server.analyze({ model: "m", input: "x", tools: [tool] } as never);
     expect(seen({ type: "web_serch" }).features).toEqual(["hosted.web_serch"]);
@@ -208,7 +208,7 @@ describe("a request", () => {
     });
   });
 
-  it("is surveyed for what it needs and what it would have kept", () =>
+  it("is analyzed for its needs and stored objects", () =>
     expect(
       server
         .analyze({
@@ -252,7 +252,7 @@ describe("a request", () => {
         .toSorted(),
     ));
 
-  it("adds the tools that its items brought along, and does not say them twice", () => {
+  it("adds the tools of its items, each once", () => {
     const body: Body = {
       model: "m",
       tools: [{ type: "function", name: "a", strict: false }],
@@ -272,7 +272,7 @@ describe("a request", () => {
     expect(encode(request)).toMatchObject({ tools: body["tools"], input: body["input"] });
   });
 
-  it("keeps separate messages apart, and what belongs to one step together", () => {
+  it("keeps separate messages apart, and merges parts of one step", () => {
     const say = (text: string) => ({ type: "message", role: "assistant", content: text });
     const call = (id: string) => ({
       type: "function_call",
@@ -299,7 +299,7 @@ describe("another protocol's request", () => {
     return of.losses.map(({ field, how }) => `${field} ${how}`);
   };
 
-  it("is refused where leaving something out would change the answer", () => {
+  it("is rejected if a missing field would change the response", () => {
     for (const [param, more] of Object.entries<Partial<ChatRequest>>({
       n: { sampling: { n: 2 } },
       modalities: { output: { modalities: ["text", "audio"] } },
@@ -319,7 +319,7 @@ describe("another protocol's request", () => {
     expect(refusal({ turns: [] }).code).toBe("empty_input");
   });
 
-  it("declares what it loses, once each", () => {
+  it("reports each dropped field once", () => {
     expect(
       losses({
         sampling: { topK: 4, seed: 1, logitBias: {}, presence: 1, frequency: 1 },
@@ -352,7 +352,7 @@ describe("another protocol's request", () => {
     expect(losses({})).toEqual([]);
   });
 
-  it("asks for as much thinking as this wire can say", () => {
+  it("requests the closest reasoning effort of this protocol", () => {
     const thinking = (reasoning: ChatRequest["reasoning"], can?: boolean) =>
       encode(
         { ...base, reasoning },
@@ -370,7 +370,7 @@ describe("another protocol's request", () => {
     expect(losses({ reasoning: { mode: "off" } })).toEqual(["reasoning approximated"]);
   });
 
-  it("asks for the secrets that its next turn will need, where there can be any", () => {
+  it("requests encrypted reasoning for the next turn, if available", () => {
     const include = (reasoning: ChatRequest["reasoning"], can?: boolean) =>
       encode(
         { ...base, reasoning },
@@ -382,7 +382,7 @@ describe("another protocol's request", () => {
     expect(include({ mode: "effort", effort: "low" }, false)).toBeUndefined();
   });
 
-  it("gives no foreign reasoning away, and its own back", () => {
+  it("never sends foreign reasoning, and sends its own back", () => {
     const items = (origin: string) =>
       encode({
         ...base,
@@ -402,7 +402,7 @@ describe("another protocol's request", () => {
     expect(items("responses")).toEqual(["message", "reasoning", "message", "message"]);
   });
 
-  it("links calls and results by ids that fit, whatever they were", () => {
+  it("links calls and results by valid IDs", () => {
     const id = "toolu_".padEnd(90, "x");
     const { input } = encode({
       ...base,
@@ -420,7 +420,7 @@ describe("another protocol's request", () => {
     expect(input[0].call_id.length).toBeLessThanOrEqual(64);
   });
 
-  it("declares tools as this wire has them", () => {
+  it("declares tools in this protocol's form", () => {
     const { tools, tool_choice } = encode({
       ...base,
       tools: [
@@ -461,7 +461,7 @@ describe("another protocol's request", () => {
     expect(tool_choice).toEqual({ type: "custom", name: "c" });
   });
 
-  it("counts tokens with nothing but what is counted", () =>
+  it("counts tokens with the counted fields only", () =>
     expect(
       Object.keys(
         encode({ ...base, state: { store: true } }, createCallContext({ actionType: "count" })),
@@ -573,7 +573,7 @@ describe("any request of this protocol", () => {
   });
   const same = (b: any) => JSON.parse(JSON.stringify(b));
 
-  it("goes back as it came when nobody touched it", () =>
+  it("is unchanged if it was not edited", () =>
     fc.assert(
       fc.property(body, (raw) => {
         const sent = same(raw);
@@ -597,7 +597,7 @@ describe("any request of this protocol", () => {
       { numRuns: 200 },
     ));
 
-  it("means the same when all of it was written anew", () =>
+  it("keeps its meaning if it is encoded again", () =>
     fc.assert(
       fc.property(body, (raw) => {
         const first = decode(same(raw)) as ChatRequest;

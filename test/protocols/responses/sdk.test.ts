@@ -124,7 +124,7 @@ const tools: OpenAI.Responses.Tool[] = [
 ];
 
 describe("the OpenAI SDK", () => {
-  it("reads a whole answer", async () => {
+  it("reads a non-streaming response", async () => {
     script = () => full;
     const response = await client.responses.create({ model, input: "Hi", tools });
     expect(response.output_text).toBe("Hello 🌍");
@@ -138,7 +138,7 @@ describe("the OpenAI SDK", () => {
     expect(response.model).toBe(model);
   });
 
-  it("replays a stream with its helper, which throws at the slightest fault", async () => {
+  it("reads a stream with its helper, which throws on any defect", async () => {
     script = () => full;
     const stream = client.responses.stream({ model, input: "Hi", tools });
     let text = "";
@@ -149,7 +149,7 @@ describe("the OpenAI SDK", () => {
     expect(response.output).toHaveLength(4);
   });
 
-  it("replays every kind of answer", async () => {
+  it("reads every type of response", async () => {
     const refusal: ModelEvent[] = [
       { type: "open", index: 0, block: { type: "refusal" } },
       { type: "delta", index: 0, text: "No." },
@@ -232,7 +232,7 @@ describe("the OpenAI SDK", () => {
     expect(types.at(-1)).toBe("response.completed");
   });
 
-  it("parses what was promised", async () => {
+  it("parses structured output", async () => {
     script = () => answer(say(0, '{"city":"Oslo"}'));
     const format = makeParseableTextFormat<{ city: string }>(
       { type: "json_schema", name: "place", schema: { type: "object" }, strict: true },
@@ -247,7 +247,7 @@ describe("the OpenAI SDK", () => {
     });
   });
 
-  it("runs tools and sends everything back", async () => {
+  it("runs tools and sends the history back", async () => {
     script = (request) =>
       request.turns.some((t) => t.role === "tool")
         ? answer(say(0, "Rain."))
@@ -273,7 +273,7 @@ describe("the OpenAI SDK", () => {
     });
   });
 
-  it("raises errors by their kind, with code and field", async () => {
+  it("raises errors of the right class, with code and field", async () => {
     const raised = async (run: () => Promise<unknown>) =>
       run().then(
         () => undefined,
@@ -293,7 +293,7 @@ describe("the OpenAI SDK", () => {
     expect(none).toBeInstanceOf(BadRequestError);
   });
 
-  it("raises an error that comes in the middle of a stream", async () => {
+  it("raises an error in mid-stream", async () => {
     for (let n = 0; n < full.length; n++) {
       script = () => ({
         fault: { kind: "upstream", message: "It broke." },

@@ -18,8 +18,8 @@ const hi: Body = { model: "m", input: "Hi" };
 const relay = { stateMode: "relay" } as const;
 const reasons = { info: { model: "m", operation: "chat", can: { reasoning: true } } } as const;
 
-describe("what is kept", () => {
-  it("is nothing, unless the client asked or the operator relays state", () => {
+describe("stored state", () => {
+  it("is disabled, unless the client requested it or the operator relays it", () => {
     expect(leaving(hi).store).toBe(false);
     expect(leaving({ ...hi, store: null }).store).toBe(false);
     expect(leaving({ ...hi, store: true }).store).toBe(true);
@@ -31,7 +31,7 @@ describe("what is kept", () => {
     ).not.toHaveProperty("store");
   });
 
-  it("comes with the secrets that replace it", () => {
+  it("is replaced by encrypted reasoning", () => {
     expect(leaving(hi, reasons).include).toEqual(["reasoning.encrypted_content"]);
     expect(leaving({ ...hi, reasoning: { effort: "low" }, include: ["x"] }).include).toEqual([
       "x",
@@ -41,7 +41,7 @@ describe("what is kept", () => {
     expect(leaving({ ...hi, store: true }, reasons)).not.toHaveProperty("include");
   });
 
-  it("leaves out, and says so, what an upstream does not take", () => {
+  it("omits fields that an upstream does not support, with a warning", () => {
     const of = createCallContext();
     const out = new OutgoingRequest({ method: "POST", path: "/", body: { ...hi, metadata: {} } });
     responses({ dropFields: ["metadata", "user"] }).client!.prepare!(out, of);
@@ -49,7 +49,7 @@ describe("what is kept", () => {
     expect(of.losses.map((l) => l.field)).toEqual(["metadata"]);
   });
 
-  it("is bounded when a budget says so", () => {
+  it("has a limited length under a budget", () => {
     const bounded = (body: Body) => {
       const out = new OutgoingRequest({ method: "POST", path: "/", body });
       client.capOutput!(out, 100);
@@ -106,7 +106,7 @@ const stateful: Record<string, Body> = {
 describe.each(Object.entries(stateful))("%s", (param, field) => {
   const body = { ...hi, ...field };
 
-  it("never reaches an upstream whose key is shared", () => {
+  it("is never sent to an upstream with a shared key", () => {
     const fault = faultFrom(() => leaving(body));
     expect(fault).toMatchObject({
       kind: "unsupported",
@@ -116,12 +116,12 @@ describe.each(Object.entries(stateful))("%s", (param, field) => {
     });
   });
 
-  it("reaches one whose operator relays it", () =>
+  it("is sent to an upstream whose operator relays it", () =>
     expect(() => leaving(body, relay)).not.toThrow());
 });
 
-describe("an id in the input", () => {
-  it("of an item that is only referred to is nobody's", () => {
+describe("an ID in the input", () => {
+  it("of a referenced item is rejected", () => {
     for (const item of [{ type: "item_reference", id: "msg_1" }, { id: "msg_1" }])
       for (const state of ["reject", "relay"] as const)
         expect(
@@ -136,7 +136,7 @@ describe("an id in the input", () => {
   const thought = { type: "reasoning", id: "rs_1", summary: [] };
   const call = { type: "function_call", id: "fc_1", call_id: "c", name: "f", arguments: "{}" };
 
-  it("of reasoning without its secret goes, and with it those that would miss it", () => {
+  it("of reasoning without its encrypted content is removed, together with dependent items", () => {
     expect(leaving({ ...hi, input: [thought, call] }).input).toEqual([
       { type: "function_call", call_id: "c", name: "f", arguments: "{}" },
     ]);
@@ -145,7 +145,7 @@ describe("an id in the input", () => {
     expect(leaving({ ...hi, input: whole }).input).toEqual(whole);
   });
 
-  it("of a picture without its bytes goes", () =>
+  it("of an image without its bytes is removed", () =>
     expect(
       leaving({
         ...hi,
@@ -157,7 +157,7 @@ describe("an id in the input", () => {
     ).toEqual([{ role: "user", content: "x" }]));
 });
 
-describe("proofs of others", () => {
+describe("proofs of other providers", () => {
   const answered = (origin: string) => {
     const events = [
       { type: "start" },
@@ -172,20 +172,20 @@ describe("proofs of others", () => {
     return JSON.parse(last.slice(6)).response.output;
   };
 
-  it("stay in the gateway when the conversation goes to this protocol's upstreams", () => {
+  it("are not sent to this protocol's upstreams", () => {
     const input = [...answered("messages"), { role: "user", content: "x" }];
     expect(leaving({ ...hi, input }).input).toEqual([{ role: "user", content: "x" }]);
     expect(leaving({ ...hi, input }, relay).input).toEqual([{ role: "user", content: "x" }]);
   });
 
-  it("are none when they are its own", () => {
+  it("do not include the upstream's own", () => {
     const input = answered("responses");
     expect(input[0].encrypted_content).toBe("secret");
     expect(leaving({ ...hi, input }).input).toEqual(input);
   });
 });
 
-describe("an answer by its id", () => {
+describe("a stored response", () => {
   const of = (state?: "relay") =>
     createCallContext({
       actionType: "relay",
@@ -203,7 +203,7 @@ describe("an answer by its id", () => {
     expect(() => client.prepare!(out(), of("relay"))).not.toThrow();
   });
 
-  it("is asked for below the base, whatever the id", () => {
+  it("is requested below the base URL, whatever the ID is", () => {
     const path = client.paths["retrieve"];
     expect((path as (of: CallContext) => string)(of("relay"))).toBe("/responses/resp_1%2F..%2Fx");
   });

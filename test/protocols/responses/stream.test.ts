@@ -168,22 +168,22 @@ const streamed = (events: readonly ModelEvent[], body: Body = {}) =>
   replay(encodeText(server, events, createResponseContext({ stream: true, body })));
 
 describe.each(Object.entries(scenarios))("%s", (_name, events) => {
-  it("obeys the grammar from the first event to the last", () => void streamed(events));
+  it("follows the grammar from the first event to the last", () => void streamed(events));
 
-  it("streams what it answers whole", () => {
+  it("streams the content of the non-streaming response", () => {
     // Ids of items and all: a client may read either.
     expect(streamed(events).response).toEqual(whole(events));
   });
 });
 
-describe("an answer", () => {
+describe("a response", () => {
   it("has the 31 required keys", () => {
     expect(REQUIRED).toHaveLength(31);
     const { response } = streamed(scenarios["text"]!);
     for (const key of REQUIRED) expect(response).toHaveProperty(key);
   });
 
-  it("counts as the service does", () =>
+  it("has the service's usage format", () =>
     expect(whole(scenarios["text"]!).usage).toMatchObject({
       input_tokens: 1200,
       input_tokens_details: { cached_tokens: 900, cache_write_tokens: 200 },
@@ -192,10 +192,10 @@ describe("an answer", () => {
       total_tokens: 1300,
     }));
 
-  it("says null where nothing was counted", () =>
+  it("has null for unknown usage", () =>
     expect(whole(scenarios["text"]!.filter((e) => e.type !== "usage")).usage).toBeNull());
 
-  it("names the limit it ended at", () => {
+  it("names the limit that ended it", () => {
     expect(whole(scenarios["cut at the limit in a text"]!)).toMatchObject({
       status: "incomplete",
       incomplete_details: { reason: "max_output_tokens" },
@@ -204,13 +204,13 @@ describe("an answer", () => {
     expect(whole(scenarios["filtered"]!).incomplete_details).toEqual({ reason: "content_filter" });
   });
 
-  it("finishes no call that may have lost its end", () => {
+  it("completes no call that may be truncated", () => {
     const { events } = streamed(scenarios["cut at the limit in a call"]!);
     expect(events.map((e) => e.type)).not.toContain("response.function_call_arguments.done");
     expect(whole(scenarios["cut at the limit after a call"]!).output[0].status).toBe("completed");
   });
 
-  it("says the client's request back", () => {
+  it("echoes the client's request", () => {
     const body: Body = {
       model: "openai/gpt-6",
       input: "Hi",
@@ -239,7 +239,7 @@ describe("an answer", () => {
     expect(JSON.stringify(said)).not.toContain("secret");
   });
 
-  it("calls tools by the names they were declared with", () => {
+  it("calls tools by their declared names", () => {
     const tools = [
       { type: "custom", name: "apply_patch" },
       { type: "namespace", name: "crm", tools: [{ type: "function", name: "find" }] },
@@ -263,7 +263,7 @@ describe("an answer", () => {
     });
   });
 
-  it("carries another's proof to the client and takes it back", () => {
+  it("carries another provider's proof to the client and back", () => {
     const proof = { origin: "messages", kind: "signature", data: "EqoB" };
     const onCall = { origin: "gemini", kind: "thoughtSignature", data: "sig" };
     const events = answer("tool_calls", signed(0, "Think."), block(1, text, "Hm."), [
@@ -293,7 +293,7 @@ describe("an answer", () => {
     ]);
   });
 
-  it("never tells a failure as a success", () => {
+  it("never reports a failure as a success", () => {
     for (const [name, events] of Object.entries(scenarios))
       for (let n = 0; n < events.length; n++) {
         let out = "";
@@ -324,7 +324,7 @@ describe("an answer", () => {
       }
   });
 
-  it("tells clients in their own words whether to try again", () => {
+  it("states whether the client may retry, in the form that clients read", () => {
     const code = (kind: any, own?: string) => {
       let out = "";
       server
@@ -340,7 +340,7 @@ describe("an answer", () => {
     expect(code("internal").message).not.toContain("No.");
   });
 
-  it("shows raw reasoning by the newer name where that is wished", () => {
+  it("has raw reasoning under the newer name if configured", () => {
     const out = encodeText(
       responses({ reasoning: "text" }).server!,
       scenarios["reasoning, then text"]!,
@@ -354,7 +354,7 @@ describe("an answer", () => {
   });
 });
 
-describe("any order of events", () => {
+describe("events in any order", () => {
   const blocks = fc.array(
     fc.record({
       open: fc.constantFrom<OpenBlock>(
@@ -413,7 +413,7 @@ describe("any order of events", () => {
     "stop_sequence",
   );
 
-  it("gives a stream that obeys the grammar and says what the whole answer says", () =>
+  it("give a stream that follows the grammar and equals the non-streaming response", () =>
     fc.assert(
       fc.property(interleaved, reasons, (inner, reason) => {
         const events = [

@@ -82,7 +82,7 @@ describe("an upstream's stream", () => {
   const wrong = (...events: (JsonObject | string)[]) =>
     faultFrom(() => decode(client, [sse(...events)], of));
 
-  it("is read when nothing is wrong with it", () =>
+  it("is decoded if it is valid", () =>
     expect(read(...good).blocks).toEqual([{ type: "text", text: "Hi" }]));
 
   it.each<[string, (JsonObject | string)[], string | undefined]>([
@@ -144,7 +144,7 @@ describe("an upstream's stream", () => {
     );
   });
 
-  it("knows by the words whose fault it is", () => {
+  it("has errors classified by their code", () => {
     const kind = (code: string, text = "x") =>
       wrong(created, { type: "error", code, message: text }).kind;
     expect(kind("rate_limit_exceeded")).toBe("rate_limited");
@@ -154,7 +154,7 @@ describe("an upstream's stream", () => {
     expect(kind("x", "prompt is too long")).toBe("context_length");
   });
 
-  it("may leave out what it says later", () => {
+  it("may omit content that it sends later", () => {
     expect(read(created, done, completed()).blocks).toEqual([{ type: "text", text: "Hi" }]);
     expect(read(created, completed()).blocks).toEqual([{ type: "text", text: "Hi" }]);
     expect(read(completed()).blocks).toEqual([{ type: "text", text: "Hi" }]);
@@ -163,27 +163,27 @@ describe("an upstream's stream", () => {
     ]);
   });
 
-  it("may say twice what it said, and is heard once", () => {
+  it("may repeat content, which is decoded once", () => {
     const early = { ...added, item: message };
     expect(read(created, early, delta, done, done, completed(), completed()).blocks).toEqual([
       { type: "text", text: "Hi" },
     ]);
   });
 
-  it("may leave gaps between its items", () => {
+  it("may have gaps between its items", () => {
     const far = (e: JsonObject) => ({ ...e, output_index: 7 });
     const end = completed({ output: [] });
     expect(read(created, far(added), far(delta), far(done), end).blocks).toHaveLength(1);
   });
 
-  it("may be an answer that is no stream", () => {
+  it("may be a non-streaming response", () => {
     const json = { "content-type": "application/json" };
     const body = Buffer.from(JSON.stringify(completed().response));
     const events = decode(client, splitChunks([body], 7), of, json);
     expect(collectResponse(events).blocks).toEqual([{ type: "text", text: "Hi" }]);
   });
 
-  it("is not believed when it counts what cannot be", () => {
+  it("with impossible counts is not trusted", () => {
     const counted = (usage: JsonObject) => read(created, completed({ usage })).usage;
     expect(counted({ input_tokens: -5, output_tokens: 3 })).toEqual({ output: 3 });
     expect(counted({ input_tokens: 1e300, output_tokens: 3 })).toEqual({ output: 3 });
@@ -203,7 +203,7 @@ describe("an upstream's stream", () => {
   });
 });
 
-describe("an upstream's whole answer", () => {
+describe("an upstream's non-streaming response", () => {
   const read = (body: unknown) =>
     collectResponse(
       decodeWhole(client, Buffer.from(typeof body === "string" ? body : JSON.stringify(body)), of),
@@ -230,7 +230,7 @@ describe("an upstream's whole answer", () => {
       );
   });
 
-  it("of raw reasoning is shown as a summary, and comes back as it was", () => {
+  it("with raw reasoning is shown as a summary, and sent back unchanged", () => {
     const [raw] = readRecordings(
       new URL("../../fixtures/recordings/responses-raw/", import.meta.url),
     );
@@ -250,22 +250,25 @@ describe("passthrough mode", () => {
     ["before its data", (data: string) => `event: error\ndata: ${data}\n\n`],
     ["without a space", (data: string) => `event:error\ndata: ${data}\n\n`],
     ["behind its data", (data: string) => `data: ${data}\nevent: error\n\n`],
-  ])("takes an event that is named an error %s for one, whatever it holds", (_where, named) => {
-    for (const data of [JSON.stringify(delta), JSON.stringify(delta).replace("{", "{+")])
-      for (const before of [[], [delta], [delta, delta]]) {
-        const bytes = [
-          sse(created, added, ...before),
-          Buffer.from(named(data)),
-          sse(done, completed()),
-        ];
-        assert.throws(
-          () => runRelay(client, bytes, to()),
-          (e) => getFault(e) !== undefined,
-        );
-      }
-  });
+  ])(
+    "treats an event with the name error and %s as an error, whatever it contains",
+    (_where, named) => {
+      for (const data of [JSON.stringify(delta), JSON.stringify(delta).replace("{", "{+")])
+        for (const before of [[], [delta], [delta, delta]]) {
+          const bytes = [
+            sse(created, added, ...before),
+            Buffer.from(named(data)),
+            sse(done, completed()),
+          ];
+          assert.throws(
+            () => runRelay(client, bytes, to()),
+            (e) => getFault(e) !== undefined,
+          );
+        }
+    },
+  );
 
-  it("changes the model wherever a response says it, adds the end mark, and nothing else", () => {
+  it("replaces the model in every response, adds the end mark, and changes nothing else", () => {
     const tricky = {
       ...delta,
       delta: '"model":"gpt-6-2026","response":{"model":"x"}',
@@ -282,20 +285,20 @@ describe("passthrough mode", () => {
     expect(out).toMatchObject({ id: "resp_up", finish: "stop" });
   });
 
-  it("passes what is newer than us", () => {
+  it("forwards unknown events", () => {
     const odd = { type: "response.new_thing.added", x: 1 };
     const out = runRelay(client, [sse(created, ": note\n\n", odd, completed())], to());
     expect(out.bytes.toString()).toContain(": note\n\n");
     expect(out.bytes.toString()).toContain('"type":"response.new_thing.added","x":1');
   });
 
-  it("commits at the first content, not before", () => {
+  it("commits at the first token, not before", () => {
     const before = sse(created, added).length + "openai/gpt-6".length - "gpt-6-2026".length;
     const out = runRelay(client, splitChunks([sse(...good)], "bytes"), to());
     expect(out.firstContentOffset).toBe(before);
   });
 
-  it("ends a broken stream in this protocol's own words, numbered on", () => {
+  it("ends a truncated stream with this protocol's error and the next sequence number", () => {
     const chunks: Buffer[] = [];
     const sink = {
       setContentType() {},
@@ -337,7 +340,7 @@ describe("passthrough mode", () => {
     }
   });
 
-  it("keeps what a failed answer cost", () => {
+  it("keeps the usage of a failed response", () => {
     let seen: unknown;
     const sink = {
       setContentType() {},
@@ -360,7 +363,7 @@ describe("passthrough mode", () => {
     expect(seen).toMatchObject({ usage: { input: 3, output: 1 } });
   });
 
-  it("renames the model of a whole answer, and passes what is no response", () => {
+  it("replaces the model of a non-streaming response, and forwards a body that is no response", () => {
     const pass = (body: JsonObject, asked: JsonObject = {}) =>
       runRelay(
         client,
@@ -378,8 +381,8 @@ describe("passthrough mode", () => {
   });
 });
 
-describe("modes that meet", () => {
-  it("give a client of either the same answer", () => {
+describe("both modes", () => {
+  it("give the client the same response", () => {
     const events = decode(client, [sse(...good)], of);
     const whole = judge(
       JSON.parse(

@@ -72,7 +72,7 @@ const RECORDINGS: readonly Recording[] = [
   ),
 ];
 
-describe("the laws of protocols", () => {
+describe("the rules of protocols", () => {
   for (const { name, run } of protocolChecks(wire, { recordings: RECORDINGS, trials: 20 }))
     it(name, run);
 });
@@ -94,8 +94,8 @@ function cut(bytes: Buffer, at: readonly number[]): Buffer[] {
   return pieces;
 }
 
-describe("sound", () => {
-  it("is what came, in both modes, in both forms, however the bytes were cut", () => {
+describe("audio", () => {
+  it("is forwarded unchanged in both modes and both formats, for any chunks", () => {
     fc.assert(
       fc.property(sounds, sizes, fc.boolean(), fc.boolean(), (sound, at, came, wanted) => {
         const body = { ...LEAST, ...(wanted && { stream_format: "sse" }) } as Body;
@@ -115,7 +115,7 @@ describe("sound", () => {
     );
   });
 
-  it("is told from words by its bytes, whatever they are called and however they were cut", () => {
+  it("is distinguished from text by its bytes, for any media type and any chunks", () => {
     const words = [
       '{"error":{"message":"Too much to do.","type":"overloaded_error"}}',
       '\n { "detail": "Grüße" }',
@@ -146,7 +146,7 @@ describe("sound", () => {
     );
   });
 
-  it("in events that break off is not whole; words, and nothing, are no sound", () => {
+  it("in truncated events is incomplete; text and an empty body are not audio", () => {
     const whole = inEvents(Buffer.from("sound"), 2);
     const kinds = [
       [whole.subarray(0, whole.length - 20), EVENTS],
@@ -184,7 +184,7 @@ function caught(run: () => unknown): unknown {
   return expect.unreachable("nothing was thrown");
 }
 
-describe("events are asked for", () => {
+describe("events are requested", () => {
   const sent = (dialect: SpeechDialect, model: string, more: object) => {
     const out = createOutgoing({ ...LEAST, ...more } as Body);
     speech(dialect).client!.prepare!(out, createCallContext({ model }));
@@ -196,12 +196,12 @@ describe("events are asked for", () => {
     [["gpt-*"], "tts-1", "sse", undefined],
     [undefined, "tts-1", "sse", "sse"],
     [undefined, "tts-1", undefined, undefined],
-  ])("by %s, of %s, where a client says %s: %s", (events, model, stream_format, due) =>
+  ])("by %s, of %s, if a client sends %s: %s", (events, model, stream_format, due) =>
     expect(sent(events ? { events } : {}, model, stream_format ? { stream_format } : {})).toBe(due),
   );
 });
 
-it("characters are counted as people count them", () => {
+it("characters are counted as users see them", () => {
   for (const [input, characters] of [
     ["Grüße", 5],
     ["🌍🌍", 2],

@@ -104,12 +104,12 @@ const RECORDINGS: readonly Recording[] = [
   ),
 ];
 
-describe("the laws of protocols", () => {
+describe("the rules of protocols", () => {
   for (const { name, run } of protocolChecks(wire, { recordings: RECORDINGS, trials: 20 }))
     it(name, run);
 });
 
-describe("the form that a client asked for", () => {
+describe("the format that a client requested", () => {
   /** On both modes: what a client reads. */
   const read = (
     said: Buffer,
@@ -127,7 +127,7 @@ describe("the form that a client asked for", () => {
   const whole = Buffer.from(JSON.stringify(verbose));
 
   it.each(["text", "srt", "vtt"] as const)(
-    "%s: as the host wrote it, or made of what it said",
+    "%s: as the provider sent it, or converted from its response",
     (format) => {
       for (const got of read(Buffer.from(CAPTIONS[format]), PLAIN, format))
         expect(got).toBe(CAPTIONS[format]);
@@ -135,13 +135,13 @@ describe("the form that a client asked for", () => {
     },
   );
 
-  it("json of a host that only has words", () => {
+  it("json of a provider that only returns text", () => {
     for (const format of ["json", "verbose_json"])
       for (const got of read(Buffer.from("Hello"), PLAIN, format))
         expect(JSON.parse(got).text).toBe("Hello");
   });
 
-  it("verbose_json has every member that its readers want, where the host has one form of its own", () => {
+  it("verbose_json has every required member, also from a provider with another format", () => {
     const said = Buffer.from(
       JSON.stringify({
         model: "voxtral",
@@ -159,7 +159,7 @@ describe("the form that a client asked for", () => {
     }
   });
 
-  it("captions without times are no answer, in either mode", () => {
+  it("captions without timestamps are an error in either mode", () => {
     const said = Buffer.from('{"text":"Hello"}');
     for (const response_format of ["srt", "vtt"]) {
       const to = createResponseContext({ body: { ...LEAST, response_format } as Body });
@@ -176,7 +176,7 @@ describe("the form that a client asked for", () => {
     }
   });
 
-  it("captions hold what was said, and nothing that would end them", () => {
+  it("captions contain the text, and nothing that would end them", () => {
     fc.assert(
       fc.property(fc.array(fc.string({ maxLength: 40 }), { maxLength: 5 }), (texts) => {
         const segments = texts.map((text, i) => ({ start: i, end: i + 1, text }));
@@ -210,14 +210,14 @@ describe("counts", () => {
     [{}, {}],
   ])("%j is %j", (said, due) => expect(usage(said)).toEqual(due));
 
-  it("the file's own seconds are known before it leaves", () => {
+  it("the duration of the file is known before it is sent", () => {
     expect(wire.server!.analyze(LEAST as never).exactUsage).toEqual({ seconds: 2 });
     const odd = { ...LEAST, file: { ...LEAST.file, data: Buffer.from("no sound at all") } };
     expect(wire.server!.analyze(odd as never).exactUsage).toBeUndefined();
   });
 });
 
-describe("what is sent", () => {
+describe("the outgoing request", () => {
   const sent = (
     dialect: TranscriptDialect,
     more: object,
@@ -228,7 +228,7 @@ describe("what is sent", () => {
     return [out.get("response_format"), out.get("timestamp_granularities")];
   };
   const formats = [{ of: ["*"], formats: ["json", "verbose_json"] }];
-  it("is the form that the model knows and that holds what is wanted", () => {
+  it("has a format that the model supports and that contains the requested data", () => {
     expect(sent({ formats }, { response_format: "srt" })).toEqual(["verbose_json", undefined]);
     expect(sent({ formats }, { response_format: "text" })).toEqual(["json", undefined]);
     expect(sent({}, { response_format: "srt" })).toEqual(["srt", undefined]);
@@ -236,7 +236,7 @@ describe("what is sent", () => {
     expect(sent({ formats: false }, {})).toEqual([undefined, undefined]);
     expect(() => sent({ formats }, { response_format: "diarized_json" })).toThrow(/diarized_json/);
   });
-  it("is JSON for a text whose price is in tokens, since a text brings no counts", () => {
+  it("requests JSON for plain text if the price is per token, because plain text has no counts", () => {
     const priced = (unit: "seconds" | "audio_in") => ({
       info: {
         model: "m",

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { attack } from "./attack.ts";
 
 // The long form is `npm run rig attack`. Here one machine runs much else: how long a loop is held is judged there.
-it("holds: clients, bodies, upstreams", async () => {
+it("no attack succeeds: clients, bodies, upstreams", async () => {
   const said: string[] = [];
   const verdict = await attack(
     { seed: 7, requests: 1_500, every: 50, only: "", long: false },

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { rig } from "./plugin-author.ts";
 
-it("a provider is begun, edited, tested, packed, locked, mounted, answers and is billed", async () => {
+it("a provider is created, edited, tested, packed, locked, and mounted; it responds and is billed", async () => {
   const lines: string[] = [];
   const { wrong } = await rig.run({}, (line) => lines.push(line));
   expect(wrong, lines.join("\n")).toEqual([]);

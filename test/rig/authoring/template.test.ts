@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { rig } from "./template.ts";
 
 it.each(["native", "guard"])(
-  "a plugin like %s is begun, tested, packed, mounted and answers",
+  "a plugin like %s is created, tested, packed, and mounted, and responds",
   async (only) => {
     const lines: string[] = [];
     const { wrong, counts } = await rig.run({ only, seconds: "600" }, (line) => lines.push(line));

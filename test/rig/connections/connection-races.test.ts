@@ -4,7 +4,7 @@ import { races } from "./connection-races.ts";
 
 const SHORT = { seed: 7, requests: 1_500, clients: 12, waiting: 0 };
 
-it("a connection that is closed as it is used again costs no client its answer", async () => {
+it("a connection that is closed while it is reused costs no client its response", async () => {
   const { wrong, counts } = await races(SHORT);
   expect(wrong).toEqual([]);
   // Some of them had to be asked once more, or nothing was tried here.
@@ -12,11 +12,11 @@ it("a connection that is closed as it is used again costs no client its answer",
   expect(Number(counts["calls"])).toBeGreaterThan(SHORT.requests);
 });
 
-it("a gateway that does not ask again is caught", async () => {
+it("a gateway without a retry is detected", async () => {
   await expectCaught(/told 502/, (seed) => races({ ...SHORT, seed, mutant: "never-again" }));
 });
 
-it("a request that is answered twice is found", async () => {
+it("a request with two responses is found", async () => {
   const { wrong } = await races({ ...SHORT, requests: 20, mutant: "twice" });
   expect(wrong).toEqual(["r0 was answered 2 times upstream"]);
 });

@@ -12,13 +12,13 @@ const WAYS = STREAM_PROTOCOLS.flatMap((from, i) => [
   { from, to: STREAM_PROTOCOLS[(i + 1) % STREAM_PROTOCOLS.length]! },
 ]);
 it.concurrent.for(WAYS)(
-  "clients of $from that stop reading an answer of $to cost next to nothing, are cut off in the end, and have their rows",
+  "clients of $from that stop reading a response of $to use little memory, are disconnected in the end, and have their rows",
   async (way) => {
     const { wrong } = await readers({ ...SHORT, ...way });
     expect(wrong).toEqual([]);
   },
 );
 
-it.concurrent("a proxy that heeds no reader is caught", async () => {
+it.concurrent("a proxy without backpressure is detected", async () => {
   await expectCaught(/memory grew/, (seed) => readers({ ...SHORT, ...CHAT, seed, heedless: true }));
 });

@@ -3,12 +3,12 @@ import { trialCount } from "../../kit/law-effort.ts";
 import { cuts } from "./truncation.ts";
 
 // One in 200 bytes in the nightly run, one in 800 otherwise; between events always.
-it("SDKs raise wherever an answer is cut before its finish", async () => {
+it("SDKs raise wherever a response is truncated before its finish", async () => {
   const { wrong, counts } = await cuts({ seed: 7, every: 800 / trialCount(4) });
   expect(wrong).toEqual([]);
   expect(counts["raised"]).toBeGreaterThan(50);
 });
 
-it("answers that nothing stands before are found to look whole", async () => {
+it("responses without a gateway are found to look complete", async () => {
   expect((await cuts({ seed: 7, every: 60, mutant: "bare" })).wrong.length).toBeGreaterThan(0);
 });

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { faults } from "./faults.ts";
 
-it("whatever a provider does, its client is told in its protocol, and the ledger has the row", async () => {
+it("whatever a provider does, its client gets an error of its protocol, and the ledger has the row", async () => {
   const { wrong, counts } = await faults({ times: 1, seed: 7, only: "", patience: 10 });
   expect(wrong).toEqual([]);
   expect(counts["requests"]).toBeGreaterThan(3_000);
@@ -13,7 +13,7 @@ it.each([
   ["late", "headers sent byte by byte", /: it took \d+ ms/],
   ["unhandled", "no failure (control)", /^the daemon says: .*planted/],
 ] as const)(
-  "a gateway with an end of calls that is %s is caught",
+  "a gateway with a call end that is %s is detected",
   async (mutant, only, found) => {
     // A busy machine is late too, which says nothing of the others.
     const patience = mutant === "late" ? 0.5 : 10;

@@ -48,7 +48,7 @@ const sum = (by: keyof Counted["sums"], name: string, nano: bigint): Counted => 
   sums: { ...TRUE.sums, [by]: new Map([...TRUE.sums[by], [name, nano]]) },
 });
 
-it("what is counted as the rows say is right", () => {
+it("correct rows pass", () => {
   expect(miscounted(ROWS, TRUE)).toEqual([]);
 });
 

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { expect, it } from "vitest";
 import { broken, fleetModel, line, MEASURED } from "./fleet-model.ts";
 
-it("what the table is shown for holds, and hangs on what was measured", () => {
+it("the table's claims hold, and depend on measurements", () => {
   const table = fleetModel(MEASURED, 1, 30);
   expect(table.size).toBe(4);
   expect(broken(table)).toEqual([]);
@@ -10,7 +10,7 @@ it("what the table is shown for holds, and hangs on what was measured", () => {
   expect(broken(dear)).toEqual(["10 nodes are carried by one core, exact"]);
 });
 
-it("docs/guides/fleet.md has the table as the command prints it", async () => {
+it("docs/guides/fleet.md has the table that the command prints", async () => {
   const page = await readFile(new URL("../../../docs/guides/fleet.md", import.meta.url), "utf8");
   // The great ones take their time.
   for (const [name, of] of fleetModel(MEASURED, 1, 30)) expect(page).toContain(line(name, of));

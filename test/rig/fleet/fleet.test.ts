@@ -13,7 +13,7 @@ import { LOGGED, Refusals } from "./fleet-aborted-transactions.ts";
 import { fleetRoll } from "./fleet-rolling-update.ts";
 import { BESIDE_OTHERS } from "../rig.ts";
 
-it("half an hour has to show so many faults and calls, and less time what it can", () => {
+it("half an hour must include a minimum of faults and calls, and a shorter run as many as possible", () => {
   const whole = { seconds: 1_800, faults: 200, calls: 100_000 };
   expect(fellShort(whole)).toEqual([]);
   expect(fellShort({ ...whole, seconds: 60, faults: 1, calls: 1 })).toEqual([]);
@@ -21,7 +21,7 @@ it("half an hour has to show so many faults and calls, and less time what it can
   expect(fellShort({ ...whole, calls: 99_999 })).toHaveLength(1);
 });
 
-it("what the database ended with a code that never comes is wrong, also where its line comes in parts", () => {
+it("an unexpected database error code is found, also if its line arrives in parts", () => {
   const log = new Refusals();
   log.says("TG002 ERROR:  full\n00000 LOG:  40001 ERROR:\n4000");
   expect(log.wrong).toEqual([]);
@@ -32,8 +32,8 @@ it("what the database ended with a code that never comes is wrong, also where it
 
 const AWAY = { requests: 40, nodes: 2, seconds: 6, patience: BESIDE_OTHERS };
 
-describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 180_000 }, () => {
-  it("500 at once on a budget worth 50: exactly 50; with one of them killed meanwhile, never more", async () => {
+describe.skipIf(!hasPostgres())("several gateways on one PostgreSQL", { timeout: 180_000 }, () => {
+  it("500 concurrent calls on a budget for 50: exactly 50; with one gateway killed, never more", async () => {
     const verdict = await fleetBudget({
       rounds: 3,
       requests: 500,
@@ -47,7 +47,7 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
     expect(verdict.counts["kills"]).toBe(1);
   });
 
-  it("while all of it breaks: nothing missing, nothing twice, no budget overrun, exact rows equal the bill", async () => {
+  it("under all faults: no row missing or doubled, no budget exceeded, exact rows equal the bill", async () => {
     const verdict = await fleetRig({
       seconds: 20,
       nodes: 3,
@@ -62,7 +62,7 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
     expect(verdict.counts["delivered"]).toBeGreaterThan(0);
   });
 
-  it("replaced one after the other, by the same version and by the next one: no request fails, and the ledger is the bill", async () => {
+  it("rolling restarts, with the same version and the next one: no request fails, and the ledger equals the bill", async () => {
     const verdict = await fleetRoll({
       nodes: 2,
       clients: 4,
@@ -77,37 +77,37 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
     expect(verdict.counts["beside-requests"]).toBeGreaterThan(0);
   });
 
-  it("while the database is away: refused at once, nothing sent, served again, and the ledger is the bill", async () => {
+  it("during a database outage: calls are rejected immediately and not sent, served again afterwards, and the ledger equals the bill", async () => {
     const { wrong, counts } = await fleetRefuses(AWAY);
     expect(wrong).toEqual([]);
     expect(counts["refused"]).toBe(AWAY.requests);
   });
 
-  it("where gateways go on alone: keys with slices served without one refusal, no limit overrun, all of it told", async () => {
+  it("in offline mode: keys with leases are served without a rejection, no limit is exceeded, and all rows arrive", async () => {
     const { wrong, counts } = await fleetGoesOn(AWAY);
     expect(wrong).toEqual([]);
     expect(counts["served"]).toBeGreaterThanOrEqual(AWAY.requests);
   });
 
-  it("a budget that all draw on: a batch is asked once, and a thousand calls hear a no together where it is spent", async () => {
+  it("a shared budget: a batch needs one query, and a thousand calls are rejected together when it is spent", async () => {
     const of = { nodes: 3, flying: 96, seconds: 1, rounds: 1, delayMs: 0.3, fsyncMs: undefined };
     const { wrong, counts } = await fleetHot({ ...of, patience: BESIDE_OTHERS });
     expect(wrong).toEqual([]);
     expect(counts["row-a-second"]).toBeGreaterThan(0);
   });
 
-  it("a gateway that dies between an answer and its row has given no whole answer", async () => {
+  it("a gateway that dies between a response and its row has not completed the response", async () => {
     const { wrong, counts } = await fleetEnds({ calls: 8 });
     expect(wrong).toEqual([]);
     expect(counts["recovered"]).toBeGreaterThan(0);
   });
 
-  it("is found: a client that is answered before the row is durable", async () => {
+  it("control: a client with a response before the row is durable is found", async () => {
     const { wrong } = await fleetEnds({ calls: 8, plant: "late-settle" });
     expect(wrong).not.toEqual([]);
   });
 
-  it("a revoked key, clocks that jump, and the database that comes late, as promised", async () => {
+  it("a revoked key, clock jumps, and a slow database behave as documented", async () => {
     const { wrong, counts } = await fleetFigures({
       tries: 6,
       only: ["revoked", "clocks", "late"],
@@ -117,7 +117,7 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
     expect(Object.keys(counts)).toHaveLength(3);
   });
 
-  it("a transaction that could not be put in an order is in the database's log, and counted", async () => {
+  it("serialization failures are in the database's log, and counted", async () => {
     const log = new Refusals();
     await using postgres = await startPostgres({ settings: LOGGED, says: log.says });
     const ends = "DO $$ BEGIN RAISE EXCEPTION 'crossed' USING ERRCODE = '40001'; END $$";
@@ -129,23 +129,23 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
     await until(() => log.of("40001") === 2);
   });
 
-  describe("the gate, asked by hand", () => {
+  describe("the admission function, called directly", () => {
     let postgres: Postgres;
     beforeAll(async () => {
       postgres = await startPostgres({ settings: ["deadlock_timeout=50ms"] });
     });
     afterAll(() => postgres?.[Symbol.asyncDispose]());
 
-    it("lets one have the last room, locks in one order, ends a call once, hears no dead node, keeps slices", async () => {
+    it("admits one call to the last budget, locks in one order, ends a call once, ignores dead nodes, and keeps leases", async () => {
       expect(await fleetGate(postgres)).toEqual([]);
     });
 
-    it.each(Object.keys(PLANTS))("is found out: %s", async (plant) => {
+    it.each(Object.keys(PLANTS))("a planted defect is detected: %s", async (plant) => {
       expect(await fleetGate(postgres, plant)).not.toEqual([]);
     });
   });
 
-  it.each(["no-hold", "no-count"])("many calls at once find: %s", async (plant) => {
+  it.each(["no-hold", "no-count"])("many concurrent calls detect: %s", async (plant) => {
     const { wrong } = await fleetBudget({
       rounds: 1,
       requests: 120,

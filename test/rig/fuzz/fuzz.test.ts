@@ -3,7 +3,7 @@ import { shrunk, spelled, read } from "./input.ts";
 import { fuzz } from "./fuzz.ts";
 
 // Time that a busy machine takes from a loop is judged by the long form.
-it("hostile bytes, bodies and answers end in words, and no request hides in another", async () => {
+it("hostile bytes, bodies, and responses cause errors, and no request is smuggled", async () => {
   const { wrong, counts } = await fuzz({ http: 800, json: 800, sse: 800, seed: 7 });
   expect(wrong.filter((line) => !line.includes("the loop was held"))).toEqual([]);
   expect(Number(counts["smuggling"])).toBeGreaterThanOrEqual(60);
@@ -15,7 +15,7 @@ it.each([
   ["opens", /^\d{3,} more descriptors are open/],
   ["keeps", /^\d{2,} MB more are in use/],
 ] as const)(
-  "a plugin that %s now and then is caught",
+  "a plugin that %s sometimes is detected",
   async (mutant, found) => {
     const less = { http: 0, json: 100, sse: 0, smuggling: false, settles: 1 };
     const { wrong } = await fuzz({ ...less, seed: 7, mutant });
@@ -24,7 +24,7 @@ it.each([
   120_000,
 );
 
-it("what fails is made smaller, and spelled so that it can be played again", async () => {
+it("a failing case is minimized, and printed so that it can be repeated", async () => {
   const input = {
     base: 3,
     edits: [

@@ -5,7 +5,7 @@ import { crash } from "./crash.ts";
 const quiet = () => {};
 
 it(
-  "kill -9 at any moment: nothing missing, nothing twice, exact rows equal the bill",
+  "kill -9 at any moment: no row missing or doubled, exact rows equal the bill",
   { timeout: 180_000 },
   async () => {
     const verdict = await crash({ kills: 50, seed: 7, plant: "", say: quiet, withinMs: 90_000 });
@@ -16,7 +16,7 @@ it(
 );
 
 describe("the rig finds", () => {
-  it("nothing in a store that is simple and right", async () => {
+  it("no defect in a simple, correct store", async () => {
     expect((await crash({ kills: 1, seed: 1, plant: "none", say: quiet })).wrong).toEqual([]);
   });
   it.each([

@@ -5,12 +5,12 @@ import { restart } from "./restart.ts";
 // It is announced for as long as a balancer needs to ask ten times: one question that comes late loses nothing.
 const POLLED = { restarts: 2, pollMs: 200, perSecond: 60, seed: 7 };
 
-it("restarts under load behind a balancer lose no request", async () => {
+it("restarts under load behind a load balancer lose no request", async () => {
   const { wrong, counts } = await restart({ ...POLLED, announceMs: 2_000 });
   expect(wrong).toEqual([]);
   expect(counts["asked"]).toBeGreaterThan(60);
 });
 
-it("a port that closes before the balancer has asked again loses some", async () => {
+it("a port that closes before the load balancer has checked loses some", async () => {
   await expectCaught(/./, (seed) => restart({ ...POLLED, pollMs: 1_000, announceMs: 0, seed }));
 });

@@ -6,12 +6,12 @@ const SHORT = { seconds: 4, concurrent: 32, seed: 7 };
 /** Laws of speed hold on a machine that runs nothing else: there the long form judges them. */
 const SPEED = /p99|half of the refusals|a second served|to recover/;
 
-it("more than can be served is refused without a row, and no key suffers from another", async () => {
+it("excess requests are rejected without a row, and no key is affected by another", async () => {
   const { wrong, counts } = await overload(SHORT);
   expect(wrong.filter((line) => !SPEED.test(line))).toEqual([]);
   expect(counts["shed"]).toBeGreaterThan(100);
 });
 
-it("a gateway that thinks before it refuses is caught", async () => {
+it("a gateway that is slow to reject is detected", async () => {
   await expectCaught(/half of the refusals/, (seed) => overload({ ...SHORT, seed, thinks: 1_000 }));
 });

@@ -8,7 +8,7 @@ const SHORT = { seed: 7, seconds: 16, warm: 8, perSecond: 60, reloadMs: 5_000 };
 const PLANTED = { ...SHORT, seconds: 8, warm: 4 };
 
 // Each mostly waits for its time to pass: side by side they take as long as the longest.
-it.concurrent("usual traffic with faults, hang-ups and reloads is answered, and nothing of it stays", async () => {
+it.concurrent("ordinary traffic with faults, disconnects, and reloads is served, without leaks", async () => {
   const said: string[] = [];
   const { wrong, counts } = await soak(SHORT, (line) => said.push(line));
   expect(wrong, said.join("\n")).toEqual([]);
@@ -16,7 +16,7 @@ it.concurrent("usual traffic with faults, hang-ups and reloads is answered, and 
 }, 120_000);
 
 it.concurrent.each(["keeps", "opens"] as const)(
-  "a gateway that %s is caught",
+  "a gateway that %s is detected",
   async (mutant) => {
     const said = mutant === "keeps" ? /in use grew/ : /open files/;
     await expectCaught(said, (seed) => soak({ ...PLANTED, seed, mutant }, () => {}));
@@ -24,7 +24,7 @@ it.concurrent.each(["keeps", "opens"] as const)(
   600_000,
 );
 
-it("the line is the one that fits best", () => {
+it("the fitted line has the least error", () => {
   const hour = (h: number, live: number) => ({ at: h * 3_600_000, live });
   expect(slope([hour(0, 5), hour(1, 8), hour(2, 11)])).toBeCloseTo(3);
   expect(slope([hour(0, 7), hour(1, 7)])).toBe(0);

@@ -3,14 +3,14 @@ import { budget } from "./budget.ts";
 
 const worth = { requests: 500, worth: 50, seed: 7 };
 
-it("500 at once on a budget worth 50: exactly 50", async () => {
+it("500 concurrent calls on a budget for 50: exactly 50", async () => {
   const verdict = await budget({ ...worth, rounds: 3, kills: false });
   expect(verdict.wrong).toEqual([]);
   expect(verdict.counts["served"]).toBe(150);
   expect(verdict.counts["moves"]).toBeGreaterThan(0);
 });
 
-it("500 at once of twenty keys on a team's budget of 50 under an organisation's of 40, moved meanwhile: exactly 40", async () => {
+it("500 concurrent calls of twenty keys on a team's budget of 50 inside an organization's of 40, moved during the run: exactly 40", async () => {
   const verdict = await budget({
     requests: 500,
     worth: 40,
@@ -24,7 +24,7 @@ it("500 at once of twenty keys on a team's budget of 50 under an organisation's 
   expect(verdict.counts["moves"]).toBeGreaterThan(0);
 });
 
-it("with the plug pulled meanwhile, never more", async () => {
+it("with a simulated power failure in between, never more", async () => {
   const verdict = await budget({ ...worth, rounds: 3, kills: true });
   expect(verdict.wrong).toEqual([]);
   expect(verdict.counts["refused"]).toBeGreaterThan(0);

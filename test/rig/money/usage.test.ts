@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { sameUsage } from "./usage.ts";
 
-it("what clients read, what the ledger counts and what it costs are one", async () => {
+it("usage in responses, in the ledger, and in the bill is the same", async () => {
   const { wrong, counts } = await sameUsage({ trials: 5, seed: 7 });
   expect(wrong).toEqual([]);
   expect(counts["compared"]).toBe(120);

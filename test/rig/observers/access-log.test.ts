@@ -8,7 +8,7 @@ it.concurrent.each([
   ["alike", /^cost: /m],
   ["stuck", /^the file under its name has/m],
   ["silent", /^on the full disk/m],
-] as const)("a log that is %s is caught", async (mutant, found) => {
+] as const)("a log that is %s is detected", async (mutant, found) => {
   const { wrong } = await accessLog({ requests: 500, every: 250, seed: 3, mutant }, () => {});
   expect(wrong.join("\n")).toMatch(found);
 });

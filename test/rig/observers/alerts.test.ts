@@ -4,7 +4,7 @@ import { type Heard, judge, rig } from "./alerts.ts";
 const heard = (...all: readonly number[]): Heard[] =>
   all.map((percent) => ({ id: `of ${percent}`, percent }));
 
-it("each part of a budget is heard of once, through kills of workers and of the whole gateway", async () => {
+it("each threshold of a budget is reported once, across kills of workers and of the whole gateway", async () => {
   const { wrong, counts } = await rig.run(
     { requests: "200", workers: "2", kills: "3", seed: "3" },
     () => {},
@@ -13,7 +13,7 @@ it("each part of a budget is heard of once, through kills of workers and of the 
   expect(counts["heard"]).toBeGreaterThanOrEqual(4);
 });
 
-it("the same twice under one id is one", () => {
+it("a repeated delivery with the same ID counts once", () => {
   expect(judge(heard(50, 80, 80, 95, 100, 50))).toEqual([]);
 });
 
@@ -26,6 +26,6 @@ it.each([
   ["parts that are told out of order", heard(50, 95, 80, 100)],
   ["a part that is none", heard(50, 80, 95, 100, 105)],
   ["nothing at all", []],
-] as const)("a mutant is caught: %s", (_, told) => {
+] as const)("a mutant is detected: %s", (_, told) => {
   expect(judge(told)).toHaveLength(1);
 });

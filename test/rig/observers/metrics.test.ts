@@ -17,7 +17,7 @@ describe.skipIf(!hasPrometheus)("a gateway whose metrics are", () => {
     ["rounding", /^spend in nano-dollars: \d+ in Prometheus, and it is \d+$/m],
     ["patient", /^fallbacks: 0 in Prometheus, and it is \d+$/m],
     ["endless", /EOF/],
-  ] as const)("%s is caught", async (mutant, found) => {
+  ] as const)("%s is detected", async (mutant, found) => {
     const { wrong } = await metrics({ ...SHORT, mutant }, () => {});
     expect(wrong.join("\n")).toMatch(found);
   });

@@ -20,7 +20,7 @@ it.concurrent.each([
   ["uncounted", /^tollgate\.calls: \d+ in place of/m],
   ["rounding", /^\S+\.\d: \d+ nano-dollars in place of \d+$/m],
   ["forwarding", /: not handed on$/m],
-] as const)("a gateway whose traces are %s is caught", async (mutant, found) => {
+] as const)("a gateway whose traces are %s is detected", async (mutant, found) => {
   const { wrong } = await traces({ ...SHORT, mutant });
   expect(wrong.join("\n")).toMatch(found);
 });

@@ -5,14 +5,14 @@ import { plugins } from "./plugins.ts";
 
 const SHORT = { seed: 7, rounds: 12, clients: 2, deadly: [], alone: [] } as const;
 
-it("broken plugins take nothing from the others, are named, and those that keep failing are put aside", async () => {
+it("broken plugins do not affect others, are named, and are quarantined if they keep failing", async () => {
   const { wrong, counts } = await plugins(SHORT);
   expect(wrong).toEqual([]);
   expect(counts["quarantined"]).toBe(5);
 }, 240_000);
 
 // Those that stand, or fill a heap, take their time to: `npm run rig plugins`.
-it("those that end their process end one, and the ledger is exact", async () => {
+it("plugins that end their process end only one, and the ledger is exact", async () => {
   const { wrong } = await plugins({
     ...SHORT,
     rounds: 0,
@@ -22,31 +22,31 @@ it("those that end their process end one, and the ledger is exact", async () => 
   expect(wrong).toEqual([]);
 }, 240_000);
 
-it("a plugin in a process of its own takes nothing from anybody, and not the process either", async () => {
+it("an isolated plugin affects neither others nor the process", async () => {
   const outside = ["read-a-file", "dial-out", "fork", "loop", "leak-bytes"] as const;
   const { wrong, counts } = await plugins({ ...SHORT, rounds: 0, outside });
   expect(wrong).toEqual([]);
   expect(counts["others"]).toBeGreaterThan(20);
 }, 240_000);
 
-it("one that stands in the gateway after all is found", async () => {
+it("control: one that runs in the gateway's process is found", async () => {
   const of = { ...SHORT, rounds: 0, outside: ["read-a-file", "exit"], mutant: "within" } as const;
   const { wrong } = await plugins({ ...of, patienceMs: 5_000 });
   expect(wrong.join("\n")).toMatch(/read-a-file: 200/);
   expect(wrong.join("\n")).toMatch(/exit: processes ended/);
 }, 120_000);
 
-it("a plugin that fails and is not put aside is found", async () => {
+it("control: a failing plugin without quarantine is found", async () => {
   const { wrong } = await plugins({ ...SHORT, rounds: 2 });
   expect(wrong.join("\n")).toContain("is not in quarantine");
 }, 120_000);
 
-it("a row that is written twice is found", async () => {
+it("control: a doubled row is found", async () => {
   const { wrong } = await plugins({ ...SHORT, rounds: 0, deadly: ["exits"], mutant: "twice" });
   expect(wrong.join("\n")).toContain("settle twice");
 }, 120_000);
 
-it("the page for authors has each of them", () => {
+it("the page for authors lists each of them", () => {
   const page = readFileSync(new URL("../../../docs/plugins/failures.md", import.meta.url), "utf8");
   const ways = [...Object.values(HELD), ...Object.values(DEADLY).map(({ what }) => what)];
   for (const what of ways) expect(page).toContain(`| ${what} |`);

@@ -7,7 +7,7 @@ const run = (plant: "" | "once" | "forge" | "store", seed = 7) =>
   zdr({ cases: 5_000, requests: 400, plant, seed, say: () => {} });
 
 describe("zero data retention, the short form of `npm run rig zdr`", () => {
-  it("nothing private reaches who keeps it, and every receipt is true", async () => {
+  it("nothing private reaches a provider that stores it, and every receipt is right", async () => {
     const { wrong, counts } = await run("");
     expect(wrong).toEqual([]);
     expect(counts["bytes-kept"]).toBe(0);
@@ -18,7 +18,7 @@ describe("zero data retention, the short form of `npm run rig zdr`", () => {
     expect(counts["reloads"]).toBeGreaterThan(0);
   });
 
-  it("a decision that is made once, and not for each call, is caught: in the rules and on the wire", async () => {
+  it("a decision per request in place of per call is detected, in the rules and in the requests", async () => {
     const kept: unknown[] = [];
     await expectCaught(/reached once/, async (seed) => {
       const verdict = await run("once", seed);
@@ -30,7 +30,7 @@ describe("zero data retention, the short form of `npm run rig zdr`", () => {
   });
 
   it.each(["forge", "store"] as const)(
-    "a middleware behind zdr cannot loosen it: %s",
+    "a middleware after zdr cannot loosen it: %s",
     async (plant) => {
       expect((await run(plant)).wrong).toEqual([]);
     },

@@ -4,7 +4,7 @@ import { affinity } from "./affinity.ts";
 /** With fewer conversations one credential may have none of them, as chance goes. */
 const SHORT = { conversations: 60, turns: 4, seed: 1 };
 
-it("conversations keep their prompt's cache over two workers, and move only with what rests", async () => {
+it("conversations keep their prompt cache across two workers, and move only because of a cooldown", async () => {
   const { wrong, counts } = await affinity(SHORT);
   expect(wrong, JSON.stringify(counts)).toEqual([]);
 });
@@ -13,7 +13,7 @@ it.each([
   ["drawn", /of the turns found their prompt/],
   ["apart", /a conversation has moved/],
   ["crowded", /b has 0\.0% of the conversations/],
-] as const)("places of conversations that are %s are caught", async (mutant, found) => {
+] as const)("a conversation order that is %s is detected", async (mutant, found) => {
   const { wrong } = await affinity({ ...SHORT, turns: 2, mutant });
   expect(wrong.join("\n")).toMatch(found);
 });

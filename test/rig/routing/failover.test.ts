@@ -4,7 +4,7 @@ import { failover } from "./failover.ts";
 const SHORT = { seconds: 20, rate: 40, seed: 7 };
 
 // Each mostly waits for its time to pass: side by side they take as long as one.
-it.concurrent("a provider that is killed, one that is slow and one that is limited: no client sees it", async () => {
+it.concurrent("a killed, a slow, and a rate-limited provider: no client notices", async () => {
   const { wrong, counts } = await failover(SHORT);
   // How long they wait is judged by the long form, on a machine that runs nothing else.
   const slow = (line: string) => line.includes("for its first content");
@@ -14,17 +14,17 @@ it.concurrent("a provider that is killed, one that is slow and one that is limit
   ).toEqual([]);
 });
 
-it.concurrent("a gateway that does not say what answers again is caught", async () => {
+it.concurrent("a gateway that does not report recoveries is detected", async () => {
   const { wrong } = await failover({ ...SHORT, mutant: "unrecovered" });
   expect(wrong).toContain("0 lines say of limited: provider recovered");
 });
 
-it.concurrent("one that asks no other is caught", async () => {
+it.concurrent("a gateway without fallback is detected", async () => {
   const { wrong } = await failover({ ...SHORT, seconds: 6, mutant: "first" });
   expect(wrong.join("\n")).toMatch(/^a client saw/);
 });
 
-it.concurrent("one whose breakers stay closed is caught", async () => {
+it.concurrent("a gateway whose circuit breakers stay closed is detected", async () => {
   const { wrong } = await failover({ ...SHORT, seconds: 6, mutant: "tireless" });
   expect(wrong).toContain("0 lines say of killed: provider unavailable");
 });

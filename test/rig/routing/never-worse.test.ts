@@ -2,12 +2,12 @@ import { expect, it } from "vitest";
 import { judge, lineOf, played, ROWS, type RowResult } from "./never-worse.ts";
 
 // All of them mostly wait: side by side.
-it("a provider that fails in part, in bursts, or for one key: no request is worse off through the gateway", async () => {
+it("a provider that fails partially, in bursts, or for one key: no request has a worse result through the gateway", async () => {
   const results = await played({ seconds: 10, seed: 7, rows: ROWS });
   expect(results.flatMap(judge), results.map(lineOf).join("\n")).toEqual([]);
 });
 
-it("the judge finds what may be wrong", () => {
+it("the judge finds planted errors", () => {
   const share = (good: number, refused = 0) => ({ asked: 100, good, refused });
   const fine: RowResult = {
     row: ROWS[0]!,

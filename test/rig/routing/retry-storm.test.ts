@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { judge, storm } from "./retry-storm.ts";
 
 // Both mostly wait: side by side.
-it.concurrent("an upstream that fails every call is hardly asked, and is not run over when it is well again", async () => {
+it.concurrent("an upstream that fails every call gets few calls, and is not overloaded when it recovers", async () => {
   const { wrong, counts } = await storm({ calm: 5, storm: 8, after: 14, rate: 40, seed: 7 });
   // How many come first is half a matter of the machine, and is judged by the long form. Retries of all would be three times as many.
   expect(
@@ -12,12 +12,12 @@ it.concurrent("an upstream that fails every call is hardly asked, and is not run
   expect(counts["peak"]).toBeLessThan(3 * Math.max(40, Number(counts["steady"])));
 });
 
-it.concurrent("a gateway that sends again whatever fails is caught", async () => {
+it.concurrent("a gateway that repeats every failure is detected", async () => {
   const { wrong } = await storm({ calm: 3, storm: 4, after: 4, rate: 30, seed: 7, naive: true });
   expect(wrong.some((one) => one.includes("calls upstream for"))).toBe(true);
 });
 
-it("the judge finds each thing that may go wrong", () => {
+it("the judge finds each planted error", () => {
   const fine = {
     calm: 3,
     storm: 2,

@@ -85,7 +85,7 @@ beforeEach(async () => {
   await store.open({ instance: "one" });
 });
 
-it("an account is made in one of the file, changed, moved and ended, each with its version, and observers hear of it", async () => {
+it("an account is created inside one of the file, changed, moved, and revoked, each with its version, and observers are notified", async () => {
   const limits = ["usd=0.0000001/month"];
   expect(
     await account("create", { id: "web", parent: "wing", limits, models: ["demo/*"] }),
@@ -132,7 +132,7 @@ it("an account is made in one of the file, changed, moved and ended, each with i
   ]);
 });
 
-it("what cannot be is refused by name", async () => {
+it("an impossible change is rejected by name", async () => {
   // With house and wing these are sixteen.
   const deep = Array.from(
     { length: 11 },
@@ -184,7 +184,7 @@ it("what cannot be is refused by name", async () => {
   expect(await said("accounts.create", { id: "a" })).toMatch(/account_exists.*another ID/);
 });
 
-it("a store that keeps no accounts says so, and lists those of the file", async () => {
+it("a store without accounts reports so, and lists those of the file", async () => {
   const plain: Store = {
     ...store,
     listAccounts: undefined as never,
@@ -202,7 +202,7 @@ it("a store that keeps no accounts says so, and lists those of the file", async 
   ]);
 });
 
-it("a new key gets the limits that it is made without, of its nearest account first", async () => {
+it("a new key gets missing limits from its nearest account", async () => {
   expect((await keyOf("create", {})).limits).toEqual(["usd=0.000000005/month"]);
   expect((await keyOf("create", { account: "wing" })).limits).toEqual([
     "requests=60/minute",
@@ -225,7 +225,7 @@ it("a new key gets the limits that it is made without, of its nearest account fi
   expect((await keyOf("create", { account: "web", defaults: false })).limits).toBeUndefined();
 });
 
-it("a key is changed without a new secret: what is not said stays, null takes away", async () => {
+it("a key is changed without a new secret: omitted fields stay, null removes", async () => {
   const made = await ask<{ key: ShownKey; secret: string }>("keys.create", {
     name: "a",
     models: ["demo/*"],
@@ -271,7 +271,7 @@ it("a key is changed without a new secret: what is not said stays, null takes aw
   expect(told).toEqual([`key created ${id}`, `key updated ${id}`, `key moved ${id}`]);
 });
 
-it("of a rotated key both secrets get what is changed, and the old one lives no longer for it", async () => {
+it("a change of a rotated key applies to both secrets, and does not extend the old one", async () => {
   const first = await ask<{ key: ShownKey; secret: string }>("keys.create", { defaults: false });
   const { id } = first.key;
   const { secret } = await ask<{ secret: string }>("keys.rotate", { id, overlapMs: 1_000 });
@@ -284,7 +284,7 @@ it("of a rotated key both secrets get what is changed, and the old one lives no 
   expect(old!.limits).toEqual(fresh!.limits);
 });
 
-it("keys of another gateway are taken in by their hashes, once", async () => {
+it("keys of another gateway are imported by their hashes, once", async () => {
   const keys = [
     { digest: digestKey("sk-theirs"), name: "theirs", account: "wing" },
     { digest: digestKey("sk-other"), revoked: true },
@@ -312,7 +312,7 @@ it("keys of another gateway are taken in by their hashes, once", async () => {
   ).toBe("unknown_account");
 });
 
-it("what is shown of a key has its own limits' numbers, and alone those of its accounts too", async () => {
+it("a key is shown with its own limits, and its accounts with theirs", async () => {
   const limits = ["requests=3/day"];
   await account("create", { id: "web", limits });
   const { id } = await keyOf("create", { account: "web", limits, defaults: false });

@@ -250,7 +250,7 @@ function inputOf({
   return name === "ledger.totals" && by ? { ...input, by: [...by] } : input;
 }
 
-it("is what it would be if the others were not there", async () => {
+it("is the same as without other accounts", async () => {
   // A search ends after a while; here no time passes.
   vi.spyOn(performance, "now").mockReturnValue(1_000);
   onTestFinished(() => void vi.restoreAllMocks());
@@ -277,7 +277,7 @@ it("is what it would be if the others were not there", async () => {
   );
 });
 
-it("what others have and what there is not at all is refused after the same work", async () => {
+it("objects of others and unknown objects are rejected after the same work", async () => {
   await fc.assert(
     fc.asyncProperty(question(THEIR_WORDS), async (one) => {
       const [first, second] = [await world(true), await world(true)];
@@ -300,7 +300,7 @@ it("what others have and what there is not at all is refused after the same work
   );
 });
 
-it("a wait for news ends with the account's own news, not with that of others", async () => {
+it("a wait for new requests ends with the account's own, not with those of others", async () => {
   const { store } = await makeMemory();
   const live = liveOf(false);
   const ring = (live.history as unknown as { recentRequests: RequestRing }).recentRequests;
@@ -321,7 +321,7 @@ it("a wait for news ends with the account's own news, not with that of others", 
   expect(await waiting).toMatchObject({ items: [{ id: "seen-30" }], next: 4, missed: 0 });
 });
 
-it("a command that reads for an account reads for the giver's own, where none is named", () => {
+it("a command that reads an account reads the principal's own by default", () => {
   const rows: readonly (readonly [string, CommandSpec])[] = Object.entries(COMMAND_SPECS);
   const reading = rows.filter(
     ([, of]) => !of.writes && of.accountScope?.accountMember === "account",

@@ -290,8 +290,8 @@ const stores = [
   ["sqlite", () => makeSqlite({ durability: "process" }), 2],
 ] as const;
 
-describe.each(stores)("over the %s store", (_name, make, numRuns) => {
-  it("is what its model says, whatever is moved, changed or ended while calls are open", async () => {
+describe.each(stores)("on the %s store", (_name, make, numRuns) => {
+  it("equals its model, whatever is moved, changed, or revoked while calls are open", async () => {
     const made: { dispose(): Promise<void> }[] = [];
     onTestFinished(async () => void (await Promise.all(made.map((each) => each.dispose()))));
     await fc.assert(

@@ -114,7 +114,7 @@ const kinds = ({ items }: Attention) =>
     item.kind === "budget" ? item.id : item.kind === "retirement" ? item.model : item.kind,
   );
 
-it("has budgets that are nearly used up and models that retire, the urgent ones first", async () => {
+it("has budgets that are nearly spent and models that retire soon, the urgent ones first", async () => {
   const all = await asking()();
   expect(kinds(all)).toEqual(["sales", "acme/aliased", "k2", "k1", "research", "acme/old"]);
   expect(all.items[1]).toMatchObject({ names: ["fast"], isUsed: false, severity: "bad" });
@@ -122,7 +122,7 @@ it("has budgets that are nearly used up and models that retire, the urgent ones 
   expect(all).toMatchObject({ omitted: 0, uncheckedLimits: 0 });
 });
 
-it("has what is wrong with the gateway", async () => {
+it("has problems of the gateway", async () => {
   const all = await asking(
     {
       repository: { listKeys: async () => [], readLimits: async () => [] },
@@ -182,7 +182,7 @@ it("has what is wrong with the gateway", async () => {
   expect(all.items[1]).toMatchObject({ problems: 1, first: "gateway.yaml:3: unknown key" });
 });
 
-it("has of one account its budgets and those below it, and nothing of the gateway", async () => {
+it("has budgets of one account and those nested below it, and nothing of the gateway", async () => {
   const broken = { ledger: { ok: false, reason: "disk full" } };
   const own = await asking({}, {}, broken)({ account: "research" });
   expect(kinds(own)).toEqual(["acme/aliased", "k1", "research", "acme/old"]);
@@ -190,7 +190,7 @@ it("has of one account its budgets and those below it, and nothing of the gatewa
   expect(kinds(sales)).toEqual(["sales", "acme/aliased", "acme/old"]);
 });
 
-it("is bounded: limits that are looked at, and items", async () => {
+it("limits the number of examined limits and of items", async () => {
   const keys = Array.from({ length: 12_000 }, (_, i) => key(`k${i}`, undefined));
   const counted: number[] = [];
   const all = await asking({

@@ -30,7 +30,7 @@ function written(more: Partial<AuditLog> = {}) {
 
 const work = { command: "keys.update", target: "k1", before: undefined, after: undefined };
 
-it("a row that cannot be written refuses the command, which is not begun", async () => {
+it("a row that cannot be written rejects the command before it runs", async () => {
   let done = 0;
   const { auditing, rows } = written({ begin: async () => fail("internal", "The disk is full.") });
   const refused = await auditing.run(work, SHELL_PRINCIPAL, async () => ++done).catch(getFault);
@@ -41,7 +41,7 @@ it("a row that cannot be written refuses the command, which is not begun", async
   ]);
 });
 
-it("the row is there before the command begins, and its end after it", async () => {
+it("the row is written before the command runs, and its result afterwards", async () => {
   const { auditing, rows } = written();
   const seen = await auditing.run(work, SHELL_PRINCIPAL, async () => rows.length);
   expect([seen, rows]).toMatchObject([
@@ -61,7 +61,7 @@ it("the row is there before the command begins, and its end after it", async () 
   expect(rows[1]!.id).toBe(rows[0]!.id);
 });
 
-it("a sign-in is a row of its own, and is let in where none can be written", async () => {
+it("a sign-in has a row of its own, and is accepted if none can be written", async () => {
   const { auditing, rows } = written();
   await auditing.recordSignIn("sign-in", {
     ...SHELL_PRINCIPAL,
@@ -77,7 +77,7 @@ it("a sign-in is a row of its own, and is let in where none can be written", asy
   expect(full.errors).toEqual(["audit record of sign-in or sign-out not written"]);
 });
 
-it("a failure is its answer and its end, and an end that cannot be written is no failure", async () => {
+it("a failed command records its error, and a result that cannot be written is no failure", async () => {
   const failing = written();
   const broken = async () => fail("conflict", "No.", { code: "version_conflict" });
   expect(
@@ -91,7 +91,7 @@ it("a failure is its answer and its end, and an end that cannot be written is no
   expect(endless.errors).toHaveLength(1);
 });
 
-it("no secret is in it, no text that a person may be known by, and nothing large", async () => {
+it("a row contains no secret, no personal data, and nothing large", async () => {
   const { auditing, rows } = written();
   const before = {
     keys: [
@@ -125,7 +125,7 @@ it("no secret is in it, no text that a person may be known by, and nothing large
   expect(rows[2]).toMatchObject({ after: { characters: 5_011 } });
 });
 
-it("an answer that says that nothing was changed is a failure", async () => {
+it("a result that reports no change is a failure", async () => {
   const { auditing, rows } = written();
   const reload = { ...work, command: "reload", target: undefined };
   await auditing.run(reload, SHELL_PRINCIPAL, async () => ({ ok: false, problems: [] }));
@@ -139,7 +139,7 @@ it("an answer that says that nothing was changed is a failure", async () => {
 /** Commands that change the whole gateway, or many things at once. */
 const WHOLE = ["reload", "ledger.prune", "erase", "keys.import", "console"];
 
-it("every command that changes something names what it changes, also what it is about to create", async () => {
+it("every command that changes something names its target, also one that it is about to create", async () => {
   const facts: Readonly<Record<string, CommandSpec>> = COMMAND_SPECS;
   const unnamed = Object.entries(facts).flatMap(([name, { writes, changedRecord, createId }]) =>
     writes && !changedRecord && !createId ? [name] : [],
@@ -159,7 +159,7 @@ it("every command that changes something names what it changes, also what it is 
   expect(rows[0]).toMatchObject({ command: "keys.create", target: made[0] });
 });
 
-it("audit.list returns the entries of a time, each once, however its pages are cut", async () => {
+it("audit.list returns the entries of a range, each once, for any page size", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.nat(40), { maxLength: 60 }),
@@ -200,7 +200,7 @@ it("audit.list returns the entries of a time, each once, however its pages are c
   );
 });
 
-it("a command that changes something writes, and so do these, which are written down without a target", () => {
+it("commands that change something write a row, and so do these, without a target", () => {
   const rows: readonly (readonly [string, CommandSpec])[] = Object.entries(COMMAND_SPECS);
   const names = (fits: (of: CommandSpec) => boolean) =>
     rows.filter(([, of]) => fits(of)).map(([name]) => name);

@@ -37,7 +37,7 @@ const INPUTS = [
   ["accounts.close", { id: "a" }],
 ] as const;
 
-it("are done one after another, two of different kinds too", async () => {
+it("run one after another, also two different ones", async () => {
   const { gate, most } = slowGate();
   const all = [...INPUTS, ...INPUTS].map(([name, input]) =>
     gate.dispatch(name, input, SHELL_PRINCIPAL),
@@ -46,7 +46,7 @@ it("are done one after another, two of different kinds too", async () => {
   expect(most()).toBe(1);
 });
 
-it("keep no other command waiting", async () => {
+it("delay no other command", async () => {
   const { gate, most } = slowGate();
   await Promise.all([
     gate.dispatch("keys.create", {}, SHELL_PRINCIPAL),
@@ -56,7 +56,7 @@ it("keep no other command waiting", async () => {
   expect(most()).toBe(3);
 });
 
-it("are all that are compared with what they read before they change it", () => {
+it("are all commands that compare with a version before they change it", () => {
   for (const [name, facts] of Object.entries(COMMAND_SPECS))
     if ("changedRecord" in facts && "readCommand" in facts.changedRecord)
       expect("isSerialized" in facts && facts.isSerialized, name).toBe(true);

@@ -43,8 +43,8 @@ const exists = (path: string) =>
     () => false,
   );
 
-describe("asking", () => {
-  test("a command gets its input, and its answer comes back", async () => {
+describe("a command", () => {
+  test("gets its input, and its result is returned", async () => {
     await serve({
       "middleware.usage/top": async (input) => ({ got: input, money: 12n, none: undefined }),
     });
@@ -54,12 +54,12 @@ describe("asking", () => {
     });
   });
 
-  test("a command may answer nothing", async () => {
+  test("may return nothing", async () => {
     await serve({ nothing: async () => {} });
     expect(await callControl(folder, "nothing")).toBeNull();
   });
 
-  test("a fault arrives as it was thrown", async () => {
+  test("that fails rejects with the same fault", async () => {
     await serve({
       bad: async () =>
         fail("not_found", "No such model.", { code: "model", details: { near: "x" } }),
@@ -73,14 +73,14 @@ describe("asking", () => {
   });
 
   test.each(["nobody", "toString", "__proto__", "constructor"])(
-    "there is no command %s",
+    "%s does not exist",
     async (name) => {
       await serve();
       expect(await faultIn(callControl(folder, name))).toMatchObject({ code: "unknown_command" });
     },
   );
 
-  test("what cannot be said in JSON is an error, not silence", async () => {
+  test("with a result that JSON cannot express is an error", async () => {
     const loop: Record<string, unknown> = {};
     loop["self"] = loop;
     await serve({
@@ -93,13 +93,13 @@ describe("asking", () => {
     );
   });
 
-  test("many at once", async () => {
+  test("runs concurrently with others", async () => {
     await serve({ twice: async ({ n }) => Number(n) * 2 });
     const asked = Array.from({ length: 50 }, (_, n) => callControl(folder, "twice", { n }));
     expect(await Promise.all(asked)).toEqual(Array.from({ length: 50 }, (_, n) => n * 2));
   });
 
-  test("where nobody runs, that is what it says", async () => {
+  test("reports if no gateway is running", async () => {
     expect(await faultIn(callControl(folder, "status"))).toMatchObject({ code: "not_running" });
     expect(await faultIn(callControl(join(folder, "no/such"), "status"))).toMatchObject({
       code: "not_running",
@@ -107,15 +107,15 @@ describe("asking", () => {
   });
 });
 
-describe("the place", () => {
-  test("is the owner's alone, even where the folder was open before", async () => {
+describe("the socket", () => {
+  test("is private to the user, also in a directory that was open before", async () => {
     await chmod(folder, 0o755);
     const { path } = await serve();
     expect(path).toBe(join(folder, "control.sock"));
     expect([await mode(folder), await mode(path)]).toEqual([0o700, 0o600]);
   });
 
-  test("is made when it is not there, and left clean", async () => {
+  test("is created if missing, and removed at the end", async () => {
     const state = join(folder, "deep/state");
     const control = await serve({}, state);
     expect(await callControl(state, "status")).toEqual({ pid: 42 });
@@ -123,7 +123,7 @@ describe("the place", () => {
     expect(await exists(control.path)).toBe(false);
   });
 
-  test("of a gateway that lives is an error, and that gateway goes on", async () => {
+  test("of a live gateway is an error, and that gateway continues", async () => {
     await serve();
     const fault = await faultIn(serve());
     expect(fault).toMatchObject({ kind: "conflict", code: "already_running" });
@@ -131,7 +131,7 @@ describe("the place", () => {
     expect(await callControl(folder, "status")).toEqual({ pid: 42 });
   });
 
-  test("of somebody else who lives there is an error too", async () => {
+  test("of another live program is an error too", async () => {
     const other = createServer((socket) => socket.end("hello")).listen(
       join(folder, "control.sock"),
     );
@@ -140,7 +140,7 @@ describe("the place", () => {
     other.close();
   });
 
-  test("of a gateway that was killed is taken over", async () => {
+  test("of a killed gateway is replaced", async () => {
     const script = `require("node:net").createServer().listen(process.argv[1], () => console.log("up"))`;
     const child = spawn(process.execPath, ["-e", script, join(folder, "control.sock")]);
     await once(child.stdout, "data");
@@ -152,10 +152,10 @@ describe("the place", () => {
   });
 });
 
-describe("a path too long for a socket", () => {
+describe("a path that is too long for a socket", () => {
   const long = () => join(folder, "a".repeat(60), "ä".repeat(40));
 
-  test("stands elsewhere, privately, and is found and removed", async () => {
+  test("is replaced by a private one, which is found and removed", async () => {
     const control = await serve({}, long());
     expect(control.path.length).toBeLessThan(100);
     expect([await mode(dirname(control.path)), await mode(control.path)]).toEqual([0o700, 0o600]);
@@ -169,7 +169,7 @@ describe("a path too long for a socket", () => {
     ]).toEqual([false, false]);
   });
 
-  test("is found under another TMPDIR too", async () => {
+  test("is found with another TMPDIR too", async () => {
     await serve({}, long());
     const before = process.env["TMPDIR"];
     process.env["TMPDIR"] = folder;
@@ -181,7 +181,7 @@ describe("a path too long for a socket", () => {
     }
   });
 
-  test.each(["open to others", "a link"])("is refused where the folder is %s", async (what) => {
+  test.each(["open to others", "a link"])("is rejected if the directory is %s", async (what) => {
     const place = dirname(await findControlSocket(long()));
     if (what === "a link") {
       await mkdir(join(folder, "mine"), { mode: 0o700 });

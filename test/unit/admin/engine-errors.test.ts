@@ -71,7 +71,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))("a %s", (name, Ki
   });
 });
 
-it("what was no JSON is told in our words", async () => {
+it("invalid JSON is reported with the gateway's own message", async () => {
   const path = await mkdtemp(join(tmpdir(), "tollgate-words-"));
   {
     await using control = await serveControl({ path, gate: createTestDispatcher({}) });
@@ -103,7 +103,7 @@ const EXEMPT = new Set([
   "runtime/workers/ipc-link.ts",
   "config/schema-dialect.ts",
 ]);
-it("no other place of the daemon says an error's words without asking whose they are", async () => {
+it("no other file uses an error's message without checking its origin", async () => {
   const src = new URL("../../../src/", import.meta.url).pathname;
   const files = (await readdir(src, { recursive: true })).filter(
     (file) => file.endsWith(".ts") && !/^(cli|testing)\//.test(file) && !EXEMPT.has(file),

@@ -23,7 +23,7 @@ it("no principal evicts a result of another one", async () => {
   expect(ran.filter((one) => one.startsWith("alice"))).toEqual(["alice one"]);
 });
 
-it("a principal's own results are bounded, and the oldest goes first", async () => {
+it("a principal's own results are limited, and the oldest are evicted first", async () => {
   const { ran, once } = table();
   for (let i = 0; i <= 100; i++) await once("alice", `k${i}`);
   await once("alice", "k100");
@@ -32,7 +32,7 @@ it("a principal's own results are bounded, and the oldest goes first", async () 
   expect(ran).toHaveLength(102);
 });
 
-it("a result is gone after 10 minutes", async () => {
+it("a result is removed after 10 minutes", async () => {
   const time = installTestClock();
   const { ran, once } = table();
   await once("alice", "one");

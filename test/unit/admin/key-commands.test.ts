@@ -62,7 +62,7 @@ const fault = (work: Promise<unknown>) =>
     (error: unknown) => getFault(error)?.message,
   );
 
-test("a new key is known by its digest, and shown without it", async () => {
+test("a new key is looked up by its digest, and shown without it", async () => {
   const limits = ["requests=60/minute"];
   const { secret, key } = await does<Made>("create", { name: "a", models: ["demo/*"], limits });
   expect(parseKey(secret)?.id).toBe(key.id);
@@ -79,7 +79,7 @@ test("a new key is known by its digest, and shown without it", async () => {
     );
 });
 
-test("all keys are listed, page after page, each as it is now", async () => {
+test("all keys are listed, page by page, in their current state", async () => {
   const ids: string[] = [];
   for (let i = 0; i < 5; i++) {
     now++;
@@ -93,7 +93,7 @@ test("all keys are listed, page after page, each as it is now", async () => {
   );
 });
 
-test("rotation keeps the key and its grants, and gives the old secret its time", async () => {
+test("rotation keeps the key and its grants, and the old secret stays valid for its time", async () => {
   const first = await does<Made>("create", { name: "a", privacy: "strict", labels: { team: "x" } });
   now += HOUR;
   const second = await does<Made>("rotate", { id: "a", overlapMs: HOUR });
@@ -114,7 +114,7 @@ test("rotation keeps the key and its grants, and gives the old secret its time",
   expect(await fault(does("rotate", { id: "a" }))).toContain("is revoked");
 });
 
-test("a name that two keys have is not enough", async () => {
+test("a name that two keys have is ambiguous", async () => {
   const [a, b] = [
     await does<Made>("create", { name: "x" }),
     await does<Made>("create", { name: "x" }),
@@ -136,12 +136,12 @@ test.each<[string, JsonObject]>([
   ["a list of numbers", { frontends: [1] }],
   ["a name that is none", { name: 7 }],
   ["limits that are none", { limits: "all" }],
-])("nonsense is refused, and nothing is written: %s", async (_, input) => {
+])("an invalid change is rejected, and nothing is written: %s", async (_, input) => {
   expect(await fault(does("create", input))).toBeDefined();
   expect(records.size).toBe(0);
 });
 
-test("a limit that was stored is shown as it was written", async () => {
+test("a stored limit is shown as it was written", async () => {
   const limits = ["usd=12.5/month", "usd=100000000/total", "requests=60/minute", "concurrent=4"];
   const { key } = await does<Made>("create", { limits });
   expect(key.limits).toEqual(limits);
@@ -153,7 +153,7 @@ test("a limit that was stored is shown as it was written", async () => {
   ]);
 });
 
-test("a name that a valid key has already, and grants that name nothing here, are warned of", async () => {
+test("a name that a valid key has, and grants that name nothing, cause a warning", async () => {
   const config = {
     providers: new Map([
       ["demo", {}],

@@ -37,15 +37,15 @@ describe.each([
   ["ledger.totals", (said: any) => said.total.calls],
   ["ledger.entries", (said: any) => said.items.length / 2],
 ])("%s", (name, calls) => {
-  it.each(["k1", "laptop", "elsewhere", "k2"])("of the key %s is of its calls", async (key) => {
+  it.each(["k1", "laptop", "elsewhere", "k2"])("of the key %s includes its calls", async (key) => {
     expect(calls(await ask(name, { key }))).toBe(1);
   });
-  it("of a name that two have asks which", async () => {
+  it("of a name of two keys reports the ambiguity", async () => {
     const fault = await ask(name, { key: "twin" }).catch(getFault);
     expect(fault).toMatchObject({ kind: "invalid" });
     expect(fault.message).toContain("k2, k3");
   });
-  it("of a key that nobody has is no empty answer", async () => {
+  it("of an unknown key is an error, not an empty result", async () => {
     expect(await ask(name, { key: "desktop" }).catch(getFault)).toMatchObject({
       kind: "not_found",
       code: "no_such_key",
@@ -53,7 +53,7 @@ describe.each([
   });
 });
 
-it("estimates are counted also where a store does not count them by itself", async () => {
+it("estimates are counted, also if a store does not count them", async () => {
   await store.apply([
     reserveCommand("guess", { key: "k2" }),
     settleCommand("guess", { state: "estimated" }),
@@ -66,18 +66,18 @@ it("estimates are counted also where a store does not count them by itself", asy
   expect(total.estimated).toBe(1);
 });
 
-it("the whole is the sum of the rows where a call is in one of them, and is asked for where it is not", async () => {
+it("the total is the sum of the rows if each call is in one row, and is queried otherwise", async () => {
   const dimensions = ["key", "model", "label", "account"] as const;
   const wholes = await Promise.all(dimensions.map((by) => ask("ledger.totals", { by: [by] })));
   for (const { total } of wholes) expect(total).toEqual({ ...wholes[0].total, by: {} });
 });
 
-it("a model is said with its provider", async () => {
+it("a model is shown with its provider", async () => {
   const { rows } = await ask("ledger.totals", { by: ["model"] });
   expect(rows.map((row: any) => row.by)).toEqual([{ model: "demo/echo" }]);
 });
 
-it("a correction is a row of its own, exact, with its reason; what is no amount is refused", async () => {
+it("a correction is a separate, exact row with its reason; an invalid amount is rejected", async () => {
   const before = await ask("ledger.totals", { by: ["key"], key: "k1" });
   expect(
     await ask("ledger.adjust", { attempt: "a0", usd: "-0.000000300", reason: "refund" }),

@@ -37,8 +37,8 @@ const stores: [string, () => Promise<{ store: Store; dispose(): Promise<void> }>
   ["sqlite", () => makeSqlite({ durability: "process" })],
 ];
 
-describe.each(stores)("over the %s store", (_name, make) => {
-  it("Σ bills ≤ each account's budget, and each refusal names one that was full", async () => {
+describe.each(stores)("on the %s store", (_name, make) => {
+  it("Σ bills ≤ each account's budget, and each rejection names a full one", async () => {
     const made = await make();
     onTestFinished(() => made.dispose());
     await made.store.open({ instance: "one" });

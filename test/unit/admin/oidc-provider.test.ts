@@ -78,7 +78,7 @@ async function providerOf({ discovered, token, keys, asked = [] }: Answers): Pro
 const claimsOf = async (of: Answers) =>
   (await providerOf(of)).exchangeCode("a code", "the verifier", NONCE);
 
-it("a token that fits is taken, by each algorithm; the code goes with the verifier and the client's own word", async () => {
+it("accepts a valid token of each algorithm; the code is sent with verifier and client secret", async () => {
   const asked: Request[] = [];
   expect(await claimsOf({ token: await signed(fitting()), asked })).toMatchObject({ sub: "ann" });
   const byCurve = await signed(fitting(), { alg: "ES256", kid: "ec" }, ec.privateKey);
@@ -109,11 +109,11 @@ it.each<[string, (claims: JWTPayload) => JWTPayload]>([
   ["without a beginning", ({ iat: _, ...claims }) => claims],
   ["without a subject", ({ sub: _, ...claims }) => claims],
   ["not valid yet", (claims) => ({ ...claims, nbf: seconds() + 600 })],
-])("one that is %s is refused", async (_, change) => {
+])("rejects a token that is %s", async (_, change) => {
   await expect(claimsOf({ token: await signed(change(fitting())) })).rejects.toThrow();
 });
 
-it("one that is signed in another way is refused, though with the provider's own key", async () => {
+it("rejects a token with another algorithm, although it is signed with the provider's key", async () => {
   const stranger = await generateKeyPair("RS256");
   const none = [{ alg: "none" }, fitting()]
     .map((part) => Buffer.from(JSON.stringify(part)).toString("base64url"))
@@ -138,7 +138,7 @@ it("one that is signed in another way is refused, though with the provider's own
   await expect(claimsOf({ token, keys })).rejects.toThrow(/"alg"/);
 });
 
-it("a provider that says to be another one, names no address, or answers badly is not used", async () => {
+it("does not use a provider with another issuer, without endpoints, or with an invalid response", async () => {
   const token = await signed(fitting());
   for (const discovered of [
     { issuer: "https://evil.example" },
@@ -159,7 +159,7 @@ it("a provider that says to be another one, names no address, or answers badly i
     await expect(claimsOf({ token, keys })).rejects.toThrow(why);
 });
 
-it("where it is is asked once, and again after it was not reached", async () => {
+it("fetches the discovery document once, and again after a failure", async () => {
   const asked: Request[] = [];
   const provider = await providerOf({ asked });
   await provider.authorizationUrl();

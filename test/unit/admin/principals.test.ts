@@ -188,7 +188,7 @@ it("never share the result of an Idempotency-Key, and each gets its own result a
   );
 });
 
-it("have ids that no other issuer, subject, role, or account can spell", () => {
+it("have IDs that no other issuer, subject, role, or account can produce", () => {
   const principal = fc.record({
     name: fc.constant("anna"),
     credentialId: fc.stringMatching(/^(file|token|oidc):[ -~]{0,6}$/),
@@ -205,7 +205,7 @@ it("have ids that no other issuer, subject, role, or account can spell", () => {
   );
 });
 
-it("check account and role again before a result is replayed", async () => {
+it("are checked for account and role before a result is replayed", async () => {
   const at = site();
   const { id, secret, digest } = mintKey(undefined, "ta");
   const record = { id, name: "lead", digest, created: 0, admin: "owner" as Role, account: "acme" };
@@ -228,7 +228,7 @@ it("check account and role again before a result is replayed", async () => {
   }
 });
 
-it("are checked against the accounts of now when a result is replayed", async () => {
+it("are checked against current accounts when a result is replayed", async () => {
   const at = site();
   const { id, secret, digest } = mintKey(undefined, "ta");
   at.records.set(digest, { id, digest, created: 0, admin: "owner", account: "acme" });
@@ -239,7 +239,7 @@ it("are checked against the accounts of now when a result is replayed", async ()
   expect((await post(at.api, headers, { account: "team" })).status).toBe(404);
 });
 
-it("are counted apart although they share a display name", () => {
+it("are counted separately although they share a display name", () => {
   const looks = new AccessCounter(() => 0);
   const giver = (by: string): CommandPrincipal => ({
     name: "admin:ann",
@@ -261,7 +261,7 @@ const unverified = [
   { email_verified: 1 },
 ];
 
-it.each(unverified)("use no email address that the provider has not verified: %j", (said) => {
+it.each(unverified)("ignore an email address that the provider has not verified: %j", (said) => {
   const roles = [{ group: "staff", role: "owner" as const, account: undefined }];
   const config = { issuer: ISSUERS[0]!, groupsClaim: "groups", nameClaim: "email", roles } as never;
   const claims = { sub: "s1", email: "boss@example.com", groups: ["staff"], ...said };
@@ -285,7 +285,7 @@ const caught = (work: () => unknown): unknown => {
   }
 };
 
-it("from the shell's console link keep their scope, their group, and their expiry", async () => {
+it("from the shell's console link keep their scope, group, and expiry", async () => {
   const sessions = new Sessions(() => 1_000);
   const giver: CommandPrincipal = {
     name: "admin:oidc:ann",
@@ -304,7 +304,7 @@ it("from the shell's console link keep their scope, their group, and their expir
   expect(sessions.start(holder, "").session.expiresAt).toBe(5_000);
 });
 
-it("whose token has ended lose their sessions and the links that were not used yet", async () => {
+it("whose token expired lose their sessions and unused links", async () => {
   const { digest, id } = mintKey(undefined, "ta");
   const sessions = new Sessions(() => 1_000);
   const holder: Principal = { name: "admin:ann", role: "owner", credentialId: `token:${id}` };
@@ -327,7 +327,7 @@ it("whose token has ended lose their sessions and the links that were not used y
   expect(sessions.redeem(other.code)).toBeDefined();
 });
 
-it("of a replaced file token are others: its sessions end, and its results are not replayed", async () => {
+it("of a replaced file token are new: old sessions end, and results are not replayed", async () => {
   const at = site();
   at.tokens.push({ name: "ann", role: "owner", token: `${TOKEN}1` });
   const first = { authorization: `Bearer ${TOKEN}1`, "idempotency-key": "k" };
@@ -352,7 +352,7 @@ it.each([
   ["a token's that is valid", "valid"],
   ["a token's id", "tokenid001"],
   ["a person's", "oidc:ann@example.com"],
-])("are not made under a name that is %s", async (_, name) => {
+])("are not created with a name that is %s", async (_, name) => {
   const written: unknown[] = [];
   const record = (id: string, called: string, more: object = {}): KeyRecord => ({
     id,

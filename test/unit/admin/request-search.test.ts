@@ -72,7 +72,7 @@ const call = fc.record({
 });
 const STATUS = { ok: "ok", timeout: "failed", canceled: "canceled", invalid: "refused" } as const;
 
-it("finds each request that matches once, the newest first, however it is cut into pages", async () => {
+it("finds each matching request once, the newest first, for any page size", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(call, { maxLength: 60 }),
@@ -99,7 +99,7 @@ it("finds each request that matches once, the newest first, however it is cut in
   );
 });
 
-it("reads a bounded number of rows for a page of a ledger that is full at one moment", async () => {
+it("reads a limited number of rows per page, also if many rows have one timestamp", async () => {
   const calls = Array.from({ length: 3_000 }, (_, i) => ({
     at: NOON - i * 10,
     outcome: "ok",
@@ -117,7 +117,7 @@ it("reads a bounded number of rows for a page of a ledger that is full at one mo
   expect(reads.reduce((sum, { rows }) => sum + rows, 0)).toBeLessThan(6_000);
 });
 
-it("rows that all have one timestamp are read a page at a time, and each of them is found once", async () => {
+it("rows with one timestamp are read page by page, and each is found once", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 0, max: 120 }),
@@ -152,7 +152,7 @@ it("rows that all have one timestamp are read a page at a time, and each of them
   );
 });
 
-it("20,000 imported rows with one timestamp: one answer reads a page of them", async () => {
+it("20,000 imported rows with one timestamp: one response reads a page of them", async () => {
   const calls = Array.from({ length: 10_000 }, () => ({ at: NOON, outcome: "ok", key: "k1" }));
   const { store, reads } = await ledger(calls);
   const of = {
@@ -181,7 +181,7 @@ it.each([
   ["anthropic/*", ["r-c2"]],
   ["claude-9", ["r-c2"]],
   ["*", ["r-c0", "r-c1", "r-c2"]],
-])("a model %s is found as it was requested or served", async (model, ids) => {
+])("a model %s is found by its requested and served name", async (model, ids) => {
   const { store } = await makeMemory();
   await store.open({ instance: "one" });
   const target = { provider: "anthropic", model: "claude-9", protocol: null, credential: "c" };
@@ -199,7 +199,7 @@ it.each([
   expect(found.map(({ id }) => id).toSorted()).toEqual(ids);
 });
 
-it("an outcome of the ledger chooses calls by their kind of error", async () => {
+it("an outcome in the ledger selects calls by their error kind", async () => {
   const { store } = await ledger(
     ["ok", "timeout", "rate_limited", "timeout"].map((outcome, i) => ({
       at: NOON + i,
@@ -213,7 +213,7 @@ it("an outcome of the ledger chooses calls by their kind of error", async () => 
   expect(found.map(({ id }) => id)).toEqual(["r-c3", "r-c1"]);
 });
 
-it("ends where the time that was asked for begins, and where the ledger does", async () => {
+it("ends at the start of the requested range, and at the start of the ledger", async () => {
   const { store } = await ledger([
     { at: NOON - 50_000, outcome: "ok", key: "k1" },
     { at: NOON - 10, outcome: "ok", key: "k1" },
@@ -232,7 +232,7 @@ it("ends where the time that was asked for begins, and where the ledger does", a
   ).rejects.toThrow("Invalid `after`");
 });
 
-it("a stretch that takes too long is cut shorter, and the page says how far it has come", async () => {
+it("a range that takes too long is narrowed, and the page states how far it got", async () => {
   const { store } = await ledger([{ at: NOON - 3_000_000, outcome: "ok", key: "k1" }]);
   const widths: number[] = [];
   const slow: Pick<Store, "listEntries"> = {

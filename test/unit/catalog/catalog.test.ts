@@ -34,8 +34,8 @@ const stock = (providers: Record<string, ProviderFacts>, parts: CatalogSources =
 };
 const AT = Date.parse("2026-11-20T10:00:00Z");
 
-describe("what is known of a model", () => {
-  it("comes per field from operator, live list and shipped facts, each with its date", () => {
+describe("the facts of a model", () => {
+  it("come per field from the operator, the live list, and built-in metadata, each with its date", () => {
     const { lists, catalog } = stock({
       openai: {
         ...shipped(
@@ -73,7 +73,7 @@ describe("what is known of a model", () => {
     });
   });
 
-  it("an unknown model is a chat model of which nothing is known, and looking is not telling", () => {
+  it("an unknown model is a chat model without facts, and a lookup creates none", () => {
     const { catalog } = stock({ openai: shipped() });
     expect(catalog.find("openai", "x/y:z[1m]")).toEqual({
       info: { model: "x/y:z[1m]", operation: "chat" },
@@ -85,7 +85,7 @@ describe("what is known of a model", () => {
     expect(catalog.version).toBe(1);
   });
 
-  it("prices may be another model's, here or with another provider, and say whose", () => {
+  it("prices may be those of another model, of the same or another provider, and state the source", () => {
     const { lists, catalog } = stock({
       azure: {
         operator: new Map([
@@ -111,8 +111,8 @@ describe("what is known of a model", () => {
   });
 });
 
-describe("what exists", () => {
-  it("an image model exists only once the live list names it, and no longer when it leaves", () => {
+describe("existing models", () => {
+  it("an image model exists while the live list names it", () => {
     const { lists, catalog } = stock({ openai: shipped(image("gpt-image-2"), chat("gpt-6")) });
     expect(catalog.find("openai", "gpt-image-2")).toMatchObject({
       listed: false,
@@ -129,7 +129,7 @@ describe("what exists", () => {
     expect(catalog.list({ operation: "image" })).toEqual([]);
   });
 
-  it("shipped chat models stand in until a list was heard", () => {
+  it("built-in chat models are used until a list arrives", () => {
     const { lists, catalog } = stock({ openai: shipped(chat("gpt-6", { price: price("2") })) });
     expect(catalog.list().map((l) => l.id)).toEqual(["openai/gpt-6"]);
     lists.update("openai", "main", [chat("gpt-7")], AT);
@@ -141,14 +141,14 @@ describe("what exists", () => {
     });
   });
 
-  it("a provider that cannot be asked has what its facts name", () => {
+  it("a provider without a list has the models of its metadata", () => {
     const { catalog } = stock({
       bfl: { shipped: { asOf: "2026-11-01", models: [image("flux")] } },
     });
     expect(catalog.find("bfl", "flux").listed).toBe(true);
   });
 
-  it("the operator's word makes a model exist when it states its kind, not when it prices it", () => {
+  it("the operator creates a model by its type, not by its price", () => {
     const { catalog } = stock({
       local: {
         hasLiveList: true,
@@ -162,7 +162,7 @@ describe("what exists", () => {
     expect(catalog.find("local", "other").listed).toBe(false);
   });
 
-  it("is what any credential may call", () => {
+  it("a model exists if any credential may call it", () => {
     const { lists, catalog } = stock({ xai: { hasLiveList: true } });
     lists.update("xai", "a", [chat("one"), chat("both", { name: "A's" })], AT);
     lists.update("xai", "b", [chat("both", { name: "B's" }), image("two")], AT);
@@ -173,7 +173,7 @@ describe("what exists", () => {
     expect(catalog.find("xai", "both").info.name).toBe("B's");
   });
 
-  it("a disposed catalog no longer follows", () => {
+  it("a disposed catalog receives no updates", () => {
     const { lists, catalog } = stock({ xai: { hasLiveList: true } });
     catalog[Symbol.dispose]();
     lists.update("xai", "a", [chat("one")], AT);
@@ -194,7 +194,7 @@ describe("listings", () => {
     },
   };
 
-  it("are filtered by kind, provider, permission and privacy", () => {
+  it("are filtered by type, provider, permission, and privacy", () => {
     const { catalog } = stock(providers, {
       policyOf: (provider) => ({
         retention: { kind: provider === "a" ? "zero" : "memory" },
@@ -212,12 +212,12 @@ describe("listings", () => {
     expect(ids({ privacy: "required" })).toEqual(["a/p", "a/x", "b/x"]);
   });
 
-  it("without a word about data nothing passes under privacy", () => {
+  it("exclude unknown data policies under privacy", () => {
     const { catalog } = stock(providers);
     expect(catalog.list({ privacy: "required" })).toEqual([]);
   });
 
-  it("an alias is a model that knows what all behind it agree on", () => {
+  it("show an alias with the facts that all its models share", () => {
     const { catalog } = stock(providers, {
       aliases: new Map([
         ["fast", ["a/x", "b/x"]],
@@ -239,7 +239,7 @@ describe("listings", () => {
     expect(catalog.listing("nothing")).toBeUndefined();
   });
 
-  it("aliases that go round end", () => {
+  it("circular aliases end", () => {
     const { catalog } = stock(providers, {
       aliases: new Map([
         ["one", ["two"]],
@@ -249,7 +249,7 @@ describe("listings", () => {
     expect(catalog.listing("one")).toMatchObject({ provider: "a" });
   });
 
-  it("policies are worked out again within a minute", () => {
+  it("policies are evaluated again within a minute", () => {
     let now = AT;
     const { catalog } = stock(providers, {
       now: () => now,
@@ -266,14 +266,14 @@ describe("listings", () => {
   });
 });
 
-describe("names near a name", () => {
+describe("suggested names", () => {
   const { catalog } = stock({
     anthropic: shipped(chat("claude-sonnet-5"), chat("claude-opus-5"), chat("claude-haiku-4-5")),
     openai: shipped(chat("gpt-6-luna"), chat("gpt-6-sol")),
     images: { shipped: { asOf: "2026-11-01", models: [image("gpt-6-picture")] } },
   });
 
-  it("are nearest first, at most three, of the kind and permission asked for", () => {
+  it("are the nearest first, at most three, of the requested type and permission", () => {
     expect(catalog.suggest("openai/claude-opus-5")[0]).toBe("anthropic/claude-opus-5");
     expect(catalog.suggest("claude-opus-5")[0]).toBe("anthropic/claude-opus-5");
     expect(catalog.suggest("anthropic/claude-sonet-5")[0]).toBe("anthropic/claude-sonnet-5");

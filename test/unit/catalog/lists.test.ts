@@ -22,7 +22,7 @@ beforeEach(async () => (dir = await mkdtemp(join(tmpdir(), "lists-"))));
 afterEach(() => rm(dir, { recursive: true, force: true }));
 
 describe("live lists", () => {
-  it("survive a restart, readable by their owner alone", async () => {
+  it("survive a restart, and only their owner can read them", async () => {
     const lists = await openModelLists(dir);
     expect(lists.update("open.ai/../x", "main", one, AT)).toBe(true);
     lists.update("openai", "main", one, AT);
@@ -39,7 +39,7 @@ describe("live lists", () => {
     expect(again.of("open.ai/../x")).toEqual([{ credential: "main", at: AT, models: one }]);
   });
 
-  it("the same list again changes its date and nothing else", async () => {
+  it("an unchanged list only changes its date", async () => {
     const lists = createInMemoryModelLists();
     let told = 0;
     lists.onChange(() => told++);
@@ -50,7 +50,7 @@ describe("live lists", () => {
     expect(lists.of("openai")![0]!.at).toBe(AT + 5);
   });
 
-  it("what cannot be read leaves the old list in force", () => {
+  it("an unreadable list keeps the old one in use", () => {
     const lists = createInMemoryModelLists();
     lists.update("openai", "main", one, AT);
     for (const garbage of [
@@ -80,7 +80,7 @@ describe("live lists", () => {
     expect(lists.of("openai")).toEqual([{ credential: "main", at: AT, models: one }]);
   });
 
-  it("reading is idempotent, and keeps nothing that it does not know", () => {
+  it("decoding is idempotent, and drops unknown fields", () => {
     const info = fc.record(
       {
         model: fc.string({ minLength: 1, maxLength: 20 }),
@@ -102,7 +102,7 @@ describe("live lists", () => {
     );
   });
 
-  it("files that are garbage, foreign or huge are told of and passed over", async () => {
+  it("corrupt, foreign, and huge files are reported and skipped", async () => {
     const lists = await openModelLists(dir);
     lists.update("good", "main", one, AT);
     await lists.whenSaved();
@@ -127,7 +127,7 @@ describe("live lists", () => {
     expect(await readdir(dir)).not.toContain("good.json.77.tmp");
   });
 
-  it("many changes at once end as the last one, whole at every moment", async () => {
+  it("many concurrent changes end with the last one, complete at every moment", async () => {
     const lists = await openModelLists(dir);
     const path = join(dir, "openai.json");
     for (let i = 0; i < 50; i++) {
@@ -141,7 +141,7 @@ describe("live lists", () => {
     expect((await openModelLists(dir)).of("openai")![0]!.models[0]!.model).toBe("m49");
   });
 
-  it("a credential that is gone takes its list along, also from disk", async () => {
+  it("a removed credential removes its list, also from disk", async () => {
     const lists = await openModelLists(dir);
     lists.update("openai", "a", one, AT);
     lists.update("openai", "b", one, AT);
@@ -153,7 +153,7 @@ describe("live lists", () => {
     expect(await readdir(dir)).toEqual([]);
   });
 
-  it("a folder that cannot be written loses nothing in memory, and says so", async () => {
+  it("a read-only directory loses nothing in memory, and is logged", async () => {
     const lists = await openModelLists(dir);
     await rm(dir, { recursive: true });
     lists.update("openai", "main", one, AT);

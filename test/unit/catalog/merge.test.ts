@@ -44,8 +44,8 @@ const facts = (of: object): [string, unknown][] =>
       : [[field, value]],
   );
 
-describe("merging what is said of a model", () => {
-  it("a weaker layer never changes what a stronger one says", () => {
+describe("merging model facts", () => {
+  it("a lower source never changes a fact of a higher one", () => {
     fc.assert(
       fc.property(layers, layer, (strong, weak) => {
         const before = mergeFacts("m", strong);
@@ -60,7 +60,7 @@ describe("merging what is said of a model", () => {
     );
   });
 
-  it("every fact has a source, and its source said exactly that", () => {
+  it("every fact has a source that states exactly this", () => {
     fc.assert(
       fc.property(layers, (all) => {
         const { info, sources } = mergeFacts("m", all);
@@ -84,7 +84,7 @@ describe("merging what is said of a model", () => {
     );
   });
 
-  it("what nobody says stays absent", () => {
+  it("a fact without a source is undefined", () => {
     expect(mergeFacts("m", [])).toEqual({ info: { model: "m", operation: "chat" }, sources: {} });
     expect(
       mergeFacts("m", [{ from: "live", facts: { operation: "chat", name: undefined, can: {} } }])
@@ -92,7 +92,7 @@ describe("merging what is said of a model", () => {
     ).toEqual({ model: "m", operation: "chat" });
   });
 
-  it("a price is never made of two halves", () => {
+  it("a price is never combined from two sources", () => {
     const { info, sources } = mergeFacts("m", [
       { from: "operator", at: "2026-11-01", facts: { pricedAs: "other" } },
       { from: "shipped", at: "2026-10-01", facts: { price: price("1") } },
@@ -102,7 +102,7 @@ describe("merging what is said of a model", () => {
     expect(sources["price"]).toEqual({ from: "operator", at: "2026-11-01" });
   });
 
-  it("free is a price of zero; zero said by a weaker layer is not heard", () => {
+  it("free is a price of zero; a zero from a lower source is ignored", () => {
     expect(mergeFacts("m", [{ from: "operator", facts: { price: "free" } }]).info.price).toBe(FREE);
     expect(
       mergeFacts("m", [
@@ -112,7 +112,7 @@ describe("merging what is said of a model", () => {
     ).toEqual(price("3"));
   });
 
-  it("a list that calls everything chat does not unmake an image model; the operator does", () => {
+  it("a list that declares everything as chat does not change an image model; the operator does", () => {
     const live: FactLayer = { from: "live", facts: { operation: "chat" } };
     const shipped: FactLayer = { from: "shipped", facts: { operation: "image" } };
     expect(mergeFacts("m", [live, shipped]).info.operation).toBe("image");

@@ -35,8 +35,8 @@ const bare = (name: string, more: object = {}) =>
     ...more,
   });
 
-describe("shipped data policies", () => {
-  it("there is one for every provider that reaches somebody else, and they are all named", () => {
+describe("built-in data policies", () => {
+  it("exist for every provider with an external backend, and all are listed", () => {
     const remote = Object.keys(builtin.provider).filter(
       (name) => name !== "demo" && !name.endsWith("-compatible"),
     );
@@ -44,11 +44,11 @@ describe("shipped data policies", () => {
     expect(Object.keys(POLICIES).toSorted()).toEqual(remote.toSorted());
   });
 
-  it.each(shipped)("$name is what the schema allows", ({ policy }) => {
+  it.each(shipped)("$name is valid by the schema", ({ policy }) => {
     expect(valid(policy), JSON.stringify(valid.errors)).toBe(true);
   });
 
-  it("the schema refuses zero without a full address, and words that nobody knows", () => {
+  it("the schema rejects zero without a complete source, and unknown values", () => {
     const zero = {
       retention: { kind: "zero" },
       trains: "no",
@@ -73,13 +73,13 @@ describe("shipped data policies", () => {
     ).toBe(false);
   });
 
-  it("only those pass undeclared whose evidence says so", () => {
+  it("only providers with evidence qualify without a declaration", () => {
     expect(
       shipped.filter(({ name }) => satisfies("required", bare(name))).map(({ name }) => name),
     ).toEqual(ZERO);
   });
 
-  it.each(shipped)("$name ends, and is then unknown", ({ name, policy }) => {
+  it.each(shipped)("$name expires, and is then unknown", ({ name, policy }) => {
     expect(policy.dataPolicy.verifiedAt! < policy.dataPolicy.expires!).toBe(true);
     const months =
       Date.parse(policy.dataPolicy.expires!) - Date.parse(policy.dataPolicy.verifiedAt!);
@@ -89,14 +89,14 @@ describe("shipped data policies", () => {
     expect(satisfies("required", late)).toBe(false);
   });
 
-  it("a declaration is enough, but where zero cannot be had", () => {
+  it("a declaration suffices, unless zero retention is unavailable", () => {
     const without = shipped
       .filter(({ name }) => !satisfies("strict", bare(name, { credential: { declared: true } })))
       .map(({ name }) => name);
     expect(without).toEqual(["deepseek"]);
   });
 
-  it("goes with the definition that is mounted, exceptions too", async () => {
+  it("a mounted definition includes its exceptions", async () => {
     const load = builtin.provider.anthropic as () => Promise<{ default: any }>;
     const { default: anthropic } = await load();
     expect(anthropic.dataPolicy).toEqual(

@@ -77,7 +77,7 @@ function worsened(l: DataPolicy): DataPolicy[] {
 }
 
 describe("effective policy", () => {
-  it("worse information never turns a refusal into acceptance", () => {
+  it("worse information never turns a rejection into an acceptance", () => {
     fc.assert(
       fc.property(facts, wanted, (f, privacy) => {
         if (satisfies(privacy, effectivePolicy(f))) return;
@@ -104,7 +104,7 @@ describe("effective policy", () => {
     );
   });
 
-  it("unknown never passes, and strict asks for no less than required", () => {
+  it("unknown never qualifies, and strict requires at least as much as required", () => {
     fc.assert(
       fc.property(facts, (f) => {
         const policy = effectivePolicy(f);
@@ -116,7 +116,7 @@ describe("effective policy", () => {
     );
   });
 
-  it("nothing known is unknown, with a reason", () => {
+  it("without facts the policy is unknown, with a reason", () => {
     const policy = effectivePolicy({ provider: undefined, trusted: true, now: NOW });
     expect(policy).toMatchObject({
       retention: { kind: "unknown" },

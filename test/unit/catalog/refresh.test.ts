@@ -40,8 +40,8 @@ const settle = () => new Promise((done) => setTimeout(done, 1));
 const EVERY = 600_000;
 const pace = { everyMs: EVERY, deadlineMs: 30_000 };
 
-describe("how long to wait", () => {
-  it("stays within a tenth of the usual pace; after failures doubles up to it", () => {
+describe("the delay", () => {
+  it("is within a tenth of the interval; after failures it doubles up to it", () => {
     const random = fc.double({ min: 0, max: 1, noNaN: true });
     fc.assert(
       fc.property(
@@ -76,7 +76,7 @@ describe("refreshing", () => {
   });
   const list = (...names: string[]) => names.map((model) => ({ model, operation: "chat" }));
 
-  it("asks at once, then at its pace; a new model is there within it, a gone one gone", async () => {
+  it("starts immediately, then by interval; new models appear and removed ones disappear within it", async () => {
     const clock = new Hand();
     const lists = createInMemoryModelLists();
     const catalog = createCatalog({ lists, providers: new Map([["p", { hasLiveList: true }]]) });
@@ -91,7 +91,7 @@ describe("refreshing", () => {
     refresh[Symbol.dispose]();
   });
 
-  it("a failure keeps the old list, says so, and is tried again sooner each time less", async () => {
+  it("a failure keeps the old list, is reported, and is retried with growing delays", async () => {
     const clock = new Hand();
     const lists = createInMemoryModelLists();
     let works = true;
@@ -133,7 +133,7 @@ describe("refreshing", () => {
     refresh[Symbol.dispose]();
   });
 
-  it("garbage is a failure like any other", async () => {
+  it("an invalid list is a failure like any other", async () => {
     const clock = new Hand();
     const lists = createInMemoryModelLists();
     let answer: unknown = list("a");
@@ -147,7 +147,7 @@ describe("refreshing", () => {
     refresh[Symbol.dispose]();
   });
 
-  it("an upstream that hangs meets the deadline, even when nobody listens to the signal", async () => {
+  it("an upstream that hangs reaches the timeout, even if the code ignores the signal", async () => {
     const clock = new Hand();
     const refresh = createListRefresher(createInMemoryModelLists(), { times: pace, clock });
     let signal: AbortSignal | undefined;
@@ -163,7 +163,7 @@ describe("refreshing", () => {
     refresh[Symbol.dispose]();
   });
 
-  it("never asks twice at the same time", async () => {
+  it("never sends two requests at the same time", async () => {
     const clock = new Hand();
     let open = 0;
     let most = 0;
@@ -186,7 +186,7 @@ describe("refreshing", () => {
     refresh[Symbol.dispose]();
   });
 
-  it("a reload keeps the rhythm of the lines that stay and lets the others go", async () => {
+  it("a reload keeps the timing of remaining sources and ends the others", async () => {
     const clock = new Hand();
     const lists = createInMemoryModelLists();
     const asked: string[] = [];
@@ -214,7 +214,7 @@ describe("refreshing", () => {
     expect(asked).toHaveLength(5);
   });
 
-  it("a reload that wants it quicker is not kept waiting, one that wants it slower changes nothing yet", async () => {
+  it("a shorter interval applies immediately after a reload, a longer one from the next refresh", async () => {
     const clock = new Hand();
     let asked = 0;
     const only = [
@@ -239,7 +239,7 @@ describe("refreshing", () => {
     refresh[Symbol.dispose]();
   });
 
-  it("an answer that comes after its line was let go is not taken", async () => {
+  it("a response for a removed source is ignored", async () => {
     const clock = new Hand();
     const lists = createInMemoryModelLists();
     let answer: (models: unknown) => void = () => {};
@@ -253,7 +253,7 @@ describe("refreshing", () => {
   });
 });
 
-describe("asking only for what is new", () => {
+describe("conditional requests", () => {
   const servers: Server[] = [];
   const serve = async (listener: RequestListener): Promise<string> => {
     const server = createServer(listener);
@@ -264,7 +264,7 @@ describe("asking only for what is new", () => {
   afterAll(() => servers.forEach((server) => server.close().closeAllConnections()));
   const plain = (url: string | URL, init: object = {}) => fetch(url, init);
 
-  it("an ETag is sent back, and what has not changed is given again", async () => {
+  it("send the ETag, and return the unchanged list again", async () => {
     let body = '{"data":[1]}';
     const seen: (string | undefined)[] = [];
     const url = await serve((asked, answer) => {
@@ -283,7 +283,7 @@ describe("asking only for what is new", () => {
     expect(seen).toEqual([undefined, '"12"', '"12"', '"12"', '"14"']);
   });
 
-  it("errors pass as they are, and posts are never remembered", async () => {
+  it("errors are passed on, and POST responses are never stored", async () => {
     const url = await serve((asked, answer) =>
       answer.writeHead(asked.method === "POST" ? 200 : 503, { etag: '"x"' }).end("down"),
     );

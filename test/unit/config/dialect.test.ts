@@ -24,7 +24,7 @@ describe("formats", () => {
     expect(good.filter((text) => !FORMAT_CHECKS[format](text))).toEqual([]);
     expect(bad.filter((text) => FORMAT_CHECKS[format](text))).toEqual([]);
   });
-  it("take any text at all, quickly", () => {
+  it("check any text quickly", () => {
     const text = fc.oneof(
       fc.string(),
       fc.string({ unit: fc.constantFrom(..."a.-@:/0"), maxLength: 500 }),
@@ -52,18 +52,18 @@ const schema = {
 } as const;
 
 describe("a validator", () => {
-  it("fills defaults in, in a copy", () => {
+  it("applies defaults to a copy", () => {
     const given = Object.freeze({ keys: Object.freeze(["x"]) });
     const first = getValidator(schema)(given);
     expect(first.value).toEqual({ keys: ["x"], a: { n: 1 } });
     (first.value as any).a.n = 2;
     expect(getValidator(schema)({}).value).toEqual({ a: { n: 1 } });
   });
-  it("says which places are secret, through references, lists, maps and alternatives", () => {
+  it("reports secret locations, through references, lists, maps, and alternatives", () => {
     const { secrets } = getValidator(schema)({ keys: ["x", "y"], by: { one: 1, two: "z" } });
     expect([...secrets].sort()).toEqual(["/by/two", "/keys/0", "/keys/1"]);
   });
-  it("says all that is wrong, and is compiled once", () => {
+  it("reports all errors, and is compiled once", () => {
     expect(getValidator(schema)({ b: 1, c: 2, keys: 3 }).errors).toHaveLength(3);
     expect(getValidator(schema)).toBe(getValidator(schema));
   });
@@ -82,5 +82,5 @@ it.each([
     },
     /default is ignored/,
   ],
-])("%j is no schema of ours", (bad, why) => expect(findSchemaFlaw(bad)).toMatch(why));
-it("what is one has no flaw", () => expect(findSchemaFlaw(schema)).toBeUndefined());
+])("%j is not a supported schema", (bad, why) => expect(findSchemaFlaw(bad)).toMatch(why));
+it("a supported schema has no errors", () => expect(findSchemaFlaw(schema)).toBeUndefined());

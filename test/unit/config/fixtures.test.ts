@@ -10,7 +10,7 @@ const folder = new URL("../../fixtures/config/", import.meta.url).pathname;
 const DASHES = /^-{40,}\n/m;
 const env = { KEY: "sk-from-outside", TEXT: "neither", REGION: "eu", EMPTY: "" };
 
-describe("every broken config says what is wrong with it, where, all at once", () => {
+describe("every invalid config reports all errors, with their locations", () => {
   for (const name of readdirSync(folder).sort())
     it(name, async () => {
       const path = join(folder, name);

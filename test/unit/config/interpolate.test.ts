@@ -26,14 +26,14 @@ const tricky = fc
 const name = fc.stringMatching(/^[A-Z_][A-Z0-9_]{0,8}$/);
 
 describe("round trip", () => {
-  it("escaped text stands for itself", () => {
+  it("escaped text is literal", () => {
     fc.assert(
       fc.property(fc.oneof(tricky, fc.string()), (text) => {
         expect(filled(escapeTemplate(text))).toEqual({ text, flaws: [] });
       }),
     );
   });
-  it("every template gives its parts back as they were written", () => {
+  it("every template returns its parts as written", () => {
     fc.assert(
       fc.property(tricky, (text) => {
         const { parts, flaws } = parseTemplate(text);
@@ -44,7 +44,7 @@ describe("round trip", () => {
       }),
     );
   });
-  it("what stands around references is untouched, and a value is never read again", () => {
+  it("text around references is unchanged, and a value is not interpolated again", () => {
     fc.assert(
       fc.property(tricky, name, tricky, tricky, (before, variable, value, after) => {
         const text = `${escapeTemplate(before)}\${env:${variable}}${escapeTemplate(after)}`;
@@ -59,8 +59,8 @@ describe("round trip", () => {
   });
 });
 
-describe("no value becomes structure", () => {
-  it("whatever a variable holds, it is one text where it was asked for", async () => {
+describe("values cannot change the structure", () => {
+  it("the value of a variable is one string where it is referenced", async () => {
     const yamlish = fc
       .array(
         fc.constantFrom(
@@ -140,5 +140,5 @@ describe("env", () => {
   );
 });
 
-it("plain text is no template", () =>
+it("plain text is not a template", () =>
   expect(["a", "$a", "{}", "$ {"].some(isTemplate)).toBe(false));

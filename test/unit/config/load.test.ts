@@ -39,14 +39,14 @@ async function good(text: string | object, more: Partial<LoadConfigOptions> = {}
 const KEYED = { openai: { with: { api_key: "${env:KEY}" } } };
 
 describe("the embedded default", () => {
-  it("is the gateway.yaml at the top of the package, to the letter", () => {
+  it("equals the gateway.yaml at the top of the package", () => {
     const top = new URL("../../../gateway.yaml", import.meta.url);
     expect(readDefaultConfig()).toBe(readFileSync(top, "utf8"));
     expect(findPackageRoot(join(findPackageRoot(), "dist", "src", "config"))).toBe(
       findPackageRoot(),
     );
   });
-  it("loads where nothing is set: demo alone, and no more than notes", async () => {
+  it("loads without variables: only demo, with notes", async () => {
     const { config, problems } = await read(readDefaultConfig(), { env: {} });
     expect(problems.map((p) => [p.severity, p.path])).toEqual([
       ["note", "models.claude-*"],
@@ -58,7 +58,7 @@ describe("the embedded default", () => {
     expect([...config!.unmountedProviders.keys()]).toEqual(["openai", "anthropic"]);
     expect(config!.stateDir).toBe(join(folder, ".tollgate"));
   });
-  it("loads with both keys, and says nothing", async () => {
+  it("loads with both keys, without notes", async () => {
     const env = { OPENAI_API_KEY: "a", ANTHROPIC_API_KEY: "b" };
     const { config, problems } = await read(readDefaultConfig(), { env });
     expect(problems).toEqual([]);
@@ -72,7 +72,7 @@ describe("the embedded default", () => {
 });
 
 describe("defaults and forms", () => {
-  it("a file of defaults is a gateway", async () => {
+  it("a file with only defaults is a gateway", async () => {
     for (const text of ["{}", "# nothing\n{}", "providers:\nmodels:\nlisten:\n"]) {
       const config = await good(text);
       expect(config).toMatchObject({
@@ -89,7 +89,7 @@ describe("defaults and forms", () => {
       expect(config.middleware.map((m) => m.id)).toContain("middleware.auth");
     }
   });
-  it("a short form is its long form", async () => {
+  it("a short form equals its long form", async () => {
     const short = await good({
       store: "sqlite",
       frontends: ["messages"],
@@ -116,7 +116,7 @@ describe("defaults and forms", () => {
     expect(short).toEqual(long);
     expect(short.hash).toBe(long.hash);
   });
-  it("one credential stands in with:, beside the options; the schemas say which is which", async () => {
+  it("a credential is in with:, next to the options; the schemas distinguish them", async () => {
     const both = { api_key: "${env:KEY}", region: "eu" };
     const one = (await good({ providers: { openai: { with: both } } })).providers.get("openai")!;
     expect([one.options, one.credentials[0]!.fields]).toEqual([
@@ -136,7 +136,7 @@ describe("defaults and forms", () => {
       { name: "b", fields: { api_key: "2" }, zdr: undefined, weight: 1, models: undefined },
     ]);
   });
-  it("two of one kind have ids of their own", async () => {
+  it("two entries of one plugin have separate IDs", async () => {
     const guard = { use: "guard", with: { words: ["x"] } };
     const { middleware } = await good({
       middleware: [guard, guard, { ...guard, for: { models: ["a"] } }],
@@ -147,7 +147,7 @@ describe("defaults and forms", () => {
       ["middleware.guard-3", { models: ["a"] }],
     ]);
   });
-  it("a provider's timeouts are the gateway's, but for what it says itself", async () => {
+  it("a provider inherits the gateway's timeouts, except for its own", async () => {
     const { providers } = await good({
       timeouts: { idle: "9s" },
       providers: { demo: { timeouts: { total: "1m" } } },
@@ -160,7 +160,7 @@ describe("defaults and forms", () => {
       classes: new Map([["quick", { firstByteMs: 60_000, ...own }]]),
     });
   });
-  it("of four places that say a time the nearest counts", async () => {
+  it("the nearest of four timeout settings counts", async () => {
     const { providers, timeouts } = await good({
       timeouts: {
         first_byte: "40s",
@@ -186,7 +186,7 @@ describe("defaults and forms", () => {
     // What the file says of classes stands in place of those that come with it.
     expect([...timeouts.classes.keys()]).toEqual(["image", "reasoning"]);
   });
-  it("shutdown is a time, or two", async () => {
+  it("shutdown is one duration, or two", async () => {
     const of = async (shutdown: unknown) => {
       const { announceMs, timeoutMs } = (await good({ shutdown })).shutdown;
       return [announceMs, timeoutMs];
@@ -196,7 +196,7 @@ describe("defaults and forms", () => {
     expect(await of({ announce: "0s" })).toEqual([0, 300_000]);
     expect(await of({ timeout: "9s" })).toEqual([undefined, 9_000]);
   });
-  it("facts of the operator's own: prices by unit, in dollars, never through a float", async () => {
+  it("model facts of the operator: prices by unit, in dollars, never as a float", async () => {
     const { providers } = await good(`
 providers:
   demo:
@@ -238,7 +238,7 @@ providers:
       image: { sizes: ["1024x1024"] },
     });
   });
-  it("a command line says host, port, state folder, workers and log level in place of the file", async () => {
+  it("command-line options override host, port, state directory, workers, and log level", async () => {
     const overrides = {
       host: "::1",
       port: 0,
@@ -273,13 +273,13 @@ describe("when", () => {
     ["${env:GONE:-}", false],
     ["${env:EMPTY:-}", false],
     ["${env:KEY:-}", true],
-  ])("%j: mounted is %s", async (when, mounted) => {
+  ])("%j: mounted: %s", async (when, mounted) => {
     const provider = { use: "demo", ...(when === undefined ? {} : { when }) };
     const config = await good({ providers: { p: provider } }, { env: { KEY: "k", EMPTY: "" } });
     expect(config.providers.has("p")).toBe(mounted);
     expect(config.unmountedProviders.has("p")).toBe(!mounted);
   });
-  it("is decided first: nothing inside is read, its plugin is not looked for, its typing errors are", async () => {
+  it("is evaluated first: a disabled entry is not read, its plugin not resolved, and its type errors ignored", async () => {
     const { problems } = await read({
       providers: {
         x: { use: "not-installed", when: false, with: { key: "${env:GONE}${file:/no}" }, wen: 1 },
@@ -291,7 +291,7 @@ describe("when", () => {
   });
 });
 
-it("in what is left out, text that waits for a variable is no wrong type", async () => {
+it("in a disabled entry, a string with a variable is no type error", async () => {
   const waiting = {
     use: "demo",
     when: false,
@@ -301,13 +301,13 @@ it("in what is left out, text that waits for a variable is no wrong type", async
   expect((await read({ providers: { x: waiting } })).problems).toEqual([]);
 });
 
-it("an alias that is wrong where it stands is wrong there, not where it was named", async () => {
+it("an invalid alias is reported at its definition, not at its use", async () => {
   const { problems } = await read("listen:\n  host: &name localhost\n  port: *name\n");
   expect(problems.map((p) => [p.id, p.line, p.column])).toEqual([["config/wrong-type", 3, 9]]);
 });
 
-describe("from outside", () => {
-  it("text becomes a number or a truth value exactly where the schema wants one", async () => {
+describe("environment variables and files", () => {
+  it("a string becomes a number or boolean exactly if the schema requires it", async () => {
     const env = { N: " 42 ", P: "0123", T: "true", W: "auto", B: "1.50", KEY: "0123" };
     const config = await good(
       `
@@ -330,13 +330,13 @@ providers:
     expect(openai.options).toEqual({ label: "1.50", retries: 3, beta: true, region: "us" });
     expect(openai.credentials[0]!.fields).toEqual({ api_key: "0123" });
   });
-  it("a number is never made of what is not exactly one", async () => {
+  it("only an exact number becomes a number", async () => {
     for (const PORT of ["", "0x10", "1e999", "12 34", "9007199254740993", "NaN", "1.5"]) {
       const { config } = await read('listen: { port: "${env:PORT}" }', { env: { PORT } });
       expect(config, PORT).toBeUndefined();
     }
   });
-  it("files: relative to the file that names them, without their last line end, watched", async () => {
+  it("files: relative to the config file, without the last line end, watched", async () => {
     const main = write({
       "gateway.yaml":
         'include: ./more/a.yaml\nproviders: { openai: { with: { api_key: "${file:./key}" } } }\n',
@@ -356,7 +356,7 @@ providers:
 });
 
 describe("include", () => {
-  it("joins maps by key, in the order of the files; everything else may stand once", async () => {
+  it("merges maps by key, in the order of the files; other keys are allowed once", async () => {
     const main = write({
       "gateway.yaml":
         "include: [./providers/*.yaml, ./*.yaml]\nlisten: { port: 1 }\nproviders: { demo: {} }\n",
@@ -376,7 +376,7 @@ describe("include", () => {
       listen: [{ host: "localhost", port: 1 }],
     });
   });
-  it("says where in which file, in the order read, and where a key stood first", async () => {
+  it("an error names the file, and the first definition", async () => {
     const main = write({
       "gateway.yaml": "include: ./b.yaml\nproviders:\n  demo: { usee: x }\nworkers: 1\n",
       "b.yaml":
@@ -395,7 +395,7 @@ describe("include", () => {
     expect(problems[1]!.hint).toBe(`in ${main}:4`);
     expect(problems[4]!.message).toContain(join(main, "..", "none.ts"));
   });
-  it("what an unreadable file would have declared is not missed; it is watched all the same", async () => {
+  it("keys of an unreadable file are not reported as missing; the file is watched", async () => {
     const main = write({
       "gateway.yaml": "include: [./b.yaml, ./gone.yaml]\nmodels: { a: b/x }\n",
       "b.yaml": "providers: { b: demo \n",
@@ -406,8 +406,8 @@ describe("include", () => {
   });
 });
 
-describe("place", () => {
-  it("puts what is found later at the plugin's own line, in whatever file and form", async () => {
+describe("locations", () => {
+  it("point to the plugin's own line, in any file and form", async () => {
     const guard = "{ use: guard, with: { words: [x] } }";
     const main = write({
       "gateway.yaml": `include: ./b.yaml\nmiddleware:\n  - auth\n  - ${guard}\n  - ${guard}\nstore: sqlite\n`,
@@ -432,8 +432,8 @@ describe("place", () => {
   });
 });
 
-describe("files that are no config", () => {
-  it("missing, a folder, too large, not UTF-8: one problem, no line", async () => {
+describe("invalid files", () => {
+  it("missing, a directory, too large, not UTF-8: one error without a line", async () => {
     const big = write({ "gateway.yaml": `# ${"x".repeat(1_048_576)}` });
     const latin = write({ "gateway.yaml": "" });
     writeFileSync(latin, Buffer.from([0x61, 0x3a, 0x20, 0xff]));
@@ -451,7 +451,7 @@ describe("files that are no config", () => {
       expect(print()).toBe("");
     }
   });
-  it("what says nothing may be half of a save: an error, the main file and each that it includes", async () => {
+  it("an empty file may be an incomplete save: an error, for the main file and each included one", async () => {
     const ids = ({ problems }: { problems: readonly { id: string }[] }) =>
       problems.map((p) => p.id);
     for (const text of ["", "\n", "  \n\n", "\uFEFF", "# nothing\n", "---\n", "---\n...\n"])
@@ -468,7 +468,7 @@ describe("files that are no config", () => {
       [],
     );
   });
-  it("bombs of aliases and of depth end at once", async () => {
+  it("alias and depth bombs are rejected quickly", async () => {
     const levels = Array.from(
       { length: 12 },
       (_, i) => `l${i + 1}: &l${i + 1} [${`*l${i}, `.repeat(9)}]`,
@@ -482,12 +482,12 @@ describe("files that are no config", () => {
       expect((await read(text)).problems.map((p) => p.id)).toContain(id);
     expect(ownCpuMs() - started).toBeLessThan(5000);
   });
-  it("ten thousand models are no bomb", async () => {
+  it("ten thousand models are accepted", async () => {
     const models = Array.from({ length: 10_000 }, (_, i) => `  m${i}: [demo/m${i}]`);
     const { problems } = await read(`providers: { demo: {} }\nmodels:\n${models.join("\n")}\n`);
     expect(problems.map((p) => p.id)).not.toContain("config/too-many-values");
   });
-  it("any text at all gives a config or problems, never a throw", async () => {
+  it("any text gives a config or errors, never an exception", async () => {
     const piece = fc.constantFrom(
       "listen",
       "providers",
@@ -531,13 +531,13 @@ describe("files that are no config", () => {
   });
 });
 
-describe("the value", () => {
+describe("the config object", () => {
   const TEXT = {
     providers: KEYED,
     models: { a: "openai/x" },
     middleware: [{ use: "guard", with: { words: ["x"] } }],
   };
-  it("is frozen all the way down, but for what belongs to the plugins", async () => {
+  it("is frozen deeply, except for values of plugins", async () => {
     const config = await good(TEXT);
     const thaw = (value: unknown): void => {
       if (typeof value !== "object" || value === null) return;
@@ -548,7 +548,7 @@ describe("the value", () => {
     };
     thaw(config);
   });
-  it("has the same hash exactly when a reload would change nothing", async () => {
+  it("has an equal hash exactly if a reload would change nothing", async () => {
     const hash = async (text: string | object, KEY = "sk-key") =>
       (await good(text, { env: { KEY } })).hash;
     const now = await hash(TEXT);
@@ -573,8 +573,8 @@ describe("the value", () => {
   });
 });
 
-describe("the same texts elsewhere", () => {
-  it("make the same config, whatever has become of the files", async () => {
+describe("the same texts in another process", () => {
+  it("give the same config, whatever happened to the files", async () => {
     const main = write({
       "gateway.yaml": "include: ./more/*.yaml\nproviders: {}\n",
       "more/a.yaml": 'providers: { openai: { with: { api_key: "${file:../key}" } } }\n',

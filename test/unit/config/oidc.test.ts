@@ -15,7 +15,7 @@ const of = (oidc: string) =>
   });
 const RIGHT = `{ issuer: "https://login.example", client_id: t, client_secret: "\${env:SECRET}", url: "https://g.example/", roles: { a: { role: owner }, b: { role: viewer, account: acme } } }`;
 
-it("is read with what is usual filled in, and its secret is one", async () => {
+it("has the usual defaults, and its secret is marked", async () => {
   const { config, problems } = await of(RIGHT);
   expect(problems).toEqual([]);
   expect(config!.admin!.oidc).toEqual({

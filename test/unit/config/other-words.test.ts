@@ -18,7 +18,7 @@ it.each([
   [`${DEMO}frontends: [google]`, "gemini"],
   [`${DEMO}frontends: [anthropic]`, "messages"],
   [`${DEMO}observers: [prometheus]`, "metrics"],
-])("%s: did you mean %s?", async (text, name) => {
+])("%s: suggests %s", async (text, name) => {
   const [problem] = await checked(text);
   expect(problem?.hint).toContain(`did you mean "${name}"?`);
 });
@@ -31,7 +31,7 @@ it.each([
   ["accounts: { a: { budget: 100 } }", "limits"],
   ["accounts: { a: { rate_limits: 60 } }", "limits"],
   ["middleware: [{ use: limits, with: { rpm: 60 } }]", "limits"],
-])("%s: a hint that names what to write", async (text, key) => {
+])("%s: a hint with the right spelling", async (text, key) => {
   const [problem] = await checked(`${DEMO}${text}`);
   const written = /write (\w+: \[.*?\}?\])(?=$|,| under)/.exec(problem?.hint ?? "")?.[1];
   expect(written, problem?.hint).toMatch(new RegExp(`^${key}:`));

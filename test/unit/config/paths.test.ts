@@ -71,7 +71,7 @@ function* options(schema: any, at: string): Generator<readonly [string, any]> {
     for (const each of schema[part] ?? []) yield* options(each, at);
 }
 
-it("every option that is a path is marked as one", async () => {
+it("every option with a path is marked", async () => {
   const found: string[] = [];
   const marked: string[] = [];
   const all = Object.values(builtin as Record<string, Record<string, () => Promise<any>>>);

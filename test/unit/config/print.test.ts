@@ -68,7 +68,7 @@ const SECRETS = [
 ];
 
 describe("print", () => {
-  it("shows every default, sources as written, and no secret", async () => {
+  it("shows every default and the source of values, and no secret", async () => {
     const { print, problems } = await read(FULL);
     expect(problems.filter((p) => p.severity === "error")).toEqual([]);
     expect(print()).toMatchInlineSnapshot(`
@@ -239,7 +239,7 @@ describe("print", () => {
     for (const secret of SECRETS) expect(print() + print(true)).not.toContain(secret);
   });
 
-  it("as JSON says the same", async () => {
+  it("prints the same as JSON", async () => {
     const { print } = await read(FULL);
     const json = JSON.parse(print(true));
     expect(json.listen).toEqual({
@@ -254,7 +254,7 @@ describe("print", () => {
     expect(json.models.fast.candidates).toEqual(["openai/${env:MODEL}", "anthropic/x"]);
   });
 
-  it("is itself a config that means the same, and prints the same again", async () => {
+  it("prints an equivalent config that prints the same again", async () => {
     const value = fc.constantFrom(
       "${env:KEY}",
       "plain",
@@ -320,7 +320,7 @@ describe("print", () => {
 });
 
 describe("secretsOf", () => {
-  it("is every value that a schema calls secret, resolved, the longest first", async () => {
+  it("returns every resolved secret of the schema, the longest first", async () => {
     const { config } = await read(FULL);
     expect(listSecrets(config!)).toEqual([
       "Key sk-outside-1 fallback-secret-3",
@@ -335,10 +335,10 @@ describe("secretsOf", () => {
   });
 });
 
-describe("problems, printed", () => {
+describe("printed problems", () => {
   const BROKEN =
     "listen: { prot: 1 }\nstore: postgers\nmodels: { x: demo/y }\nproviders: { demo: { when: 0 } }\n";
-  it("as JSON: whether it may run, and every one with its place", async () => {
+  it("as JSON: whether the config is valid, and each problem with its location", async () => {
     const { problems } = await read(BROKEN);
     const json = JSON.parse(formatProblemsJson(problems));
     expect(json.ok).toBe(false);
@@ -356,7 +356,7 @@ describe("problems, printed", () => {
     });
     expect(JSON.parse(formatProblemsJson([]))).toEqual({ ok: true, problems: [] });
   });
-  it("in colour is the same text with colour around it", async () => {
+  it("with colors have the same text", async () => {
     const { problems } = await read(BROKEN);
     const plain = formatProblems(problems);
     const colour = formatProblems(problems, { useColor: true });
@@ -366,7 +366,7 @@ describe("problems, printed", () => {
     expect(plain).toMatch(/2 errors, 1 note\n$/);
     expect(formatProblems([])).toBe("");
   });
-  it("names files below the folder it is asked from, others whole", async () => {
+  it("name files relative to the current directory, others absolutely", async () => {
     const { problems } = await read(BROKEN);
     expect(formatProblems(problems, { baseDir: "/etc" })).toMatch(
       /^tollgate\/gateway\.yaml:1:11 {2}error/,
@@ -375,7 +375,7 @@ describe("problems, printed", () => {
       /^\/etc\/tollgate\/gateway\.yaml:1:11/,
     );
   });
-  it("a secret in a file that cannot be parsed is hidden too, also as a default", async () => {
+  it("hide a secret in a file that cannot be parsed, also in a default", async () => {
     const { problems } = await read(
       'providers:\n  openai:\n    with: { api_key: "sk-live-77", token: abc-88 }\n   x: [\n',
     );

@@ -23,7 +23,7 @@ const say = (factory: (...args: never[]) => ProblemText) => {
   throw new Error("no words");
 };
 
-it("ids are slugs with a stable place in CI scripts: a changed one shows here", () => {
+it("IDs are stable slugs for CI scripts: this test shows a changed one", () => {
   const ids = [...new Set(Object.values(problem).map((f) => say(f as never).id))].sort();
   expect(ids.every((id) => /^(config|plugin|secret)\/[a-z0-9-]+$/.test(id))).toBe(true);
   expect(ids.join("\n")).toMatchInlineSnapshot(`
@@ -121,7 +121,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
   `);
 });
 
-it("sentences are one line, begin small and end without a stop", () => {
+it("sentences are one line, start in lowercase, and end without a period", () => {
   for (const factory of Object.values(problem)) {
     const { message, hint } = say(factory as never);
     for (const text of [message, hint ?? "x"]) {
@@ -131,7 +131,7 @@ it("sentences are one line, begin small and end without a stop", () => {
   }
 });
 
-it("counts", () => {
+it("are counted", () => {
   const of = (...list: ProblemText["severity"][]) =>
     summarizeProblems(list.map((severity) => ({ severity })));
   expect(of("error", "warning", "error", "note")).toBe("2 errors, 1 warning, 1 note");

@@ -12,7 +12,7 @@ const check = (models: Record<string, unknown>, providers = ["demo"], unmounted:
 describe("aliases", () => {
   const key = fc.constantFrom("a", "b", "c", "d", "e");
   const models = fc.dictionary(key, fc.array(key, { minLength: 1, maxLength: 3 }));
-  it("are refused exactly when following them may never end", () => {
+  it("are rejected exactly if they are circular", () => {
     fc.assert(
       fc.property(models, (given) => {
         const known = Object.fromEntries(
@@ -29,7 +29,7 @@ describe("aliases", () => {
       }),
     );
   });
-  it("a pattern is followed like any other name", () => {
+  it("a pattern is resolved like any other name", () => {
     expect(check({ "a-*": ["b-*"], "b-*": ["a-*"] })).toHaveLength(1);
     expect(check({ "a-*": ["b-*"], "b-*": ["demo/*"], x: "a-1" })).toEqual([]);
     expect(check({ x: "claude-opus", "claude-*": ["demo/claude-*"] })).toEqual([]);
@@ -54,7 +54,7 @@ describe("candidates", () => {
   ])("%j", (models, said) => expect(check(models, ["demo", "off"], ["off"])).toEqual(said));
 });
 
-it("the pattern that is meant is the longest one that matches", () => {
+it("the longest matching pattern is selected", () => {
   const part = fc.stringMatching(/^[ab-]{0,4}$/);
   const pattern = fc.tuple(part, part).map(([before, after]) => `${before}*${after}`);
   fc.assert(

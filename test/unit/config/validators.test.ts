@@ -45,7 +45,7 @@ function valuesFor(schema: object): fc.Arbitrary<unknown> {
   return fc.oneof(tree, fc.dictionary(keys, tree, { maxKeys: 6 }));
 }
 
-test("for any value the same verdict, errors, defaults and secrets", () => {
+test("give the same result, errors, defaults, and secrets for any value", () => {
   const seen = new Map(
     all.map(([schema, rules]) => [schemaKeyOf(schema, rules), { schema, rules }]),
   );
@@ -72,7 +72,7 @@ test("for any value the same verdict, errors, defaults and secrets", () => {
   }
 });
 
-test("another schema, or other rules, have another name", () => {
+test("have another name for another schema or other rules", () => {
   const [schema, rules] = all[0]!;
   const names = [
     schemaKeyOf(schema, rules),

@@ -38,7 +38,7 @@ const account = fc.record(
   { requiredKeys: ["id"] },
 );
 
-it("is read back as it was", () => {
+it("is parsed to the same account", () => {
   fc.assert(
     fc.property(account, (of) => {
       const read = parse(["accounts:", ...accountYaml(of as never)].join("\n")) as any;
@@ -54,7 +54,7 @@ it("is read back as it was", () => {
   );
 });
 
-it("a change is the old lines without those that go, and the new lines with those that come", () => {
+it("a change shows removed and added lines, and keeps the others", () => {
   fc.assert(
     fc.property(account, account, (one, other) => {
       const [before, after] = [one as never, { ...other, id: one.id } as never];

@@ -42,7 +42,7 @@ const DRAFT = { model: "demo/echo", stream: false } as never;
 const pattern = (path: string): RegExp =>
   new RegExp(`^${path.replace(/\*\*:\w+/g, ".+").replace(/:\w+/g, "[^/]+")}$`);
 
-it("each frontend that asks a model is in the playground", async () => {
+it("each frontend that calls a model is in the playground", async () => {
   const asked = Object.values(FRONTENDS).map((one) => one.path(DRAFT));
   const missed: string[] = [];
   let routes = 0;
@@ -71,7 +71,7 @@ it("the playground offers exactly the frontends that are mounted", async () => {
   expect(availableFrontends([])).toEqual([]);
 });
 
-it("the playground begins with a model that is here, or with none", () => {
+it("the playground starts with an available model, or with none", () => {
   for (const frontend of Object.values(FRONTENDS))
     for (const ids of [[], ["acme/one"], ["acme/one", frontend.defaultModel]])
       expect([...ids, ""]).toContain(defaultModelOf(frontend, ids));

@@ -25,7 +25,7 @@ it("a text is a limit in the console exactly if it is one in the gateway", () =>
   );
 });
 
-it("a field holds several, and the first that is wrong is named", () => {
+it("a field accepts several limits, and reports the first invalid one", () => {
   expect(splitLimits(" usd=5/month,requests=60/minute\nconcurrent=4 ")).toEqual([
     "usd=5/month",
     "requests=60/minute",
@@ -40,6 +40,6 @@ it.each([
   ["requests=60/minute", "Requests per minute"],
   ["tokens=9/total", "Tokens, lifetime"],
   ["concurrent=4", "Concurrent requests"],
-])("%s is named %s", (text, name) => {
+])("%s has the name %s", (text, name) => {
   expect(limitTitle(text)).toBe(name);
 });

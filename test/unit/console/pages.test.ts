@@ -70,7 +70,7 @@ it("Admins lists tokens of the file and groups of the identity provider with rol
   expect(admins.text()).not.toMatch(/New admin|Sessions|\bEnd\b/);
 });
 
-it("Admins explains an empty list of the file, and offers what its reader may do", async () => {
+it("Admins explains an empty list in the file, and shows only permitted actions", async () => {
   setAllowedCommands([...ALL, "admins.create", "sessions.list"]);
   using admins = await page("admins", "AdminsPage", {
     "admins.list": () => ({ admins: [], tokens: [], oidc: null }),
@@ -119,7 +119,7 @@ it("Fleet does not count a command that has the store open as a gateway", async 
   expect(gateways).toEqual(["gateway- (this one) | live", "gateway- | dead"]);
 });
 
-it("Audit asks for whole days of the reader's time zone, the last one included", async () => {
+it("Audit requests full days in the user's time zone, including the last one", async () => {
   const row = { at: 1, actor: "admin:anna", role: "owner", channel: "token", outcome: "done" };
   using audit = await page(
     "audit",
@@ -230,7 +230,7 @@ it.each([
   },
 );
 
-it("a request that was not hedged says nothing of hedges", async () => {
+it("a request without a hedge shows nothing about hedges", async () => {
   const record = {
     at: 1,
     id: "r2",

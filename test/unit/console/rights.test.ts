@@ -25,7 +25,7 @@ const NEEDED = new Set(
   ),
 );
 
-it("each command of a button is offered only where the reader may use it", () => {
+it("each button is shown only if the user may run its command", () => {
   const open: string[] = [];
   let seen = 0;
   for (const [file, text] of SOURCES)

@@ -12,7 +12,7 @@ const DAY = 86_400_000;
 
 const moment = fc.integer({ min: Date.UTC(2024, 0, 1), max: Date.UTC(2028, 0, 1) });
 
-it("a local time is the moment that it came from, to the minute", () => {
+it("a local time is converted to its moment, to the minute", () => {
   fc.assert(
     fc.property(moment, fc.constantFrom(...ZONES), (at, zone) => {
       const local = toLocalField(at, zone);
@@ -24,7 +24,7 @@ it("a local time is the moment that it came from, to the minute", () => {
   );
 });
 
-it("a day begins at its midnight, and holds the moment", () => {
+it("a day starts at midnight, and contains the moment", () => {
   fc.assert(
     fc.property(moment, fc.constantFrom(...ZONES), fc.nat(3), (at, zone, before) => {
       const start = dayStart(at, zone);
@@ -37,7 +37,7 @@ it("a day begins at its midnight, and holds the moment", () => {
   );
 });
 
-it("what is no time is none, and a zone that is none is UTC", () => {
+it("an invalid time is undefined, and an unknown time zone is UTC", () => {
   for (const text of ["", "2026-11-28", "2026-13-40T99:99", "now", "2026-11-28T10:00:00"])
     expect(parseLocalField(text, "UTC")).toBeUndefined();
   expect(parseLocalField("2026-11-28T10:00", "Nowhere/At_All")).toBe(Date.UTC(2026, 10, 28, 10));

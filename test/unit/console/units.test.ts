@@ -5,11 +5,11 @@ import { OUTCOME_STATUS } from "../../../plugins/observers/console/web/pages/req
 import { ERRORS } from "../../../src/model/error.ts";
 import { UNITS } from "../../../src/model/usage.ts";
 
-it("the units of a page are those of the gateway, in its order", () => {
+it("the units of a page are the gateway's, in the same order", () => {
   expect(SHOWN).toEqual(UNITS);
 });
 
-it("the outcomes of a page are the kinds of errors, with their statuses", () => {
+it("the outcomes of a page are the gateway's error kinds, with their statuses", () => {
   const { ok, recovered, ...errors } = OUTCOME_STATUS;
   expect([ok, recovered]).toEqual([200, undefined]);
   expect(errors).toEqual(

@@ -16,7 +16,7 @@ const REQUESTS = 20_000;
 /** What hangs on each on the gateway's side, in numbers of eight bytes. */
 const NUMBERS = 500;
 
-it("a request that is over is let go of at once, on either side", async () => {
+it("a completed request is released immediately, on both sides", async () => {
   const [here, there] = duplexPair();
   new PluginProcess(async () => ({ setup: () => ({ inspect() {} }) })).serve(there);
   const link = new PluginConnection({ stream: here, handlers: {}, onNotify() {}, onClose() {} });
@@ -61,7 +61,7 @@ it("a request that is over is let go of at once, on either side", async () => {
 it.each([
   { what: "a child, when it says that it has heard of the end", echoes: true, knows: 1 },
   { what: "another one, which need not say so, at the end", echoes: false, knows: 0 },
-])("of one that only looks it is let go: of $what", async ({ echoes, knows }) => {
+])("a request with watching hooks only is released: $what", async ({ echoes, knows }) => {
   const [here, there] = duplexPair();
   new PluginProcess(async () => ({ setup: () => ({ watch: () => () => {} }) })).serve(there);
   const told = new KnownRequests<SentRequest>();

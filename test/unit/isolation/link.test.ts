@@ -36,8 +36,8 @@ function linked(answers = {}) {
 }
 const turn = () => turnEventLoop(20);
 
-describe("a link", () => {
-  it("answers in any order, each by its number", async () => {
+describe("a connection", () => {
+  it("returns results in any order, by their number", async () => {
     const { link, say } = linked();
     const both = Promise.all([link.call("a", 1), link.call("b", 2)]);
     say({ reply: 2, value: "two" });
@@ -46,7 +46,7 @@ describe("a link", () => {
     link.close("done");
   });
 
-  it("says what comes in one turn in one write, and mentions with it what nothing waits for", async () => {
+  it("sends the messages of one turn in one write, with pending notifications", async () => {
     const { link, say, there, asked } = linked();
     let writes = 0;
     there.on("data", () => writes++);
@@ -70,7 +70,7 @@ describe("a link", () => {
     link.close("done");
   });
 
-  it("says once of a question that it takes long, and never of one that does not", async () => {
+  it("reports a slow call once, and never a fast one", async () => {
     const time = installTestClock();
     const { link, say } = linked();
     const slow: string[] = [];
@@ -87,7 +87,7 @@ describe("a link", () => {
     link.close("done");
   });
 
-  it("comes to what is made of the answer, and to what that throws", async () => {
+  it("resolves to the decoded result, and rejects if decoding throws", async () => {
     const { link, say } = linked();
     const read = (value: unknown) => {
       if (value !== 1) throw new TypeError("It is not one.");
@@ -103,7 +103,7 @@ describe("a link", () => {
     link.close("done");
   });
 
-  it("tells a word from a failure", async () => {
+  it("distinguishes a rejection from a failure", async () => {
     const { link, say } = linked();
     const word = link.call("a", {}).catch((problem: unknown) => problem);
     say({ reply: 1, fault: { kind: "forbidden", message: "No.", code: "words", other: 1 } });
@@ -126,7 +126,7 @@ describe("a link", () => {
     ["a number that is none", { reply: "1" }],
     ["deep nesting", "[".repeat(100_000)],
     ["nothing", ""],
-  ])("ends at %s, and what was asked fails", async (_name, frame) => {
+  ])("ends at %s, and open calls fail", async (_name, frame) => {
     const { link, say, ended } = linked();
     const asked = link.call("a", {}).catch((problem: unknown) => problem);
     say(frame);
@@ -135,7 +135,7 @@ describe("a link", () => {
     await expect(link.call("b", {})).rejects.toBeInstanceOf(PluginFailure);
   });
 
-  it("ends at a second answer", async () => {
+  it("ends at a second reply", async () => {
     const { link, say, ended } = linked();
     const asked = link.call("a", {});
     say({ reply: 1, value: 1 });
@@ -145,7 +145,7 @@ describe("a link", () => {
     expect(ended).toEqual([expect.stringContaining("unexpected or repeated response")]);
   });
 
-  it("ends at a line that has no end, before all of it is kept", async () => {
+  it("ends at an overlong line, before it is buffered", async () => {
     const { link, there, ended } = linked();
     const asked = link.call("a", {}).catch((problem: unknown) => problem);
     const piece = Buffer.alloc(1024 * 1024, 32);
@@ -157,14 +157,14 @@ describe("a link", () => {
     expect(await asked).toBeInstanceOf(PluginFailure);
   });
 
-  it("ends where it is told too much", async () => {
+  it("ends if it receives too much", async () => {
     const { say, ended } = linked();
     say('{"notify":"log"}\n'.repeat(100_000) + '{"notify":"log"}');
     await until(() => ended.length > 0);
     expect(ended).toEqual([expect.stringContaining("too many messages")]);
   });
 
-  it("asks one that is silent whether it is there, and ends without a word", async () => {
+  it("probes a silent peer, and ends without a reply", async () => {
     const time = installTestClock();
     const { link, say, asked, ended } = linked();
     const first = link.call("a", {});
@@ -179,7 +179,7 @@ describe("a link", () => {
     expect(ended).toEqual(["it does not respond"]);
   });
 
-  it("waits for one that says it is there", async () => {
+  it("waits for a peer that replies to the probe", async () => {
     const time = installTestClock();
     const { link, say, asked, ended } = linked();
     const first = link.call("a", {});
@@ -196,7 +196,7 @@ describe("a link", () => {
     link.close("done");
   });
 
-  it("answers what belongs to a question as long as it is open, and nothing else", async () => {
+  it("accepts messages about a call while it is open, and no others", async () => {
     const { link, say, asked } = linked({ known: () => "there" });
     const open = link.call("attempt", {}, { handlers: { next: () => "head" } });
     say({ call: 1, method: "next", parent: 1 });
@@ -223,7 +223,7 @@ describe("a link", () => {
 });
 
 describe("lines", () => {
-  it("are the same however their bytes come", () => {
+  it("are the same for any chunks", () => {
     const bytes = Buffer.from('{"notify":"é"}\n{"notify":"b"}\n\n{"notify":"c"}');
     for (let size = 1; size <= bytes.length; size++) {
       const heard: string[] = [];
@@ -238,7 +238,7 @@ describe("lines", () => {
     }
   });
 
-  it("are frames of one sort, or none", () => {
+  it("are frames of one type, or invalid", () => {
     expect(parseFrame('{"call":1,"method":"x"}')).toEqual({ call: 1, method: "x" });
     for (const text of [
       '{"call":0,"method":"x"}',

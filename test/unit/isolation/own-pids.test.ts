@@ -6,7 +6,7 @@ import { pidNamespacePrefix } from "../../../src/isolation/pid-namespace.ts";
 
 const SIGNALS = ["SIGKILL", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGSTOP", 0] as const;
 
-it("signals no process outside, by any number that it could have", async (t) => {
+it("signals no foreign process, by any number", async (t) => {
   const [program, ...words] = await pidNamespacePrefix();
   if (program === undefined) return t.skip("no namespaces here");
   const script = `

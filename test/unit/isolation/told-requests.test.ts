@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { KnownRequests } from "../../../src/isolation/known-requests.ts";
 
-it("has a request until it is over, and of those whose end is never told no more than 20,000", () => {
+it("keeps a request until it ends, and at most 20,000 without an end", () => {
   const told = new KnownRequests<number>();
   for (let n = 0; n < 50_000; n++) {
     told.set(`${n}`, n);
@@ -16,7 +16,7 @@ it("has a request until it is over, and of those whose end is never told no more
   expect(told.get("0")).toBeUndefined();
 });
 
-it("has the newer one of two that were told under one id, and none when that is over", () => {
+it("keeps the newer of two requests with one ID, and none after its end", () => {
   const told = new KnownRequests<string>();
   told.set("one", "first");
   for (let n = 0; n < 10_000; n++) told.set(`${n}`, "other");

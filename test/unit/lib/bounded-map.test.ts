@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { BoundedMap } from "../../../src/lib/bounded-map.ts";
 
-it("holds the newest so many, each under its last value", () => {
+it("holds the newest entries up to its size, each with its last value", () => {
   const step = fc.oneof(
     fc.record({ set: fc.nat(12), value: fc.nat() }),
     fc.record({ drop: fc.nat(12) }),

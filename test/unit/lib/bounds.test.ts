@@ -13,7 +13,7 @@ const schema = JSON.parse(readFileSync(join(ROOT, "schemas/gateway.schema.json")
 const page = readFileSync(join(ROOT, "docs/guides/limits-and-overload.md"), "utf8");
 
 describe.each(all)("%s", (name, { max, error, configKey }) => {
-  it("fails with its own error, which says how much there may be", () => {
+  it("fails with its own error, which states the limit", () => {
     expect(boundMessage(name, 12_345)).not.toContain("#");
     if (!error) return;
     let fault;
@@ -26,7 +26,7 @@ describe.each(all)("%s", (name, { max, error, configKey }) => {
     expect(Object.keys(ERRORS)).toContain(error[0]);
   });
 
-  it("is in the schema and on the page of limits where an operator may set it", () => {
+  it("is in the schema and on the page about limits if it is configurable", () => {
     if (configKey === undefined) return;
     const at = configKey.split(".").reduce((node, part) => node.properties[part], schema);
     expect(typeof at.default === "number" ? at.default : parseSize(at.default)).toBe(max);

@@ -8,7 +8,7 @@ import { root } from "../../kit/process/program.ts";
 
 const read = (file: string) => readFileSync(join(root, file), "utf8");
 
-it("is closed wherever the program starts another process of Node", () => {
+it("is disabled wherever the program starts another Node process", () => {
   const starts = globSync("{src,plugins,deploy}/**/*.{ts,js}", { cwd: root }).filter(
     (file) =>
       !file.includes("node_modules") &&
@@ -24,7 +24,7 @@ it("is closed wherever the program starts another process of Node", () => {
   expect(open).toEqual([]);
 });
 
-it("is closed by what ships: image, units, scripts", () => {
+it("is disabled in what is shipped: image, units, scripts", () => {
   for (const file of [
     "deploy/Dockerfile",
     "deploy/systemd/tollgate.service",
@@ -35,7 +35,7 @@ it("is closed by what ships: image, units, scripts", () => {
   for (const name of ["start", "dev", "tollgate"]) expect(scripts[name]).toContain(NO_DEBUGGER);
 });
 
-it("is said once", () => {
+it("is logged once", () => {
   expect(childProcessFlags(["--conditions=x"])).toEqual([NO_DEBUGGER, "--conditions=x"]);
   expect(childProcessFlags([NO_DEBUGGER, "-C", "x"])).toEqual([NO_DEBUGGER, "-C", "x"]);
 });

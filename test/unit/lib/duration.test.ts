@@ -9,7 +9,7 @@ import {
   SIZE_PATTERN,
 } from "../../../src/lib/time/units.ts";
 
-describe("what is said can be read back", () => {
+describe("formatted values can be parsed again", () => {
   const amount = fc.oneof(
     fc.nat(),
     fc.nat(100_000).map((n) => n * 1000),
@@ -31,7 +31,7 @@ describe("what is said can be read back", () => {
   });
 });
 
-it("reads exactly what the pattern, which editors see, lets through", () => {
+it("parses exactly what the pattern for editors allows", () => {
   const text = fc.stringMatching(/^[0-9]{0,4}[.]?[0-9]{0,2} ?(ms|s|m|h|d|B|KB|KiB|MiB|GB|x)?$/);
   fc.assert(
     fc.property(text, (t) => {
@@ -67,7 +67,7 @@ it.each([
   ["lots", undefined],
 ])("%s is %s bytes", (text, bytes) => expect(parseSize(text)).toBe(bytes));
 
-it("says it in the largest unit that is exact", () => {
+it("formats in the largest exact unit", () => {
   expect([0, 250, 1000, 90_000, 300_000, 3_600_000].map(formatDuration)).toEqual([
     "0ms",
     "250ms",

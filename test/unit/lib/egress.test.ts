@@ -61,14 +61,15 @@ const OPEN = [
   "2a00:1450:4001:82a::200e",
 ];
 
-describe("which addresses are on the public internet", () => {
+describe("addresses on the public internet", () => {
   for (const [name, ...addresses] of CLOSED)
     for (const address of addresses)
-      it(`not ${address || '""'} (${name})`, () => expect(isPublicAddress(address)).toBe(false));
+      it(`exclude ${address || '""'} (${name})`, () =>
+        expect(isPublicAddress(address)).toBe(false));
   for (const address of OPEN)
-    it(`${address} is`, () => expect(isPublicAddress(address)).toBe(true));
+    it(`include ${address}`, () => expect(isPublicAddress(address)).toBe(true));
 
-  it("no IPv6 form lets a closed IPv4 address through", () => {
+  it("exclude every IPv6 form of a private IPv4 address", () => {
     const closed4 = fc
       .tuple(
         fc.constantFrom("10", "127", "0", "224", "240"),
@@ -98,7 +99,7 @@ describe("which addresses are on the public internet", () => {
   });
 });
 
-describe("addresses as they are written", () => {
+describe("URLs", () => {
   const { check } = createEgressGuard();
   const CHECKED: [string, string | undefined][] = [
     ["http://127.0.0.1/", "address_not_public"],
@@ -121,13 +122,13 @@ describe("addresses as they are written", () => {
     ["https://1.1.1.1/x.png", undefined],
   ];
   for (const [url, code] of CHECKED)
-    it(`${url} ${code ?? "may be dialled"}`, () => {
+    it(`${url} ${code ?? "is allowed"}`, () => {
       if (code) expect(() => check(url)).toThrowError(expect.objectContaining({ code }));
       else expect(check(url).href).toBe(new URL(url).href);
     });
 });
 
-describe("dialling", () => {
+describe("dialing", () => {
   const servers: Server[] = [];
   let connections = 0;
   const server = async (): Promise<number> => {
@@ -139,7 +140,7 @@ describe("dialling", () => {
   };
   afterAll(() => servers.forEach((s) => s.close()));
 
-  it("a name that leads inside is refused at the look-up, with no connection", async () => {
+  it("a name that resolves to an internal address is rejected during the lookup, without a connection", async () => {
     const port = await server();
     const agent = new Agent({ connect: createEgressGuard().connect });
     for (const host of ["localhost", "127.0.0.1", "[::1]", "[::ffff:7f00:1]", "0.0.0.0"])
@@ -150,7 +151,7 @@ describe("dialling", () => {
     await agent.close();
   });
 
-  it("what is reached is checked again", async () => {
+  it("checks the address of the connection again", async () => {
     const port = await server();
     let asked = 0;
     // Says yes to the look-up and no to the socket: what a look-up that lies would come to.
@@ -161,7 +162,7 @@ describe("dialling", () => {
     await agent.close();
   });
 
-  it("a network that is let in is dialled", async () => {
+  it("an allowed network is dialed", async () => {
     const port = await server();
     const agent = new Agent({ connect: createEgressGuard((a) => a === "127.0.0.1").connect });
     const { body } = await request(`http://127.0.0.1:${port}/`, { dispatcher: agent });
@@ -169,13 +170,13 @@ describe("dialling", () => {
     await agent.close();
   });
 
-  it("one closed address among several is enough", async () => {
+  it("one private address of several suffices for a rejection", async () => {
     const { lookup } = createEgressGuard((a) => a !== "127.0.0.1");
     const error = await new Promise((done) => lookup("localhost", { all: true }, (e) => done(e)));
     expect(error).toMatchObject({ code: "address_not_public" });
   });
 
-  it("the look-up answers in both forms that net.connect asks for", async () => {
+  it("the lookup supports both forms that net.connect uses", async () => {
     const { lookup } = createEgressGuard(() => true);
     const all = await new Promise((done) =>
       lookup("127.0.0.1", { all: true }, (_, addresses) => done(addresses)),

@@ -5,7 +5,7 @@ import { matchesGlob } from "../../../src/lib/glob.ts";
 const word = fc.string({ unit: fc.constantFrom("a", "b", "/"), maxLength: 6 });
 const pattern = fc.string({ unit: fc.constantFrom("a", "b", "*"), maxLength: 8 });
 
-it("a pattern fits what the regular expression of the same meaning does, with any number of stars", () => {
+it("a pattern matches the same names as the equivalent regular expression, with any number of stars", () => {
   fc.assert(
     fc.property(pattern, word, (glob, text) => {
       const meant = new RegExp(`^${glob.replaceAll("*", ".*")}$`);

@@ -11,8 +11,8 @@ const flawOf = (text: string) => scan(Buffer.from(text)).flaw?.code;
 /** Any JSON object, written with any white space and any optional escapes that serialisers use. */
 const object = fc.dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue({ maxDepth: 6 }));
 
-describe("scan", () => {
-  it("finds every member's very bytes, whatever the white space", () => {
+describe("the scanner", () => {
+  it("finds the exact bytes of every member, with any white space", () => {
     fc.assert(
       fc.property(object, fc.constantFrom(undefined, 1, "\t"), (value, indent) => {
         const text = JSON.stringify(value, null, indent);
@@ -32,7 +32,7 @@ describe("scan", () => {
     );
   });
 
-  it("finds a key that stands twice, at any depth and in wide objects", () => {
+  it("finds a duplicate key, at any depth and in wide objects", () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(fc.string(), { minLength: 1, maxLength: 60 }),
@@ -60,7 +60,7 @@ describe("scan", () => {
     ["[1]", "not_an_object"],
     ['"x"', "not_an_object"],
     ["12", "not_an_object"],
-  ])("refuses %s", (text, code) => {
+  ])("rejects %s", (text, code) => {
     expect(flawOf(text)).toBe(code);
   });
 
@@ -70,12 +70,12 @@ describe("scan", () => {
     `{"a":${"[".repeat(MAX_DEPTH - 1)}${"]".repeat(MAX_DEPTH - 1)}}`,
     `{"long":"${"x".repeat(100)}\\\\","b":"${"y".repeat(50)}\\""}`,
     "{}",
-  ])("lets %s pass", (text) => {
+  ])("accepts %s", (text) => {
     expect(flawOf(text)).toBeUndefined();
   });
 });
 
-it("finds where strings end and how many escapes there are, whatever they are full of", () => {
+it("finds the ends of strings and counts escapes, whatever they contain", () => {
   const naive = (text: string) => {
     let j = 1;
     while (j < text.length && text[j] !== '"') j += text[j] === "\\" ? 2 : 1;
@@ -102,7 +102,7 @@ it("finds where strings end and how many escapes there are, whatever they are fu
   );
 });
 
-it("four numbers of a list are one value, however the list is written and in whichever steps it is looked at", () => {
+it("four numbers of a list are one value, for any formatting and any steps", () => {
   // What OpenAI takes in one request for vectors: 300,000 ids in as many texts as there may be.
   const lists = Array.from({ length: 2_048 }, () => Array<number>(146).fill(40_000));
   const body = { model: "openai/text-embedding-3-small", input: lists };

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { digestKey, equalDigests, mintKey, parseKey } from "../../../src/lib/api-key.ts";
 
 describe("a key", () => {
-  it("says its id, and its check sum agrees", () => {
+  it("contains its ID, and its checksum is valid", () => {
     for (let i = 0; i < 100; i++) {
       const { id, secret, digest: stored } = mintKey();
       expect(secret).toMatch(/^tg_[0-9A-Za-z]{59}$/);
@@ -12,10 +12,10 @@ describe("a key", () => {
       expect(stored).toBe(createHash("sha256").update(secret).digest("hex"));
     }
   });
-  it("is never the same twice", () => {
+  it("is unique", () => {
     expect(new Set(Array.from({ length: 200 }, () => mintKey().secret)).size).toBe(200);
   });
-  it("with any one character changed is no key", () => {
+  it("with any changed character is invalid", () => {
     const { secret } = mintKey();
     fc.assert(
       fc.property(
@@ -29,14 +29,14 @@ describe("a key", () => {
       ),
     );
   });
-  it("is not read out of anything else", () => {
+  it("is not parsed from other texts", () => {
     fc.assert(fc.property(fc.string(), (text) => parseKey(text) === undefined));
     expect(parseKey(`${mintKey().secret}x`)).toBeUndefined();
     expect(parseKey(` ${mintKey().secret}`)).toBeUndefined();
   });
 });
 
-it("digests compare by content, lengths may differ", () => {
+it("digests compare by content, and lengths may differ", () => {
   expect(equalDigests(digestKey("a"), digestKey("a"))).toBe(true);
   expect(equalDigests(digestKey("a"), digestKey("b"))).toBe(false);
   expect(equalDigests("a", "ab")).toBe(false);

@@ -6,7 +6,7 @@ import {
   unpooledFromText,
 } from "../../../src/lib/unpooled-buffer.ts";
 
-it("none is written over by another, whatever their sizes", () => {
+it("no buffer overlaps another, whatever their sizes", () => {
   fc.assert(
     fc.property(
       fc.array(fc.string({ maxLength: 3_000, unit: "binary" }), { maxLength: 60 }),
@@ -21,7 +21,7 @@ it("none is written over by another, whatever their sizes", () => {
   );
 });
 
-it("what lasts holds little more than itself", () => {
+it("retained buffers keep little more than their own bytes", () => {
   for (let i = 0; i < 10_000; i++)
     expect(unpooledFromText("x".repeat(i % 4_000)).buffer.byteLength).toBeLessThanOrEqual(8 * 1024);
   fc.assert(

@@ -58,9 +58,9 @@ function readable(text: string, value: string): boolean {
   return false;
 }
 
-describe("the mask", () => {
+describe("masking of secrets", () => {
   for (const [name, spell] of Object.entries(ways))
-    test(`no line shows a registered secret: ${name}`, () => {
+    test(`hides a registered secret in every line: ${name}`, () => {
       fc.assert(
         fc.property(secret, around, around, fc.jsonValue(), (value, before, after, more) => {
           const mask = new SecretMask();
@@ -78,7 +78,7 @@ describe("the mask", () => {
       );
     });
 
-  test("what is not a secret passes as it was", () => {
+  test("does not change other text", () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.string(), secret, (value, message, unused) => {
         fc.pre(!JSON.stringify([value, message]).includes(unused.slice(0, 3)));
@@ -101,7 +101,7 @@ describe("the mask", () => {
     "Basic dXNlcjpwYXNzd29yZDE=",
     "sk-proj-abcdefghijklmnop",
     "sk-ant-api03-xyz",
-  ])("a key is masked by its shape alone: %s", (text) => {
+  ])("masks a key by its format: %s", (text) => {
     const [line] = logged((log) => log.info({ text }, `it was ${text}.`));
     expect(line).toContain("[secret]");
     expect(line).not.toContain(text.split(" ").at(-1)!.slice(-8));
@@ -112,11 +112,11 @@ describe("the mask", () => {
     "task-management",
     "tg_0123456789",
     "risk-skipped-long",
-  ])("ordinary words stay: %s", (text) => {
+  ])("keeps ordinary words: %s", (text) => {
     expect(logged((log) => log.info({}, text))[0]).toContain(text);
   });
 
-  test("a private key is masked line by line too", () => {
+  test("masks a private key line by line", () => {
     const mask = new SecretMask();
     mask.add([
       "-----BEGIN KEY-----\nMIIEvgIBADANBgkqhkiG9w0\nBAQEFAASCBKgwggSkAgEAAo\n-----END KEY-----",
@@ -124,7 +124,7 @@ describe("the mask", () => {
     expect(mask.maskText("near MIIEvgIBADANBgkqhkiG9w0 it broke")).toBe("near [secret] it broke");
   });
 
-  test("a secret of digits is masked as a number too", () => {
+  test("masks a secret that is a number", () => {
     const mask = new SecretMask();
     mask.add(["123456789"]);
     expect(
@@ -134,7 +134,7 @@ describe("the mask", () => {
 });
 
 describe("the log", () => {
-  test("is JSON lines with a level word, an ISO time and a message", () => {
+  test("consists of JSON lines with a level name, an ISO time, and a message", () => {
     const [line] = logged((log) => log.info({ port: 8787 }, "listening"));
     expect(line!.endsWith("\n")).toBe(true);
     const entry = JSON.parse(line!) as Record<string, unknown>;
@@ -142,7 +142,7 @@ describe("the log", () => {
     expect(entry["time"]).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
   });
 
-  test("of an error, what may be read: no request, no headers", () => {
+  test("contains the readable part of an error: no request, no headers", () => {
     const error = Object.assign(new Error("refused", { cause: new TypeError("deep") }), {
       code: "ECONNREFUSED",
       headers: { authorization: "hidden" },
@@ -160,7 +160,7 @@ describe("the log", () => {
     });
   });
 
-  test("below its level it is silent, and the level moves for children too", () => {
+  test("is silent below its level, and a changed level applies to children too", () => {
     const lines: string[] = [];
     const log = createLog({ level: "warn", pretty: false, write: (line) => lines.push(line) });
     const child = log.child({ plugin: "x" });
@@ -173,7 +173,7 @@ describe("the log", () => {
     expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual(["one", "two"]);
   });
 
-  test("on a terminal it is words, and nothing from outside steers the terminal", () => {
+  test("is text on a terminal, without control characters from outside", () => {
     const lines: string[] = [];
     const log = createLog({ level: "info", pretty: true, write: (line) => lines.push(line) });
     log.warn({ id: "providers.a", text: "two words", bad: "\u001b[2J" }, "slow\u001b[31m");
@@ -191,7 +191,7 @@ describe("the log", () => {
     );
   });
 
-  test("what was logged right before the process ends is written", async () => {
+  test("is written completely before the process ends", async () => {
     const script = `
       import { createLog } from "./src/lib/log/log.ts";
       const log = createLog({ level: "info", pretty: false });

@@ -31,8 +31,8 @@ const spelled = fc
     return address;
   });
 
-describe("an address that means the metadata service", () => {
-  it("is known in every spelling", () => {
+describe("the metadata service", () => {
+  it("is recognized in every spelling", () => {
     fc.assert(
       fc.property(
         spelled,
@@ -50,7 +50,7 @@ describe("an address that means the metadata service", () => {
       expect(isMetadataUrl(new URL(`http://${name}/`))).toBe(true);
   });
 
-  it("is no other address", () => {
+  it("is not confused with another address", () => {
     for (const host of ["169.254.169.253", "127.0.0.1", "[::1]", "metadata.example", "10.0.0.1"])
       expect(isMetadataUrl(new URL(`http://${host}/`))).toBe(false);
     fc.assert(
@@ -60,7 +60,7 @@ describe("an address that means the metadata service", () => {
     );
   });
 
-  it("is found when a name is looked up, whatever the name is", async () => {
+  it("is recognized when a name is resolved, whatever the name is", async () => {
     const { lookup } = createMetadataGuard();
     for (const address of [...ADDRESSES, "fd00:ec2::254"]) {
       const { promise, resolve } = Promise.withResolvers<NodeJS.ErrnoException | null>();

@@ -13,7 +13,7 @@ const holds = (network: string, address: string): boolean => {
 };
 
 describe("the network of an address", () => {
-  it("of IPv4 is its /24, of a mapped address too", () => {
+  it("of IPv4 is its /24, also for a mapped address", () => {
     fc.assert(
       fc.property(fc.ipV4(), (address) => {
         const network = networkPrefixOf(address)!;
@@ -24,7 +24,7 @@ describe("the network of an address", () => {
     );
   });
 
-  it("of IPv6 is its /48, however it is written", () => {
+  it("of IPv6 is its /48, in any spelling", () => {
     fc.assert(
       fc.property(fc.ipV6(), (address) => {
         // An address of the first kind is IPv4's: it has another network.
@@ -37,7 +37,7 @@ describe("the network of an address", () => {
     );
   });
 
-  it("is one for all that differ behind it", () => {
+  it("is the same for all addresses in it", () => {
     const group = fc.integer({ min: 0, max: 0xffff }).map((n) => n.toString(16));
     const groups = (n: number) => fc.array(group, { minLength: n, maxLength: n });
     fc.assert(
@@ -57,7 +57,7 @@ describe("the network of an address", () => {
     ["64:ff9b::192.0.2.1", "64:ff9b::/48"],
   ])("%s is in %s", (address, network) => expect(networkPrefixOf(address)).toBe(network));
 
-  it.each(["", "localhost", "/run/x.sock", "1.2.3", "::gg"])("%j is in none", (address) =>
+  it.each(["", "localhost", "/run/x.sock", "1.2.3", "::gg"])("%j has no network", (address) =>
     expect(networkPrefixOf(address)).toBeUndefined(),
   );
 });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { it } from "vitest";
 import { ProbingMap } from "../../../src/lib/probing-map.ts";
 
-it("has what was put and not taken, whatever comes and goes in between", () => {
+it("contains added and not removed items, for any order of operations", () => {
   // Few names, many of which begin their search at one place, and enough of them that it widens.
   const name = fc.oneof(
     fc.nat(40).map((n) => `same-end-of-sixteen-characters:${n}`.split("").toReversed().join("")),
@@ -35,7 +35,7 @@ it("has what was put and not taken, whatever comes and goes in between", () => {
   );
 });
 
-it("has what was put under numbers, also where old ones stay while new ones go round", () => {
+it("contains items with numbers, also if old ones stay while new ones are replaced", () => {
   fc.assert(
     fc.property(fc.array(fc.boolean(), { maxLength: 2_000, size: "max" }), (stays) => {
       const passing = new ProbingMap<string, number>();

@@ -48,13 +48,13 @@ async function get(origin: string, except: readonly string[] = [], user = ""): P
   return body.text();
 }
 
-it("TLS goes through it to the provider itself, and the proxy is told of the host alone", async () => {
+it("TLS passes through it to the provider, and the proxy only receives the host", async () => {
   asked.length = 0;
   expect(await get("https://provider.test:8443", [], "ann:p%40ss@")).toBe("from the provider");
   expect(asked).toEqual([`provider.test:8443 Basic ${Buffer.from("ann:p@ss").toString("base64")}`]);
 });
 
-it("this machine, hosts that are excepted and the metadata service are not asked for there", async () => {
+it("local addresses, excluded hosts, and the metadata service do not use it", async () => {
   asked.length = 0;
   const plain = createServer((_req, res) => res.end("straight")).listen(0, "127.0.0.1");
   await once(plain, "listening");
@@ -69,7 +69,7 @@ it.each([
   ["HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n", "answered 407"],
   ["HTTP/1.1 200 OK\r\n\r\nhello", "spoke too early"],
   ["nonsense\r\n\r\n", "cannot be reached"],
-])("a proxy that says %j", async (text, words) => {
+])("a proxy that responds with %j", async (text, words) => {
   answer = text;
   onTestFinished(() => void (answer = undefined));
   await expect(get("https://provider.test:8443")).rejects.toMatchObject({

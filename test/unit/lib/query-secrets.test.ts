@@ -32,7 +32,7 @@ const other = fc
   .map((text) => ({ secret: false, text }));
 const nameOf = (pair: string) => [...new URLSearchParams(pair).keys()][0]?.toLowerCase() ?? "";
 
-it("takes out every key, however its name is written, and leaves the rest byte for byte", () => {
+it("removes every key, in any spelling of its name, and keeps other bytes unchanged", () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(secret, other), { minLength: 1, maxLength: 8 }), (pairs) => {
       const query = pairs.map(({ text }) => text).join("&");
@@ -50,7 +50,7 @@ it("takes out every key, however its name is written, and leaves the rest byte f
   );
 });
 
-it("is read by a frontend as the client wrote it, and is nothing where there is no query", () => {
+it("a frontend reads the query as sent, and undefined if there is none", () => {
   expect(originalQueryOf(asked("/x?alt=sse&key=k1")).get("key")).toBe("k1");
   expect(originalQueryOf(asked("/x?alt=sse")).get("alt")).toBe("sse");
   const none = originalQueryOf(asked("/x")) as URLSearchParams;
@@ -58,7 +58,7 @@ it("is read by a frontend as the client wrote it, and is nothing where there is 
   expect(() => Object.assign(none, { get: () => "poison" })).toThrow(TypeError);
 });
 
-it("takes time in proportion to the address", () => {
+it("takes linear time", () => {
   const time = (n: number) => {
     const url = `/x?${"%6bey=a&b=c&".repeat(n)}`;
     const began = process.cpuUsage();

@@ -6,8 +6,8 @@ import { LogThrottle } from "../../../src/lib/log/log-throttle.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-describe("lines that repeat", () => {
-  it("are told at once, then once a while with their number, whatever comes when", () => {
+describe("repeated log lines", () => {
+  it("are logged immediately, and then with a count at intervals", () => {
     const step = fc.record({ what: fc.constantFrom("a", "b", "c"), after: fc.nat(90_000) });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
@@ -33,7 +33,7 @@ describe("lines that repeat", () => {
     );
   });
 
-  it("say what the latest of them says", () => {
+  it("have the fields of the latest one", () => {
     const said: string[] = [];
     const repeats = new LogThrottle(1_000);
     for (const name of ["one", "two", "three"])
@@ -45,7 +45,7 @@ describe("lines that repeat", () => {
     expect(said.at(-1)).toBe("four 1");
   });
 
-  it("of more kinds than there is room for are counted together", () => {
+  it("of too many kinds are counted together", () => {
     const repeats = new LogThrottle();
     let [lines, times] = [0, 0];
     for (let i = 0; i < 100_000; i++)

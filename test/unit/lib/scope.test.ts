@@ -2,7 +2,7 @@
 import { expect, it, vi } from "vitest";
 import { LifetimeScope } from "../../../src/lib/lifetime-scope.ts";
 
-it("a tick never overlaps itself, and there is none after the scope has left", async () => {
+it("a tick never overlaps the previous one, and none runs after the scope has ended", async () => {
   vi.useFakeTimers();
   try {
     const scope = new LifetimeScope();

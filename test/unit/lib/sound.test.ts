@@ -21,8 +21,8 @@ const FILES = readdirSync(FOLDER)
 /** Encoders add a little at both ends, and one that does not know the end leaves out its last piece. */
 const NEAR = 0.13;
 
-describe("as encoders write it", () => {
-  it("every format is there", () =>
+describe("audio of real encoders", () => {
+  it("exists in every format", () =>
     expect(new Set(FILES.map(([name]) => name.split(".")[1]))).toEqual(
       new Set(["wav", "flac", "mp3", "ogg", "opus", "m4a", "mp4", "webm"]),
     ));
@@ -32,7 +32,7 @@ describe("as encoders write it", () => {
     expect(Math.abs(read - seconds), String(read)).toBeLessThan(NEAR);
   });
 
-  it("with titles before it, and in a WAV that was never finished", () => {
+  it("with titles before it, and in an incomplete WAV", () => {
     const of = (end: string) => FILES.find(([name]) => name.endsWith(end))!;
     const tag = Buffer.concat([
       Buffer.from("ID3\x04\0\0\0\0\x08\0", "latin1"),
@@ -53,10 +53,10 @@ describe("as encoders write it", () => {
 /** A duration that is taken for exact may be too short by this share: what encoders add at both ends, and what they round. */
 const SHORTEST = 0.85;
 
-describe("a header that lies", () => {
+describe("a false header", () => {
   const formats = [...new Set(FILES.map(([name]) => name.split(".")[1]!))];
 
-  it.each(formats)("of %s, patched every way we know, makes no second cheaper", (format) => {
+  it.each(formats)("of %s, patched in every known way, lowers no price", (format) => {
     const told = FILES.filter(([name]) => name.endsWith(`.${format}`));
     let tried = 0;
     for (const [name, seconds, file] of told)
@@ -67,7 +67,7 @@ describe("a header that lies", () => {
     expect(tried).toBeGreaterThan(2);
   });
 
-  it("and any two of them at once", () => {
+  it("with any two changes lowers none either", () => {
     fc.assert(
       fc.property(fc.constantFrom(...FILES), fc.nat(), fc.nat(), ([name, seconds, file], a, b) => {
         const format = name.split(".")[1]!;
@@ -82,7 +82,7 @@ describe("a header that lies", () => {
     );
   });
 
-  it("that states more than the bytes can have is held, and not believed", () => {
+  it("that states more than the bytes can contain is limited to them", () => {
     const [, , wav] = FILES.find(([name]) => name.endsWith(".wav"))!;
     const slow = Buffer.from(wav);
     slow.writeUInt32LE(10, slow.indexOf("fmt ") + 12);
@@ -113,7 +113,7 @@ const BITRATES: { readonly [format: string]: readonly [least: number, most: numb
   webm: [0, 64_000],
 };
 
-describe("whatever else it is", () => {
+describe("any other file", () => {
   const sane = (file: Buffer) => {
     const { seconds, estimatedSeconds, maxSeconds } = measureAudio(file);
     expect(seconds === undefined || (Number.isFinite(seconds) && seconds > 0)).toBe(true);
@@ -123,7 +123,7 @@ describe("whatever else it is", () => {
     return seconds;
   };
 
-  it("is a number of seconds that its bytes can have, or none, with any byte changed and cut anywhere", () => {
+  it("has a possible duration or none, with any byte changed and truncated anywhere", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...FILES),
@@ -144,7 +144,7 @@ describe("whatever else it is", () => {
   });
 
   // Eighty files of 3 MiB each: with a search that starts over it would take hours.
-  it("is read in time that its length bounds", () => {
+  it("is parsed in linear time", () => {
     const MIB = 1024 * 1024;
     const one = (head: string | Buffer, fill: string | Buffer) => {
       const file = Buffer.alloc(3 * MIB, fill);

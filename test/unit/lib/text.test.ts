@@ -6,7 +6,7 @@ const KEYS = ["listen", "state_dir", "workers", "providers", "models", "frontend
 const word = fc.string({ unit: fc.constantFrom(..."abcdefgh"), maxLength: 12 });
 
 describe("distance", () => {
-  it("is a metric but for the triangle: zero for equals only, symmetric, at most the longer length", () => {
+  it("is a metric without the triangle inequality: zero for equal texts only, symmetric, at most the longer length", () => {
     fc.assert(
       fc.property(word, word, (a, b) => {
         const d = editDistance(a, b);
@@ -20,7 +20,7 @@ describe("distance", () => {
 });
 
 describe("nearest", () => {
-  it("undoes one slip in a word of five letters or more", () => {
+  it("corrects one error in a word of five letters or more", () => {
     const slip = fc.tuple(fc.constantFrom(...KEYS), fc.nat(), fc.constantFrom("drop", "swap", "x"));
     fc.assert(
       fc.property(slip, ([key, at, how]) => {
@@ -44,7 +44,7 @@ describe("nearest", () => {
 });
 
 describe("codeFrame", () => {
-  it("puts its carets under what is meant, whatever the line", () => {
+  it("marks the right text, for any line", () => {
     const line = fc.string({ unit: fc.constantFrom(..."ab \t:{}"), minLength: 1, maxLength: 30 });
     fc.assert(
       fc.property(
@@ -69,7 +69,7 @@ describe("codeFrame", () => {
   });
 });
 
-it("words", () => {
+it("formatted values", () => {
   expect([0, 1, 2].map((n) => plural(n, "error"))).toEqual(["0 errors", "1 error", "2 errors"]);
   expect([[], ["a"], ["a", "b"], ["a", "b", "c"]].map((w) => joinWords(w))).toEqual([
     "",

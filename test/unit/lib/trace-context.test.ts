@@ -18,7 +18,7 @@ const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN = "00f067aa0ba902b7";
 
 describe("traceparent", () => {
-  it("is read as it was written", () => {
+  it("is decoded as it was encoded", () => {
     fc.assert(
       fc.property(hex(32), hex(16), fc.boolean(), (traceId, spanId, sampled) => {
         fc.pre(/[^0]/.test(traceId) && /[^0]/.test(spanId));
@@ -36,7 +36,7 @@ describe("traceparent", () => {
     [`00-${TRACE}-${SPAN}-03`, true],
     [`cc-${TRACE}-${SPAN}-01`, true],
     [`cc-${TRACE}-${SPAN}-01-what-may-come`, true],
-  ])("%s is read", (text, sampled) => {
+  ])("%s is accepted", (text, sampled) => {
     expect(parseTraceparent(text)).toEqual({ traceId: TRACE, spanId: SPAN, sampled });
   });
 
@@ -55,9 +55,9 @@ describe("traceparent", () => {
     `00-${TRACE}-${SPAN}-0x`,
     // Twice: Node joins what came in two lines.
     `00-${TRACE}-${SPAN}-01, 00-${TRACE}-${SPAN}-01`,
-  ])("%j is none", (text) => expect(parseTraceparent(text)).toBeUndefined());
+  ])("%j is invalid", (text) => expect(parseTraceparent(text)).toBeUndefined());
 
-  it("is never an error, whatever comes", () => {
+  it("never causes an error", () => {
     fc.assert(
       fc.property(
         fc.oneof(fc.string(), fc.stringMatching(/^[\da-f]{2}-[\da-f-]{0,80}$/)),
@@ -71,18 +71,18 @@ describe("traceparent", () => {
 });
 
 describe("tracestate", () => {
-  it("keeps its members in their order, without what stands around them", () => {
+  it("keeps its members in order, without white space", () => {
     expect(parseTracestate("rojo=00f067aa0ba902b7 ,  congo=t61rcWkgMzE,,x@y=1")).toBe(
       "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE,x@y=1",
     );
   });
 
   it.each(["", " ", "a", "=b", "A=b", "a=b=c", "a=\u{e9}", "a=b\u0001c", `${"a".repeat(257)}=b`])(
-    "%j is none",
+    "%j is invalid",
     (text) => expect(parseTracestate(text)).toBeUndefined(),
   );
 
-  it("has at most 32 members, and goes on with as many as every reader takes", () => {
+  it("has up to 32 members, and is forwarded with as many as every reader accepts", () => {
     const members = (n: number, of: string) => Array.from({ length: n }, (_, i) => `k${i}=${of}`);
     expect(parseTracestate(members(32, "v").join(","))).toBe(members(32, "v").join(","));
     expect(parseTracestate(members(33, "v").join(","))).toBeUndefined();
@@ -93,7 +93,7 @@ describe("tracestate", () => {
   });
 });
 
-describe("ids", () => {
+describe("IDs", () => {
   it("are well-formed and differ", () => {
     const made = new Set(Array.from({ length: 20_000 }, () => newTraceId()));
     expect(made.size).toBe(20_000);
@@ -103,7 +103,7 @@ describe("ids", () => {
     for (const id of spans) expect(id).toMatch(/^(?=.*[^0])[\da-f]{16}$/);
   });
 
-  it("of attempts are theirs alone, and the same whenever they are asked for", () => {
+  it("of attempts are unique, and the same for each call", () => {
     fc.assert(
       fc.property(fc.constant(null).map(newSpanId), (spanId) => {
         const all = Array.from({ length: 50 }, (_, n) => childSpanId(spanId, n + 1));

@@ -78,7 +78,7 @@ const WAYS: readonly [
 ];
 
 describe.each(WAYS)("an edit of %s", (_way, end, entry, part) => {
-  it("is loaded, in whichever file it is made, and only then", async () => {
+  it("is loaded, in any of its files, and only then", async () => {
     const load = loader();
     const texts = { entry: "1", near: "1", far: "1" };
     const all = () => {
@@ -110,7 +110,7 @@ describe.each(WAYS)("an edit of %s", (_way, end, entry, part) => {
     }
   });
 
-  it("with an error in it is told with file and line, and mended by the next edit", async () => {
+  it("with an error is reported with file and line, and a later edit corrects it", async () => {
     const load = loader();
     const good = part(`import * as n from "./near${end}";\n`) + entry("n.near");
     write(`near${end}`, part(`export const near = "1";`));
@@ -128,8 +128,8 @@ describe.each(WAYS)("an edit of %s", (_way, end, entry, part) => {
   });
 });
 
-describe("what has not changed", () => {
-  it("stays the one it was, also where several plugins share it", async () => {
+describe("an unchanged module", () => {
+  it("stays loaded, also if several plugins share it", async () => {
     const load = loader();
     write("shared.mjs", "export const made = {};");
     const plugin = (name: string, more = "") =>
@@ -151,7 +151,7 @@ describe("what has not changed", () => {
     expect(await made("./b.mjs")).toBe(second);
   });
 
-  it("an installed package is looked at again as well, but not watched", async () => {
+  it("in an installed package is checked as well, but not watched", async () => {
     const load = loader();
     const place = "node_modules/tollgate-provider-p";
     write(
@@ -168,7 +168,7 @@ describe("what has not changed", () => {
   });
 });
 
-it("whatever leads to whatever, and whichever is edited, a plugin says what is on the disk", async () => {
+it("for any imports and any edit, a plugin matches the files on disk", async () => {
   let run = 0;
   await fc.assert(
     fc.asyncProperty(
@@ -216,7 +216,7 @@ export default { "~tollgate": "provider", api: 1, name: "p", summary: "", setup:
 });
 
 describe("the files of a plugin", () => {
-  it("are found as its imports find them, in linear time, and none outside what it names", () => {
+  it("are found like its imports, in linear time, and none outside its references", () => {
     write(
       "p.ts",
       `import a from "./a.js"; export * from './b'; const c = await import("./c/"); require("./d.json");\nimport "left-pad"; import "node:fs"; import "../../../../../nowhere.ts";`,

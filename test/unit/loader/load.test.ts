@@ -62,8 +62,8 @@ const loaded = async (use: string, kind?: api.PluginKind, of?: Partial<LoaderOpt
   return result;
 };
 
-describe("what use: means", () => {
-  it("a path, from the file that names it; .ts and .mjs alike", async () => {
+describe("use: accepts", () => {
+  it("a path, relative to the file; .ts and .mjs alike", async () => {
     const file = write("plugins/a.ts", `const name: string = "a";\n${definition("a")}`);
     write("plugins/b.mjs", definition("b"));
     write("plugins/c/index.js", definition("c"));
@@ -77,7 +77,7 @@ describe("what use: means", () => {
       await fromInside("../plugins/b.mjs", "provider", join(folder, "conf/x.yaml")),
     ).toHaveProperty("from");
   });
-  it("a package by its name, a part of one, a scoped one; with its version", async () => {
+  it("a package by name, a subpath, a scoped package; with its version", async () => {
     install("acme-gateway", definition("acme"), {
       exports: { ".": "./index.js", "./two": "./two.js" },
     });
@@ -88,7 +88,7 @@ describe("what use: means", () => {
     expect((await loaded("acme-gateway/two")).definition.name).toBe("two");
     expect((await problemOf("acme-gateway/three")).id).toBe("plugin/not-found");
   });
-  it("else a built-in, else the package of the conventional name: a built-in cannot be shadowed", async () => {
+  it("otherwise a built-in plugin, then the conventional package: a built-in cannot be shadowed", async () => {
     install("tollgate-provider-demo", definition("shadow"));
     install("tollgate-provider-ollama", definition("ollama"));
     const builtin: BuiltinPlugins = {
@@ -106,7 +106,7 @@ describe("what use: means", () => {
     );
     expect((await problemOf("ollama", "middleware", { builtin })).id).toBe("plugin/not-found");
   });
-  it("nothing else: no address, no query, no builtin of Node, no way out", async () => {
+  it("nothing else: no URL, no query, no Node module, no escape from the folder", async () => {
     for (const use of [
       "https://x.test/p.js",
       "http://x.test",
@@ -144,7 +144,7 @@ describe("what use: means", () => {
     ])
       expect((await problemOf(use)).id, use).toMatch(/plugin\/(not-found|bad-specifier)/);
   });
-  it("not by NODE_PATH, and not by a link that leads out of its package", async () => {
+  it("no NODE_PATH, and no link out of its package", async () => {
     const outside = write("elsewhere/tollgate-provider-evil/index.js", definition("evil"));
     write("elsewhere/tollgate-provider-evil/package.json", '{"name":"tollgate-provider-evil"}');
     const script = `
@@ -166,7 +166,7 @@ describe("what use: means", () => {
   });
 });
 
-describe("what is in it", () => {
+describe("the loaded module", () => {
   const failing: [string, string, RegExp, RegExp][] = [
     [
       "export const x = 1;",
@@ -270,11 +270,11 @@ describe("what is in it", () => {
     expect(problem.message).toContain(file);
     expect(problem.hint ?? "").toMatch(hint);
   });
-  it("a middleware says where it sends what people wrote", async () => {
+  it("a middleware declares where it sends content", async () => {
     write("m.mjs", definition("m").replace('"provider"', '"middleware"'));
     expect((await problemOf("./m.mjs", "middleware")).message).toMatch(/sends/);
   });
-  it("what is not there comes with the line that installs it, and the nearest built-in", async () => {
+  it("an unknown plugin is reported with the install command and the nearest built-in name", async () => {
     const builtin: BuiltinPlugins = { ...EMPTY, provider: { openai: never, anthropic: never } };
     expect(await problemOf("opnai", "provider", { builtin })).toMatchObject({
       id: "plugin/not-found",
@@ -284,13 +284,13 @@ describe("what is in it", () => {
     expect((await problemOf("@acme/y/deep")).hint).toBe("npm i @acme/y");
     expect((await problemOf("tollgate-provider-x")).hint).toBe("write use: x");
   });
-  it("an import that does not end is given up", async () => {
+  it("an import that does not end is aborted", async () => {
     write("slow.mjs", `await new Promise(() => {});\n${definition("slow")}`);
     expect((await problemOf("./slow.mjs", "provider", { importTimeoutMs: 20 })).id).toBe(
       "plugin/import-slow",
     );
   });
-  it("what failed is looked at again, what was loaded is kept", async () => {
+  it("a failed import is repeated, and a successful one is kept", async () => {
     const of = createLoader({ builtin: EMPTY, hostModules: {} });
     const from = join(folder, "gateway.yaml");
     expect(await of("./late.mjs", "provider", from)).toHaveProperty("problem");
@@ -300,7 +300,7 @@ describe("what is in it", () => {
     expect(await of("./late.mjs", "provider", from)).toBe(first);
     expect(await of("./late.mjs", "store", from)).toHaveProperty("problem.id", "plugin/wrong-kind");
   });
-  it("CommonJS made of ESM is understood", async () => {
+  it("CommonJS compiled from ESM is accepted", async () => {
     const text = definition("cjs").replace(
       "export default",
       "exports.__esModule = true; exports.default =",
@@ -311,7 +311,7 @@ describe("what is in it", () => {
 });
 
 it.each(["provider", "frontend", "observer", "store"] as const)(
-  "as %s nothing stands outside the gateway: said in words, and no line of it has run",
+  "as %s, isolation is rejected with an explanation, before its code runs",
   async (kind) => {
     write("p.mjs", `throw new Error("It has run.");`);
     for (const use of ["./p.mjs", "unix:./p.sock"]) {
@@ -333,7 +333,7 @@ it.each(["provider", "frontend", "observer", "store"] as const)(
   },
 );
 
-it("that a kind cannot be isolated is said once, at the key that asks for it", async () => {
+it("an unsupported isolation is reported once, at its key", async () => {
   write("p.mjs", `throw new Error("It has run.");`);
   const file = join(folder, "gateway.yaml");
   const text = [
@@ -354,7 +354,7 @@ it("that a kind cannot be isolated is said once, at the key that asks for it", a
 });
 
 describe("one copy of the contract", () => {
-  it("is lent to a plugin that could not find it by itself, in TypeScript and JavaScript", async () => {
+  it("is provided to a plugin that cannot resolve it, in TypeScript and JavaScript", async () => {
     const source = (ts: boolean) => `
       import { defineProvider, fail${ts ? ", type Infer" : ""} } from "tollgate/plugin";
       const name${ts ? ": string" : ""} = "lent";
@@ -395,7 +395,7 @@ describe("the cache of transformed sources", () => {
     expect(await naive(cache).import(file)).toEqual(poisoned);
   }
 
-  it("is a folder of our own, 0700; what lies in the shared one is not run", async () => {
+  it("is a private directory with mode 0700; files in the shared one are not executed", async () => {
     const shared = join(tmpdir(), "jiti");
     const before = new Set(existsSync(shared) ? readdirSync(shared) : []);
     const stateDir = join(folder, "state");
@@ -415,7 +415,7 @@ describe("the cache of transformed sources", () => {
     }
   });
 
-  it("is used from one start to the next", async () => {
+  it("is reused by the next start", async () => {
     const stateDir = join(folder, "state");
     const cache = join(stateDir, "cache/jiti");
     mkdirSync(cache, { recursive: true, mode: 0o700 });
@@ -425,7 +425,7 @@ describe("the cache of transformed sources", () => {
   });
 
   it.each(["state", "state/cache", "state/cache/jiti"])(
-    "is not used when others may write to %s",
+    "is not used if others can write to %s",
     async (loose) => {
       const stateDir = join(folder, "state");
       const cache = join(stateDir, "cache/jiti");
@@ -436,7 +436,7 @@ describe("the cache of transformed sources", () => {
     },
   );
 
-  it("is not used when it is a link", async () => {
+  it("is not used if it is a link", async () => {
     const target = join(folder, "target");
     mkdirSync(target);
     await poison(target, write("p.ts", PLUGIN));
@@ -446,7 +446,7 @@ describe("the cache of transformed sources", () => {
     expect((await loaded("./p.ts", "provider", of)).definition.name).toBe("honest");
   });
 
-  it("JITI_ variables change nothing", async () => {
+  it("ignores JITI_ variables", async () => {
     write("p.ts", `import "dep";\n${PLUGIN}`);
     const evil = write("evil.ts", "globalThis.evil = true;");
     const set = {

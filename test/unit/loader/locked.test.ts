@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { root } from "../../kit/process/program.ts";
 
-it("loads no file without a hash and no file that has changed, and a changed file changes what verify compares", () => {
+it("loads no file without a hash and no changed file, and a changed file changes verify's result", () => {
   const script = join(root, "test/rig/attack/lock-bypass.ts");
   const out = execFileSync(process.execPath, ["--conditions=tollgate-source", script, "12", "7"], {
     cwd: root,

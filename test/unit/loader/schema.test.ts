@@ -68,13 +68,13 @@ const errors = (text: string) => {
   return [...new Set((validate.errors ?? []).map((e) => e.instancePath))];
 };
 
-it("is draft-07, and the shipped gateway.yaml is valid under it", () => {
+it("is draft-07, and the shipped gateway.yaml is valid", () => {
   expect(ajv.validateSchema(schema)).toBe(true);
   expect(schema["$schema"]).toBe("http://json-schema.org/draft-07/schema#");
   expect(errors(readDefaultConfig())).toEqual([]);
 });
 
-describe("knows every plugin's options", () => {
+describe("validates the options of every plugin", () => {
   it.each([
     ["store: { use: sqlite, with: { durabilty: power } }", "/store/with"],
     ["store: { use: sqlite, with: { durability: some } }", "/store/with/durability"],
@@ -114,7 +114,7 @@ describe("knows every plugin's options", () => {
   ])("%s fails", (text, at) => expect(errors(text)).toContain(at));
 });
 
-describe("lets through", () => {
+describe("accepts", () => {
   it.each([
     "providers: { openai: { use: openai, with: { api_key: x, base_url: https://x.test, region: eu } } }",
     "providers: { openai: { with: { api_key: x } }, demo: , d2: demo }",
@@ -128,7 +128,7 @@ describe("lets through", () => {
     "max_body: 1MiB",
   ])("%s", (text) => expect(errors(text)).toEqual([]));
 
-  it("a reference wherever a value need not be a map or a list, and only there", () => {
+  it("a reference where a value is no map or list, and only there", () => {
     const any = "${env:X}";
     expect(
       errors(`
@@ -146,8 +146,8 @@ models: { a: "${any}" }`),
   });
 });
 
-describe("for whoever hovers", () => {
-  it("every key of the gateway and every option keeps its description", () => {
+describe("descriptions for editors", () => {
+  it("exist for every key of the gateway and every option", () => {
     const text = JSON.stringify(schema);
     const described = (value: unknown): string[] =>
       typeof value !== "object" || value === null
@@ -161,7 +161,7 @@ describe("for whoever hovers", () => {
     expect(all.length).toBeGreaterThan(50);
     for (const description of all) expect(text).toContain(JSON.stringify(description));
   });
-  it("every key of the skeleton has one", () => {
+  it("exist for every key of the base schema", () => {
     const bare: string[] = [];
     const walk = (node: any, path: string) => {
       for (const [key, each] of Object.entries<any>(node?.properties ?? {})) {
@@ -175,7 +175,7 @@ describe("for whoever hovers", () => {
     walk(EDITOR_CONFIG_SCHEMA, "");
     expect(bare).toEqual([]);
   });
-  it("is the same text whatever the order plugins were found in", () => {
+  it("are the same for any order of plugins", () => {
     expect(editorSchemaText([...known].reverse())).toBe(editorSchemaText(known));
     expect(editorSchemaText(known)).not.toContain("x-expects");
   });

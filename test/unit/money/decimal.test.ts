@@ -9,24 +9,24 @@ import {
 import { formatUsd, nanoToDecimal, parseUsd } from "../../../src/money/format-usd.ts";
 
 describe("decimals", () => {
-  it("there and back, whatever the size", () => {
+  it("are parsed and formatted without a change, in any size", () => {
     fc.assert(
       fc.property(fc.bigInt(), fc.nat(12), (value, places) => {
         expect(parseDecimal(formatDecimal(value, places), places)).toBe(value);
       }),
     );
   });
-  it("refuse what is not one, and what would have to be rounded", () => {
+  it("reject invalid text, and text that would need rounding", () => {
     for (const text of ["", "1e3", "1,000", ".5", "5.", "0x1", "NaN", "1 ", "+1", "--1"])
       expect(() => parseDecimal(text, 9), text).toThrow();
     expect(() => parseDecimal("0.1234", 3)).toThrow();
     expect(parseDecimal("0.1230", 3)).toBe(123n);
   });
-  it("ties go to the even one", () => {
+  it("ties are rounded to even", () => {
     const rounded = [1n, 2n, 3n, 5n, 7n].map((n) => roundHalfEven({ n, d: 2n }));
     expect(rounded).toEqual([0n, 1n, 2n, 2n, 4n]);
   });
-  it("counts are exact in millionths", () => {
+  it("counts are exact to a millionth", () => {
     expect(toMillionths(0.1)).toBe(100_000n);
     expect(toMillionths(1.048576)).toBe(1_048_576n);
     expect(toMillionths(2 ** 53 - 1)).toBe((2n ** 53n - 1n) * 1_000_000n);
@@ -34,8 +34,8 @@ describe("decimals", () => {
   });
 });
 
-describe("dollars in words", () => {
-  it("have at least two decimal places and no rounded one", () => {
+describe("formatted dollars", () => {
+  it("have at least two decimal places, and none is rounded", () => {
     expect(formatUsd(1_234_000n)).toBe("$0.001234");
     expect(formatUsd(1_500_000_000n)).toBe("$1.50");
     expect(formatUsd(1n)).toBe("$0.000000001");
@@ -43,7 +43,7 @@ describe("dollars in words", () => {
     expect(formatUsd(-3_000_000_000n)).toBe("-$3.00");
     expect(formatUsd(2n ** 63n - 1n)).toBe("$9223372036.854775807");
   });
-  it("and back", () => {
+  it("are parsed back", () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 63n), (n) => {
         expect(parseUsd(formatUsd(n))).toBe(n);

@@ -27,24 +27,24 @@ const ask = (more: Partial<HoldRequest> = {}): HoldRequest => ({
   ...more,
 });
 
-describe("the input's estimate", () => {
+describe("the input estimate", () => {
   it("is a third of the bytes, rounded up", () => {
     expect(estimateInputTokens({ bytes: 0 })).toBe(0);
     expect(estimateInputTokens({ bytes: 1 })).toBe(1);
     expect(estimateInputTokens({ bytes: 3_000 })).toBe(1_000);
   });
-  it("counts media by the piece and not by their bytes", () => {
+  it("counts media by the item and not by their bytes", () => {
     expect(estimateInputTokens({ bytes: 4_000_300, media: { count: 2, bytes: 4_000_000 } })).toBe(
       3_300,
     );
   });
-  it("is never more than the model reads", () => {
+  it("is at most the model's input limit", () => {
     expect(estimateInputTokens({ bytes: 9_000_000, context: 200_000 })).toBe(200_000);
   });
 });
 
-describe("a hold", () => {
-  it("expected: input as estimated, at least 1,024 tokens of output", () => {
+describe("a reservation", () => {
+  it("expected: the estimated input, and at least 1,024 output tokens", () => {
     expect(estimateHold(ask())).toMatchObject({
       claim: 5_000_000n + 1_024n * 25_000n,
       outputPerResponse: 1_024,
@@ -52,7 +52,7 @@ describe("a hold", () => {
     expect(estimateHold(ask({ typicalOutput: 4_000 })).outputPerResponse).toBe(4_000);
     expect(estimateHold(ask({ typicalOutput: 4_000, output: 100 })).outputPerResponse).toBe(100);
   });
-  it("hard: the dearest way to read, all that may be written", () => {
+  it("hard: the most expensive input, and the maximum output", () => {
     const { nano, outputPerResponse } = estimateHold(
       ask({ budgetMode: "hard", output: 8_000, modelMaxOutput: 64_000 }),
     );
@@ -66,13 +66,13 @@ describe("a hold", () => {
         .outputPerResponse,
     ).toBe(64_000);
   });
-  it("soft takes a nano-dollar", () => {
+  it("soft: one nano-dollar", () => {
     expect(estimateHold(ask({ budgetMode: "soft" }))).toEqual({
       ...estimateHold(ask()),
       claim: 1n,
     });
   });
-  it("the row holds the worst case in every mode: that is what a crash is recovered to have cost", () => {
+  it("the row has the worst case in every mode, which recovery after a crash uses", () => {
     const worst = estimateHold(ask({ budgetMode: "hard", modelMaxOutput: 64_000 }));
     expect(worst.nano).toBe(10_000_000n + 64_000n * 25_000n);
     for (const mode of ["expected", "soft"] as const)
@@ -85,7 +85,7 @@ describe("a hold", () => {
       maxOutput: 1_500,
     });
   });
-  it("is unknown where the price is", () => {
+  it("is unknown if the price is", () => {
     expect(estimateHold(ask({ price: null, budgetMode: "hard", output: 5 }))).toEqual({
       nano: null,
       claim: null,
@@ -95,7 +95,7 @@ describe("a hold", () => {
       maxOutput: 5,
     });
   });
-  it("names the units and the tier that the price does not list", () => {
+  it("names units and tier without a price", () => {
     expect(estimateHold(ask({ tier: "warp" }))).toMatchObject({
       unpricedUnits: [],
       unknownTier: "warp",
@@ -111,16 +111,16 @@ describe("a hold", () => {
       unpricedUnits: [],
     });
   });
-  it("free holds nothing", () => {
+  it("is zero for a free model", () => {
     expect(estimateHold(ask({ price: FREE, budgetMode: "hard" })).claim).toBe(0n);
   });
-  it("is for every answer that is asked for", () => {
+  it("covers every requested choice", () => {
     const one = estimateHold(ask({ budgetMode: "hard", output: 100, input: 0 })).nano!;
     expect(estimateHold(ask({ budgetMode: "hard", output: 100, input: 0, n: 3 })).nano).toBe(
       3n * one,
     );
   });
-  it("counts pictures by the measure that the price lists", () => {
+  it("counts images by the unit of the price", () => {
     const image = { operationSpec: imageOperation, n: 2, input: 30, size: "2048x1024" } as const;
     const each: Price = { lines: [{ unit: "images", usd: "0.04", per: 1 }] };
     expect(estimateHold(ask({ ...image, price: each })).nano).toBe(80_000_000n);
@@ -136,7 +136,7 @@ describe("a hold", () => {
       150_000n + 2n * 10_923n * 30_000n,
     );
   });
-  it("a picture that may turn out to be any is the dearest there is", () => {
+  it("uses the highest price for an image of unknown size", () => {
     const images = (usd: string, variant?: { quality?: string; size?: string }) =>
       ({ unit: "images", usd, per: 1, variant }) as const;
     const price: Price = {
@@ -161,7 +161,7 @@ describe("a hold", () => {
     expect(held({ price: plain })).toBe(160_000_000n);
     expect(held({ price: plain, quality: "low", size: "1x1" })).toBe(80_000_000n);
   });
-  it("hard is at least the bill of whatever keeps to the cap", () => {
+  it("hard is at least the bill of any response within the limit", () => {
     fc.assert(
       fc.property(
         fc.nat(400_000),
@@ -183,8 +183,8 @@ describe("a hold", () => {
   });
 });
 
-describe("what would fit", () => {
-  it("fits, and one token more does not", () => {
+describe("the suggested limit", () => {
+  it("fits, and one more token does not", () => {
     fc.assert(
       fc.property(
         fc.bigInt(0n, 400_000_000n),
@@ -202,8 +202,8 @@ describe("what would fit", () => {
   });
 });
 
-describe("what is usual", () => {
-  it("is the p95 of the last answers, once there are some", () => {
+describe("the usual output", () => {
+  it("is the p95 of recent responses, if there are enough", () => {
     const usual = createOutputHistory();
     for (let i = 1; i <= 7; i++) usual.record("a", i);
     expect(usual.p95("a")).toBeUndefined();
@@ -211,7 +211,7 @@ describe("what is usual", () => {
     expect(usual.p95("a")).toBe(96);
     expect(usual.p95("b")).toBeUndefined();
   });
-  it("forgets whom it has not heard of for longest", () => {
+  it("evicts the model that was unused for longest", () => {
     const usual = createOutputHistory(2);
     for (const who of ["a", "b"]) for (let i = 0; i < 8; i++) usual.record(who, 1);
     usual.record("a", 1);

@@ -15,7 +15,7 @@ const line = fc.record({
 }) satisfies fc.Arbitrary<PriceLine>;
 
 describe("an example", () => {
-  it("costs what a bill with these counts would, line by line", () => {
+  it("costs the same as a bill with these counts, line by line", () => {
     fc.assert(
       fc.property(
         fc.constantFrom<OperationSpec>(chatOperation, imageOperation),
@@ -37,7 +37,7 @@ describe("an example", () => {
     );
   });
 
-  it("is by whichever measure the price has", () => {
+  it("uses the unit of the price", () => {
     const about = (unit: PriceLine["unit"], usd: string, per: 1 | 1_000_000) =>
       createPricedExample(imageOperation, { lines: [{ unit, usd, per }, ...text] }, 0);
     const text: PriceLine[] = [{ unit: "input", usd: "5", per: 1_000_000 }];

@@ -28,14 +28,14 @@ const TOOLS: readonly Unit[] = [
   "code_sessions",
 ];
 
-describe("shipped facts", () => {
-  it("are what the list says: after a change of it, run `node .build/facts.ts`", () => {
+describe("built-in facts", () => {
+  it("equal the list: after a change of it, run `node .build/facts.ts`", () => {
     const made = files(readList());
     expect([...made.keys()].sort()).toEqual(shipped.map(({ provider }) => provider));
     for (const { provider, text } of shipped) expect(text, provider).toBe(made.get(provider));
   });
 
-  it("have prices that the schema allows and money can count with", () => {
+  it("have prices that the schema and the billing code accept", () => {
     const priced = every.filter(({ price }) => price);
     expect(priced.length).toBeGreaterThan(230);
     for (const { model, price } of priced) {
@@ -52,7 +52,7 @@ describe("shipped facts", () => {
     }
   });
 
-  it("name each model once, and borrow prices only from models that have one", () => {
+  it("name each model once, and inherit prices only from models with one", () => {
     for (const { provider, facts } of shipped) {
       const names = facts.models.map(({ model }) => model);
       expect(new Set(names).size, provider).toBe(names.length);
@@ -62,7 +62,7 @@ describe("shipped facts", () => {
     }
   });
 
-  it("say what a bill says", () => {
+  it("contain the details of a bill", () => {
     const price = (provider: string, model: string): Price =>
       shipped.find((s) => s.provider === provider)!.facts.models.find((m) => m.model === model)!
         .price!;
@@ -85,7 +85,7 @@ describe("shipped facts", () => {
   });
 });
 
-it("a number of the list never passes through a float", () => {
+it("never convert a number of the list to a float", () => {
   fc.assert(
     fc.property(fc.bigInt(1n, 10n ** 30n), (n) => {
       const digits = `${n}.${n}0`;
@@ -102,10 +102,10 @@ describe("the price schema", () => {
   const line = (more: object): unknown => ({
     lines: [{ unit: "input", usd: "1", per: 1, ...more }],
   });
-  it("knows every unit", () => {
+  it("includes every unit", () => {
     expect(schema.definitions.line.properties.unit.enum).toEqual([...UNITS]);
   });
-  it("refuses what money would refuse", () => {
+  it("rejects what the billing code rejects", () => {
     for (const bad of [
       {},
       line({ usd: 1 }),
@@ -122,7 +122,7 @@ describe("the price schema", () => {
     ])
       expect(valid(bad), JSON.stringify(bad)).toBe(false);
   });
-  it("allows what money counts with", () => {
+  it("accepts what the billing code accepts", () => {
     for (const good of [
       line({}),
       line({ usd: "0.123456789012" }),

@@ -72,7 +72,7 @@ function without(usage: Usage, unit: Unit): Usage {
   return Object.fromEntries(Object.entries(usage).filter(([u]) => !gone.includes(u as Unit)));
 }
 
-it("cost(usage) >= cost(usage without any one unit): all units, shipped prices, tiers and variants", () => {
+it("cost(usage) >= cost(usage without any one unit): all units, built-in prices, tiers, and variants", () => {
   expect(SHAPES.length).toBeGreaterThan(40);
   for (const price of [...SHAPES, ...OWN])
     fc.assert(
@@ -91,7 +91,7 @@ it("cost(usage) >= cost(usage without any one unit): all units, shipped prices, 
     );
 });
 
-it("a priced count never becomes free by what is reported beside it", () => {
+it("a priced count never becomes free through another count", () => {
   for (const price of [...SHAPES, ...OWN])
     for (const line of price.lines)
       for (const unit of line.usd === "0" ? [] : UNITS) {
@@ -108,7 +108,7 @@ it("a priced count never becomes free by what is reported beside it", () => {
       }
 });
 
-it("a bill is exact only where each count has a rate of its own", () => {
+it("a bill is exact only if each count has its own rate", () => {
   for (const price of SHAPES)
     fc.assert(
       fc.property(usages, circumstances, (usage, c) => {
@@ -127,7 +127,7 @@ it("a bill is exact only where each count has a rate of its own", () => {
     );
 });
 
-it("of cumulative reports the largest counts, whatever the last one says", () => {
+it("of cumulative reports, the largest counts are used, whatever the last one states", () => {
   fc.assert(
     fc.property(
       fc.array(usages, { minLength: 1, maxLength: 5 }),

@@ -319,7 +319,7 @@ const anyUsage = fc.record(
 ) as fc.Arbitrary<Usage>;
 
 describe("laws", () => {
-  it("no float stands between a count and its price", () => {
+  it("no float is used between a count and its price", () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 10n ** 15n), fc.maxSafeNat(), (pico, count) => {
         const digits = pico.toString().padStart(7, "0");
@@ -345,7 +345,7 @@ describe("laws", () => {
     );
   });
 
-  it("parts together cost what the whole does, but for the rounding", () => {
+  it("parts together cost the same as the whole, except for rounding", () => {
     fc.assert(
       fc.property(anyUsage, anyPrice, (usage, price) => {
         const apart = Object.entries(usage).map(([unit, count]) =>
@@ -358,7 +358,7 @@ describe("laws", () => {
     );
   });
 
-  it("more of anything never costs less", () => {
+  it("a larger count never costs less", () => {
     fc.assert(
       fc.property(
         anyUsage,
@@ -373,7 +373,7 @@ describe("laws", () => {
     );
   });
 
-  it("a hold is never below the bill, nor a nano-dollar above it", () => {
+  it("a reservation is never below the bill, nor a nano-dollar above it", () => {
     fc.assert(
       fc.property(anyUsage, anyPrice, (usage, price) => {
         const difference =
@@ -383,7 +383,7 @@ describe("laws", () => {
     );
   });
 
-  it("a unit that was counted and has no line is named, and adds to the cost of the rest", () => {
+  it("a counted unit without a price is reported, and the cost of the rest is added", () => {
     fc.assert(
       fc.property(
         anyUsage,
@@ -402,19 +402,19 @@ describe("laws", () => {
 });
 
 describe("a price's hash", () => {
-  it("is of its content, whatever the order of the fields", () => {
+  it("depends on its content, not on the order of fields", () => {
     const a = priceHash({ lines: [{ unit: "input", usd: "1", per: 1 }], tiers: { b: [], a: [] } });
     const b = priceHash({ tiers: { a: [], b: [] }, lines: [{ per: 1, usd: "1", unit: "input" }] });
     expect(a).toBe(b);
     expect(a).toMatch(/^[0-9a-f]{32}$/);
   });
-  it("differs where the content does", () => {
+  it("differs if the content differs", () => {
     expect(priceHash(mini)).not.toBe(priceHash(opus));
     expect(priceHash({ lines: [] })).not.toBe(priceHash({ lines: [], until: "2026-01-01" }));
   });
 });
 
-it("a price finer than a pico-dollar is refused, not rounded", () => {
+it("a price with digits below a pico-dollar is rejected, not rounded", () => {
   expect(() => calculateCost({ input: 1 }, { lines: per1M({ input: "0.0000001" }) })).toThrow(
     /decimal/,
   );

@@ -6,7 +6,7 @@ import { parseSubjectAltName } from "../../../src/pipeline/exchange/client-certi
 const written = (kind: string, name: string) =>
   `${kind}:${/[",\\]|[^\x20-\x7e]/.test(name) ? JSON.stringify(name) : name}`;
 
-it("of a certificate's names none is lost, and none is made up by a name with a comma in it", () => {
+it("no name of a certificate is lost, and a name with a comma creates no other", () => {
   const name = fc
     .tuple(
       fc.constantFrom("DNS", "URI", "email", "IP Address", "DirName"),
@@ -22,7 +22,7 @@ it("of a certificate's names none is lost, and none is made up by a name with a 
   );
 });
 
-it("a name cannot pass for another one", () => {
+it("a name cannot imitate another one", () => {
   expect(parseSubjectAltName('URI:"http://a.test, DNS:batch.example", DNS:b.test')).toEqual([
     "http://a.test, DNS:batch.example",
     "b.test",

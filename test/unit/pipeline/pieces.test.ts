@@ -7,7 +7,7 @@ const sizes = fc.array(
   { minLength: 1, maxLength: 9 },
 );
 
-it("whatever a body is made of, its bytes and their order stay", () => {
+it("the bytes of any body and their order are kept", () => {
   fc.assert(
     fc.property(sizes, (all) => {
       const parts = all.map((size, i) => Buffer.alloc(size, i + 1));
@@ -22,7 +22,7 @@ it("whatever a body is made of, its bytes and their order stay", () => {
   );
 });
 
-it("a small one is one buffer; of a large one only what is small is copied", () => {
+it("a small body is one buffer; of a large body only small chunks are copied", () => {
   const [head, name, rest] = [Buffer.from('{"model":'), Buffer.from('"m"'), Buffer.alloc(500_000)];
   expect(new BodyChunks([head, name, rest.subarray(0, 1_000)]).chunks).toHaveLength(1);
   const { chunks } = new BodyChunks([rest, head, name, rest]);

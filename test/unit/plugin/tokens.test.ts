@@ -24,7 +24,7 @@ function bench(forMs = HOUR) {
 }
 
 describe("tokens of an account", () => {
-  it("are fetched once for all who ask at one time, and kept", async () => {
+  it("are fetched once for concurrent callers, and cached", async () => {
     const { get, asked } = bench();
     const all = [get(), get(), get()];
     asked[0]!("one");
@@ -33,7 +33,7 @@ describe("tokens of an account", () => {
     expect(asked).toHaveLength(1);
   });
 
-  it("are another's for another account", async () => {
+  it("differ between accounts", async () => {
     const { tokens, mint, asked } = bench();
     const both = [tokens.get("a", mint), tokens.get("b", mint)];
     asked[0]!("of a");
@@ -45,7 +45,7 @@ describe("tokens of an account", () => {
     ["an hour", HOUR, 300_000],
     ["four minutes", 240_000, 24_000],
   ])(
-    "of %s are used while the next is fetched, and not after their end",
+    "of %s are used while the next one is fetched, and not after their expiry",
     async (_, life, early) => {
       const { get, asked, pass } = bench(life);
       const first = get();
@@ -66,7 +66,7 @@ describe("tokens of an account", () => {
     },
   );
 
-  it("whose fetching failed are fetched by the next who asks; one that is still good goes on", async () => {
+  it("whose fetch failed are fetched by the next caller; a valid one stays in use", async () => {
     const { get, asked, pass } = bench();
     const first = get();
     asked[0]!(new Error("away"));
@@ -82,7 +82,7 @@ describe("tokens of an account", () => {
     expect(asked).toHaveLength(4);
   });
 
-  it("that are called over are replaced, once for all who say so", async () => {
+  it("that are rejected as expired are replaced, once for all callers", async () => {
     const { tokens, mint, get, asked } = bench();
     const first = get();
     asked[0]!("one");

@@ -40,7 +40,7 @@ async function problemsOf(yaml: string) {
 }
 
 describe.each(Object.entries(PLACES))("%s", (_name, { yaml, at }) => {
-  it("accepts every class that a call can be of", async () => {
+  it("accepts every class of a call", async () => {
     for (const name of NAMES) expect(await problemsOf(yaml(name)), name).toEqual([]);
   });
 
@@ -63,7 +63,7 @@ describe.each(Object.entries(PLACES))("%s", (_name, { yaml, at }) => {
   });
 
   it.each(["chat", "hedge"])(
-    "rejects %s, which is no class, and lists the classes",
+    "rejects %s, which is not a class, and lists the classes",
     async (wrong) => {
       const [found] = await problemsOf(yaml(wrong));
       expect(found).toMatchObject({ id: "config/unknown-class", line: at[0], column: at[1] });
@@ -72,7 +72,7 @@ describe.each(Object.entries(PLACES))("%s", (_name, { yaml, at }) => {
   );
 });
 
-it("an unknown kind of a model is an error at its value", async () => {
+it("an unknown model type is an error with its location", async () => {
   const yaml = "providers:\n  demo:\n    use: demo\n    models:\n      x: { operation: imgae }\n";
   expect(await problemsOf(yaml)).toMatchObject([
     {

@@ -24,8 +24,8 @@ const faultFrom = async (promise: Promise<unknown>): Promise<Fault> =>
     (error) => getFault(error) ?? expect.unreachable(String(error)),
   );
 
-describe("a file from somebody else's address", () => {
-  it("comes with its type, and nothing of ours goes out", async () => {
+describe("a file from a remote URL", () => {
+  it("is returned with its type, and no credential is sent", async () => {
     let seen: object = {};
     const at = await serve((asked, answer) => {
       seen = asked.headers;
@@ -38,7 +38,7 @@ describe("a file from somebody else's address", () => {
     expect(Object.keys(seen).sort()).toEqual(["accept", "accept-encoding", "connection", "host"]);
   });
 
-  it("is followed over three redirects and no more", async () => {
+  it("is fetched through up to three redirects", async () => {
     let hops = 0;
     const at = await serve((asked, answer) => {
       const left = Number(asked.url!.slice(1));
@@ -52,7 +52,7 @@ describe("a file from somebody else's address", () => {
     expect(hops).toBe(4);
   });
 
-  it("a redirect to the inside makes no connection there", async () => {
+  it("after a redirect to an internal address is never connected to", async () => {
     let inside = 0;
     const secret = await serve((_, answer) => {
       inside++;
@@ -76,7 +76,7 @@ describe("a file from somebody else's address", () => {
     expect(inside).toBe(0);
   });
 
-  it("at an origin that the operator wrote may be inside, and nothing else for its sake", async () => {
+  it("at an origin in the config may be internal, and no other address is allowed for it", async () => {
     const strict = createDownloader();
     const inside = { count: 0 };
     const secret = await serve((_, answer) => {
@@ -114,7 +114,7 @@ describe("a file from somebody else's address", () => {
     await strict[Symbol.asyncDispose]();
   });
 
-  it("is cut at its cap, announced or not", async () => {
+  it("is aborted at its size limit, with or without a declared length", async () => {
     const announced = await serve((_, answer) => answer.end(Buffer.alloc(2_000)));
     const endless = await serve((_, answer) => {
       answer.flushHeaders();
@@ -131,7 +131,7 @@ describe("a file from somebody else's address", () => {
     expect((await files.get(announced, undefined, { maxBytes: 2_000 })).bytes.length).toBe(2_000);
   });
 
-  it("has a deadline, and ends with its client", async () => {
+  it("has a timeout, and ends when its client disconnects", async () => {
     const never = await serve((_, answer) => answer.flushHeaders());
     expect(await faultFrom(files.get(never, undefined, { deadlineMs: 60 }))).toMatchObject({
       kind: "timeout",
@@ -141,7 +141,7 @@ describe("a file from somebody else's address", () => {
     expect(await faultFrom(files.get(never, gone.signal))).toMatchObject({ kind: "canceled" });
   });
 
-  it("other answers are faults", async () => {
+  it("with any other response is a fault", async () => {
     const at = await serve((_, answer) => answer.writeHead(404).end("no"));
     expect(await faultFrom(files.get(at))).toMatchObject({
       kind: "upstream",

@@ -39,7 +39,7 @@ function fencing() {
 }
 
 it.each(["apply", "begin", "end"] as const)(
-  "%s is told again by one that was opened again",
+  "%s is sent again by a store that was reopened",
   async (what) => {
     const { store, told, bury } = fencing();
     const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };

@@ -17,8 +17,8 @@ const claim = (who: string, name: string, body = "b") => ({
   requestId: "r",
 });
 
-describe("names", () => {
-  it("are new once, then under way, then over; another body is another request", () => {
+describe("idempotency keys", () => {
+  it("are new, then in progress, then done; another body is another request", () => {
     const table = new InMemoryIdempotencyRegistry();
     expect(table.claim(claim("k", "n"))).toEqual({ state: "new" });
     expect(table.claim(claim("k", "n"))).toEqual({ state: "running" });
@@ -29,7 +29,7 @@ describe("names", () => {
     expect(table.claim(claim("k", "n", "c"))).toEqual({ state: "mismatch" });
   });
 
-  it("are free again where nothing was billed, and after a day", () => {
+  it("are free again if nothing was billed, and after a day", () => {
     let now = 0;
     const table = new InMemoryIdempotencyRegistry(() => now);
     table.claim(claim("k", "n"));
@@ -46,7 +46,7 @@ describe("names", () => {
     expect(table.claim(claim("k", "n")).state).toBe("running");
   });
 
-  it("of a process that has ended are over, and how is not known", () => {
+  it("of an exited process are done, with an unknown result", () => {
     const table = new InMemoryIdempotencyRegistry();
     const [dead, alive] = [{}, {}];
     table.claim(claim("k", "a"), dead);
@@ -59,7 +59,7 @@ describe("names", () => {
     expect(table.claim(claim("k", "b"))).toEqual({ state: "running" });
   });
 
-  it("a key with too many forgets its own oldest, and no other key's", () => {
+  it("are evicted, the oldest first, for a key with too many, and not for others", () => {
     const table = new InMemoryIdempotencyRegistry();
     table.claim(claim("modest", "n"));
     for (let i = 0; i < 10_001; i++) table.claim(claim("greedy", String(i)));
@@ -69,7 +69,7 @@ describe("names", () => {
     expect(table.claim(claim("modest", "n")).state).toBe("running");
   });
 
-  it("one that is under way is not forgotten for those that came after it and are over", () => {
+  it("in progress are not evicted before later ones that are done", () => {
     const table = new InMemoryIdempotencyRegistry();
     table.claim(claim("k", "long"));
     for (let i = 0; i < 10_050; i++) {
@@ -81,7 +81,7 @@ describe("names", () => {
     expect(table.claim(claim("k", "0")).state).toBe("new");
   });
 
-  it("only the request that has a name ends it", () => {
+  it("are released only by the request that holds them", () => {
     const table = new InMemoryIdempotencyRegistry();
     const other = { ...claim("k", "n"), requestId: "other" };
     table.claim(claim("k", "n"));
@@ -96,13 +96,13 @@ describe("names", () => {
     expect(table.claim(other).state).toBe("completed");
   });
 
-  it("of however many keys are bounded together", () => {
+  it("have a total limit across all keys", () => {
     const table = new InMemoryIdempotencyRegistry();
     for (let i = 0; i < 100_100; i++) table.claim(claim(`k${i}`, "n"));
     expect(table.size).toBe(100_000);
   });
 
-  it("one name and one body run once at a time, whatever comes in whatever order", () => {
+  it("one key and body run once at a time, for any order of events", () => {
     const step = fc.record({
       name: fc.constantFrom("a", "b"),
       body: fc.constantFrom("x", "y"),

@@ -30,8 +30,8 @@ const codeOf = (promise: Promise<unknown>) =>
     (error) => getFault(error)?.code,
   );
 
-describe("files with an end", () => {
-  it("are served as they were given until their address ends, and refused after", async () => {
+describe("files with an expiry", () => {
+  it("are served unchanged until their URL expires, and rejected afterwards", async () => {
     const files = await openFileStore(dir, { now, ttlMs: 60_000 });
     const kept = await files.store(PNG, "image/png");
     expect(kept.path).toMatch(/^\/files\/[\w-]{32}\.png\?e=\d+&s=[\w-]{43}$/);
@@ -60,14 +60,14 @@ describe("files with an end", () => {
     });
   });
 
-  it("survive a restart, key and counts included", async () => {
+  it("survive a restart, including key and counts", async () => {
     const kept = await (await openFileStore(dir, { now })).store(PNG, "image/webp");
     const again = await openFileStore(dir, { now });
     expect(again.counts()).toMatchObject({ files: 1, bytes: PNG.length });
     expect((await ask(again, kept.path)).body.equals(PNG)).toBe(true);
   });
 
-  it("are nobody else's to read on disk", async () => {
+  it("cannot be read by others on disk", async () => {
     const files = await openFileStore(dir, { now });
     await files.store(PNG, "image/png");
     expect((await stat(dir)).mode & 0o777).toBe(0o700);
@@ -75,7 +75,7 @@ describe("files with an end", () => {
       expect((await stat(join(dir, name))).mode & 0o777).toBe(0o600);
   });
 
-  it("another key's addresses mean nothing", async () => {
+  it("have no valid URL for another key", async () => {
     const kept = await (await openFileStore(dir, { now })).store(PNG, "image/png");
     await rm(join(dir, "key"));
     expect(await codeOf(ask(await openFileStore(dir, { now }), kept.path))).toBe("file_not_found");
@@ -83,7 +83,7 @@ describe("files with an end", () => {
     await expect(openFileStore(dir, { now })).rejects.toThrow(/damaged/);
   });
 
-  it("no address but the one given out is served", async () => {
+  it("are served at their exact URL only", async () => {
     const files = await openFileStore(dir, { now });
     const { path } = await files.store(PNG, "image/png");
     const other = (await files.store(PNG, "image/jpeg")).path;
@@ -113,7 +113,7 @@ describe("files with an end", () => {
       expect(await codeOf(files.serve(n!, new URLSearchParams(q)))).toBe("file_not_found");
   });
 
-  it("ids never repeat and types never come from the caller", async () => {
+  it("have unique IDs, and types that do not depend on the client", async () => {
     const files = await openFileStore(dir, { now });
     const paths = await Promise.all(
       Array.from({ length: 50 }, () => files.store(PNG, "text/html; evil")),
@@ -125,7 +125,7 @@ describe("files with an end", () => {
     });
   });
 
-  it("have caps: one file, all files, one life", async () => {
+  it("have limits: size per file, total size, lifetime", async () => {
     const files = await openFileStore(dir, { now, maxFileBytes: 10, maxBytes: 25, ttlMs: 1_000 });
     expect(await codeOf(files.store(Buffer.alloc(11), "image/png"))).toBe("file_too_large");
     const many = await Promise.allSettled(
@@ -141,7 +141,7 @@ describe("files with an end", () => {
     expect(files.counts()).toMatchObject({ files: 1, expired: 2 });
   });
 
-  it("other caps hold from then on, and what was given out keeps its end", async () => {
+  it("follow changed limits from then on, and existing ones keep their expiry", async () => {
     const files = await openFileStore(dir, { now, ttlMs: 60_000 });
     const before = await files.store(PNG, "image/png");
     files.setLimits({
@@ -159,7 +159,7 @@ describe("files with an end", () => {
     expect(await codeOf(ask(files, after.path))).toBe("file_expired");
   });
 
-  it("several processes sweep, keep and serve in one folder at once", async () => {
+  it("are swept, stored, and served by several processes in one directory", async () => {
     const shelves = await Promise.all(
       Array.from({ length: 4 }, () => openFileStore(dir, { now, ttlMs: 60_000 })),
     );
@@ -187,7 +187,7 @@ describe("files with an end", () => {
     expect(shelves[0]!.counts()).toMatchObject({ files: 40, bytes: 40 * PNG.length });
   });
 
-  it("what a crash left half written goes when it is old", async () => {
+  it("that a crash left incomplete are removed when they are old", async () => {
     const files = await openFileStore(dir, { now });
     await writeFile(join(dir, "old.tmp"), "x");
     await utimes(join(dir, "old.tmp"), 0, 0);
@@ -206,7 +206,7 @@ describe("a key's share", () => {
       ),
     );
 
-  it("ends before the room of all does, at once and one by one, and others have theirs", async () => {
+  it("is smaller than the total space, also for concurrent files, and others keep theirs", async () => {
     const files = await openFileStore(dir, { now, ...limits });
     const told = await many(files, "a", 9);
     expect(told.filter((code) => code === "served")).toHaveLength(5);
@@ -215,7 +215,7 @@ describe("a key's share", () => {
     expect(files.counts().bytes).toBe(80);
   });
 
-  it("is the same after a restart, and free again when its files have ended", async () => {
+  it("is the same after a restart, and free again when its files expire", async () => {
     await many(await openFileStore(dir, { now, ...limits }), "a", 5);
     const files = await openFileStore(dir, { now, ...limits });
     expect(await many(files, "a", 1)).toEqual(["files_share_full"]);

@@ -35,7 +35,7 @@ const minted = () => {
 };
 
 describe("keys", () => {
-  it("are asked for once a minute, by digest", async () => {
+  it("are looked up at most once per minute, by digest", async () => {
     const { secret, record } = minted();
     const h = house([record]);
     for (let i = 0; i < 5; i++) expect(await h.keys.find(secret)).toBe(record);
@@ -44,7 +44,7 @@ describe("keys", () => {
     await h.keys.find(secret);
     expect(h.asked.length).toBe(2);
   });
-  it("a store that is away is not asked: what is remembered is good until its minute is over, and the rest is refused", async () => {
+  it("an unreachable store is not queried: cached keys are valid for their minute, and others are rejected", async () => {
     const [known, other] = [minted(), minted()];
     const h = house([known.record, other.record]);
     await h.keys.find(known.secret);
@@ -58,14 +58,14 @@ describe("keys", () => {
     expect(await h.keys.find(known.secret)).toBe(known.record);
     expect(await h.keys.find(other.secret)).toBe(other.record);
   });
-  it("that nobody knows take the same way, and are remembered too", async () => {
+  it("that are unknown are looked up and cached in the same way", async () => {
     const { secret } = minted();
     const h = house();
     expect(await h.keys.find(secret)).toBeUndefined();
     expect(await h.keys.find(secret)).toBeUndefined();
     expect(h.asked.length).toBe(1);
   });
-  it("of others' making are found; ours mistyped are not even asked for", async () => {
+  it("of other formats are looked up; mistyped Tollgate keys are not", async () => {
     const foreign = "sk-legacy";
     const h = house([{ id: "x", digest: digestKey(foreign), created: 0 }]);
     expect((await h.keys.find(foreign))?.id).toBe("x");
@@ -74,7 +74,7 @@ describe("keys", () => {
     expect(await h.keys.find("x".repeat(2_000))).toBeUndefined();
     expect(h.asked.length).toBe(1);
   });
-  it("expire and are revoked on the moment, remembered or not", async () => {
+  it("expire and are revoked immediately, cached or not", async () => {
     const { secret, record } = minted();
     const h = house([{ ...record, expires: 1_000_500 }]);
     expect(await h.keys.find(secret)).toBeDefined();
@@ -88,7 +88,7 @@ describe("keys", () => {
     h.pass(10);
     expect(await h.keys.find(secret)).toBeUndefined();
   });
-  it("are forgotten at once, also those asked for before and answered after", async () => {
+  it("are evicted immediately, also if a lookup started before and returned after", async () => {
     const { secret, record } = minted();
     const h = house([record]);
     let go = () => {};
@@ -102,13 +102,13 @@ describe("keys", () => {
     h.answers(async (found) => found);
     expect(await h.keys.find(secret)).toBeUndefined();
   });
-  it("asked for together are asked for once", async () => {
+  it("in concurrent lookups are looked up once", async () => {
     const { secret, record } = minted();
     const h = house([record]);
     await Promise.all(Array.from({ length: 20 }, () => h.keys.find(secret)));
     expect(h.asked.length).toBe(1);
   });
-  it("a store that fails is no answer, and nothing is remembered of it", async () => {
+  it("a failed lookup is an error, and is not cached", async () => {
     const { secret, record } = minted();
     const h = house([record]);
     h.answers(async () => Promise.reject(new Error("disk")));
@@ -116,7 +116,7 @@ describe("keys", () => {
     h.answers(async (found) => found);
     expect(await h.keys.find(secret)).toBe(record);
   });
-  it("a flood of unknown ones pushes out no known one", async () => {
+  it("a flood of unknown keys evicts no known key", async () => {
     const { secret, record } = minted();
     const h = house([record]);
     await h.keys.find(secret);
@@ -125,7 +125,7 @@ describe("keys", () => {
     await h.keys.find(secret);
     expect(h.asked.length).toBe(before);
   });
-  it("a clock that is set back keeps nothing alive", async () => {
+  it("a clock that is set back keeps no key alive", async () => {
     const { secret, record } = minted();
     const h = house([record]);
     await h.keys.find(secret);

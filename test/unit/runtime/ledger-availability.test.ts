@@ -59,7 +59,7 @@ const settled = async (names: () => readonly string[], name: string) =>
     () => `every process says ${name}; they say ${names().join(", ")}`,
   );
 
-it("a failure that any process meets is every process's state, and so is its end", async () => {
+it("a failure in any process is the state of every process, and so is its end", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(fc.integer({ min: 0, max: 3 }), fc.boolean()), {

@@ -42,7 +42,7 @@ function latch() {
 }
 
 describe("group commit", () => {
-  it("what was asked for in one turn is one batch; what comes meanwhile is the next", async () => {
+  it("commands of one turn form a batch; later commands form the next one", async () => {
     const h = await house();
     const { shut, open } = latch();
     h.gate(() => shut);
@@ -57,7 +57,7 @@ describe("group commit", () => {
     expect(h.batches.length).toBe(2);
   });
 
-  it("nothing lingers: a lone command goes at once", async () => {
+  it("a single command is committed immediately", async () => {
     const h = await house();
     let turns = 0;
     let over = false;
@@ -69,7 +69,7 @@ describe("group commit", () => {
     expect(turns).toBeLessThan(1_000);
   });
 
-  it("each asker gets its own verdict", async () => {
+  it("each caller gets its own result", async () => {
     const h = await house();
     const claims = [{ scope: "k", unit: "requests", max: 2, per: "day", take: 1n }] as const;
     const verdicts = await Promise.all(
@@ -78,7 +78,7 @@ describe("group commit", () => {
     expect(verdicts.map(({ ok }) => ok)).toEqual([true, true, false]);
   });
 
-  it("what cannot be obeyed costs its neighbours a few commits, and nobody else's verdict", async () => {
+  it("an invalid command costs its neighbors a few commits, and changes no other result", async () => {
     const run = async (bad: ReadonlySet<number>, n: number) => {
       const h = await house();
       const all = Array.from({ length: n }, (_, i) =>
@@ -105,7 +105,7 @@ describe("group commit", () => {
     );
   });
 
-  it("of progress only the last goes along, and none after the settle", async () => {
+  it("only the last progress is sent, and none after the settle", async () => {
     const h = await house();
     await h.ledger.reserve(reserveCommand("a"));
     const { shut, open } = latch();
@@ -124,7 +124,7 @@ describe("group commit", () => {
     expect((await h.store.listEntries({ attempt: "a" })).items[1]?.usage).toEqual({ output: 8 });
   });
 
-  it("a price is pinned once, before the first reserve that names it", async () => {
+  it("a price is written once, before the first reserve that refers to it", async () => {
     const h = await house();
     const price = { lines: [] };
     await h.ledger.reserve(reserveCommand("a", { price: "p" }), price);
@@ -134,8 +134,8 @@ describe("group commit", () => {
   });
 });
 
-describe("a batch that is rejected", () => {
-  it("for one command that cannot be: the others get what they asked for", async () => {
+describe("a rejected batch", () => {
+  it("with one invalid command: the others get their results", async () => {
     const h = await house();
     const results = await Promise.allSettled([
       h.ledger.reserve(reserveCommand("a")),
@@ -147,7 +147,7 @@ describe("a batch that is rejected", () => {
     expect(await h.kinds("b")).toEqual(["reserve open"]);
   });
 
-  it("settles are tried until they land; readiness and the log say so meanwhile", async () => {
+  it("settles are retried until they are written; readiness and the log report it", async () => {
     const h = await house();
     await h.ledger.reserve(reserveCommand("a"));
     let failures = 0;
@@ -169,7 +169,7 @@ describe("a batch that is rejected", () => {
     expect(h.told).toEqual(["disk full", undefined]);
   });
 
-  it("reserves are refused in time, and never land afterwards", async () => {
+  it("reserves are rejected in time, and never written afterwards", async () => {
     const h = await house(IMPATIENT);
     let broken = true;
     h.gate(() => {
@@ -184,7 +184,7 @@ describe("a batch that is rejected", () => {
     expect((await h.ledger.reserve(reserveCommand("c"))).ok).toBe(true);
   });
 
-  it("a rejection may be wrong: what was written all the same, and refused, is taken back", async () => {
+  it("a rejected batch may be committed: a rejected reserve is then undone", async () => {
     const h = await house(IMPATIENT);
     // The answer is lost on its way, and then the way.
     h.gate(async (batch) => {
@@ -203,7 +203,7 @@ describe("a batch that is rejected", () => {
     expect(await h.kinds("b")).toEqual(["reserve open", "settle void"]);
   });
 
-  it("settles land although reserves cannot: the disk has room for the one only", async () => {
+  it("settles are written although reserves cannot be, because the disk only has space for them", async () => {
     const h = await house(IMPATIENT);
     await h.ledger.reserve(reserveCommand("a"));
     let full = true;
@@ -222,8 +222,8 @@ describe("a batch that is rejected", () => {
   });
 });
 
-describe("a store that takes its time", () => {
-  it("keeps nobody waiting, and what lands too late is taken back", async () => {
+describe("a slow store", () => {
+  it("delays no caller beyond the timeout, and late reserves are undone", async () => {
     const h = await house(IMPATIENT);
     const { shut, open } = latch();
     h.gate(() => shut);
@@ -241,8 +241,8 @@ describe("a store that takes its time", () => {
   });
 });
 
-describe("the end", () => {
-  it("writes what is under way and takes nothing new", async () => {
+describe("shutdown", () => {
+  it("writes open commands and accepts no new ones", async () => {
     const h = await house();
     await h.ledger.reserve(reserveCommand("a"));
     void h.ledger.settle(settleCommand("a"));
@@ -251,7 +251,7 @@ describe("the end", () => {
     await expect(h.ledger.reserve(reserveCommand("b"))).rejects.toThrow();
   });
 
-  it("has an end although the store has none, and says what was lost", async () => {
+  it("ends although the store does not, and reports what was lost", async () => {
     const h = await house();
     await h.ledger.reserve(reserveCommand("a"));
     h.gate(() => {
@@ -264,8 +264,8 @@ describe("the end", () => {
   });
 });
 
-describe("a store that says that it cannot be reached", () => {
-  it("every new call is refused at once, those that wait too, and what is owed lands when it answers", async () => {
+describe("a store that reports itself unreachable", () => {
+  it("rejects every new and waiting call immediately, and owed rows are written when it responds", async () => {
     const h = await house();
     await h.ledger.reserve(reserveCommand("a"));
     const { shut, open } = latch();
@@ -290,7 +290,7 @@ describe("a store that says that it cannot be reached", () => {
     expect(h.told).toEqual(["connection refused", undefined]);
   });
 
-  it("with nothing under way it is asked until it answers", async () => {
+  it("is probed until it responds, also without open calls", async () => {
     const h = await house();
     let away = true;
     h.gate(() => {
@@ -304,7 +304,7 @@ describe("a store that says that it cannot be reached", () => {
     expect((await h.ledger.reserve(reserveCommand("b"))).ok).toBe(true);
   });
 
-  it("a sign of life says what the gateway says of itself", async () => {
+  it("gets the gateway's status with each heartbeat", async () => {
     const about = { version: "1", host: "h", pid: 1, generation: 2 };
     const h = await house({ instanceInfo: () => about });
     const heard: StoreCommand[] = [];

@@ -35,8 +35,8 @@ async function line(listener: RequestListener) {
   return only!;
 }
 
-describe("a line that is asked again and again", () => {
-  it("asks only for what is new, with its credential, until its own signal ends", async () => {
+describe("a live list", () => {
+  it("is requested conditionally, with its credential, until its signal ends", async () => {
     const seen: (string | undefined)[] = [];
     const asked = await line((req, res) => {
       expect([req.url, req.headers["x-key"]]).toEqual(["/v1/models", "s"]);
@@ -52,7 +52,7 @@ describe("a line that is asked again and again", () => {
     expect(await asked.fetchModels(AbortSignal.timeout(5_000))).toEqual([{ model: "a" }]);
   });
 
-  it("says so when upstream breaks off", async () => {
+  it("reports a truncated response", async () => {
     const asked = await line((_, res) => {
       res.writeHead(200, { "content-length": 100 }).write("[");
       setTimeout(() => res.destroy(), 20);
@@ -61,7 +61,7 @@ describe("a line that is asked again and again", () => {
     expect(getFault(problem)).toMatchObject({ code: "truncated" });
   });
 
-  it("refuses a huge list while it arrives", async () => {
+  it("is rejected during the transfer if it is too large", async () => {
     let sent = 0;
     const asked = await line((_, res) => {
       const more = (): void => {

@@ -27,12 +27,12 @@ async function ask(
   return fetch(`${listening.url}${path}`, { method: "POST", body: "hello" });
 }
 
-test("what a handler returns is the answer", async () => {
+test("returns a handler's result as the response", async () => {
   const response = await ask(async (event) => ({ got: await event.req.text() }));
   expect([response.status, await response.json()]).toEqual([200, { got: "hello" }]);
 });
 
-test("what a handler writes itself is left alone, however late it ends", async () => {
+test("leaves a response that a handler writes itself alone, however late it ends", async () => {
   const response = await ask(async (event) => {
     const res = nodeOf(event);
     res.writeHead(201, { "x-own": "yes" });
@@ -47,7 +47,7 @@ test("what a handler writes itself is left alone, however late it ends", async (
   ]);
 });
 
-test("a handler that hung up is not answered for", async () => {
+test("sends nothing for a handler that closed the connection", async () => {
   await expect(
     ask((event) => {
       nodeOf(event).destroy();
@@ -56,7 +56,7 @@ test("a handler that hung up is not answered for", async () => {
   ).rejects.toThrow("fetch failed");
 });
 
-test("an answer that breaks while it is sent breaks the connection, not the process", async () => {
+test("a response that fails during sending ends the connection, not the process", async () => {
   const response = await ask(
     () =>
       new Response(
@@ -72,7 +72,7 @@ test("an answer that breaks while it is sent breaks the connection, not the proc
   await expect(response.text()).rejects.toThrow();
 });
 
-test("a handler that fails is the gateway's own error, and a bad path the client's", async () => {
+test("a failed handler is the gateway's error, and an invalid path is the client's", async () => {
   const failing = () => {
     throw new Error("planted");
   };

@@ -5,7 +5,7 @@ import { EventLog } from "../../../src/runtime/observers/event-log.ts";
 
 const what = { provider: "up", credential: "default", model: "m" };
 
-it("is told once when it begins and once when it ends, as dates and not as numbers", () => {
+it("is logged once when it starts and once when it ends, with dates in place of numbers", () => {
   fc.assert(
     fc.property(fc.array(fc.boolean(), { maxLength: 40 }), (fails) => {
       const lines: [string, Record<string, unknown>][] = [];

@@ -32,7 +32,7 @@ const mounted = (observer: Observer, sends: MountedObserver["sends"] = "nowhere"
 });
 
 describe("an observer", () => {
-  it("gets every record once, in order, one batch at a time, whatever comes when and however slow it is", async () => {
+  it("receives every record once, in order, one batch at a time, however slow it is", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ many: fc.nat(700), pause: fc.boolean() }), { maxLength: 6 }),
@@ -65,7 +65,7 @@ describe("an observer", () => {
     );
   });
 
-  it("that hangs loses what is beyond its bound, is told how much, and keeps nobody", async () => {
+  it("that hangs loses records above its limit, is told how many, and delays nothing", async () => {
     logs.length = 0;
     const gate = Promise.withResolvers<void>();
     const notices: GatewayEvent[] = [];
@@ -99,7 +99,7 @@ describe("an observer", () => {
     expect(logs).toContainEqual(expect.objectContaining({ level: "warn" }));
   });
 
-  it("that throws is told of in the log, and gets the next batch all the same", async () => {
+  it("that throws is logged, and receives the next batch nevertheless", async () => {
     logs.length = 0;
     let batches = 0;
     const one = mounted({
@@ -120,7 +120,7 @@ describe("an observer", () => {
     );
   });
 
-  it("that sends what it hears elsewhere gets private requests without labels, and without what a client's tracing wrote", async () => {
+  it("that sends data elsewhere receives private requests without labels and without the client's trace state", async () => {
     const heard: Record<string, unknown>[] = [];
     const see = (to: string): Observer => ({
       onRequests: (batch) =>
@@ -141,7 +141,7 @@ describe("an observer", () => {
     expect(heard).toEqual([{ home: [all, all, all] }, { abroad: [all, bare, bare] }]);
   });
 
-  it("is told of its end once, after all that came before it, and has its time for it", async () => {
+  it("is ended once, after all earlier records, and has time for it", async () => {
     logs.length = 0;
     const heard: string[] = [];
     const one = mounted({
@@ -164,7 +164,7 @@ describe("an observer", () => {
     expect(logs.map(({ message }) => message)).toEqual(["observer failed"]);
   });
 
-  it("hears of the door's refusals beside what was seen, in batches, to a bound of their own", async () => {
+  it("receives requests rejected before routing, in batches, with a limit of their own", async () => {
     logs.length = 0;
     const gate = Promise.withResolvers<void>();
     const heard: string[] = [];
@@ -199,7 +199,7 @@ describe("an observer", () => {
     expect(audience.droppedCounts()["observers.x"]).toBe(12_000 - heard.length);
   });
 
-  it("of the host's own hears over all generations, and is among no counts", async () => {
+  it("of the host receives records of all generations, and is not counted", async () => {
     const got: string[] = [];
     const own = mounted({ onRequests: (batch) => void got.push(...batch.map(({ id }) => id)) });
     const audience = new ObserverHub(log, [own]);
@@ -212,7 +212,7 @@ describe("an observer", () => {
     expect([got, audience.droppedCounts()]).toEqual([["1", "2", "3"], {}]);
   });
 
-  it("of an earlier generation gets what was left for it, and nothing that comes after", async () => {
+  it("of an earlier generation receives its remaining records, and nothing later", async () => {
     const got: Record<string, string[]> = { old: [], new: [] };
     const see = (who: string) =>
       mounted({ onRequests: (batch) => void got[who]!.push(...batch.map(({ id }) => id)) });
@@ -228,7 +228,7 @@ describe("an observer", () => {
   });
 });
 
-it("a worker hands on all that it has, in order, many at a time, and the rest when it ends", async () => {
+it("in a worker, all records are forwarded in order, in batches, and the rest at the end", async () => {
   const told: [string, unknown][] = [];
   const to = createRemoteSink(() => ({
     notify: (name, ...args) => void told.push([name, args[0]]),

@@ -80,7 +80,7 @@ afterAll(async () => {
 });
 
 describe("an address on a private network", () => {
-  it("is dialled where an option that is marked names its origin, alone or in a list", async () => {
+  it("is dialed if a marked option names its origin, alone or in a list", async () => {
     expect(await fetched(own, `${named}/anything`)).toBe("200 none");
     expect(await fetched(own, listed)).toBe("200 none");
   });
@@ -93,7 +93,7 @@ describe("an address on a private network", () => {
     ["that looks like it", () => `http://127.0.0.1:${port(named)}@127.0.0.1:${port(other)}/`],
     ["that a named one redirects to", () => `${named}/away`],
     ["in another scheme", () => named.replace("http:", "https:")],
-  ])("%s is not", async (_which, to) => {
+  ])("%s is not dialed", async (_which, to) => {
     const said = await fetched(own, to());
     expect(said).not.toMatch(/^200/);
     expect(said).toMatch(
@@ -102,13 +102,13 @@ describe("an address on a private network", () => {
     expect(said.match(/The address/g)).toHaveLength(1);
   });
 
-  it("of the cloud's metadata is not, and the words say what declares it", async () => {
+  it("of the cloud's metadata service is not dialed, and the error names the declaration", async () => {
     expect(await fetched(own, "http://169.254.169.254/latest")).toMatch(
       /^169\.254\.169\.254 belongs to the cloud metadata service, .* in needs\.metadata\.$/,
     );
   });
 
-  it("is not dialled by a plugin without options, and by one that needs it, it is", async () => {
+  it("is not dialed by a plugin without options, and is dialed if declared", async () => {
     await using without = await mounted({});
     expect(await fetched(without, named)).toContain("not on the public internet");
     await using needs = await mounted({}, fetcher({ needs: { origins: [named] } }));
@@ -121,7 +121,7 @@ describe("an address on a private network", () => {
     expect(await fetched(told, named)).toContain("not on the public internet");
   });
 
-  it("is dialled where a variable that the plugin names gives it, and no other variable is read", async () => {
+  it("is dialed if a declared variable contains it, and no other variable is read", async () => {
     const needs = (...names: readonly string[]) => ({
       needs: {
         env: names,
@@ -140,7 +140,7 @@ describe("an address on a private network", () => {
     );
   });
 
-  it("that cannot be one is refused with its line, when the file is read", async () => {
+  it("that is invalid is rejected with its line, when the file is read", async () => {
     await expect(mounted({ judge: "127.0.0.1:9" })).rejects.toThrow(/judge|http/);
     await expect(mounted({}, fetcher({ needs: { origins: ["*"] } }))).rejects.toThrow(
       /needs.*"\*".*not a valid origin/s,
@@ -148,7 +148,7 @@ describe("an address on a private network", () => {
   });
 });
 
-it("what does not answer is told without the engine's words", async () => {
+it("that does not respond is reported without the engine's message", async () => {
   const closed = createServer();
   await new Promise<void>((r) => closed.listen(0, "127.0.0.1", r));
   const at = `http://127.0.0.1:${(closed.address() as AddressInfo).port}`;
@@ -157,7 +157,7 @@ it("what does not answer is told without the engine's words", async () => {
   expect(await fetched(here, at)).toBe(`The server at ${at} cannot be reached: ECONNREFUSED.`);
 });
 
-it("every kind of plugin has the same rule, and a provider's own bound origins are its own", async () => {
+it("has the same rule for every kind of plugin, and a provider's origins are its own", async () => {
   const seen: string[] = [];
   const options = {
     type: "object",

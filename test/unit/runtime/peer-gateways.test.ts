@@ -18,7 +18,7 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close();
 });
 
-it("any value comes back; nothing that was changed, and nothing with another secret", () => {
+it("any value is decoded unchanged; a modified value and another secret are rejected", () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.nat(), fc.integer({ min: 1, max: 255 }), (value, at, flip) => {
       const bytes = encryptMessage(secret, value);
@@ -50,7 +50,7 @@ async function node(known: Readonly<Record<string, unknown>>, own = secret): Pro
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-it("the first that knows answers, or each that does; one that is gone, knows nothing or has another secret does not", async () => {
+it("returns the first response, or all; gateways that are stopped, unaware, or have another secret are skipped", async () => {
   const urls = [
     await node({}),
     await node({ "items a": { text: "A" } }),

@@ -11,7 +11,7 @@ const list = (at: number): ModelList => ({
   models: [{ model: `of-${at}`, operation: "chat" }],
 });
 
-it("the newest list counts, the own one too, in whatever order others answer", async () => {
+it("the newest list is used, including the own one, in any order of responses", async () => {
   const moment = fc.integer({ min: 1, max: 1_000 });
   await fc.assert(
     fc.asyncProperty(
@@ -36,7 +36,7 @@ it("the newest list counts, the own one too, in whatever order others answer", a
   );
 });
 
-it("a clock that is ahead elsewhere makes no list one of tomorrow here", async () => {
+it("a clock that is ahead elsewhere gives no list a future date", async () => {
   const lists = createInMemoryModelLists();
   const ahead = Date.now() + 3_600_000;
   await adoptNewestPeerList(
@@ -47,7 +47,7 @@ it("a clock that is ahead elsewhere makes no list one of tomorrow here", async (
   expect({ models, ahead: at === ahead }).toEqual({ models: list(ahead).models, ahead: false });
 });
 
-it("what was told once more is heard, though nothing has changed", async () => {
+it("a repeated report is accepted, although nothing changed", async () => {
   const lists = createInMemoryModelLists();
   const heard: (readonly ModelList[] | undefined)[] = [];
   let changes = 0;

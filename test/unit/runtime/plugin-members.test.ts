@@ -49,7 +49,7 @@ const mounted = async (kind: string, made: object): Promise<string> => {
   }
 };
 
-describe("a member that nothing calls", () => {
+describe("an unknown member", () => {
   it.each<[string, object, RegExp]>([
     [
       "middleware",
@@ -88,11 +88,11 @@ describe("a member that nothing calls", () => {
       { routes: [], extractCredentail: () => "x" },
       /"extractCredentail".*did you mean "extractCredential"/s,
     ],
-  ])("of a %s is refused: %#", async (kind, made, message) =>
+  ])("of a %s is rejected: %#", async (kind, made, message) =>
     expect(await mounted(kind, made)).toMatch(message),
   );
 
-  it("that a later contract has added, or a class has for itself, does not stop a plugin", async () => {
+  it("of a later contract, or of a class itself, does not stop a plugin", async () => {
     expect(
       await mounted("provider", { endpoints: [{ ...endpoint, warmth: 3 }], embeddings: {} }),
     ).toBe("");
@@ -110,7 +110,7 @@ describe("a member that nothing calls", () => {
     ).toBe("");
   });
 
-  it("of a store is refused before it is opened", async () => {
+  it("of a store is rejected before it is opened", async () => {
     const made = { opne: async () => {}, apply: async () => [] };
     const store = { definition: plugin("store", made), options: {}, use: "./mine.ts" };
     const ground = { log: { child() {} } };
@@ -119,7 +119,7 @@ describe("a member that nothing calls", () => {
     ).rejects.toThrow(/"opne".*did you mean "open"/);
   });
 
-  it("every hook is one of the contract's, and each with a slip in it is told its name", () => {
+  it("similar to a hook is rejected with the hook's name", () => {
     const hooks = Object.keys(HOOK_COMBINATIONS);
     expect([...hooks, "commands", "needsFirstKey", "routes"].sort()).toEqual(
       Object.keys(SETUP_RESULT_MEMBERS.middleware).sort(),
@@ -139,7 +139,7 @@ describe("a member that nothing calls", () => {
     );
   });
 
-  it("nothing that comes with Tollgate has one", async () => {
+  it("does not occur in any built-in plugin", async () => {
     for (const [kind, all] of Object.entries(builtin))
       for (const [name, load] of Object.entries(all)) {
         const { default: definition } = (await load()) as { default: object };

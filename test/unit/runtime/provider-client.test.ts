@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { jsonResponse, startUpstream } from "tollgate/testing";
 import { createProviderClient } from "../../../src/runtime/plugin-host/provider-client.ts";
 
-it("sends the bytes that it is given, and none that lie beside them", async () => {
+it("sends exactly the given bytes, and not their buffer", async () => {
   await using up = await startUpstream({ "POST /*": jsonResponse({}) });
   const { fetch } = createProviderClient({
     reach: undefined,

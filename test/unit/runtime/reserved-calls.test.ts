@@ -25,7 +25,7 @@ const aCall = fc.record({
   gap: fc.nat(2),
 });
 
-it("the sum of all lines is the ledger's, by model, over any batches and lost answers", async () => {
+it("the sum of all records equals the ledger, by model, for any batches and lost responses", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(aCall, { minLength: 1, maxLength: 25 }),
@@ -118,7 +118,7 @@ it("the sum of all lines is the ledger's, by model, over any batches and lost an
   );
 });
 
-it("nothing is kept of a call while no observer asks for bills, and one that comes later hears of all that is settled then", async () => {
+it("records nothing without an observer, and a new observer receives calls that are settled from then on", async () => {
   const lines: ChargeRecord[] = [];
   const audience = new ObserverHub(log);
   const one = {
@@ -142,7 +142,7 @@ it("nothing is kept of a call while no observer asks for bills, and one that com
   ]);
 });
 
-it("an observer that sends elsewhere gets no labels of a private call", async () => {
+it("an observer that sends data elsewhere gets no labels of a private call", async () => {
   const lines: ChargeRecord[] = [];
   const audience = new ObserverHub(log);
   const one = {
@@ -165,7 +165,7 @@ it("an observer that sends elsewhere gets no labels of a private call", async ()
   expect(lines.map(({ call }) => call!.labels)).toEqual([{}, labels]);
 });
 
-it("of a call that was denied nothing is kept: it is never settled", () => {
+it("keeps nothing of a denied call, which is never settled", () => {
   const calls = new ReservedCalls();
   const denied = { scope: "none", unit: "requests", max: 0, per: "day", remaining: 0, resetsAt: 1 };
   const lines: ChargeRecord[] = [];

@@ -4,7 +4,7 @@ import { RetiringModels } from "../../../src/runtime/services/retiring-models.ts
 
 const DAY_MS = 86_400_000;
 
-it("says of each model at most once a day that it goes, and only when that is near", () => {
+it("logs each retiring model at most once per day, and only shortly before", () => {
   const use = fc.record({
     afterMs: fc.integer({ min: 0, max: 2 * DAY_MS }),
     model: fc.constantFrom("a", "b"),
@@ -31,7 +31,7 @@ it("says of each model at most once a day that it goes, and only when that is ne
   );
 });
 
-it("a date that nobody can read is no warning", () => {
+it("an invalid date is no warning", () => {
   const retiring = new RetiringModels({ warn: () => expect.unreachable() } as never);
   retiring.recordUse("a", "2026-99-99");
 });

@@ -39,7 +39,7 @@ const own = (more: Partial<LocalStats> = {}): LocalStats => ({
   ...more,
 });
 
-it("adds up what can be added, and takes the worst of what cannot", () => {
+it("sum what can be summed, and take the worst of the rest", () => {
   const more = { state: "retry_after", reason: "rate_limited" } as const;
   const rest = { provider: "p", credential: "c", model: "m", ...more };
   const pool = { origin: "https://a", connected: 2, free: 1, running: 1, queued: 3 };
@@ -90,7 +90,7 @@ it("adds up what can be added, and takes the worst of what cannot", () => {
   });
 });
 
-it("an unreachable plugin is unreachable since the first process lost it, and each process counts", () => {
+it("report an unreachable plugin since the first process lost it, and count the processes", () => {
   const gone = { plugin: "middleware.a", requests: "rejected", processes: 1 } as const;
   const other = { plugin: "middleware.b", since: 4, requests: "continued", processes: 1 } as const;
   const alone = [{ ...gone, since: 9 }];
@@ -106,7 +106,7 @@ it("an unreachable plugin is unreachable since the first process lost it, and ea
   ]);
 });
 
-it("no more of what rests than its bound, those that rest longest", () => {
+it("limit the number of cooldowns, and keep the longest", () => {
   const resting = Array.from({ length: 5_000 }, (_, until) => ({
     provider: "p",
     credential: "c",
@@ -141,7 +141,7 @@ class Child implements StatsSource {
   }
 }
 
-it("what counts up never falls and is never counted twice, whichever are late, end or begin", async () => {
+it("have counters that never decrease and count nothing twice, whichever process is late, ends, or starts", async () => {
   const step = fc.record({
     do: fc.constantFrom("count", "silence", "speak", "end", "begin", "read"),
     which: fc.nat(3),
@@ -177,7 +177,7 @@ it("what counts up never falls and is never counted twice, whichever are late, e
   );
 });
 
-it("asks each process once for all that want to know at one time", async () => {
+it("query each process once for concurrent callers", async () => {
   const child = new Child();
   const all = new StatsCollector({ read: own }, PRIMARY, () => [child]);
   await Promise.all(Array.from({ length: 50 }, () => all.read()));
@@ -186,7 +186,7 @@ it("asks each process once for all that want to know at one time", async () => {
   expect(child.asked).toBe(2);
 });
 
-it("a loop that stood is seen by the next reading, and the first reading says nothing", async () => {
+it("report a blocked event loop in the next reading, and the first one reports none", async () => {
   const delay = new EventLoopDelay();
   expect(delay.read()).toEqual({ mean: 0, p99: 0, max: 0 });
   const stand = () => {
@@ -198,7 +198,7 @@ it("a loop that stood is seen by the next reading, and the first reading says no
   });
 });
 
-it("durations: each bucket has what took at most so long, whatever took how long", () => {
+it("have cumulative buckets for durations", () => {
   fc.assert(
     fc.property(fc.array(fc.double({ min: 0, max: 1e6, noNaN: true })), (all) => {
       const durations = new DurationRecorder();

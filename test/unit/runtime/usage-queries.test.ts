@@ -35,8 +35,8 @@ function store() {
 
 const turn = () => new Promise((r) => setImmediate(r));
 
-describe("a desk", () => {
-  it("keeps a hundred aborted readings of one key from another key's", async () => {
+describe("a read queue", () => {
+  it("does not let a hundred aborted reads of one key delay another key's", async () => {
     const at = store();
     const { sumEntries } = withQueryLimits(at, createQueryLimiter(60_000));
     const codes: (string | undefined)[] = [];
@@ -59,7 +59,7 @@ describe("a desk", () => {
     expect(await other).toEqual([]);
   });
 
-  it("says so to a key that has too many waiting, and to all when too many wait", async () => {
+  it("rejects reads of a key with too many waiting, and all if too many wait in total", async () => {
     const at = store();
     const { sumEntries } = withQueryLimits(at, createQueryLimiter(60_000));
     const faults: unknown[] = [];
@@ -74,7 +74,7 @@ describe("a desk", () => {
     expect(at.under.length).toBeLessThanOrEqual(4);
   });
 
-  it("gives a reading up after its time, and its place with the store", async () => {
+  it("aborts a read after its timeout, and frees its place in the store", async () => {
     const at = store();
     const { sumEntries } = withQueryLimits(at, createQueryLimiter(20));
     const late = sumEntries({ key: "k1", by: [] }).catch((error: unknown) => getFault(error));
@@ -86,7 +86,7 @@ describe("a desk", () => {
     expect(at.under).toHaveLength(1);
   });
 
-  it("holds its bounds whatever comes, and everybody is answered", async () => {
+  it("keeps its limits under any load, and every caller gets a response", async () => {
     const step = fc.oneof(
       fc.record({ ask: fc.nat(5) }),
       fc.record({ abort: fc.nat() }),

@@ -11,7 +11,7 @@ function duck() {
   return { made, said, announce };
 }
 
-it("a stop that nothing watches is not announced, unless the file says so", async () => {
+it("a shutdown without health checks is not announced, unless configured", async () => {
   const { said, announce } = duck();
   await announce(undefined, false);
   await announce(0, true);
@@ -20,7 +20,7 @@ it("a stop that nothing watches is not announced, unless the file says so", asyn
   expect(said).toEqual([{ ms: 1 }]);
 });
 
-it("where something asks /readyz it has heard it before the port closes; a second signal ends the wait", async () => {
+it("a client of /readyz sees the shutdown before the port closes; a second signal ends the wait", async () => {
   const { made, said, announce } = duck();
   const over = announce(undefined, true);
   expect(said).toEqual([{ ms: 5_000 }]);
@@ -30,7 +30,7 @@ it("where something asks /readyz it has heard it before the port closes; a secon
   expect(said).toHaveLength(1);
 });
 
-it("what stands over all has both times and more", () => {
+it("a supervisor's timeout includes both times", () => {
   expect(maxShutdownMs({ announceMs: 2, timeoutMs: 10 }, false)).toBe(20_012);
   const interactive = { announceMs: undefined, timeoutMs: 10 };
   expect(maxShutdownMs(interactive, true)).toBe(40_010);

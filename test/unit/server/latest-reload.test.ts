@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { coalesceRuns } from "../../../src/server/gateway-server.ts";
 
-it("never two at once, and whoever asks meanwhile gets one that began after they asked", async () => {
+it("never runs twice at the same time, and a later caller gets a run that started after its call", async () => {
   let running = 0;
   let begun = 0;
   const ends: (() => void)[] = [];

@@ -68,7 +68,7 @@ const ask = async (gateway: Gateway, key: string): Promise<number> => {
   return answer.status;
 };
 
-it("of two that start at once, one makes the first key, and both know it", async () => {
+it("of two that start together, one creates the first key, and both accept it", async () => {
   const ledger = sharedLedger();
   const both = await Promise.all([started(ledger), started(ledger)]);
   const keys = both.flatMap(({ firstKey }) => (firstKey === undefined ? [] : [firstKey]));
@@ -77,7 +77,7 @@ it("of two that start at once, one makes the first key, and both know it", async
   expect((await ledger.store().listKeys()).items).toHaveLength(1);
 });
 
-it("a key that is revoked at one is refused at the other by the time the command answers", async () => {
+it("a key that is revoked at one is rejected at the other when the command returns", async () => {
   const ledger = sharedLedger();
   const [a, b] = [await started(ledger), await started(ledger)];
   const { secret } = (await callControl(a.stateDir, "keys.create", { name: "x" })) as {
@@ -88,7 +88,7 @@ it("a key that is revoked at one is refused at the other by the time the command
   expect([await ask(a, secret), await ask(b, secret)]).toEqual([401, 401]);
 });
 
-it("of two that change a key at once one is told so, and what was revoked stays that", async () => {
+it("of two concurrent changes of a key, one is rejected, and a revocation stays", async () => {
   const ledger = sharedLedger();
   const a = await started(ledger);
   const held = Promise.withResolvers<void>();
@@ -119,7 +119,7 @@ it("of two that change a key at once one is told so, and what was revoked stays 
   expect([await ask(a, secret), await ask(b, secret)]).toEqual([401, 401]);
 });
 
-it("an account that ends at one refuses its keys at the other soon after", async () => {
+it("an account that is revoked at one rejects its keys at the other soon afterwards", async () => {
   const ledger = sharedLedger();
   const [a, b] = [await started(ledger), await started(ledger)];
   await callControl(a.stateDir, "accounts.create", { id: "team" });
@@ -132,7 +132,7 @@ it("an account that ends at one refuses its keys at the other soon after", async
   await until(async () => (await ask(a, secret)) === 403);
 });
 
-it("status says which instances there are, and what they say of themselves", async () => {
+it("status lists the instances with their reports", async () => {
   const ledger = sharedLedger();
   const [a] = [await started(ledger), await started(ledger)];
   const { instances } = await a.status();
@@ -144,7 +144,7 @@ it("status says which instances there are, and what they say of themselves", asy
     ]);
 });
 
-it("one that was taken for dead opens the store again, and no client notices", async () => {
+it("an instance whose lease expired reopens the store, and no client notices", async () => {
   const ledger = sharedLedger();
   const a = await started(ledger);
   const key = a.firstKey!;
@@ -155,7 +155,7 @@ it("one that was taken for dead opens the store again, and no client notices", a
   expect((await a.status()).instances).toMatchObject([{ instance, state: "live" }]);
 });
 
-it("signs of life come as often as the store asks for them", async () => {
+it("heartbeats have the interval that the store requires", async () => {
   const ledger = sharedLedger({ durationMs: 1_000, heartbeatMs: 20 });
   const a = await started(ledger);
   const [{ instance }] = (await a.status()).instances as never as [{ instance: string }];
@@ -164,13 +164,13 @@ it("signs of life come as often as the store asks for them", async () => {
   await until(async () => (await a.status()).instances?.[0]?.state === "live");
 });
 
-it("a store without an audit log is told of when it is opened", async () => {
+it("a store without an audit log is logged when it is opened", async () => {
   const lines: string[] = [];
   await started(sharedLedger(), lines, YAML.replace("level: error", "level: warn"));
   expect(lines.join("")).toContain("has no audit log");
 });
 
-it("the fleet: each with what it runs and how its clock is, the asked one marked, and what differs", async () => {
+it("the fleet lists each gateway with version and clock, marks the queried one, and shows differences", async () => {
   const ledger = sharedLedger({ durationMs: 15_000, heartbeatMs: 20 });
   const a = await started(ledger);
   await started(ledger, [], `${YAML}shutdown: 7s\n`);
@@ -197,7 +197,7 @@ it("a store of one process is a fleet of one", async () => {
   expect(warnings).toEqual([]);
 });
 
-it("a store that says that it is away: 503 at once, nothing sent, and served again when it answers", async () => {
+it("a store that reports itself unreachable: 503 immediately, nothing sent, and service when it responds", async () => {
   const ledger = sharedLedger();
   let gone = false;
   let hear: ((news: StoreEvent) => void) | undefined;
@@ -228,7 +228,7 @@ it("a store that says that it is away: 503 at once, nothing sent, and served aga
   await until(async () => (await ask(a, key)) === 200);
 });
 
-it("a store that comes up later than the gateway is waited for; one that says no ends the start", async () => {
+it("waits for a store that starts later; a rejection ends the start", async () => {
   const ledger = sharedLedger();
   const store = ledger.store();
   const lines: string[] = [];

@@ -16,7 +16,7 @@ const part = fc.letrec((tie) => ({
   ),
 })).any;
 
-it("is read as the value that was written, wherever its big integers stand", () => {
+it("is decoded to the same value, wherever its big integers are", () => {
   fc.assert(
     fc.property(part, (value) => {
       const before = structuredClone(value);
@@ -28,7 +28,7 @@ it("is read as the value that was written, wherever its big integers stand", () 
   );
 });
 
-it("is what JSON makes of it where no big integer is in it", () => {
+it("equals JSON's result if it contains no big integer", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       expect(toJson(value)).toBe(JSON.stringify(value));

@@ -36,7 +36,7 @@ const BEFORE = NOON + 50;
 
 const step = fc.tuple(fc.constantFrom("reserve", "settle", "adjust"), fc.nat(5), fc.nat(99));
 
-it("a prune keeps the sums of every history, and the reserves of calls that go on", async () => {
+it("a prune keeps the sums of every history, and the reserves of open calls", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.nat(3), async (steps, prunes) => {
       const { journal, apply, maintenance, reads } = createLedger();
@@ -83,7 +83,7 @@ it("a prune keeps the sums of every history, and the reserves of calls that go o
   );
 });
 
-it("a correction that is written during a prune keeps its call, and the prune is repeated", async () => {
+it("a correction during a prune keeps its call, and the prune is repeated", async () => {
   let tries = 0;
   const { journal, apply, maintenance, reads } = createLedger((backend) => ({
     ...backend,

@@ -43,7 +43,7 @@ const row: fc.Arbitrary<SummableRow> = fc.record({
   }),
 });
 
-it("are the same in any order and in any parts, at every depth", () => {
+it("are the same in any order and with any grouping, at every depth", () => {
   fc.assert(
     fc.property(
       fc.array(row, { maxLength: 40 }),
@@ -73,7 +73,7 @@ it("are the same in any order and in any parts, at every depth", () => {
   );
 });
 
-it("the least depth that can answer is taken", () => {
+it("the lowest sufficient depth is used", () => {
   for (const depth of ROLLUP_LEVELS) expect(rollupLevelFor(SAYS[depth], {})).toBe(depth);
   expect(rollupLevelFor(["state", "day", "hour"], {})).toBeUndefined();
   expect(rollupLevelFor(["state"], { account: "a" })).toBe("holders");
@@ -82,7 +82,7 @@ it("the least depth that can answer is taken", () => {
   expect(rollupLevelFor(["model"], { label: "a=b" })).toBe("labels");
 });
 
-it("fractions add up to what a person would write", () => {
+it("fractions are summed in decimal", () => {
   const sums = createTotals([]);
   const [one] = fc.sample(row, { numRuns: 1, seed: 1 });
   for (const seconds of [0.1, 0.2, 0.7])

@@ -42,8 +42,8 @@ function isChanged(name: string, start: number, length: number): boolean {
   return false;
 }
 
-describe("of any moment in any zone", () => {
-  it("the day and the hour are those of the clock on the wall", () => {
+describe("any moment in any zone", () => {
+  it("has the day and hour of the local clock", () => {
     fc.assert(
       fc.property(zone, at, (name, moment) => {
         const clock = zoneClock(name);
@@ -57,7 +57,7 @@ describe("of any moment in any zone", () => {
     );
   });
 
-  it("a stretch is within a day or an hour when all of its moments are", () => {
+  it("has a range within a day or an hour exactly if all of its moments are", () => {
     const span = fc.constantFrom(900_000, 3_600_000, 86_400_000);
     const year = fc.integer({ min: Date.UTC(2025, 0), max: Date.UTC(2026, 11) });
     fc.assert(
@@ -79,7 +79,7 @@ describe("of any moment in any zone", () => {
     );
   });
 
-  it("a day begins at its first moment, which a date finds", () => {
+  it("has a day that starts at its first moment, which the date finds", () => {
     fc.assert(
       fc.property(zone, at, (name, moment) => {
         const clock = zoneClock(name);
@@ -94,11 +94,11 @@ describe("of any moment in any zone", () => {
   });
 });
 
-describe("days on which clocks are changed", () => {
+describe("days with a clock change", () => {
   const berlin = zoneClock("Europe/Berlin");
   const hours = (day: string, next: string) =>
     (berlin.parseLocalTime(next) - berlin.parseLocalTime(day)) / 3_600_000;
-  it("have 23 hours, or 25, and the hour that comes twice is two", () => {
+  it("have 23 or 25 hours, and a repeated hour counts as two", () => {
     expect(hours("2026-03-29", "2026-03-30")).toBe(23);
     expect(hours("2026-10-25", "2026-10-26")).toBe(25);
     const first = Date.UTC(2026, 9, 25, 0);
@@ -108,7 +108,7 @@ describe("days on which clocks are changed", () => {
       "2026-10-25T03:00+01:00",
     ]);
   });
-  it("a time of a day is found, and one that is left out is not nothing", () => {
+  it("have a valid time of day, also for a skipped hour", () => {
     expect(berlin.parseLocalTime("2026-03-29T12:30")).toBe(Date.UTC(2026, 2, 29, 10, 30));
     expect(berlin.parseLocalTime("2026-03-29T02:30")).toBe(Date.UTC(2026, 2, 29, 1, 30));
     expect(berlin.parseLocalTime("2026-10-25T02:30")).toBe(Date.UTC(2026, 9, 25, 0, 30));
@@ -117,7 +117,7 @@ describe("days on which clocks are changed", () => {
   });
 });
 
-it("names that are none are told from others", () => {
+it("are found for valid zone names only", () => {
   for (const name of ["Europe/Berlin", "europe/berlin", "Asia/Kolkata", "+05:30", "UTC"])
     expect(isTimeZone(name)).toBe(true);
   for (const name of ["Europe/Berln", "", "a".repeat(10_000)]) expect(isTimeZone(name)).toBe(false);

@@ -24,7 +24,7 @@ function busy(ms: number): void {
   while (ownCpuMs() - from < ms);
 }
 
-it("passes work that ends with its signal, however long the machine takes", async () => {
+it("passes work that ends with its signal, on a machine of any speed", async () => {
   const slow = provider(async (line) => {
     line.signal.addEventListener("abort", () => busy(300));
     await line.fetch("models");
@@ -33,7 +33,7 @@ it("passes work that ends with its signal, however long the machine takes", asyn
   await checkAborts(slow, SUBJECT);
 });
 
-it("passes work that is done later, and closes its connection at once", async () => {
+it("passes work that is done later, if it closes its connection immediately", async () => {
   const later = provider(async (line) => {
     await line.fetch("models").catch(async () => {
       for (let n = 0; n < 20; n++) {
@@ -46,7 +46,7 @@ it("passes work that is done later, and closes its connection at once", async ()
   await checkAborts(later, SUBJECT);
 });
 
-it("fails work that goes on", async () => {
+it("fails work that continues", async () => {
   const goes = provider((line) =>
     line.fetch("models").then(
       () => [],

@@ -99,7 +99,7 @@ const provider = (change: (made: any) => unknown = () => {}, more: object = {}) 
 
 describe("a provider", () => {
   it(
-    "that is good passes",
+    "without a defect passes",
     async () => expect(await broken(provider(), keyed)).toEqual([]),
     120_000,
   );
@@ -157,7 +157,7 @@ describe("a provider", () => {
       { check: () => [{ path: "/region", message: "No." }] },
       "check() accepts",
     ],
-  ])("is caught with %s", async (_what, more, law) => {
+  ])("is rejected with %s", async (_what, more, law) => {
     expect(
       (await broken(defineProvider({ ...goodProvider, ...more } as any), keyed)).join(),
     ).toContain(law);
@@ -263,7 +263,7 @@ describe("a provider", () => {
       "secrets do not appear in log lines",
     ],
   ])(
-    "is caught with %s",
+    "is rejected with %s",
     async (_what, change, law) => {
       expect((await broken(provider(change), keyed)).join()).toContain(law);
     },
@@ -313,7 +313,7 @@ describe("a provider", () => {
       "two instances",
     ],
   ])(
-    "is caught with a setup that leaves %s",
+    "is rejected with a setup that leaves %s",
     async (_what, act, law) => {
       const definition = defineProvider({
         ...goodProvider,
@@ -349,7 +349,7 @@ describe("a frontend", () => {
       }),
     } as any);
 
-  it("that is good passes", async () => expect(await broken(frontend({}))).toEqual([]));
+  it("without a defect passes", async () => expect(await broken(frontend({}))).toEqual([]));
 
   it.each<[string, object, string]>([
     ["no routes", { routes: [] }, "routes are well-formed"],
@@ -404,7 +404,7 @@ describe("a frontend", () => {
       },
       "readInput returns",
     ],
-  ])("is caught with %s", async (_what, more, law) =>
+  ])("is rejected with %s", async (_what, more, law) =>
     expect((await broken(frontend(more))).join()).toContain(law),
   );
 });
@@ -441,7 +441,7 @@ describe("a middleware", () => {
     settle: async () => {},
   };
 
-  it("that is good passes", async () => expect(await broken(middleware(good))).toEqual([]));
+  it("without a defect passes", async () => expect(await broken(middleware(good))).toEqual([]));
 
   it.each<[string, object, string]>([
     ["a hook that is none", { admitt() {} }, "declares only known hooks"],
@@ -573,7 +573,7 @@ describe("a middleware", () => {
       { settle: (x: any) => void x.identity.id },
       "settle:",
     ],
-  ])("is caught with %s", async (_what, hooks, law) =>
+  ])("is rejected with %s", async (_what, hooks, law) =>
     expect((await broken(middleware(hooks))).join()).toContain(law),
   );
 });
@@ -594,14 +594,14 @@ describe("an import", () => {
     return (await broken(plugin, { module })).join();
   };
 
-  it("that does nothing passes", async () => expect(await importing("const x = 1;")).toBe(""));
+  it("without side effects passes", async () => expect(await importing("const x = 1;")).toBe(""));
   it.each([
     ["prints", 'console.log("hi");', "prints"],
     ["keeps the loop alive", "setInterval(() => {}, 1000);", "open: Timeout"],
     ["touches globals", "globalThis.mine = 1;", "globalThis: mine"],
     ["listens to the process", 'process.on("exit", () => {});', "added listeners to process"],
     ["throws", 'throw new Error("No.");', "No."],
-  ])("is caught when it %s", async (_what, code, words) =>
+  ])("is rejected if it %s", async (_what, code, words) =>
     expect(await importing(code)).toContain(words),
   );
 });
@@ -616,7 +616,7 @@ describe("an observer", () => {
       setup: () => made,
     } as any);
 
-  it("that is good passes", async () => {
+  it("without a defect passes", async () => {
     const counts = new Map<string, number>();
     const good = {
       onRequests: (batch: any) => {
@@ -645,12 +645,12 @@ describe("an observer", () => {
       { onEvent: (n: any) => ({ ledger: () => {} })[n.type as "ledger"]() },
       "onEvent:",
     ],
-  ])("that %s is caught", async (_what, made, law) =>
+  ])("that %s is rejected", async (_what, made, law) =>
     expect((await broken(observer(made))).join()).toContain(law),
   );
 });
 
-describe("routes of a plugin that is no frontend", () => {
+describe("routes of a plugin other than a frontend", () => {
   const handle = () => ({ status: 200 });
   const of = (kind: string, route: object) => ({
     "~tollgate": kind,
@@ -661,7 +661,7 @@ describe("routes of a plugin that is no frontend", () => {
     setup: () => ({ routes: [{ method: "GET", path: "/x", handle, ...route }] }),
   });
 
-  it.each(["middleware", "observer"])("of a %s: what is well-formed passes", async (kind) => {
+  it.each(["middleware", "observer"])("of a %s: valid routes pass", async (kind) => {
     expect(await broken(of(kind, { role: "metrics" }))).toEqual([]);
   });
 
@@ -673,7 +673,7 @@ describe("routes of a plugin that is no frontend", () => {
     ["middleware", { listener: "private" }, /unknown listener private/],
     ["middleware", { allowUnauthenticated: true, role: "viewer" }, /must not be open/],
     ["observer", { listener: "public" }, /must not be on the public listener/],
-  ])("of a %s: %o does not", async (kind, route, words) => {
+  ])("of a %s: %o is rejected", async (kind, route, words) => {
     const failed = await broken(of(kind, route));
     expect(failed).toHaveLength(1);
     expect(failed[0]).toMatch(words);

@@ -82,7 +82,7 @@ const broken = async (definition: Definition, options: ConformanceOptions): Prom
 };
 
 describe("a decoder with recordings", () => {
-  it("that is good passes, whatever its stream is called, with a relay and without", async () => {
+  it("without a defect passes, for any type of stream, with and without a relay", async () => {
     for (const relay of [true, false])
       expect(await broken(provider(faulty({}, relay)), { recordings: root })).toBe("");
   });
@@ -113,11 +113,11 @@ describe("a decoder with recordings", () => {
       },
       /the thrown error must be a fault/,
     ],
-  ])("that %s is caught", async (_what, fault, law) => {
+  ])("that %s is rejected", async (_what, fault, law) => {
     expect(await broken(provider(faulty(fault, false)), { recordings: root })).toMatch(law);
   });
 
-  it("that relays what it should not is caught by the gateway", async () => {
+  it("with a wrong relay is rejected by the gateway", async () => {
     const good = createToyProtocol();
     const deaf: Protocol<"chat"> = {
       ...good,
@@ -143,7 +143,7 @@ describe("a decoder with recordings", () => {
 });
 
 describe("a decoder without recordings", () => {
-  it("is not checked, and that fails, unless its author says so", async () => {
+  it("is not checked, which is a failure unless its author declares it", async () => {
     const of = provider(createToyProtocol());
     expect(await broken(of, {})).toMatch(
       /decoder of toy is not checked.*recordings\/toy.*recordings: false/,
@@ -151,7 +151,7 @@ describe("a decoder without recordings", () => {
     expect(await broken(of, { recordings: false })).toBe("");
   });
 
-  it("is checked all the same where the kit speaks its protocol", async () => {
+  it("is checked nevertheless if the kit supports its protocol", async () => {
     const chat = chatCompletions();
     expect(await broken(provider(chat), {})).toBe("");
     const unclosed: Protocol<"chat"> = {
@@ -197,7 +197,7 @@ describe("a native endpoint", () => {
         ],
       }),
     });
-  it("that asks an upstream is not checked without recordings, and with them it is", async () => {
+  it("with an upstream is checked only with recordings", async () => {
     expect(await broken(lines(true), {})).toMatch(/native endpoint.*not checked/);
     const found = await broken(lines(true), { recordings: root });
     expect(found).not.toMatch(/emit valid event streams/);

@@ -14,7 +14,7 @@ const checked = (version: string) => {
   return { status, stderr };
 };
 
-it("an old Node is named with the commands that work, and a new one is let through", () => {
+it("an old Node is rejected with the commands that work, and a new one is accepted", () => {
   const { status, stderr } = checked("20.20.2");
   expect(status).toBe(1);
   expect(stderr).toContain("The tests need Node 24 or later, and this is Node 20.20.2");
@@ -23,7 +23,7 @@ it("an old Node is named with the commands that work, and a new one is let throu
   expect(checked("24.0.0")).toEqual({ status: 0, stderr: "" });
 });
 
-it("each script of the tests and their config begin with the check", () => {
+it("each test script and the test config start with the check", () => {
   const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
     scripts: Record<string, string>;
   };

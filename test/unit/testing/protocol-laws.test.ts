@@ -214,8 +214,8 @@ async function broken(m: Mutant): Promise<string[]> {
   return names;
 }
 
-describe("the laws of a protocol", () => {
-  it("hold for one that keeps them", async () => expect(await broken({})).toEqual([]));
+describe("the rules of a protocol", () => {
+  it("pass for a protocol that follows them", async () => expect(await broken({})).toEqual([]));
 
   it.each<[string, Mutant, string]>([
     [
@@ -273,12 +273,12 @@ describe("the laws of a protocol", () => {
       { silentFault: true },
       "an upstream error is decoded to a fault: refused",
     ],
-  ])("catch %s", async (_what, mutant, law) => expect(await broken(mutant)).toContain(law));
+  ])("detect %s", async (_what, mutant, law) => expect(await broken(mutant)).toContain(law));
 
   it("allow what is declared", async () =>
     expect(await broken({ dropSeed: "declared" })).toEqual([]));
 
-  it("compare with what somebody wrote down", async () => {
+  it("compare with a handwritten expectation", async () => {
     const wrong = { ...hello, events: [{ type: "start" as const }] };
     const failed: string[] = [];
     for (const { name, run } of protocolChecks(small(), { recordings: [wrong], trials: 1 }))

@@ -30,7 +30,7 @@ const folder = () => {
 };
 
 describe("a recording", () => {
-  it("is made of each way to ask, and keeps the laws", async () => {
+  it("is made for each type of request, and follows the rules", async () => {
     await using up = await startUpstream(scriptedModel(say("Hello, wörld"), ["model"]));
     const given = { with: { base_url: `${up.url}/v1` }, credential: { api_key: KEY } };
     const made = await recordProvider(acme, { ...given, model: "model", prompt: "Hi" });
@@ -46,7 +46,7 @@ describe("a recording", () => {
       if (name.includes("its decoders")) await run();
   });
 
-  it("holds no secret, wherever it stands and in whatever clothes, and no header of the account", async () => {
+  it("contains no secret, in any place and any encoding, and no account header", async () => {
     const clothes = [KEY, JSON.stringify(KEY).slice(1, -1), Buffer.from(KEY).toString("base64")];
     await using up = await startUpstream({
       "*": {
@@ -77,7 +77,7 @@ describe("a recording", () => {
     expect(files.join()).toContain("*".repeat(KEY.length));
   });
 
-  it("of a native endpoint is what its upstream said", async () => {
+  it("of a native endpoint is its upstream's response", async () => {
     await using up = await startUpstream({
       "POST /v1/say": {
         headers: { "content-type": "application/x-ndjson" },
@@ -94,7 +94,7 @@ describe("a recording", () => {
   });
 });
 
-describe("live", () => {
+describe("a live check", () => {
   const asked = (up: { url: string }, more: object = {}) =>
     liveChecks(acme, {
       with: { base_url: `${up.url}/v1` },
@@ -104,19 +104,19 @@ describe("live", () => {
       ...more,
     });
 
-  it("is nothing unless it is asked for", async () => {
+  it("runs only if requested", async () => {
     vi.stubEnv("TOLLGATE_LIVE", "");
     expect(asked({ url: "http://127.0.0.1:9" })).toEqual([]);
   });
 
-  it("asks, and keeps the laws over what was said", async () => {
+  it("sends requests, and applies the rules to the responses", async () => {
     vi.stubEnv("TOLLGATE_LIVE", "1");
     await using up = await startUpstream(scriptedModel(say("Hello"), ["model"]));
     for (const { run } of asked(up)) await run();
     expect(up.requests.filter(({ method }) => method === "POST")).toHaveLength(2);
   });
 
-  it("asks those endpoints that have the model, and judges no other", async () => {
+  it("calls endpoints with the model, and skips others", async () => {
     vi.stubEnv("TOLLGATE_LIVE", "1");
     await using up = await startUpstream(scriptedModel(say("Hello"), ["model"]));
     const two = defineProvider({
@@ -146,7 +146,7 @@ describe("live", () => {
     expect(up.requests).toEqual([]);
   });
 
-  it("says a refusal as one", async () => {
+  it("reports a refusal as a refusal", async () => {
     vi.stubEnv("TOLLGATE_LIVE", "1");
     await using up = await startUpstream({ "*": jsonResponse({ error: { message: "No." } }, 401) });
     await expect(asked(up)[0]!.run()).rejects.toThrow(/returned status 401/);

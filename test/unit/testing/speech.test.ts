@@ -37,7 +37,7 @@ const bodyOf = (answer: { body?: unknown }) =>
   ([answer.body].flat() as any[]).map((piece) => piece.bytes ?? piece).join("");
 
 describe.each(Object.entries(speeches))("%s", (_name, speech) => {
-  it("obeys each wire, streamed and whole", () => {
+  it("follows each protocol, streaming and non-streaming", () => {
     const body = { stream_options: { include_usage: true } };
     chat.checkStream(
       bodyOf(speech.toProtocol("chat-completions", { stream: true, body })),
@@ -70,7 +70,7 @@ describe("the official SDKs", () => {
   afterAll(() => up.close());
   const asked = { model: "m", messages: [{ role: "user" as const, content: "Hi" }] };
 
-  it.each([true, false])("hear it in chat completions (stream: %s)", async (stream) => {
+  it.each([true, false])("decode it in chat completions (stream: %s)", async (stream) => {
     up.setRoutes(scriptedModel(speeches["thought"]!));
     const answer = stream
       ? await openai.chat.completions
@@ -88,7 +88,7 @@ describe("the official SDKs", () => {
     });
   });
 
-  it.each([true, false])("hear it in messages (stream: %s)", async (stream) => {
+  it.each([true, false])("decode it in messages (stream: %s)", async (stream) => {
     up.setRoutes(scriptedModel(speeches["thought"]!));
     const request = { ...asked, max_tokens: 100 };
     const answer = stream
@@ -108,7 +108,7 @@ describe("the official SDKs", () => {
     });
   });
 
-  it.each([true, false])("hear it in responses (stream: %s)", async (stream) => {
+  it.each([true, false])("decode it in responses (stream: %s)", async (stream) => {
     up.setRoutes(scriptedModel(speeches["thought"]!));
     const request = { model: "m", input: "Hi" };
     const answer = stream
@@ -127,7 +127,7 @@ describe("the official SDKs", () => {
     });
   });
 
-  it("raise what ends in an error", async () => {
+  it("raise an error if it ends with one", async () => {
     up.setRoutes(scriptedModel(say("Hel").fail("The model fell over.")));
     await expect(openai.chat.completions.stream(asked).finalChatCompletion()).rejects.toThrow(
       "fell over",

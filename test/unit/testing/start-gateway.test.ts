@@ -8,7 +8,7 @@ const PROVIDER = {
 };
 
 describe("a gateway in a test", () => {
-  it("answers whole and streamed, and says what its ledger has", async () => {
+  it("responds, streaming and non-streaming, and returns its ledger", async () => {
     await using at = await startGateway({ config: { providers: PROVIDER } });
     for (const stream of [false, true])
       expect(await at.ask("up/model", "Hi", { stream })).toMatchObject({
@@ -22,7 +22,7 @@ describe("a gateway in a test", () => {
     expect(at.upstream.requests.filter(({ method }) => method === "POST")).toHaveLength(2);
   });
 
-  it("takes YAML as text, and says what is wrong with it", async () => {
+  it("accepts YAML as text, and reports its errors", async () => {
     await using at = await startGateway({ config: "providers:\n  demo: { use: demo }" });
     expect((await at.ask("demo/echo", "Hi there")).text).toBe("Hi there");
     await expect(
@@ -30,7 +30,7 @@ describe("a gateway in a test", () => {
     ).rejects.toThrow(/providers\.x/);
   });
 
-  it("says an upstream's refusal as its client has it", async () => {
+  it("returns an upstream's rejection as the client receives it", async () => {
     await using at = await startGateway({
       config: { providers: PROVIDER },
       upstream: { "*": errorResponse(401, "No such key.") },
@@ -39,7 +39,7 @@ describe("a gateway in a test", () => {
     expect([status, error?.code, text]).toEqual([502, "upstream_auth", ""]);
   });
 
-  it("gives a plugin's command", async () => {
+  it("runs a plugin's command", async () => {
     let seen = 0;
     const counter = defineObserver({
       api: 1,
@@ -103,7 +103,7 @@ const tail = (text: string): number => {
   return 0;
 };
 
-describe("the table of cases", () => {
+describe("the case table", () => {
   const cases = {
     allowed: ["Hello"],
     rewritten: [{ request: "I am Ann.", becomes: "I am [A].", hides: "Ann" }],
@@ -122,15 +122,15 @@ describe("the table of cases", () => {
     return wrong;
   };
 
-  it("holds for one that is good", async () => expect(await failed(false)).toEqual([]));
+  it("passes for a correct plugin", async () => expect(await failed(false)).toEqual([]));
 
-  it("finds a stage that lets a masked word through across two deltas, on both lanes", async () => {
+  it("finds a stage that lets a masked word through across two deltas, in both modes", async () => {
     const wrong = await failed(true);
     expect(wrong).toHaveLength(2);
     for (const one of wrong) expect(one).toMatch(/"secret" reached the client, streamed/);
   });
 
-  it("finds a case that stands twice, a refusal that is none, and what the provider was told", async () => {
+  it("finds a duplicate case, a missing refusal, and a wrong upstream request", async () => {
     const wrong = await failed(false, {
       allowed: ["Hello", "Hello"],
       rejected: [{ request: "Hello", code: "no" }],
@@ -141,7 +141,7 @@ describe("the table of cases", () => {
     expect(wrong.join("\n")).toMatch(/the provider received I am/);
   });
 
-  it("finds a failure that is passed off as a refusal", async () => {
+  it("finds a failure that is reported as a refusal", async () => {
     const broken = defineMiddleware({
       api: 1,
       name: "broken",
@@ -160,7 +160,7 @@ describe("the table of cases", () => {
     ).toHaveLength(6);
   });
 
-  it("speaks as it is told to", async () => {
+  it("uses the configured protocol", async () => {
     await using at = await startGateway({
       config: { providers: PROVIDER },
       upstream: scriptedModel(say("One").say(" two"), ["model"]),

@@ -29,7 +29,7 @@ const chunksOf = async (path = "/") => {
 };
 
 describe("requests", () => {
-  it("are recorded to the byte", async () => {
+  it("are recorded byte for byte", async () => {
     await answering(jsonResponse({ ok: true }));
     const body = Buffer.from([0, 255, 13, 10, 128]);
     await request(`${up.url}/v1/x?beta=true`, { method: "PUT", body, headers: { "X-Odd": "1" } });
@@ -40,7 +40,7 @@ describe("requests", () => {
     expect(asked.headers["x-odd"]).toBe("1");
   });
 
-  it("find the longest route, and a list is used up", async () => {
+  it("use the longest matching route, and a list is consumed in order", async () => {
     await answering(jsonResponse("any"), {
       "POST /v1/*": jsonResponse("prefix"),
       "POST /v1/a": [jsonResponse(1), jsonResponse(2), () => jsonResponse(3)],
@@ -58,14 +58,14 @@ describe("requests", () => {
     expect(up.connections, "kept alive").toBeLessThan(up.requests.length);
   });
 
-  it("that nobody scripted are a 404 that says so", async () => {
+  it("without a route are a 404 that states this", async () => {
     up = await startUpstream();
     const { statusCode, body } = await post("/v1/none");
     expect(statusCode).toBe(404);
     expect(await body.text()).toContain("POST /v1/none");
   });
 
-  it("whose client goes away are aborted, with the moment", async () => {
+  it("of a client that disconnects are aborted, with the time", async () => {
     await answering({ body: ["a", "b"], truncation: { after: { pieces: 1 }, how: "stall" } });
     const going = new AbortController();
     const { body } = await request(`${up.url}/`, { method: "POST", signal: going.signal });
@@ -83,7 +83,7 @@ describe("requests", () => {
   });
 });
 
-describe("answers", () => {
+describe("responses", () => {
   it.each([
     ["pieces", ["abc", "déf"]],
     ["whole", ["abcdéf"]],
@@ -96,7 +96,7 @@ describe("answers", () => {
     else expect(got).toEqual(expected);
   });
 
-  it("keep their bytes under any chunking", async () => {
+  it("keep their bytes for any chunks", async () => {
     const text = "Grüße 🌍 ".repeat(50);
     for (const chunks of ["bytes", 7, { seed: 1 }, { seed: 2, max: 3 }] as const) {
       await answering({ body: text, chunks, framing: "chunked" });
@@ -106,7 +106,7 @@ describe("answers", () => {
     await answering(jsonResponse({}));
   });
 
-  it("break off after so many bytes, with a reset, a close, a clean end or silence", async () => {
+  it("are truncated after a number of bytes, by a reset, a close, a clean end, or silence", async () => {
     const piece = "x".repeat(100);
     for (const how of ["reset", "close"] as const) {
       await answering({ body: [piece, piece], truncation: { after: 150, how } });
@@ -127,7 +127,7 @@ describe("answers", () => {
     await expect(silent).rejects.toThrow(/timeout/i);
   });
 
-  it("may lie about their length, be zipped, or be written by hand", async () => {
+  it("may have a wrong length, be compressed, or consist of raw bytes", async () => {
     await answering({ body: "four", framing: 10, truncation: { after: 4, how: "close" } });
     await expect((await post("/")).body.text()).rejects.toThrow();
     await up.close();
@@ -141,12 +141,12 @@ describe("answers", () => {
     expect([raw.headers["x-a"], await raw.body.text()]).toEqual([["1", "2"], "hi"]);
   });
 
-  it("drip, head included", async () => {
+  it("are sent slowly, including the headers", async () => {
     await answering({ raw: "HTTP/1.1 204 No Content\r\n\r\n", chunks: "bytes", chunkDelayMs: 1 });
     expect((await post("/")).statusCode).toBe(204);
   });
 
-  it("say 100 before, asked or not", async () => {
+  it("send 100 first, requested or not", async () => {
     await answering({ ...jsonResponse({}), interimStatuses: [103] });
     expect((await post("/")).statusCode).toBe(200);
     const socket = connect(up.port, "127.0.0.1");
@@ -163,7 +163,7 @@ describe("answers", () => {
 
 describe("the bill", () => {
   const usage = { input: 3, output: 2 };
-  it("says who was charged, and what they were told", async () => {
+  it("states the key that was charged, and the usage it received", async () => {
     up = await startUpstream(scriptedModel(say("Hello there").usage(usage)));
     const body = { model: "m", stream: true, stream_options: { include_usage: true } };
     const text = await (
@@ -175,7 +175,7 @@ describe("the bill", () => {
     ]);
   });
 
-  it("is owed, untold, by those whose answer was cut before the usage", async () => {
+  it("includes responses that were truncated before their usage", async () => {
     up = await startUpstream({
       "*": (asked) => ({
         ...say("Hello there").usage(usage).toResponse(asked),

@@ -69,7 +69,7 @@ const house = () =>
   });
 
 test.each([true, false])(
-  "a tool is called with the words themselves, streamed: %s",
+  "calls the client's tool with the original values, streamed: %s",
   async (stream) => {
     await using at = await house();
     at.upstream.setRoutes(
@@ -119,7 +119,7 @@ test("requests share no placeholders", async () => {
   expect([one.text, two.text]).toEqual(["a@example.org", "[EMAIL_1]"]);
 });
 
-test("rejects an image, which is not read", async () => {
+test("rejects an image, because it cannot inspect images", async () => {
   await using at = await house();
   const image_url = { url: "data:image/png;base64,iVBORw0KGgo=" };
   const content = [{ type: "image_url", image_url }];

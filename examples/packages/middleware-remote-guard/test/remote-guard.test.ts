@@ -36,7 +36,7 @@ async function house(verdict: ScriptedResponse, options: object = {}) {
 }
 
 test.each([true, false])(
-  "what is allowed is answered, streamed: %s, and the service hears what was said",
+  "passes an allowed response, streamed: %s, and sends its text to the service",
   async (stream) => {
     await using it = await house(jsonResponse({ allow: true, label: "clean" }));
     const got = await it.at.ask("up/model", "Hi", { stream });
@@ -51,7 +51,7 @@ test.each([true, false])(
 );
 
 test.each([true, false])(
-  "what is not allowed is refused, streamed: %s, though the model has answered",
+  "rejects a disallowed response, streamed: %s, after the model responded",
   async (stream) => {
     // The model has responded long before, and its response waits.
     await using it = await house({
@@ -79,7 +79,7 @@ test.each([
     "hangs",
     { ...jsonResponse({ allow: true }), truncation: { after: "nothing", how: "stall" } as const },
   ],
-])("a service that %s lets nothing through", async (_how, verdict) => {
+])("rejects every request if the service %s", async (_how, verdict) => {
   await using it = await house(verdict, { timeout_ms: 300 });
   const got = await it.at.ask("up/model", "Hi");
   expect([got.status, got.error?.code]).toEqual([503, "guard_unavailable"]);

@@ -115,13 +115,13 @@ function words(body: string): string {
   return all.join("");
 }
 
-describe.each(Object.keys(CLIENTS) as Client[])("to a client that speaks %s", (client) => {
+describe.each(Object.keys(CLIENTS) as Client[])("for a client of %s", (client) => {
   // Words split into two chunks, and into one chunk per letter, in one block or in several.
   const letters = (text: string): ModelScript =>
     [...text].slice(1).reduce((made, one) => made.say(one), say(text[0]!));
 
   test.each(Object.keys(PROVIDERS))(
-    "nothing of a stopped answer passes its words, from %s",
+    "sends no text after a blocked word, from %s",
     async (provider) => {
       await using at = await house({ words: ["blue tulip"], action: "stop" });
       const said = "I give a blue tulip to STRANGER";
@@ -135,27 +135,24 @@ describe.each(Object.keys(CLIENTS) as Client[])("to a client that speaks %s", (c
     },
   );
 
-  test.each(Object.keys(PROVIDERS))(
-    "no letter of masked words passes, from %s",
-    async (provider) => {
-      await using at = await house({ words: ["blue tulip"] });
-      const said = "I give a Blue Tulip to you";
-      for (const speech of [say(said), ...(provider === "chat" ? [letters(said)] : [])])
-        for (const stream of [true, false]) {
-          at.upstream.setRoutes(scriptedModel(speech, ["model"]));
-          const body = await heard(at.url, client, `${provider}/model`, stream);
-          expect(words(body)).toMatch(/masked.* to.* you/s);
-          expect(words(body)).not.toMatch(/blue|tulip/i);
-        }
-      // In tool call arguments, in which a letter may be escaped.
+  test.each(Object.keys(PROVIDERS))("sends no part of a masked word, from %s", async (provider) => {
+    await using at = await house({ words: ["blue tulip"] });
+    const said = "I give a Blue Tulip to you";
+    for (const speech of [say(said), ...(provider === "chat" ? [letters(said)] : [])])
       for (const stream of [true, false]) {
-        at.upstream.setRoutes(
-          scriptedModel(call("send", '{"flower":"a blue t\\u0075lip"}'), ["model"]),
-        );
+        at.upstream.setRoutes(scriptedModel(speech, ["model"]));
         const body = await heard(at.url, client, `${provider}/model`, stream);
-        expect(body).toContain("[masked]");
-        expect(words(body)).not.toMatch(/u0075|tulip/);
+        expect(words(body)).toMatch(/masked.* to.* you/s);
+        expect(words(body)).not.toMatch(/blue|tulip/i);
       }
-    },
-  );
+    // In tool call arguments, in which a letter may be escaped.
+    for (const stream of [true, false]) {
+      at.upstream.setRoutes(
+        scriptedModel(call("send", '{"flower":"a blue t\\u0075lip"}'), ["model"]),
+      );
+      const body = await heard(at.url, client, `${provider}/model`, stream);
+      expect(body).toContain("[masked]");
+      expect(words(body)).not.toMatch(/u0075|tulip/);
+    }
+  });
 });

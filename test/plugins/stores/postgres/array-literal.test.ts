@@ -5,7 +5,7 @@ import { compareBytes } from "../../../../plugins/stores/postgres/connection/arr
 
 const unit = fc.constantFrom("a", "b", "\u007f", "é", "\ud7ff", "\ue000", "\uffff", "😀", "𐀀");
 
-it("texts are in the order of their bytes", () => {
+it("texts are sorted by their bytes", () => {
   const text = fc.string({ unit, maxLength: 6 });
   fc.assert(
     fc.property(text, text, (a, b) => {

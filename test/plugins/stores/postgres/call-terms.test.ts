@@ -33,7 +33,7 @@ class Forgetful extends PipelinedConnection {
   }
 }
 
-describe.skipIf(!hasPostgres())("terms", () => {
+describe.skipIf(!hasPostgres())("ledger texts", () => {
   let server: Postgres;
   let url: string;
   let one: PostgresStore;
@@ -68,7 +68,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
   const said = async (attempt: string) =>
     (await one.listEntries({ attempt })).items.map(({ labels }) => labels);
 
-  it("are written once, also where a batch goes the exact way", async () => {
+  it("are written once, also with a batch in exact mode", async () => {
     for (const attempt of ["a", "b"]) await call(one, attempt);
     const late = { attempt: "a", costNano: -2n, reason: "refund", actor: "x" };
     await one.apply([{ do: "adjust", at: NOON + 1, ...late }]);
@@ -79,7 +79,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     expect(await one.verify!()).toEqual([]);
   });
 
-  it("and rows are proved by what they say, whatever that is", async () => {
+  it("rows are verified by their content, whatever it is", async () => {
     const odd = fc.oneof(
       fc.string({ unit: "binary" }),
       fc.constantFrom("", " ", "1 1 ", "\u{1F600}", "a\nb", "\\", '"', "é"),
@@ -105,7 +105,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     );
   });
 
-  it("that were erased are said anew by each gateway that names them, and what was erased stays so", async () => {
+  it("that were erased are written again by each gateway that uses them, and erased ones stay erased", async () => {
     await call(one, "a");
     await call(two, "b");
     await one.maintenance!.erase!({ label: { name: "user", value: LABELS.user } });
@@ -121,7 +121,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     expect(await one.verify!()).toEqual([]);
   });
 
-  it("go with the last row that names them, and a gateway that remembers them says them anew", async () => {
+  it("are deleted with the last row that uses them, and a gateway with a cached ID writes them again", async () => {
     await call(one, "a");
     await call(two, "b");
     await one.maintenance!.prune!(NOON + DAY);
@@ -134,7 +134,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     expect(await one.verify!()).toEqual([]);
   });
 
-  it("do not go under a batch that is being written", async () => {
+  it("are not deleted while a batch that uses them is being written", async () => {
     const claims = [
       { scope: "key:k", unit: "nano_usd", max: 1_000n, per: "total", take: 1n },
     ] as const;
@@ -160,7 +160,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     expect((await one.listEntries({ attempt: "b" })).items).toHaveLength(1);
   });
 
-  it("of a gateway that cannot be held are for the next time; those of the others go", async () => {
+  it("of an unresponsive gateway are kept for the next run; those of others are deleted", async () => {
     await call(one, "a");
     await call(two, "b");
     await by.ask("DELETE FROM tollgate.ledger_row");
@@ -174,7 +174,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     expect(await terms()).toBe(0);
   });
 
-  it("go some at a time, so that a gateway that writes never waits for all", async () => {
+  it("are deleted in steps, so that a writing gateway never waits for all", async () => {
     const [node] = await by.ask("SELECT epoch FROM tollgate.node WHERE id = 'one'");
     await by.ask(`INSERT INTO tollgate.terms (node, id, key, provider, model, credential, frontend)
       SELECT ${node!["epoch"]}, i, 'k', 'p', 'm', 'c', 'f' FROM generate_series(1, 5000) i`);
@@ -190,7 +190,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     expect(await terms()).toBe(0);
   });
 
-  it("are known to be there where the answer to an exact batch was lost", async () => {
+  it("are known to exist after the response to an exact batch was lost", async () => {
     const of = settings(url);
     const line = new Forgetful(() => connectionConfig(of.address, { statementMs: 2_000 }));
     const writer = createWriter(line, { ...of, usesPreparedStatements: true });
@@ -210,7 +210,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     await writer.close(true);
   });
 
-  it("that were erased stay so, also where calls end in the old words before their gateway has heard of it", async () => {
+  it("that were erased stay erased, also if calls end with the old texts before their gateway learns of it", async () => {
     const of = settings(url);
     const line = new PipelinedConnection(() =>
       connectionConfig(of.address, { statementMs: 2_000 }),
@@ -235,7 +235,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     await writer.close(true);
   });
 
-  it("whose labels were put out by hand, with what the chain has of them in their place, are found", async () => {
+  it("with labels that were cleared manually, with the chain's placeholder, are found", async () => {
     await call(one, "a");
     expect(await one.verify!()).toEqual([]);
     const [row] = await by.ask("SELECT labels, salt FROM tollgate.terms");
@@ -247,7 +247,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     );
   });
 
-  it("of a key with many sayings are erased in the time that it takes to read them once", async () => {
+  it("of a key with many texts are erased in the time of one read", async () => {
     for (let n = 0; n < 30; n++) {
       const names = Array.from({ length: 100 }, (_, i) => `u${n}-${i}`);
       await one.apply(names.map((id) => reserveCommand(id, { at: NOON + n, labels: { id } })));
@@ -262,7 +262,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     expect(await one.verify!()).toEqual([]);
   });
 
-  it("and rows are proved in a database without an encoding", async () => {
+  it("and rows are verified in a database with the encoding SQL_ASCII", async () => {
     await by.ask(
       "CREATE DATABASE plain ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'",
     );
@@ -274,7 +274,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     await made.dispose();
   });
 
-  it("of calls from before 1970 are counted where they were", async () => {
+  it("of calls before 1970 are counted correctly", async () => {
     for (const [i, at] of [-DAY, -1, 0].entries()) {
       await one.apply([reserveCommand(`c${i}`, { at: at - 1 })]);
       await one.apply([settleCommand(`c${i}`, { at })]);

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { clonePlain } from "../../../../plugins/stores/postgres/writer.ts";
 
-it("a copy is the same, and shares nothing that could be changed", () => {
+it("a copy is equal, and shares no mutable data", () => {
   const objects = (of: unknown): object[] =>
     typeof of === "object" && of !== null ? [of, ...Object.values(of).flatMap(objects)] : [];
   fc.assert(

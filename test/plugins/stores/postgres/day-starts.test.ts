@@ -15,7 +15,7 @@ const ZONES = [
 ];
 const FROM = Date.parse("2011-01-01");
 
-it("says of each moment the day that it is in, over changes of clocks and a day that was left out", () => {
+it("returns the day of each moment, across clock changes and a skipped day", () => {
   fc.assert(
     fc.property(
       fc.constantFrom(...ZONES),

@@ -12,12 +12,12 @@ async function leftAt(ask: ReturnType<typeof askAt>["ask"]): Promise<number> {
   return Number(row!["many"]);
 }
 
-describe.skipIf(!hasPostgres())("numbers in the background", () => {
+describe.skipIf(!hasPostgres())("entry numbers assigned in the background", () => {
   let server: Postgres;
   beforeAll(async () => void (server = await startPostgres({ settings: ["track_functions=pl"] })));
   afterAll(() => server?.[Symbol.asyncDispose]());
 
-  it("are given by one gateway at a time, and not twice within a moment", async () => {
+  it("are assigned by one gateway at a time, and not twice in a short time", async () => {
     const url = await server.database();
     const { store, dispose } = await makePostgres(url);
     await using by = askAt(url);
@@ -45,7 +45,7 @@ describe.skipIf(!hasPostgres())("numbers in the background", () => {
     });
   });
 
-  it("are given to what was written just after another gateway gave them", async () => {
+  it("are assigned to entries that were written just after another gateway's turn", async () => {
     const url = await server.database();
     const { store, dispose } = await makePostgres(url);
     await using by = askAt(url);
@@ -65,7 +65,7 @@ describe.skipIf(!hasPostgres())("numbers in the background", () => {
     await dispose();
   });
 
-  it("are given to the last entry of each, though another one was at it", async () => {
+  it("are assigned to each last entry, although another gateway was active", async () => {
     const url = await server.database();
     const { store, openAnother, dispose } = await makePostgres(url);
     const stores: Store[] = [store];

@@ -11,7 +11,7 @@ import { settings } from "../postgres-under-test.ts";
 /** So long an answer takes: a beat that counts from there is late for the next second. */
 const TRIP_MS = 3;
 
-it("with each look, though its own answers come a little later", async () => {
+it("the status is updated by each check, although responses arrive later", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setTimeout", "performance"] });
   try {
     let beats = 0;

@@ -40,7 +40,7 @@ it.each([
   { has: 12, owes: 7, lost: { from: 13, to: 20 } },
   { has: 0, owes: 7, lost: { from: 1, to: 20 } },
 ])(
-  "of twenty batches the database has $has: $owes are told again, and what cannot be is said",
+  "of twenty batches the database has $has: $owes are sent again, and impossible ones are reported",
   async ({ has, owes, lost }) => {
     const { node, news, finds } = await written(20);
     await finds(has);
@@ -50,7 +50,7 @@ it.each([
   },
 );
 
-it("a batch whose answer was lost has happened where the chain ends with it, and nowhere else", async () => {
+it("a batch whose response was lost is committed exactly if the chain ends with it", async () => {
   const sent = Buffer.from("what was sent");
   for (const [head, happened] of [
     [sent, 1],
@@ -65,7 +65,7 @@ it("a batch whose answer was lost has happened where the chain ends with it, and
   }
 });
 
-it("does not end before the database has all that it was told: what it does not know any more stays on the disk", async () => {
+it("does not end before the database has all sent rows: rows that it lost stay on disk", async () => {
   const { node } = await written(3);
   // The answer comes over a new connection: the row of this node is gone with all else.
   await expect(node.replayBeforeLeave(async () => [])).rejects.toThrow("fenced");
@@ -81,7 +81,7 @@ it("does not end before the database has all that it was told: what it does not 
   expect(other.unsentBatches).toHaveLength(2);
 });
 
-it("under a new row it still has what it was told under the one before, for a database that is set back to before both", async () => {
+it("keeps rows of an earlier number under a new one, for a database that is set back to before both", async () => {
   const { node, finds } = await written(3);
   const joined = async () => [{ epoch: "2" }];
   await node.join(joined, "one", undefined);
@@ -97,7 +97,7 @@ it("under a new row it still has what it was told under the one before, for a da
   ]);
 });
 
-it("where the telling of what another process left breaks, it is the one that it was", async () => {
+it("an interrupted replay of another process's spool keeps its identity", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tollgate-left-"));
   await mkdir(join(folder, "spool-two"));
   await writeFile(

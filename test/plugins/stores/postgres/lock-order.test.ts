@@ -11,7 +11,7 @@ import { askAt, makePostgres } from "../postgres-under-test.ts";
 const ROUNDS = 60;
 const LETTERS = [..."abcdef"];
 
-describe.skipIf(!hasPostgres())("no two gateways wait crosswise", () => {
+describe.skipIf(!hasPostgres())("gateways do not deadlock", () => {
   let server: Postgres;
   let url: string;
   beforeAll(async () => {
@@ -27,7 +27,7 @@ describe.skipIf(!hasPostgres())("no two gateways wait crosswise", () => {
     return deadlocksIn(sql);
   };
 
-  it("for meters, of which some are new, by whichever way a batch goes", async () => {
+  it("on meters, some of them new, in either mode of a batch", async () => {
     const { store, openAnother, dispose } = await makePostgres(url);
     const stores = [store, await openAnother(), await openAnother(), await openAnother()];
     for (const [i, each] of stores.entries()) await each.open({ instance: `node ${i}` });
@@ -54,7 +54,7 @@ describe.skipIf(!hasPostgres())("no two gateways wait crosswise", () => {
     expect(await deadlocks()).toEqual([]);
   });
 
-  it("nor for the rows of gateways that hear of each other for the first time in a lease", async () => {
+  it("on the rows of gateways that meet for the first time in a lease", async () => {
     const { store, openAnother, dispose } = await makePostgres(url, {
       clock: "database",
       leaseMs: 1_000,

@@ -14,7 +14,7 @@ const after = (month: string, many = 1) => {
   return monthOf(Date.UTC(year, number - 1 + many));
 };
 
-it("next month's place is looked for every hour, also by a gateway that has nothing to do", async () => {
+it("the next month's partition is created within an hour, also by an idle gateway", async () => {
   vi.useFakeTimers();
   try {
     const asked: string[] = [];
@@ -34,7 +34,7 @@ it("next month's place is looked for every hour, also by a gateway that has noth
   }
 });
 
-describe.skipIf(!hasPostgres())("months of a postgres store", () => {
+describe.skipIf(!hasPostgres())("monthly partitions of a postgres store", () => {
   let server: Postgres;
   let url: string;
   let by: ReturnType<typeof askAt>;
@@ -87,7 +87,7 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
     return rows.map((row) => row["place"]);
   };
 
-  it("this month's and the next one's are there from the start, and rows lie in them", async () => {
+  it("exist for this month and the next one from the start, and rows are in them", async () => {
     const now = monthOf(Date.now());
     for (const table of ["ledger_row", "batch"] as const)
       expect(await months(table)).toEqual([now, after(now)]);
@@ -116,7 +116,7 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
     },
   );
 
-  it("a month ends with its last millisecond, by universal time", async () => {
+  it("end at the last millisecond of a month, in UTC", async () => {
     await clock("2040-12-31 12:00:00+00", "America/Los_Angeles");
     await by.ask("SELECT tollgate.create_partitions_1(1)");
     const turn = Date.UTC(2041, 0);
@@ -132,7 +132,7 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
     ]);
   });
 
-  it("rows of a month that has no place are kept all the same, and several gateways make one at once", async () => {
+  it("are not required: rows of a missing month are stored nevertheless, and several gateways may create one", async () => {
     await store.apply([reserveCommand("early", { at: Date.UTC(2040, 5, 5) })]);
     expect(await lies("early")).toEqual(["ledger_row_other"]);
     const others = [askAt(url), askAt(url), askAt(url)];
@@ -148,7 +148,7 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
     expect((await store.listEntries({ attempt: "early" })).items).toHaveLength(1);
   });
 
-  it("a prune takes away the month of which nothing is left, and no month that has a row or is still to come", async () => {
+  it("are dropped by a prune if empty, except current and future ones", async () => {
     await by.ask(`SELECT tollgate.create_partition_1(to_timestamp(${NOON / 1_000}))`);
     const [then, now] = [monthOf(NOON), monthOf(Date.now())];
     await store.apply([reserveCommand("old", { at: NOON }), reserveCommand("older", { at: NOON })]);

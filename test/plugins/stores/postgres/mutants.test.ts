@@ -6,6 +6,6 @@ import { MUTANTS } from "./mutants.ts";
 
 const root = join(import.meta.dirname, "../../../..");
 
-it.each(Object.entries(MUTANTS))("%s: its line is there once", (_name, { in: file, line }) => {
+it.each(Object.entries(MUTANTS))("%s: its line exists once", (_name, { in: file, line }) => {
   expect(readFileSync(join(root, file), "utf8").split(line)).toHaveLength(2);
 });

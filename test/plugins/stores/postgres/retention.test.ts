@@ -14,7 +14,7 @@ const DAY = 86_400_000;
 const BEFORE = NOON + DAY + DAY / 2;
 const LABELS = { user: "canary-4711" };
 
-describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
+describe.skipIf(!hasPostgres())("retention in the postgres store", () => {
   let server: Postgres;
   let url: string;
   let folder: string;
@@ -71,7 +71,7 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
     await store.sumEntries({ by: [], from: NOON, to: NOON + DAY / 4 }),
   ];
 
-  it("rows that are gone have the sums that they had, by days and by hours, and a reserve that later rows speak of stays", async () => {
+  it("pruned rows keep their sums by day and hour, and reserves of later rows stay", async () => {
     const before = await sums();
     await store.maintenance!.prune!(BEFORE);
     expect(await sums()).toEqual(before);
@@ -90,7 +90,7 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
     expect(await problems()).toEqual([]);
   });
 
-  it("the database itself takes no row out that is not behind all open calls", async () => {
+  it("the database rejects deletes of rows that are not older than all open calls", async () => {
     await store.apply([reserveCommand("open", { at: NOON + 3 * DAY })]);
     await store.verify!();
     await by.ask("SELECT tollgate.update_rollups_1(1000)");
@@ -102,7 +102,7 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
     expect(row!["said"]).toBe("again");
   });
 
-  it("exactly what is from before the moment goes", async () => {
+  it("exactly the rows before the given time are pruned", async () => {
     const last = NOON + DAY + 3 * 60_000 + 1_000;
     await store.maintenance!.prune!(last);
     // Its reserve is from before; its end is not, and says what it needs of it.
@@ -140,7 +140,7 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
     expect(await problems()).not.toEqual([]);
   });
 
-  it("a change of notes that were before is called that, also where nothing else knows of them", async () => {
+  it("a change of earlier notes is reported as such, also if nothing else refers to them", async () => {
     await store.maintenance!.prune!(BEFORE);
     await by.ask("UPDATE tollgate.note SET salt = md5(salt) WHERE kind = 'key'");
     expect(await problems()).toContainEqual(
@@ -159,7 +159,7 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
       return store.maintenance!.readArchive!(file);
     };
 
-    it("has no labels where none are asked for, and is proved all the same", async () => {
+    it("has no labels unless requested, and is verified nevertheless", async () => {
       const whole = await archived(BEFORE, true);
       expect(whole.text).toContain(LABELS.user);
       // What follows its end is not read, and the file is closed all the same.
@@ -172,7 +172,7 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
       expect(bare.facts.rows).toBe(whole.facts.rows);
     });
 
-    it("ends where it is told to, and the next one follows on it", async () => {
+    it("ends at the given time, and the next one continues it", async () => {
       const one = await archived(BEFORE, true);
       // Two days of four calls, and the one that is spoken of.
       expect(one.facts.rows).toBe(18);
@@ -185,14 +185,14 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
       expect((await read(two.file)).problems).toEqual([]);
     });
 
-    it("is the same whatever operators do after its last row", async () => {
+    it("is the same whatever commands run after its last row", async () => {
       const { text } = await archived(NOON + 5 * DAY, true);
       const key = { id: "bob", digest: "e", created: NOON, name: "Bob" };
       await store.apply([{ do: "key", at: NOON + 3 * DAY, key }]);
       expect((await archived(NOON + 5 * DAY, true)).text).toBe(text);
     });
 
-    it("has a fault wherever one of its characters is another, or one of its lines is gone", async () => {
+    it("is invalid if any character is changed or a line is missing", async () => {
       const { file, text } = await archived(BEFORE, true);
       expect((await read(file, text)).problems).toEqual([]);
       const lines = text.trimEnd().split("\n");

@@ -101,7 +101,7 @@ it("a reserve and its settle", () => {
   );
 });
 
-it("terms that were written once are named from then on, and again with a new number once they are forgotten", () => {
+it("known texts are referenced from then on, and get a new number after they are evicted", () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(3), fc.boolean()), { maxLength: 40 }), (calls) => {
       const known = new TermsCache();
@@ -134,7 +134,7 @@ it("terms that were written once are named from then on, and again with a new nu
   );
 });
 
-it("within a batch nothing is forgotten, however many terms it has", () => {
+it("nothing is evicted within a batch, however many texts it has", () => {
   const known = new TermsCache();
   const of = {
     ...NO_SETTLE_FIELDS,

@@ -34,7 +34,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
   });
   afterAll(() => server?.[Symbol.asyncDispose]());
 
-  it("has a database that keeps every text, and refuses another one in words", async () => {
+  it("requires a database that stores every text, and rejects others with an explanation", async () => {
     await server.sql(server.url, "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0");
     const latin = Object.assign(new URL(server.url), { pathname: "/latin" }).href;
     const store = createPostgresStore(settings(latin));
@@ -44,7 +44,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     await store.close();
   });
 
-  it("finds its oldest entry by an index, however many there are", async () => {
+  it("finds its oldest entry through an index, however many exist", async () => {
     const made = await makePostgres(url);
     await made.store.open({ instance: "one" });
     await using by = askAt(url);
@@ -67,7 +67,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     await made.dispose();
   });
 
-  it("runs as a role that can neither change nor delete a row of the ledger, and reports as one that reads", async () => {
+  it("runs as a role without update and delete rights, and reports as a read-only role", async () => {
     const own = await server.database();
     await server.sql(own, "CREATE ROLE runs LOGIN; CREATE ROLE reads LOGIN");
     const as = (user: string) => {
@@ -114,7 +114,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     ).rejects.toThrow(/permission denied/);
   });
 
-  it("refuses a database of an older version where it may not change it, and of a version that it does not know", async () => {
+  it("rejects an older database that it may not migrate, and an unknown version", async () => {
     const own = await server.database();
     const store = createPostgresStore(settings(own, { migratesOnStart: false }));
     const codeOf = async (work: Promise<unknown>) =>
@@ -142,7 +142,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     await store.close();
   });
 
-  it("what is verified is what counts, not a replica of it", async () => {
+  it("verifies the primary, not a replica", async () => {
     const made = await makePostgres(url);
     const behind = await server.database();
     const other = createPostgresStore(settings(behind));
@@ -161,7 +161,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     await made.dispose();
   });
 
-  it("two that start at once on an empty database make one schema", async () => {
+  it("two gateways that start on an empty database create one schema", async () => {
     const own = await server.database();
     const stores = [1, 2, 3].map(() => createPostgresStore(settings(own)));
     await Promise.all(stores.map((store, i) => store.open({ instance: `i${i}` })));
@@ -171,7 +171,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
   });
 
   it.each([false, true])(
-    "no report is compiled, which takes longer than the report (behind a pooler: %s)",
+    "no report is JIT-compiled, which takes longer than the report (behind a pooler: %s)",
     async (pooled) => {
       await using compiling = await startPostgres({ settings: ["jit=on"] });
       const { address } = settings(compiling.url);
@@ -236,7 +236,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
       "UPDATE tollgate.key SET record = replace(record, 'k1', 'k2')",
       /outside of Tollgate's commands/,
     ],
-  ])("%s that was changed by hand is found", async (_what, statement, words) => {
+  ])("%s that was changed manually is found", async (_what, statement, words) => {
     const made = await makePostgres(url);
     const { store } = made;
     await store.open({ instance: "one" });
@@ -254,7 +254,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     await made.dispose();
   });
 
-  it("sums of days are what their rows come to, whatever is added up already", async () => {
+  it("sums by day equal their rows, whatever is already summed", async () => {
     const made = await makePostgres(url);
     const memory = await makeMemory();
     const stores: readonly Store[] = [made.store, memory.store];

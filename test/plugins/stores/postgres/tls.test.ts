@@ -99,7 +99,7 @@ describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
     }
   };
 
-  it("migrates, runs and reports, each as its own role, and each connection is encrypted", async () => {
+  it("migrates, runs, and reports with separate roles, over encrypted connections", async () => {
     const of = store({ ca: "ours" });
     await of.open({ instance: "one" });
     await of.apply([reserveCommand("a"), reserveCommand("b")]);
@@ -122,14 +122,14 @@ describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
     expect(owner).toBe("owns");
   });
 
-  it("refuses a server whose certificate another authority has signed, or none that it knows, in words", async () => {
+  it("rejects a server certificate of another or unknown authority, with an explanation", async () => {
     expect(await why(store({ ca: "strange" }))).toMatch(
       /is unreachable: .*(certificate|unable to)/i,
     );
     expect(await why(store({}))).toMatch(/is unreachable: .*(certificate|unable to)/i);
   });
 
-  it("refuses a server that has another name than it is called by", async () => {
+  it("rejects a server with another name", async () => {
     const at = new URL(safe);
     at.hostname = "127.0.0.1";
     expect(await why(store({ ca: "ours", url: at.href }))).toMatch(
@@ -153,21 +153,21 @@ describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
     );
   };
 
-  it("proves its own name by a certificate where the server asks for one, and is refused without", async () => {
+  it("authenticates with a client certificate if the server requires one, and is rejected without it", async () => {
     expect(await why(single("certified", { cert: "cert", key: "key" }))).not.toMatch(
       /reached|certificate/,
     );
     expect(await why(single("certified", {}))).toMatch(/certificate/);
   });
 
-  it("says the password that is in a file", async () => {
+  it("reads its password from a file", async () => {
     expect(await why(single("filed", { passwordFile: "password" }))).not.toMatch(
       /reached|password/,
     );
     expect(await why(single("filed", {}))).toMatch(/password/);
   });
 
-  it("encrypts what leaves this machine, and nothing that does not, without being told to", async () => {
+  it("encrypts remote connections by default, and no local ones", async () => {
     const secure = async (at: string) => {
       const url = `postgres://${at}`;
       const of = {
@@ -191,11 +191,11 @@ describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
       expect(await secure(at), at).toBe(false);
   });
 
-  it("is told so where the server takes no plain connection", async () => {
+  it("gets an error if the server requires encryption", async () => {
     expect(await why(store({}, "off"))).toMatch(/pg_hba\.conf rejects|no encryption/i);
   });
 
-  it("says which password is wrong, and none of its letters", async () => {
+  it("states which password is wrong, without any of its characters", async () => {
     const of = createPostgresStore(
       settings(as("runs", "wrong-canary"), {
         address: {

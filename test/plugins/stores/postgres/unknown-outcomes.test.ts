@@ -26,7 +26,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
   });
   afterAll(() => server?.[Symbol.asyncDispose]());
 
-  it("writes once what was told while its connection broke before and after statements", async () => {
+  it("writes each batch once, although its connection broke before and after statements", async () => {
     const made = await makePostgres(url, { clock: "database" });
     await made.store.open({ instance: "reader" });
     const next = createSeededRandom(5);
@@ -90,7 +90,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
   it.each([
     ["not whole", (n: number) => n],
     ["not at all", () => 0],
-  ])("tells again what a database that was set back knows %s", async (_what, _of) => {
+  ])("replays rows to a database that was set back and knows %s", async (_what, _of) => {
     const made = await makePostgres(url, { clock: "database" });
     const { store } = made;
     await using by = askAt(url);
@@ -151,7 +151,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     // The test can fail.
     ["relaxed", "plain", [begin("a")], 0],
   ] as const)(
-    "%s, the %s way: what was acknowledged is there after the database was killed, with nobody to tell it again",
+    "%s, in %s mode: acknowledged rows survive a killed database, without a replay",
     async (durability, _way, batch, found) => {
       await using late = await startPostgres({ settings: LATE });
       const at = await late.database();

@@ -10,7 +10,7 @@ let database: SimulatedDatabase;
 beforeAll(async () => void (database = await SimulatedDatabase.create()), 120_000);
 
 it(
-  `no budget is overrun, no call is lost or counted twice, and service returns after faults, in ${WORLDS} worlds`,
+  `no budget is exceeded, no call is lost or doubled, and service returns after faults, in ${WORLDS} scenarios`,
   { timeout: 300_000 },
   async () => {
     const { failed, counts } = await simulated(database, { from: 1, worlds: WORLDS });
@@ -25,7 +25,7 @@ it(
   },
 );
 
-it("the same seed gives the same world", { timeout: 300_000 }, async () => {
+it("the same seed gives the same scenario", { timeout: 300_000 }, async () => {
   const [one, other] = [await world(database, 7), await world(database, 7)];
   expect(other.done).toEqual(one.done);
 });

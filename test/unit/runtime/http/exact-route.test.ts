@@ -39,7 +39,7 @@ it.each([
   expect(createExactRouteLookup(FRONTENDS)(method!, url!)?.path).toBe(path);
 });
 
-it("is what h3 finds by the same line", () => {
+it("equals h3's route for the same request line", () => {
   for (const line of ["POST /v1/chat", "POST /chat", "GET /v1/models", "GET /both"]) {
     const [method, url] = line.split(" ");
     const app = new H3();
@@ -65,7 +65,7 @@ async function answer(straight: ExactRouteHandler): Promise<[number, string]> {
   }
 }
 
-it("is asked before h3, and what breaks there is told as behind h3", async () => {
+it("is tried before h3, and errors are handled as by h3", async () => {
   expect(await answer(() => undefined)).toEqual([200, "searched"]);
   expect(await answer(async (_req, res) => void res.end("straight"))).toEqual([200, "straight"]);
   expect(await answer(() => Promise.reject(new Error("later")))).toEqual([500, ""]);

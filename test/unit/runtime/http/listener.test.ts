@@ -67,7 +67,7 @@ const request = (lines: string[], body = "") => [...lines, "", body].join("\r\n"
 const status = (answer: string) => Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1]);
 const answers = (text: string) => text.match(/HTTP\/1\.1 \d{3} /g)?.length ?? 0;
 
-describe("what the door refuses, before the handler sees it", () => {
+describe("rejected before the handler", () => {
   const H = "Host: localhost";
   const table: [name: string, status: number, text: string][] = [
     ["no Host", 400, request(["GET / HTTP/1.1"])],
@@ -204,7 +204,7 @@ describe("what the door refuses, before the handler sees it", () => {
   });
 });
 
-describe("what comes in", () => {
+describe("accepted requests", () => {
   test.each([
     ["localhost", "localhost"],
     ["with a port, forwarded from anywhere", "localhost:9999"],
@@ -221,7 +221,7 @@ describe("what comes in", () => {
     ).toMatch(/^HTTP\/1\.1 200 [\s\S]*got 0 at \/x$/);
   });
 
-  test("the target of a proxy's client becomes a path", async () => {
+  test("an absolute URL of a proxy client becomes a path", async () => {
     const { handler } = echo();
     const { port } = await up(handler);
     const lines = [
@@ -232,7 +232,7 @@ describe("what comes in", () => {
     expect(await say(port, request(lines))).toContain("got 0 at /a?b=c");
   });
 
-  test("a chunked body, and one in HTTP/1.0", async () => {
+  test("a chunked body, and one with HTTP/1.0", async () => {
     const { handler } = echo();
     const { port } = await up(handler);
     expect(
@@ -254,7 +254,7 @@ describe("what comes in", () => {
     ).toContain("got 2 at /d");
   });
 
-  test("off loopback, any Host: the name may be a load balancer's", async () => {
+  test("any Host on a public address, because it may be a load balancer's name", async () => {
     const { handler } = echo();
     const { port, url } = await up(handler, { host: "0.0.0.0" });
     expect(url).toBe(`http://127.0.0.1:${port}`);
@@ -262,7 +262,7 @@ describe("what comes in", () => {
     expect(status(await say(port, request(lines)))).toBe(200);
   });
 
-  test("a page on a listed origin, with what its browser asks first", async () => {
+  test("a page of a listed origin, with its preflight request", async () => {
     const { handler, seen } = echo();
     const { port } = await up(handler, { origins: ["https://ui.test"] });
     const preflight = await say(
@@ -291,7 +291,7 @@ describe("what comes in", () => {
     );
   });
 
-  test("a connection serves many requests, and says when it has had enough", async () => {
+  test("many requests on a connection, and the response announces its end", async () => {
     const { handler, seen } = echo();
     const { port } = await up(handler, { limits: { requestsPerSocket: 3 } });
     const client = await dial(port);
@@ -304,11 +304,11 @@ describe("what comes in", () => {
   });
 });
 
-describe("an answer before a small body is in", () => {
+describe("a response before a small body has arrived", () => {
   const head = request(["POST / HTTP/1.1", "Host: localhost", "Content-Length: 5"]);
   const busy: RequestListener = (_, res) => void res.writeHead(503).end("busy");
 
-  test("leaves the connection as it is: the body is thrown away, and the next request answered", async () => {
+  test("keeps the connection: the body is discarded, and the next request is served", async () => {
     const time = installTestClock();
     const { port } = await up(busy);
     const client = await dial(port);
@@ -325,7 +325,7 @@ describe("an answer before a small body is in", () => {
     client.socket.destroy();
   });
 
-  test("a body that never comes is not waited for, and no second answer stands behind the first", async () => {
+  test("does not wait for the body, and no second response follows", async () => {
     const time = installTestClock();
     const { port } = await up(busy);
     const client = await dial(port);
@@ -335,7 +335,7 @@ describe("an answer before a small body is in", () => {
     expect([answers(all), status(all)]).toEqual([1, 503]);
   });
 
-  test("a large one ends it, as one does whose length is not said", async () => {
+  test("ends the connection if the body is large or its length is unknown", async () => {
     const { port } = await up(busy);
     for (const framing of ["Content-Length: 70000", "Transfer-Encoding: chunked"]) {
       const answer = await say(port, request(["POST / HTTP/1.1", "Host: localhost", framing]));
@@ -355,7 +355,7 @@ describe("Expect: 100-continue", () => {
     "Content-Length: 5",
   ]);
 
-  test("no 100 for who is refused by the handler, and the connection ends", async () => {
+  test("is not confirmed if the handler rejects, and the connection ends", async () => {
     const { port } = await up((_, res) => res.writeHead(401).end("no"));
     const answer = await say(port, head);
     expect(status(answer)).toBe(401);
@@ -363,14 +363,14 @@ describe("Expect: 100-continue", () => {
     expect(answer.toLowerCase()).toContain("connection: close");
   });
 
-  test("no 100 for who is refused at the door", async () => {
+  test("is not confirmed if the request is rejected before the handler", async () => {
     const { handler } = echo();
     const { port } = await up(handler);
     const answer = await say(port, head.replace("localhost", "evil.test"));
     expect([status(answer), answers(answer)]).toEqual([421, 1]);
   });
 
-  test("100 when the body is wanted", async () => {
+  test("is confirmed when the body is read", async () => {
     const { handler } = echo();
     const { port } = await up(handler);
     const client = await dial(port);
@@ -382,8 +382,8 @@ describe("Expect: 100-continue", () => {
   });
 });
 
-describe("deadlines", () => {
-  test("a head that drips is cut off with a 408", async () => {
+describe("timeouts", () => {
+  test("end slow request headers with a 408", async () => {
     const time = installTestClock();
     const { handler, seen } = echo();
     const { port } = await up(handler);
@@ -397,7 +397,7 @@ describe("deadlines", () => {
     expect([status(answer), answers(answer), seen]).toEqual([408, 1, []]);
   });
 
-  test("a socket that says nothing is closed, in silence", async () => {
+  test("close a silent connection without a response", async () => {
     const time = installTestClock();
     const { port } = await up(echo().handler);
     const client = await dial(port);
@@ -407,7 +407,7 @@ describe("deadlines", () => {
     expect(await client.closed()).toBe("");
   });
 
-  test("a head that drips on a connection that was good before is cut off too", async () => {
+  test("end slow headers on a reused connection too", async () => {
     const time = installTestClock();
     const { port } = await up(echo().handler);
     const client = await dial(port);
@@ -421,7 +421,7 @@ describe("deadlines", () => {
     expect(answer).toMatch(/HTTP\/1\.1 408 /);
   });
 
-  test("a body that drips is cut off with a 408, and the handler learns of it", async () => {
+  test("end a slow body with a 408, and the handler gets an error", async () => {
     const time = installTestClock();
     let aborted = false;
     const { port } = await up((req) => {
@@ -435,7 +435,7 @@ describe("deadlines", () => {
     await until(() => aborted);
   });
 
-  test("an answer may take as long as it likes, and an idle connection may rest", async () => {
+  test("do not apply to a response or to an idle connection", async () => {
     const time = installTestClock();
     const asked = Promise.withResolvers<ServerResponse>();
     const { port } = await up((_, res) => asked.resolve(res));
@@ -451,8 +451,8 @@ describe("deadlines", () => {
   });
 });
 
-describe("too much", () => {
-  test("5,000 pipelined requests: 8 in flight, then a 429 and the end", async () => {
+describe("excessive input", () => {
+  test("5,000 pipelined requests: 8 in progress, then a 429 and the end", async () => {
     let now = 0;
     let most = 0;
     const waiting: ServerResponse[] = [];
@@ -475,7 +475,7 @@ describe("too much", () => {
   });
 
   for (const when of ["before reading", "after the first bytes"] as const)
-    test(`300 MB after an early 413 (${when}): closed fast, and the answer is there to read`, async () => {
+    test(`300 MB after an early 413 (${when}): the connection closes soon, and the response can be read`, async () => {
       const { port } = await up(
         (req, res) => {
           const refuse = () => res.writeHead(413).end("too large");
@@ -504,7 +504,7 @@ describe("too much", () => {
       expect(client.socket.bytesWritten).toBeLessThan(64 << 20);
     });
 
-  test("who goes on sending for a moment still gets the whole early answer", async () => {
+  test("a client that sends for a short time still gets the complete early response", async () => {
     const long = "x".repeat(1 << 20);
     const { port } = await up((_, res) => res.writeHead(413).end(long), {
       // Longer than a test may take.
@@ -527,7 +527,7 @@ describe("too much", () => {
     expect((await client.closed()).length).toBeGreaterThan(long.length);
   });
 
-  test("nobody lingers for ever", async () => {
+  test("no connection stays open forever", async () => {
     const { port, server } = await up((_, res) => res.writeHead(401).end(), {
       limits: { lingerMs: 100 },
     });
@@ -542,7 +542,7 @@ describe("too much", () => {
 });
 
 describe("the port", () => {
-  test("taken: an error that says so, and never another one", async () => {
+  test("in use: an error that states this, and no other port is used", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => other.once("listening", resolve));
     const { port } = other.address() as AddressInfo;
@@ -559,7 +559,7 @@ describe("the port", () => {
     ["a name that is nobody's", "nobody.invalid", 0],
     ["an address that listhen would swap for localhost", "::1%lo", 0],
     ["a port that listhen would swap for 3000", "127.0.0.1", 6666],
-  ])("%s: an error in words", async (_, host, port) => {
+  ])("%s: an error with an explanation", async (_, host, port) => {
     const error: unknown = await up(echo().handler, { host, port }).catch(
       (error: unknown) => error,
     );
@@ -599,7 +599,7 @@ describe("the port", () => {
     });
   });
 
-  test("loopback is all that is bound, whatever the environment says", async () => {
+  test("binds to loopback only, in any environment", async () => {
     const env = { ...process.env };
     Object.assign(process.env, { NODE_ENV: "production", HOST: "0.0.0.0", PORT: "1" });
     try {
@@ -614,7 +614,7 @@ describe("the port", () => {
     }
   });
 
-  test("no signal is listened to: that is the caller's", async () => {
+  test("handles no signals, which are left to the caller", async () => {
     const count = () => ["SIGTERM", "SIGINT", "SIGHUP"].map((name) => process.listenerCount(name));
     const before = count();
     await up(echo().handler);
@@ -622,8 +622,8 @@ describe("the port", () => {
   });
 });
 
-describe("the end", () => {
-  test("what is in flight finishes, idle connections go, new ones are refused", async () => {
+describe("shutdown", () => {
+  test("finishes open requests, closes idle connections, and rejects new ones", async () => {
     const waiting: ServerResponse[] = [];
     const listening = await up((_, res) => void waiting.push(res));
     const { port } = listening;
@@ -651,7 +651,7 @@ describe("the end", () => {
     expect(await closing).toBe(0);
   });
 
-  test("what had arrived before the end is answered, on a connection that was idle and on one that had just come", async () => {
+  test("serves requests that arrived before it, on idle and on new connections", async () => {
     const time = installTestClock();
     const listening = await up((_, res) => void res.end("told"), {
       limits: { closeGraceMs: 3_000 },
@@ -676,7 +676,7 @@ describe("the end", () => {
     expect(await closing).toBe(0);
   });
 
-  test("a client that was told that it may ask again is answered when it asks soon after the port is closed", async () => {
+  test("serves a client that retries soon after the port closed, if it was told to retry", async () => {
     const time = installTestClock();
     const waiting: ServerResponse[] = [];
     const listening = await up((_, res) => void waiting.push(res), {
@@ -707,7 +707,7 @@ describe("the end", () => {
     expect(await closing).toBe(0);
   });
 
-  test("a small body that goes on after its answer keeps no connection beyond the end", async () => {
+  test("does not wait for a small body after its response", async () => {
     const listening = await up((_, res) => void res.end("told"));
     const client = await dial(listening.port);
     client.send(request(["POST / HTTP/1.1", "Host: localhost", "Content-Length: 4"]) + "a");
@@ -722,7 +722,7 @@ describe("the end", () => {
     expect(await closing).toBe(0);
   });
 
-  test("a connection that has been silent for long is closed with the port", async () => {
+  test("closes a connection that was silent for a long time together with the port", async () => {
     const time = installTestClock();
     const listening = await up((_, res) => void res.end("told"), {
       limits: { closeGraceMs: 60_000 },
@@ -737,7 +737,7 @@ describe("the end", () => {
     expect(await closing).toBe(0);
   });
 
-  test("a connection that has not been taken yet when the end begins is taken first", async () => {
+  test("accepts a pending connection first", async () => {
     const listening = await up((_, res) => void res.end("told"));
     const get = request(["GET / HTTP/1.1", "Host: localhost", "Connection: close"]);
     const heard = Array.from({ length: 5 }, async () => {
@@ -752,7 +752,7 @@ describe("the end", () => {
     expect(await closing).toBe(0);
   });
 
-  test("a client that waits for 100 Continue is in flight, not idle", async () => {
+  test("counts a client that waits for 100 Continue as open", async () => {
     const asked = Promise.withResolvers<[IncomingMessage, ServerResponse]>();
     const listening = await up((req, res) => asked.resolve([req, res]));
     const client = await dial(listening.port);
@@ -770,7 +770,7 @@ describe("the end", () => {
     expect(await closing).toBe(0);
   });
 
-  test("the deadline cuts, and says how many", async () => {
+  test("aborts at the timeout, and reports how many", async () => {
     const listening = await up((_, res) => void res.write("for ever"));
     const client = await dial(listening.port);
     client.send(request(["GET / HTTP/1.1", "Host: localhost"]));
@@ -782,11 +782,11 @@ describe("the end", () => {
   });
 });
 
-describe("a socket that takes and gives nothing", () => {
+describe("a stalled client", () => {
   /** Whole: one write of more than the system holds for a socket. */
   const large = Buffer.alloc(40_000_000, 97);
 
-  test("a whole answer that is not read is closed, and what it held is free", async () => {
+  test("that does not read a non-streaming response is disconnected, and its memory is released", async () => {
     const time = installTestClock();
     let answer: ServerResponse | undefined;
     const { port } = await up((_req, res) => {
@@ -802,7 +802,7 @@ describe("a socket that takes and gives nothing", () => {
     client.socket.destroy();
   });
 
-  test("a whole answer that is read slowly reaches its end", async () => {
+  test("that reads a non-streaming response slowly receives all of it", async () => {
     const { port } = await up(
       (_req, res) => {
         res.writeHead(200, { "content-length": large.length }).end(large);
@@ -824,7 +824,7 @@ describe("a socket that takes and gives nothing", () => {
   const half = (length: number) =>
     request(["POST / HTTP/1.1", "Host: localhost", `Content-Length: ${length}`]);
 
-  test("a body that stops before its end is cut, however much of it is here", async () => {
+  test("that stops in the middle of a body is disconnected, however much has arrived", async () => {
     const time = installTestClock();
     const { handler } = echo();
     const { port } = await up(handler);
@@ -836,7 +836,7 @@ describe("a socket that takes and gives nothing", () => {
     expect(status(await client.closed())).toBe(408);
   });
 
-  test("a large body that drips is cut, and one that keeps its pace is not", async () => {
+  test("that sends a large body too slowly is disconnected, and one at the minimum rate is not", async () => {
     const time = installTestClock();
     const { handler } = echo();
     const { port } = await up(handler);
@@ -852,7 +852,7 @@ describe("a socket that takes and gives nothing", () => {
     steady.socket.destroy();
   });
 
-  test("a body that waits to be read is not slow", async () => {
+  test("is not slow while its body waits to be read", async () => {
     const time = installTestClock();
     const { handler } = echo();
     const read = Promise.withResolvers<void>();
@@ -867,7 +867,7 @@ describe("a socket that takes and gives nothing", () => {
 });
 
 describe("connections", () => {
-  test("are so many of one address, and those beyond are told to come back", async () => {
+  test("are limited per address, and further ones get a retry time", async () => {
     const { handler } = echo();
     const listening = await up(handler, { limits: { connectionsPerAddress: 3 } });
     const { port } = listening;
@@ -882,7 +882,7 @@ describe("connections", () => {
     for (const each of inside) each.socket.destroy();
   });
 
-  test("are so many in all, and another number counts at once", async () => {
+  test("are limited in total, and a changed limit applies immediately", async () => {
     const { handler } = echo();
     const listening = await up(handler, { limits: { connections: 1 } });
     const first = await dial(listening.port);

@@ -11,7 +11,7 @@ import { createTestFolder } from "../../../kit/process/command-line.ts";
 import { until } from "../../../kit/wait.ts";
 import { authority } from "../../../rig/faults/certificates.ts";
 
-test("a certificate that was replaced after it was read, and before its files were looked at, is taken", async () => {
+test("a certificate that was replaced between its read and its first check is used", async () => {
   await using dir = await createTestFolder();
   const ours = authority("ours");
   const filesOf = (name: string) => ({

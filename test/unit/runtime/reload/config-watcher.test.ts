@@ -58,7 +58,7 @@ async function looked(seen: { looks: number; errors: unknown[] }, goal = seen.lo
   });
 }
 
-test("a written file is told once, by an event", async () => {
+test("a written file is reported once, through an event", async () => {
   await writeFile(at("a.yaml"), "1");
   const seen = await watched(["a.yaml"]);
   expect(seen.told).toBe(0);
@@ -68,7 +68,7 @@ test("a written file is told once, by an event", async () => {
   expect(seen.told).toBe(1);
 });
 
-test("what changed between the reading and the first look is told", async () => {
+test("a change between the read and the first check is reported", async () => {
   await writeFile(at("a.yaml"), "2");
   await writeFile(at("b.yaml"), "1");
   const read = (a: string) => (file: string) => hashContent(file === at("a.yaml") ? a : "1");
@@ -79,7 +79,7 @@ test("what changed between the reading and the first look is told", async () => 
   expect(same.told).toBe(0);
 });
 
-test("what changed before a file that a reload brought in was looked at is told", async () => {
+test("a change of an added file before its first check is reported", async () => {
   const names = ["a.yaml"];
   await writeFile(at("a.yaml"), "1");
   await writeFile(at("b.yaml"), "1");
@@ -93,7 +93,7 @@ test("what changed before a file that a reload brought in was looked at is told"
   expect(seen.told).toBe(1);
 });
 
-test("a plugin's file that changed between its import and the first look is told, and one that did not is not", async () => {
+test("a plugin's file that changed between import and first check is reported, and an unchanged one is not", async () => {
   const saying = (text: string) => `export const said = ${JSON.stringify(text)};`;
   const write = () => writeFile(at("said.mjs"), saying("one"));
   await writeFile(at("gateway.yaml"), "providers: { mine: { use: ./mine.mjs } }");
@@ -130,7 +130,7 @@ test("a plugin's file that changed between its import and the first look is told
   await until(() => told === 1);
 });
 
-test("a replaced file is told, again and again", async () => {
+test("a replaced file is reported, each time", async () => {
   await writeFile(at("a.yaml"), "0");
   const seen = await watched(["a.yaml"]);
   for (let i = 1; i <= 3; i++) {
@@ -140,7 +140,7 @@ test("a replaced file is told, again and again", async () => {
   }
 });
 
-test("neither a touch, nor the same words, nor a neighbour is a change", async () => {
+test("a new timestamp, equal content, and a neighboring file are no change", async () => {
   await writeFile(at("a.yaml"), "1");
   const seen = await watched(["a.yaml"]);
   await utimes(at("a.yaml"), new Date(), new Date());
@@ -150,7 +150,7 @@ test("neither a touch, nor the same words, nor a neighbour is a change", async (
   expect(seen.told).toBe(0);
 });
 
-test("a file that goes and comes back is told both times", async () => {
+test("a file that is removed and restored is reported both times", async () => {
   await writeFile(at("a.yaml"), "1");
   const seen = await watched(["a.yaml"]);
   await rm(at("a.yaml"));
@@ -159,7 +159,7 @@ test("a file that goes and comes back is told both times", async () => {
   await until(() => seen.told === 2);
 });
 
-test("a link that is turned to another folder is a change, and so is an edit behind it", async () => {
+test("a link to another directory is a change, and so is an edit of its target", async () => {
   // As orchestrators mount a config: gateway.yaml → ..data/gateway.yaml, ..data → a dated folder.
   for (const [dated, text] of Object.entries({ "..1": "one", "..2": "two" })) {
     await mkdir(at(dated));
@@ -175,7 +175,7 @@ test("a link that is turned to another folder is a change, and so is an edit beh
   await until(() => seen.told === 2);
 });
 
-test("many writes in one go are one change, and a writer that never rests is told all the same", async () => {
+test("many writes together are one change, and continuous writes are reported nevertheless", async () => {
   await writeFile(at("a.yaml"), "0");
   const seen = await watched(["a.yaml"]);
   for (let i = 1; i <= 50; i++) writeFileSync(at("a.yaml"), `${i}`);
@@ -191,7 +191,7 @@ test("many writes in one go are one change, and a writer that never rests is tol
   expect(writes).toBeGreaterThan(5);
 });
 
-test("what changes while a reload runs is told after it, once", async () => {
+test("a change during a reload is reported once, after it", async () => {
   await writeFile(at("a.yaml"), "0");
   let running = 0;
   let most = 0;
@@ -217,7 +217,7 @@ test("what changes while a reload runs is told after it, once", async () => {
   expect([count, most]).toEqual([2, 1]);
 });
 
-test("a list that grows is followed at the next look", async () => {
+test("a longer list is watched from the next check", async () => {
   await mkdir(at("sub"));
   await writeFile(at("a.yaml"), "1");
   await writeFile(at("sub/b.yaml"), "1");
@@ -232,7 +232,7 @@ test("a list that grows is followed at the next look", async () => {
   await until(() => seen.told === 1);
 });
 
-test("a folder that is not there is said once each time, and watched as soon as it is", async () => {
+test("a missing directory is reported each time, and watched as soon as it exists", async () => {
   const lookMs = 1_000;
   let slowLooks = 0;
   const beside = setInterval(() => slowLooks++, lookMs);
@@ -261,7 +261,7 @@ test("a folder that is not there is said once each time, and watched as soon as 
   expect(seen.errors).toHaveLength(3);
 });
 
-test("after its end it is silent", async () => {
+test("reports nothing after its end", async () => {
   await writeFile(at("a.yaml"), "1");
   const seen = await watched(["a.yaml"]);
   await watching![Symbol.asyncDispose]();

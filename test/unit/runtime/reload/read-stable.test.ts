@@ -51,7 +51,7 @@ const reader = (file: string) => async () => {
   return { sources: [file], text };
 };
 
-it("however it is saved and wherever a look comes between: what is read is whole, before or after", async () => {
+it("a file is read completely, before or after a save, however it is saved", async () => {
   const names = Object.keys(saves(""));
   let round = 0;
   await fc.assert(
@@ -78,7 +78,7 @@ it("however it is saved and wherever a look comes between: what is read is whole
   );
 });
 
-it("a file that comes in by the reading itself is read twice too", async () => {
+it("an included file is read twice too", async () => {
   const [main, part] = [join(folder, "main.yaml"), join(folder, "part.yaml")];
   writeFileSync(main, "include: part.yaml\n");
   writeFileSync(part, "mod");
@@ -91,7 +91,7 @@ it("a file that comes in by the reading itself is read twice too", async () => {
   expect([found.text, pauses]).toEqual(["models: {}\n", 2]);
 });
 
-it("a writer that never rests is read all the same, after a while", async () => {
+it("a file that is written continuously is read eventually", async () => {
   const file = join(folder, "restless.yaml");
   writeFileSync(file, "0");
   let pauses = 0;

@@ -30,7 +30,7 @@ const STATIC: ReloadResult = {
   restartKeys: ["listen", "store"],
 };
 
-it("after any sequence of reloads, the last one told says whether the last one was accepted; no two in a row are the same refusal", () => {
+it("after any sequence of reloads, the last event states whether the last one was accepted; no rejection is repeated", () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom(ACCEPTED, SAME, REFUSED, OTHERWISE, STATIC)), (all) => {
       const told: ReloadResult[] = [];
@@ -46,7 +46,7 @@ it("after any sequence of reloads, the last one told says whether the last one w
   );
 });
 
-it("a refusal says why", () => {
+it("a rejection states the reason", () => {
   expect(rejectionReasonOf(ACCEPTED)).toBeUndefined();
   expect(rejectionReasonOf(REFUSED)).toBe("gateway.yaml:3:5 providers.x: unknown key");
   expect(

@@ -30,13 +30,13 @@ it("lasts from the first failure to the first response", () => {
   expect(outages.listOf("other")).toEqual([]);
 });
 
-it("is of one credential and one model", () => {
+it("belongs to one credential and one model", () => {
   const outages = told(fails(1), fails(2, { model: "a" }), answers(3, { model: "a" }));
   expect(outages.listOf("acme")).toMatchObject([{ model: "a", recoveredAt: 3 }, { model: null }]);
   expect(outages.listOf("acme")[1]).not.toHaveProperty("to");
 });
 
-it("is there after a restart, and the number of them is bounded", () => {
+it("exists after a restart, and the number is limited", () => {
   const outages = told(
     ...Array.from({ length: 2_000 }, (_, i) => [fails(i), answers(i)]).flat(),
     fails(5_000),
@@ -53,7 +53,7 @@ it("is there after a restart, and the number of them is bounded", () => {
     expect(() => after.restore(Buffer.from(wrong))).toThrow();
 });
 
-it("changes are counted, so that a file is written only when there are any", () => {
+it("changes are counted, so that a file is written only after changes", () => {
   const outages = told(answers(1));
   expect(outages.version).toBe(0);
   outages.onEvent(fails(2));

@@ -21,7 +21,7 @@ const record = (n: number, more: Partial<RequestRecord> = {}): FinishedRequest =
   }) as RequestRecord;
 const every = () => true;
 
-it("keeps the newest, hands them out in order, and says what a reader has missed", () => {
+it("keeps the newest, returns them in order, and reports what a reader missed", () => {
   const step = fc.oneof(
     fc.record({ add: fc.nat(12) }),
     fc.record({ limit: fc.nat(9) }),
@@ -70,13 +70,13 @@ it("keeps the newest, hands them out in order, and says what a reader has missed
   );
 });
 
-it("a place of an earlier process is none here: its reader begins with the oldest", () => {
+it("a position of an earlier process is unknown: its reader starts with the oldest", () => {
   const ring = new RequestRing(4, 0);
   ring.add([record(0), record(1)]);
   expect(ring.read(5_000, every, 10)).toMatchObject({ next: 2, missedCount: 0 });
 });
 
-it("100,000 requests leave it as large as it was, and cost next to nothing", () => {
+it("100,000 requests do not enlarge it, and cost almost no time", () => {
   const ring = new RequestRing(1_000);
   const batch = Array.from({ length: 250 }, (_, n) => record(n, { model: "x".repeat(100_000) }));
   const before = ownCpuMs();
@@ -89,7 +89,7 @@ it("100,000 requests leave it as large as it was, and cost next to nothing", () 
   for (const over of all) expect((over as RequestRecord).model).toHaveLength(256);
 });
 
-it("of a private request no label is kept, and what is handed in is not changed", () => {
+it("keeps no label of a private request, and does not change its input", () => {
   const ring = new RequestRing(4);
   const given = record(1, { privacy: "required" });
   ring.add([given, record(2)]);
@@ -98,7 +98,7 @@ it("of a private request no label is kept, and what is handed in is not changed"
   expect(given).toMatchObject({ labels: { team: "web" } });
 });
 
-it("a person who is erased leaves no words in it", () => {
+it("keeps no text of an erased person", () => {
   const ring = new RequestRing(4);
   ring.add(Array.from({ length: 6 }, (_, n) => record(n, { clientRequestId: "ann-7" })));
   ring.redactTexts();
@@ -106,7 +106,7 @@ it("a person who is erased leaves no words in it", () => {
   expect(JSON.stringify(ring.find(every, 9))).not.toMatch(/web|ann/);
 });
 
-it("a reader that waits hears of the next", async () => {
+it("notifies a waiting reader of the next request", async () => {
   const ring = new RequestRing(4);
   const heard = ring.whenAdded();
   ring.add([
@@ -117,7 +117,7 @@ it("a reader that waits hears of the next", async () => {
   await heard;
 });
 
-it("what a client's own tracing wrote is not kept", () => {
+it("does not keep a client's trace state", () => {
   const ring = new RequestRing(2);
   ring.add([
     record(1, {
@@ -129,7 +129,7 @@ it("what a client's own tracing wrote is not kept", () => {
   expect(kept!.trace.state).toBeUndefined();
 });
 
-it("an account's view is that of a ring that only its requests came to", () => {
+it("an account's view equals a ring with its own requests only", () => {
   const PATHS = ["acme", "acme/lab", "acme/lab/web", "sales", undefined] as const;
   const step = fc.oneof(
     { weight: 3, arbitrary: fc.array(fc.constantFrom(...PATHS), { maxLength: 6 }) },
@@ -158,7 +158,7 @@ it("an account's view is that of a ring that only its requests came to", () => {
   );
 });
 
-it("an account's view counts its own requests that are gone, whatever displaced them", () => {
+it("an account's view counts its own evicted requests, whatever evicted them", () => {
   const path = fc.constantFrom("acme/lab", "sales");
   fc.assert(
     fc.property(

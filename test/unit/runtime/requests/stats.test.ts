@@ -44,7 +44,7 @@ const record = (more: Partial<RequestRecord> = {}): RequestRecord =>
     ...more,
   }) as RequestRecord;
 
-it("a quantile is off by a tenth at most, from a millisecond to an hour", () => {
+it("a quantile is off by at most a tenth, from a millisecond to an hour", () => {
   fc.assert(
     fc.property(
       fc.array(fc.double({ min: 1, max: 3_599_000, noNaN: true }), { minLength: 1, maxLength: 80 }),
@@ -64,7 +64,7 @@ it("a quantile is off by a tenth at most, from a millisecond to an hour", () => 
   expect(quantile(new Uint32Array(DURATION_CLASSES), 0.5)).toBeUndefined();
 });
 
-it("numbers are read as they were written, below nothing and beyond 32 bits too", () => {
+it("numbers are decoded unchanged, including negative ones and more than 32 bits", () => {
   fc.assert(
     fc.property(
       fc.array(fc.oneof(fc.constant(0), fc.integer({ min: -(2 ** 40), max: 2 ** 40 })), {
@@ -86,8 +86,8 @@ it("numbers are read as they were written, below nothing and beyond 32 bits too"
   );
 });
 
-describe("what is asked for", () => {
-  it("is the sum of what came, by each kind, now, by minute and by hour, before a restart and after it", () => {
+describe("a query", () => {
+  it("returns the sum by each dimension, now, by minute, and by hour, across a restart", () => {
     const one = fc.record({
       wait: fc.integer({ min: 0, max: 200_000 }),
       key: fc.constantFrom("k1", "k2", undefined),
@@ -150,7 +150,7 @@ describe("what is asked for", () => {
     );
   });
 
-  it("of the last minute is what ended in it, the dearest first", () => {
+  it("for the last minute returns its completed requests, the most expensive first", () => {
     let now = START;
     const stats = new RequestStats(() => now);
     stats.add([record({ key: "old" })]);
@@ -174,7 +174,7 @@ describe("what is asked for", () => {
     expect(stats.recentRows("all", MINUTE)[0]!.overheadMs!.p50).toBeCloseTo(0.4, 1);
   });
 
-  it("comes in pages of a bounded length", () => {
+  it("returns pages of a limited length", () => {
     let now = START;
     const stats = new RequestStats(() => now);
     for (let n = 0; n < 2_000; n++) {
@@ -188,8 +188,8 @@ describe("what is asked for", () => {
   });
 });
 
-describe("there is a bound", () => {
-  it("on series: the smallest are one, and nothing is lost of the sum", () => {
+describe("limits apply", () => {
+  it("to series: the smallest are merged, and no sum changes", () => {
     let now = START;
     const stats = new RequestStats(() => now);
     stats.add(
@@ -211,7 +211,7 @@ describe("there is a bound", () => {
     expect(stats.serialize().length).toBeLessThan(200_000);
   });
 
-  it("on stretches and on bytes: the oldest go first", () => {
+  it("to time spans and bytes: the oldest are removed first", () => {
     for (const [most, bytes, left] of [
       [10, 1 << 20, 9],
       [1_000, 200, 6],
@@ -236,7 +236,7 @@ describe("there is a bound", () => {
     }
   });
 
-  it("on memory: what is kept for hours keeps nothing beside it, of this process or of one before", () => {
+  it("to memory: hourly data retains nothing else, of this process or an earlier one", () => {
     const bounds = { slotMs: MINUTE, maxSlots: 1_000, maxBytes: 1 << 20 };
     const slots = new TimeSlots(bounds, 0);
     for (let n = 0; n < 100; n++) {
@@ -255,7 +255,7 @@ describe("there is a bound", () => {
     }
   });
 
-  it("what is no such file is refused, wherever it is cut or changed", () => {
+  it("an invalid file is rejected, wherever it is truncated or changed", () => {
     const stats = new RequestStats(() => START);
     stats.add([record()]);
     const bytes = stats.serialize();
@@ -275,7 +275,7 @@ describe("there is a bound", () => {
   });
 });
 
-it("cells add up", () => {
+it("cells are summed", () => {
   const [a, b] = [new StatsCell(), new StatsCell()];
   a.increment("requests", 2);
   b.increment("requests", 3);
@@ -284,7 +284,7 @@ it("cells add up", () => {
   expect([a.get("requests"), a.total[4], b.get("requests")]).toEqual([5, 1, 3]);
 });
 
-it("counts of one provider are those of its models together", () => {
+it("counts of a provider equal those of its models together", () => {
   const part = fc.record({
     provider: fc.constantFrom("one", "one-more", "two"),
     model: fc.constantFrom("a", "b/c", "one"),

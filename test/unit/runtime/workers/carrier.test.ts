@@ -35,7 +35,7 @@ const of = (numbers: readonly number[]) => numbers.map((n) => reserveCommand(Str
 const heard = (verdicts: readonly CommandResult[]) =>
   verdicts.map((verdict) => (verdict.ok ? undefined : verdict.retryAfterMs));
 
-it("what came in one turn, or while one was under way, goes together, in its order; everybody hears of their own", async () => {
+it("calls of one turn, or during a write, are sent together and in order; each caller gets its own result", async () => {
   const store = recording();
   const apply = createBatchForwarder(store);
   const ask = (...batches: number[][]) => batches.map((numbers) => apply(of(numbers)));
@@ -49,7 +49,7 @@ it("what came in one turn, or while one was under way, goes together, in its ord
   ]);
 });
 
-it("whatever is asked, by whomever, at whatever time: all of it or none, once, and the right answer", async () => {
+it("any concurrent calls are sent completely or not at all, once, with the right result", async () => {
   const batch = fc.array(fc.integer({ min: -2, max: 1_000 }), { maxLength: 4 });
   await fc.assert(
     fc.asyncProperty(

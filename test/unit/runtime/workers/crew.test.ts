@@ -116,7 +116,7 @@ const generations = async (crew: WorkerPool) =>
 let crew: WorkerPool | undefined;
 afterEach(() => crew?.destroy());
 
-it("who takes a dead one's place while the others build a change has it too", async () => {
+it("a replacement worker gets a change that the others are building", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-crew-"));
   const go = (number: number) => join(folder, `go-${number}`);
   const begun = (number: number) =>
@@ -136,13 +136,13 @@ it("who takes a dead one's place while the others build a change has it too", as
   expect(await generations(crew)).toEqual([2, 2]);
 });
 
-it("one that dies while the port opens is not counted on", async () => {
+it("a worker that dies while the port opens is not counted", async () => {
   const first = join(mkdtempSync(join(tmpdir(), "tollgate-crew-")), "first");
   crew = await made(2, order(1, { first }));
   await expect(crew.open()).rejects.toThrow("A worker exited (SIGKILL)");
 });
 
-it("a stop ends whoever cannot stop by itself", async () => {
+it("a shutdown kills workers that do not end", async () => {
   crew = await made(2, order(1, { stays: "yes" }));
   expect(await crew.open()).toEqual([]);
   await crew.close(100);

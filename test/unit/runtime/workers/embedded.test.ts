@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { builtin } from "../../../../plugins/index.ts";
 import { createGateway, createLoader, createLog, SecretMask } from "../../../../src/index.ts";
 
-it("inside another program there is one process, or a program for the others", async () => {
+it("an embedded gateway has one process, or a separate program for workers", async () => {
   const dir = await mkdtemp(join(tmpdir(), "tollgate-embedded-"));
   await writeFile(join(dir, "gateway.yaml"), "workers: 2\n");
   const mask = new SecretMask();

@@ -50,27 +50,30 @@ it.each([
   [3, 2, 8],
   [2, 2, 5],
   [1, 1, 3],
-])("%i workers of which %i stand and are ended: all of %i clients hear", async (size, ill, n) => {
-  const { workers, port } = await crew(size);
-  const standing = workers.slice(0, ill).map(({ process: { pid } }) => pid!);
-  const well = workers.slice(ill).map(({ process: { pid } }) => String(pid));
-  try {
-    for (const pid of standing) process.kill(pid, "SIGSTOP");
-    const heard: string[] = [];
-    const all = Array.from({ length: n }, () => asked(port).then((said) => heard.push(said)));
-    // Each that stands was handed one of them, and is handed no more.
-    if (well.length > 0) await until(() => heard.length === n - ill);
-    for (const pid of standing) process.kill(pid, "SIGKILL");
-    await until(
-      () => heard.length === n,
-      () => `${n} clients, of which ${heard.length} have heard`,
-    );
-    await Promise.all(all);
-    for (const said of heard)
-      if (well.length > 0) expect(well).toContain(said);
-      else expect(said).toBe("ended");
-  } finally {
-    for (const worker of workers) worker.process.kill("SIGKILL");
-    await Promise.all(workers.map((worker) => worker.isDead() || once(worker, "exit")));
-  }
-});
+])(
+  "%i workers of which %i block and are replaced: all of %i clients get a response",
+  async (size, ill, n) => {
+    const { workers, port } = await crew(size);
+    const standing = workers.slice(0, ill).map(({ process: { pid } }) => pid!);
+    const well = workers.slice(ill).map(({ process: { pid } }) => String(pid));
+    try {
+      for (const pid of standing) process.kill(pid, "SIGSTOP");
+      const heard: string[] = [];
+      const all = Array.from({ length: n }, () => asked(port).then((said) => heard.push(said)));
+      // Each that stands was handed one of them, and is handed no more.
+      if (well.length > 0) await until(() => heard.length === n - ill);
+      for (const pid of standing) process.kill(pid, "SIGKILL");
+      await until(
+        () => heard.length === n,
+        () => `${n} clients, of which ${heard.length} have heard`,
+      );
+      await Promise.all(all);
+      for (const said of heard)
+        if (well.length > 0) expect(well).toContain(said);
+        else expect(said).toBe("ended");
+    } finally {
+      for (const worker of workers) worker.process.kill("SIGKILL");
+      await Promise.all(workers.map((worker) => worker.isDead() || once(worker, "exit")));
+    }
+  },
+);

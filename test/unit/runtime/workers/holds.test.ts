@@ -40,7 +40,7 @@ const plain = (rows: readonly LedgerEntry[]) =>
     }))
     .toSorted((a, b) => (a.attempt < b.attempt ? -1 : 1));
 
-it("it is settled as recovery would have settled it", async () => {
+it("a reservation is settled as in recovery", async () => {
   const batches = fc.array(
     fc.array(fc.constantFrom("a", "b", "c").chain(command), { maxLength: 3 }),
   );
@@ -67,7 +67,7 @@ it("it is settled as recovery would have settled it", async () => {
   );
 });
 
-it("what lands when nobody is there any more was never sent: it costs nothing", async () => {
+it("a reserve that is written after its worker died was never sent: it costs nothing", async () => {
   const { store } = await makeMemory();
   await store.open({ instance: "one" });
   let open = (): void => {};

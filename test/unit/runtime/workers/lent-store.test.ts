@@ -73,8 +73,8 @@ describe("a borrowed sqlite store", () => {
   for (const { name, run } of storeChecks(sqlite)) it(name, run);
 });
 
-describe("the way there and back", () => {
-  it("a fault keeps its kind and its code; a dead owner is an error, now and later", async () => {
+describe("encoding between processes", () => {
+  it("keeps kind and code of a fault; a dead owner is an error, now and later", async () => {
     const store = await lent("memory");
     await store.open({ instance: "a" });
     const fault = await store.apply([settleCommand("nobody")]).catch(getFault);

@@ -8,7 +8,7 @@ import { InMemoryIdempotencyRegistry } from "../../../../src/runtime/services/id
 import { spawnWorker } from "../../../../src/runtime/workers/worker-handle.ts";
 import { makeMemory } from "../../../plugins/stores/stores-under-test.ts";
 
-it("what cannot be sent to a dead worker does not end the primary, and it tells how it ended", async () => {
+it("a message to a dead worker does not end the primary, and the exit reason is reported", async () => {
   const exec = join(mkdtempSync(join(tmpdir(), "tollgate-member-")), "idle.mjs");
   writeFileSync(
     exec,

@@ -26,7 +26,7 @@ const gone = (plugin: string, since: number) => ({
   requests: "rejected",
 });
 
-it("has a plugin that workers cannot reach once, since the first of them lost it", () => {
+it("lists an unreachable plugin once, since the first worker lost it", () => {
   const workers = [
     worker({ unreachablePlugins: [gone("middleware.a", 20)] }),
     worker({ unreachablePlugins: [gone("middleware.a", 10), gone("middleware.b", 30)] }),
@@ -44,7 +44,7 @@ it("has a plugin that workers cannot reach once, since the first of them lost it
   expect(mergeStatus(own, undefined).unreachablePlugins).toEqual(own.unreachablePlugins);
 });
 
-it("has each list that a worker reports", () => {
+it("lists everything that a worker reports", () => {
   const one: { readonly [list: string]: object } = {
     cooldowns: { target: "a", until: 1 },
     quarantinedHooks: { plugin: "a", hook: "inspect", until: 1 },

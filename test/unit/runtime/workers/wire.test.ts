@@ -85,7 +85,7 @@ const other = fc.oneof(
 );
 const batches = fc.array(fc.oneof(reserve, settle, other)) as fc.Arbitrary<StoreCommand[]>;
 
-it("what arrives is what was sent, in its order", () => {
+it("messages arrive unchanged and in order", () => {
   fc.assert(
     fc.property(batches, (batch) => {
       expect(unpackBatch(structuredClone(packBatch(batch)))).toEqual(batch);
@@ -93,7 +93,7 @@ it("what arrives is what was sent, in its order", () => {
   );
 });
 
-it("so are the verdicts, however many have something to say", () => {
+it("so do results, however many contain a value", () => {
   const fine: CommandResult = { ok: true };
   const some = fc.constantFrom<CommandResult>(
     fine,

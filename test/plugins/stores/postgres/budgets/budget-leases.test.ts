@@ -124,7 +124,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     return n;
   }
 
-  it("is counted in slices: calls do not touch its row, and what they spend is told with the next sign of life", async () => {
+  it("is leased: calls do not touch its row, and spending is recorded with the next heartbeat", async () => {
     const max = 100_000_000n;
     const [one, two] = [await node("one"), await node("two")];
     const n = BigInt(await heated([one, two], max));
@@ -152,7 +152,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     expect(await counted(max)).toEqual([used + more * TAKE, 0n]);
   });
 
-  it("few gateways: exact at its row, nothing is set aside", async () => {
+  it("is exact in its row with few gateways, without leases", async () => {
     const stores = [await node("one", 8), await node("two", 8)];
     let n = 0;
     await until(async () => {
@@ -164,7 +164,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     expect(await slices()).toEqual([]);
   });
 
-  it("the slice of a gateway that died goes back once its lease is over, and its open calls are recovered", async () => {
+  it("gets back the lease of a dead gateway after its expiry, and recovers its open calls", async () => {
     const max = 100_000_000n;
     const [one, two] = [await node("one"), await node("two")];
     const n = BigInt(await heated([one, two], max));
@@ -180,7 +180,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     expect(await made.store.verify!()).toEqual([]);
   });
 
-  it("a gateway that was taken for dead and wakes spends nothing of what went back", async () => {
+  it("a fenced gateway spends nothing of a returned lease", async () => {
     const max = 100_000_000n;
     const [one, two] = [await node("one"), await node("two")];
     await heated([one, two], max);
@@ -193,7 +193,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     expect(await made.store.verify!()).toEqual([]);
   });
 
-  it("a slice of which there is less than its gateway thinks spends no more than there is", async () => {
+  it("a lease that is smaller than its gateway assumes spends only what exists", async () => {
     const max = 100_000_000n;
     const [one, two] = [await node("one"), await node("two")];
     await heated([one, two], max);
@@ -207,7 +207,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     expect(await made.store.verify!()).toEqual([]);
   });
 
-  it("what is left is told to the nano-dollar, call by call, while slices are spent", async () => {
+  it("the remaining amount is reported to the nano-dollar, call by call, while leases are spent", async () => {
     const max = 100_000_000n;
     const one = await node("one", 1);
     let used = BigInt(await heated([one], max)) * TAKE;
@@ -220,7 +220,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     }
   });
 
-  it("a limit that was lowered counts at once: slices of the higher one are not spent", async () => {
+  it("a lowered limit applies immediately: leases of the higher one are not spent", async () => {
     const max = 100_000_000n;
     const [one, two] = [await node("one"), await node("two")];
     const n = BigInt(await heated([one, two], max));
@@ -233,7 +233,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     expect(await counted(max)).toEqual([n * TAKE, 0n]);
   });
 
-  it("a slice is no more than a gateway's part of half of what is left, whatever it asks for; near the end there is none", async () => {
+  it("a lease is at most a gateway's part of half of the rest, whatever it requests; near the end there is none", async () => {
     const max = 1_000n * TAKE;
     await made.store.apply([take("held", max)]);
     const [row] = await asked("SELECT id FROM tollgate.meter");
@@ -250,7 +250,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     expect(level + held).toBe(TAKE + (999n * TAKE) / 2n);
   });
 
-  it("what is crossed is told once, by one gateway of all, when it happens", async () => {
+  it("a threshold is reported once, by one gateway of the fleet, when it is reached", async () => {
     const max = 300_000n;
     const [one, two] = [await node("one"), await node("two")];
     const stores = [one, two];
@@ -272,7 +272,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     expect(await counted(max)).toEqual([max, 0n]);
   });
 
-  it("what the calls of a gateway that died have crossed is told by the one that recovers them", async () => {
+  it("thresholds reached by calls of a dead gateway are reported by the gateway that recovers them", async () => {
     const one = await node("one");
     await one.apply([take("left", TAKE)]);
     open = open.filter((store) => store !== one);
@@ -282,7 +282,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     expect(heard).toEqual([50, 80, 95, 100]);
   });
 
-  it("what a slice has spent that goes back is told, too: of one that leaves, and of one that is dead", async () => {
+  it("thresholds reached through a returned lease are reported, of a stopped and of a dead gateway", async () => {
     const max = 100_000n;
     const spent = (id: string) => `INSERT INTO tollgate.budget_lease VALUES ('${id}', `;
     const one = await node("one");
@@ -307,7 +307,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
 
   // A law over random worlds: calls begin and end, gateways die and come back, roads break, all on one budget.
   it.each([1, 2])(
-    "random worlds: never over, all of it spent, nothing stuck (%i)",
+    "random scenarios: never exceeded, spent completely, nothing stuck (%i)",
     async (seed) => {
       const chanced = createChance(seed);
       const names = ["one", "two", "three"];

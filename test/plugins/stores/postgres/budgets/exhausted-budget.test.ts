@@ -9,7 +9,7 @@ import { askAt, makePostgres } from "../../postgres-under-test.ts";
 const CALLS = 100;
 let n = 0;
 
-describe.skipIf(!hasPostgres())("a budget that is spent, and flooded", () => {
+describe.skipIf(!hasPostgres())("a spent budget under many requests", () => {
   let server: Postgres;
   let url: string;
   beforeAll(async () => {
@@ -37,7 +37,7 @@ describe.skipIf(!hasPostgres())("a budget that is spent, and flooded", () => {
     return made;
   };
 
-  it("asks the database a few times a second", async () => {
+  it("is requested from the database a few times per second", async () => {
     const { store, dispose } = await scene();
     expect(await passed(store)).toBe(10);
     const time = installTestClock();
@@ -60,7 +60,7 @@ describe.skipIf(!hasPostgres())("a budget that is spent, and flooded", () => {
     expect(refused).toBeGreaterThan(5_000);
   });
 
-  it("lets through what there is room for: less, another's, by a greater limit, and after a call of its own has ended", async () => {
+  it("admits what fits: a smaller call, another budget, a higher limit, and after one of its own calls ended", async () => {
     const time = installTestClock();
     const { store, dispose } = await scene();
     expect(await passed(store, { max: 105n })).toBe(10);
@@ -90,7 +90,7 @@ describe.skipIf(!hasPostgres())("a budget that is spent, and flooded", () => {
     await dispose();
   });
 
-  it("lets through a moment later what another gateway has made room for", async () => {
+  it("admits calls soon after another gateway freed budget", async () => {
     const time = installTestClock();
     const { store, openAnother, dispose } = await scene();
     const other = await openAnother();
@@ -105,7 +105,7 @@ describe.skipIf(!hasPostgres())("a budget that is spent, and flooded", () => {
     await dispose();
   });
 
-  it("says of a rate how long more has to wait, and of two limits the one that is waited for longer", async () => {
+  it("states the wait for a larger call under a rate limit, and the longer one of two", async () => {
     const { store, dispose } = await scene();
     const rate = (take: bigint) =>
       ({ scope: "key:rated", unit: "tokens", max: 600n, per: "minute", take }) as const;
@@ -129,7 +129,7 @@ describe.skipIf(!hasPostgres())("a budget that is spent, and flooded", () => {
     await dispose();
   });
 
-  it("few calls are each asked about", async () => {
+  it("is checked for each of few calls", async () => {
     const { store, openAnother, dispose } = await scene();
     const other = await openAnother();
     await other.open({ instance: "other" });
@@ -141,7 +141,7 @@ describe.skipIf(!hasPostgres())("a budget that is spent, and flooded", () => {
     await dispose();
   });
 
-  it("what was let through, and whose answer was lost, is told as such", async () => {
+  it("reports an admitted call whose response was lost as admitted", async () => {
     const { store, dispose } = await scene();
     const first = call({ take: 10n, max: 100n, scope: "key:flooded" });
     expect(oks(await store.apply([first]))).toBe(1);

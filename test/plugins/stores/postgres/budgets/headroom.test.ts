@@ -21,8 +21,8 @@ const sum = (of: Partial<MeterDelta> = {}): MeterDelta => ({
 });
 const state = (level: bigint, held = 0n) => `${level} ${held} 0 1000 0`;
 
-describe("plenty of room", () => {
-  it("is what the gate said of a meter a moment ago, and no other", () => {
+describe("ample budget", () => {
+  it("is the last report of the admission function about this meter only", () => {
     const ample = new HeadroomCache();
     expect(ample.hasHeadroom([sum()], 1, 0)).toBe(false);
     ample.update([sum()], [state(100n)], 0);
@@ -32,7 +32,7 @@ describe("plenty of room", () => {
     expect(ample.hasHeadroom([sum()], 1, 250)).toBe(false);
   });
 
-  it("is 64 batches of its size: what was used, what is held and what the batch took are no room", () => {
+  it("is 64 batches of its size, beyond usage, reservations, and the batch itself", () => {
     for (const [level, held, is] of [
       [935n, 0n, true],
       [936n, 0n, false],
@@ -49,7 +49,7 @@ describe("plenty of room", () => {
     expect(ample.hasHeadroom([sum({ required: 16n })], 0, 0)).toBe(false);
   });
 
-  it("is counted in calls where a rate is counted in time", () => {
+  it("is counted in calls for rate limits", () => {
     const rate = sum({ period: 60_000 });
     for (const [calls, is] of [
       [935n, true],
@@ -61,7 +61,7 @@ describe("plenty of room", () => {
     }
   });
 
-  it("is not needed where calls end alone, but their meter is to be known", () => {
+  it("is not needed if calls only end, but their meter must be known", () => {
     const ends = sum({ max: null, required: null, take: 0n });
     const ample = new HeadroomCache();
     expect(ample.hasHeadroom([ends], 0, 0)).toBe(false);
@@ -74,7 +74,7 @@ describe("plenty of room", () => {
     expect(ample.hasHeadroom([sum()], 0, 300)).toBe(true);
   });
 
-  it("is not known at another connection, nor after trouble", () => {
+  it("is unknown on another connection, and after an error", () => {
     const ample = new HeadroomCache();
     ample.hasHeadroom([], 1, 0);
     ample.update([sum()], [state(0n)], 0);
@@ -84,7 +84,7 @@ describe("plenty of room", () => {
     expect(ample.hasHeadroom([sum()], 2, 0)).toBe(false);
   });
 
-  it("keeps no more than some thousand meters in mind", () => {
+  it("is remembered for some thousand meters", () => {
     const ample = new HeadroomCache();
     ample.update([sum()], [state(0n)], 0);
     for (let i = 0; i < 10_000; i++) ample.update([sum({ id: `m${i}` })], [state(0n)], 0);
@@ -92,7 +92,7 @@ describe("plenty of room", () => {
   });
 });
 
-describe.skipIf(!hasPostgres())("a gateway that is sure of room", () => {
+describe.skipIf(!hasPostgres())("a gateway with ample budget", () => {
   let server: Postgres;
   beforeAll(async () => void (server = await startPostgres()));
   afterAll(() => server?.[Symbol.asyncDispose]());
@@ -107,7 +107,7 @@ describe.skipIf(!hasPostgres())("a gateway that is sure of room", () => {
     return (await store.apply(batch)).filter(({ ok }) => ok).length;
   };
 
-  it("lets no more through where another one has taken it meanwhile, and all that fits", async () => {
+  it("admits what fits, and no more if another gateway used the budget", async () => {
     const url = await server.database();
     const { store: one, openAnother, dispose } = await makePostgres(url, { clock: "database" });
     const other = await openAnother();
@@ -121,7 +121,7 @@ describe.skipIf(!hasPostgres())("a gateway that is sure of room", () => {
     await dispose();
   });
 
-  it("sees that the database's clock was set back, and rates hold by its time from then on", async () => {
+  it("notices that the database's clock was set back, and uses its time for rate limits", async () => {
     const url = await server.database();
     const { store, dispose } = await makePostgres(url, { clock: "database" });
     await using by = askAt(url);

@@ -25,7 +25,7 @@ const sum = (of: Partial<MeterDelta> = {}): MeterDelta => ({
 const takes = (amount: bigint, max: bigint | null = MAX) =>
   sum({ take: amount, required: amount, running: amount, max });
 
-describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
+describe.skipIf(!hasPostgres())("the budget leases of a gateway", () => {
   let server: Postgres;
   let by: ReturnType<typeof askAt>;
   let url: string;
@@ -65,7 +65,7 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
   });
   const fits = (of: MeterDelta, made = 1) => (slices.split([of], made)?.leased.length ?? 0) > 0;
 
-  it("count what fits: no more than there is, at no point of a batch, and under no lower limit", () => {
+  it("admit what fits: no more than exists, at any point of a batch, and under no lower limit", () => {
     expect(fits(takes(1_000n))).toBe(true);
     expect(fits(takes(1_001n))).toBe(false);
     expect(fits(sum({ take: 1_200n, running: 900n, required: 1_001n }))).toBe(false);
@@ -78,7 +78,7 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     expect(fits(takes(10n), 2)).toBe(false);
   });
 
-  it("while a batch is under way what it takes is no other's; when it failed it is there again", () => {
+  it("are reduced while a batch is in progress, and restored if it failed", () => {
     const happened = slices.reserve([takes(600n)]);
     expect(fits(takes(401n))).toBe(false);
     expect(fits(takes(400n))).toBe(true);
@@ -93,7 +93,7 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     expect(slices.leasedAmount(ID)).toBe(900n);
   });
 
-  it("say of the budget what others hold and all have spent; their own is room", () => {
+  it("report what others hold and all have spent; their own rest counts as remaining", () => {
     expect(slices.meterState(ID)).toBe(`50 300 0 ${MAX} ${50n + MAX}`);
     slices.reserve([takes(600n)])(true);
     expect(slices.meterState(ID)).toBe(`50 900 0 ${MAX} ${50n + MAX}`);
@@ -101,7 +101,7 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     expect(slices.meterState(ID)).toBe(`150 300 0 ${MAX} ${150n + MAX}`);
   });
 
-  it("are read anew where another connection may lead to a database that was set back", async () => {
+  it("are read again after a reconnect to a database that may have been set back", async () => {
     const apart = { maxMs: 60_000, share: 0.1 };
     const standing = new BudgetLeases({
       schema: "tollgate",
@@ -122,7 +122,7 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     expect(fits(takes(1_001n), 2)).toBe(false);
   });
 
-  it("are of budgets alone that many calls draw on, and of no rate", async () => {
+  it("exist only for budgets that many calls use, and not for rate limits", async () => {
     const rate = "nano_usd|minute|0|account:all";
     const fresh = new BudgetLeases({
       schema: "tollgate",
@@ -139,7 +139,7 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     expect(await by.ask("SELECT 1 FROM tollgate.lease_use WHERE node = 'two'")).toEqual([]);
   });
 
-  it("tell what they have spent, also when fewer calls come than make a budget hot", async () => {
+  it("report their spending, also if few calls arrive", async () => {
     for (let i = 0; i < 8; i++) await slices.maintain(ask, "one", 1);
     slices.reserve([sum({ take: 100n, running: 100n, required: 100n, used: 100n })])(true);
     await by.ask("UPDATE tollgate.budget_lease SET amount = amount - 100, spent = 100");
@@ -150,7 +150,7 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     expect(slices.hasAny).toBe(true);
   });
 
-  it("say what is crossed by what they have spent, once the meter has heard of it", async () => {
+  it("report reached thresholds after the meter has recorded the spending", async () => {
     slices.reserve([sum({ take: 100n, running: 100n, required: 100n, used: 100n })])(true);
     await by.ask("UPDATE tollgate.budget_lease SET amount = 0, spent = 999000");
     expect(crossed).toEqual([]);
@@ -158,7 +158,7 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     expect(crossed).toContain("account:all");
   });
 
-  it("go back when their limit is a lower one, however many calls draw on them", async () => {
+  it("are returned if their limit was lowered, however many calls use them", async () => {
     slices.recordUse([sum({ take: 1_000n, calls: 20, max: MAX / 2n })]);
     await slices.maintain(ask, "one", 1);
     expect(slices.hasAny).toBe(false);
@@ -167,7 +167,7 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     ]);
   });
 
-  it("go back to a client that was refused, and others are asked for theirs", async () => {
+  it("are returned for a rejected client, and those of others are recalled", async () => {
     expect(await slices.onDenied(ask, "one", [ID])).toBe("own");
     expect(await by.ask("SELECT 1 FROM tollgate.budget_lease")).toEqual([]);
     expect(await by.ask(`SELECT reserved FROM tollgate.meter WHERE id = '${ID}'`)).toEqual([
@@ -191,7 +191,7 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     ]);
   });
 
-  it("are not taken of a budget that was just asked back", async () => {
+  it("are not taken of a budget that was just recalled", async () => {
     await slices.onDenied(ask, "one", [ID]);
     const again = new BudgetLeases({
       schema: "tollgate",
@@ -205,7 +205,7 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     expect(await by.ask("SELECT 1 FROM tollgate.budget_lease")).toEqual([]);
   });
 
-  it("go back when no call draws on them any more", async () => {
+  it("are returned when no call uses them any more", async () => {
     for (let i = 0; i < 60 && slices.hasAny; i++) await slices.maintain(ask, "one", 1);
     expect(slices.hasAny).toBe(false);
     expect(await by.ask(`SELECT reserved FROM tollgate.meter WHERE id = '${ID}'`)).toEqual([

@@ -39,7 +39,7 @@ const codeOf = (work: Promise<unknown>): Promise<string | undefined> =>
     (error: unknown) => getFault(error)?.code ?? String(error),
   );
 
-describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () => {
+describe.skipIf(!hasPostgres())("a gateway without its database", () => {
   let server: Postgres;
   let url: string;
   let road: TcpProxy;
@@ -128,7 +128,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await store.apply([{ do: "heartbeat", at: Date.now() }]);
   }
 
-  it("goes on within its slice, is told once, and gives back what is left", async () => {
+  it("continues within its budget lease, is recorded once, and returns the rest", async () => {
     const store = await node("one");
     await sliced(store);
     const [, part] = (await slices())[0]!;
@@ -161,7 +161,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(await readdir(folder)).toEqual([]);
   });
 
-  it("what has no slice is refused at once: another budget, no budget, a part of it that is not set aside, commands", async () => {
+  it("rejects calls without a lease immediately: other budgets, no budget, an unleased part, commands", async () => {
     const store = await node("one");
     await sliced(store);
     await store.apply([
@@ -197,7 +197,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect((await made.store.listEntries({ attempt: "b" })).items).toEqual([]);
   });
 
-  it("goes on for as long as the operator allows, and what has begun ends after it", async () => {
+  it("continues for the configured time, and open calls may end afterwards", async () => {
     const store = await node("one", 3_000);
     await sliced(store);
     road.cut();
@@ -216,7 +216,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect((await store.listEntries({ attempt: "begun" })).items).toHaveLength(2);
   });
 
-  it("a slice that is all spent lets nothing more through, not even what takes nothing", async () => {
+  it("admits nothing on a spent lease, not even a call that costs nothing", async () => {
     const store = await node("one");
     await sliced(store);
     const [, part] = (await slices())[0]!;
@@ -229,7 +229,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(await store.apply([take("all", [{ ...budget, take: part }])])).toEqual([{ ok: true }]);
   });
 
-  it("what could not be written to its disk has not happened", async () => {
+  it("rejects a call that it could not write to its disk", async () => {
     const store = await node("one");
     await sliced(store);
     const [, part] = (await slices())[0]!;
@@ -241,7 +241,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(await store.apply([take("kept", all)])).toEqual([{ ok: true }]);
   });
 
-  it("a gateway that was taken for dead meanwhile tells what it did under another number, each once", async () => {
+  it("whose lease expired replays its calls under another number, each once", async () => {
     const store = await node("one");
     await sliced(store);
     await store.apply([take("under-way")]);
@@ -259,7 +259,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(await made.store.verify!()).toEqual([]);
   });
 
-  it("a batch whose answer was lost is told once, whether it had happened or not", async () => {
+  it("replays a batch whose response was lost once, whether it was committed or not", async () => {
     const store = await node("one");
     await sliced(store);
     expect(await lost(() => store.apply([take("doubt")]))).toEqual([{ ok: true }]);
@@ -272,7 +272,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(await made.store.verify!()).toEqual([]);
   });
 
-  it("a batch whose answer was lost at one that refuses is given up, where it had happened: nothing stays open", async () => {
+  it("that rejects new calls undoes a committed batch whose response was lost: nothing stays open", async () => {
     const store = await opened("one");
     await store.apply([take("first")]);
     expect(await codeOf(lost(() => store.apply([take("doubt")])))).toBeDefined();
@@ -283,7 +283,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(await held()).toEqual([0n, 1_000n]);
   });
 
-  it("a slice is spent in one outage: until it has gone back the next one spends nothing of it", async () => {
+  it("spends a lease in one outage: until it is returned, the next outage spends nothing of it", async () => {
     const store = await node("one");
     await sliced(store);
     road.cut();
@@ -301,7 +301,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(await held()).toEqual([1_800n, 0n]);
   });
 
-  it("what was crossed meanwhile is told when the database has heard of it", async () => {
+  it("reports thresholds that were reached in the meantime after the database has the rows", async () => {
     const store = await node("one");
     const half = { ...budget, max: 1_000n, take: 470n };
     await store.apply([take("first", [half])]);
@@ -319,7 +319,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(crossed).toMatchObject([{ percent: 50, used: 510n, max: 1_000n }]);
   });
 
-  it("one that refuses what is new owes the ends of its calls by its disk: the database is told of each once, by it or by the next one", async () => {
+  it("that rejects new calls spools the ends of open ones: each is replayed once, by it or by the next process", async () => {
     const store = await opened("one");
     const calls = ["a", "b", "c"];
     await store.apply(calls.map((each) => take(each)));
@@ -359,7 +359,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(await made.store.verify!()).toEqual([]);
   });
 
-  it("a gateway that ends meanwhile has left it on its disk, and the next one tells it", async () => {
+  it("that exits in the meantime leaves its spool on disk, and the next process replays it", async () => {
     const store = await node("one");
     await sliced(store);
     const [, part] = (await slices())[0]!;
@@ -388,7 +388,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(await next.verify!()).toEqual([]);
   });
 
-  it("a disk that is lost: the slice stays spent until an operator releases it", async () => {
+  it("with a lost disk: the lease stays spent until an operator releases it", async () => {
     const store = await node("one");
     await sliced(store);
     const [, part] = (await slices())[0]!;
@@ -411,7 +411,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(await made.store.verify!()).toEqual([]);
   });
 
-  it("a budget that nears its end is one number: slices are called back, and exactly all of it is spent", async () => {
+  it("near the end of a budget: leases are recalled, and the budget is spent exactly", async () => {
     const one = await node("one");
     await sliced(one);
     const address = settings(url).address;

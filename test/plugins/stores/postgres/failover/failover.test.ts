@@ -115,11 +115,11 @@ const takes = (store: Store, batch: readonly StoreCommand[]): Promise<boolean> =
 const CONNECTED =
   "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'tollgate%' AND backend_type = 'client backend'";
 
-describe.skipIf(!hasPostgres())("a failover that lost its tail", { timeout: 120_000 }, () => {
+describe.skipIf(!hasPostgres())("a failover that lost recent rows", { timeout: 120_000 }, () => {
   it.each([
     { what: "of a gateway that ended is told from its disk", kept: true },
     { what: "of a gateway whose disk is gone too is named", kept: false },
-  ])("what is missing of those that live is told again; $what", async ({ kept }) => {
+  ])("live gateways replay the missing rows; $what", async ({ kept }) => {
     await using at = await scene();
     const { news } = at;
     const folder = await at.folder();
@@ -172,7 +172,7 @@ describe.skipIf(!hasPostgres())("a failover that lost its tail", { timeout: 120_
   it.each([
     { who: "a gateway that hears of it with its next batch", ends: false },
     { who: "the one that comes after such a gateway ended in good order", ends: true },
-  ])("taken for dead by the new primary, $who tells what was lost", async ({ ends }) => {
+  ])("after the new primary expired its lease, $who replays the lost rows", async ({ ends }) => {
     await using at = await scene();
     const folder = await at.folder();
     let one = await at.opened("one", folder);
@@ -200,31 +200,28 @@ describe.skipIf(!hasPostgres())("a failover that lost its tail", { timeout: 120_
     { who: "a gateway that the new primary takes for dead", ends: undefined },
     { who: "the one that comes after such a gateway was killed", ends: false },
     { who: "the one that comes after such a gateway ended in good order", ends: true },
-  ])(
-    "$who tells what was lost, and what ended meanwhile, under another number",
-    async ({ ends }) => {
-      await using at = await scene();
-      const folder = await at.folder();
-      let one = await at.opened("one", folder);
-      await one.apply([take("a"), take("b")]);
-      await at.replicaOf(2);
-      await one.apply([pay("a"), take("c")]);
-      await at.promoted();
-      await at.sql("UPDATE tollgate.node SET state = 'dead'");
-      // Apart by now: this goes to its own disk.
-      await until(() => takes(one, [pay("b")]));
-      at.lead();
-      if (ends !== undefined) {
-        await one.close(ends);
-        one = await at.opened("two", folder);
-      }
-      await until(() => takes(one, [take("d")]));
-      for (const ended of ["a", "b"]) expect(ENDED).toContainEqual(await saidOf(one, ended));
-      expect((await saidOf(one, "c"))[0]).toBe("reserve");
-      expect(await one.verify!()).toEqual([]);
-      await one.close();
-    },
-  );
+  ])("$who replays the lost rows and ended calls under another number", async ({ ends }) => {
+    await using at = await scene();
+    const folder = await at.folder();
+    let one = await at.opened("one", folder);
+    await one.apply([take("a"), take("b")]);
+    await at.replicaOf(2);
+    await one.apply([pay("a"), take("c")]);
+    await at.promoted();
+    await at.sql("UPDATE tollgate.node SET state = 'dead'");
+    // Apart by now: this goes to its own disk.
+    await until(() => takes(one, [pay("b")]));
+    at.lead();
+    if (ends !== undefined) {
+      await one.close(ends);
+      one = await at.opened("two", folder);
+    }
+    await until(() => takes(one, [take("d")]));
+    for (const ended of ["a", "b"]) expect(ENDED).toContainEqual(await saidOf(one, ended));
+    expect((await saidOf(one, "c"))[0]).toBe("reserve");
+    expect(await one.verify!()).toEqual([]);
+    await one.close();
+  });
 });
 
 /** As the host does: opened again where it was taken for dead, and told again while nothing answers. */

@@ -13,7 +13,7 @@ import { settings } from "../../postgres-under-test.ts";
 const NAMED_MS = 5_000 * 10;
 
 it.skipIf(!hasPostgres()).each(["one that is idle", "one that is busy"])(
-  "it is named soon, by %s, that says no sign of life meanwhile",
+  "is reported soon, by %s, that sends no heartbeat during this time",
   async (how) => {
     await using primary = await startPostgres();
     const url = await primary.database();

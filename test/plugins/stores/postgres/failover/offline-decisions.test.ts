@@ -5,7 +5,7 @@ import { Spool } from "../../../../../plugins/stores/postgres/offline/spool.ts";
 import { reserveCommand, settleCommand } from "../../../../../src/testing/store.ts";
 import { MemoryDisk } from "../../../../rig/fleet/sim/disk.ts";
 
-it("keeps a call that ends while calls of unknown outcome are taken back", async () => {
+it("keeps a call that ends while calls with an unknown outcome are undone", async () => {
   const tape = new Spool("/state", "one", () => {}, new MemoryDisk());
   const outage = new OfflineMode(undefined, undefined, () => tape);
   outage.begin([reserveCommand("in doubt")]);

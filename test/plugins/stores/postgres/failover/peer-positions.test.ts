@@ -39,7 +39,7 @@ describe.skipIf(!hasPostgres())("heads of other gateways", () => {
     expect(await news()).toEqual([]);
   });
 
-  it("what went back is named once, from the first number to the last, when the other had time and said nothing", async () => {
+  it("report lost entries once, from the first number to the last, if the other gateway had time and sent nothing", async () => {
     await set("n = 4");
     expect(await news()).toEqual([]);
     expect(await news()).toEqual([{ type: "rows_lost", instance: "other", from: 5, to: 9 }]);
@@ -47,13 +47,13 @@ describe.skipIf(!hasPostgres())("heads of other gateways", () => {
     expect(await news()).toEqual([]);
   });
 
-  it("so is one of which nothing is there any more", async () => {
+  it("report a gateway whose entries are all gone", async () => {
     await by.ask(`DELETE FROM tollgate.node WHERE epoch = ${other}`);
     await news();
     expect(await news()).toEqual([{ type: "rows_lost", instance: "other", from: 1, to: 9 }]);
   });
 
-  it("one that lives and tells it again is not named, however long it takes", async () => {
+  it("do not report a live gateway that sends them again, however long it takes", async () => {
     await set("n = 4");
     for (let n = 4; n <= 9; n++) {
       await set(`n = ${n}, last_heartbeat = last_heartbeat + interval '1 second'`);
@@ -66,7 +66,7 @@ describe.skipIf(!hasPostgres())("heads of other gateways", () => {
     expect(await news()).toEqual([{ type: "rows_lost", instance: "other", from: 20, to: 20 }]);
   });
 
-  it("nor one that has come back under another number, or whose folder another process has told", async () => {
+  it("do not report one that returned under another number, or whose directory another process replayed", async () => {
     await set("n = 4");
     await news();
     await joined("other");
@@ -74,7 +74,7 @@ describe.skipIf(!hasPostgres())("heads of other gateways", () => {
     expect(await news()).toEqual([]);
   });
 
-  it("one that has left is remembered no longer than it takes to see it", async () => {
+  it("forget a gateway that left, after one check", async () => {
     await set("n = 12, state = 'left'");
     expect(await news()).toEqual([]);
     await set("n = 3");
@@ -82,7 +82,7 @@ describe.skipIf(!hasPostgres())("heads of other gateways", () => {
     expect(await news()).toEqual([]);
   });
 
-  it("itself it does not judge", async () => {
+  it("do not include the own gateway", async () => {
     await by.ask(`UPDATE tollgate.node SET n = 5 WHERE epoch = ${own}`);
     await news();
     await by.ask(`UPDATE tollgate.node SET n = 1 WHERE epoch = ${own}`);

@@ -4,7 +4,7 @@ import { hasPostgres, startPostgres, type Postgres } from "../../../../kit/datab
 import { fleetWorlds } from "../../../../rig/fleet/fleet-worlds.ts";
 import { world } from "./random-fleets.ts";
 
-describe.skipIf(!hasPostgres())("small worlds of gateways on one budget", () => {
+describe.skipIf(!hasPostgres())("small simulations of gateways on one budget", () => {
   let server: Postgres;
   let url: string;
   beforeAll(async () => {
@@ -14,14 +14,14 @@ describe.skipIf(!hasPostgres())("small worlds of gateways on one budget", () => 
   afterAll(() => server?.[Symbol.asyncDispose]());
 
   it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])(
-    "each call once, at its price, never over, nothing left open: seed %i",
+    "settle each call once, at its price, never above the limit, nothing left open: seed %i",
     async (seed) => {
       const { wrong, done } = await world(url, seed);
       expect(wrong, done.join("\n")).toEqual([]);
     },
   );
 
-  it.each(["no-hold", "no-count"])("find the plant %s", async (plant) => {
+  it.each(["no-hold", "no-count"])("find the planted defect %s", async (plant) => {
     const { wrong } = await fleetWorlds({ worlds: 5, seed: 1, plant, say() {} });
     expect(wrong).toHaveLength(1);
   });

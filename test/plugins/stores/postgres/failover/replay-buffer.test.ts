@@ -17,8 +17,8 @@ const kept = (ring: ReplayBuffer, n: number) => ring.add(batch(n), [OK, OK], n);
 
 afterEach(() => vi.useRealTimers());
 
-describe("what is kept", () => {
-  it("is what has happened: no refusal, no sign of life, no progress", () => {
+describe("stored state", () => {
+  it("contains committed commands: no rejections, heartbeats, or progress", () => {
     const denied = { ok: false } as CommandResult;
     const commands: StoreCommand[] = [
       reserveCommand("a"),
@@ -34,7 +34,7 @@ describe("what is kept", () => {
     expect(ring.takeAfter(0).batches).toEqual([]);
   });
 
-  it("is what came after a number, in its order, and is taken out", () => {
+  it("returns commands after a number, in order, and removes them", () => {
     const ring = new ReplayBuffer();
     for (const n of [1, 2, 3, 4]) kept(ring, n);
     expect(ring.takeAfter(2)).toEqual({ batches: [batch(3), batch(4)], whole: true });
@@ -44,7 +44,7 @@ describe("what is kept", () => {
     expect(ring.takeAfter(-1).batches).toEqual([]);
   });
 
-  it("is told again from before the row that the node has now, where a database is set back to before that row's newest", () => {
+  it("replays commands before the node's current row, if the database was set back to before its newest", () => {
     const ring = new ReplayBuffer();
     for (const n of [1, 2]) kept(ring, n);
     ring.onNewNode();
@@ -57,7 +57,7 @@ describe("what is kept", () => {
     expect(ring.takeAfter(0)).toEqual({ batches: [batch(1)], whole: true });
   });
 
-  it("is a minute, and says so where more is asked for", () => {
+  it("covers a minute, and reports a request for more", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     const ring = new ReplayBuffer();
     for (let n = 1; n <= 20; n++) {
@@ -70,7 +70,7 @@ describe("what is kept", () => {
     expect([batches, whole]).toEqual([[], true]);
   });
 
-  it("is so many commands at most", () => {
+  it("has a maximum number of commands", () => {
     const ring = new ReplayBuffer();
     const many = Array.from({ length: 150_000 }, (_, i) => settleCommand(`a${i}`));
     const all = many.map(() => OK);
@@ -80,7 +80,7 @@ describe("what is kept", () => {
   });
 });
 
-describe("what is told again", () => {
+describe("a replay", () => {
   const invalid = () => createFault("invalid", "It is there in another way.");
   const store = (answer: (command: StoreCommand) => CommandResult | "invalid") => {
     const heard: StoreCommand[][] = [];
@@ -97,7 +97,7 @@ describe("what is told again", () => {
     };
   };
 
-  it("takes what it took, also where others have spent the room meanwhile", async () => {
+  it("uses what it used before, although others have spent the budget", async () => {
     const full = reserveCommand("full", { claims: [claim(7n)] });
     let denied = true;
     const { heard, exactly } = store((c) => {
@@ -112,7 +112,7 @@ describe("what is told again", () => {
     expect(again.claims[0]).toMatchObject({ take: 7n, max: 10n ** 24n + 10n });
   });
 
-  it("is told one by one where one of them cannot be", async () => {
+  it("sends commands one by one if one of them is impossible", async () => {
     const { heard, exactly } = store((c) =>
       "attempt" in c && c.attempt === "bad" ? "invalid" : OK,
     );
@@ -124,7 +124,7 @@ describe("what is told again", () => {
     ]);
   });
 
-  it("stays owed where the database is away again, and goes on there", async () => {
+  it("stays in the spool if the database is unreachable again, and continues there", async () => {
     let away = false;
     const owed = [batch(1), batch(2), batch(3)];
     const { heard, exactly } = store(() => {

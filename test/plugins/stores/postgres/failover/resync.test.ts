@@ -48,7 +48,7 @@ it.each([
   { lives: true, first: [] },
   { lives: false, first: ["joins"] },
 ])(
-  "what is on its way to the disk is told before the end, and the disk is paid last ($first)",
+  "rows on their way to the disk are sent before the end, and the spool is replayed last ($first)",
   async ({ lives, first }) => {
     const { said, disk, node, outage, slowly } = stage(lives);
     await outage.decide([settleCommand("a")], now);
@@ -67,7 +67,7 @@ it.each([
   },
 );
 
-it("one that was taken for dead hears what has changed meanwhile before the database decides its calls", async () => {
+it("a gateway whose lease expired learns about changes before the database decides its calls", async () => {
   const { node, outage } = stage(false);
   const heard: boolean[] = [];
   const lives = node.heartbeat.bind(node);
@@ -79,7 +79,7 @@ it("one that was taken for dead hears what has changed meanwhile before the data
   expect(heard).toEqual([true]);
 });
 
-it("nor does what is refused meanwhile, and never touches the disk, let it be over", async () => {
+it("calls that are rejected in the meantime, and never reach the disk, do not end the replay", async () => {
   const { said, disk, node, outage, slowly } = stage(true);
   slowly();
   const deciding = outage.decide([settleCommand("a")], now);
@@ -95,7 +95,7 @@ it("nor does what is refused meanwhile, and never touches the disk, let it be ov
   expect(said).toEqual(["a", "paid"]);
 });
 
-it("what is owed anew while the disk is being paid stays on it", async () => {
+it("rows that are added during the replay stay in the spool", async () => {
   const { said, disk, node, outage, slowly } = stage(true);
   await outage.decide([settleCommand("a")], now);
   slowly("paid");

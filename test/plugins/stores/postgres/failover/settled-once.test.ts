@@ -9,7 +9,7 @@ import { askAt, makePostgres } from "../../postgres-under-test.ts";
 const CALLS = 5;
 const HOLD = 1_000n;
 
-describe.skipIf(!hasPostgres())("two gateways and a dead one's calls", () => {
+describe.skipIf(!hasPostgres())("two gateways and the calls of a dead one", () => {
   let server: Postgres;
   let url: string;
   beforeAll(async () => {
@@ -18,7 +18,7 @@ describe.skipIf(!hasPostgres())("two gateways and a dead one's calls", () => {
   });
   afterAll(() => server?.[Symbol.asyncDispose]());
 
-  it("are each settled once, also by two that see them open at the same moment", async () => {
+  it("settle each call once, although both see them open at the same time", async () => {
     const { store, openAnother, expireLease, dispose } = await makePostgres(url, {
       clock: "database",
     });

@@ -32,7 +32,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-it("the next one reads what was told and what is owed, and of its own nothing", async () => {
+it("the next process reads sent and owed rows, and none of its own", async () => {
   const one = await tape();
   await one.appendAcknowledged(told(1));
   await one.appendUnsent([settleCommand("a1")]);
@@ -48,7 +48,7 @@ it("the next one reads what was told and what is owed, and of its own nothing", 
   expect(await readdir(folder)).toEqual([]);
 });
 
-it("a line that a crash cut short is left out, and all before it is read", async () => {
+it("skips a truncated last line, and reads all lines before it", async () => {
   const one = await tape();
   await one.appendAcknowledged(told(1));
   await one.appendUnsent([settleCommand("a1")]);
@@ -60,7 +60,7 @@ it("a line that a crash cut short is left out, and all before it is read", async
   ]);
 });
 
-it("what is paid is owed no more", async () => {
+it("a replayed row is no longer owed", async () => {
   const one = await tape();
   await one.appendUnsent([settleCommand("a1")]);
   await one.clearUnsent();
@@ -69,7 +69,7 @@ it("what is paid is owed no more", async () => {
   expect((await readLeftSpools(folder, ""))[0]!.unsent).toEqual([[settleCommand("a2")]]);
 });
 
-it("the ring holds more than a minute and not much more, in its order", async () => {
+it("the ring holds a little more than a minute, in order", async () => {
   vi.useFakeTimers({ toFake: ["performance"] });
   const one = await tape();
   for (let n = 1; n <= 24; n++) {
@@ -82,7 +82,7 @@ it("the ring holds more than a minute and not much more, in its order", async ()
   expect(await readdir(join(folder, "spool-one"))).toHaveLength(3);
 });
 
-it("files of a ring are read by their number", async () => {
+it("files of a ring are read in the order of their numbers", async () => {
   vi.useFakeTimers({ toFake: ["performance"] });
   const one = await tape();
   for (let n = 1; n <= 10; n++) {
@@ -93,7 +93,7 @@ it("files of a ring are read by their number", async () => {
   expect((await readLeftSpools(folder, ""))[0]!.acknowledged).toEqual([8, 9, 10].map(told));
 });
 
-it("a ring that cannot be written is told of once, and the gateway goes on; what is owed is refused", async () => {
+it("a ring that cannot be written is reported once, and the gateway continues; owed rows are rejected", async () => {
   const one = await tape();
   await rm(folder, { recursive: true });
   await one.appendAcknowledged(told(1));
@@ -102,14 +102,14 @@ it("a ring that cannot be written is told of once, and the gateway goes on; what
   await expect(one.appendUnsent([settleCommand("a1")])).rejects.toThrow("ENOENT");
 });
 
-it("one that left in good order leaves nothing", async () => {
+it("a clean shutdown leaves no files", async () => {
   const one = await tape();
   await one.appendAcknowledged(told(1));
   await one.close(true);
   expect(await readdir(folder)).toEqual([]);
 });
 
-it("what is being written while the database comes back is told to it, too", async () => {
+it("rows that are written while the database returns are replayed too", async () => {
   const written = Promise.withResolvers<void>();
   const file = {
     appendUnsent: () => written.promise,
