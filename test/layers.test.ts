@@ -22,8 +22,9 @@ import {
 const root = new URL("..", import.meta.url).pathname;
 const all = (folder: string) =>
   readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && !entry.parentPath.includes("node_modules"))
+    .filter((entry) => entry.isFile())
     .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+    .filter((path) => !/\/(node_modules|dist)\//.test(path))
     .sort();
 const tree = (folder: string) => all(folder).filter((path) => path.endsWith(".ts"));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
