@@ -196,6 +196,7 @@ const PAGES: readonly ApiPage[] = [
       "image-operation",
       "moderation-operation",
       "rerank-operation",
+      "realtime-operation",
       "speech-operation",
       "transcript-operation",
     ].map((name) => file(`model/operations/${name}`)),

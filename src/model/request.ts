@@ -33,6 +33,8 @@ export interface Operations {
   completion: { request: CompletionRequest; item: never };
   /** Text to speech. */
   speech: { request: SpeechRequest; item: AudioChunk };
+  /** Spoken conversations over a socket. */
+  realtime: { request: RealtimeRequest; item: never };
   /** Transcription and translation of audio. */
   transcript: { request: TranscriptRequest; item: TranscriptItem };
 }
@@ -73,6 +75,23 @@ export type ChatRequest = Readonly<
     metadata?: Opt<JsonObject>;
     /** Options for responses and conversations that the provider stores. */
     state: State;
+  }
+>;
+
+/**
+ * One response of a spoken conversation: what the model has read when the response begins. Audio is
+ * not included. Its transcript is, if the provider has sent one.
+ */
+export type RealtimeRequest = Readonly<
+  CommonRequest & {
+    /** The model type. */
+    operation: "realtime";
+    /** Instructions of the session and of the response. */
+    instructions: readonly Block[];
+    /** Messages of the conversation, oldest first. */
+    turns: readonly Turn[];
+    /** Maximum number of output tokens of the response. */
+    maxTokens?: Opt<number>;
   }
 >;
 

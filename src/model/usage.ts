@@ -5,6 +5,9 @@ import type { Opt } from "./values.ts";
  * which is included in `output` and never charged in addition. An absent unit was not reported, and
  * 0 was reported as zero.
  *
+ * `cache_read` counts cached input of all types, except audio and images that the provider reports
+ * separately: these are `cache_read_audio` and `cache_read_image`.
+ *
  * Tools that the provider runs have units of their own: `searches` of the web, `fetches` of a page,
  * `file_searches`, `map_searches`, and `code_sessions` (containers in which code ran). Any other
  * tool counts as `tool_runs`.
@@ -12,6 +15,8 @@ import type { Opt } from "./values.ts";
 export type Unit =
   | "input"
   | "cache_read"
+  | "cache_read_audio"
+  | "cache_read_image"
   | `cache_write_${"5m" | "30m" | "1h" | "12h"}`
   | "output"
   | "reasoning"
@@ -37,6 +42,8 @@ export type Unit =
 export const UNITS = [
   "input",
   "cache_read",
+  "cache_read_audio",
+  "cache_read_image",
   "cache_write_5m",
   "cache_write_30m",
   "cache_write_1h",
@@ -89,13 +96,17 @@ export function mergeUsage(earlier: Usage, later: Usage): Usage {
   return merged;
 }
 
+/** Returns all input tokens that were read from a cache. */
+export const cacheReadTokens = (u: Usage): number =>
+  (u.cache_read ?? 0) + (u.cache_read_audio ?? 0) + (u.cache_read_image ?? 0);
+
 /**
  * Returns all input tokens, including cached ones, as client protocols count input or prompt
  * tokens.
  */
 export const inputTokens = (u: Usage): number =>
   (u.input ?? 0) +
-  (u.cache_read ?? 0) +
+  cacheReadTokens(u) +
   (u.cache_write_5m ?? 0) +
   (u.cache_write_30m ?? 0) +
   (u.cache_write_1h ?? 0) +

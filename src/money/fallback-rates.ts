@@ -15,6 +15,8 @@ const CACHE_WRITE_UNITS = [
   "cache_write_12h",
 ] as const satisfies readonly Unit[];
 const INPUT_FALLBACKS = oneForOne("input", "audio_in", "image_in", ...CACHE_WRITE_UNITS);
+/** Cache-write lines are excluded, because reading a cache does not write it. */
+const CACHE_READ_FALLBACKS = oneForOne("input", "audio_in", "image_in");
 const OUTPUT_FALLBACKS = oneForOne("output", "reasoning", "audio_out", "image_out");
 
 /** Tokens that are assumed per piece. Providers that bill these pieces in tokens count fewer. */
@@ -53,8 +55,9 @@ const IMAGE_FALLBACKS: readonly FallbackUnit[] = [
  */
 const FALLBACKS: { readonly [U in Unit]: readonly FallbackUnit[] } = {
   input: INPUT_FALLBACKS,
-  // Cache-write lines are excluded, because reading a cache does not write it.
-  cache_read: oneForOne("input", "audio_in", "image_in"),
+  cache_read: CACHE_READ_FALLBACKS,
+  cache_read_audio: CACHE_READ_FALLBACKS,
+  cache_read_image: CACHE_READ_FALLBACKS,
   cache_write_5m: INPUT_FALLBACKS,
   cache_write_30m: INPUT_FALLBACKS,
   cache_write_1h: INPUT_FALLBACKS,

@@ -1,6 +1,7 @@
 // All series of one provider's model, looked up once so that a billing record needs no further
 // lookups.
 import {
+  cacheReadTokens,
   inputTokens,
   outputTokens,
   UNITS,
@@ -158,7 +159,8 @@ class GenAiTargetSeries {
     const output = outputTokens(usage);
     if (input > 0) (this.#input ??= to.tokens.get(...of, "input")).observe(input);
     if (output > 0) (this.#output ??= to.tokens.get(...of, "output")).observe(output);
-    if (usage.cache_read) to.cacheRead.get(...of).add(usage.cache_read);
+    const cached = cacheReadTokens(usage);
+    if (cached > 0) to.cacheRead.get(...of).add(cached);
     let written = 0;
     for (const unit of CACHE_WRITE_UNITS) written += usage[unit] ?? 0;
     if (written > 0) to.cacheWrite.get(...of).add(written);

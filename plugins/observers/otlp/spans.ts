@@ -2,6 +2,7 @@
 // the spans of attempts have GenAI attributes, so a backend that counts by these counts each call
 // once.
 import {
+  cacheReadTokens,
   inputTokens,
   outputTokens,
   UNITS,
@@ -223,7 +224,7 @@ function usageAttributes(
   return attributes
     .addUnder(names.inputTokens, inputTokenCount(usage))
     .addUnder(names.outputTokens, outputTokenCount(usage))
-    .addUnder(names.cacheRead, usage.cache_read)
+    .addUnder(names.cacheRead, cachedTokenCount(usage))
     .addUnder(names.cacheWrite, cacheWrites(usage))
     .addUnder(names.reasoning, usage.reasoning)
     .addUnder(names.audioInput, usage.audio_in)
@@ -265,6 +266,8 @@ function sharedCallFields(
 /** Returns undefined if no provider counted tokens. */
 export const inputTokenCount = (usage: Usage): number | undefined =>
   usage.input === undefined && usage.cache_read === undefined ? undefined : inputTokens(usage);
+const cachedTokenCount = (usage: Usage): number | undefined =>
+  usage.cache_read === undefined ? undefined : cacheReadTokens(usage);
 export const outputTokenCount = (usage: Usage): number | undefined =>
   usage.output === undefined ? undefined : outputTokens(usage);
 

@@ -7,6 +7,8 @@ const UNIT_LABELS: { readonly [unit in Unit]?: string } = {
   input: "in",
   output: "out",
   cache_read: "cache read",
+  cache_read_audio: "audio cache read",
+  cache_read_image: "image cache read",
   image_in: "image input",
   image_out: "image output",
   audio_in: "audio input",

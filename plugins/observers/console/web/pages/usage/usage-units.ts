@@ -2,6 +2,8 @@
 export const UNITS = [
   "input",
   "cache_read",
+  "cache_read_audio",
+  "cache_read_image",
   "cache_write_5m",
   "cache_write_30m",
   "cache_write_1h",

@@ -152,7 +152,7 @@ function UsagePlot({
 
 const sumUnits = (row: UsageRow, ...names: readonly string[]) =>
   names.reduce((sum, name) => sum + (row.usage[name] ?? 0), 0);
-const CACHE_READ_UNITS = ["cache_read"];
+const CACHE_READ_UNITS = ["cache_read", "cache_read_audio", "cache_read_image"];
 const CACHE_WRITE_UNITS = [
   "cache_write_5m",
   "cache_write_30m",
