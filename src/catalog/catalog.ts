@@ -9,12 +9,11 @@ import type { OperationSpec } from "../model/operations/operation-spec.ts";
 import type { EffectivePolicy, Facts, ModelInfo, Privacy } from "../model/facts.ts";
 import type { Operation } from "../model/request.ts";
 import type { Opt } from "../model/values.ts";
-import { aliasListings } from "./alias-listings.ts";
-import type { Listing } from "./listing.ts";
 import { createInMemoryModelLists, type ModelLists } from "./model-lists.ts";
 import { mergeFacts, type FactLayer, type StatedFacts, type FactSources } from "./merge-facts.ts";
-import { suggestNames } from "./suggest-names.ts";
+import { suggestNames } from "./pattern.ts";
 import { effectivePolicy, satisfies } from "./data-policy.ts";
+import { isDeepStrictEqual } from "node:util";
 
 /** Facts about one provider in the configuration. */
 export interface ProviderFacts {
@@ -254,4 +253,54 @@ function withReferencedPrices(
     );
   }
   return resolved;
+}
+
+const MAX_DEPTH = 16;
+
+/**
+ * Lists each alias as a model of its own. It has the metadata on which all models behind it agree,
+ * because any of them may respond. Its data policy is that of the first model, which is tried
+ * first.
+ */
+function aliasListings(
+  aliases: ReadonlyMap<string, readonly string[]>,
+  listings: ReadonlyMap<string, Listing>,
+): ReadonlyMap<string, Listing> {
+  const found = new Map<string, Listing>();
+  for (const [name, candidates] of aliases) {
+    if (name.includes("*")) continue;
+    const [first, ...others] = resolveCandidates(candidates, aliases, listings, 0);
+    if (!first) continue;
+    const { id: _, provider, policy, ...facts } = first;
+    const agreed = Object.entries(facts).filter(([field, value]) =>
+      others.every((o) => isDeepStrictEqual(o[field as keyof ModelInfo], value)),
+    );
+    const info = { model: name, ...Object.fromEntries(agreed), operation: first.operation };
+    found.set(name, { ...info, id: name, provider, policy });
+  }
+  return found;
+}
+
+function resolveCandidates(
+  candidates: readonly string[],
+  aliases: ReadonlyMap<string, readonly string[]>,
+  listings: ReadonlyMap<string, Listing>,
+  depth: number,
+): Listing[] {
+  if (depth > MAX_DEPTH) return [];
+  return candidates.flatMap((id) => {
+    const next = aliases.get(id);
+    const listing = listings.get(id);
+    // An alias may have the same name as its target model.
+    if (listing) return [listing];
+    return next ? resolveCandidates(next, aliases, listings, depth + 1) : [];
+  });
+}
+
+/** A model that exists, as shown in model lists. */
+export interface Listing extends ModelInfo {
+  /** Provider-qualified name, or an alias. */
+  id: string;
+  provider: string;
+  policy: EffectivePolicy;
 }

@@ -4,7 +4,7 @@
 // a plugin.
 import type { FileHashes } from "../lib/content-hash.ts";
 import { accountNames, checkAccounts } from "./sections/account-config.ts";
-import { createRecordedFiles, createDiskFiles, type FileTexts } from "./source/config-files.ts";
+import { createRecordedFiles, createDiskFiles, type FileTexts } from "./source/default-config.ts";
 import { checkAdmin } from "./sections/admin-config.ts";
 import { FACTS_SCHEMA } from "./sections/model-facts.ts";
 import { checkListen } from "./sections/listen-config.ts";
@@ -14,8 +14,14 @@ import { readConfig } from "./source/read-config.ts";
 import { checkMiddleware, checkModels } from "./name-references.ts";
 import type { ProblemText } from "./problems.ts";
 import { parseTemplate } from "./source/interpolate.ts";
-import { type ShownValue, listShownValues } from "./shown-values.ts";
-import { formatConfig, type ConfigProvenance, redactValue, toShownConfig } from "./show-config.ts";
+import {
+  type ShownValue,
+  listShownValues,
+  formatConfig,
+  type ConfigProvenance,
+  redactValue,
+  toShownConfig,
+} from "./show-config.ts";
 import { type ConfigOverrides, expandConfig } from "./expand-config.ts";
 import { locateFindings } from "./problem-report.ts";
 import { validateDurations, resolveConfig } from "./resolve-config.ts";

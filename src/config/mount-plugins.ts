@@ -6,7 +6,7 @@ import type { PluginKind } from "../plugin/define.ts";
 import type { Problem } from "../plugin/problem.ts";
 import { EMPTY_SCHEMA, type Schema } from "./schema-dialect.ts";
 import { isTemplate, parseTemplate } from "./source/interpolate.ts";
-import { readOriginAt } from "./sections/allowed-origins.ts";
+import { readOriginAt } from "./sections/plugin-needs.ts";
 import { readPluginTrust } from "./plugin-lock.ts";
 import { problem, SECTION_OF_KIND } from "./problems.ts";
 import type { ReportProblem, Substitution } from "./source/substitute-references.ts";

@@ -2,8 +2,7 @@
 // here when the plugin cancels one, and all of them when the plugin is gone.
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
-import type { SubrequestResult } from "../plugin/subrequest.ts";
-import type { Context } from "../plugin/context.ts";
+import type { SubrequestResult, Context } from "../plugin/context.ts";
 import type { RequestHead } from "../plugin/exchange.ts";
 import type { KnownRequests } from "./known-requests.ts";
 

@@ -2,10 +2,9 @@
 // allowed packages, and by the lock file. Files of the operator and plugins that ship with Tollgate
 // are not locked.
 import { problem, type ProblemText } from "../config/problems.ts";
-import { readPluginLock, type LockedPlugin } from "../config/plugin-lock.ts";
+import { readPluginLock, type LockedPlugin, type LockedDefinition } from "../config/plugin-lock.ts";
 import type { PluginTrust } from "../config/sections/plugin-trust.ts";
 import { publicErrorText } from "../model/error.ts";
-import { describeDifference, type DeclaredDefinition } from "./declared-definition.ts";
 import { readPackageTree, type PackageTree } from "./package-tree.ts";
 
 export type LockCheck =
@@ -68,4 +67,60 @@ export function describeChanges(accepted: LockedPlugin, { packages }: PackageTre
   ];
   const some = changes.slice(0, 5).join(", ");
   return changes.length > 5 ? `${some}, and ${changes.length - 5} more` : some;
+}
+
+// Describes what a plugin definition declares, in the form that an operator accepts and the lock
+// file stores. The same code can declare other things in another environment, so the declaration is
+// compared again when the plugin is mounted.
+
+/** A definition, or its JSON from another process, in which functions are null. */
+export interface DeclaredDefinition {
+  readonly "~tollgate": string;
+  readonly api: number;
+  readonly needs?: {
+    readonly origins?: unknown;
+    readonly metadata?: unknown;
+    readonly env?: unknown;
+    readonly files?: unknown;
+  };
+  readonly sends?: unknown;
+}
+
+export function toLockedDefinition(definition: DeclaredDefinition): LockedDefinition {
+  const { "~tollgate": kind, api, needs = {}, sends } = definition;
+  const { origins, metadata, env, files } = needs;
+  return {
+    kind,
+    api,
+    needs: [
+      ...toList(origins, "addresses from its options"),
+      ...(metadata ? ["the cloud's metadata service"] : []),
+      ...toList(env, "variables of its options").map((name) => `the variable ${name}`),
+      ...toList(files, "files from its options"),
+    ],
+    ...(sends !== undefined && {
+      sends: sends === "nowhere" ? sends : JSON.stringify(sends),
+    }),
+  };
+}
+
+const toList = (what: unknown, otherwise: string): string[] =>
+  what === undefined ? [] : Array.isArray(what) ? what.map(String) : [otherwise];
+
+/**
+ * Returns what a definition declares beyond the accepted declaration. Undefined: it matches.
+ * Needing less than was accepted is not a difference.
+ */
+function describeDifference(
+  accepted: LockedDefinition | undefined,
+  definition: DeclaredDefinition,
+): string | undefined {
+  if (!accepted) return "it includes a plugin where it had none";
+  const now = toLockedDefinition(definition);
+  if (now.kind !== accepted.kind) return `it is a ${now.kind}`;
+  if (now.api !== accepted.api) return `it uses api ${now.api}`;
+  const more = now.needs.filter((need) => !accepted.needs.includes(need));
+  if (more.length > 0) return `it needs ${more.join(", ")}`;
+  if (now.sends !== accepted.sends) return `it sends user content to a third party: ${now.sends}`;
+  return undefined;
 }

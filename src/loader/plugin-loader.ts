@@ -1,33 +1,32 @@
 // Loads plugins: resolves `use` to a definition that can be mounted, or to a problem. Imports only
 // the modules that the config names and never runs a setup. May import lib, plugin, and config.
 // Must not import the pipeline, the gateway, or Tollgate's own plugins.
-import { chmodSync, lstatSync, mkdirSync } from "node:fs";
-import { dirname, join, sep } from "node:path";
+import { chmodSync, lstatSync, mkdirSync, existsSync, realpathSync } from "node:fs";
+import { dirname, join, sep, resolve } from "node:path";
 import type { Jiti, JitiOptions } from "jiti";
 import { problem, type ProblemText } from "../config/problems.ts";
 import type { LoadPlugin } from "../config/gateway-config.ts";
-import type { Definition } from "../plugin/define.ts";
+import type { Definition, PluginKind } from "../plugin/define.ts";
 import type { FileHashes } from "../lib/content-hash.ts";
 import { checkLock, checkDeclaration } from "./lock-check.ts";
 import { importLocked, isLocked, lockModules, allowModules } from "./locked-modules.ts";
 import { errorLocationOf } from "../lib/error-location.ts";
 import { CAN_DENY_NETWORK } from "../isolation/child-process.ts";
-import { invalidateModules } from "./module-freshness.ts";
-import {
-  loadAtSocket,
-  isSocketSpecifier,
-  canRunOutOfProcess,
-  loadInChild,
-} from "./out-of-process.ts";
-import { readImportGraph } from "./import-graph.ts";
+import { readImportGraph, type ImportGraph } from "./import-graph.ts";
 import {
   toFilePath,
   type BuiltinPlugins,
   resolvePlugin,
   type ResolveEntry,
+  type ResolvedPlugin,
 } from "./resolve-plugin.ts";
 import type { TypeChecker } from "./typecheck.ts";
 import { validateDefinition } from "./validate-definition.ts";
+import { createRequire, registerHooks } from "node:module";
+import { pathToFileURL } from "node:url";
+import { describePlugin } from "../isolation/isolated-definition.ts";
+import { ISOLATABLE_KINDS } from "../isolation/serialization.ts";
+import { packageFoldersOf, type PackageTree } from "./package-tree.ts";
 
 export interface LoaderOptions {
   /** Directory for caching transformed sources. If unset, they are not cached. */
@@ -216,4 +215,110 @@ function privateCacheDir(stateDir: string): string | false {
   } catch {
     return false;
   }
+}
+
+// Makes Node import changed files again. Node caches modules by URL for the life of the process. A
+// file that changed since its first import therefore gets another URL, with a query that is added
+// during resolution. Unchanged files keep their URL, so plugins still share their modules. The
+// cache belongs to the process, so this state does too.
+
+/** Version under which a file was first imported, by URL. */
+const firstVersions = new Map<string, string>();
+/** Current version of a file, by URL, if it is not the first version. */
+const currentVersions = new Map<string, string>();
+let isHookInstalled = false;
+
+/** Makes later imports of files in this graph load their current content. */
+function invalidateModules(graph: ImportGraph): void {
+  const { cache } = createRequire(import.meta.url);
+  for (const file of graph.files) {
+    const url = pathToFileURL(file).href;
+    const version = graph.version(file);
+    const known = firstVersions.get(url);
+    const before = currentVersions.get(url) ?? known;
+    if (known === undefined) firstVersions.set(url, version);
+    if (before === undefined || before === version) continue;
+    // CommonJS modules and modules that jiti transformed are cached by path.
+    delete cache[file];
+    if (version === known) currentVersions.delete(url);
+    else currentVersions.set(url, version);
+    installHook();
+  }
+}
+
+/** Installed only after a first change, because most gateways never need it. */
+function installHook(): void {
+  if (isHookInstalled) return;
+  isHookInstalled = true;
+  registerHooks({
+    resolve(specifier, context, next) {
+      const found = next(specifier, context);
+      const version = context.conditions.includes("require")
+        ? undefined
+        : currentVersions.get(found.url);
+      return version === undefined ? found : { ...found, url: `${found.url}?version=${version}` };
+    },
+  });
+}
+
+// Loads plugins that are not imported into this process: a child process imports and describes
+// them, or another program serves them on a socket.
+
+const SOCKET_PREFIX = "unix:";
+
+const isSocketSpecifier = (use: string): boolean => use.startsWith(SOCKET_PREFIX);
+
+const canRunOutOfProcess = (kind: PluginKind): boolean =>
+  (ISOLATABLE_KINDS as readonly PluginKind[]).includes(kind);
+
+/**
+ * Returns the description of a module from a child process, in the form of that module. The child
+ * may read only the files that the module consists of.
+ */
+async function loadInChild(
+  { entry, package: of }: Extract<ResolvedPlugin, { entry: string }>,
+  { files }: ImportGraph,
+  { folder, tree }: { readonly folder: string; readonly tree: PackageTree | undefined },
+): Promise<unknown> {
+  const real = realpathSync(entry);
+  const reads =
+    tree?.folders ?? (of ? packageFoldersOf(of.root) : [...files, ...packageFilesAbove(real)]);
+  const locked = tree && { name: of!.name, files: Object.fromEntries(tree.files) };
+  return {
+    default: await describePlugin({ entry: real, readPaths: reads, configDir: folder, locked }),
+  };
+}
+
+/**
+ * Returns the paths where Node looks up packages that a file imports, and the file's module type.
+ */
+function packageFilesAbove(file: string): string[] {
+  const found: string[] = [];
+  for (let at = dirname(file); ; at = dirname(at)) {
+    found.push(join(at, "package.json"), join(at, "node_modules"));
+    if (dirname(at) === at) return found.filter((each) => existsSync(each));
+  }
+}
+
+/**
+ * Loads a plugin from a socket. The path, such as `unix:./guard.sock`, is relative to the file that
+ * contains it.
+ */
+async function loadAtSocket(
+  use: string,
+  kind: PluginKind,
+  fromFile: string,
+): ReturnType<LoadPlugin> {
+  const path = use.slice(SOCKET_PREFIX.length);
+  if (!/^\.{0,2}\/[^\0]{1,100}$/.test(path)) return { problem: problem.socketPath(use) };
+  if (!canRunOutOfProcess(kind)) return { problem: problem.kindNotIsolatable(use, kind) };
+  const socket = resolve(dirname(fromFile), path);
+  let description: unknown;
+  try {
+    description = await describePlugin({ socket });
+  } catch (error) {
+    return { problem: problem.importFailed(use, (error as Error).message) };
+  }
+  const checked = validateDefinition({ default: description }, kind, use);
+  return "words" in checked ? { problem: checked.words } : { ...checked, from: use };
 }

@@ -33,6 +33,7 @@ import {
   type Fraction,
 } from "./decimal.ts";
 import { fallbackRate } from "./fallback-rates.ts";
+import type { OperationSpec } from "../model/operations/operation-spec.ts";
 
 // Returns the row of a price that applies at a moment: by date, by hour, or the fallback row.
 function activePrice(price: Price, at: Opt<number>): Price | undefined {
@@ -350,4 +351,35 @@ export function priceHash(price: Price): string {
     hashCache.set(price, (hash = createHash("sha256").update(text).digest("hex").slice(0, 32)));
   }
   return hash;
+}
+
+// Prices a typical request: a comparable amount with the lines of its bill.
+
+interface PricedExample {
+  /** Description for people: "10,000 tokens in, 1,000 out". */
+  readonly description: string;
+  readonly usage: Usage;
+  /** Cost in nano-dollars. `null`: the price is not known. */
+  readonly nano: bigint | null;
+  readonly lines: readonly { readonly unit: Unit; readonly count: number; readonly nano: bigint }[];
+}
+
+/** Computes the example. `at`: the time for which the price is taken, in Unix milliseconds. */
+export function createPricedExample(
+  operationSpec: OperationSpec,
+  price: Price | undefined,
+  at: number,
+): PricedExample {
+  const [first, ...others] = operationSpec.priceExamples;
+  for (const { description, usage } of price ? [first, ...others] : []) {
+    const bill = calculateBill(usage, price!, { at });
+    if (!bill || !isExact(bill)) continue;
+    const lines = bill.lines.map(({ unit, count, nano }) => ({
+      unit,
+      count,
+      nano: roundHalfEven(nano),
+    }));
+    return { description, usage, nano: bill.nano, lines };
+  }
+  return { ...first, nano: null, lines: [] };
 }

@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { nextRequestId } from "../lib/request-id.ts";
 import { fail } from "../model/error.ts";
-import type { SubrequestResult, SubrequestOptions, Subrequest } from "../plugin/subrequest.ts";
+import type { SubrequestResult, SubrequestOptions, Subrequest } from "../plugin/context.ts";
 import { admit } from "./stages/admit.ts";
 import { relay, countTokens } from "./stages/unbilled.ts";
 import { claimIdempotencyKey, freeIfUnbilled, completeClaim } from "./stages/idempotency-stage.ts";

@@ -4,7 +4,7 @@ import { Readable, Writable } from "node:stream";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { fail, createFault } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
-import type { SubrequestResult } from "../plugin/subrequest.ts";
+import type { SubrequestResult } from "../plugin/context.ts";
 import { assertFrontendAllowed } from "./accounts/accounts.ts";
 import { assertPrivacySupported } from "./privacy/zero-retention.ts";
 import { markAsHookFailure } from "./hooks/hook-guard.ts";

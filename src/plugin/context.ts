@@ -1,14 +1,14 @@
 import type { EffectivePolicy, ModelInfo, Privacy } from "../model/facts.ts";
 import type { Operation } from "../model/request.ts";
 import type { OperationSpec } from "../model/operations/operation-spec.ts";
-import type { Opt } from "../model/values.ts";
+import type { Opt, Json, JsonObject } from "../model/values.ts";
 import type { Usage } from "../model/usage.ts";
-import type { SubrequestResult, SubrequestOptions, Subrequest } from "./subrequest.ts";
-import type { Candidate, ProviderClient } from "./call.ts";
+import type { Candidate, ProviderClient, CallRecord } from "./call.ts";
 import type { Identity } from "./identity.ts";
 import type { GatewayStats } from "./gateway-stats.ts";
-import type { KeyRecord } from "./store/key.ts";
+import type { KeyRecord } from "./store/account.ts";
 import type { Store } from "./store/store.ts";
+import type { RequestHead } from "./exchange.ts";
 
 /**
  * Services that the host provides to one plugin, from its `setup` on. Every resource has an owner
@@ -159,3 +159,40 @@ export type Logger = Readonly<
     (fields: Readonly<Record<string, unknown>>, message: string) => void
   >
 >;
+
+/**
+ * A request that a plugin sends to a model through the gateway, at a path that one of the gateway's
+ * frontends serves.
+ */
+export interface Subrequest {
+  /**
+   * Path without parameters, such as "/v1/chat/completions" or "/v1/embeddings". Its frontend must
+   * be mounted.
+   */
+  path: string;
+  /** Body in the protocol of that path, without streaming. */
+  body: JsonObject;
+}
+
+/** Options of a subrequest. */
+export interface SubrequestOptions {
+  /**
+   * The client's request. The subrequest is charged to its key, and its limits and privacy apply.
+   */
+  parentRequest: RequestHead;
+  /** Cancels the subrequest. It is also canceled when the client disconnects. */
+  signal?: Opt<AbortSignal>;
+}
+
+/** Result of a subrequest. */
+export interface SubrequestResult {
+  /**
+   * ID of the subrequest. Its ledger rows have the ID of the client's request in the label
+   * `parent`.
+   */
+  id: string;
+  /** Response body, as a client would receive it. */
+  body: Json;
+  /** Records of its calls, with usage and cost. */
+  calls: readonly CallRecord[];
+}

@@ -9,9 +9,8 @@ import type { Unit, Usage } from "../model/usage.ts";
 import type { OperationSpec } from "../model/operations/operation-spec.ts";
 import type { Body, HeadersIn, HeadersOut, JsonObject, Opt, Sync } from "../model/values.ts";
 import type { Outgoing } from "./outgoing.ts";
-import type { FieldAllowlist } from "./references.ts";
+import type { FieldAllowlist, ConversationKey, RequestFacts } from "./references.ts";
 import type { LimitState } from "./store/limit.ts";
-import type { ConversationKey, RequestFacts } from "./request-facts.ts";
 
 /**
  * Operation of a route.

@@ -4,8 +4,7 @@
 // the protocol documents.
 import type { JsonObject, Opt, Body } from "../model/values.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
-import type { References } from "../plugin/references.ts";
-import type { RequestFacts } from "../plugin/request-facts.ts";
+import type { References, RequestFacts } from "../plugin/references.ts";
 import { asList, asObject } from "./json-values.ts";
 import { findReferences, referencedFeatures } from "./references/find-references.ts";
 import { hostedToolFeatures } from "./references/index.ts";

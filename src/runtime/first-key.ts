@@ -1,7 +1,7 @@
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { digestKey, mintKey } from "../lib/api-key.ts";
 import { getFault } from "../model/error.ts";
-import type { KeyRecord } from "../plugin/store/key.ts";
+import type { KeyRecord } from "../plugin/store/account.ts";
 import type { Store } from "../plugin/store/store.ts";
 import { listAllKeys } from "./access/list-all-keys.ts";
 import type { Services } from "./services.ts";

@@ -4,7 +4,7 @@ import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Log } from "../lib/log/log.ts";
 import type { SecretMask } from "../lib/log/secret-mask.ts";
 import type { PluginKind } from "../plugin/define.ts";
-import type { FileTexts } from "../config/source/config-files.ts";
+import type { FileTexts } from "../config/source/default-config.ts";
 import type { ConfigSource } from "../runtime/reload/read-config.ts";
 import type { WorkerGeneration } from "../runtime/workers/worker-protocol.ts";
 import type { OldProcess } from "./handoff/old-process.ts";
@@ -12,7 +12,13 @@ import type { Store } from "../plugin/store/store.ts";
 import type { StartupListener } from "../runtime/http/startup-listener.ts";
 import type { TransferableStore } from "../runtime/ledger/transferable-store.ts";
 import type { DescriptorRegistry } from "./handoff/descriptors.ts";
-import type { ContextServices } from "../runtime/services.ts";
+import type { ContextServices, Services } from "../runtime/services.ts";
+import type { ListRefresher } from "../catalog/list-refresher.ts";
+import type { GenerationSlot } from "../runtime/generation/generation-slot.ts";
+import { listUnreachablePlugins } from "../runtime/health/unreachable-plugins.ts";
+import { readInstances } from "../runtime/services/store-instances.ts";
+import type { BuiltGeneration } from "../runtime/generation/build-generation.ts";
+import type { FrontendStatus, Gateway, GatewayStatus } from "../runtime/gateway-api.ts";
 
 export interface GatewayOptions extends ConfigSource {
   log: Log;
@@ -71,3 +77,59 @@ export const toWorkerGeneration = (
   env: { ...env },
   overrides,
 });
+
+// Creates the status of a gateway as seen by its own process.
+
+export async function createStatus(
+  { url, adminUrl, stateDir }: Pick<Gateway, "url" | "adminUrl" | "stateDir">,
+  of: Pick<
+    GatewayStatus,
+    "version" | "file" | "startedAt" | "urls" | "lastReload" | "lastHotRestart"
+  > & {
+    readonly services: Services;
+    readonly stage: GenerationSlot;
+    readonly refresh: ListRefresher;
+    /** Status of the previous gateway while it has open requests. */
+    readonly before: Promise<GatewayStatus["oldProcess"]> | undefined;
+  },
+): Promise<GatewayStatus> {
+  const { services, stage, refresh, before, ...more } = of;
+  const { built, config, loadedAt } = stage.current;
+  return {
+    ...more,
+    pid: process.pid,
+    url,
+    adminUrl,
+    stateDir,
+    // The port may be open shortly before its URL is known.
+    state: more.urls.length === 0 && stage.state !== "draining" ? "starting" : stage.state,
+    ledgerOutage: services.ledgerAvailability.outage,
+    generation: built.gen.number,
+    frontends: frontendStatusesOf(built),
+    configHash: config.hash,
+    loadedAt,
+    generations: stage.generations(),
+    unmountedProviders: [...config.unmountedProviders].map(([provider, why]) => ({
+      provider,
+      reason: why,
+    })),
+    modelLists: refresh.status(),
+    cooldowns: services.targetHealth.describeCooldowns(),
+    quarantinedHooks: services.hookBreakers.list(),
+    unreachablePlugins: listUnreachablePlugins(built),
+    latencies: services.targetHealth.latencies(),
+    files: services.fileStore.counts(),
+    instances: await readInstances(services.store),
+    oldProcess: await before,
+  };
+}
+
+const frontendStatusesOf = ({ frontends }: Pick<BuiltGeneration, "frontends">): FrontendStatus[] =>
+  frontends
+    .filter(({ server }) => server)
+    .map(({ name, routes }) => ({
+      name,
+      paths: routes.flatMap((route) =>
+        "actionType" in route && route.actionType === "generate" ? [route.path].flat() : [],
+      ),
+    }));

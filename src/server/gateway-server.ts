@@ -12,9 +12,14 @@ import { ChangeBroadcast } from "../runtime/change-broadcast.ts";
 import { explainRequest } from "../admin/commands/explanation.ts";
 import { createFirstKey } from "../runtime/first-key.ts";
 import { findRetentionProblem } from "../runtime/ledger/ledger-retention.ts";
-import { type GatewayOptions, toWorkerGeneration, type StartOptions } from "./gateway-options.ts";
+import {
+  type GatewayOptions,
+  toWorkerGeneration,
+  type StartOptions,
+  createStatus,
+} from "./gateway-options.ts";
 import { openServices, type Services } from "../runtime/services.ts";
-import { removeHandoffMarker } from "../admin/socket/handoff-marker.ts";
+import { removeHandoffMarker } from "../admin/socket/control-socket-path.ts";
 import type { PluginPeers } from "../runtime/services/plugin-peers.ts";
 import { instanceInfoOf, readFleet } from "../runtime/services/fleet.ts";
 import { assertLedgerAnswers } from "../runtime/ledger/open-store.ts";
@@ -40,12 +45,10 @@ import type {
 } from "../runtime/gateway-api.ts";
 import type { WorkerPool } from "../runtime/workers/worker-pool.ts";
 import { mergeStatus } from "../runtime/workers/merge-status.ts";
-import { createStatus } from "./gateway-status.ts";
 import { ControlPlane } from "./control-plane.ts";
 import { removeSockets } from "../runtime/http/unix-socket.ts";
 import type { DescriptorRegistry } from "./handoff/descriptors.ts";
-import { listOwnSocketPaths } from "./handoff/release.ts";
-import { Handoff } from "./handoff/handoff.ts";
+import { listOwnSocketPaths, Handoff } from "./handoff/handoff.ts";
 
 /**
  * Runs one call at a time. A call during a run starts another run after it, because the inputs may

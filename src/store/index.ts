@@ -3,10 +3,10 @@
 // are kept. May import lib, model, and plugin. Must not use files, a clock, or a database.
 export type { AccountRepository } from "./accounts.ts";
 export { toAuditedCommand, createMemoryAuditLog } from "./memory-audit-log.ts";
-export { RunningTotal } from "./running-total.ts";
+export { RunningTotal } from "./totals.ts";
 export * from "./ledger-rules.ts";
 export type { OpenCalls } from "./open-calls.ts";
-export { isCalendarPeriod } from "./calendar-window.ts";
+export { isCalendarPeriod } from "./meter.ts";
 export { checkCommand } from "./check-command.ts";
 export {
   rollupLevelFor,
@@ -31,7 +31,7 @@ export {
   type Meter,
   type MeterAmount,
 } from "./meter.ts";
-export { keyCursor, toPage, pageSize } from "./page.ts";
+export { keyCursor, toPage, pageSize } from "./row-journal.ts";
 export * from "./ledger-row.ts";
 export * from "./row-journal.ts";
 export { createRollup, parseRollupGroups, parseRollup, type Rollup } from "./rollup.ts";
@@ -42,11 +42,11 @@ export * from "./kit/archive.ts";
 export * from "./kit/call-terms.ts";
 export * from "./kit/column-codec.ts";
 export * from "./kit/commit-text.ts";
-export * from "./kit/row-columns.ts";
+export * from "./kit/column-codec.ts";
 export * from "./kit/salted-text.ts";
 export * from "./kit/checkpoint.ts";
 export * from "./kit/ledger-replay.ts";
-export * from "./kit/redaction.ts";
-export * from "./kit/transfer.ts";
-export * from "./kit/pruning.ts";
+export * from "./kit/salted-text.ts";
+export * from "./bigint-json.ts";
+export * from "./kit/row-maintenance.ts";
 export * from "./kit/row-maintenance.ts";

@@ -4,23 +4,23 @@
 //
 // A batch is applied completely or not at all. After an exception, or if the journal could not
 // commit, `rollback()` reverts all changes.
-import { fail } from "../plugin/index.ts";
-import type {
-  StoreCommand,
-  KeyRecord,
-  Limit,
-  LimitUsage,
-  ThresholdReached,
-  Price,
-  Reserve,
-  Settle,
-  CommandResult,
+import {
+  fail,
+  type StoreCommand,
+  type KeyRecord,
+  type Limit,
+  type LimitUsage,
+  type ThresholdReached,
+  type Price,
+  type Reserve,
+  type Settle,
+  type CommandResult,
 } from "../plugin/index.ts";
 import { isAccountChange, isKeyChange, type AccountRepository } from "./accounts.ts";
 import { createCallTable, type CallEntry, type OpenCalls } from "./open-calls.ts";
 import { MeterTable } from "./meter-table.ts";
 import * as meters from "./meter.ts";
-import type { Meter, MeterAmount } from "./meter.ts";
+import type { Meter, MeterAmount, Claim } from "./meter.ts";
 import {
   adjustRow,
   LATE_SETTLE,
@@ -30,14 +30,6 @@ import {
   type LedgerRow,
 } from "./ledger-row.ts";
 import { meteredUsage } from "./metered-usage.ts";
-import {
-  concatThresholds,
-  allowedWith,
-  NO_THRESHOLDS,
-  ALLOWED,
-  findDenial,
-  allowedByClaims,
-} from "./command-results.ts";
 
 type Timed<C> = C & { readonly at: number };
 type CommandOf<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
@@ -345,4 +337,43 @@ class JournaledLedgerRules<
     if (this.#openedInBatch.length > 0) this.#openedInBatch = [];
     if (this.#closedInBatch.length > 0) this.#closedInBatch = [];
   }
+}
+
+// Results of reserve commands: the remaining limits, or the limit that denied the reservation.
+
+/** Success without further information. */
+const ALLOWED: CommandResult = { ok: true };
+
+/** Result of commands that reach no threshold. */
+const NO_THRESHOLDS: readonly ThresholdReached[] = [];
+/** Concatenates thresholds. Usually there are none, and then nothing is allocated. */
+const concatThresholds = (some: readonly ThresholdReached[], more: readonly ThresholdReached[]) =>
+  more.length === 0 ? some : [...some, ...more];
+/** Success with the thresholds that were reached. */
+const allowedWith = (crossed: readonly ThresholdReached[]): CommandResult =>
+  crossed.length === 0 ? ALLOWED : { ok: true, thresholds: crossed };
+
+/** Success with the state of the claims' limits. */
+const allowedByClaims = (claims: readonly Claim[], t: number): CommandResult =>
+  claims.length === 0
+    ? ALLOWED
+    : {
+        ok: true,
+        limits: claims.map((claim) => meters.limitState(claim, meters.readMeter(claim, t))),
+      };
+
+/** Returns the denial of the claim with the longest wait. Undefined: all claims can be met. */
+function findDenial(claims: readonly Claim[], t: number): CommandResult | undefined {
+  let worst: { claim: Claim; seen: meters.MeterReading } | undefined;
+  for (const claim of claims) {
+    const seen = meters.readMeter(claim, t);
+    if (seen.waitMs > (worst?.seen.waitMs ?? 0)) worst = { claim, seen };
+  }
+  return (
+    worst && {
+      ok: false,
+      denied: meters.limitState(worst.claim, worst.seen),
+      retryAfterMs: worst.seen.waitMs,
+    }
+  );
 }

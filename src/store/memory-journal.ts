@@ -4,7 +4,14 @@ import { type LedgerBackend, type RowCheckpoint } from "./kit/row-maintenance.ts
 import { addCheckpointRollups, type CheckpointRollup } from "./kit/checkpoint.ts";
 import type { AccountRecord, KeyRecord, Price, Store } from "../plugin/index.ts";
 import type { OpenCalls } from "./open-calls.ts";
-import { keyCursor, toPage, pageSize } from "./page.ts";
+import {
+  keyCursor,
+  toPage,
+  pageSize,
+  createRowWriter,
+  type OpenRow,
+  type RowJournal,
+} from "./row-journal.ts";
 import {
   matchesQuery,
   rowQualifier,
@@ -12,7 +19,6 @@ import {
   type CallRows,
   type LedgerRow,
 } from "./ledger-row.ts";
-import { createRowWriter, type OpenRow, type RowJournal } from "./row-journal.ts";
 import { createTotals, isSettledRow } from "./totals.ts";
 
 /**

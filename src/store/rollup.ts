@@ -2,7 +2,7 @@
 // Rollups can be merged. The order of the rows does not affect the text. Rollups summarize
 // completed days and replace pruned rows.
 import type { HeadersOut } from "../plugin/index.ts";
-import { RunningTotal } from "./running-total.ts";
+import { RunningTotal } from "./totals.ts";
 import {
   dimensionsOf,
   ROLLUP_DIMENSIONS,

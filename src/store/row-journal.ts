@@ -1,6 +1,6 @@
 // A journal for stores that keep complete rows. An open call is its reserve row with its last
 // progress.
-import type { Reserve, Settle } from "../plugin/index.ts";
+import type { Reserve, Settle, KeyRecord, ResultPage, Opt, PageRequest } from "../plugin/index.ts";
 import type { OpenCall, LedgerJournal } from "./ledger-rules.ts";
 import type { MeterAmount } from "./meter.ts";
 import { reserveRow, settleRow, type Progress, type LedgerRow } from "./ledger-row.ts";
@@ -39,3 +39,30 @@ export const createRowWriter = (
   settle: ({ row }, command) => void write(settleRow(row, command, instance())),
   adjust: write,
 });
+
+// Pages of a list: the items after a cursor, up to a page size.
+
+const DEFAULT_PAGE_SIZE = 100;
+const MAX_PAGE_SIZE = 1_000;
+
+/** Returns the page size: the requested one, within limits. */
+export const pageSize = (page: Opt<PageRequest>): number =>
+  Math.max(1, Math.min(MAX_PAGE_SIZE, Math.floor(page?.limit ?? DEFAULT_PAGE_SIZE)));
+
+/**
+ * Creates a page. `found` may contain one item more than fits, which shows that there is a next
+ * page.
+ */
+export function toPage<T>(
+  found: readonly T[],
+  size: number,
+  cursor: (item: T) => string,
+): ResultPage<T> {
+  if (found.length <= size) return { items: found };
+  const items = found.slice(0, size);
+  return { items, next: cursor(items[size - 1]!) };
+}
+
+/** Cursor of a key. Keys are listed in the order of their creation. */
+export const keyCursor = ({ created, digest }: KeyRecord): string =>
+  `${String(Math.floor(created)).padStart(16, "0")}:${digest}`;

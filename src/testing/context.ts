@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { LifetimeScope, SharedResources } from "../lib/lifetime-scope.ts";
 import type { GatewayStats } from "../plugin/gateway-stats.ts";
 import type { Context, ListedModel } from "../plugin/context.ts";
-import type { KeyRecord } from "../plugin/store/key.ts";
+import type { KeyRecord } from "../plugin/store/account.ts";
 import { untracked } from "./resource-leaks.ts";
 
 /** One line that a plugin logged. */

@@ -1,15 +1,15 @@
 // What shells are told is what the table of commands says: each real shell is asked at every command.
 import { beforeAll, describe, expect, it } from "vitest";
-import { loadCompletedCommands } from "../../src/cli/commands/run/completion.ts";
-import { COMMANDS } from "../../src/cli/main.ts";
 import {
+  loadCompletedCommands,
   flattenCommands,
   optionFlags,
   takesPath,
   lastWord,
   defaultCommandOptions,
   type CompletedCommand,
-} from "../../src/cli/completion/completion-data.ts";
+} from "../../src/cli/commands/run/completion.ts";
+import { COMMANDS } from "../../src/cli/main.ts";
 import type { Options } from "../../src/cli/support/command.ts";
 import { runCliInProcess } from "../kit/process/command-line.ts";
 import { has, offered, type Shell, SHELLS } from "./shells.ts";

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parse } from "yaml";
 import { expect, it } from "vitest";
-import { askStarterOptions } from "../../src/cli/init/interview.ts";
+import { askStarterOptions } from "../../src/cli/init/starter-config.ts";
 import { createTestFolder } from "../kit/process/command-line.ts";
 
 const KNOWN = ["demo", "openai", "anthropic"];

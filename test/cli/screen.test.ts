@@ -2,7 +2,7 @@
 import { stripVTControlCharacters, styleText } from "node:util";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { Screen } from "../../src/cli/support/screen.ts";
+import { Screen } from "../../src/cli/commands/run/top.ts";
 import { sanitize, truncateLine } from "../../src/cli/format/terminal.ts";
 
 it("replaces the previous screen in one write, and restores the terminal at the end", () => {

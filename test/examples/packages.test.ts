@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
-import { updateOptionTable } from "../../src/cli/check-plugin/option-table.ts";
+import { updateOptionTable } from "../../src/cli/check-plugin/check-package.ts";
 import { foreign, importsOf } from "../layers.ts";
 
 const FOLDER = join(import.meta.dirname, "../../examples/packages");

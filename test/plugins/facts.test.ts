@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { builtin } from "../../plugins/index.ts";
 import { withFacts } from "../../plugins/providers/facts.ts";
-import { parseModelList } from "../../src/catalog/parse-model-list.ts";
+import { parseModelList } from "../../src/catalog/model-lists.ts";
 import type { Facts, ModelInfo } from "../../src/model/facts.ts";
 import { calculateCost } from "../../src/money/price.ts";
 

@@ -9,12 +9,12 @@ import {
   storeChecks,
   createStoreFactory,
 } from "tollgate/testing";
-import { updateOptionTable } from "../../src/cli/check-plugin/option-table.ts";
+import { updateOptionTable } from "../../src/cli/check-plugin/check-package.ts";
 import {
   TEMPLATE_VARIANTS,
   TEMPLATE_KINDS,
   templateFolder,
-} from "../../src/cli/new/plugin-names.ts";
+} from "../../src/cli/commands/plugins/new.ts";
 import { protocol } from "../../templates/protocol/src/index.ts";
 
 const FOLDER = join(import.meta.dirname, "../../templates");

@@ -9,9 +9,8 @@ import { readTar } from "../../lib/tar.ts";
 import { fail } from "../../model/error.ts";
 import type { LedgerBackup } from "../../plugin/store/ledger-maintenance.ts";
 import { createStateDir } from "../../runtime/services/state-dir.ts";
-import { openStore } from "../../runtime/ledger/open-store.ts";
+import { openStore, setUpStore } from "../../runtime/ledger/open-store.ts";
 import { failUnsupported } from "./unsupported.ts";
-import { createClosedStore } from "./closed-store.ts";
 import {
   type BackupFile,
   type BackupManifest,
@@ -20,7 +19,11 @@ import {
   OTHER_FILES,
   parseManifest,
   toManifestSums,
-} from "./backup-manifest.ts";
+} from "./backup.ts";
+import { LifetimeScope, SharedResources } from "../../lib/lifetime-scope.ts";
+import type { Store } from "../../plugin/store/store.ts";
+import { createPluginPeers } from "../../runtime/services/plugin-peers.ts";
+import type { ContextServices } from "../../runtime/services.ts";
 
 export interface RestoreResult {
   readonly stateDir: string;
@@ -157,4 +160,25 @@ async function moveIntoPlace(name: string, from: string, to: string): Promise<vo
   await mkdir(dirname(join(to, name)), { recursive: true, mode: 0o700 });
   await rename(join(from, name), join(to, name));
   await chmod(join(to, name), 0o600);
+}
+
+// Creates a store without opening it, so that it can restore a backup or read an archive.
+
+/** Returns the store with its scope, which closes it. */
+export async function createClosedStore(
+  config: Pick<GatewayConfig, "store" | "file" | "stateDir">,
+  log: Log,
+): Promise<{ store: Store; context: ContextServices; scope: LifetimeScope } & AsyncDisposable> {
+  const scope = new LifetimeScope();
+  const context: ContextServices = {
+    log,
+    shared: new SharedResources(),
+    pluginPeers: createPluginPeers(),
+    localEndpoint: () => fail("unavailable", "No gateway is running."),
+    stats: async () => fail("unavailable", "No gateway is running."),
+    stateDir: config.stateDir,
+    env: process.env,
+  };
+  const store = await setUpStore(config, context, scope);
+  return { store, context, scope, [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose]() };
 }

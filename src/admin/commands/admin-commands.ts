@@ -5,7 +5,7 @@ import type { AdminConfig, OidcConfig } from "../../config/gateway-config.ts";
 import { mintKey } from "../../lib/api-key.ts";
 import { fail } from "../../model/error.ts";
 import type { Role } from "../../plugin/role.ts";
-import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { KeyRecord } from "../../plugin/store/account.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import { tokenCredentialId } from "../../runtime/access/admin-principals.ts";
 import type { AuditedCommand } from "../../plugin/store/audit.ts";
@@ -13,7 +13,7 @@ import type { Sessions } from "../../runtime/access/sessions.ts";
 import type { InputOf } from "../schema/command-specs.ts";
 import type { AccountTree } from "../access/account-tree.ts";
 import { assertAccountExists } from "../access/grants.ts";
-import type { AccessCounter } from "../dispatch/access-counter.ts";
+import type { AccessCounter } from "../dispatch/command-dispatcher.ts";
 import { SHELL_PRINCIPAL } from "../../runtime/access/principal.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
 

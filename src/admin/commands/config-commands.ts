@@ -4,7 +4,7 @@
 // could otherwise reveal a secret.
 import { resolve } from "node:path";
 import { type LoadedConfig, loadConfig } from "../../config/load-config.ts";
-import type { ShownValue } from "../../config/shown-values.ts";
+import type { ShownValue } from "../../config/show-config.ts";
 import type {
   GatewayConfig,
   LoadPlugin,

@@ -2,7 +2,7 @@
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { ListRefresher } from "../../catalog/list-refresher.ts";
 import type { ChangeBroadcast } from "../../runtime/change-broadcast.ts";
-import { createGrantTargets, knownLedgerNames } from "./grant-targets.ts";
+import { createGrantTargets, knownLedgerNames } from "../access/grants.ts";
 import { createAttentionCommand, type AttentionOptions } from "./attention.ts";
 import {
   createAdminCommands,
@@ -11,9 +11,8 @@ import {
 } from "./admin-commands.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
 import { createCommandAudit } from "../dispatch/command-audit.ts";
-import { CommandDispatcher } from "../dispatch/command-dispatcher.ts";
+import { CommandDispatcher, AccessCounter } from "../dispatch/command-dispatcher.ts";
 import { readAccountTree } from "../access/account-tree.ts";
-import { AccessCounter } from "../dispatch/access-counter.ts";
 import { listAllKeys } from "../../runtime/access/list-all-keys.ts";
 import { createScopeDirectory } from "../dispatch/account-scoping.ts";
 import type { CommandHandler } from "../socket/control-socket.ts";

@@ -6,7 +6,7 @@ import { mintKey } from "../../lib/api-key.ts";
 import { fail } from "../../model/error.ts";
 import type { LimitUsage } from "../../plugin/store/limit.ts";
 import type { Identity } from "../../plugin/identity.ts";
-import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { KeyRecord } from "../../plugin/store/account.ts";
 import { type AccountTree, readAccountTree } from "../access/account-tree.ts";
 import {
   type GrantTargets,
@@ -23,8 +23,7 @@ import {
   unknownGrantWarnings,
 } from "../access/grants.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
-import { createOpeningRows } from "../access/opening-balance.ts";
-import type { KeyRepository } from "../access/key-repository.ts";
+import { createOpeningRows, type KeyRepository } from "../access/key-repository.ts";
 import type { InputOf } from "../schema/command-specs.ts";
 
 /**

@@ -2,7 +2,7 @@
 // An empty report because of a typo would wrongly show that nothing was used.
 import { didYouMean } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
-import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { KeyRecord } from "../../plugin/store/account.ts";
 import type { LedgerQuery, Store, LedgerTotal } from "../../plugin/store/store.ts";
 import { isTimeZone } from "../../lib/time/time-zone.ts";
 

@@ -2,7 +2,7 @@
 // from existing statistics, so reading them sends nothing to a provider.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { ListStatus } from "../../catalog/list-refresher.ts";
-import { createPricedExample } from "../../money/price-example.ts";
+import { createPricedExample } from "../../money/price.ts";
 import { chatOperation } from "../../model/operations/chat-operation.ts";
 import { fail } from "../../model/error.ts";
 import type { RequestRecordFault } from "../../plugin/observer.ts";

@@ -3,7 +3,7 @@
 // second path to a provider exists.
 import { createServer, request, type IncomingMessage } from "node:http";
 import { duplexPair } from "node:stream";
-import { nanoToDecimal } from "../../money/format-usd.ts";
+import { nanoToDecimal } from "../../money/decimal.ts";
 import { fail } from "../../model/error.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Outcome } from "../../plugin/outcome.ts";

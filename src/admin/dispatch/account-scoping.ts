@@ -7,7 +7,7 @@ import { listAllKeys } from "../../runtime/access/list-all-keys.ts";
 import type { LiveGeneration } from "../../runtime/generation/generation-slot.ts";
 import { fail } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
-import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { KeyRecord } from "../../plugin/store/account.ts";
 import { jsonReplacer } from "../socket/control-client.ts";
 import type { CommandPrincipal } from "../../runtime/access/principal.ts";
 import type { CommandSpec, AccountScopeRule } from "../schema/command-spec.ts";

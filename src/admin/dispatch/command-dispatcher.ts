@@ -5,9 +5,12 @@ import type { Schema } from "../../config/schema-dialect.ts";
 import { fail } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { CommandAudit } from "./command-audit.ts";
-import type { AccessCounter } from "./access-counter.ts";
-import { createEtag } from "./etag.ts";
-import { type CommandPrincipal, hasRole, assertRole } from "../../runtime/access/principal.ts";
+import {
+  type CommandPrincipal,
+  hasRole,
+  assertRole,
+  principalId,
+} from "../../runtime/access/principal.ts";
 import { validateInput, omitUndefined } from "./command-input.ts";
 import {
   filterOutput,
@@ -18,6 +21,9 @@ import {
 import type { CommandHandler, CommandHandlerMap } from "../socket/control-socket.ts";
 import type { CommandSpec } from "../schema/command-spec.ts";
 import { COMMAND_SPECS } from "../schema/command-specs.ts";
+import { hash } from "node:crypto";
+import { jsonReplacer } from "../socket/control-client.ts";
+import { BoundedMap } from "../../lib/bounded-map.ts";
 
 /**
  * Runs tasks one after another, even if one fails. Nothing changes between a task's reads and
@@ -169,4 +175,62 @@ function assertIfMatch(before: unknown, ifMatch: string): void {
   fail("conflict", "The object was changed after you read it. Read it again and retry.", {
     code: "version_conflict",
   });
+}
+
+// Computes the ETag of an answer, so that a client can change a record only if it is unchanged.
+
+/**
+ * Returns the ETag. If the records have versions, only these count, because spending does not
+ * change a key.
+ */
+export function createEtag(answer: unknown): string {
+  const versions = listVersions(answer);
+  const content = versions.length > 0 ? versions : answer;
+  return `"${hash("sha256", JSON.stringify(content ?? null, jsonReplacer)).slice(0, 32)}"`;
+}
+
+/** Returns the IDs and versions of the records in an answer. */
+function listVersions(answer: unknown): readonly unknown[] {
+  if (typeof answer !== "object" || answer === null) return [];
+  return Object.values(answer)
+    .flat()
+    .filter((each): each is { id: unknown; version: unknown } => each?.version !== undefined)
+    .map(({ id, version }) => [id, version]);
+}
+
+// Counts how often each principal has read individual requests. Which requests they were is not
+// recorded.
+
+interface AccessCount {
+  readonly actor: string;
+  readonly command: string;
+  readonly count: number;
+  /** Time of the last access, in Unix milliseconds. */
+  readonly lastAt: number;
+}
+
+/** Maximum number of principals, per process. The oldest are dropped first. */
+const MAX_COUNTS = 1_000;
+
+export class AccessCounter {
+  readonly #now: () => number;
+  readonly #counts = new BoundedMap<string, AccessCount>(MAX_COUNTS);
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  count(command: string, principal: CommandPrincipal): void {
+    const id = JSON.stringify([principalId(principal), command]);
+    const count = (this.#counts.get(id)?.count ?? 0) + 1;
+    this.#counts.set(id, { actor: principal.name, command, count, lastAt: this.#now() });
+  }
+
+  /** Returns the counts, highest first. */
+  list(): readonly AccessCount[] {
+    return this.#counts
+      .entries()
+      .map(([, each]) => each)
+      .toSorted((a, b) => b.count - a.count);
+  }
 }

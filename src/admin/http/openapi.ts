@@ -3,7 +3,7 @@
 import type { Schema } from "../../config/schema-dialect.ts";
 import type { RegisteredCommand } from "../dispatch/command-dispatcher.ts";
 import { API_PATH } from "../../runtime/access/admin-paths.ts";
-import { commandMethodsOf, commandPathOf } from "./command-paths.ts";
+import { fail } from "../../model/error.ts";
 
 const ERROR_SCHEMA = {
   type: "object",
@@ -133,4 +133,22 @@ function queryParametersOf(input: Schema) {
     ...(schema["type"] === "array" && { style: "form", explode: false }),
     ...(schema["type"] === "object" && { style: "form", explode: true }),
   }));
+}
+
+// The path and the methods of each command in the admin API.
+
+/** A command that changes nothing can also be called by GET. */
+export const commandMethodsOf = ({ spec }: Pick<RegisteredCommand, "spec">): readonly string[] =>
+  spec.writes ? ["POST"] : ["GET", "POST"];
+
+/** The slash in the name of a plugin's command ("store/head") stays a slash in the path. */
+export const commandPathOf = (name: string): string =>
+  `${API_PATH}/${name.split("/").map(encodeURIComponent).join("/")}`;
+
+export function commandNameIn(path: string): string {
+  try {
+    return decodeURIComponent(path.slice(API_PATH.length + 1));
+  } catch {
+    return fail("invalid", "Invalid percent-encoding in the path.", { code: "bad_path" });
+  }
 }

@@ -3,8 +3,7 @@ import { request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ErrorKind, fail } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
-import { isHandoffInProgress } from "./handoff-marker.ts";
-import { findControlSocket } from "./control-socket-path.ts";
+import { findControlSocket, isHandoffInProgress } from "./control-socket-path.ts";
 
 /** Encodes amounts as text in both directions, because JSON has no bigint. */
 export const jsonReplacer = (_: string, value: unknown) =>

@@ -4,8 +4,8 @@
 import type { IncomingMessage } from "node:http";
 import { fail, getFault, publicErrorText } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
-import { assertNotRunning } from "./single-instance.ts";
 import { jsonReplacer } from "./control-client.ts";
+import { assertNotRunning } from "./single-instance.ts";
 import type { CommandPrincipal } from "../../runtime/access/principal.ts";
 import { openPort } from "../../runtime/http/open-port.ts";
 import { createControlSocketPath } from "./control-socket-path.ts";

@@ -4,10 +4,11 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { HookCases } from "../../testing/hook-tester.ts";
-import { importTestingKit } from "../support/testing-kit.ts";
-import { createFinding, runCheck, type PackageFinding } from "./finding.ts";
-import { checkLive } from "./live-checks.ts";
+import { importTestingKit } from "../support/shared-modules.ts";
 import {
+  createFinding,
+  runCheck,
+  type PackageFinding,
   checkManifest,
   readManifest,
   checkOptionsOf,
@@ -16,14 +17,15 @@ import {
   type PackedFiles,
   type PluginManifest,
 } from "./manifest.ts";
-import { updateOptionTable } from "./option-table.ts";
 import {
   checkExports,
   listExports,
   importExports,
   checkNames,
   type ImportedPackage,
+  type ExportedPlugin,
 } from "./package-exports.ts";
+import type { Definition } from "../../plugin/define.ts";
 
 export interface PackageReport {
   readonly name: string;
@@ -169,4 +171,143 @@ async function checkContract(
   const findings: PackageFinding[] = [];
   for (const each of checks) findings.push(await runCheck(`contract: ${each.name}`, each));
   return findings;
+}
+
+// Generates the option table of a plugin's README from its schema, so that the two cannot differ.
+
+interface OptionSchema {
+  readonly type?: string | readonly string[];
+  readonly enum?: readonly unknown[];
+  readonly items?: OptionSchema;
+  readonly default?: unknown;
+  readonly description?: string;
+  readonly "x-secret"?: boolean;
+}
+
+const BEGIN_MARKER = "<!-- options -->";
+const END_MARKER = "<!-- /options -->";
+
+/** Returns the lines between the markers. A package may contain several plugins. */
+function optionTable(definitions: readonly Definition[]): string {
+  const rows = definitions.flatMap((definition) => [
+    ...optionRows(definition.options),
+    ...optionRows("credential" in definition ? definition.credential : undefined),
+  ]);
+  if (rows.length === 0) return "This plugin has no options.";
+  return ["| option | type | default | description |", "|---|---|---|---|", ...rows].join("\n");
+}
+
+function optionRows(schema: unknown): string[] {
+  const { properties = {}, required = [] } = (schema ?? {}) as {
+    properties?: Readonly<Record<string, OptionSchema>>;
+    required?: readonly string[];
+  };
+  return Object.entries(properties).map(([name, one]) => {
+    const otherwise = required.includes(name)
+      ? "must be given"
+      : one.default === undefined
+        ? "–"
+        : `\`${JSON.stringify(one.default)}\``;
+    const secret = one["x-secret"] ? " Secret: set it as `${env:…}`." : "";
+    const said = `${one.description ?? ""}.${secret}`.replaceAll("|", "\\|").replaceAll("\n", " ");
+    return `| \`${name}\` | ${formatType(one)} | ${otherwise} | ${said} |`;
+  });
+}
+
+function formatType({ type, enum: values, items }: OptionSchema): string {
+  if (values) return values.map((value) => `\`${JSON.stringify(value)}\``).join(", ");
+  const types = [type ?? "any"].flat();
+  return types
+    .map((one) => (one === "array" && items ? `list of ${formatType(items)}` : one))
+    .join(" or ");
+}
+
+/** Returns the page with the current table, or undefined if the page has no markers. */
+export function updateOptionTable(
+  page: string,
+  definitions: readonly Definition[],
+): string | undefined {
+  const from = page.indexOf(BEGIN_MARKER);
+  const to = page.indexOf(END_MARKER, from);
+  if (from < 0 || to < 0) return undefined;
+  return `${page.slice(0, from + BEGIN_MARKER.length)}\n${optionTable(definitions)}\n${page.slice(to)}`;
+}
+
+// Sends the requests of `--live` to the provider: to the models that package.json names, with the
+// credential from the environment.
+
+async function checkLive(
+  { tollgate = {} }: PluginManifest,
+  plugins: readonly ExportedPlugin[],
+): Promise<PackageFinding[]> {
+  const providers = plugins.filter(({ definition }) => definition["~tollgate"] === "provider");
+  if (providers.length === 0)
+    return [
+      createFinding(
+        "live: a provider",
+        false,
+        "the package has no provider, and only providers are tested",
+      ),
+    ];
+  const findings: PackageFinding[] = [];
+  for (const plugin of providers)
+    findings.push(...(await checkLivePlugin(plugin, checkOptionsOf(plugin, tollgate))));
+  return findings;
+}
+
+async function checkLivePlugin(
+  { definition }: ExportedPlugin,
+  { live = [], with: options = {} }: PluginCheckOptions,
+): Promise<PackageFinding[]> {
+  const { fields, missing } = credentialFromEnv(definition as PluginWithCredential);
+  const unpriced = live.some(
+    ({ model, price }) =>
+      typeof model !== "string" ||
+      typeof price?.input !== "number" ||
+      typeof price.output !== "number",
+  );
+  const needed = [
+    createFinding(
+      `live: ${definition.name}: models`,
+      live.length > 0 && !unpriced,
+      "package.json must list the models to call and the price of a million tokens: " +
+        '"tollgate": { "live": [{ "model": "large-2", "price": { "input": 3, "output": ' +
+        "15 } }] }",
+    ),
+    createFinding(
+      `live: ${definition.name}: credential`,
+      missing.length === 0,
+      `no request was sent: set ${missing.join(", ")} in the environment`,
+    ),
+  ];
+  if (needed.some(({ problem }) => problem !== undefined)) return needed;
+  const { liveCheck } = await importTestingKit();
+  for (const { model, price, capUsd } of live) {
+    const of = { model, price, with: options, credential: fields, ...(capUsd && { capUsd }) };
+    needed.push(await runCheck(`live: ${model}`, liveCheck(definition, of)));
+  }
+  return needed;
+}
+
+interface PluginWithCredential {
+  readonly name: string;
+  readonly credential?: {
+    readonly properties?: Readonly<Record<string, unknown>>;
+    readonly required?: readonly string[];
+  };
+}
+
+/**
+ * Reads the credential from variables that are named as in the templates: `api_key` of the provider
+ * acme is ACME_API_KEY.
+ */
+function credentialFromEnv({ name, credential = {} }: PluginWithCredential) {
+  const named = (field: string) => `${name}_${field}`.replace(/\W/g, "_").toUpperCase();
+  const fields: Record<string, string> = {};
+  for (const field in credential.properties) {
+    const value = process.env[named(field)];
+    if (value) fields[field] = value;
+  }
+  const missing = (credential.required ?? []).filter((field) => !(field in fields)).map(named);
+  return { fields, missing };
 }

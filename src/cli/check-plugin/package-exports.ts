@@ -5,8 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Definition, PluginKind } from "../../plugin/define.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import { createFinding, type PackageFinding } from "./finding.ts";
-import type { PluginManifest } from "./manifest.ts";
+import { createFinding, type PackageFinding, type PluginManifest } from "./manifest.ts";
 
 export interface ExportedPath {
   /** Export path: "." or "./provider". */

@@ -11,8 +11,15 @@ import { isLoopback } from "../../lib/net/egress-guard.ts";
 import { plural } from "../../lib/text.ts";
 import { publicErrorText } from "../../model/error.ts";
 import { shortPath } from "../format/problem-report.ts";
-import { errorFinding, okFinding, warningFinding, type DoctorFinding } from "./finding.ts";
-import { CERTIFICATE_DAYS, daysLeft, expiryState } from "./thresholds.ts";
+import {
+  errorFinding,
+  okFinding,
+  warningFinding,
+  type DoctorFinding,
+  CERTIFICATE_DAYS,
+  daysLeft,
+  expiryState,
+} from "./finding.ts";
 
 /** A listener with TLS. */
 interface TlsListener {

@@ -15,8 +15,9 @@ import {
   noteFinding,
   warningFinding,
   type DoctorFinding,
+  expiryState,
+  POLICY_DAYS,
 } from "./finding.ts";
-import { expiryState, POLICY_DAYS } from "./thresholds.ts";
 
 const TEST_TIMEOUT_MS = 20_000;
 const MAX_NAMED = 5;

@@ -13,8 +13,11 @@ import {
   noteFinding,
   warningFinding,
   type DoctorFinding,
+  CERTIFICATE_DAYS,
+  daysLeft,
+  expiryState,
+  LOOKUP_MS,
 } from "./finding.ts";
-import { CERTIFICATE_DAYS, daysLeft, expiryState, LOOKUP_MS } from "./thresholds.ts";
 
 const WAIT_MS = 5_000;
 

@@ -5,15 +5,18 @@ import { mkdtemp, open, readFile, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
-import { formatBytes } from "../format/format-amounts.ts";
+import { formatBytes } from "../format/terminal.ts";
 import {
   errorFinding,
   okFinding,
   noteFinding,
   warningFinding,
   type DoctorFinding,
+  FREE_BYTES,
+  FSYNC_MS,
+  MIN_NODE,
+  SKEW_MS,
 } from "./finding.ts";
-import { FREE_BYTES, FSYNC_MS, MIN_NODE, SKEW_MS } from "./thresholds.ts";
 
 /** Whether a major version of Node.js gets long-term support. */
 const isLts = (major: number) => major % 2 === 0;

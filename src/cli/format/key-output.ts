@@ -1,7 +1,10 @@
 // Prints API keys.
 import type { ShownKey } from "../../admin/commands/key-commands.ts";
-import { formatLimitUsage } from "./limit-output.ts";
 import { alignColumns, formatTime, paint, paintRemark, printRemark, print } from "./terminal.ts";
+import { formatDecimal } from "../../money/decimal.ts";
+import { fail } from "../../model/error.ts";
+import type { ShownLimitUsage } from "../../admin/access/grants.ts";
+import { LIMIT_SCHEMA, parseLimit } from "../../plugin/store/limit.ts";
 
 /**
  * A key of the store or of gateway.yaml. A key of gateway.yaml has no creation time, but the plugin
@@ -101,3 +104,33 @@ function formatKey(key: ListedKey): string {
 /** Returns a row for each limit, with its scope and what is left. */
 export const limitUsageRows = (counted: ShownKey["limitUsage"] = []): [string, string][] =>
   counted.map((each) => ["remaining", `${formatLimitUsage(each)}  ${paint("gray", each.scope)}`]);
+
+// Parses and formats limits.
+
+/** Returns the text if it is a limit. */
+export const checkLimit = (text: string, flag: string): string =>
+  parseLimit(text)
+    ? text
+    : fail("invalid", `Invalid --${flag} "${text}". It must be ${LIMIT_SCHEMA["x-expects"]}.`, {
+        code: "usage",
+      });
+
+/** The usage of a limit as the control socket sends it, with amounts as decimal text. */
+type ReceivedLimitUsage = Pick<ShownLimitUsage, "limit" | "unit" | "scope" | "resetsAt"> & {
+  readonly [amount in "remaining" | "reserved"]: string | number | bigint;
+};
+
+/** Formats the usage of a limit: "usd=5/month: 4.2 left, 0.3 held, resets 2026-12-01 00:00". */
+export function formatLimitUsage({
+  limit,
+  unit,
+  remaining,
+  reserved,
+  resetsAt,
+}: ReceivedLimitUsage): string {
+  const amount = (of: ReceivedLimitUsage["remaining"]) =>
+    unit === "nano_usd" ? formatDecimal(BigInt(of), 9) : `${of}`;
+  const holding = BigInt(reserved) > 0n ? `, ${amount(reserved)} reserved` : "";
+  const resets = /\/(?!total)/.test(limit) ? `, resets ${formatTime(resetsAt)}` : "";
+  return `${limit}: ${amount(remaining)} left${holding}${resets}`;
+}

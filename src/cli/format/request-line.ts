@@ -2,7 +2,7 @@
 import type { ShownRequest } from "../../admin/commands/request-commands.ts";
 import { inputTokens, outputTokens, type Usage } from "../../model/usage.ts";
 import { plural } from "../../lib/text.ts";
-import { formatUsd } from "../../money/format-usd.ts";
+import { formatUsd } from "../../money/decimal.ts";
 import type { RequestRecord } from "../../plugin/observer.ts";
 import { sanitize, formatTime, paint } from "./terminal.ts";
 

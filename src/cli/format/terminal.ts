@@ -1,7 +1,6 @@
 // Prints to a terminal or a pipe. Results go to stdout, remarks to stderr. Color is used only on a
 // terminal.
 import { stripVTControlCharacters, styleText } from "node:util";
-
 import { escapeControlsInLines } from "../../lib/text.ts";
 
 type Style = Parameters<typeof styleText>[0];
@@ -101,3 +100,20 @@ export const sanitize = (text: string): string =>
 /** Formats a time: "2026-11-21 09:30:00 UTC". */
 export const formatTime = (at: number): string =>
   `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+
+// Formats bytes and durations for people.
+const UNITS = ["B", "KB", "MB", "GB", "TB"] as const;
+
+/** Formats a number of bytes: "12.3 MB". */
+export function formatBytes(bytes: number): string {
+  let unit = 0;
+  let size = bytes;
+  while (size >= 1_000 && unit < UNITS.length - 1) {
+    size /= 1_000;
+    unit++;
+  }
+  return `${unit === 0 ? size : size.toFixed(1)} ${UNITS[unit]}`;
+}
+
+/** "0.4 s" */
+export const formatSeconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;

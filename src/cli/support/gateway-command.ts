@@ -17,6 +17,7 @@ import { askRunningGateway, dryRunConfig } from "./gateway-or-file.ts";
 import { findStateDir } from "./load-config.ts";
 import { readArguments, readOptions, requiredUsage, schemaOptions } from "./schema-options.ts";
 import { openStoreAccess } from "./store-access.ts";
+import type { Privacy } from "../../model/facts.ts";
 
 /** The part of a CLI command that its specification does not determine. */
 interface CommandParts<A> {
@@ -129,3 +130,13 @@ async function callGateway(
     dryRun.commands;
   return { answer: (await commands[name]!(input)) as Json, from: "config" };
 }
+
+// The options --zdr and --strict, which simulate the header Service-ZDR.
+
+export const PRIVACY_OPTIONS: Options = {
+  zdr: { description: "Simulate a request with the header Service-ZDR: required" },
+  strict: { description: "Simulate a request with the header Service-ZDR: strict" },
+};
+
+export const readPrivacy = (given: CliInput): Privacy =>
+  given.has("strict") ? "strict" : given.has("zdr") ? "required" : "off";

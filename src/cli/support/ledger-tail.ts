@@ -3,13 +3,13 @@ import { wallClock } from "../../lib/time/wall-clock.ts";
 import { plural } from "../../lib/text.ts";
 import type { Json } from "../../model/values.ts";
 import { inputTokens, outputTokens } from "../../model/usage.ts";
-import { formatUsd } from "../../money/format-usd.ts";
+import { formatUsd } from "../../money/decimal.ts";
 import type { LedgerEntry, ResultPage } from "../../plugin/store/store.ts";
 import { type CliInput, EXIT_CODES } from "./command.ts";
-import type { LongRunning } from "./long-running.ts";
 import { readCommandInput } from "./gateway-command.ts";
 import { openStoreAccess, type StoreAccess } from "./store-access.ts";
 import { alignColumns, formatTime, paint, printRemark, print } from "../format/terminal.ts";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** Interval in milliseconds at which a running gateway is polled. */
 const POLL_MS = 400;
@@ -84,4 +84,46 @@ function formatEntry(entry: LedgerEntry): string {
       paint(STATE_COLORS[state], state) + (outcome === "ok" ? "" : paint("gray", ` (${outcome})`)),
     ],
   ]);
+}
+
+// Support for commands that run until they are ended: by Ctrl-C, or by the reader of a pipe that
+// closes it.
+
+export interface LongRunning extends Disposable {
+  /** Aborts at Ctrl-C or SIGTERM. */
+  readonly signal: AbortSignal;
+  /** Resolves after this time, or when the command ends. */
+  sleep(ms: number): Promise<void>;
+  /**
+   * Resolves when the reader has consumed the output, or when the command ends. Waiting for this
+   * keeps unread output from accumulating in memory.
+   */
+  waitForDrain(): Promise<void>;
+}
+
+const SIGNALS = ["SIGINT", "SIGTERM"] as const;
+
+export function startLongRunning(): LongRunning {
+  const over = new AbortController();
+  const end = () => over.abort();
+  for (const signal of SIGNALS) process.on(signal, end);
+  const { signal } = over;
+  return {
+    signal,
+    sleep: (ms) => sleep(ms, undefined, { signal }).catch(() => {}),
+    waitForDrain: () =>
+      new Promise((resolve) => {
+        if (!process.stdout.writableNeedDrain || signal.aborted) return resolve();
+        const done = () => {
+          process.stdout.off("drain", done);
+          signal.removeEventListener("abort", done);
+          resolve();
+        };
+        process.stdout.on("drain", done);
+        signal.addEventListener("abort", done);
+      }),
+    [Symbol.dispose]() {
+      for (const name of SIGNALS) process.off(name, end);
+    },
+  };
 }

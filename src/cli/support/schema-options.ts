@@ -7,7 +7,7 @@ import type { CliField, CliForm } from "../../admin/schema/command-spec.ts";
 import type { Schema } from "../../config/schema-dialect.ts";
 import { fail } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
-import { checkLimit } from "../format/limit-output.ts";
+import { checkLimit } from "../format/key-output.ts";
 import { parseDurationText, parseExpiry, parseTime } from "../format/option-times.ts";
 import { type CliInput, type Option, type Options, GATEWAY_OPTIONS } from "./command.ts";
 

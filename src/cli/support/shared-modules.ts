@@ -34,3 +34,12 @@ export async function createSharedModules(
     await Promise.all(lent.map(async ([specifier, load]) => [specifier, await load()] as const)),
   );
 }
+
+/**
+ * Imports the plugin test kit. A gateway never loads it, so it is not bundled with the program but
+ * kept in separate files.
+ */
+export const importTestingKit = (): Promise<typeof import("../../testing/index.ts")> => {
+  const suffix = import.meta.filename.slice(-3);
+  return import(pathToFileURL(sourcePath(`testing/index${suffix}`)).href);
+};

@@ -1,7 +1,7 @@
 // Access of commands to the store: through the running gateway, or directly if none runs.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
-import { createGrantTargets, knownLedgerNames } from "../../admin/commands/grant-targets.ts";
+import { createGrantTargets, knownLedgerNames } from "../../admin/access/grants.ts";
 import { callControl, jsonReplacer } from "../../admin/socket/control-client.ts";
 import { readAccountTree } from "../../admin/access/account-tree.ts";
 import { CommandAudit } from "../../admin/dispatch/command-audit.ts";

@@ -35,3 +35,8 @@ export function restartWithMallocSettings([command = ""]: readonly string[]): vo
     // If `execve` is not permitted, the gateway runs without these settings.
   }
 }
+
+// Prevents extensions of `Object.prototype`. A property that a plugin adds there would appear in
+// every body, header list, and schema of the process. After this call such a change throws in the
+// plugin that makes it. Programs that embed a gateway decide themselves whether to call this.
+export const freezeObjectPrototype = (): void => void Object.preventExtensions(Object.prototype);

@@ -2,6 +2,9 @@
 // package.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { readdir } from "node:fs/promises";
+import { problem } from "../problems.ts";
+import { readConfigText } from "./config-source.ts";
 
 /** Returns the nearest parent folder that is a package. Works from source and from dist/. */
 export function findPackageRoot(from = import.meta.dirname): string {
@@ -24,3 +27,39 @@ export const findProgram = (name: "plugin-process" | "worker"): string =>
 
 export const readDefaultConfig = (): string =>
   readFileSync(join(findPackageRoot(), "gateway.yaml"), "utf8");
+
+// Reads the texts of the config: from disk, with a record of what was read, or from the record of
+// another process. All processes of one gateway use the same texts, even if the files changed
+// since.
+
+export type FileTexts = ReadonlyMap<string, string>;
+
+export interface ConfigFiles {
+  read(file: string): ReturnType<typeof readConfigText>;
+  /** Returns the absolute paths of the files in a folder. Throws if the folder does not exist. */
+  list(folder: string): Promise<string[]>;
+  /** Texts that were read so far, by absolute path. */
+  readonly readTexts: FileTexts;
+}
+
+export function createDiskFiles(): ConfigFiles {
+  const texts = new Map<string, string>();
+  return {
+    readTexts: texts,
+    async read(file) {
+      const read = await readConfigText(file);
+      if ("text" in read) texts.set(file, read.text);
+      return read;
+    },
+    list: async (folder) => (await readdir(folder)).map((name) => join(folder, name)),
+  };
+}
+
+export const createRecordedFiles = (texts: FileTexts): ConfigFiles => ({
+  readTexts: texts,
+  async read(file) {
+    const text = texts.get(file);
+    return text === undefined ? { words: problem.fileMissing(file) } : { text };
+  },
+  list: async (folder) => [...texts.keys()].filter((file) => dirname(file) === folder),
+});

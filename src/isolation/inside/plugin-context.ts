@@ -1,8 +1,7 @@
 // The context for a plugin's `setup` in its own process. Local members work in this process, and
 // the others call the gateway.
 import { fail, getFault } from "../../model/error.ts";
-import type { SubrequestResult } from "../../plugin/subrequest.ts";
-import type { Context, Logger } from "../../plugin/context.ts";
+import type { SubrequestResult, Context, Logger } from "../../plugin/context.ts";
 import { LifetimeScope, SharedResources } from "../../lib/lifetime-scope.ts";
 import { ISOLATED_CONTEXT_MEMBERS } from "../serialization.ts";
 

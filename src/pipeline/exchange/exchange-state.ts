@@ -18,7 +18,7 @@ import type { MountedFrontend, MountedRoute } from "./mounted.ts";
 import type { Span } from "../../lib/json/json-scanner.ts";
 import type { Body } from "../../model/values.ts";
 import type { ActionType } from "../../plugin/protocol.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import type { MultipartLayout } from "../body/multipart-body.ts";
 
 /** The connection to the client, and what is measured on it. */

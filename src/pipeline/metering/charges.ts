@@ -12,7 +12,7 @@ import type { HostCall } from "../exchange/call.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import type { Stamped } from "../generation.ts";
 import { formatPolicy } from "../privacy/zero-retention.ts";
-import { formatUsd } from "../../money/format-usd.ts";
+import { formatUsd } from "../../money/decimal.ts";
 import { fail, createFault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import { HIDDEN_LIMIT_MESSAGE, type ResolvedAccount } from "../accounts/accounts.ts";

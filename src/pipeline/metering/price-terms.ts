@@ -1,5 +1,5 @@
 import type { PricingContext } from "../../money/price.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import type { Candidate } from "../../plugin/call.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 

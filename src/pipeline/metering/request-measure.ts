@@ -9,7 +9,7 @@ import {
 } from "../../money/estimate.ts";
 import { toolUnits } from "../../model/tool-units.ts";
 import type { Unit } from "../../model/usage.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import { lowerOutputLimits } from "../../protocols/requested-amounts.ts";
 import type { HostCall } from "../exchange/call.ts";
 import type { OutgoingRequest } from "../upstream/outgoing-request.ts";

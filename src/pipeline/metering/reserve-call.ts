@@ -10,7 +10,7 @@ import { largestOf } from "../../model/operations/image-operation.ts";
 import { fail } from "../../model/error.ts";
 import { toolUnits } from "../../model/tool-units.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import type { HostCall } from "../exchange/call.ts";
 import { collectCharges, reserveRow } from "./charges.ts";
 import { measureRequest } from "./request-measure.ts";

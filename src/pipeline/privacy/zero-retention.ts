@@ -6,9 +6,8 @@ import { effectivePolicy, isStateful, satisfies } from "../../catalog/data-polic
 import { fail } from "../../model/error.ts";
 import type { PolicyControl, EffectivePolicy, Feature } from "../../model/facts.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
-import type { References } from "../../plugin/references.ts";
+import type { References, RequestFacts } from "../../plugin/references.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
 import {
   mergeAllowlist,
   parseAllowances,

@@ -1,6 +1,6 @@
 // Creates headers that describe how a request was served. Only headers that gateway.yaml enables
 // are sent, because they reveal details of the gateway to clients.
-import { nanoToDecimal } from "../../money/format-usd.ts";
+import { nanoToDecimal } from "../../money/decimal.ts";
 import type { LimitState } from "../../plugin/store/limit.ts";
 import { visibleLimits } from "../accounts/accounts.ts";
 import type { BillingState, ExchangeState } from "../exchange/exchange-state.ts";

@@ -3,7 +3,7 @@
 import { fail, type ErrorKind } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate } from "../exchange/mounted.ts";
 import { findRetainedFeature, paramOfFeature, policyDetails } from "../privacy/zero-retention.ts";

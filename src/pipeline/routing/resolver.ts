@@ -16,10 +16,9 @@ import type {
   MountedProvider,
   HostCandidate,
 } from "../exchange/mounted.ts";
-import { wildcardText, matchesPattern } from "../../catalog/pattern.ts";
+import { wildcardText, matchesPattern, suggestNames } from "../../catalog/pattern.ts";
 import { effectivePolicyOf } from "../privacy/candidate-policy.ts";
 import type { NameLookup, IsNameAllowed, Resolution, ResolverInputs } from "./resolution.ts";
-import { suggestNames } from "../../catalog/suggest-names.ts";
 
 /** Error kinds that fail over unless the route overrides them. */
 export const DEFAULT_FAILOVER_ON: readonly ErrorKind[] = [

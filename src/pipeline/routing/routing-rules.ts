@@ -9,7 +9,7 @@ import type { RoutingStrategy } from "../../model/routing-strategy.ts";
 import { expectedCost } from "../../money/estimate.ts";
 import type { OutputHistory } from "../../money/output-history.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import { conversationIdOf } from "../exchange/conversation-id.ts";
 import type { HostCandidate, MountedFrontend } from "../exchange/mounted.ts";
 import { outputHistoryKey, priceTermsOf } from "../metering/price-terms.ts";

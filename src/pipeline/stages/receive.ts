@@ -5,7 +5,7 @@ import type { Operation } from "../../model/request.ts";
 import { isFilePart, type Body, type Field, type Opt } from "../../model/values.ts";
 import type { PipelineRoute } from "../../plugin/frontend.ts";
 import type { Protocol, ServerHalf } from "../../plugin/protocol.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import { referencedFeatures, findReferences } from "../../protocols/references/index.ts";
 import { yieldForLargeBody } from "../../lib/yield.ts";
 import { rejectRetention } from "../privacy/zero-retention.ts";

@@ -9,7 +9,7 @@ import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 import type { Candidate } from "../../plugin/call.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 import type { RouteResult } from "../../plugin/middleware.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import type { ReceivedBody } from "../exchange/exchange-state.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate, MountedFrontend } from "../exchange/mounted.ts";

@@ -4,9 +4,8 @@
 import type { Price } from "../../model/facts.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Opt } from "../../model/values.ts";
-import type { AccountRecord } from "./account.ts";
+import type { AccountRecord, KeyRecord } from "./account.ts";
 import type { AuditEnd, AuditEntry } from "./audit.ts";
-import type { KeyRecord } from "./key.ts";
 import type { LedgerEntry, LedgerTotal } from "./ledger-entry.ts";
 
 /** The part of a store that can be moved. `tollgate store copy` calls all of it, before `open`. */

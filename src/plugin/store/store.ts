@@ -3,7 +3,7 @@
 import type { Price, Privacy } from "../../model/facts.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { HeadersOut, Opt } from "../../model/values.ts";
-import type { AccountRecord } from "./account.ts";
+import type { AccountRecord, KeyRecord } from "./account.ts";
 import type { AuditLog } from "./audit.ts";
 import type { CallState } from "../call.ts";
 import type {
@@ -20,7 +20,6 @@ import type {
 import type { InstanceInfo, InstanceState, StoreEvent, StoreInstance } from "./store-instance.ts";
 import type { LedgerMaintenance, StoreSize } from "./ledger-maintenance.ts";
 import type { ThresholdOutbox, Limit, LimitUsage, ThresholdReached, LimitState } from "./limit.ts";
-import type { KeyRecord } from "./key.ts";
 import type { LedgerTransfer } from "./ledger-transfer.ts";
 import type { Problem } from "../problem.ts";
 

@@ -5,7 +5,7 @@ import type { ModelResponse } from "../../model/event.ts";
 import type { EmbeddingRequest, Embedding } from "../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
 import type { ResponseContext } from "../../plugin/protocol.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import {
   validateEmbeddings,
   decodeEmbeddingRequest,

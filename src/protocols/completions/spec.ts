@@ -3,7 +3,7 @@ import type { Feature } from "../../model/facts.ts";
 import { type Usage, inputTokens, outputTokens } from "../../model/usage.ts";
 import type { Body, JsonObject, Opt } from "../../model/values.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import { analyzeCost } from "../cost-analysis.ts";
 import {
   isTruthyFlag,

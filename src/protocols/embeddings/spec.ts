@@ -3,7 +3,7 @@ import { countTokenIds } from "../../model/operations/embedding-operation.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Body, JsonObject, Opt } from "../../model/values.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import { analyzeFields } from "../cost-analysis.ts";
 import { asCount, asList } from "../json-values.ts";
 import { valueFields } from "../references/index.ts";

@@ -1,7 +1,7 @@
 // Analyzes a request body, as a client wrote it or as it is sent: what it can cost, and what the
 // provider would run or store.
 import type { Body, JsonObject } from "../../model/values.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import { referencedFeatures, hostedToolFeatures, findReferences } from "../references/index.ts";
 import { analyzeCost } from "../cost-analysis.ts";
 import type { Feature } from "../../model/facts.ts";

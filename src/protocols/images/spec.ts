@@ -5,7 +5,7 @@ import { areaOf } from "../../model/operations/image-operation.ts";
 import type { Usage } from "../../model/usage.ts";
 import { isFilePart, type Body, type JsonObject, type Opt } from "../../model/values.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import { analyzeCost } from "../cost-analysis.ts";
 import {
   isObject,

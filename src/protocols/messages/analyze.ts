@@ -1,6 +1,6 @@
 import type { Feature } from "../../model/facts.ts";
 import type { Body, Json } from "../../model/values.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import { referencedFeatures, hostedToolFeatures, findReferences } from "../references/index.ts";
 import { analyzeCost } from "../cost-analysis.ts";
 import { isObject, asList, asNumber } from "../json-values.ts";

@@ -6,7 +6,7 @@ import { moderationOperation } from "../../model/operations/moderation-operation
 import type { Body } from "../../model/values.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import { isObject, asList } from "../json-values.ts";
 import { failStreamed, operationProtocol } from "../operation-protocol.ts";
 import { referencedFeatures, findReferences, valueFields } from "../references/index.ts";

@@ -5,9 +5,8 @@ import type { FinishReason, ModelEvent } from "../../model/event.ts";
 import type { CompletionRequest } from "../../model/request.ts";
 import type { Body, JsonObject } from "../../model/values.ts";
 import type { Outgoing } from "../../plugin/outgoing.ts";
-import type { References } from "../../plugin/references.ts";
+import type { References, RequestFacts } from "../../plugin/references.ts";
 import type { CallContext, Decoder } from "../../plugin/protocol.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
 import { singlePrompt } from "../completions/index.ts";
 import { throwParsedError } from "../failure/parse-error.ts";
 import {

@@ -5,7 +5,7 @@ import type { RankedDocument } from "../../model/request.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Body, JsonObject, Json, Opt } from "../../model/values.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import { analyzeFields } from "../cost-analysis.ts";
 import {
   isObject,

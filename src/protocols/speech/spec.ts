@@ -3,7 +3,7 @@ import { estimateSpeechUsage } from "../../model/operations/speech-operation.ts"
 import type { Usage } from "../../model/usage.ts";
 import type { Body, JsonObject, Opt } from "../../model/values.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import { analyzeFields } from "../cost-analysis.ts";
 import { asText, asCount, ownEntry } from "../json-values.ts";
 import { valueFields } from "../references/index.ts";

@@ -3,7 +3,7 @@ import { estimateAudioUsage } from "../../model/operations/transcript-operation.
 import type { Usage } from "../../model/usage.ts";
 import { type Body, isFilePart, type JsonObject, type Opt } from "../../model/values.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
-import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { RequestFacts } from "../../plugin/references.ts";
 import { analyzeFields } from "../cost-analysis.ts";
 import { asText, isTruthyFlag, asCount, asNumber, asObject } from "../json-values.ts";
 import { valueFields } from "../references/index.ts";

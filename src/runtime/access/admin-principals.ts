@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import type { AdminConfig, AdminToken } from "../../config/gateway-config.ts";
 import { digestKey, equalDigests, parseKey } from "../../lib/api-key.ts";
 import { fail, getFault } from "../../model/error.ts";
-import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { KeyRecord } from "../../plugin/store/account.ts";
 import type { CommandPrincipal, Principal } from "./principal.ts";
 import { readBearerToken } from "../http/bearer.ts";
 import { withTimeout } from "../ledger/queued-command.ts";

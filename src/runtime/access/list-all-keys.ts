@@ -1,5 +1,5 @@
 // Reads all keys of a store, page by page.
-import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { KeyRecord } from "../../plugin/store/account.ts";
 import type { Store } from "../../plugin/store/store.ts";
 
 /** Returns a function that lists all keys, admin tokens included. */

@@ -30,7 +30,7 @@ import {
 import type { GatewayStatus } from "../gateway-api.ts";
 import { isLoopback } from "../../lib/net/egress-guard.ts";
 import { fail } from "../../model/error.ts";
-import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { KeyRecord } from "../../plugin/store/account.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import { listAllKeys } from "../access/list-all-keys.ts";
 

@@ -1,8 +1,7 @@
 // Interface of the queue through which all rows go to the store.
 import type { Price } from "../../model/facts.ts";
-import type { AccountRecord } from "../../plugin/store/account.ts";
+import type { AccountRecord, KeyRecord } from "../../plugin/store/account.ts";
 import type { InstanceInfo } from "../../plugin/store/store-instance.ts";
-import type { KeyRecord } from "../../plugin/store/key.ts";
 import type { Reserve, Settle, StoreCommand, CommandResult } from "../../plugin/store/store.ts";
 import type { StoreFailure } from "./ledger-health.ts";
 import type { Stamped } from "../../pipeline/generation.ts";

@@ -15,9 +15,8 @@ import { wallClock } from "../../lib/time/wall-clock.ts";
 import { BatchLoop, afterPendingIo } from "../../lib/batch-loop.ts";
 import { fail, publicErrorText } from "../../model/error.ts";
 import type { Price } from "../../model/facts.ts";
-import type { AccountRecord } from "../../plugin/store/account.ts";
+import type { AccountRecord, KeyRecord } from "../../plugin/store/account.ts";
 import { priceHash } from "../../money/price.ts";
-import type { KeyRecord } from "../../plugin/store/key.ts";
 import type {
   StoreCommand,
   Reserve,

@@ -6,7 +6,7 @@ import { BoundedMap } from "../../lib/bounded-map.ts";
 import { digestKey, equalDigests, parseKey } from "../../lib/api-key.ts";
 import { getFault } from "../../model/error.ts";
 import { createUnavailableFault, withTimeout } from "../ledger/queued-command.ts";
-import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { KeyRecord } from "../../plugin/store/account.ts";
 import type { Store } from "../../plugin/store/store.ts";
 
 export interface KeyCache {

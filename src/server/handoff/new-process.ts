@@ -12,7 +12,7 @@ import {
   type HandedOverState,
   REPLACES_PID_VARIABLE,
   type NewProcessCalls,
-} from "./handoff-protocol.ts";
+} from "./descriptors.ts";
 
 /**
  * Maximum time in milliseconds from start to serving. It may include the migration of a large

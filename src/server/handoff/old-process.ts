@@ -9,7 +9,7 @@ import type { GatewayStatus } from "../../runtime/gateway-api.ts";
 import type { Services } from "../../runtime/services.ts";
 import { createBatchForwarder } from "../../runtime/workers/batch-forwarder.ts";
 import type { BroadcastName } from "../../runtime/workers/worker-protocol.ts";
-import { trackReservations } from "../../runtime/workers/open-reservations.ts";
+import { trackReservations, recoveredSettle } from "../../runtime/workers/open-reservations.ts";
 import { STORE_READ_METHODS } from "../../runtime/ledger/store-read-methods.ts";
 import { createStoreHandlers } from "../../runtime/workers/remote-store.ts";
 import {
@@ -18,8 +18,8 @@ import {
   createIpcLink,
   type IpcLink,
 } from "../../runtime/workers/ipc-link.ts";
-import { listOrphanedCalls } from "./orphans.ts";
-import type { HandedOverState, NewProcessCalls } from "./handoff-protocol.ts";
+import type { HandedOverState, NewProcessCalls } from "./descriptors.ts";
+import type { LedgerEntry, Settle, Store } from "../../plugin/store/store.ts";
 
 const REPLY_TIMEOUT_MS = 10_000;
 const STATUS_TIMEOUT_MS = 1_000;
@@ -162,4 +162,35 @@ export class OldProcess {
         log.error({ err: error, attempt: call.attempt }, "call settlement failed");
       });
   }
+}
+
+// Finds calls that a gateway had open when it released the store and did not settle before it
+// ended.
+
+const PAGE = 1_000;
+
+/**
+ * Returns settlements as recovery would write them. `since` and `until`: range of the calls' start
+ * times.
+ */
+async function listOrphanedCalls(
+  store: Pick<Store, "listEntries">,
+  { since, until, now }: { readonly since: number; readonly until: number; readonly now: number },
+): Promise<readonly (Settle & { at: number })[]> {
+  const open = new Map<string, LedgerEntry>();
+  let after: string | undefined;
+  do {
+    const page = await store.listEntries({ from: since }, { limit: PAGE, ...(after && { after }) });
+    for (const entry of page.items)
+      if (entry.kind === "reserve" && entry.at <= until) open.set(entry.attempt, entry);
+      else if (entry.kind === "settle") open.delete(entry.attempt);
+    after = page.next;
+  } while (after !== undefined);
+  return [...open.values()].map((entry) =>
+    recoveredSettle(
+      entry.attempt,
+      { holdNano: entry.holdNano ?? null, usage: {}, costNano: null },
+      Math.max(now, entry.at),
+    ),
+  );
 }

@@ -1,8 +1,7 @@
 // Replays rows in order to find what they leave: the calls that are open, and what calendar windows
 // have counted.
-import { isCalendarPeriod } from "../calendar-window.ts";
+import { isCalendarPeriod, createMeter, WINDOW_GRACE_MS, type MeterAmount } from "../meter.ts";
 import type { LedgerRow } from "../ledger-row.ts";
-import { createMeter, WINDOW_GRACE_MS, type MeterAmount } from "../meter.ts";
 import { meteredUsage } from "../metered-usage.ts";
 
 /** A call that is open at this point of the ledger, with data of the store. */

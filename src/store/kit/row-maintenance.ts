@@ -1,15 +1,17 @@
 // Retention, archives, and erasure for stores that keep complete rows, such as a key-value store.
 // The store implements `LedgerBackend`, and this file does the rest.
-import type {
-  AccountRecord,
-  ArchiveRequest,
-  ErasureRequest,
-  HeadersOut,
-  KeyRecord,
-  LedgerMaintenance,
-  LedgerState,
-  PrunePlan,
-  PruneProgress,
+import {
+  type AccountRecord,
+  type ArchiveRequest,
+  type ErasureRequest,
+  type HeadersOut,
+  type KeyRecord,
+  type LedgerMaintenance,
+  type LedgerState,
+  type PrunePlan,
+  type PruneProgress,
+  fail,
+  type PruneResult,
 } from "../../plugin/index.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { LedgerRow } from "../ledger-row.ts";
@@ -22,9 +24,7 @@ import {
   type CheckpointRollup,
 } from "./checkpoint.ts";
 import { commitHash, encodeCommit } from "./commit-text.ts";
-import { createPrune } from "./pruning.ts";
-import { redactRecord, textFilter } from "./redaction.ts";
-import { hashSalted, toJsonText } from "./salted-text.ts";
+import { redactRecord, textFilter, hashSalted, toJsonText } from "./salted-text.ts";
 
 /** A row with its number in the ledger. */
 export type NumberedRow = readonly [seq: number, row: LedgerRow];
@@ -281,4 +281,34 @@ class RowMaintenance {
     }
     return [...gone];
   }
+}
+
+// Runs prunes one at a time and reports what they freed.
+
+/**
+ * Creates `prune` of a store's maintenance.
+ * @param run Compacts the rows.
+ */
+export function createPrune(
+  readState: () => Promise<LedgerState>,
+  run: (
+    before: number,
+    progress: (of: PruneProgress) => void,
+  ) => Promise<Pick<PruneResult, "rows" | "longestStepMs">>,
+): NonNullable<LedgerMaintenance["prune"]> {
+  let running: Promise<PruneResult> | undefined;
+  async function prune(
+    before: number,
+    progress: (of: PruneProgress) => void,
+  ): Promise<PruneResult> {
+    const { bytes } = await readState();
+    const done = await run(before, progress);
+    const now = await readState();
+    return { ...done, bytes: Math.max(0, bytes - now.bytes), rowsSince: now.oldestAt };
+  }
+  return async (before, progress = () => {}) => {
+    if (running)
+      return fail("conflict", "Ledger pruning is already running.", { code: "prune_under_way" });
+    return (running = prune(before, progress).finally(() => (running = undefined)));
+  };
 }

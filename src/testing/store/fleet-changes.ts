@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { getFault } from "../../model/error.ts";
-import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { KeyRecord } from "../../plugin/store/account.ts";
 import {
   heartbeatCommand,
   fleetClaim,

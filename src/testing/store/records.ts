@@ -1,6 +1,6 @@
 // Checks of reading keys, entries, totals, and prices.
 import assert from "node:assert/strict";
-import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { KeyRecord } from "../../plugin/store/account.ts";
 import type { Store, LedgerTotal } from "../../plugin/store/store.ts";
 import {
   NOON,

@@ -4,9 +4,8 @@ import { once } from "node:events";
 import { join } from "node:path";
 import type { AddressInfo } from "node:net";
 import { expect, it } from "vitest";
-import type { DoctorFinding } from "../../../src/cli/doctor/finding.ts";
+import { type DoctorFinding, CERTIFICATE_DAYS } from "../../../src/cli/doctor/finding.ts";
 import { checkCertificates } from "../../../src/cli/doctor/certificates.ts";
-import { CERTIFICATE_DAYS } from "../../../src/cli/doctor/thresholds.ts";
 import { createTestFolder, runCliInProcess } from "../../kit/process/command-line.ts";
 import { authority } from "../../rig/faults/certificates.ts";
 

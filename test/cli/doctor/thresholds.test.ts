@@ -11,8 +11,8 @@ import {
   LOOKUP_MS,
   POLICY_DAYS,
   SKEW_MS,
-} from "../../../src/cli/doctor/thresholds.ts";
-import type { DoctorFinding } from "../../../src/cli/doctor/finding.ts";
+  type DoctorFinding,
+} from "../../../src/cli/doctor/finding.ts";
 
 const DAY_MS = 86_400_000;
 const after = (days: number) => new Date(Date.now() + days * DAY_MS).toUTCString();

@@ -5,7 +5,7 @@ import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { parseDocument } from "yaml";
-import { TEMPLATE_VARIANTS, TEMPLATE_KINDS } from "../../../src/cli/new/plugin-names.ts";
+import { TEMPLATE_VARIANTS, TEMPLATE_KINDS } from "../../../src/cli/commands/plugins/new.ts";
 import { createTestFolder } from "../../kit/process/command-line.ts";
 
 const tree = (path: string) =>

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { createFault } from "tollgate/plugin";
 import { getFault } from "../../../src/model/error.ts";
-import { orderCandidates } from "../../../src/admin/commands/candidate-order.ts";
+import { orderCandidates } from "../../../src/admin/commands/explanation.ts";
 import { AttemptScheduler } from "../../../src/pipeline/routing/attempt-scheduler.ts";
 import { TargetHealth } from "../../../src/pipeline/routing/target-health.ts";
 import type { HostCandidate } from "../../../src/pipeline/exchange/mounted.ts";

@@ -16,7 +16,7 @@ import {
   type HookCases,
 } from "tollgate/testing";
 import { checkSurface } from "../../../src/cli/check-plugin/check-package.ts";
-import { packageFiles } from "../../../src/cli/new/plugin-package.ts";
+import { packageFiles } from "../../../src/cli/commands/plugins/new.ts";
 import { middlewareDefects } from "./middlewares.ts";
 import { frontendDefects, observerDefects, protocolDefects, storeDefects } from "./others.ts";
 import { packageDefects } from "./packages.ts";

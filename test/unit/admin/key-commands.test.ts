@@ -1,6 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { createGrantTargets } from "../../../src/admin/commands/grant-targets.ts";
-import type { GrantTargets } from "../../../src/admin/access/grants.ts";
+import { createGrantTargets, type GrantTargets } from "../../../src/admin/access/grants.ts";
 import { createKeyCommands, type ShownKey } from "../../../src/admin/commands/key-commands.ts";
 import {
   createRepositoryReads,
@@ -10,7 +9,7 @@ import type { CommandHandler } from "../../../src/admin/socket/control-socket.ts
 import { digestKey, parseKey } from "../../../src/lib/api-key.ts";
 import { getFault } from "../../../src/model/error.ts";
 import type { JsonObject } from "../../../src/model/values.ts";
-import type { KeyRecord } from "../../../src/plugin/store/key.ts";
+import type { KeyRecord } from "../../../src/plugin/store/account.ts";
 import type { PageRequest } from "../../../src/plugin/store/store.ts";
 
 const HOUR = 3_600_000;

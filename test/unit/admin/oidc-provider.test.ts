@@ -3,7 +3,7 @@
 import { exportJWK, generateKeyPair, SignJWT, type JWTPayload } from "jose";
 import { beforeAll, expect, it } from "vitest";
 import type { OidcConfig } from "../../../src/config/gateway-config.ts";
-import { OidcProvider } from "../../../src/admin/http/oidc-provider.ts";
+import { OidcProvider } from "../../../src/admin/http/oidc-sign-in.ts";
 
 const ISSUER = "https://login.example.com";
 const CLIENT = "toll gate";

@@ -13,16 +13,18 @@ import {
   createSessionCommands,
 } from "../../../src/admin/commands/admin-commands.ts";
 import { CommandAudit } from "../../../src/admin/dispatch/command-audit.ts";
-import { CommandDispatcher } from "../../../src/admin/dispatch/command-dispatcher.ts";
+import {
+  CommandDispatcher,
+  AccessCounter,
+} from "../../../src/admin/dispatch/command-dispatcher.ts";
 import {
   type CommandPrincipal,
   principalId,
   type Principal,
 } from "../../../src/runtime/access/principal.ts";
-import { AccessCounter } from "../../../src/admin/dispatch/access-counter.ts";
 import { mintKey } from "../../../src/lib/api-key.ts";
 import { getFault } from "../../../src/model/error.ts";
-import type { KeyRecord } from "../../../src/plugin/store/key.ts";
+import type { KeyRecord } from "../../../src/plugin/store/account.ts";
 import type { Role } from "../../../src/plugin/role.ts";
 
 const NAMES = ["anna", "Anna", "ann@example.com"];

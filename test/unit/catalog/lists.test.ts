@@ -3,8 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createInMemoryModelLists, openModelLists } from "../../../src/catalog/model-lists.ts";
-import { parseModelList } from "../../../src/catalog/parse-model-list.ts";
+import {
+  createInMemoryModelLists,
+  openModelLists,
+  parseModelList,
+} from "../../../src/catalog/model-lists.ts";
 import type { ModelInfo } from "../../../src/model/facts.ts";
 
 const AT = Date.parse("2026-11-20T10:00:00Z");

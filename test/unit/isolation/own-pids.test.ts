@@ -2,7 +2,7 @@
 // no such namespaces there is nothing to see here; the replaced functions of `cli/signals.ts` are tried everywhere (test/e2e/plugins/isolated-plugins.test.ts).
 import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
-import { pidNamespacePrefix } from "../../../src/isolation/pid-namespace.ts";
+import { pidNamespacePrefix } from "../../../src/isolation/child-process.ts";
 
 const SIGNALS = ["SIGKILL", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGSTOP", 0] as const;
 

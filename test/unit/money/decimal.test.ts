@@ -5,8 +5,10 @@ import {
   roundHalfEven,
   toMillionths,
   parseDecimal,
+  formatUsd,
+  nanoToDecimal,
+  parseUsd,
 } from "../../../src/money/decimal.ts";
-import { formatUsd, nanoToDecimal, parseUsd } from "../../../src/money/format-usd.ts";
 
 describe("decimals", () => {
   it("are parsed and formatted without a change, in any size", () => {

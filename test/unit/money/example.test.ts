@@ -3,8 +3,7 @@ import { chatOperation } from "../../../src/model/operations/chat-operation.ts";
 import { imageOperation } from "../../../src/model/operations/image-operation.ts";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createPricedExample } from "../../../src/money/price-example.ts";
-import { calculateBill, FREE, isExact } from "../../../src/money/price.ts";
+import { createPricedExample, calculateBill, FREE, isExact } from "../../../src/money/price.ts";
 import type { Price, PriceLine } from "../../../src/model/facts.ts";
 import { UNITS } from "../../../src/model/usage.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createKeyCache } from "../../../src/runtime/services/key-cache.ts";
 import { digestKey, mintKey } from "../../../src/lib/api-key.ts";
-import type { KeyRecord } from "../../../src/plugin/store/key.ts";
+import type { KeyRecord } from "../../../src/plugin/store/account.ts";
 
 function house(records: KeyRecord[] = []) {
   const stored = new Map(records.map((record) => [record.digest, record]));

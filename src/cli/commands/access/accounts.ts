@@ -2,8 +2,7 @@ import type { ShownAccount } from "../../../admin/commands/account-commands.ts";
 import type { CommandName } from "../../../admin/schema/command-specs.ts";
 import { type CliCommand, createCommandGroup } from "../../support/command.ts";
 import { gatewayCommand } from "../../support/gateway-command.ts";
-import { limitUsageRows, printWarnings } from "../../format/key-output.ts";
-import { formatLimitUsage } from "../../format/limit-output.ts";
+import { limitUsageRows, printWarnings, formatLimitUsage } from "../../format/key-output.ts";
 import { alignColumns, formatTime, paint, printRemark, print } from "../../format/terminal.ts";
 
 interface AccountResponse {

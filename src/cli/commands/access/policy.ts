@@ -1,8 +1,7 @@
 import type { ExplainedPolicy, ExplainedRoute } from "../../../admin/commands/policy-commands.ts";
 import type { DataPolicy, Privacy } from "../../../model/facts.ts";
 import { type CliCommand, createCommandGroup, EXIT_CODES } from "../../support/command.ts";
-import { gatewayCommand } from "../../support/gateway-command.ts";
-import { PRIVACY_OPTIONS, readPrivacy } from "../../support/privacy-options.ts";
+import { gatewayCommand, PRIVACY_OPTIONS, readPrivacy } from "../../support/gateway-command.ts";
 import { paint, print } from "../../format/terminal.ts";
 
 const explain = gatewayCommand<ExplainedPolicy>("policy.explain", {

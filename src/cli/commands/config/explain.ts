@@ -1,8 +1,7 @@
 import type { RequestExplanation } from "../../../runtime/gateway-api.ts";
 import { formatDuration } from "../../../lib/time/units.ts";
 import { type CliCommand, EXIT_CODES } from "../../support/command.ts";
-import { gatewayCommand } from "../../support/gateway-command.ts";
-import { PRIVACY_OPTIONS, readPrivacy } from "../../support/privacy-options.ts";
+import { gatewayCommand, PRIVACY_OPTIONS, readPrivacy } from "../../support/gateway-command.ts";
 import { formatQuarantine, formatCooldown } from "../../format/cooldown-output.ts";
 import { alignColumns, paint, print } from "../../format/terminal.ts";
 

@@ -1,13 +1,12 @@
 import { writeFile } from "node:fs/promises";
-import { resolve } from "node:path";
+import { resolve, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { createInterface } from "node:readline/promises";
-import { readDefaultConfig } from "../../../config/source/default-config.ts";
+import { readDefaultConfig, findPackageRoot } from "../../../config/source/default-config.ts";
 import { parseDuration } from "../../../lib/time/units.ts";
 import { fail } from "../../../model/error.ts";
 import { type CliCommand, EXIT_CODES, type CliInput } from "../../support/command.ts";
-import { withEditorLine } from "../../init/editor-line.ts";
-import { askStarterOptions } from "../../init/interview.ts";
 import {
+  askStarterOptions,
   buildStarterConfig,
   requiredVariables,
   type StarterOptions,
@@ -20,6 +19,7 @@ import {
   formatProblems,
 } from "../../format/problem-report.ts";
 import { paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
+import { existsSync } from "node:fs";
 
 export const command: CliCommand = {
   usage: "init [provider…] [options]",
@@ -160,4 +160,35 @@ async function writeConfig(file: string, text: string, given: CliInput): Promise
     );
   }
   return ok ? EXIT_CODES.ok : EXIT_CODES.config;
+}
+
+// Sets the first line of gateway.yaml, by which editors find its JSON schema. The path is relative
+// to that file, not to the one that ships.
+
+const SCHEMA_PATH = "schemas/gateway.schema.json";
+const SCHEMA_LINE = /^# yaml-language-server: \$schema=.*$/m;
+
+/**
+ * Returns the text with its first line.
+ * @param text Content of `file`.
+ * @param file Absolute path.
+ */
+function withEditorLine(text: string, file: string): string {
+  return text.replace(
+    SCHEMA_LINE,
+    () => `# yaml-language-server: $schema=${findSchema(dirname(file))}`,
+  );
+}
+
+/**
+ * Returns the schema that `tollgate schema` wrote if it exists, because that one includes the
+ * folder's own plugins.
+ */
+function findSchema(folder: string): string {
+  if (existsSync(join(folder, SCHEMA_PATH))) return `./${SCHEMA_PATH}`;
+  const shipped = join(findPackageRoot(), SCHEMA_PATH);
+  const path = relative(folder, shipped);
+  // A path inside the folder stays valid when the folder moves. A path outside of it does not.
+  const beside = !path.startsWith("..") && !isAbsolute(path);
+  return beside ? `./${path.split(sep).join("/")}` : shipped;
 }

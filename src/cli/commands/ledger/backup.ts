@@ -7,9 +7,14 @@ import type { BackupResult } from "../../../admin/backup/backup.ts";
 import { fail } from "../../../model/error.ts";
 import { type CliCommand, EXIT_CODES } from "../../support/command.ts";
 import { describeCommand } from "../../support/gateway-command.ts";
-import { formatBytes, formatSeconds } from "../../format/format-amounts.ts";
+import {
+  formatBytes,
+  formatSeconds,
+  paintRemark,
+  printRemark,
+  printJson,
+} from "../../format/terminal.ts";
 import { openStoreAccess } from "../../support/store-access.ts";
-import { paintRemark, printRemark, printJson } from "../../format/terminal.ts";
 
 export const command: CliCommand = {
   ...describeCommand("backup", {

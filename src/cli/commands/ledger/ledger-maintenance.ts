@@ -6,17 +6,15 @@ import type {
   PruneCommandResult,
 } from "../../../admin/commands/maintenance-commands.ts";
 import { failUnsupported } from "../../../admin/backup/unsupported.ts";
-import { createClosedStore } from "../../../admin/backup/closed-store.ts";
+import { createClosedStore } from "../../../admin/backup/restore.ts";
 import { parseDuration } from "../../../lib/time/units.ts";
 import { plural } from "../../../lib/text.ts";
 import { fail } from "../../../model/error.ts";
-import { formatUsd } from "../../../money/format-usd.ts";
+import { formatUsd } from "../../../money/decimal.ts";
 import type { LedgerState, PrunePlan } from "../../../plugin/store/ledger-maintenance.ts";
-import { formatBytes, formatSeconds } from "../../format/format-amounts.ts";
-import { type CliInput, EXIT_CODES, type Subcommand } from "../../support/command.ts";
-import { gatewayCommand } from "../../support/gateway-command.ts";
-import { configFile, quietLog, requireGatewayConfig } from "../../support/load-config.ts";
 import {
+  formatBytes,
+  formatSeconds,
   formatTime,
   paint,
   paintRemark,
@@ -24,6 +22,9 @@ import {
   print,
   printJson,
 } from "../../format/terminal.ts";
+import { type CliInput, EXIT_CODES, type Subcommand } from "../../support/command.ts";
+import { gatewayCommand } from "../../support/gateway-command.ts";
+import { configFile, quietLog, requireGatewayConfig } from "../../support/load-config.ts";
 
 const writeArchive = gatewayCommand<ArchiveResult>("ledger.archive", {
   options: {

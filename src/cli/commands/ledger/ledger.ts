@@ -1,6 +1,6 @@
 import type { VerifyResult } from "../../../admin/commands/ledger-commands.ts";
 import { plural } from "../../../lib/text.ts";
-import { formatUsd } from "../../../money/format-usd.ts";
+import { formatUsd } from "../../../money/decimal.ts";
 import { fail } from "../../../model/error.ts";
 import {
   type CliCommand,
@@ -15,8 +15,7 @@ import {
   readCommandInput,
 } from "../../support/gateway-command.ts";
 import { MAINTENANCE_COMMANDS } from "./ledger-maintenance.ts";
-import { csvLine } from "../../format/reports/csv.ts";
-import { ROW_COLUMNS, rowCsvLine } from "../../format/reports/row-csv.ts";
+import { csvLine, ROW_COLUMNS, rowCsvLine } from "../../format/reports/csv.ts";
 import { openStoreAccess } from "../../support/store-access.ts";
 import { readEntries } from "../../support/ledger-tail.ts";
 import { formatTime, paint, paintRemark, printRemark, print } from "../../format/terminal.ts";

@@ -1,10 +1,6 @@
 import { createReadStream } from "node:fs";
 import { resolve } from "node:path";
-import {
-  type BackupManifest,
-  MANIFEST_NAME,
-  parseManifest,
-} from "../../../admin/backup/backup-manifest.ts";
+import { type BackupManifest, MANIFEST_NAME, parseManifest } from "../../../admin/backup/backup.ts";
 import { restoreBackup } from "../../../admin/backup/restore.ts";
 import { readTar } from "../../../lib/tar.ts";
 import { plural } from "../../../lib/text.ts";

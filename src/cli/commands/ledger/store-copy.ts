@@ -3,7 +3,7 @@
 // rows since then.
 import { resolve } from "node:path";
 import type { GatewayConfig } from "../../../config/gateway-config.ts";
-import { createClosedStore } from "../../../admin/backup/closed-store.ts";
+import { createClosedStore } from "../../../admin/backup/restore.ts";
 import { plural } from "../../../lib/text.ts";
 import { fail, getFault } from "../../../model/error.ts";
 import type {
@@ -11,7 +11,14 @@ import type {
   LedgerImport,
   LedgerExport,
 } from "../../../plugin/store/ledger-transfer.ts";
-import { formatSeconds } from "../../format/format-amounts.ts";
+import {
+  formatSeconds,
+  paint,
+  paintRemark,
+  printRemark,
+  print,
+  printJson,
+} from "../../format/terminal.ts";
 import {
   type CliCommand,
   type CliInput,
@@ -25,8 +32,7 @@ import {
   quietLog,
   requireGatewayConfig,
 } from "../../support/load-config.ts";
-import { formatUsd } from "../../../money/format-usd.ts";
-import { paint, paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
+import { formatUsd } from "../../../money/decimal.ts";
 
 export const command: CliCommand = {
   usage: "store copy --to <store> [options]",

@@ -5,7 +5,7 @@ import { didYouMean, joinWords, plural, escapeControls } from "../../../lib/text
 import type { Json } from "../../../model/values.ts";
 import { fail } from "../../../model/error.ts";
 import { inputTokens, outputTokens } from "../../../model/usage.ts";
-import { formatUsd, nanoToDecimal } from "../../../money/format-usd.ts";
+import { formatUsd, nanoToDecimal } from "../../../money/decimal.ts";
 import { type CliCommand, type CliInput, EXIT_CODES } from "../../support/command.ts";
 import { describeCommand, readCommandInput } from "../../support/gateway-command.ts";
 import { csvLine, textCell } from "../../format/reports/csv.ts";

@@ -30,7 +30,6 @@ import {
   requiredUsage,
 } from "../../support/schema-options.ts";
 import { rejectMemoryStore } from "../../support/store-access.ts";
-import { formatTable } from "../../format/json-table.ts";
 import { alignColumns, paint, printRemark, print, printJson } from "../../format/terminal.ts";
 
 const SHARED_OPTIONS: Options = {
@@ -196,4 +195,37 @@ function printPlugin(given: CliInput, plugin: ShownPlugin): void {
     );
     if (rows.length > 0) print(alignColumns(rows, "  "));
   }
+}
+
+// Formats any JSON for people: a list of objects as a table, one object as names and values.
+
+/** Returns an empty string if there is no value. */
+function formatTable(value: Json | undefined): string {
+  if (value === null || value === undefined) return "";
+  if (isList(value)) {
+    if (!value.some(isRecord)) return value.map(formatCell).join("\n");
+    const things = value.map((each) => (isRecord(each) ? each : { "": each }));
+    const names = [...new Set(things.flatMap((each) => Object.keys(each)))];
+    return alignColumns([
+      names.map((name) => paint("gray", name)),
+      ...things.map((each) => names.map((name) => formatCell(each[name]))),
+    ]);
+  }
+  if (!isRecord(value)) return formatCell(value);
+  return alignColumns(
+    Object.entries(value).map(([name, each]) => [paint("gray", name), formatCell(each)]),
+  );
+}
+
+type JsonRecord = { readonly [name: string]: Json | undefined };
+
+const isList = (value: Json): value is readonly Json[] => Array.isArray(value);
+const isRecord = (value: Json): value is JsonRecord =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function formatCell(value: Json | undefined): string {
+  if (value === undefined || value === null) return "";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "object") return JSON.stringify(value);
+  return typeof value === "number" ? value.toLocaleString("en") : value;
 }

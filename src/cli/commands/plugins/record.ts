@@ -2,7 +2,7 @@ import { relative, resolve } from "node:path";
 import { didYouMean, plural } from "../../../lib/text.ts";
 import { fail } from "../../../model/error.ts";
 import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "../../support/command.ts";
-import { importTestingKit } from "../../support/testing-kit.ts";
+import { importTestingKit } from "../../support/shared-modules.ts";
 import { configFile, configName, requireGatewayConfig } from "../../support/load-config.ts";
 import { print, printJson } from "../../format/terminal.ts";
 

@@ -5,7 +5,7 @@ import type {
   ShownRequest,
 } from "../../../admin/commands/request-commands.ts";
 import { inputTokens, outputTokens } from "../../../model/usage.ts";
-import { formatUsd } from "../../../money/format-usd.ts";
+import { formatUsd } from "../../../money/decimal.ts";
 import type { CliCommand } from "../../support/command.ts";
 import { gatewayCommand } from "../../support/gateway-command.ts";
 import {

@@ -6,10 +6,9 @@ import { fail } from "../../../model/error.ts";
 import type { Json } from "../../../model/values.ts";
 import { type CliCommand, type CliInput, EXIT_CODES } from "../../support/command.ts";
 import { describeCommand, readCommandInput } from "../../support/gateway-command.ts";
-import { startLongRunning, type LongRunning } from "../../support/long-running.ts";
+import { startLongRunning, type LongRunning, tailRows } from "../../support/ledger-tail.ts";
 import { findStateDir } from "../../support/load-config.ts";
 import { formatRequestLine } from "../../format/request-line.ts";
-import { tailRows } from "../../support/ledger-tail.ts";
 import { paintRemark, printRemark, print } from "../../format/terminal.ts";
 
 const PAGE = 500;

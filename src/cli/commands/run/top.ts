@@ -2,15 +2,21 @@ import { callControl } from "../../../admin/socket/control-client.ts";
 import type { RecentStats } from "../../../admin/commands/request-commands.ts";
 import type { StatsRow } from "../../../runtime/requests/request-stats.ts";
 import { formatDuration as formatSpan } from "../../../lib/time/units.ts";
-import { formatUsd } from "../../../money/format-usd.ts";
+import { formatUsd } from "../../../money/decimal.ts";
 import { type CliCommand, EXIT_CODES } from "../../support/command.ts";
 import { describeCommand } from "../../support/gateway-command.ts";
-import { startLongRunning } from "../../support/long-running.ts";
+import { startLongRunning } from "../../support/ledger-tail.ts";
 import { findStateDir } from "../../support/load-config.ts";
 import { parseDurationText } from "../../format/option-times.ts";
 import { formatDuration } from "../../format/request-line.ts";
-import { Screen } from "../../support/screen.ts";
-import { sanitize, alignColumns, formatTime, paint, print } from "../../format/terminal.ts";
+import {
+  sanitize,
+  alignColumns,
+  formatTime,
+  paint,
+  print,
+  truncateLine,
+} from "../../format/terminal.ts";
 
 const MIN_INTERVAL_MS = 200;
 const HOUR_MS = 3_600_000;
@@ -131,4 +137,45 @@ function rowCells(row: StatsRow, minutes: number): string[] {
       ? "no known price"
       : formatUsd(BigInt(row.costNano)),
   ];
+}
+
+// Redraws a terminal in place: alternate screen, no cursor, and one write per frame that overwrites
+// the previous frame, so that nothing flickers. The terminal is restored however the program ends.
+
+const ENTER_ALTERNATE = "\u001b[?1049h\u001b[?25l";
+const LEAVE_ALTERNATE = "\u001b[?25h\u001b[?1049l";
+const BEGIN_FRAME = "\u001b[?2026h\u001b[H";
+const LINE_END = "\u001b[K";
+const END_FRAME = "\u001b[J\u001b[?2026l";
+
+interface Terminal {
+  readonly columns?: number;
+  readonly rows?: number;
+  write(text: string): unknown;
+}
+
+export class Screen implements Disposable {
+  readonly #terminal: Terminal;
+  readonly #leave = () => void this.#terminal.write(LEAVE_ALTERNATE);
+
+  constructor(terminal: Terminal) {
+    this.#terminal = terminal;
+    terminal.write(ENTER_ALTERNATE);
+    process.once("exit", this.#leave);
+  }
+
+  /** Draws a frame. Lines and characters that do not fit are cut off. */
+  draw(lines: readonly string[]): void {
+    const { columns = 80, rows = 24 } = this.#terminal;
+    const picture = lines
+      .slice(0, rows)
+      .map((line) => truncateLine(line, columns) + LINE_END)
+      .join("\r\n");
+    this.#terminal.write(`${BEGIN_FRAME}${picture}${END_FRAME}`);
+  }
+
+  [Symbol.dispose](): void {
+    process.off("exit", this.#leave);
+    this.#leave();
+  }
 }

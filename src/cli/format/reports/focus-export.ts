@@ -1,7 +1,7 @@
 // Exports costs for finance tools in the columns of FOCUS 1.2: one line per day, key, model, and
 // billing state.
 import type { UsageSum } from "../../../admin/commands/ledger-commands.ts";
-import { nanoToDecimal } from "../../../money/format-usd.ts";
+import { nanoToDecimal } from "../../../money/decimal.ts";
 import { inputTokens, outputTokens } from "../../../model/usage.ts";
 import type { TotalsBy } from "../../../plugin/store/store.ts";
 import { zoneClock } from "../../../lib/time/time-zone.ts";

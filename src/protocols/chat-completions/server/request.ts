@@ -3,7 +3,7 @@
 // `rest`. Unchanged values remember their source.
 import type { Body } from "../../../model/values.ts";
 import type { ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../../plugin/index.ts";
-import type { ConversationKey } from "../../../plugin/request-facts.ts";
+import type { ConversationKey } from "../../../plugin/references.ts";
 import { parseResponseFormat, parsePromptCache } from "../../chat-parameters.ts";
 import {
   asBoolean,

@@ -1,6 +1,6 @@
 import type { ChatRequest, Output, Reasoning } from "../../../model/request.ts";
 import type { Body, Json, JsonObject, Opt, Field } from "../../../model/values.ts";
-import type { ConversationKey } from "../../../plugin/request-facts.ts";
+import type { ConversationKey } from "../../../plugin/references.ts";
 import {
   KNOWN_INSIDE,
   ADDRESS_FIELDS,

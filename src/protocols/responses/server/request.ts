@@ -4,7 +4,7 @@
 import { setOwnProperty } from "../../../lib/set-own-property.ts";
 import type { Body } from "../../../model/values.ts";
 import type { ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";
-import type { ConversationKey } from "../../../plugin/request-facts.ts";
+import type { ConversationKey } from "../../../plugin/references.ts";
 import { parseResponseFormat, parsePromptCache } from "../../chat-parameters.ts";
 import {
   asBoolean,
