@@ -38,7 +38,7 @@ const PAGES: readonly ApiPage[] = [
     slug: "context",
     title: "Plugin context",
     about: "the services that the gateway offers to a plugin",
-    from: ["plugin/context", "plugin/subrequest"].map(file),
+    from: ["plugin/context"].map(file),
   },
   {
     slug: "provider",
@@ -100,7 +100,7 @@ const PAGES: readonly ApiPage[] = [
     slug: "exchange",
     title: "Request exchange",
     about: "one request with its response, as hooks and frontends see it",
-    from: ["plugin/exchange", "plugin/request-facts", "plugin/references"].map(file),
+    from: ["plugin/exchange", "plugin/references"].map(file),
   },
   {
     slug: "protocol",
@@ -142,7 +142,7 @@ const PAGES: readonly ApiPage[] = [
     slug: "keys-and-limits",
     title: "Keys, accounts, and limits",
     about: "API keys, accounts, and their limits",
-    from: ["plugin/store/key", "plugin/store/account", "plugin/store/limit"].map(file),
+    from: ["plugin/store/account", "plugin/store/limit"].map(file),
   },
   {
     slug: "values",

@@ -3,7 +3,6 @@
 // are kept. May import lib, model, and plugin. Must not use files, a clock, or a database.
 export type { AccountRepository } from "./accounts.ts";
 export { toAuditedCommand, createMemoryAuditLog } from "./memory-audit-log.ts";
-export { RunningTotal } from "./totals.ts";
 export * from "./ledger-rules.ts";
 export type { OpenCalls } from "./open-calls.ts";
 export { isCalendarPeriod } from "./meter.ts";
@@ -15,7 +14,6 @@ export {
   type RollupLevel,
   type RowDimensions,
 } from "./row-dimensions.ts";
-export { fromJson, toJson } from "./bigint-json.ts";
 export {
   createMemoryJournal,
   createJournalBackend,
@@ -31,7 +29,6 @@ export {
   type Meter,
   type MeterAmount,
 } from "./meter.ts";
-export { keyCursor, toPage, pageSize } from "./row-journal.ts";
 export * from "./ledger-row.ts";
 export * from "./row-journal.ts";
 export { createRollup, parseRollupGroups, parseRollup, type Rollup } from "./rollup.ts";
@@ -42,11 +39,8 @@ export * from "./kit/archive.ts";
 export * from "./kit/call-terms.ts";
 export * from "./kit/column-codec.ts";
 export * from "./kit/commit-text.ts";
-export * from "./kit/column-codec.ts";
 export * from "./kit/salted-text.ts";
 export * from "./kit/checkpoint.ts";
 export * from "./kit/ledger-replay.ts";
-export * from "./kit/salted-text.ts";
 export * from "./bigint-json.ts";
-export * from "./kit/row-maintenance.ts";
 export * from "./kit/row-maintenance.ts";

@@ -13,7 +13,7 @@ import type { Schema } from "../../src/config/schema-dialect.ts";
 import { EDITOR_CONFIG_SCHEMA } from "../../src/config/schema/config-schema.ts";
 import { validateValue } from "../../src/config/schema/validate-value.ts";
 import { COMMAND_SPECS } from "../../src/admin/schema/command-specs.ts";
-import { LIMIT_SPANS, LIMIT_UNITS } from "../../src/plugin/store/limit.ts";
+import { LIMIT_SPANS, LIMIT_UNITS } from "../../src/plugin/store/limit-units.ts";
 
 const loaded = (kinds: readonly object[]): Promise<Definition[]> =>
   Promise.all(

@@ -7,7 +7,8 @@ import type { ModelRequest } from "../../model/request.ts";
 import type { Body } from "../../model/values.ts";
 import type { RecordedResponse, SyntheticResponse, UpstreamResponse } from "../../plugin/call.ts";
 import type { Charge, Exclusion, RouteResult } from "../../plugin/middleware.ts";
-import { type Limit, LIMIT_SPANS, LIMIT_UNITS } from "../../plugin/store/limit.ts";
+import type { Limit } from "../../plugin/store/limit.ts";
+import { LIMIT_SPANS, LIMIT_UNITS } from "../../plugin/store/limit-units.ts";
 import { invalidResult, type HookedExchange } from "./hook-guard.ts";
 
 const isObject = (it: unknown): it is Readonly<Record<string, unknown>> =>

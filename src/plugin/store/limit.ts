@@ -2,25 +2,7 @@
 // as usd=5/month. The text form has one schema, one parser, and one formatter. gateway.yaml,
 // commands, the admin API, and the options of any plugin with limits use them.
 import { fail } from "../../model/error.ts";
-
-// Units and windows of limits, for schemas and checks that enumerate them.
-
-/** Units that can be counted, except money. */
-const COUNTED_UNITS = [
-  "requests",
-  "concurrent",
-  "tokens",
-  "input",
-  "output",
-  "images",
-  "characters",
-  "seconds",
-  "searches",
-] as const;
-/** All values of `Limit.unit`. */
-export const LIMIT_UNITS = [...COUNTED_UNITS, "nano_usd"] as const;
-/** All values of `Limit.per`. */
-export const LIMIT_SPANS = ["minute", "hour", "day", "week", "month", "total", "open"] as const;
+import { COUNTED_UNITS, LIMIT_SPANS } from "./limit-units.ts";
 
 /**
  * A limit of at most `max` of a unit in a window, counted together for everything that shares

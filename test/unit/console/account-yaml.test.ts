@@ -6,7 +6,8 @@ import {
   accountDiff,
   accountYaml,
 } from "../../../plugins/observers/console/web/pages/keys/keys-yaml.ts";
-import { formatLimit, LIMIT_SPANS, LIMIT_UNITS } from "../../../src/plugin/store/limit.ts";
+import { formatLimit } from "../../../src/plugin/store/limit.ts";
+import { LIMIT_SPANS, LIMIT_UNITS } from "../../../src/plugin/store/limit-units.ts";
 
 const text = fc.string({ minLength: 1, maxLength: 12 }).filter((each) => each.trim() !== "");
 const id = fc.stringMatching(/^[a-z0-9][a-z0-9._-]{0,8}$/);
