@@ -65,6 +65,12 @@ const PAGES: readonly ApiPage[] = [
     from: ["plugin/observer"].map(file),
   },
   {
+    slug: "queues",
+    title: "Queues",
+    about: "a bounded queue that delivers its items in batches, and its parts",
+    from: ["lib/queue/bounded-queue", "lib/queue/batch-loop", "lib/queue/batch-queue"].map(file),
+  },
+  {
     slug: "records",
     title: "Request records",
     about: "the record of a finished request, as observers receive it",

@@ -1,6 +1,7 @@
 // Response events for isolated plugins. Events are sent to the plugin in batches. For an `event`
 // hook, the plugin returns the events that it lets pass.
 import { ProbingMap } from "../lib/probing-map.ts";
+import { BatchLoop } from "../lib/queue/batch-loop.ts";
 import { ERRORS, getFault, type Fault } from "../model/error.ts";
 import type { ModelEvent } from "../model/event.ts";
 import type { Call } from "../plugin/call.ts";
@@ -87,8 +88,12 @@ class EventStream {
   readonly #next: PassEvent | undefined;
   readonly #unregister: () => void;
   #link: PluginConnection | undefined;
+  /** Events wait here until the plugin is connected and the loop sends them. */
   #buffered: ModelEvent[] = [];
-  #timer: NodeJS.Timeout | undefined;
+  readonly #loop = new BatchLoop(
+    { pending: () => (this.#link ? this.#buffered.length : 0), step: () => this.#send() },
+    { delayMs: BATCH_MS, fullAt: MAX_BATCH },
+  );
   #ended = false;
   #failed: PluginFailure | undefined;
 
@@ -113,7 +118,7 @@ class EventStream {
       ...about(connection, call.exchange),
       call: serializeCall(call),
     });
-    this.#send();
+    void this.#loop.drain();
   }
 
   push(event: ModelEvent): undefined {
@@ -121,8 +126,8 @@ class EventStream {
     if (this.#ended) return undefined;
     this.#buffered.push(event);
     // The last event is sent immediately, because the client waits for it.
-    if (event.type === "finish" || this.#buffered.length >= MAX_BATCH) this.#send();
-    else this.#timer ??= setTimeout(() => this.#send(), BATCH_MS);
+    if (event.type === "finish") void this.#loop.drain();
+    else this.#loop.wake();
     return undefined;
   }
 
@@ -163,7 +168,7 @@ class EventStream {
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    clearTimeout(this.#timer);
+    this.#loop.stop();
     this.#buffered = [];
     this.#unregister();
     if (!this.#link) return;
@@ -178,12 +183,9 @@ class EventStream {
   }
 
   #send(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    if (!this.#link || this.#buffered.length === 0) return;
     const events = this.#buffered;
     this.#buffered = [];
-    this.#link.notify("events", { stream: this.#id, events });
+    this.#link!.notify("events", { stream: this.#id, events });
     // An observed stream ends with its last event.
     if (!this.#next && events.at(-1)!.type === "finish") this.end();
   }

@@ -3,6 +3,7 @@
 // skipped.
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
+import { BatchQueue } from "tollgate/plugin";
 import type { Alert } from "./alert.ts";
 
 /** An alert that is pending for one receiver. */
@@ -17,6 +18,11 @@ export type OutboxLine =
   /** The receiver accepted the alert, or delivery was abandoned. */
   | { readonly done: { readonly receiver: string; readonly id: string } };
 
+interface PendingWrite {
+  readonly text: string;
+  readonly done: PromiseWithResolvers<void>;
+}
+
 export interface OutboxState {
   readonly sentIds: readonly string[];
   readonly queued: readonly QueuedAlert[];
@@ -29,12 +35,15 @@ export class OutboxFile {
   readonly #path: string;
   #file: FileHandle | undefined;
   #lines = 0;
-  #pendingWrites: { readonly text: string; readonly done: PromiseWithResolvers<void> }[] = [];
-  #writing: Promise<void> | undefined;
+  /** Lines that are added during a write are written together. */
+  readonly #writes = new BatchQueue<PendingWrite>({ deliver: (batch) => this.#write(batch) });
+  readonly #state: () => OutboxState;
   #closed = false;
 
-  constructor(path: string) {
+  /** @param state Returns the state with which a compacted file starts. */
+  constructor(path: string, state: () => OutboxState) {
     this.#path = path;
+    this.#state = state;
   }
 
   /** Reads the file and rewrites it without obsolete lines. */
@@ -57,45 +66,38 @@ export class OutboxFile {
     return kept;
   }
 
-  /**
-   * Resolves when the lines are on disk. Lines added during a write are written together. Rejects
-   * after `close`, which is final.
-   */
-  append(lines: readonly OutboxLine[], state: () => OutboxState): Promise<void> {
+  /** Resolves when the lines are on disk. Rejects after `close`, which is final. */
+  append(lines: readonly OutboxLine[]): Promise<void> {
     if (this.#closed) return Promise.reject(new Error("The queue of alerts is closed."));
     const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
     const done = Promise.withResolvers<void>();
-    this.#pendingWrites.push({ text, done });
     this.#lines += lines.length;
-    this.#writing ??= this.#write(state).finally(() => (this.#writing = undefined));
+    this.#writes.push({ text, done });
     return done.promise;
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#writing;
+    await this.#writes.drain();
     await this.#file?.close();
     this.#file = undefined;
   }
 
-  async #write(state: () => OutboxState): Promise<void> {
-    while (this.#pendingWrites.length > 0) {
-      const batch = this.#pendingWrites.splice(0);
-      try {
-        const { sentIds, queued } = state();
-        if (this.#lines > MIN_LINES_TO_COMPACT + 2 * (sentIds.length + queued.length)) {
-          await this.#file?.close();
-          this.#file = undefined;
-          this.#compact({ sentIds, queued });
-        } else {
-          this.#file ??= await open(this.#path, "a", 0o600);
-          await this.#file.appendFile(batch.map(({ text }) => text).join(""));
-          await this.#file.datasync();
-        }
-        for (const { done } of batch) done.resolve();
-      } catch (error) {
-        for (const { done } of batch) done.reject(error);
+  async #write(batch: readonly PendingWrite[]): Promise<void> {
+    try {
+      const { sentIds, queued } = this.#state();
+      if (this.#lines > MIN_LINES_TO_COMPACT + 2 * (sentIds.length + queued.length)) {
+        await this.#file?.close();
+        this.#file = undefined;
+        this.#compact({ sentIds, queued });
+      } else {
+        this.#file ??= await open(this.#path, "a", 0o600);
+        await this.#file.appendFile(batch.map(({ text }) => text).join(""));
+        await this.#file.datasync();
       }
+      for (const { done } of batch) done.resolve();
+    } catch (error) {
+      for (const { done } of batch) done.reject(error);
     }
   }
 

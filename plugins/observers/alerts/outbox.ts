@@ -28,7 +28,7 @@ export class Outbox {
   readonly counts: OutboxCounts = { sent: 0, lost: 0 };
 
   constructor(path: string) {
-    this.#file = new OutboxFile(path);
+    this.#file = new OutboxFile(path, this.#state);
     const { sentIds, queued } = this.#file.load(MAX_REMEMBERED_IDS);
     this.#sentIds = new Set(sentIds);
     this.#pendingList = queued.map(toPending);
@@ -50,10 +50,7 @@ export class Outbox {
     this.counts.lost += Math.max(0, letters.length - room);
     const taken = letters.slice(0, room);
     this.#pendingList.push(...taken.map(toPending));
-    await this.#file.append(
-      [{ sent: alert.id }, ...taken.map((queued) => ({ queued }))],
-      this.#state,
-    );
+    await this.#file.append([{ sent: alert.id }, ...taken.map((queued) => ({ queued }))]);
     return true;
   }
 
@@ -88,7 +85,7 @@ export class Outbox {
     if (at >= 0) this.#pendingList.splice(at, 1);
     if (sent) this.counts.sent++;
     else this.counts.lost++;
-    await this.#file.append([{ done: { receiver: one.receiver, id: one.alert.id } }], this.#state);
+    await this.#file.append([{ done: { receiver: one.receiver, id: one.alert.id } }]);
   }
 
   close(): Promise<void> {

@@ -1,5 +1,7 @@
 // A bounded queue of items to export. One batch is sent at a time. Items that do not fit are
-// dropped and counted.
+// dropped and counted. It has no `BoundedQueue`, because items are encoded when they are added:
+// objects that wait for their batch survive garbage collections.
+import { BatchLoop } from "tollgate/plugin";
 import type { ItemBatch } from "./message-envelope.ts";
 
 export interface ExportQueueOptions {
@@ -38,13 +40,16 @@ export class ExportQueue {
    * collections.
    */
   readonly #spare: ItemBatch[] = [];
-  #timer: NodeJS.Timeout | undefined;
-  #sending: Promise<void> | undefined;
+  readonly #loop: BatchLoop;
 
   constructor(of: ExportQueueOptions, counts: ExportCounts, to: BatchExporter) {
     this.#options = of;
     this.#counts = counts;
     this.#exporter = to;
+    this.#loop = new BatchLoop(
+      { pending: () => this.#queuedCount, step: () => this.#sendNext() },
+      { delayMs: of.delayMs, fullAt: of.batchSize },
+    );
   }
 
   get waiting(): number {
@@ -56,8 +61,7 @@ export class ExportQueue {
    * item to the batch that `next` returns.
    */
   add(many: number, say: (next: () => ItemBatch) => void): void {
-    const { maxQueued, batchSize, delayMs } = this.#options;
-    if (this.#queuedCount + many > maxQueued) {
+    if (this.#queuedCount + many > this.#options.maxQueued) {
       this.#counts.dropped += many;
       return;
     }
@@ -69,8 +73,7 @@ export class ExportQueue {
       this.#queuedCount = this.#queued.reduce((sum, { count }) => sum + count, 0);
       throw problem;
     }
-    if (this.#queuedCount >= batchSize) void this.#sendSoon();
-    else this.#timer ??= setTimeout(() => void this.#sendSoon(), delayMs).unref();
+    this.#loop.wake();
   }
 
   readonly #batchForNext = (): ItemBatch => {
@@ -83,37 +86,25 @@ export class ExportQueue {
 
   /** Resolves when the queue is empty. */
   async flush(): Promise<void> {
-    while (this.#sending || this.#queuedCount > 0) await this.#sendSoon();
+    await this.#loop.drain();
   }
 
   /** Drops all queued items. */
   abandon(): void {
-    clearTimeout(this.#timer);
+    this.#loop.stop();
     this.#counts.dropped += this.#queuedCount;
     this.#queuedCount = 0;
     this.#queued = [];
   }
 
-  #sendSoon(): Promise<void> {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    return (this.#sending ??= this.#sendAll().finally(() => (this.#sending = undefined)));
-  }
-
-  async #sendAll(): Promise<void> {
-    do {
-      const items = this.#queued.shift();
-      if (!items) return;
-      const { count } = items;
-      this.#queuedCount -= count;
-      const taken = await this.#exporter.send(items);
-      this.#counts.sent += taken;
-      this.#counts.dropped += count - taken;
-      items.clear();
-      if (this.#spare.length < MAX_SPARE_BATCHES) this.#spare.push(items);
-      // An incomplete batch waits for more items again.
-    } while (this.#queuedCount >= this.#options.batchSize);
-    if (this.#queuedCount > 0)
-      this.#timer ??= setTimeout(() => void this.#sendSoon(), this.#options.delayMs).unref();
+  async #sendNext(): Promise<void> {
+    const items = this.#queued.shift()!;
+    const { count } = items;
+    this.#queuedCount -= count;
+    const taken = await this.#exporter.send(items);
+    this.#counts.sent += taken;
+    this.#counts.dropped += count - taken;
+    items.clear();
+    if (this.#spare.length < MAX_SPARE_BATCHES) this.#spare.push(items);
   }
 }

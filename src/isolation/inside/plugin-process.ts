@@ -5,6 +5,7 @@ import { fail, getFault, type Fault } from "../../model/error.ts";
 import { ProbingMap } from "../../lib/probing-map.ts";
 import { isPromise } from "../../lib/is-promise.ts";
 import { LifetimeScope } from "../../lib/lifetime-scope.ts";
+import { BatchQueue } from "../../lib/queue/batch-queue.ts";
 import {
   parseFrame,
   LineReader,
@@ -235,18 +236,12 @@ export class PluginProcess implements GatewayConnection {
   #startStream({ stream, hook, ...given }: Untrusted): void {
     const x = this.#exchanges.of(given as unknown as ExchangeParams);
     const call = { ...given["call"], exchange: x, signal: x.signal };
-    let out: unknown[] = [];
-    let timer: NodeJS.Timeout | undefined;
-    const flush = () => {
-      clearTimeout(timer);
-      timer = undefined;
-      if (out.length > 0) this.notify("events", { stream, events: out });
-      out = [];
-    };
-    const next = (event: unknown) => {
-      out.push(event);
-      timer ??= setTimeout(flush, EVENT_BATCH_MS);
-    };
+    const out = new BatchQueue<unknown>({
+      delayMs: EVENT_BATCH_MS,
+      deliver: (events) => this.notify("events", { stream, events }),
+    });
+    const flush = () => void out.drain();
+    const next = (event: unknown) => void out.push(event);
     let ended = false;
     const stop = (fault: unknown) => {
       if (ended) return;
@@ -280,7 +275,7 @@ export class PluginProcess implements GatewayConnection {
         }
       },
       flush,
-      end: () => clearTimeout(timer),
+      end: () => out.stop(),
     });
   }
 }

@@ -2,6 +2,8 @@
 // disk full, a reader slow. A line that cannot be written is lost. No method throws, and none
 // blocks for more than 1 s.
 import { write, writeSync } from "node:fs";
+import { BatchLoop } from "../queue/batch-loop.ts";
+import { BoundedQueue } from "../queue/bounded-queue.ts";
 
 /** Maximum number of queued characters. Further lines are dropped. */
 const MAX_QUEUED_CHARS = 4 << 20;
@@ -15,9 +17,15 @@ const wouldBlock = ({ code }: NodeJS.ErrnoException): boolean =>
 export class LogOutput {
   readonly #fd: number;
   readonly #sync: boolean;
-  #queue: string[] = [];
-  #length = 0;
-  #writing = false;
+  readonly #queue = new BoundedQueue<string>({
+    maxBytes: MAX_QUEUED_CHARS,
+    sizeOf: (line) => line.length,
+  });
+  /** Writes a line immediately if no write is in progress: the next one may come much later. */
+  readonly #loop = new BatchLoop({
+    pending: () => this.#queue.length,
+    step: () => this.#send(Buffer.from(this.#take())),
+  });
 
   /**
    * `sync`: each line is written before `write` returns. Otherwise, lines are written in the
@@ -31,10 +39,8 @@ export class LogOutput {
 
   write(line: string): void {
     if (this.#sync) return this.#writeSync(line);
-    if (this.#length + line.length > MAX_QUEUED_CHARS) return;
     this.#queue.push(line);
-    this.#length += line.length;
-    if (!this.#writing) this.#next();
+    this.#loop.wake();
   }
 
   /** Writes the queued lines synchronously. They are lost if that fails. */
@@ -44,23 +50,18 @@ export class LogOutput {
   }
 
   #take(): string {
-    const text = this.#queue.join("");
-    this.#queue = [];
-    this.#length = 0;
-    return text;
+    return this.#queue.take().join("");
   }
 
-  #next(): void {
-    const text = this.#take();
-    this.#writing = text !== "";
-    if (this.#writing) this.#send(Buffer.from(text));
-  }
-
-  #send(bytes: Buffer): void {
-    write(this.#fd, bytes, (error, written) => {
-      if (error && wouldBlock(error)) setTimeout(() => this.#send(bytes), RETRY_MS);
-      else if (error || written >= bytes.length) this.#next();
-      else this.#send(bytes.subarray(written));
+  #send(bytes: Buffer): Promise<void> {
+    return new Promise((resolve) => {
+      const send = (rest: Buffer): void =>
+        write(this.#fd, rest, (error, written) => {
+          if (error && wouldBlock(error)) setTimeout(() => send(rest), RETRY_MS);
+          else if (error || written >= rest.length) resolve();
+          else send(rest.subarray(written));
+        });
+      send(bytes);
     });
   }
 

@@ -1,4 +1,5 @@
 // Queues commands until their batch is sent, in order of arrival.
+import { BoundedQueue } from "../../lib/queue/bounded-queue.ts";
 import type { StoreCommand } from "../../plugin/store/store.ts";
 import {
   createHint,
@@ -11,9 +12,11 @@ type Progress = Extract<StoreCommand, { do: "progress" }>;
 
 /** Maximum number of commands per batch. */
 const MAX_BATCH = 1_024;
+/** Number of queued commands from which reserves are rejected. Settles are always queued. */
+const MAX_WAITING = 20_000;
 
 export class LedgerCommandQueue {
-  #pending: QueuedCommand[] = [];
+  readonly #pending = new BoundedQueue<QueuedCommand>({ maxItems: MAX_WAITING, overflow: "wait" });
   /** Latest progress by attempt. Earlier progress of the same attempt is obsolete. */
   readonly #latestProgress = new Map<string, Progress>();
   /**
@@ -22,11 +25,15 @@ export class LedgerCommandQueue {
    */
   readonly maybeApplied: string[] = [];
 
+  /** Number of commands, and of attempts with new progress. */
   get length(): number {
+    return this.#pending.length + this.#latestProgress.size;
+  }
+  get commandCount(): number {
     return this.#pending.length;
   }
-  get isEmpty(): boolean {
-    return this.#pending.length === 0 && this.#latestProgress.size === 0;
+  get isFull(): boolean {
+    return this.#pending.isFull;
   }
 
   push(command: QueuedCommand): void {
@@ -44,26 +51,18 @@ export class LedgerCommandQueue {
 
   /** Takes the next batch, usually everything that is queued. */
   takeBatch(): QueuedCommand[] {
-    const batch = this.#takePending();
+    const batch = this.#pending.take(MAX_BATCH);
     if (this.#latestProgress.size === 0) return batch;
     const progress = [...this.#latestProgress.values()].map(createHint);
     this.#latestProgress.clear();
     return [...progress, ...batch];
   }
 
-  #takePending(): QueuedCommand[] {
-    if (this.#pending.length > MAX_BATCH) return this.#pending.splice(0, MAX_BATCH);
-    const all = this.#pending;
-    this.#pending = [];
-    return all;
-  }
-
   /** Takes a batch of commands that must be applied, ahead of those that may be refused. */
   takeMandatory(): QueuedCommand[] {
-    const [must, may] = [[] as QueuedCommand[], [] as QueuedCommand[]];
-    for (const one of this.#pending) (isRefusable(one.command) ? may : must).push(one);
+    const must = this.#pending.remove(({ command }) => !isRefusable(command));
     const batch = must.splice(0, MAX_BATCH);
-    this.#pending = [...must, ...may];
+    this.#pending.putBack(must);
     return batch;
   }
 
@@ -74,25 +73,26 @@ export class LedgerCommandQueue {
       if (one.isAbandoned && one.command.do === "reserve")
         this.maybeApplied.push(one.command.attempt);
     }
-    this.#pending.unshift(
-      ...batch.filter(({ isRetryable, isAbandoned }) => isRetryable && !isAbandoned),
+    this.#pending.putBack(
+      batch.filter(({ isRetryable, isAbandoned }) => isRetryable && !isAbandoned),
     );
   }
 
   /** Rejects reserves that have waited for `healMs` or longer. A client is waiting for them. */
   rejectOverdue(healMs: number): void {
     const oldestAllowed = performance.now() - healMs;
-    this.#pending = this.#pending.filter(({ command, queuedAt, reject, wasRejected }) => {
-      if (command.do !== "reserve" || queuedAt > oldestAllowed) return true;
-      if (wasRejected) this.maybeApplied.push(command.attempt);
+    const overdue = this.#pending.remove(
+      ({ command, queuedAt }) => command.do === "reserve" && queuedAt <= oldestAllowed,
+    );
+    for (const { command, reject, wasRejected } of overdue) {
+      if (wasRejected && command.do === "reserve") this.maybeApplied.push(command.attempt);
       reject(createUnavailableFault());
-      return false;
-    });
+    }
   }
 
   /** Rejects all queued commands. Returns their number. */
   rejectAll(): number {
-    const lost = this.#pending.splice(0);
+    const lost = this.#pending.take();
     for (const { reject } of lost) reject(createUnavailableFault());
     return lost.length;
   }

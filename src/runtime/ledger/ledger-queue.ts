@@ -12,7 +12,9 @@
 // no call was sent for it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
-import { BatchLoop, afterPendingIo } from "../../lib/batch-loop.ts";
+import { BatchLoop } from "../../lib/queue/batch-loop.ts";
+import { settlesWithin } from "../../lib/time/settles-within.ts";
+import { yieldToEventLoop } from "../../lib/yield.ts";
 import { fail, publicErrorText } from "../../model/error.ts";
 import type { Price } from "../../model/facts.ts";
 import type { AccountRecord, KeyRecord } from "../../plugin/store/account.ts";
@@ -43,9 +45,6 @@ const STORE_TIMEOUT_MS = 5_000;
 /** How long a reserve waits for a rejecting store to recover, in milliseconds. */
 const MAX_RECOVERY_WAIT_MS = 500;
 
-/** Maximum number of queued commands before reserves are rejected. */
-const MAX_WAITING = 20_000;
-
 export const createLedgerQueue = (
   store: Pick<Store, "apply" | "lease">,
   options: LedgerQueueOptions = {},
@@ -59,8 +58,12 @@ class BatchingLedgerQueue implements LedgerQueue {
   readonly #health: LedgerHealth;
   readonly #queue = new LedgerCommandQueue();
   readonly #batches = new BatchLoop(
-    () => this.#isEnded || (this.#queue.isEmpty && this.isHealthy),
-    () => (this.isHealthy ? this.#sendNext() : this.#recover()),
+    {
+      // Without commands, there is still one thing to do: test whether the store has recovered.
+      pending: () => (this.#isEnded ? 0 : this.isHealthy ? this.#queue.length : 1),
+      step: () => (this.isHealthy ? this.#send(this.#queue.takeBatch()) : this.#recover()),
+    },
+    { delayMs: 0 },
   );
   readonly #writtenPrices = new Set<string>();
   readonly #heartbeat: NodeJS.Timeout | undefined;
@@ -98,7 +101,7 @@ class BatchingLedgerQueue implements LedgerQueue {
   reserve(command: Stamped<Reserve>, price?: Price): Promise<CommandResult> {
     if (
       this.#isClosed ||
-      this.#queue.length >= MAX_WAITING ||
+      this.#queue.isFull ||
       this.#health.failingForMs() > this.#maxRecoveryWaitMs
     )
       return Promise.reject(createUnavailableFault());
@@ -153,17 +156,10 @@ class BatchingLedgerQueue implements LedgerQueue {
   async close(withinMs = 10_000): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#heartbeat);
-    const stop = new AbortController();
-    const timedOut = sleep(withinMs, "late", { signal: stop.signal, ref: false }).catch(
-      () => "done",
-    );
-    const flushed = this.#enqueue(this.#heartbeatCommand()).then(() => "done");
-    if ((await Promise.race([flushed, timedOut])) === "late") {
-      this.#isEnded = true;
-      const lost = this.#queue.rejectAll();
-      fail("internal", `The ledger was closed with ${lost} unwritten commands.`);
-    }
-    stop.abort();
+    if (await settlesWithin(withinMs, this.#enqueue(this.#heartbeatCommand()))) return;
+    this.#isEnded = true;
+    const lost = this.#queue.rejectAll();
+    fail("internal", `The ledger was closed with ${lost} unwritten commands.`);
   }
 
   get isHealthy(): boolean {
@@ -171,7 +167,7 @@ class BatchingLedgerQueue implements LedgerQueue {
   }
 
   get pendingCount(): number {
-    return this.#queue.length;
+    return this.#queue.commandCount;
   }
 
   get failure(): string | undefined {
@@ -214,11 +210,6 @@ class BatchingLedgerQueue implements LedgerQueue {
     );
   }
 
-  async #sendNext(): Promise<void> {
-    await afterPendingIo();
-    await this.#send(this.#queue.takeBatch());
-  }
-
   /**
    * Retries after the backoff. Settles are sent before reserves, because a reserve may be refused.
    * Then a heartbeat tests whether the store accepts new calls.
@@ -258,7 +249,7 @@ class BatchingLedgerQueue implements LedgerQueue {
     const slow = setInterval(async () => {
       // This process may have been starved of CPU time. The answer has then already arrived, and
       // the timer only fired first.
-      await afterPendingIo();
+      await yieldToEventLoop();
       if (waiting && !this.#isTransferring()) this.#onStall();
     }, this.#storeTimeoutMs);
     try {

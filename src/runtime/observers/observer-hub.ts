@@ -4,6 +4,7 @@
 // not depend on this: the ledger has its own path.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Log } from "../../lib/log/log.ts";
+import { BatchQueue } from "../../lib/queue/batch-queue.ts";
 import { networkPrefixOf } from "../../lib/net/network-prefix.ts";
 import type { GatewayEvent } from "../../plugin/gateway-event.ts";
 import type { ChargeRecord, RejectedRequest } from "../../plugin/observer.ts";
@@ -70,6 +71,9 @@ function shownClientAddress(
   return clients === "full" ? address : networkPrefixOf(address);
 }
 
+const collect = <T>(deliver: (batch: T[]) => void): BatchQueue<T> =>
+  new BatchQueue({ delayMs: FLUSH_INTERVAL_MS, fullAt: FLUSH_AT, deliver });
+
 export class ObserverHub implements ObserverSink {
   readonly #log: Log;
   readonly #eventLog: EventLog;
@@ -88,11 +92,13 @@ export class ObserverHub implements ObserverSink {
   #remoteSink: ObserverSink | undefined;
   /** Undefined if no observer requests charges. Reserved calls are then not kept. */
   #reservedCalls: ReservedCalls | undefined;
-  #records: ObservedRequest[] = [];
-  #rejections: RejectedRequest[] = [];
-  #charges: ChargeRecord[] = [];
-  #timer: NodeJS.Timeout | undefined;
-  #immediate: NodeJS.Immediate | undefined;
+  readonly #records = collect<ObservedRequest>((all) => this.#passRecords(all));
+  readonly #rejections = collect<RejectedRequest>((rejections) => {
+    for (const candidate of this.#subscribers) candidate.enqueue({ rejections });
+  });
+  readonly #charges = collect<ChargeRecord>((charges) => {
+    for (const candidate of this.#subscribers) candidate.enqueue({ charges });
+  });
 
   constructor(log: Log, own: readonly MountedObserver[] = []) {
     this.#log = log;
@@ -118,39 +124,21 @@ export class ObserverHub implements ObserverSink {
 
   reportRejection(refusal: RejectedRequest): void {
     if (this.#remoteSink) return this.#remoteSink.reportRejection(refusal);
-    this.#scheduleFlush(this.#rejections.push(refusal));
+    this.#rejections.push(refusal);
   }
 
   reportRequest(heard: ObservedRequest, worker = 0): void {
     if (this.#remoteSink) return this.#remoteSink.reportRequest(heard);
     heard.worker = worker;
-    this.#scheduleFlush(this.#records.push(heard));
+    this.#records.push(heard);
   }
 
-  #scheduleFlush(waiting: number): void {
-    // Runs after the event loop turn of the finished request.
-    if (waiting >= FLUSH_AT) this.#immediate ??= setImmediate(() => this.#flush());
-    else if (!this.#timer)
-      this.#timer = setTimeout(() => this.#flushOnTimer(), FLUSH_INTERVAL_MS).unref();
-  }
-
-  /**
-   * Flushes when the timer fires. The timer is not canceled after an earlier flush, because setting
-   * one per flush costs more than an occasional empty run.
-   */
-  #flushOnTimer(): void {
-    this.#timer = undefined;
-    this.#flush();
-  }
-
-  /** Passes the collected records to each subscriber. */
+  /** Passes everything that was collected to the subscribers. */
   #flush(): void {
-    clearImmediate(this.#immediate);
-    this.#immediate = undefined;
-    const [all, refusals, lines] = [this.#records, this.#rejections, this.#charges];
-    this.#records = [];
-    this.#rejections = [];
-    this.#charges = [];
+    for (const queue of [this.#records, this.#rejections, this.#charges]) void queue.drain();
+  }
+
+  #passRecords(all: ObservedRequest[]): void {
     const addresses = all.map(({ client }) => client);
     let records: ObservedRequest[] | undefined;
     for (const [clients, candidates] of this.#subscribersByAddressDetail) {
@@ -158,8 +146,7 @@ export class ObserverHub implements ObserverSink {
       records = records ? records.map((one) => ({ ...one })) : all;
       for (let i = 0; i < records.length; i++)
         records[i]!.client = shownClientAddress(addresses[i], clients);
-      for (const candidate of candidates)
-        candidate.enqueue({ records, rejections: refusals, charges: lines });
+      for (const candidate of candidates) candidate.enqueue({ records });
     }
   }
 
@@ -183,7 +170,6 @@ export class ObserverHub implements ObserverSink {
   reportCommit(batch: readonly StoreCommand[], results: readonly CommandResult[]): void {
     if (!this.#reservedCalls || this.#remoteSink) return;
     this.#reservedCalls.add(this.#charges, batch, results);
-    if (this.#charges.length > 0) this.#scheduleFlush(this.#charges.length);
   }
 
   processExited(from: object): void {

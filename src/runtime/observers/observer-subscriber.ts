@@ -1,7 +1,10 @@
-// Queues the records of one observer, up to a limit, and delivers one batch or event at a time.
-// While the observer is idle, records go to it directly. A synchronous hook costs no promise and no
-// timer.
+// Queues the records of one observer, up to a limit, and delivers one batch or event at a time. Each
+// hook has a queue, and all hooks share one loop, because an observer runs one hook at a time. A
+// quarantined hook delays no other hook. A synchronous hook costs no promise and no timer.
 import { wallClock } from "../../lib/time/wall-clock.ts";
+import { BatchLoop } from "../../lib/queue/batch-loop.ts";
+import { BoundedQueue } from "../../lib/queue/bounded-queue.ts";
+import { settlesWithin } from "../../lib/time/settles-within.ts";
 import type { Log } from "../../lib/log/log.ts";
 import type { HookBreaker } from "../../pipeline/hooks/hook-breaker.ts";
 import type { GatewayEvent } from "../../plugin/gateway-event.ts";
@@ -24,9 +27,9 @@ export interface MountedObserver {
 
 /** Records since the last flush. */
 export interface ObserverBatch {
-  readonly records: readonly RequestRecord[];
-  readonly rejections: readonly RejectedRequest[];
-  readonly charges: readonly ChargeRecord[];
+  readonly records?: readonly RequestRecord[];
+  readonly rejections?: readonly RejectedRequest[];
+  readonly charges?: readonly ChargeRecord[];
 }
 
 const OBSERVER_HOOKS = ["onEvent", "onRequests", "onRejected", "onCharges"] as const;
@@ -42,18 +45,29 @@ const HOOK_TIMEOUT_MS = 30_000;
 /** Delay before a quarantined hook is checked again, in milliseconds. */
 const RETRY_DELAY_MS = 1_000;
 
+interface QueuedEvent {
+  readonly notice: GatewayEvent;
+  readonly told?: (() => void) | undefined;
+}
+
 export class ObserverSubscriber {
   readonly #mounted: MountedObserver;
   readonly #log: Log;
   readonly #droppedCounts: Map<string, number>;
-  #records: RequestRecord[] = [];
-  #rejections: RejectedRequest[] = [];
-  #charges: ChargeRecord[] = [];
-  #events: { readonly notice: GatewayEvent; readonly told?: (() => void) | undefined }[] = [];
+  readonly #queues = {
+    onEvent: new BoundedQueue<QueuedEvent>({ maxItems: MAX_QUEUED }),
+    onRequests: new BoundedQueue<RequestRecord>({ maxItems: MAX_QUEUED }),
+    onRejected: new BoundedQueue<RejectedRequest>({ maxItems: MAX_QUEUED }),
+    onCharges: new BoundedQueue<ChargeRecord>({ maxItems: MAX_QUEUED }),
+  };
+  /** Delivers after the event loop turn that caused the event. */
+  readonly #loop = new BatchLoop(
+    { pending: () => this.#readyHooks(), step: () => this.#callHook(this.#nextHook()!) },
+    { delayMs: 0, fullAt: 1 },
+  );
   #dropped = 0;
-  #timer: NodeJS.Timeout | undefined;
-  /** Resolves when the observer has finished, or when its turn begins. */
-  #running: Promise<void> | undefined;
+  #retryTimer: NodeJS.Timeout | undefined;
+  #isEnded = false;
   readonly #breakers = new Map<ObserverHook, HookBreaker>();
 
   constructor(of: MountedObserver, log: Log, counts: Map<string, number>) {
@@ -69,39 +83,35 @@ export class ObserverSubscriber {
     return this.#mounted.observer.clientAddress ?? "none";
   }
 
-  /** Queues a batch and delivers it. Called outside the event loop turn of a request. */
-  enqueue({ records, rejections, charges }: ObserverBatch): void {
+  enqueue({ records = [], rejections = [], charges = [] }: ObserverBatch): void {
     const { observer, sends } = this.#mounted;
     const goes = sends !== "nowhere";
     if (observer.onRequests)
-      this.#append(this.#records, records, (one) =>
+      this.#append(this.#queues.onRequests, records, (one) =>
         goes && one.privacy !== "off" ? withoutPersonalData(one) : one,
       );
-    if (observer.onRejected) this.#append(this.#rejections, rejections, (one) => one);
+    if (observer.onRejected) this.#append(this.#queues.onRejected, rejections, (one) => one);
     if (observer.onCharges)
-      this.#append(this.#charges, charges, (one) => (goes ? chargeWithoutLabels(one) : one));
-    if (!this.#running) this.#deliverNext();
+      this.#append(this.#queues.onCharges, charges, (one) =>
+        goes ? chargeWithoutLabels(one) : one,
+      );
+    this.#wake();
   }
 
-  #append<T>(kept: T[], more: readonly T[], as: (one: T) => T): void {
-    for (const one of more)
-      if (kept.length < MAX_QUEUED) kept.push(as(one));
-      else this.#dropOldest();
-  }
-
-  #dropOldest(): void {
-    this.#dropped++;
-    this.#droppedCounts.set(this.#mounted.id, this.#droppedCounts.get(this.#mounted.id)! + 1);
+  #append<T>(kept: BoundedQueue<T>, more: readonly T[], as: (one: T) => T): void {
+    const before = kept.dropped;
+    for (const one of more) kept.push(as(one));
+    const dropped = kept.dropped - before;
+    if (dropped === 0) return;
+    this.#dropped += dropped;
+    this.#droppedCounts.set(this.#mounted.id, this.#droppedCounts.get(this.#mounted.id)! + dropped);
   }
 
   enqueueEvent(event: GatewayEvent, told?: () => void): boolean {
-    if (this.#events.length >= MAX_QUEUED) return false;
-    if (!this.#mounted.observer.onEvent) told?.();
-    else {
-      this.#events.push({ notice: event, told });
-      // Delivered after the event loop turn that caused the event.
-      this.#running ??= new Promise<void>(setImmediate).then(() => this.#resume());
-    }
+    if (this.#mounted.observer.onEvent) {
+      if (!this.#queues.onEvent.push({ notice: event, told })) return false;
+      this.#wake();
+    } else told?.();
     return true;
   }
 
@@ -116,81 +126,67 @@ export class ObserverSubscriber {
   }
 
   async end(): Promise<void> {
-    if (!this.#running) this.#deliverNext();
-    let late: NodeJS.Timeout | undefined;
-    const over = new Promise<"late">((resolve) => {
-      late = setTimeout(() => resolve("late"), FLUSH_TIMEOUT_MS);
-    });
-    if ((await Promise.race([this.#flush(), over])) === "late")
+    const isFlushed = await settlesWithin(FLUSH_TIMEOUT_MS, this.#flush());
+    if (!isFlushed)
       this.#log.warn(
-        { plugin: this.#mounted.id, records: this.#records.length },
+        { plugin: this.#mounted.id, records: this.#queues.onRequests.length },
         "observer did not stop, remaining records dropped",
       );
-    clearTimeout(late);
   }
 
   async #flush(): Promise<void> {
     // Records that arrive during a hook call are delivered next.
-    while (this.#running) await this.#running;
-    clearTimeout(this.#timer);
+    await this.#loop.drain();
+    this.#isEnded = true;
+    clearTimeout(this.#retryTimer);
     await this.#callSafely("flush", () => this.#mounted.observer.flush?.());
   }
 
-  #resume(): void {
-    this.#running = undefined;
-    this.#deliverNext();
+  /** Starts a delivery. Records of a quarantined hook are kept while there is room. */
+  #wake(): void {
+    this.#loop.wake();
+    if (this.#retryTimer || this.#isEnded) return;
+    if (!OBSERVER_HOOKS.some((hook) => this.#isQuarantined(hook))) return;
+    this.#retryTimer = setTimeout(() => {
+      this.#retryTimer = undefined;
+      this.#wake();
+    }, RETRY_DELAY_MS).unref();
   }
 
-  /** Delivers until the queue is empty or a hook is asynchronous. */
-  #deliverNext(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    for (let hook = this.#nextHook(); hook; hook = this.#nextHook()) {
-      const answer = this.#callHook(hook);
-      if (answer) {
-        this.#running = answer.then(() => this.#resume());
-        return;
-      }
-    }
-    if (OBSERVER_HOOKS.some((hook) => this.#queuedFor(hook) > 0))
-      this.#timer = setTimeout(() => this.#deliverNext(), RETRY_DELAY_MS).unref();
+  #isQuarantined(hook: ObserverHook): boolean {
+    return this.#queues[hook].length > 0 && this.#breakers.get(hook)?.isBlocked === true;
+  }
+
+  /** Returns the number of hooks that may run now and have something to receive. */
+  #readyHooks(): number {
+    let ready = 0;
+    for (const hook of OBSERVER_HOOKS)
+      if (this.#queues[hook].length > 0 && this.#breakers.get(hook)?.isBlocked !== true) ready++;
+    return ready;
   }
 
   #nextHook(): ObserverHook | undefined {
-    return OBSERVER_HOOKS.find((hook) => this.#canDeliver(hook));
-  }
-
-  #queuedFor(hook: ObserverHook): number {
-    if (hook === "onEvent") return this.#events.length;
-    if (hook === "onRequests") return this.#records.length;
-    return hook === "onCharges" ? this.#charges.length : this.#rejections.length;
-  }
-
-  /**
-   * Whether something is queued for a hook that may run now. Records of a quarantined hook are kept
-   * while there is room.
-   */
-  #canDeliver(hook: ObserverHook): boolean {
-    if (this.#queuedFor(hook) === 0) return false;
-    const conduct = this.#breakers.get(hook);
-    return !conduct || conduct.isHealthy || conduct.tryEnter();
+    return OBSERVER_HOOKS.find((hook) => {
+      if (this.#queues[hook].length === 0) return false;
+      const breaker = this.#breakers.get(hook);
+      return !breaker || breaker.isHealthy || breaker.tryEnter();
+    });
   }
 
   #callHook(hook: ObserverHook): Promise<void> | undefined {
     const { observer } = this.#mounted;
     if (hook === "onEvent") {
-      const { notice, told } = this.#events.shift()!;
+      const [{ notice, told }] = this.#queues.onEvent.take(1) as [QueuedEvent];
       const answer = this.#callSafely("onEvent", () => observer.onEvent!(notice));
       if (answer) return answer.then(told);
       told?.();
       return undefined;
     }
-    const answer =
-      hook === "onRequests"
-        ? this.#callSafely(hook, () => observer.onRequests!(takeBatch(this.#records)))
-        : hook === "onCharges"
-          ? this.#callSafely(hook, () => observer.onCharges!(takeBatch(this.#charges)))
-          : this.#callSafely(hook, () => observer.onRejected!(takeBatch(this.#rejections)));
+    const answer = this.#callSafely(hook, () => {
+      if (hook === "onRequests") return observer.onRequests!(this.#queues[hook].take(MAX_BATCH));
+      if (hook === "onCharges") return observer.onCharges!(this.#queues[hook].take(MAX_BATCH));
+      return observer.onRejected!(this.#queues[hook].take(MAX_BATCH));
+    });
     if (answer) return answer.then(() => this.#reportDropped());
     this.#reportDropped();
     return undefined;
@@ -203,7 +199,7 @@ export class ObserverSubscriber {
     this.#log.warn({ plugin: this.#mounted.id, records }, "observer too slow, records dropped");
     if (this.#mounted.observer.onEvent) {
       const notice = { type: "records_dropped", records, at: wallClock() } as const;
-      this.#events.push({ notice });
+      this.#queues.onEvent.push({ notice });
     }
   }
 
@@ -225,30 +221,22 @@ export class ObserverSubscriber {
     conduct: HookBreaker | undefined,
     answer: unknown,
   ): Promise<void> {
-    let late: NodeJS.Timeout | undefined;
-    const over = new Promise<"late">((resolve) => {
-      late = setTimeout(() => resolve("late"), HOOK_TIMEOUT_MS);
-    });
     try {
-      if ((await Promise.race([answer, over])) === "late") {
+      if (!(await settlesWithin(HOOK_TIMEOUT_MS, Promise.resolve(answer)))) {
         this.#log.error({ plugin: this.#mounted.id, hook }, "observer timed out");
         conduct?.recordFailure("timeout", {});
       } else if (conduct && !conduct.isHealthy) conduct.recordSuccess();
     } catch (err) {
       this.#onFailure(hook, conduct, err);
-    } finally {
-      clearTimeout(late);
     }
   }
 
   #onFailure(hook: ObserverHook | "flush", conduct: HookBreaker | undefined, err: unknown): void {
     this.#log.error({ plugin: this.#mounted.id, hook, err }, "observer failed");
     conduct?.recordFailure("threw", {});
+    this.#wake();
   }
 }
-
-/** Takes a batch. The array belongs to the observer. */
-const takeBatch = <T>(all: T[]): T[] => all.splice(0, MAX_BATCH);
 
 /**
  * Removes personal data from a record for an observer that sends records elsewhere. Labels,

@@ -1,4 +1,5 @@
 // Sends a worker's records and events to the observers in the primary, in batches.
+import { BatchQueue } from "../../lib/queue/batch-queue.ts";
 import type { RejectedRequest } from "../../plugin/observer.ts";
 import type { ObservedRequest } from "../../pipeline/generation.ts";
 import type { IpcLink } from "../workers/ipc-link.ts";
@@ -11,24 +12,18 @@ export interface RemoteSink extends ObserverSink {
 }
 
 export function createRemoteSink(link: () => Pick<IpcLink, "notify">): RemoteSink {
-  let records: ObservedRequest[] = [];
-  let refusals: RejectedRequest[] = [];
-  let timer: NodeJS.Timeout | undefined;
-  const flush = () => {
-    clearTimeout(timer);
-    timer = undefined;
-    if (records.length > 0) link().notify("reportRequest", records);
-    if (refusals.length > 0) link().notify("reportRejection", refusals);
-    records = [];
-    refusals = [];
-  };
-  const soon = (waiting: number) => {
-    if (waiting >= MAX_BATCH) flush();
-    else timer ??= setTimeout(flush, FLUSH_INTERVAL_MS).unref();
-  };
+  const schedule = { delayMs: FLUSH_INTERVAL_MS, fullAt: MAX_BATCH, batchItems: MAX_BATCH };
+  const records = new BatchQueue<ObservedRequest>({
+    ...schedule,
+    deliver: (batch) => link().notify("reportRequest", batch),
+  });
+  const refusals = new BatchQueue<RejectedRequest>({
+    ...schedule,
+    deliver: (batch) => link().notify("reportRejection", batch),
+  });
   return {
-    reportRequest: (record) => soon(records.push(record)),
-    reportRejection: (refusal) => soon(refusals.push(refusal)),
+    reportRequest: (record) => void records.push(record),
+    reportRejection: (refusal) => void refusals.push(refusal),
     reportEvent: (notice) => link().notify("reportEvent", notice),
     // The primary receives the store's results and delivers these events itself.
     deliverEvent: async () => true,
@@ -38,6 +33,8 @@ export function createRemoteSink(link: () => Pick<IpcLink, "notify">): RemoteSin
     droppedCounts: () => ({}),
     attach() {},
     detach: async () => {},
-    flush,
+    flush() {
+      for (const queue of [records, refusals]) void queue.drain();
+    },
   };
 }

@@ -21,7 +21,7 @@ export class ReservedCalls {
 
   /** Adds the charges of a durable batch. */
   add(
-    lines: ChargeRecord[],
+    lines: { push(charge: ChargeRecord): unknown },
     batch: readonly StoreCommand[],
     results: readonly CommandResult[],
   ): void {

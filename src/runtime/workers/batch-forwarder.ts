@@ -1,7 +1,7 @@
 // Merges batches of several processes into one transaction of the store: everything that arrived
 // while the previous one was committed. If a command is invalid, only the process that sent it
 // receives the error.
-import { BatchLoop, afterPendingIo } from "../../lib/batch-loop.ts";
+import { BatchQueue } from "../../lib/queue/batch-queue.ts";
 import { getFault } from "../../model/error.ts";
 import type { StoreCommand, Store, CommandResult } from "../../plugin/store/store.ts";
 
@@ -12,16 +12,7 @@ interface WaitingBatch {
 }
 
 export function createBatchForwarder(store: Pick<Store, "apply">): Store["apply"] {
-  let queue: WaitingBatch[] = [];
-  const batches = new BatchLoop(
-    () => queue.length === 0,
-    async () => {
-      await afterPendingIo();
-      const load = queue;
-      queue = [];
-      await deliver(load);
-    },
-  );
+  const queue = new BatchQueue<WaitingBatch>({ delayMs: 0, deliver });
 
   async function deliver(load: readonly WaitingBatch[]): Promise<void> {
     const [first, ...more] = load;
@@ -42,6 +33,5 @@ export function createBatchForwarder(store: Pick<Store, "apply">): Store["apply"
   return (batch) =>
     new Promise((resolve, reject) => {
       queue.push({ batch, resolve, reject });
-      batches.wake();
     });
 }

@@ -234,6 +234,7 @@ it("in a worker, all records are forwarded in order, in batches, and the rest at
     notify: (name, ...args) => void told.push([name, args[0]]),
   }));
   for (let i = 0; i < 600; i++) to.reportRequest(record(i));
+  await turnEventLoop();
   to.reportEvent({ type: "ledger", at: 1, ok: true });
   to.flush();
   expect(told.map(([name, said]) => [name, Array.isArray(said) ? said.length : 1])).toEqual([

@@ -1,5 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { defineObserver, type Json, type RequestRecord } from "tollgate/plugin";
+import {
+  BatchQueue,
+  BoundedQueue,
+  defineObserver,
+  type Json,
+  type RequestRecord,
+} from "tollgate/plugin";
 
 /** An event of Langfuse's ingestion API. Langfuse recognizes repeated events by their ID. */
 interface Event {
@@ -96,9 +102,12 @@ export default defineObserver({
     const address = `${url.replace(/\/+$/, "")}/api/public/ingestion`;
     const basic = Buffer.from(`${public_key}:${secret_key}`).toString("base64");
     // Survives a reload.
-    const queue = ctx.shared("queue", () => ({ waiting: [] as Event[] }));
-    let draining: Promise<void> | undefined;
+    const queue = ctx.shared(
+      "queue",
+      () => new BoundedQueue<Event>({ maxItems: MAX_QUEUE, overflow: "drop_oldest" }),
+    );
     const flushing = new AbortController();
+    let backoff = retry_ms;
 
     /** Sends a batch. Returns the events to retry: all if Langfuse is unreachable, else those that failed temporarily. */
     async function post(batch: readonly Event[]): Promise<readonly Event[]> {
@@ -120,37 +129,38 @@ export default defineObserver({
           ctx.log.warn({ errors: errors.length }, "events rejected by Langfuse");
         return batch.filter(({ id }) => temporary.has(id));
       } catch (error) {
-        ctx.log.warn({ error, waiting: queue.waiting.length }, "export to Langfuse failed");
+        ctx.log.warn({ error, waiting: queue.length }, "export to Langfuse failed");
         return batch;
       }
     }
 
-    async function drain(): Promise<void> {
-      for (let backoff = retry_ms; queue.waiting.length > 0;) {
-        const batch = queue.waiting.splice(0, MAX_BATCH);
+    const batches = new BatchQueue<Event>({
+      queue,
+      batchItems: MAX_BATCH,
+      delayMs: 0,
+      async deliver(batch) {
         const retries = await post(batch);
-        queue.waiting.unshift(...retries);
         if (retries.length === 0) backoff = retry_ms;
-        else if (flushing.signal.aborted) return;
         else {
+          if (flushing.signal.aborted) batches.stop();
           await sleep(backoff, undefined, { signal: flushing.signal, ref: false }).catch(() => {});
           backoff = Math.min(2 * backoff, MAX_BACKOFF_MS);
         }
-      }
-    }
+        return retries;
+      },
+    });
 
     return {
       // Does not wait, because an observer that waits loses records.
-      onRequests(batch) {
-        for (const record of batch) queue.waiting.push(...eventsOf(record));
-        const dropped = queue.waiting.splice(0, queue.waiting.length - MAX_QUEUE).length;
+      onRequests(records) {
+        const before = queue.dropped;
+        for (const record of records) for (const event of eventsOf(record)) batches.push(event);
+        const dropped = queue.dropped - before;
         if (dropped > 0) ctx.log.warn({ dropped }, "queue is full, events dropped");
-        draining ??= drain().finally(() => (draining = undefined));
       },
       async flush() {
         flushing.abort();
-        await draining;
-        await drain();
+        await batches.drain();
       },
     };
   },

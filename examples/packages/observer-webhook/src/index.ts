@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { defineObserver, type RequestRecord } from "tollgate/plugin";
+import { BatchQueue, BoundedQueue, defineObserver, type RequestRecord } from "tollgate/plugin";
 
 /** Maximum number of records in a request. */
 const MAX_BATCH = 100;
@@ -75,9 +75,12 @@ export default defineObserver({
   setup({ url, secret, outcomes, retry_ms }, ctx) {
     const selected = new Set<string>(outcomes);
     // Survives a reload, so waiting records are not lost.
-    const queue = ctx.shared("queue", () => ({ waiting: [] as RequestRecord[], dropped: 0 }));
-    let draining: Promise<void> | undefined;
+    const queue = ctx.shared(
+      "queue",
+      () => new BoundedQueue<RequestRecord>({ maxItems: MAX_QUEUE, overflow: "drop_oldest" }),
+    );
     const flushing = new AbortController();
+    let backoff = retry_ms;
 
     /** Returns undefined on success, else the reason. The reason has no URL, which may contain a secret. */
     async function post(id: string, body: string): Promise<string | undefined> {
@@ -103,43 +106,41 @@ export default defineObserver({
     }
 
     /** Sends the waiting records in order. A retry has the same ID, so a receiver can ignore duplicates. */
-    async function drain(): Promise<void> {
-      for (let backoff = retry_ms; queue.waiting.length > 0;) {
-        const batch = queue.waiting.slice(0, MAX_BATCH);
+    const batches = new BatchQueue<RequestRecord>({
+      queue,
+      batchItems: MAX_BATCH,
+      delayMs: 0,
+      async deliver(batch) {
         const reason = await post(
           `${batch[0]!.id}-${batch.length}`,
           JSON.stringify(batch.map(eventOf)),
         );
         if (reason === undefined) {
-          queue.waiting = queue.waiting.filter((one) => !batch.includes(one));
           backoff = retry_ms;
-          continue;
+          return undefined;
         }
-        ctx.log.warn({ reason, waiting: queue.waiting.length }, "webhook delivery failed");
-        if (flushing.signal.aborted) return;
+        ctx.log.warn({ reason, waiting: queue.length + batch.length }, "webhook delivery failed");
+        if (flushing.signal.aborted) batches.stop();
         await sleep(backoff, undefined, { signal: flushing.signal, ref: false }).catch(() => {});
         backoff = Math.min(2 * backoff, MAX_BACKOFF_MS);
-      }
-    }
+        return batch;
+      },
+    });
 
-    const startDraining = () => (draining ??= drain().finally(() => (draining = undefined)));
     return {
       // Does not wait, because an observer that waits loses records.
       onRequests(batch) {
-        queue.waiting.push(...batch.filter(({ outcome }) => selected.has(outcome)));
-        queue.dropped += queue.waiting.splice(0, queue.waiting.length - MAX_QUEUE).length;
-        if (queue.waiting.length > 0) void startDraining();
+        for (const record of batch) if (selected.has(record.outcome)) batches.push(record);
       },
       async flush() {
         flushing.abort();
-        await draining;
-        await drain();
+        await batches.drain();
       },
       commands: {
         queue: {
           summary: "Show the number of waiting and dropped records",
           writes: false,
-          run: async () => ({ waiting: queue.waiting.length, dropped: queue.dropped }),
+          run: async () => ({ waiting: queue.length, dropped: queue.dropped }),
         },
       },
     };
