@@ -1,4 +1,5 @@
-// Which nightly test files a change concerns: those that are about a file that was changed, or about one that imports it.
+// Selects the nightly test files for a change: those about a changed file, or about a file that
+// imports it.
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path/posix";
@@ -28,7 +29,7 @@ export function sources(...folders: readonly string[]): Map<string, string> {
   return found;
 }
 
-/** The nightly test files that a change of these paths concerns. */
+/** Returns the nightly test files for a change of these paths. */
 export function affected(changed: readonly string[]): string[] {
   const from = importers(importGraph(sources("src", "plugins")));
   const reached = new Set(changed);

@@ -78,7 +78,7 @@ describe("every import points to a lower layer", () => {
   });
 });
 
-/** What the package.json files between a plugin and the root declare. */
+/** Dependencies declared by the package.json files between a plugin and the root. */
 function declaredAround(file: string): string[] {
   const found: string[] = [];
   for (
@@ -120,7 +120,7 @@ describe("files", () => {
       .filter(([file]) => !file.startsWith("src/testing/"))
       .filter(([, text]) => /\.listen\((?!\))|from "listhen"|import\("listhen"\)/.test(text))
       .map(([file]) => file)
-      // These call the listener's own method, which opens its ports with openPort.
+      // Calls of the listener's own method, which opens its ports with openPort.
       .filter((file) => !/gateway-server|worker-process/.test(file));
     const home = "src/runtime/http";
     expect(opening).toEqual(
@@ -187,7 +187,8 @@ const SELF = ["test/layers.test.ts", "test/kit/clock.test.ts"];
 
 describe("tests", () => {
   it("do not depend on the speed of the machine", () => {
-    // The bench and the rigs measure, real clients and the browser are programs of their own, and the kit is where the waiting is done.
+    // The benchmark and the rigs measure, real clients and the browser are separate programs, and
+    // the kit implements waiting.
     const other = /^test\/((rig|bench|clients|console|kit)\/|(run|layers)\.|.*\/mutants\.ts$)/;
     const judged = tree("test").filter(
       (file) => !SELF.includes(file) && (file.endsWith(".test.ts") || !other.test(file)),
@@ -202,7 +203,7 @@ describe("functions", () => {
   });
 });
 
-/** As oxlint counts them, by name. */
+/** Counted by name, like oxlint. */
 async function longFunctions(): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), "layers-"));
   const config = join(folder, "oxlint.json");
@@ -215,7 +216,7 @@ async function longFunctions(): Promise<string[]> {
       rules: { "max-lines-per-function": rule },
     }),
   );
-  // It ends with 1 where it found something.
+  // Exits with 1 if it found something.
   const output = await new Promise<string>((resolve) =>
     execFile(
       join(root, "node_modules/.bin/oxlint"),
@@ -263,7 +264,7 @@ describe("the check of comments, clocks, and circles", () => {
     "    10_000,\n  );",
   ])("finds a dependency on the speed of the machine: %s", (line) => {
     expect(clockBound("a.test.ts", line)).toHaveLength(1);
-    // No comment excuses it.
+    // No comment can disable it.
     expect(clockBound("a.test.ts", `// By the clock: an order of moments.\n${line}`)).toHaveLength(
       1,
     );

@@ -1,9 +1,9 @@
-// The layers of `src`, and judges of a file's imports. The test beside it reads the tree.
+// The layers of `src`, and checks of a file's imports. The test next to it reads the tree.
 import { dirname, join, normalize } from "node:path/posix";
 
 /**
- * The layers from bottom to top, and the layers that each may import. `types:` means types only, which leave nothing behind at run
- * time.
+ * The layers from bottom to top, and the layers that each may import. `types:` means types only,
+ * which do not exist at run time.
  */
 export const LAYERS: { readonly [layer: string]: readonly string[] } = {
   lib: [],
@@ -47,7 +47,7 @@ export interface Import {
   readonly isDynamic?: boolean;
 }
 
-/** Every module a source names: static and dynamic imports, and re-exports. */
+/** Every module that a source names: static and dynamic imports, and re-exports. */
 export function importsOf(source: string): Import[] {
   const code = source.replace(/^\s*(\/\/|\*|\/\*).*$/gm, "");
   const found: Import[] = [];
@@ -73,7 +73,7 @@ const layerOf = (path: string): string => {
   return parts.length > 2 ? parts[1]! : parts[1]!.replace(/\.ts$/, "");
 };
 
-/** Why a file of `src` may not import this. Undefined if it may. */
+/** Reason why a file of `src` may not import this. Undefined if it may. */
 export function upward(file: string, { from, typeOnly }: Import): string | undefined {
   const layer = layerOf(file);
   const may = LAYERS[layer];
@@ -96,7 +96,9 @@ export function upward(file: string, { from, typeOnly }: Import): string | undef
   return `${file} imports ${target}: ${layer} may not import ${to}${may.includes(`types:${to}`) ? ", but its types" : ""}`;
 }
 
-/** Why a built-in plugin may not import this. `own`: the packages that its folder declares. */
+/**
+ * Reason why a built-in plugin may not import this. `own`: the packages that its folder declares.
+ */
 export function foreign(
   file: string,
   { from, typeOnly }: Import,
@@ -109,7 +111,7 @@ export function foreign(
     return known ? undefined : `${file} imports ${from}, which its folder does not declare`;
   }
   const target = normalize(join(dirname(file), from));
-  // plugins/<kind>/…: neighbours of one kind may share what only they need.
+  // plugins/<kind>/…: plugins of one kind may share code that only they need.
   const kind = file.split("/").slice(0, 2).join("/");
   return target.startsWith(`${kind}/`)
     ? undefined
@@ -122,7 +124,10 @@ export const packageOf = (from: string): string =>
     .slice(0, from.startsWith("@") ? 2 : 1)
     .join("/");
 
-/** Exports without a doc comment, and doc comments that belong to nothing because another one follows. */
+/**
+ * Finds exports without a doc comment, and doc comments without a declaration because another one
+ * follows.
+ */
 export function undocumented(file: string, source: string): string[] {
   const lines = source.split("\n");
   return lines.flatMap((line, i) => {
@@ -135,7 +140,10 @@ export function undocumented(file: string, source: string): string[] {
   });
 }
 
-/** Ways in which a test depends on how fast the machine is. A monotonic time that is only handed to the code under test is no measurement. */
+/**
+ * Ways in which a test depends on the speed of the machine. A monotonic time that is only passed to
+ * the tested code is no measurement.
+ */
 const CLOCK_BOUND: Readonly<Record<string, RegExp>> = {
   "measures elapsed time":
     /(?:[-+<=]|[^=]>) *performance\.now\(\)|\bperformance\.now\(\) *[-+<>]|\bhrtime\b|\bperformance\.(?:mark|measure)\(|\bconsole\.time\(/,
@@ -146,12 +154,15 @@ const CLOCK_BOUND: Readonly<Record<string, RegExp>> = {
 };
 /** Lines that end a test with a limit of its own: `}, 10_000);`, or the number on a line of its own. */
 const LIMIT = /\{ timeout: ([\d_]+)\b|^ {2,6}\}, ([\d_]{6,})\);$/;
-/** What a test is given that names no limit. */
+/** Arguments of a test without a timeout. */
 const GIVEN_MS = 120_000;
 /** Time that only the test itself moves. */
 const OWN_TIME = /\bvi\.useFakeTimers\(|\bnew VirtualClock\(/;
 
-/** Lines of a test that a busy machine may turn red, or that wait for a time and not for an event. There are no exceptions. */
+/**
+ * Finds lines of a test that may fail on a busy machine, or that wait for a time and not for an
+ * event. There are no exceptions.
+ */
 export function clockBound(file: string, source: string): string[] {
   const ownTime = OWN_TIME.test(source);
   const lines = source.split("\n");
@@ -216,8 +227,8 @@ export function circles(files: ReadonlyMap<string, string>): string[][] {
 }
 
 /**
- * Circles of folders. In each folder its sub-folders and its own files are the nodes, and the imports between them that remain at run
- * time are the arrows.
+ * Circles of folders. The nodes of a folder are its subfolders and its own files, and the edges are
+ * the imports between them at run time.
  */
 export function folderCircles(files: ReadonlyMap<string, string>): string[] {
   const folders = new Map<string, Map<string, Set<string>>>();
@@ -242,7 +253,7 @@ export function folderCircles(files: ReadonlyMap<string, string>): string[] {
   }
   return [...folders].flatMap(([folder, nodes]) => {
     const graph = new Map([...nodes].map(([node, targets]) => [node, [...targets]]));
-    // Circles of files alone are judged by `circles`.
+    // `circles` checks circles of files.
     return components(graph)
       .filter((group) => group.some((node) => !node.endsWith(".ts")))
       .map((group) => `${folder}: ${group.sort().join(", ")}`);
@@ -259,8 +270,8 @@ function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {
 export const SHORT_LINES = 25;
 
 /**
- * Short files that only one other file imports. An `index.ts` is the entry of its folder, a program's entry has no importer, and a
- * module that is loaded when it is first needed has to be a file.
+ * Short files that only one other file imports. Exceptions: an `index.ts` is the entry of its
+ * folder, a program's entry has no importer, and a lazily loaded module must be a file.
  */
 export function shortWithOneImporter(files: ReadonlyMap<string, string>): string[] {
   const users = importers(importGraph(files));
@@ -308,7 +319,10 @@ function components(arrows: ReadonlyMap<string, readonly string[]>): string[][] 
 
 const WALL = "src/lib/time/wall-clock.ts";
 
-/** Lines that read the wall clock elsewhere, or, in a plugin, measure a span by it: it jumps. */
+/**
+ * Finds lines that read the wall clock elsewhere, or measure a duration with it in a plugin: the
+ * wall clock can jump.
+ */
 export function walled(file: string, source: string): string[] {
   const wall = file.startsWith("src/")
     ? /\bDate\.now\b|\bnew Date\(\)/

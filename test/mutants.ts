@@ -1,4 +1,5 @@
-// Plants random defects in the source, one at a time, and runs the tests that can see each of them: are the tests of the commit tier strict enough?
+// Plants random defects in the source, one at a time, and runs the tests that can detect each. It
+// shows whether the tests of the commit tier are strict enough.
 //
 //     npm run mutants -- --seed 3 --count 50
 //     … -- --only 7,12             only these of the draw
@@ -7,8 +8,10 @@
 //     … -- --cpu 120               the most processor seconds for one defect (default 60)
 //     … -- --least 0.6             fails if a smaller share is found
 //
-// A file is drawn by its lines, then an operator, then a place. Test files run in the order of their distance in the import graph (nearer if their paths share words), then of their cost. A
-// defect that no test file finds within its time has survived. It is either without effect, or a law is missing.
+// It draws a file by its number of lines, then an operator, then a place. Test files run in the
+// order of their distance in the import graph (nearer if their paths share words), then of their
+// cost. A defect that no test file finds in time has survived: it has no effect, or a test is
+// missing.
 import { execFileSync, spawn } from "node:child_process";
 import {
   existsSync,
@@ -46,7 +49,7 @@ const { values: options } = parseArgs({
 
 /** Test files run in groups of this much processor time, smaller groups first. */
 const GROUP_SECONDS = [4, 12, 30];
-/** A group of test files that takes longer hangs, which is a finding. */
+/** A group of test files that takes longer hangs, which counts as detection. */
 const HANGS_MS = 300_000;
 
 interface Mutant extends Mutation {
@@ -117,7 +120,7 @@ function shown(mutant: Mutant): string {
   return `${mutant.file}:${line}  ${mutant.operator}: ${change}`;
 }
 
-/** What finds a mutant: "found by …", "survived …". */
+/** Result for a mutant: "found by …", "survived …". */
 async function finderOf(mutant: Mutant): Promise<string> {
   const began = processorSeconds();
   const path = join(scratch, mutant.file);
@@ -144,7 +147,7 @@ async function finderOf(mutant: Mutant): Promise<string> {
   }
 }
 
-/** Test files that can see a source file, nearest first. */
+/** Returns the test files that can detect a change of a source file, nearest first. */
 function testsOf(file: string): string[] {
   const reached = new Map([[file, 0]]);
   for (const [at, distance] of reached)
@@ -163,13 +166,16 @@ function testsOf(file: string): string[] {
     .map(([test]) => test);
 }
 
-/** How many words of two paths are the same. */
+/** Number of words that two paths share. */
 function shared(one: string, other: string): number {
   const words = other.split(/\W+/).filter((word) => word.length > 2);
   return new Set(one.split(/\W+/).filter((word) => words.includes(word))).size;
 }
 
-/** For each file, the files that import it, tests included. A test that starts the program sees all that the program imports. */
+/**
+ * For each file, the files that import it, including tests. A test that starts the program depends
+ * on everything that the program imports.
+ */
 function watchers(): Map<string, string[]> {
   const graph = importGraph(new Map([...files, ...sources("test")]));
   graph.get("test/kit/process/program.ts")!.push("src/cli/bin.ts");
@@ -202,12 +208,13 @@ async function failing(tests: readonly string[], seconds: number): Promise<strin
   if (code === undefined) return `${tests[0]} (hangs)`;
   const failed = /FAIL +(?:\|?\w+\|? +)?(test\/\S+\.test\.ts)/.exec(output)?.[1];
   if (failed !== undefined) return failed;
-  // A worker that the limit of processor time ends has found nothing, unless these files take far less time without a defect.
+  // A worker that reaches the CPU limit has found nothing, unless these files take far less time
+  // without a defect.
   const usual = tests.reduce((sum, test) => sum + (costs[test] ?? 5), 0);
   return usual * 3 > limit ? "time" : `${tests[0]} (ends without a result)`;
 }
 
-/** The first check of the scratch folder takes longest; the others check what has changed. */
+/** The first check of the scratch folder takes longest. The others check only changes. */
 async function breaksTypes(file: string): Promise<boolean> {
   const web = "plugins/observers/console/web";
   const projects = [".", ...(file.startsWith(web) ? [web] : [])];
@@ -265,13 +272,15 @@ function ran(
   });
 }
 
-/** Processor time of all that this program has run so far. */
+/** CPU time of all programs that this one has run so far. */
 function processorSeconds(): number {
   const fields = readFileSync("/proc/self/stat", "utf8").split(") ")[1]!.split(" ");
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / 100;
 }
 
-/** A copy of the working tree. Its dependencies are links, but for those that lead into the tree itself. */
+/**
+ * A copy of the working tree. Its dependencies are links, except for those into the tree itself.
+ */
 function makeScratch(): void {
   const names = execFileSync(
     "git",

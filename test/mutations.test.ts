@@ -1,4 +1,5 @@
-// The planted defects of `npm run mutants` are real ones: each changes what runs, and nothing else.
+// The planted defects of `npm run mutants` are real: each changes the program's behavior, and
+// nothing else.
 import { expect, it } from "vitest";
 import { mutated, mutationsIn } from "./mutations.ts";
 

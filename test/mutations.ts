@@ -41,7 +41,7 @@ export function mutationsIn(source: string, file = "a.ts"): Mutation[] {
     void found.push({ operator, start, end, instead });
 
   const visit = (node: Node): void => {
-    // Types leave nothing behind at run time.
+    // Types do not exist at run time.
     if (/^TS(?!AsExpression|NonNull|Satisfies)/.test(node.type)) return;
     if (/^(Import|Export(All|Named)Declaration$)/.test(node.type) && node["source"]) return;
     for (const key of ["test"]) {
@@ -58,7 +58,7 @@ export function mutationsIn(source: string, file = "a.ts"): Mutation[] {
       replace("constant", node, String(!node["value"]));
     if (/Function/.test(node.type)) early(node["body"]);
     for (const [key, value] of Object.entries(node))
-      // The name of a property is no constant.
+      // A property's name is not a constant.
       if (key !== "key" || node["computed"] === true)
         for (const child of [value].flat()) if (isNode(child)) visit(child);
   };

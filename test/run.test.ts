@@ -1,11 +1,11 @@
-// The runner itself: a test that fails and then passes is named, and fails the nightly run.
+// Tests the runner: a test that fails and then passes is named, and fails the nightly run.
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { root } from "./kit/process/program.ts";
 
-/** Fails in the first `failures` runs, and passes from then on. */
+/** Fails in the first `failures` runs, and passes afterwards. */
 const flaky = (failures: number) => `
 import { readFileSync, writeFileSync } from "node:fs";
 import { expect, it } from "vitest";
@@ -15,7 +15,7 @@ writeFileSync(file, String(run + 1));
 it("is flaky", () => expect(run).toBeGreaterThanOrEqual(${failures}));
 `;
 
-/** What the runner prints, and its exit code, for a folder with one test file. */
+/** Output and exit code of the runner for a folder with one test file. */
 function ran(tier: string, failures: number): Promise<{ code: number; out: string }> {
   const dir = mkdtempSync(join(root, "node_modules/.cache/flaky-"));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));

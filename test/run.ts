@@ -1,5 +1,6 @@
-// Runs the checks of one tier: types, lint, format, unused code, tests, and in the higher tiers programs. Prints a line for each as it finishes, then the
-// 40 test files that cost most, and ends with `N passed, N failed`.
+// Runs the checks of one tier: types, lint, format, unused code, tests, and in the higher tiers
+// programs. Prints a line for each when it finishes, then the 40 most expensive test files, and
+// ends with `N passed, N failed`.
 //
 //     npm test                      the commit tier
 //     npm test -- pipeline config     only test files whose path contains one of these words, of every tier, and the tools
@@ -222,7 +223,7 @@ async function vitest(args: readonly string[]) {
   return { ...ended, ...countsIn(report) };
 }
 
-/** Prints a line as each file finishes. */
+/** Prints a line when each file finishes. */
 function printFinished(): (text: string) => void {
   let rest = "";
   let files = 0;
@@ -259,7 +260,7 @@ function countsIn(report: string) {
   };
 }
 
-/** From the first failure on: what passed is not worth reading again. */
+/** Output from the first failure on. */
 function failuresOf(text: string): string {
   const from = text.search(/^.*(Failed (Suites|Tests)|Unhandled Errors?).*$/m);
   const to = text.search(/^ *Isolate .*$/m);

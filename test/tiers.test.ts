@@ -1,4 +1,4 @@
-// Each test file is in one tier, and what is expensive is not in the commit run.
+// Each test file is in one tier, and expensive files are not in the commit run.
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

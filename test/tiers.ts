@@ -4,9 +4,9 @@
 //     ci        npm run test:ci        also real clients, PostgreSQL, a browser, Prometheus, and daemons: at most 12 minutes
 //     nightly   npm run test:nightly   everything: all rigs, planted bugs, fleets, long loads, Python clients, deployment files
 //
-// A test file that is not listed here belongs to the commit tier. A file that takes more than 20 s of processor time (`test/costs.json`)
-// or starts more than 5 programs belongs to a higher one. Large tables and random cases try a part of themselves outside the nightly
-// tier (`test/kit/law-effort.ts`).
+// A test file that is not listed here belongs to the commit tier. A file that takes more than 20 s
+// of CPU time (`test/costs.json`) or starts more than 5 programs belongs to a higher one. Outside
+// the nightly tier, large tables and random cases run in part (`test/kit/law-effort.ts`).
 export const TIERS = ["commit", "ci", "nightly"] as const;
 export type Tier = (typeof TIERS)[number];
 
@@ -53,7 +53,10 @@ export const CI: readonly string[] = [
   "test/pipeline/admission/ids.test.ts",
 ];
 
-/** Test files of the nightly run, with the folders and files that each is about: `--since` chooses by them. */
+/**
+ * Test files of the nightly run, with the folders and files that each concerns. `--since` selects
+ * by them.
+ */
 export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/pipeline/goodput/goodput.test.ts": ["src/pipeline/admission"],
   "test/rig/privacy/zdr.test.ts": ["src/pipeline", "src/protocols"],
@@ -223,7 +226,7 @@ export const PROGRAMS: readonly Program[] = [
   },
 ];
 
-/** What `test/on-postgres.ts` runs once more, on a real PostgreSQL. */
+/** Tests that `test/on-postgres.ts` repeats on a real PostgreSQL. */
 export const ON_POSTGRES = {
   /** Tests of whole gateways that it leaves out, and the reason of each. */
   leftOut: {

@@ -1,8 +1,10 @@
-// Lists the titles of tests that a commit had and the working tree does not, file by file: is a law gone, or was it moved or renamed?
+// Lists titles of tests that a commit had and the working tree does not, file by file. It shows
+// whether a test was removed, moved, or renamed.
 //
 //     node test/titles.ts <commit>
 //
-// A title counts as moved if another file has it. Titles that a program composes are compared as their source text.
+// A title counts as moved if another file has it. Composed titles are compared by their source
+// text.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -71,7 +73,7 @@ function isTestName(callee: any): boolean {
   return callee.type === "CallExpression" && isRow(callee.callee);
 }
 
-/** `it.each` and the like: what they return is called with the title. */
+/** `it.each` and similar functions: their result is called with the title. */
 function isRow(callee: any): boolean {
   if (callee.type === "Identifier") return callee.name === "it" || callee.name === "test";
   return callee.type === "MemberExpression" && isRow(callee.object);

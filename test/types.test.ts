@@ -1,5 +1,5 @@
-// The contract in types, as a third party meets it: a folder of its own, `tollgate` installed beside it, and whatever
-// compiler options its author likes.
+// The contract's types as third parties use them: a folder of its own with `tollgate` installed,
+// and any compiler options.
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -12,7 +12,8 @@ import {
 let folder: string;
 beforeAll(() => {
   folder = createPackage("types", "tollgate-provider-x");
-  // The kit brings the whole program, which an author gets as declarations: `tsc -p .` judges its types, in this repository.
+  // The kit includes the whole program, which authors get as declarations. In this repository,
+  // `tsc -p .` checks its types.
   rmSync(join(folder, "src/kit.ts"));
 });
 afterAll(() => removeFolder(folder));

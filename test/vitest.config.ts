@@ -3,24 +3,28 @@ import { readFileSync } from "node:fs";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-// What is compiled for one file of tests is kept for the next, and for the threads that it starts.
+// Compiled code of one test file is kept for the next one, and for the threads that it starts.
 process.env["NODE_COMPILE_CACHE"] ??= new URL(
   "../node_modules/.cache/tests",
   import.meta.url,
 ).pathname;
 
-// The condition makes `tollgate/plugin` and friends mean the source, for built-ins and tests alike.
+// With this condition, `tollgate/plugin` and other exports resolve to the source, for built-in
+// plugins and tests.
 const CONDITION = "--conditions=tollgate-source";
 
-/** Folders of tests that leave their process as they found it. */
+/** Folders of tests that restore the state of their process. */
 const CLEAN = "clouds|docs|e2e|examples|pipeline|plugins|protocols|unit";
 
-/** Processor seconds of each file when the costs were last saved: `npm test -- --save-costs`. */
+/** CPU seconds of each file when the costs were last saved with `npm test -- --save-costs`. */
 const COSTS: Readonly<Record<string, number>> = JSON.parse(
   readFileSync(new URL("costs.json", import.meta.url), "utf8"),
 );
 
-/** The most expensive files start first, so that no worker is left with one at the end. Unknown files come before all. */
+/**
+ * The most expensive files start first, so that no worker has one left at the end. Unknown files
+ * start before all others.
+ */
 class ExpensiveFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const root = new URL("..", import.meta.url).pathname;
@@ -33,23 +37,25 @@ class ExpensiveFirst extends BaseSequencer {
 export default defineConfig({
   root: new URL("..", import.meta.url).pathname,
   test: {
-    // What hangs is told apart from what is slow: no test is given less.
+    // Long enough to distinguish a hang from a slow test. No test has a shorter timeout.
     testTimeout: 120_000,
     hookTimeout: 120_000,
     pool: "forks",
-    // Node itself reads the source, as it does for the program: nothing is rewritten, and nothing is mocked by its path.
+    // Node reads the source directly, as in the program: nothing is transformed, and nothing is
+    // mocked by its path.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     setupFiles: [
       "test/kit/flush-compile-cache.ts",
       "test/kit/close-open-files.ts",
       "test/kit/cost.ts",
     ],
-    // Most files wait for a daemon of their own most of the time: three of them share two cores well.
+    // Most files mostly wait for a gateway of their own, so three of them share two cores well.
     maxWorkers: 3,
     sequence: { sequencer: ExpensiveFirst },
     execArgv: [CONDITION],
     projects: [
-      // One process plays many of them: a third of their time was making processes and reading the source anew.
+      // One process runs many of them, because a third of the time was spent on new processes and
+      // reading the source again.
       {
         extends: true,
         test: { name: "clean", include: [`test/@(${CLEAN})/**/*.test.ts`], isolate: false },

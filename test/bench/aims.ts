@@ -1,4 +1,4 @@
-// What was aimed at, row by row, and what was reached.
+// Compares the goals, row by row, with the results.
 import { excess, median, ratio, type Figure, type Result } from "./rounds.ts";
 import { NO_HOOK } from "./hooks.ts";
 import { AFTER, BEFORE, type Found } from "./steps.ts";
@@ -20,7 +20,7 @@ const first50: Figure = (s) => s.first50;
 const event50: Figure = (s) => s.event50;
 const event99: Figure = (s) => s.event99;
 
-/** Of two checkouts side by side: how much dearer and slower a lane may become. */
+/** Maximum increase of cost and latency of a lane between two checkouts. */
 const WORSE = 0.03;
 
 export const at = (results: readonly Result[], lane: string, target: string) =>
@@ -54,7 +54,7 @@ export function aims({ results, grown, start, streamKb, young }: Found, fsyncUs:
     const who = mine.startsWith("tollgate ") ? `${mine.slice(9)}: ` : `${mine}: `;
     if (a && b) aim(lane, `${who}${what} against ${other}`, ratio(a, b, figure), way, bound);
   };
-  /** What is more than another takes. */
+  /** The additional cost of one target compared with another. */
   const added = (
     lane: string,
     mine: string,

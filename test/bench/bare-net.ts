@@ -7,14 +7,19 @@ const upstream = Number(process.argv[2]);
 const CRLF2 = Buffer.from("\r\n\r\n");
 const LAST = Buffer.from("0\r\n\r\n");
 
-/** Where messages end on one side of a connection: by their length, or by the last chunk. */
+/**
+ * Finds the ends of messages on one side of a connection: by their length, or by the last chunk.
+ */
 class Message {
   #missing = 0;
   #chunked = false;
   #begun = false;
   #tail: Buffer = Buffer.alloc(0);
 
-  /** Whether a message ends with these bytes; what is asked one at a time never begins in the middle of them. */
+  /**
+   * Whether a message ends with these bytes. With one request at a time, no message starts in the
+   * middle of them.
+   */
   ends(data: Buffer): boolean {
     let body = data;
     if (!this.#begun) {

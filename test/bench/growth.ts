@@ -1,5 +1,5 @@
-// The same load on a small gateway and on one that has grown: models in the file, keys and accounts in the store, rows in the
-// ledger, streams that are open and say nothing.
+// Compares the same load on a small gateway and on a large one: with models in the file, keys and
+// accounts in the store, rows in the ledger, and silent open streams.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -109,7 +109,7 @@ export async function growth(
   return grown;
 }
 
-/** Twins of the first key under digests that no client has. */
+/** Copies of the first key with hashes that no client has. */
 function addKeys(db: DatabaseSync, count: number): void {
   db.prepare(
     `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
@@ -119,7 +119,7 @@ function addKeys(db: DatabaseSync, count: number): void {
   ).run(count);
 }
 
-/** The key that asks stands in the first of them, which has a budget as the others have. */
+/** The client's key is in the first of these accounts, which has a budget like the others. */
 function addAccounts(db: DatabaseSync, count: number): void {
   db.prepare(
     `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
@@ -131,7 +131,10 @@ function addAccounts(db: DatabaseSync, count: number): void {
   db.exec("UPDATE key SET record = json_set(record, '$.account', 'bench-1')");
 }
 
-/** Twins of the entries that are there, before the first one, with their lookups: the chain of hashes goes on undisturbed. */
+/**
+ * Copies of existing entries before the first one, with their lookups. The hash chain remains
+ * valid.
+ */
 function addRows(db: DatabaseSync, count: number): void {
   const there = db.prepare("SELECT count(*) AS n FROM entry").get() as { n: number };
   const twins = Math.floor(count / there.n);

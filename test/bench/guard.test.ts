@@ -1,5 +1,6 @@
-// A large loss of speed is a fault. Told by ratio to the bare proxy, round by round in one run: CPU of all threads, which a
-// busy machine hardly changes, and the best of some rounds, which such a machine changes least.
+// Detects a large loss of speed. It compares CPU time of all threads with the bare proxy, round by
+// round in one run, because a busy machine hardly changes it. It uses the best of some rounds,
+// which a busy machine changes least.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { join } from "node:path";
 import { existsSync } from "node:fs";
@@ -9,7 +10,7 @@ import { ended, run, serving } from "./process.ts";
 import { measure, sample, type Side } from "./rounds.ts";
 import { bare, tollgate, type Target } from "./targets.ts";
 
-/** A quarter more than the best of five short rounds comes to: 2.0 and 1.2. */
+/** A quarter above the best of five short rounds, which is 2.0 and 1.2. */
 const MOST = { "json-1k": 2.5, "sse-full": 1.5 };
 
 const LENGTH = { ms: 500, events: 0 };
@@ -40,11 +41,12 @@ afterAll(async () => {
   if (measurable) await Promise.all([ended(driver), ended(mock.child)]);
 });
 
-// What else a machine does may spoil a round, and seldom all of them; a loss of speed is there in each.
+// Other work on a machine may distort a round, but seldom all of them. A loss of speed is in each
+// round.
 test.skipIf(!measurable).for(["json-1k", "sse-full"] as const)("%s", { retry: 1 }, async (name) => {
   const lane = laneOf(name, LENGTH);
   const [agent, ours] = await measure(side, lane, targets, ROUNDS);
-  // A starved ledger may refuse a few; what answers nothing proves nothing.
+  // A starved ledger may reject a few requests. A run without responses proves nothing.
   for (const { errors, requests, firstError } of ours!.samples)
     expect(errors, firstError).toBeLessThan(requests / 10);
   const rounds = ours!.samples.map(({ cpu }, i) => cpu / agent!.samples[i]!.cpu);

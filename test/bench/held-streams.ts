@@ -1,4 +1,4 @@
-// Streams that stay open while something else is measured, by a driver of their own.
+// Keeps streams open during another measurement, with a driver of their own.
 import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -6,9 +6,9 @@ import { laneOf, loadOf } from "./lanes.ts";
 import { ended, run } from "./process.ts";
 import type { Target } from "./targets.ts";
 
-/** Far longer than what is measured beside them. */
+/** Far longer than the measurement. */
 const PACE_MS = 300_000;
-/** They come over one second, and must all be there. */
+/** They start within one second, and all must be open. */
 const COME_MS = 3_000;
 
 export async function held(target: Target, streams: number): Promise<AsyncDisposable> {

@@ -1,4 +1,5 @@
-// Middlewares in use beside none: one that is asked in a process of its own, and one that watches answers, here and elsewhere.
+// Compares gateways with and without a middleware: an isolated one, and one that watches responses,
+// of this model or another.
 import { tollgate, type Target } from "./targets.ts";
 
 const PLUGINS = {
@@ -16,14 +17,14 @@ const gate = (mock: number, name: string, middleware?: string): Promise<Target> 
 
 export const NO_HOOK = "no hook";
 
-/** What a question to another process costs, beside the same hook in this one. */
+/** Cost of a call to another process, compared with the same hook in this process. */
 export const asking = async (mock: number): Promise<readonly Target[]> => [
   await gate(mock, NO_HOOK),
   await gate(mock, "inspect here", "{ use: ./inspects.ts }"),
   await gate(mock, "inspect in a child", "{ use: ./inspects.ts, isolate: child }"),
 ];
 
-/** What it costs to look at an answer, and what it costs where none looks at this one. */
+/** Cost of watching a response, and cost of a watcher for other models. */
 export const watching = async (mock: number): Promise<readonly Target[]> => [
   await gate(mock, NO_HOOK),
   await gate(mock, "watch", "{ use: ./watches.ts }"),

@@ -1,11 +1,11 @@
-// The loads, by name. A body has its model in front; the rest is talk.
+// The loads, by name. A body starts with its model, and the rest is conversation.
 import type { Load } from "./load.ts";
 import type { Target } from "./targets.ts";
 
 const TALK =
   "Tell me about the sea, its tides and its weather, and do not leave out the small things that live in it. ";
 
-/** What the client speaks; chat where a lane says nothing. */
+/** Protocol of the client. Default: chat completions. */
 export type Wire = "messages" | "responses";
 
 const PATHS: Readonly<Record<Wire, string>> = {
@@ -13,17 +13,17 @@ const PATHS: Readonly<Record<Wire, string>> = {
   responses: "/v1/responses",
 };
 
-/** Of our gates: where the upstream of the same wire is. */
+/** Gateways that have an upstream of the same protocol. */
 const UPSTREAMS: Readonly<Record<Wire, string>> = { messages: "an/", responses: "re/" };
 
 export interface Lane {
   readonly name: string;
   readonly about: string;
-  /** Of which the cost is told. */
+  /** Targets whose cost is reported. */
   readonly per: "request" | "event";
-  /** Which of our own gates; every other target always takes part. */
+  /** Gateways of this project that take part. Every other target always takes part. */
   readonly ours: readonly string[];
-  /** Compared with the mock itself, for what is added to a way. */
+  /** Compared with the mock itself, for the added cost. */
   readonly direct?: boolean;
   readonly bytes: number;
   /** The mock's part of the model's name. */
@@ -32,15 +32,15 @@ export interface Lane {
   readonly wire?: Wire;
   readonly connections: number;
   readonly ms: number;
-  /** It ends with so many requests, if that is sooner. */
+  /** Ends after this number of requests, if that is earlier. */
   readonly most?: number;
   readonly rate?: number;
   readonly once?: boolean;
-  /** Enough of them: each takes long, and holds thousands of events. */
+  /** A small number suffices, because each takes long and has thousands of events. */
   readonly mostRounds?: number;
 }
 
-/** How long a load is, and of how many events a stream that is watched. */
+/** Number of events of a watched stream, and duration of the load. */
 export interface Length {
   readonly ms: number;
   readonly events: number;
@@ -83,7 +83,7 @@ export function lanes({ ms, events }: Length): Lane[] {
     ms,
     ...(wire && { wire }),
   });
-  // Streams and whole answers in turn: each lane meets a process that has served both.
+  // Streaming and non-streaming responses in turn: the process has served both before each lane.
   return [
     { ...json("json-1k", 1024, 128, "1 KB"), ours: all, ms },
     full("sse-full"),
@@ -118,15 +118,15 @@ export function lanes({ ms, events }: Length): Lane[] {
   ];
 }
 
-/** A lane by its name; the list above has it. */
+/** Returns a lane of the list above by its name. */
 export const laneOf = (name: string, length: Length): Lane =>
   lanes(length).find((lane) => lane.name === name)!;
 
-/** Whether it is a load of one kind. */
+/** Whether the load consists of one type of request. */
 export const isLane = (name: string, length: Length): boolean =>
   lanes(length).some((lane) => lane.name === name);
 
-/** What a body has beside its model, and how a talk is said in it. */
+/** The rest of the body, and the form of a conversation in it. */
 function bodyOf(lane: Lane, model: string, content: string): string {
   const head = { model, ...(lane.stream && { stream: true }) };
   return JSON.stringify(
@@ -136,7 +136,7 @@ function bodyOf(lane: Lane, model: string, content: string): string {
   );
 }
 
-/** As clients of messages say their key. */
+/** In the header that Messages clients use. */
 const keyed = ({ authorization }: Target["headers"]): Target["headers"] => ({
   "anthropic-version": "2023-06-01",
   ...(authorization !== undefined && { "x-api-key": authorization.replace(/^Bearer /, "") }),

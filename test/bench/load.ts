@@ -1,6 +1,6 @@
-// The client: raw sockets, one load after the other, as main tells it. Closed loop: each connection asks again when it has
-// its answer. Open loop: so many requests a second, whatever becomes of them; a slow answer never keeps the next request
-// waiting, and what the driver itself sends late counts from when it was due.
+// The client: raw sockets, with one load after another, controlled by main. Closed loop: each
+// connection sends the next request after its response. Open loop: a fixed number of requests per
+// second. A slow response never delays the next request, and a late send counts from its due time.
 import { connect, type Socket } from "node:net";
 
 export interface Load {
@@ -10,11 +10,11 @@ export interface Load {
   body: string;
   connections: number;
   ms: number;
-  /** It ends with so many requests, if that is sooner. */
+  /** Ends after this number of requests, if that is earlier. */
   most?: number;
-  /** Requests a second; absent: closed loop. */
+  /** Requests per second. If unset, the loop is closed. */
   rate?: number;
-  /** Each connection asks once, and the load ends with the last answer. */
+  /** Each connection sends one request, and the load ends with the last response. */
   once?: boolean;
 }
 
@@ -87,7 +87,7 @@ class Run {
     const { connections, rate, once } = this.#load;
     if (rate !== undefined) this.#open(rate);
     else if (once) {
-      // Over one second, as clients come.
+      // Spread over one second, like real clients.
       const each = 1000 / connections;
       for (let i = 0; i < connections; i++) {
         this.#active++;

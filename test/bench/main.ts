@@ -1,4 +1,5 @@
-// `npm run bench`: what the gateway costs, in ratios to what a proxy costs that does nothing, in one run on one machine.
+// `npm run bench`: measures the cost of the gateway in ratios to a proxy that does nothing, in one
+// run on one machine.
 import {
   closeSync,
   fdatasyncSync,
@@ -39,7 +40,7 @@ const { values: given } = parseArgs({
 const { quick } = given;
 const against = given.before !== undefined;
 const rounds = Number(given.rounds ?? (against ? 61 : quick ? 3 : 5));
-/** Two programs that are nearly alike differ by less than one round does from the next: so there are many short ones. */
+/** Two similar programs differ less than two rounds do, so there are many short rounds. */
 const short = against ? { ms: 300, events: 30 } : { ms: 800, events: 30 };
 const steps = stepsOf({
   quick,
@@ -49,7 +50,8 @@ const steps = stepsOf({
   rounds,
   given: given.rounds !== undefined,
   length: quick || against ? short : { ms: 1_800, events: 60 },
-  // Two programs are compared as they run for days: the one with more code is compiled later.
+  // Both programs run for a long time before the comparison, because the one with more code is
+  // compiled later.
   warmMs: quick && !against ? 2_500 : 12_000,
 });
 const say = (text: string) => process.stderr.write(`${text}\n`);
@@ -75,7 +77,7 @@ const HELP = `npm run bench -- [options]
 
 "npm run build" comes before it: start and idle memory are those of dist/. The machine should have nothing else to do.`;
 
-/** What a commit waits for here, in microseconds. */
+/** Duration of a commit's flush, in microseconds. */
 function fsync(): number {
   const file = join(tmpdir(), `tollgate-bench-sync-${process.pid}`);
   const fd = openSync(file, "w");
@@ -91,7 +93,9 @@ function fsync(): number {
   return median(took);
 }
 
-/** Everything, and how many seconds each step took. What fails is told, and the rest goes on. */
+/**
+ * Runs all steps, and reports the duration of each. A failed step is reported, and the others run.
+ */
 async function measured(): Promise<{ found: Found; took: Record<string, number> }> {
   const mock = await serving("mock.ts", [], 1);
   const driver = run([join(import.meta.dirname, "load.ts")], 1);

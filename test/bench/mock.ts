@@ -1,10 +1,11 @@
-// A provider that costs next to nothing: no HTTP library, canned answers. What it shall say stands in the model's name:
-// s2048 is an answer of about so many bytes, e200 a stream of so many events, p50 an event every so many milliseconds.
+// A provider with almost no cost: no HTTP library, and fixed responses. The model's name selects
+// the response: s2048 has about that many bytes, e200 is a stream of that many events, and p50
+// sends an event at that interval in milliseconds.
 import { createServer, type Socket } from "node:net";
 
 const FILLER = "the quick brown fox jumps over the lazy dog and keeps on running ";
 const PEEK = 4096;
-/** Events that leave in one write at full speed. */
+/** Number of events per write at full speed. */
 const BATCH = 16;
 
 interface Wanted {
@@ -137,7 +138,7 @@ const response = (status: string, rest: object) => ({
 const PLACE = { item_id: "msg_bench", output_index: 0, content_index: 0 };
 const WORDS = "what was said";
 
-/** Numbers of events stay as they are: what they are costs no one anything. */
+/** Event counts are cached, because they are the same for every request. */
 const RESPONSES = {
   first:
     named("response.created", { sequence_number: 0, response: response("in_progress", {}) }) +
@@ -186,7 +187,7 @@ const RESPONSES = {
 
 const SPEECHES = { chat: CHAT, messages: MESSAGES, responses: RESPONSES };
 
-/** Every event carries the moment it left, so that its way can be timed. */
+/** Every event contains its send time, to measure its latency. */
 const stamp = () => `@${(process.hrtime.bigint() / 1000n).toString().padStart(16, "0")} `;
 
 class Stream {
@@ -206,7 +207,7 @@ class Stream {
     this.#socket.write(HEAD + this.#speech.first);
   }
 
-  /** So many more events, in one write. */
+  /** This many more events, in one write. */
   more(count: number): boolean {
     const n = Math.min(count, this.left);
     this.left -= n;
@@ -219,7 +220,7 @@ class Stream {
   }
 }
 
-/** One timer for all paced streams: each has its slot in the round. */
+/** One timer for all paced streams. Each stream has a slot in the round. */
 class Wheel {
   readonly #slots: Set<Stream>[];
   #at = 0;

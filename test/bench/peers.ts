@@ -1,5 +1,5 @@
-// Other gateways, from their registries, as their own pages say that they are run. They are installed into a temporary folder
-// the first time, and found there the next.
+// Other gateways, from their registries, run as their documentation describes. The first run
+// installs them into a temporary folder, and later runs reuse it.
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -10,7 +10,10 @@ import { ended, NODE, run } from "./process.ts";
 import { CHAT, type Target } from "./targets.ts";
 import { freePort } from "../kit/process/ports.ts";
 
-/** Neither keeps a ledger as they are run here. Portkey checks no key, LiteLLM the one that it does not start without. */
+/**
+ * Neither keeps a ledger in this setup. Portkey checks no key. LiteLLM checks the master key that
+ * it requires.
+ */
 export const peers = async (mock: number): Promise<Target[]> => [
   await portkey(mock),
   await litellm(mock),
@@ -25,7 +28,7 @@ function installed(command: string, args: readonly string[], cwd: string): void 
   if (done.status !== 0) throw new Error(`${command} ${args.join(" ")} failed.`);
 }
 
-/** Its streams fail with the newest of what it depends on; with this one they work. */
+/** Its streams fail with the newest version of its dependency, and work with this one. */
 async function portkey(mock: number): Promise<Target> {
   const dir = join(tmpdir(), "tollgate-bench-portkey");
   const entry = join(dir, "node_modules", PORTKEY.name, "build/start-server.js");
@@ -65,7 +68,7 @@ async function portkey(mock: number): Promise<Target> {
   };
 }
 
-/** Its proxy, in an environment of its own: one worker, as every process here is one. */
+/** Its proxy, in an environment of its own, with one worker, because every process here has one. */
 async function litellm(mock: number): Promise<Target> {
   const dir = join(tmpdir(), "tollgate-bench-litellm");
   const command = join(dir, "bin/litellm");

@@ -1,5 +1,5 @@
-// One picture of the CPU ratios, for readers that are not at home in tables. It brings its own ground, light or dark as its reader
-// likes it, so that it can be read on any page.
+// A chart of the CPU ratios, for readers who prefer pictures to tables. Its background is light or
+// dark by the reader's preference, so it is legible on any page.
 import { at, cost } from "./aims.ts";
 import { middle, ratio, type Result } from "./rounds.ts";
 
@@ -15,7 +15,7 @@ const LANES: Readonly<Record<string, string>> = {
   "sse-1000": "1,000 streams, paced",
 };
 
-/** By name; others are peers. */
+/** By name. All others are peers. */
 const WHO: Readonly<Record<string, readonly [name: string, colour: string]>> = {
   agent: ["bare proxy, node:http", "bare"],
   dispatch: ["bare proxy, undici", "thin"],
@@ -48,7 +48,7 @@ interface Bar {
   readonly us: number;
 }
 
-/** CPU per request or event, as multiples of what the bare proxy (agent) takes. */
+/** CPU per request or event, as multiples of the bare proxy (agent). */
 export function plot(results: readonly Result[]): string {
   const lanes = Object.keys(LANES).flatMap((name) => {
     const base = at(results, name, "agent");
@@ -100,6 +100,9 @@ ${parts.join("\n")}
 `;
 }
 
-/** The mock has no proxy; how durable the ledger is makes a difference in the first lane only, and the table has it. */
+/**
+ * The mock has no proxy. The durability of the ledger makes a difference in the first lane only,
+ * which is in the table.
+ */
 const isLeftOut = (target: string) =>
   target === "direct" || target === "tollgate process" || target === "tollgate relaxed";

@@ -1,5 +1,6 @@
-// The ledger in PostgreSQL beside the one in a file: what a request costs the gateway and its database, in one run. The server is Debian's, with its
-// own settings for what a commit waits for.
+// Compares the ledger in PostgreSQL with the one in a file: the cost of a request for the gateway
+// and its database, in one run. The server is Debian's, with its own settings for the flush of a
+// commit.
 import {
   hasPostgres,
   postgresStoreYaml,
@@ -11,10 +12,10 @@ import type { Lane } from "./lanes.ts";
 import { measure, sample, type Result, type Side } from "./rounds.ts";
 import { answered, direct, tollgate, type GateOptions } from "./targets.ts";
 
-/** As it would be in use: a commit is on the disk. */
+/** As in production: a commit is on disk. */
 const SETTINGS = ["fsync=on", "shared_buffers=256MB", "max_wal_size=4GB"];
 
-/** Options of a gateway on a database of its own. */
+/** Options of a gateway with its own database. */
 export async function postgresGate(
   postgres: Postgres,
 ): Promise<GateOptions & { readonly url: string }> {
@@ -43,7 +44,10 @@ export async function besidePostgres(
   }
 }
 
-/** Twins of the rows of one call, of a node of their own, a thousand a batch. The gateway's folder stays: its key is there. */
+/**
+ * Copies of the rows of one call, from another node, in batches of a thousand. The gateway's folder
+ * stays, because it contains the key.
+ */
 export async function addRowsTo(
   mock: number,
   of: GateOptions & { readonly url: string; readonly dir: string },

@@ -1,4 +1,4 @@
-// Processes on cores of their own, and what they have used: CPU of all threads, memory.
+// Processes on separate cores, and their use of CPU (all threads) and memory.
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ export const NODE = join(ROOT, "node_modules/.bin/node");
 
 const taskset =
   availableParallelism() > 1 && spawnSync("taskset", ["-c", "0", "true"]).status === 0;
-/** The server has the first core; the driver, and the mock behind it, the second. */
+/** The server has the first core. The driver and the mock have the second. */
 export type Core = 0 | 1 | undefined;
 export const pinned = taskset ? "server on core 0, load and mock on core 1" : "not pinned";
 
@@ -28,7 +28,7 @@ export function run(
   });
 }
 
-/** A part of the bench that says where it listens. */
+/** A program of the benchmark that prints its address. */
 export async function serving(file: string, args: readonly string[], core: Core) {
   const child = run([join(import.meta.dirname, file), ...args], core);
   const [{ port }] = (await once(child, "message")) as [{ port: number }];
@@ -54,12 +54,12 @@ export function family(pid: number): number[] {
         for (const child of readFileSync(`/proc/${id}/task/${task}/children`, "utf8").split(" "))
           if (child !== "") found.push(Number(child));
     } catch {
-      // It ended while we looked.
+      // The process ended during the read.
     }
   return found;
 }
 
-/** Microseconds on a core so far, all threads. */
+/** CPU time of all threads so far, in microseconds. */
 export function cpu(pid: number): number {
   let ns = 0;
   for (const id of family(pid))

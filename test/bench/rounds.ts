@@ -1,5 +1,6 @@
-// Interleaved rounds: all targets are up at once, each round asks every one of them, every second round from the other end.
-// What is told is the median of a target's rounds, and the median of its ratios to a yardstick of the same round.
+// Interleaved rounds: all targets run at the same time, and each round sends requests to all of
+// them, in alternating order. The report has the median of a target's rounds, and the median of its
+// ratios to a yardstick of the same round.
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,20 +9,20 @@ import type { Load, Measured } from "./load.ts";
 import { cpu, rss } from "./process.ts";
 import type { Target } from "./targets.ts";
 
-/** The driver that asks, and the mock that answers in the end: the second core. */
+/** The driver that sends requests and the mock that responds, on the second core. */
 export interface Side {
   readonly driver: ChildProcess;
   readonly mock: { readonly pid: number; readonly port: number };
 }
 
 export interface Sample extends Measured {
-  /** Microseconds of CPU per request or event, all threads and children. */
+  /** Microseconds of CPU per request or event, of all threads and children. */
   cpu: number;
-  /** The same of its database; 0 where that is in the process. */
+  /** The same for its database. 0 if the database is in the process. */
   database: number;
-  /** Requests or events a second. */
+  /** Requests or events per second. */
   speed: number;
-  /** Of one core, what driver and mock took: near 1, they were what was slow. */
+  /** CPU share of driver and mock. Near 1, they were the bottleneck. */
   side: number;
   idleBytes: number;
   mostBytes: number;
@@ -90,13 +91,16 @@ export async function measure(
           `${target.name}, ${lane.name}: ${got.errors} errors: ${got.firstError}\n`,
         );
       samples.push(got);
-      // What it still has to write or collect is its own, not the next one's.
+      // Pending writes and garbage collections belong to this target, not to the next one.
       await sleep(150);
     }
   return results;
 }
 
-/** Whether a target is asked for a lane: peers speak chat, and some have not the breath for a thousand streams. */
+/**
+ * Whether a target supports a lane: peers only support chat, and some cannot handle a thousand
+ * streams.
+ */
 export const takes = (lane: Lane, { chatOnly, mostStreams }: Target): boolean =>
   !(lane.wire && chatOnly) && !(lane.once && lane.connections > (mostStreams ?? Infinity));
 
@@ -120,10 +124,10 @@ export type Figure = (sample: Sample) => number;
 
 export const middle = (result: Result, of: Figure): number => median(result.samples.map(of));
 
-/** Round by round, so that a neighbour's noise meets both. */
+/** Round by round, so that other load on the machine affects both. */
 export const ratio = (result: Result, yardstick: Result, of: Figure): number =>
   median(result.samples.map((s, i) => of(s) / of(yardstick.samples[i]!)));
 
-/** The same of what one has more than the other. */
+/** The same for the difference of two targets. */
 export const excess = (result: Result, yardstick: Result, of: Figure): number =>
   median(result.samples.map((s, i) => of(s) - of(yardstick.samples[i]!)));

@@ -1,5 +1,5 @@
-// What a gateway weighs. From nothing to a first answer, as installed, in a new folder; the memory it has then; and what
-// each open stream adds to it.
+// Footprint of a gateway: the time from its start to a first response, as installed, in a new
+// folder; its memory then; and the memory of each open stream.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,7 +11,9 @@ import { answered, tollgate } from "./targets.ts";
 export interface Start {
   readonly from: "dist" | "source";
   readonly firstAnswerMs: readonly number[];
-  /** Resident, the whole process with what it shares with others, one second after it answered. */
+  /**
+   * Resident memory of the process, including shared pages, one second after its first response.
+   */
   readonly idleBytes: readonly number[];
 }
 
@@ -34,7 +36,7 @@ export async function begun(mock: number, times: number): Promise<Start> {
   return { from: dist ? "dist" : "source", firstAnswerMs, idleBytes };
 }
 
-/** KB a stream, garbage included: the most it weighed with all of them open, less what it weighed before. */
+/** KB per stream, including garbage: peak memory with all streams open, less the memory before. */
 export async function weighed(side: Side, lane: Lane, times: number): Promise<number> {
   const kilobytes: number[] = [];
   for (let i = 0; i < times; i++) {

@@ -1,5 +1,5 @@
-// What is measured, one step after the other. The first steps share their targets, which are all up at once; the rest
-// bring their own.
+// The measurements, one step after another. The first steps share targets that run at the same
+// time. The others start their own.
 import { asking, watching } from "./hooks.ts";
 import { growth, type Grown } from "./growth.ts";
 import { type Length, type Lane, laneOf, lanes } from "./lanes.ts";
@@ -27,13 +27,16 @@ export interface Plan {
   readonly quick: boolean;
   readonly peer: boolean;
   readonly urls: readonly string[];
-  /** Another checkout: then its lanes and ours are measured beside each other, and nothing else. */
+  /** Another checkout. Then only its lanes and ours are compared. */
   readonly before?: string | undefined;
   readonly rounds: number;
-  /** The operator has said how many: then it is so many everywhere. */
+  /** A number that the operator set applies to all steps. */
   readonly given: boolean;
   readonly length: Length;
-  /** Compilers learn for some sixty thousand requests of all kinds; a lane's own warming only reminds them. */
+  /**
+   * JIT compilers optimize for some sixty thousand requests of all types. A lane's own warm-up only
+   * refreshes this.
+   */
   readonly warmMs: number;
 }
 
@@ -42,7 +45,7 @@ export interface Found {
   grown: Grown[];
   start?: Start;
   streamKb?: number;
-  /** CPU of a young process's request over a settled one's. */
+  /** CPU of a request to a young process, relative to a warmed-up one. */
   young?: readonly number[];
 }
 
@@ -54,11 +57,11 @@ export interface Step {
 
 export interface Steps {
   readonly all: readonly Step[];
-  /** Ends what the steps share. */
+  /** Ends the shared targets. */
   stop(): Promise<void>;
 }
 
-/** Two that differ by less than one round does from the next are compared in many short ones. */
+/** Two targets that differ less than two rounds do are compared in many short rounds. */
 const ALIKE = { rounds: 61, ms: 300 };
 
 export function stepsOf(plan: Plan): Steps {
@@ -69,7 +72,10 @@ export function stepsOf(plan: Plan): Steps {
     for (const target of targets) await sample(side, { ...lane, ms: plan.warmMs }, target);
   }
 
-  /** With all that they will be asked, every target alike: compilers keep what fits all of it, as in a gateway in use. */
+  /**
+   * Every target gets all types of requests first, because compilers optimize for all of them, as
+   * in a gateway in use.
+   */
   async function warmAll(side: Side, targets: readonly Target[]): Promise<void> {
     await warm(side, laneOf("json-1k", length), targets);
     const rest = ["sse-full", "sse-messages", "json-16k", "sse-responses"];
@@ -109,7 +115,7 @@ export function stepsOf(plan: Plan): Steps {
     },
   }));
 
-  /** What both checkouts answer from another protocol's upstream. */
+  /** Lanes in which both checkouts use an upstream of another protocol. */
   const translated = (name: string, like: string): Step => ({
     name,
     about: `chat → messages, as ${like}`,
@@ -122,7 +128,7 @@ export function stepsOf(plan: Plan): Steps {
     },
   });
 
-  /** Two targets of its own on the load of another lane. */
+  /** Two separate targets with the load of another lane. */
   const pair = (
     name: string,
     about: string,
@@ -162,7 +168,7 @@ export function stepsOf(plan: Plan): Steps {
     await tollgate(mock, { name: "metrics", observers: "[metrics]" }),
   ];
 
-  /** All observers that a gateway may have in use, and one of them alone. */
+  /** All observers that a gateway may use, and one of them alone. */
   const withEverything = async (mock: number) => {
     const sink = await collecting();
     const everything = await tollgate(mock, {

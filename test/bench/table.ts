@@ -1,4 +1,4 @@
-// What was found, as Markdown: each aim with what was reached, and everything.
+// The results as Markdown: each goal with its result, and all measurements.
 import { at, cost, speed, type Aim } from "./aims.ts";
 import { middle, ratio, type Result } from "./rounds.ts";
 

@@ -1,5 +1,5 @@
-// What is measured, each as it would be run: the daemon itself, the three bare proxies, the mock without a gateway before it,
-// any address. Peers are in peers.ts.
+// The targets, each as it would be run: the gateway, the three bare proxies, the mock without a
+// gateway, and any URL. Peers are in peers.ts.
 import { readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer as createHttpServer } from "node:http";
@@ -9,16 +9,16 @@ import { ended, ROOT, run, serving } from "./process.ts";
 
 export interface Target {
   readonly name: string;
-  /** Undefined: not ours to look into. */
+  /** Undefined for a process that is not ours. */
   readonly pid: number | undefined;
-  /** The database that it asks, where that is a process of its own. */
+  /** Its database, if that is a separate process. */
   readonly database?: number;
   readonly port: number;
   readonly path: string;
   readonly headers: Record<string, string>;
-  /** What stands before a model's name. */
+  /** Prefix of a model's name. */
   readonly prefix: string;
-  /** What it is asked: chat alone, and not so many streams that one round takes minutes. */
+  /** Lanes that it supports: chat only, and few enough streams for a short round. */
   readonly chatOnly?: boolean;
   readonly mostStreams?: number;
   stop(): Promise<void>;
@@ -32,7 +32,7 @@ export async function bare(way: "agent" | "dispatch" | "net", mock: number): Pro
   return { name: way, pid, port, path: CHAT, headers: {}, prefix: "", stop: () => ended(child) };
 }
 
-/** The mock alone: what is above it was added by the gateway before it. */
+/** The mock alone. The gateway added everything above its values. */
 export const direct = (mock: { port: number; pid: number }): Target => ({
   name: "direct",
   pid: mock.pid,
@@ -46,28 +46,28 @@ export const direct = (mock: { port: number; pid: number }): Target => ({
 export interface GateOptions {
   name?: string;
   durability?: string;
-  /** In place of sqlite, in YAML's flow style, and the first process of its database. */
+  /** Replaces sqlite, in YAML's flow style, with the first process of its database. */
   store?: string;
   database?: number;
   workers?: number;
-  /** One more middleware, in YAML's flow style, and files that lie beside the config. */
+  /** An additional middleware, in YAML's flow style, and files next to the config. */
   middleware?: string;
   files?: Readonly<Record<string, string>>;
-  /** What is mounted under `observers:`, in YAML's flow style. */
+  /** Entries under `observers:`, in YAML's flow style. */
   observers?: string;
-  /** More models: of routes in the file. */
+  /** Additional models of routes in the file. */
   models?: number;
   dist?: boolean;
-  /** Runs in a state folder that is there already. */
+  /** Uses an existing state directory. */
   dir?: string;
   core?: 0 | undefined;
-  /** Another checkout of this program, with its dependencies; this one when absent. */
+  /** Another checkout of this program, with its dependencies. Default: this one. */
   root?: string;
-  /** Its inspector is open. */
+  /** Opens its inspector. */
   inspect?: boolean;
 }
 
-/** Long enough to be taken, and no secret. */
+/** Long enough to be accepted, and not a secret. */
 const SCRAPER = "bench-scraper-0123456789abcdef";
 const SCRAPE_MS = 5_000;
 
@@ -88,7 +88,7 @@ ${Array.from({ length: of.models ?? 0 }, (_, i) => `  m${i}: ["up/bench-${i}"]`)
 
 export interface Gate extends Target {
   readonly dir: string;
-  /** Where its inspector listens, if that was asked for. */
+  /** Address of its inspector, if opened. */
   readonly inspector: string | undefined;
 }
 
@@ -129,7 +129,7 @@ export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate
     headers: { authorization: `Bearer ${key}` },
     prefix: "up/",
     dir,
-    // The process begins once more, in its own place: the last one is it.
+    // The process starts once more in place, so the last one counts.
     inspector: [...output.matchAll(/Debugger listening on (ws:\S+)/g)].at(-1)?.[1],
     async stop() {
       clearInterval(scraping);
@@ -139,11 +139,11 @@ export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate
   };
 }
 
-/** All observers that a gateway may have in use. */
+/** All observers that a gateway may use. */
 export const everyObserver = (collector: string): string =>
   `[metrics, { use: access-log, with: { file: access.log } }, { use: otlp, with: { endpoint: "${collector}" } }]`;
 
-/** A collector that takes everything: what it costs is its own process's, not the gateway's. */
+/** A collector that accepts everything. Its own process has the cost, not the gateway. */
 export async function collecting(): Promise<{ readonly url: string; stop(): void }> {
   const server = createHttpServer((req, res) => req.resume().once("end", () => res.end()));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -157,7 +157,7 @@ export async function collecting(): Promise<{ readonly url: string; stop(): void
   };
 }
 
-/** As it would be in use, and thrice as often as scrapers mostly do. */
+/** As in production, and three times as often as most scrapers. */
 function scraped(output: string): NodeJS.Timeout {
   const admin = /"admin":"([^"]+)"/.exec(output)?.[1];
   const scrape = () =>
@@ -171,7 +171,7 @@ function scraped(output: string): NodeJS.Timeout {
   return setInterval(scrape, SCRAPE_MS);
 }
 
-/** The same process asked for models behind another prefix. */
+/** The same process with models under another prefix. */
 export const toward = (target: Target, name: string, prefix: string): Target => ({
   ...target,
   name,
@@ -192,7 +192,10 @@ export async function answered(target: Target): Promise<void> {
   await answer.arrayBuffer();
 }
 
-/** Something that runs already: http://user-chosen:port/path, with TOLLGATE_BENCH_KEY as its bearer and _PREFIX before models. */
+/**
+ * A running server: http://user-chosen:port/path, with TOLLGATE_BENCH_KEY as its bearer token and
+ * _PREFIX before models.
+ */
 export function elsewhere(address: string): Target {
   const url = new URL(address);
   const key = process.env["TOLLGATE_BENCH_KEY"];

@@ -1,6 +1,8 @@
-// `npm run bench -- --watched` runs it: what observers take of a request, by themselves. One process hands the same requests and bills to
-// none of them, to some, to all, in short turns: what others do on the machine meets all alike, so that a tenth of a microsecond is
-// told on a busy one too. All threads count, collections and writes; what a whole gateway's caches make of it is the lanes' to tell.
+// `npm run bench -- --watched` runs it: the cost of observers per request, in isolation. One
+// process sends the same requests and bills to no observer, to some, and to all, in short turns, so
+// that other load affects all alike. It resolves a tenth of a microsecond on a busy machine. All
+// threads, garbage collections, and writes count. Effects on the caches of a whole gateway are
+// measured by the lanes.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,14 +22,14 @@ import { createRequestRecord } from "../kit/request-record.ts";
 import { median } from "./rounds.ts";
 
 const ROUNDS = 120;
-/** Compilers learn in the first of them. */
+/** JIT compilers optimize in the first turns. */
 const SETTLED = ROUNDS / 4;
-/** Of one turn, and of one turn of the loop. */
+/** Requests of one turn, and of one turn of the event loop. */
 const REQUESTS = 2_048;
 const AT_ONCE = 16;
-/** What was gathered is written by then, and a post has been answered. */
+/** By then, batches are written and a POST is answered. */
 const REST_MS = 40;
-/** A request makes some fifty thousand bytes besides, which collections have to do with. */
+/** A request allocates about fifty thousand other bytes, which affect garbage collection. */
 const BALLAST = 600;
 
 const log = { warn() {}, error() {} } as never;
@@ -80,7 +82,7 @@ function turn(audience: ObserverHub): void {
   for (const record of records) audience.reportRequest(record as never);
 }
 
-/** Microseconds of all threads a request. */
+/** Microseconds of all threads per request. */
 async function cost(audience: ObserverHub): Promise<number> {
   const before = process.cpuUsage();
   for (let i = 0; i < REQUESTS; i += AT_ONCE) {
@@ -92,7 +94,10 @@ async function cost(audience: ObserverHub): Promise<number> {
   return (user + system) / REQUESTS;
 }
 
-/** As text: the medians of all turns, and of what each has more than the one without any of the same round. */
+/**
+ * Formats the medians of all turns, and the difference to the turn without observers in the same
+ * round.
+ */
 async function watching(collector: string): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "tollgate-bench-"));
   const mounted = async (def: ObserverDef, options: object): Promise<MountedObserver> => {

@@ -1,5 +1,6 @@
-// `npm run bench -- --where`: where a request's time goes. One gateway under a lane's load, looked into through its own
-// inspector: CPU by thread, by file and by function, bytes by the place that asks for them, and how much is made a request.
+// `npm run bench -- --where`: where a request spends its time. It profiles one gateway under a
+// lane's load through its inspector: CPU by thread, file, and function, allocated bytes by
+// location, and the number of objects per request.
 import { readdirSync, readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { ended, ROOT, run, serving } from "./process.ts";
@@ -7,13 +8,16 @@ import { type Lane, laneOf } from "./lanes.ts";
 import { sample, type Side } from "./rounds.ts";
 import { collecting, everyObserver, tollgate, type Target } from "./targets.ts";
 
-/** Microseconds between two looks at the stack. */
+/** Microseconds between two stack samples. */
 const STEP_US = 100;
-/** Bytes between two allocations that are noted. */
+/** Bytes between two sampled allocations. */
 const STEP_BYTES = 8_192;
 const MOST_ROWS = 45;
 
-/** Counted in the gateway: what Node makes for asynchronous work, by its name, and classes that are dear. */
+/**
+ * Counted in the gateway: asynchronous resources of Node by name, and instances of expensive
+ * classes.
+ */
 const COUNTING = `(() => {
   const counts = (globalThis.__made = {});
   const count = (name) => void (counts[name] = (counts[name] ?? 0) + 1);
@@ -44,7 +48,7 @@ interface HeapNode {
   readonly children: readonly HeapNode[];
 }
 
-/** The inspector of a process, over its own socket. */
+/** Connection to the inspector of a process, over its own socket. */
 class Inspector {
   readonly #socket: WebSocket;
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
@@ -89,7 +93,7 @@ class Inspector {
   }
 }
 
-/** Microseconds on a core of each thread, by its name. */
+/** CPU time of each thread in microseconds, by its name. */
 function threads(pid: number): Map<string, number> {
   const found = new Map<string, number>();
   for (const task of readdirSync(`/proc/${pid}/task`)) {
@@ -192,11 +196,11 @@ async function made(at: Inspector, load: () => Promise<number>): Promise<string>
 interface WhereOptions {
   readonly warmMs: number;
   readonly durability: string;
-  /** What is mounted, in YAML's flow style. */
+  /** Mounted entries, in YAML's flow style. */
   readonly observers?: string;
 }
 
-/** Lanes of a gateway that is watched, and the load that each has. */
+/** Lanes of a profiled gateway, and the load of each. */
 const WATCHED: Readonly<Record<string, string>> = {
   metrics: "json-1k",
   "metrics-sse": "sse-full",
@@ -204,7 +208,7 @@ const WATCHED: Readonly<Record<string, string>> = {
   "everything-sse": "sse-full",
 };
 
-/** What one gateway does for a request of the lane, as text. */
+/** Work of one gateway per request of the lane, as text. */
 export async function where(name: string): Promise<string> {
   const of = { warmMs: 12_000, durability: "power" };
   const lane = laneOf(WATCHED[name] ?? name, { ms: 0, events: 30 });

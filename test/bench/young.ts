@@ -1,13 +1,13 @@
-// How dear a process is before its compilers have settled: its requests from the first some thousand on, against what the same
-// process needs later.
+// Cost of a process before its compilers have settled: requests after the first few thousand,
+// compared with later ones of the same process.
 import type { Lane } from "./lanes.ts";
 import { sample, type Side } from "./rounds.ts";
 import { tollgate } from "./targets.ts";
 
-/** So many requests go before, and as many are looked at. */
+/** Number of requests before the measurement, and during it. */
 const REQUESTS = 5_000;
 
-/** CPU of a young request over that of a settled one, process by process. */
+/** CPU of an early request relative to a later one, by process. */
 export async function young(
   side: Side,
   lane: Lane,

@@ -2,7 +2,7 @@ import type { FailureContext } from "../../src/pipeline/targets/target-status.ts
 
 let n = 0;
 
-/** A call of a scene's key: of a request of its own, unless told. */
+/** A call with the key of a test gateway, in a request of its own by default. */
 export const createCallFacts = (more: Partial<FailureContext> = {}): FailureContext => ({
   reason: "plain",
   startedAt: 0,

@@ -1,10 +1,11 @@
-// The clock of tests: what it moves, what it fires and in which order, and what it leaves behind.
+// Tests of the test clock: what it moves, what it fires and in which order, and what it leaves
+// behind.
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { installTestClock } from "./clock.ts";
 import { turnEventLoop } from "./wait.ts";
 
-/** Longer than a test may take: it comes only when it is skipped. */
+/** Longer than a test may take: it fires only if time is skipped. */
 const LONG_MS = 600_000;
 
 describe("a clock that is moved", () => {

@@ -1,17 +1,20 @@
-// The clocks and timers of this process under the control of a test: a test skips hours in no time. Threads and other processes keep
-// their own.
+// Puts the clocks and timers of this process under the control of a test, which can skip hours in
+// no time. Threads and other processes keep their own.
 import { syncBuiltinESMExports } from "node:module";
 import promises from "node:timers/promises";
 import { onTestFinished } from "vitest";
 
 export interface TestClock {
-  /** Moves the clock forward and runs all timers that fall due, each at its own time and in their order. */
+  /**
+   * Moves the clock forward and runs all timers that become due, each at its own time and in their
+   * order.
+   */
   skip(ms: number): void;
-  /** From now on only `skip` moves the clock and fires timers. */
+  /** Stops the clock: only `skip` moves it and fires timers. */
   stop(): void;
-  /** Time passes by itself again. */
+  /** Starts the clock again. */
   go(): void;
-  /** Milliseconds, as the code under test reads them. */
+  /** Milliseconds, as the tested code reads them. */
   now(): number;
 }
 
@@ -24,13 +27,16 @@ interface Due {
   at: number;
   readonly every: number | undefined;
   readonly run: () => void;
-  /** Its time came while the clock was stopped. */
+  /** Whether its time passed while the clock was stopped. */
   late?: boolean;
 }
 
 type Timers = Map<NodeJS.Timeout, Due>;
 
-/** Replaces the clock and the timers until the test ends. Time also passes by itself, as before. Timers that exist already are not moved. */
+/**
+ * Replaces the clock and the timers until the test ends. Time also passes by itself, as before.
+ * Existing timers are not moved.
+ */
 export function installTestClock({ wall = false }: ClockOptions = {}): TestClock {
   const now = performance.now.bind(performance);
   let ahead = 0;
@@ -85,14 +91,14 @@ function first(due: Timers, end: number) {
 
 const wallOf = (passed: () => number, began: number) => () => Math.floor(began + passed());
 
-/** Puts `value` in the place of a property. Returns what undoes it. */
+/** Replaces a property by `value`. Returns a function that restores it. */
 function put<T extends object, K extends keyof T>(of: T, name: K, value: T[K]): () => void {
   const real = of[name];
   of[name] = value;
   return () => void (of[name] = real);
 }
 
-/** Timers that fire by themselves as always, and are known to the clock. */
+/** Timers that fire by themselves as usual, and that the clock knows. */
 function timers(due: Timers, passed: () => number, stopped: () => boolean): (() => void)[] {
   const real = { setTimeout, setInterval, clearTimeout };
   const known = (timer: NodeJS.Timeout, ms: number, every: boolean, run: () => void) => {

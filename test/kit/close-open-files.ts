@@ -1,6 +1,6 @@
-// A file that a plugin or a test leaves open is closed by a collection, whenever one comes, and Node ends the process for it. So a file of tests
-// closes what it has opened under the folder of passing things, and what it has opened of /dev/null.
-// Many files of tests share a process, so a file also restores the globals that it replaced.
+// Node ends the process if the garbage collector closes a file that a plugin or a test left open.
+// So a test file closes all files that it opened in the temporary directory and all handles of
+// /dev/null. Many test files share a process, so a file also restores the globals that it replaced.
 import { readdirSync, readlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { afterAll, beforeAll, expect } from "vitest";
@@ -13,12 +13,12 @@ const open = (): ReadonlyMap<string, string> => {
       const path = readlinkSync(`/proc/self/fd/${fd}`);
       if (path.startsWith(`${tmpdir()}/`) || path === "/dev/null") found.set(fd, path);
     } catch {
-      // Closed since it was listed.
+      // Closed since the list was read.
     }
   return found;
 };
 
-/** Globals that Node has, or that only browsers have. */
+/** Globals of Node or of browsers. */
 const GLOBALS = ["fetch", "setTimeout", "Date", "document", "location", "history"] as const;
 const globals = () => GLOBALS.map((name) => [name, Reflect.get(globalThis, name)] as const);
 const atStart = globals();
@@ -35,7 +35,7 @@ if (process.platform === "linux") {
   beforeAll(() => void (before = open()));
   afterAll(async () => {
     const left = () => [...open()].filter(([fd, path]) => before.get(fd) !== path);
-    // Threads that were told to end may take a moment.
+    // Terminated threads may need a moment to end.
     await until(
       () => left().length === 0,
       () =>

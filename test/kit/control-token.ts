@@ -1,4 +1,4 @@
-// A command at the control socket with an admin token.
+// Sends a command with an admin token to the control socket.
 import { request } from "node:http";
 import { findControlSocket } from "../../src/admin/socket/control-socket-path.ts";
 import type { JsonObject } from "../../src/model/values.ts";

@@ -5,7 +5,7 @@ import { relative } from "node:path";
 import { afterAll, expect } from "vitest";
 import { root, startedPrograms } from "./process/program.ts";
 
-/** Where the runner collects the figures. Unset when vitest is run by hand. */
+/** File in which the runner collects the figures. Unset if vitest is started by hand. */
 const file = process.env["TOLLGATE_TEST_COSTS"];
 
 /** Ticks of /proc/self/stat are hundredths of a second on every Linux that Node supports. */

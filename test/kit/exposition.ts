@@ -1,8 +1,8 @@
-// What a scraper would read of either form: a line a sample.
+// Parses both formats of metrics like a scraper, one sample per line.
 
 export interface ParsedSample {
   readonly name: string;
-  /** As they are written: `a="b",c="d"`. */
+  /** Labels as written: `a="b",c="d"`. */
   readonly labels: string;
   readonly value: number;
 }
@@ -10,7 +10,7 @@ export interface ParsedSample {
 const LINE =
   /^([a-zA-Z_:][\w:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)(?: # .*)?$/;
 
-/** Fails at a line that is neither a comment nor a sample. */
+/** Fails on a line that is neither a comment nor a sample. */
 export const parseSamples = (text: string): readonly ParsedSample[] =>
   text
     .split("\n")
@@ -21,7 +21,7 @@ export const parseSamples = (text: string): readonly ParsedSample[] =>
       return { name, labels, value: Number(value) };
     });
 
-/** The sum of all series of a name, of those whose labels hold these words. */
+/** Sums all series of a name whose labels contain these texts. */
 export const sumSamples = (text: string, name: string, ...words: readonly string[]): number =>
   parseSamples(text)
     .filter((one) => one.name === name && words.every((word) => one.labels.includes(word)))

@@ -1,4 +1,5 @@
-// What was compiled is kept for the next process. One that tests ran in is ended by a signal, so it is written down before.
+// Keeps compiled code for the next process. A signal ends a process that ran tests, so the code is
+// written before that.
 import { flushCompileCache } from "node:module";
 import { afterAll } from "vitest";
 

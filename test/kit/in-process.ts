@@ -1,5 +1,7 @@
-// A gateway in the process of the test, as `tollgate serve` composes it: the same config file, loader, store, and control socket, without the
-// cost of starting a program. For tests that speak HTTP, edit the file, or run commands; signals, exit codes, and output need `daemon.ts`.
+// Runs a gateway in the test's process, composed as in `tollgate serve`: with the same config file,
+// loader, store, and control socket, but without the cost of a process. Use it for tests that send
+// HTTP requests, edit the file, or run commands. Tests of signals, exit codes, and output need
+// `daemon.ts`.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -15,7 +17,7 @@ import { withTestStore } from "./database/store-under-test.ts";
 import type { ParsedLogLine, ServingProgram } from "./process/program.ts";
 import { until } from "./wait.ts";
 
-/** What a test of the gateway's HTTP interface, config file, and commands can see. */
+/** Parts of a gateway that a test of its HTTP interface, config file, and commands can access. */
 export type InProcessGateway = Omit<Daemon, "kill" | "exit" | "stop"> & {
   stop(): Promise<void>;
 };

@@ -3,10 +3,13 @@
 /** Whether this is the nightly run. */
 export const NIGHTLY = process.env["TOLLGATE_TIER"] === "nightly";
 
-/** How many random cases a law is given: all in the nightly run, a quarter otherwise. */
+/** Returns the number of random cases: all in the nightly run, and a quarter otherwise. */
 export const trialCount = (all: number): number =>
   NIGHTLY ? all : Math.max(1, Math.ceil(all / 4));
 
-/** Every `n`-th item, beginning with the one at `column` modulo `n`. All items in the nightly run. */
+/**
+ * Returns every `n`-th item, starting with the one at `column` modulo `n`. In the nightly run, it
+ * returns all items.
+ */
 export const everyNth = <T>(n: number, all: readonly T[], column: number): readonly T[] =>
   NIGHTLY ? all : all.filter((_, row) => row % n === column % n);

@@ -1,4 +1,5 @@
-// A request as observers are told of it: whole, and of no interest but for what a test says.
+// A request record as observers receive it, complete and with ordinary values except for those that
+// a test sets.
 import type { RequestRecord } from "tollgate/plugin";
 
 export const createRequestRecord = (more: Partial<RequestRecord> = {}): RequestRecord => ({

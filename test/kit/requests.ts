@@ -1,7 +1,7 @@
-// Requests as any protocol's server half hands them over.
+// Requests as they are decoded by the server half of any protocol.
 import type { ChatRequest } from "tollgate/plugin";
 
-/** One that asks for nothing in particular. */
+/** A request without special features. */
 export const createChatRequest = (more: Partial<ChatRequest> = {}): ChatRequest => ({
   operation: "chat",
   model: "m",

@@ -1,4 +1,4 @@
-// Commands behind a door, without roles: for tests of the door.
+// Commands behind an interface, without roles, for tests of the interface.
 import type {
   CommandHandlerMap,
   ControlDispatcher,

@@ -1,4 +1,5 @@
-// A generation on a loopback port, from definitions written in the test: no file, no loader, no store but a journal.
+// A generation on a loopback port, from definitions in the test: without a file, a loader, or a
+// store other than a journal.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createInMemoryModelLists } from "../../src/catalog/model-lists.ts";
@@ -70,39 +71,39 @@ export interface TestServicesOptions {
     Partial<Pick<MiddlewareConfig, "scope" | "timeoutMs" | "onError">> & {
       id?: string;
       sends?: any;
-      /** Hands out what its setup is lent. */
+      /** Exposes the context that its setup receives. */
       lent?: (ctx: Context) => void;
     })[];
   models?: Record<string, string[]>;
-  /** Which of their candidates is asked first: as they are written unless told. */
+  /** Routing strategy. Default: the listed order. */
   pick?: ModelRoute["pick"];
-  /** Of candidates of `models`. */
+  /** Weights of the candidates of `models`. */
   weights?: Record<string, number>;
-  /** When the routes of `models` make another call beside one without content. */
+  /** Hedge setting of the routes of `models`. */
   hedge?: ModelRoute["hedge"];
-  /** After which failures the routes of `models` go on. */
+  /** Failures after which the routes of `models` fall back. */
   on?: readonly ErrorKind[];
-  /** One of each target unless told: a test of something else counts calls. */
+  /** Attempts per target. Default: 1, because most tests count calls. */
   attempts?: GatewayConfig["retries"];
-  /** By provider, why `when:` leaves it out. */
+  /** Reasons for which `when:` excludes a provider. */
   unmounted?: Record<string, string>;
   accounts?: Record<string, Partial<AccountConfig>>;
   strict?: boolean;
-  /** The key that asks; one that may use everything unless told. */
+  /** The client's key. Default: a key that may use everything. */
   identity?: Omit<Identity, "id">;
   read?: PipelineRoute["readInput"];
-  /** Of the route; JSON unless told. */
+  /** Body type of the route. Default: JSON. */
   body?: PipelineRoute["body"];
   bodyBytes?: number;
-  /** Bytes that may be held at once. */
+  /** Maximum number of bytes in memory. */
   room?: number;
-  /** How many calls there may be at once. */
+  /** Maximum number of concurrent calls. */
   overload?: AdmissionLimits;
   bounds?: Partial<GatewayConfig["bounds"]>;
   verdict?: (command: Reserve) => CommandResult;
   /** Resolves when a settle is durable. Default: in the next turn of the event loop. */
   settling?: () => Promise<void>;
-  /** In place of connections to the providers. */
+  /** Replaces the connections to providers. */
   pools?: Services["pools"];
 }
 
@@ -350,7 +351,7 @@ export async function startTestServices(of: TestServicesOptions) {
     url,
     journal,
     log: lines,
-    /** Which hooks are not asked, and are asked again. */
+    /** State of hooks in quarantine. */
     notices,
     built,
     house,
@@ -373,7 +374,7 @@ export async function startTestServices(of: TestServicesOptions) {
   };
 }
 
-/** An upstream in a few lines; it notes what it was asked. */
+/** A small upstream that records its requests. */
 export async function startBackend(
   answer: (req: IncomingMessage & { body: string; n: number }, res: ServerResponse) => void,
 ) {

@@ -1,16 +1,16 @@
-// How a test waits. Neither way depends on the speed of the machine.
+// Functions with which a test waits. None depends on the speed of the machine.
 import { setImmediate as turn, setTimeout as sleep } from "node:timers/promises";
 
-/** No machine that is still usable takes this long: a test that reaches it hangs. */
+/** Longer than any usable machine needs: a test that reaches it hangs. */
 const HANGS_MS = 100_000;
 
-// Taken now, because a test may put its own clock in their place.
+// Captured at import, because a test may replace the clock.
 const now = performance.now.bind(performance);
 const pause = sleep;
 
 /**
- * Waits until `fact` is true, and fails with the text of `what` if it never is. `withinMs`: for a time that operators are promised, ten
- * times that time.
+ * Waits until `fact` is true, and fails with the text of `what` if it never is. `withinMs`: a time
+ * that operators are promised; the wait allows ten times as long.
  */
 export async function until(
   fact: () => boolean | Promise<boolean>,
@@ -22,15 +22,18 @@ export async function until(
 }
 
 /**
- * Lets the event loop turn `many` times. Promises and sockets of this process that have something to do get to it, without a wait of
- * a fixed time. For work that takes a while, and before a test asserts that something has not happened. If another process or
- * thread would do it, wait for an event that can only come later instead.
+ * Runs `many` turns of the event loop, so that promises and sockets of this process can proceed
+ * without a fixed wait. Use it for work that takes some time, and before an assertion that
+ * something has not happened. If another process or thread would do the work, wait for an event
+ * that can only follow it.
  */
 export async function turnEventLoop(many = 50): Promise<void> {
   for (let n = 0; n < many; n++) await turn();
 }
 
-/** Waits until `value` is the same in `many` turns of the event loop in a row, and returns it. */
+/**
+ * Waits until `value` is the same in `many` consecutive turns of the event loop, and returns it.
+ */
 export async function waitUntilStable<T>(value: () => T, many = 200): Promise<T> {
   let last = value();
   for (let same = 0; same < many; same++) {

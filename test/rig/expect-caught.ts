@@ -1,9 +1,10 @@
-// That a rig finds what is planted. When chance or the machine decides in which try it shows, one try proves nothing.
+// Asserts that a rig finds a planted defect. If chance or the machine decides when it shows, one
+// try proves nothing.
 import type { RigResult } from "./rig.ts";
 
 const TRIES = 10;
 
-/** What was said in the first of some tries in which it was found; fails where it was in none. */
+/** Returns the output of the first try that found it. Fails if no try did. */
 export async function expectCaught(
   said: RegExp,
   play: (seed: number) => Promise<RigResult>,

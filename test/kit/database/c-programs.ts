@@ -1,4 +1,4 @@
-// What Node itself cannot do, as small programs in C, which are built where there is a compiler.
+// Features that Node does not have, as small C programs. They are built if a compiler exists.
 import { spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,10 @@ export interface CompiledProgram extends Disposable {
   readonly file: string;
 }
 
-/** Of a source beside this file; also another user may run it. Undefined: there is no compiler, or no Linux. */
+/**
+ * Builds a source next to this file, so that other users may run it too. Undefined without a
+ * compiler or outside Linux.
+ */
 export function compileC(source: string, ...flags: readonly string[]): CompiledProgram | undefined {
   if (process.platform !== "linux") return undefined;
   const folder = mkdtempSync(join(tmpdir(), "tollgate-compiled-"));
@@ -24,7 +27,7 @@ export function compileC(source: string, ...flags: readonly string[]): CompiledP
   return undefined;
 }
 
-/** Every fsync of what is started with these takes as much longer as the file says, in milliseconds. */
+/** Environment in which each fsync of a program takes longer, by the milliseconds in the file. */
 export function createSlowFsync(
   file: string,
 ): ({ env: Record<string, string> } & Disposable) | undefined {

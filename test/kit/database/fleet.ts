@@ -1,4 +1,4 @@
-// Several gateways on one PostgreSQL, each with a road of its own to it.
+// Starts several gateways on one PostgreSQL, each with its own connection to it.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,11 +10,14 @@ import { until } from "../wait.ts";
 
 export interface FleetNode {
   readonly road: TcpProxy;
-  /** Its wall clock is off by so much from now on; 0: it is right again. */
+  /** Sets the offset of its wall clock. 0: the clock is right. */
   clock(offMs: number): Promise<void>;
-  /** Undefined: it does not run. */
+  /** Undefined if it does not run. */
   daemon: Daemon | undefined;
-  /** Another process in the same folder; of another checkout, with the store that is there. */
+  /**
+   * Starts another process in the same folder. It may use another checkout, and it uses the
+   * existing store.
+   */
   start(root?: string): Promise<Daemon>;
 }
 
@@ -22,7 +25,7 @@ export interface Fleet extends AsyncDisposable {
   readonly nodes: readonly FleetNode[];
   /** Of its database. */
   readonly url: string;
-  /** The first key, which one of them made. */
+  /** The first key, which one of the gateways created. */
   readonly key: string;
   /** One that runs. */
   any(): Daemon;
@@ -32,11 +35,11 @@ export interface FleetOptions {
   /** Its database, empty. */
   url: string;
   nodes: number;
-  /** gateway.yaml without its store. */
+  /** Content of gateway.yaml without its store. */
   yaml: string;
   with?: Readonly<Record<string, string>>;
   built?: boolean;
-  /** A line of each gateway's source that is another. */
+  /** A line of each gateway's source that is replaced. */
   plant?: ChangedSource | undefined;
 }
 

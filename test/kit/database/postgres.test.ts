@@ -1,4 +1,4 @@
-// The database that other tests stand on: that it does what is said of it.
+// Tests the database that other tests use.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   hasPgBouncer,
@@ -63,7 +63,7 @@ describe.skipIf(!hasPostgres())("a PostgreSQL of its own", () => {
       return late !== undefined;
     });
     expect(late).toBe("1");
-    // At least one way there and one back.
+    // At least one round trip.
     expect(time.now() - began).toBeGreaterThan(60);
     time.go();
     road.delay(0);

@@ -1,5 +1,6 @@
-// A real PostgreSQL, in a temporary folder and on a port of its own: to be killed, stopped and started again. It runs as a user without
-// rights where the tests run as root, because it refuses to be root.
+// A real PostgreSQL in a temporary folder, on its own port. It can be killed, stopped, and started
+// again. If the tests run as root, it runs as a user without rights, because it refuses to run as
+// root.
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { chownSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -11,57 +12,57 @@ import { until } from "../wait.ts";
 import { freePort } from "../process/ports.ts";
 
 const DEBIAN = "/usr/lib/postgresql";
-/** Every system has it. */
+/** Exists on every system. */
 const NOBODY = 65_534;
 const root = process.getuid?.() === 0;
 const as = root ? { uid: NOBODY, gid: NOBODY } : {};
 
 export interface PostgresOptions {
-  /** Of the newest that is there, where nothing is said. */
+  /** The newest installed version by default. */
   version?: number;
-  /** "fsync=on": more of its settings, or others than the kit's. */
+  /** More settings, such as "fsync=on", which override the kit's. */
   settings?: readonly string[];
-  /** Hears its log, and that of its replicas. */
+  /** Receives lines of its log and of its replicas' logs. */
   says?: (text: string) => void;
-  /** Of the server's processes, beside this one's own. */
+  /** PIDs of the server's processes, without this one's. */
   env?: NodeJS.ProcessEnv;
 }
 
 export interface Postgres extends AsyncDisposable {
   readonly port: number;
-  /** Of its first process, while it runs. */
+  /** PID of its first process while it runs. */
   readonly pid: number;
   /** "15" */
   readonly version: string;
   readonly dir: string;
-  /** Its own, beside the kit's. */
+  /** Settings in addition to the kit's. */
   readonly settings: readonly string[];
   readonly says: ((text: string) => void) | undefined;
-  /** Of its superuser, at a database that is empty and not for tests. */
+  /** URL for its superuser, of an empty database that tests do not use. */
   readonly url: string;
-  /** Of a new and empty database. */
+  /** URL of a new, empty database. */
   database(): Promise<string>;
   sql: typeof psql;
-  /** All of its processes, as a power cut would; what it has acknowledged is there after `start`. */
+  /** Kills all of its processes, like a power failure. Acknowledged data exists after `start`. */
   kill(): Promise<void>;
-  /** It is silent, and not dead. */
+  /** The server does not respond, but is not dead. */
   freeze(): void;
   thaw(): void;
-  /** In good order; connections are cut. */
+  /** Stops it cleanly. Connections are closed. */
   stop(): Promise<void>;
   start(): Promise<void>;
-  /** A database of another server, on this one. */
+  /** A database of another server on this one. */
   at(url: string): string;
-  /** From now on its replicas hear nothing of what it acknowledges. */
+  /** Disconnects its replicas from new data. */
   deafen(): Promise<void>;
-  /** A replica is the primary now, and may have a replica of its own. */
+  /** Promotes a replica to primary. It may then have a replica of its own. */
   promote(): Promise<void>;
 }
 
-/** Programs of another version, which no package of the system has: the folder of `initdb` and `postgres`. */
+/** Folder of `initdb` and `postgres` of another version that the system does not package. */
 const OTHER = "TOLLGATE_TEST_POSTGRES_BIN";
 
-/** Where its programs lie; undefined: there is none. */
+/** Folder of its programs. Undefined if there is none. */
 export function postgresPrograms(version?: number): { bin: string; version: string } | undefined {
   const other = process.env[OTHER];
   if (other !== undefined && version === undefined) {
@@ -78,7 +79,7 @@ export function postgresPrograms(version?: number): { bin: string; version: stri
     : { bin: join(DEBIAN, found[0], "bin"), version: found[0] };
 }
 
-/** False, with a word about it: what needs one is left out. */
+/** Returns false and prints a message if it is missing. Tests that need it are skipped. */
 export function hasPostgres(version?: number): boolean {
   if (postgresPrograms(version)) return true;
   console.log(
@@ -87,7 +88,9 @@ export function hasPostgres(version?: number): boolean {
   return false;
 }
 
-/** What a test machine can do without: the disk's own word for a commit, as no test cuts the power. */
+/**
+ * Settings that a test does not need, such as a flush per commit, because no test cuts the power.
+ */
 const SETTINGS = [
   "fsync=off",
   "jit=off",
@@ -116,7 +119,7 @@ interface Programs {
   readonly version: string;
 }
 
-/** The folder of its data, by one of its programs. */
+/** Creates the data folder with one of its programs. */
 async function made({ bin }: Programs, by: string, dir: string, words: readonly string[]) {
   await promisify(execFile)(join(bin, by), ["-D", join(dir, "data"), ...words], {
     ...as,
@@ -129,7 +132,7 @@ interface Serving extends Programs {
   readonly settings: readonly string[];
   readonly says: ((text: string) => void) | undefined;
   readonly env?: NodeJS.ProcessEnv | undefined;
-  /** What it says when it has started for the first time. */
+  /** Log line that reports the first successful start. */
   readonly ready: string;
 }
 
@@ -174,7 +177,7 @@ async function served(serving: Serving): Promise<Postgres> {
     thaw: () => signal("SIGCONT"),
     async stop() {
       const family = familyOf(server);
-      // "Fast": it ends the connections, and then itself.
+      // A fast shutdown closes the connections, and then ends the server.
       if (server?.pid !== undefined) send(server.pid, "SIGINT");
       await gone(family);
     },
@@ -193,7 +196,7 @@ async function served(serving: Serving): Promise<Postgres> {
   };
 }
 
-/** Servers of other versions come without it, and it speaks to all of them. */
+/** Newer clients support all server versions, and other versions may not include psql. */
 function psqlProgram(): string {
   const beside = join(postgresPrograms()!.bin, "psql");
   return existsSync(beside) ? beside : "psql";
@@ -216,7 +219,7 @@ const argsOf = (of: {
   ...[...SETTINGS, ...of.settings].flatMap((setting) => ["-c", setting]),
 ];
 
-/** A second server that follows the first as fast as it can, which does not wait for it. */
+/** A second server that replicates the first one asynchronously, as fast as it can. */
 export async function startReplica(of: Postgres): Promise<Postgres> {
   const programs = postgresPrograms(Number(of.version))!;
   const dir = await folder("replica");
@@ -226,14 +229,14 @@ export async function startReplica(of: Postgres): Promise<Postgres> {
   return served({ ...programs, dir, settings, says, ready: "ready to accept read-only" });
 }
 
-/** What psql answers, a row a line. */
+/** Output of psql, one row per line. */
 export async function psql(url: string, text: string): Promise<string> {
   const words = [url, "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-c", text];
   const { stdout } = await promisify(execFile)(psqlProgram(), words);
   return stdout.trim();
 }
 
-/** At the server of this address, empty or as a `template` is; the new one's address. */
+/** Creates a database on the server of this URL, empty or like `template`. Returns its URL. */
 export async function createDatabase(server: string, template = "template1"): Promise<string> {
   const url = new URL(server);
   url.pathname = `/t${randomBytes(6).toString("hex")}`;
@@ -241,7 +244,7 @@ export async function createDatabase(server: string, template = "template1"): Pr
   return url.href;
 }
 
-/** `store:` of a gateway.yaml, in YAML's flow style. */
+/** Value of `store:` in gateway.yaml, in YAML's flow style. */
 export const postgresStoreYaml = (
   url: string,
   more: Readonly<Record<string, string>> = {},
@@ -254,27 +257,27 @@ export const postgresStoreYaml = (
     .join("")} } }`;
 
 export interface PgBouncer extends AsyncDisposable {
-  /** The same database, by way of it. */
+  /** URL of the same database through this pooler. */
   through(url: string): string;
   kill(): void;
 }
 
 const BOUNCER = "/usr/sbin/pgbouncer";
 
-/** False, with a word about it. */
+/** Returns false and prints a message if it is missing. */
 export function hasPgBouncer(): boolean {
   if (existsSync(BOUNCER)) return true;
   console.log("no PgBouncer here (Debian: apt-get install pgbouncer): what needs it is skipped");
   return false;
 }
 
-/** In transaction mode, before a server, with few connections to it. */
+/** A pooler in transaction mode, with few connections to the server. */
 export async function startPgBouncer(postgres: Pick<Postgres, "port">): Promise<PgBouncer> {
   const dir = await folder("pgbouncer");
   const port = await freePort();
   const settings = [
     "[databases]",
-    // A connection to the server has one user, whichever name a client gives.
+    // A connection to the server has one user, whichever name a client sends.
     `* = host=127.0.0.1 port=${postgres.port} user=tollgate`,
     "[pgbouncer]",
     "listen_addr = 127.0.0.1",
@@ -302,9 +305,9 @@ export async function startPgBouncer(postgres: Pick<Postgres, "port">): Promise<
   };
 }
 
-/** Of a user without rights; the path to it may be walked by all. */
+/** Folder of a user without rights. All users may enter the path to it. */
 async function folder(name: string): Promise<string> {
-  // Not under the tests' own folder, which may be closed to that user.
+  // Not in the tests' own folder, which may be closed to that user.
   const dir = await mkdtemp(
     join(root ? "/tmp" : (process.env["TMPDIR"] ?? "/tmp"), `tollgate-${name}-`),
   );
@@ -313,7 +316,7 @@ async function folder(name: string): Promise<string> {
   return dir;
 }
 
-/** A server process that has said that it is ready. */
+/** A server process that reported itself ready. */
 async function begun(
   program: string,
   args: readonly string[],
@@ -331,7 +334,7 @@ async function begun(
   let said = "";
   let over = false;
   child.stderr!.setEncoding("utf8").on("data", (text: string) => {
-    // A long life has more to say than its start is worth.
+    // Only the log of the start is kept, because the rest can be long.
     said = (said + text).slice(-10_000);
     says(text);
   });
@@ -347,7 +350,10 @@ async function begun(
   return child;
 }
 
-/** A process of this test and its children: each of PostgreSQL's has a group of its own, so no group names them all. */
+/**
+ * Kills a process of this test and its children. Each PostgreSQL process has its own group, so no
+ * group contains them all.
+ */
 function familyOf(of: ChildProcess | undefined): readonly number[] {
   if (of?.pid === undefined || of.exitCode !== null) return [];
   const children = readdirSync("/proc")
@@ -357,7 +363,7 @@ function familyOf(of: ChildProcess | undefined): readonly number[] {
   return [of.pid, ...children];
 }
 
-/** Its name stands in parentheses and may have spaces; state and parent follow. */
+/** The name is in parentheses and may contain spaces. State and parent follow. */
 function stat(pid: number): { state: string; parent: number } | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "latin1");
@@ -374,8 +380,8 @@ function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It has ended meanwhile.
+    // The process ended in the meantime.
   }
 }
 
-/** One that is free now, to be used again after each start. */
+/** A free port that is used again after each start. */

@@ -1,12 +1,13 @@
-// A road to a server on which all takes a fraction of a millisecond: in a process of its own, as timers here know no less than a whole one. Where there is
-// no compiler it is the proxy that can be cut, which looks at the clock again and again instead, and takes the time of what is measured.
+// A connection to a server with a delay of a fraction of a millisecond. It is a separate process,
+// because Node's timers have a resolution of 1 ms. Without a compiler, the TCP proxy is used, which
+// polls the clock and takes CPU time from the measured processes.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { compileC } from "./c-programs.ts";
 import { startTcpProxy } from "./tcp-proxy.ts";
 
 export interface SlowLink extends AsyncDisposable {
-  /** The address with this road's port. */
+  /** The URL with the port of this proxy. */
   through(url: string): string;
 }
 

@@ -1,26 +1,26 @@
-// A road between a gateway and its database that can be slow, silent or cut. What is silent is late and not lost: a black hole that drops
-// bytes and goes on would be a network that no protocol over TCP ever meets.
+// A proxy between a gateway and its database that can be slow, silent, or cut. Silent data is
+// delayed and not lost: no TCP protocol ever sees a connection that drops bytes and continues.
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
 export interface TcpProxy extends AsyncDisposable {
   readonly port: number;
   /** Connections now. */
   readonly open: number;
-  /** Connections so far, with those that were refused. */
+  /** Number of connections so far, including rejected ones. */
   readonly made: number;
-  /** The address with this road's port. */
+  /** The URL with the port of this proxy. */
   through(url: string): string;
-  /** Each way; bytes keep their order. */
+  /** Delay in each direction. Bytes keep their order. */
   delay(ms: number): void;
-  /** Nothing passes any more, until `free`. New connections are taken, and are silent too. */
+  /** Blocks all data until `free`. New connections are accepted, and are silent too. */
   hold(): void;
   free(): void;
-  /** All that is open, in the middle of whatever it was. */
+  /** Closes all open connections, whatever they are doing. */
   reset(): void;
-  /** New connections are refused, and what is open is cut, until `mend`. */
+  /** Rejects new connections and closes open ones until `mend`. */
   cut(): void;
   mend(): void;
-  /** Another server answers new connections from now on; what is open is cut. */
+  /** Sends new connections to another server and closes open ones. */
   lead(port: number): void;
 }
 
@@ -90,7 +90,7 @@ interface Road {
   held: boolean;
 }
 
-/** Both ways of one connection. */
+/** Both directions of one connection. */
 class Pair {
   ended = () => {};
   readonly #sockets: readonly [Socket, Socket];
@@ -117,7 +117,7 @@ class Pair {
   }
 }
 
-/** Bytes from one socket to another, in their order, when their time has come. */
+/** Forwards bytes from one socket to another in order, after their delay. */
 class Way {
   readonly #waiting: { readonly due: number; readonly bytes: Buffer | undefined }[] = [];
   readonly #road: Road;
@@ -142,7 +142,8 @@ class Way {
     while (!this.#road.held && this.#waiting.length > 0) {
       const { due, bytes } = this.#waiting[0]!;
       if (due > now) {
-        // A timer's shortest time is a millisecond, and most delays between a gateway and its database are shorter.
+        // The shortest timer is 1 ms, and most delays between a gateway and its database are
+        // shorter.
         if (due - now < 1) this.#soon = setImmediate(() => this.flow());
         else this.#timer = setTimeout(() => this.flow(), due - now);
         return;

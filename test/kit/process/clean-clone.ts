@@ -1,4 +1,4 @@
-// The checkout as a clone would have it: the files that are in it, as they are now, and nothing that was built.
+// Creates a copy of the checkout like a clone: with the current files and without build output.
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,10 @@ export function cleanClone(place: string): void {
     if (existsSync(join(root, file))) cpSync(join(root, file), join(place, file));
 }
 
-/** As `npm ci` would have it, without its minute: every package is the checkout's, and this one is the clone. */
+/**
+ * Installs packages as `npm ci` does, in less time: every package is the checkout's, and this
+ * package is the clone's.
+ */
 export function linkDependencies(place: string): void {
   const modules = join(place, "node_modules");
   mkdirSync(modules);

@@ -1,4 +1,5 @@
-// The command line in another process, without a terminal: in a folder of its own, or beside a daemon.
+// Runs the command line in another process, without a terminal: in a folder of its own, or next to
+// a running gateway.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,9 +21,12 @@ export interface TestFolder extends AsyncDisposable {
     args: readonly string[],
     more?: { env?: NodeJS.ProcessEnv; input?: string },
   ): Promise<RunResult>;
-  /** The same in this process, which stands in the folder meanwhile: for what does not depend on a process of its own. */
+  /**
+   * Runs it in this process, which changes into the folder. Use it if the test needs no separate
+   * process.
+   */
   said(args: readonly string[]): Promise<RunResult>;
-  /** A gateway that listens; killed with the folder if it still runs. */
+  /** A running gateway. It is killed and its folder removed if it still runs. */
   serve(args?: readonly string[], env?: NodeJS.ProcessEnv): Promise<ServingProgram>;
 }
 
@@ -53,7 +57,7 @@ export async function createTestFolder(
   return made;
 }
 
-/** What it prints and its exit code, in this process, which is a quarter of the work. */
+/** Runs it in this process, with a quarter of the work. Returns its output and exit code. */
 export async function runCliInProcess(
   argv: readonly string[],
   terminal = false,
@@ -87,14 +91,17 @@ export function runTollgate(
 
 let last: Promise<unknown> = Promise.resolve();
 
-/** A process has one stdout and one working directory, so commands that run in it take turns. */
+/** A process has one stdout and one working directory, so commands in it run one after another. */
 function oneByOne(run: () => Promise<RunResult>): Promise<RunResult> {
   const next = last.then(run, run);
   last = next.catch(() => {});
   return next;
 }
 
-/** Sets environment variables while a command runs. A program that a test starts has no color either. */
+/**
+ * Sets environment variables while a command runs. Programs that a test starts have no color
+ * either.
+ */
 async function withEnv(
   env: NodeJS.ProcessEnv = {},
   run: () => Promise<RunResult>,
@@ -136,7 +143,7 @@ function ran(
   return new Promise((resolve) => child.on("close", (code) => resolve({ code, out, err })));
 }
 
-/** A config that needs no other machine and no secret. */
+/** A config that needs neither another machine nor a secret. */
 export const MINIMAL_CONFIG = `listen: { port: 0 }
 store: { use: memory }
 frontends: [chat-completions, models]

@@ -1,4 +1,5 @@
-// The real daemon in a folder of its own, as an operator would run it: a gateway.yaml, a process, a port.
+// Starts the real gateway in a folder of its own, as an operator would: a gateway.yaml, a process,
+// a port.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -16,22 +17,22 @@ export interface Daemon extends ServingProgram, AsyncDisposable {
   readonly stateDir: string;
   /** Its control socket. */
   ask(command: string, input?: JsonObject): Promise<Json>;
-  /** Rewrites gateway.yaml, which the daemon watches. */
+  /** Rewrites gateway.yaml, which the gateway watches. */
   write(yaml: string): Promise<void>;
 }
 
 export interface DaemonOptions {
   yaml: string;
-  /** More under `listen:`, in YAML's flow style. */
+  /** More keys under `listen:`, in YAML's flow style. */
   listen?: string;
   env?: Record<string, string>;
   files?: Record<string, string | Uint8Array>;
-  /** Keep an earlier one's folder. */
+  /** Uses the folder of an earlier gateway. */
   dir?: string;
   args?: readonly string[];
-  /** What `npm run build` made, which starts in two thirds of the time. */
+  /** Uses the output of `npm run build`, which starts in two thirds of the time. */
   built?: boolean;
-  /** Another checkout of the program. */
+  /** Uses another checkout of the program. */
   root?: string | undefined;
 }
 
@@ -69,13 +70,13 @@ export async function startDaemon(of: DaemonOptions): Promise<Daemon> {
   };
 }
 
-/** A daemon and the upstream behind it. */
+/** A gateway process and the upstream behind it. */
 export interface DaemonWithUpstream extends AsyncDisposable {
   readonly gateway: Daemon;
   readonly up: TestUpstream;
 }
 
-/** Both end together, the upstream too where the daemon does not come up. */
+/** Both end together, also if the gateway does not start. */
 export async function startDaemonWithUpstream(
   routes: ScriptedRoutes,
   yaml: (url: string) => string,
@@ -98,7 +99,10 @@ export async function startDaemonWithUpstream(
   }
 }
 
-/** Asks a chat on a connection of its own, which any of the workers may get; resolves to the status. */
+/**
+ * Sends a chat request on a connection of its own, which any worker may get. Resolves to the
+ * status.
+ */
 export async function askOnNewConnection(
   { url, key: first }: Pick<Daemon, "url" | "key">,
   model: string,

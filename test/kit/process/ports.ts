@@ -1,7 +1,9 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 
-/** For a program that cannot choose one itself. Another process may take it before it does. */
+/**
+ * Returns a port for a program that cannot choose one itself. Another process may take it first.
+ */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -11,5 +13,8 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** Where a connection is refused. No process is given it that asks for any port, and IANA has assigned it to none. */
+/**
+ * A port that rejects connections. No process that requests any free port gets it, and IANA has not
+ * assigned it.
+ */
 export const CLOSED_PORT = 4;

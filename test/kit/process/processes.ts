@@ -1,4 +1,4 @@
-// Processes by their numbers.
+// Finds processes by their PIDs.
 import { execFileSync } from "node:child_process";
 import { until } from "../wait.ts";
 
@@ -21,7 +21,7 @@ export interface ChildProcessInfo {
   readonly args: string;
 }
 
-/** The descendants of a process, as `ps` lists them. */
+/** Returns the descendants of a process, as `ps` lists them. */
 export function childrenOf(pid: number): ChildProcessInfo[] {
   const out = execFileSync("ps", ["-ww", "-eo", "pid=,ppid=,args="], { encoding: "utf8" });
   const all = out.split("\n").flatMap((line) => {

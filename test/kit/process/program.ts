@@ -1,4 +1,5 @@
-// Tollgate as a program in a process of its own, in the environment that a test gives it and no other.
+// Runs Tollgate as a program in a process of its own, with the environment of the test and no
+// other.
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -6,7 +7,9 @@ import { until } from "../wait.ts";
 
 export const root = join(import.meta.dirname, "../../..");
 
-/** Which program: the source, or what `npm run build` made of it, which starts in a third of the time. */
+/**
+ * The program: the source, or the output of `npm run build`, which starts in a third of the time.
+ */
 const PROGRAMS = {
   source: [
     "--conditions=tollgate-source",
@@ -16,17 +19,23 @@ const PROGRAMS = {
   built: ["dist/src/cli/bin.js"],
 } as const;
 
-/** `npm test` builds first, and says so. A gateway whose source is changed, or has something loaded into it, is run from source in any case. */
+/**
+ * `npm test` builds first and sets this variable. A gateway with changed source or preloaded code
+ * always runs from source.
+ */
 const isBuilt = (env: NodeJS.ProcessEnv = {}): boolean =>
   process.env["TOLLGATE_TESTS"] === "built" && env["NODE_OPTIONS"] === undefined;
 
-/** What V8 has compiled of it is kept for the next one. It is told other things there than where tests run, so it has a place of its own. */
+/**
+ * Compile cache of V8, for the next process. It differs from the cache of the test processes, which
+ * have other flags.
+ */
 export const COMPILE_CACHE_ENV = {
   NODE_COMPILE_CACHE: join(root, "node_modules/.cache/tests/programs"),
 };
 
 let started = 0;
-/** How many programs this process has started, for the cost of a test file. */
+/** Number of programs that this process has started, for the cost of a test file. */
 export const startedPrograms = (): number => started;
 
 export interface ProgramOptions {
@@ -34,7 +43,7 @@ export interface ProgramOptions {
   args: readonly string[];
   env?: NodeJS.ProcessEnv | undefined;
   built?: boolean | undefined;
-  /** Another checkout of it; this one when absent. */
+  /** Another checkout. Default: this one. */
   root?: string | undefined;
 }
 
@@ -61,30 +70,33 @@ export function spawnTollgate({
   });
 }
 
-/** A line of the log. */
+/** One line of the log. */
 export interface ParsedLogLine {
   level: string;
   msg: string;
   [field: string]: unknown;
 }
 
-/** A gateway that serves, seen from outside. */
+/** A running gateway, seen from outside. */
 export interface ServingProgram {
   readonly url: string;
   readonly pid: number;
-  /** What it has logged so far. */
+  /** Its log lines so far. */
   readonly log: readonly ParsedLogLine[];
-  /** The first line that is so, or says so, now or later. */
+  /** Resolves to the first line, past or future, that matches. */
   line(is: RegExp | ((line: ParsedLogLine) => boolean)): Promise<ParsedLogLine>;
-  /** Everything it wrote, to the letter. */
+  /** Its complete output. */
   output(): string;
   readonly exit: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   kill(signal: NodeJS.Signals): void;
-  /** SIGTERM unless told, and the exit code. */
+  /** Ends it with SIGTERM by default, and resolves to the exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Sends a signal until the program has ended. A second one shortly after the first is taken for the same one. */
+/**
+ * Sends a signal until the program has ended. A second signal shortly after the first is ignored as
+ * a repeat.
+ */
 export async function killUntilExit(
   { kill, exit }: Pick<ServingProgram, "kill" | "exit">,
   signal: NodeJS.Signals,
@@ -101,7 +113,7 @@ export async function killUntilExit(
   return exit;
 }
 
-/** `tollgate serve` on a free port, as soon as it listens. */
+/** Starts `tollgate serve` on a free port, and resolves when it listens. */
 export async function startServe({ args, ...of }: ProgramOptions): Promise<ServingProgram> {
   const child = spawnTollgate({ ...of, args: ["serve", "--port", "0", ...args] });
   let [output, rest, over] = ["", "", false];
@@ -113,7 +125,7 @@ export async function startServe({ args, ...of }: ProgramOptions): Promise<Servi
     for (const line of lines) if (line.startsWith("{")) log.push(JSON.parse(line) as ParsedLogLine);
   });
   child.stderr.setEncoding("utf8").on("data", (text: string) => (output += text));
-  // What it said last is here only then.
+  // The last output has arrived only then.
   child.once("close", () => (over = true));
   const exit = once(child, "exit").then(([code, signal]) => ({
     code: code as number | null,
@@ -133,7 +145,7 @@ export async function startServe({ args, ...of }: ProgramOptions): Promise<Servi
     return (await exit).code;
   };
   const { url } = await line(/^listening$/).catch((problem: unknown) => {
-    // What does not come up is not left behind.
+    // A gateway that fails to start is cleaned up.
     kill("SIGKILL");
     throw problem;
   });

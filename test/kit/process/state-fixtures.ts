@@ -1,4 +1,5 @@
-// State folders that releases have left behind, one a release: made by it with `node … test/kit/process/state-fixtures.ts`, and opened by every later one.
+// State directories of earlier releases, one per release. Each was created by that release with
+// `node … test/kit/process/state-fixtures.ts`, and every later release opens it.
 import { cpSync, lstatSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { JsonObject } from "tollgate/plugin";
@@ -7,7 +8,7 @@ import { askOnNewConnection, type Daemon, startDaemon } from "./daemon.ts";
 
 export const STATE_FIXTURES = join(import.meta.dirname, "../../fixtures/state");
 
-/** Of the release and of whatever opens its folder: it has to go on meaning the same. */
+/** Used by the release and by every later one: its meaning must not change. */
 export const fixtureYaml = `
 frontends: [chat-completions]
 middleware: [auth, limits, usage]
@@ -16,7 +17,7 @@ providers:
   demo: { use: demo, models: { echo: { price: { input: "0.50", output: "1.50" } } } }
 `;
 
-/** What a folder says of itself that time does not change. */
+/** Facts about a directory that do not change with time. */
 export async function describeState(daemon: Pick<Daemon, "ask">): Promise<JsonObject> {
   const ask = async (name: string, input: JsonObject = {}) =>
     (await daemon.ask(name, input)) as JsonObject & { items?: JsonObject[]; keys?: JsonObject[] };
@@ -25,12 +26,12 @@ export async function describeState(daemon: Pick<Daemon, "ask">): Promise<JsonOb
   const { keys = [] } = await ask("keys.list");
   const { accounts } = await ask("accounts.list");
   const audit = (await ask("audit.list", { limit: 100 })).items ?? [];
-  // What a start itself adds is no part of it.
+  // Without the rows that a start itself adds.
   const commands = audit.map(({ command, target, role }) => ({ command, target, role }));
   return JSON.parse(JSON.stringify({ items, rows, total, keys, accounts, commands })) as JsonObject;
 }
 
-/** What an operator and clients do in a first hour. */
+/** Commands and requests of an operator and clients in the first hour. */
 async function live(daemon: Daemon): Promise<void> {
   const limits = ["usd=1/total"];
   const made = (await daemon.ask("keys.create", {

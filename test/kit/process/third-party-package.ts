@@ -1,5 +1,5 @@
-// A folder outside of the tree with a package in it, as a third party has it: `tollgate` installed beside it, and nothing else
-// in reach.
+// A folder outside of the tree with a third-party package. `tollgate` is installed next to it, and
+// nothing else is accessible.
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { conformanceChecks } from "tollgate/testing";
 
 const ROOT = join(import.meta.dirname, "../../..");
 
-/** `from`: a folder of `test`. Its sources stand in `src` of the one that is answered. */
+/** `from`: a folder in `test`. Its sources are copied to `src` of the returned folder. */
 export function createPackage(from: string, name: string): string {
   const folder = mkdtempSync(join(tmpdir(), `${from}-`));
   mkdirSync(join(folder, "node_modules"));
@@ -21,7 +21,7 @@ export function createPackage(from: string, name: string): string {
 export const removeFolder = (folder: string): void =>
   rmSync(folder, { recursive: true, force: true });
 
-/** What the compiler says of the package, one line a problem. */
+/** Compiler errors of the package, one line each. */
 export function typeCheckPackage(folder: string, options: object): Promise<string[]> {
   const compilerOptions = {
     target: "es2024",
@@ -49,7 +49,7 @@ export function typeCheckPackage(folder: string, options: object): Promise<strin
   });
 }
 
-/** What the kit that third parties have says of its provider and its frontend, one line a broken check. */
+/** Failed checks of the plugin test kit for its provider and its frontend, one line each. */
 export async function checkPackage(folder: string): Promise<string[]> {
   const failed: string[] = [];
   const given = {

@@ -1,5 +1,5 @@
-// What a client or a provider may try so that a call costs less than it is billed for: each class has a generator, and the ledger's row
-// is held against the counts that have a price.
+// Attempts of a client or a provider to make a call cost less than it is billed for. Each class has
+// a generator, and the ledger's row is compared with the priced counts.
 import { setTimeout as sleep } from "node:timers/promises";
 import { request } from "node:http";
 import type { LedgerEntry, Json, JsonObject } from "tollgate/plugin";
@@ -8,7 +8,7 @@ import { ordered, PRICED, type Order } from "./bills.ts";
 import { EXTRAS, reported, type Wire } from "./reports.ts";
 import type { Attack, Site } from "./target.ts";
 
-/** Nano-dollars, as site.ts has them in gateway.yaml. */
+/** Nano-dollars, as in the gateway.yaml of site.ts. */
 const RATES = { input: 3_000n, output: 15_000n } as const;
 const CONTEXT = 100_000;
 const LONGEST = 4_096;
@@ -20,10 +20,10 @@ interface Call {
   readonly stream: boolean;
   readonly order: Order;
   readonly fields?: JsonObject;
-  /** Counts that have a price. */
+  /** Counts with a price. */
   readonly input: number;
   readonly output: number;
-  /** Nothing but counts with a price was reported. */
+  /** Only counts with a price were reported. */
   readonly exact?: boolean;
 }
 
@@ -46,7 +46,7 @@ const bodyOf = ({ wire, stream, order, fields = {} }: Call): JsonObject => {
   };
 };
 
-/** The settled rows of a key, once there are so many. */
+/** Returns the settled rows of a key when there are enough. */
 async function rowsOf(site: Site, key: string, count: number): Promise<readonly LedgerEntry[]> {
   let rows: readonly LedgerEntry[] = [];
   for (let i = 0; i < 100 && rows.length < count; i++) {
@@ -91,7 +91,7 @@ const CLASSES: readonly Class[] = [
         more,
         tools,
       } = extras[site.chance.below(extras.length)]!(1 + site.chance.below(6));
-      // Cached tokens lie inside Gemini's prompt: those that are left have the price.
+      // Gemini's prompt count includes cached tokens, so only the rest has the full price.
       const cached = Number(usage["cachedContentTokenCount"] ?? 0);
       const order = {
         usage: reported(call.wire, call.input, call.output, usage as JsonObject),
@@ -172,7 +172,7 @@ async function run(site: Site, { name, generate }: Class): Promise<readonly stri
 const dollars = (nano: bigint): string => (Number(nano) / 1e9).toFixed(2);
 const keyId = (secret: string): string => parseKey(secret)!.id;
 
-/** Words by which some backend is told not to think; this one is not, and thinks. */
+/** Settings that disable reasoning on some backends. This backend ignores them and reasons. */
 const OFF: readonly JsonObject[] = [
   { reasoning_effort: "none" },
   { reasoning: { effort: "none" } },
@@ -210,7 +210,7 @@ const hangups: Attack = {
       const [row] = await rowsOf(site, keyId(key), 1);
       const cost = BigInt(row?.costNano ?? 0);
       paid += cost;
-      // Half a second of thought, at 4,000 tokens a second.
+      // Half a second of reasoning, at 4,000 tokens per second.
       if (cost < 2_000n * RATES.output)
         wrong.push(`${JSON.stringify(fields)}: billed ${cost} (${row?.state})`);
     }

@@ -1,7 +1,8 @@
 import { expect, it } from "vitest";
 import { attack } from "./attack.ts";
 
-// The long form is `npm run rig attack`. Here one machine runs much else: how long a loop is held is judged there.
+// The long form is `npm run rig attack`, which also checks how long the event loop is blocked.
+// Here, other tests run on the machine.
 it("no attack succeeds: clients, bodies, upstreams", async () => {
   const said: string[] = [];
   const verdict = await attack(

@@ -1,5 +1,6 @@
-// The daemon under attack: what one client, one upstream or one body can do to all other clients. Each family of attacks is a file
-// in attack/; each attack judges how it went, and after each the daemon still serves, and what it held is free.
+// Attacks on the gateway: effects of one client, one upstream, or one body on all other clients.
+// Each family of attacks is a file in attack/. Each attack checks its result. After each, the
+// gateway must still serve and have released its memory.
 import { setTimeout as sleep } from "node:timers/promises";
 import { attacks as abuse } from "./abuse.ts";
 import { attacks as crowd } from "./connection-flood.ts";
@@ -16,9 +17,12 @@ import { bombsAttack, namesAttack, textsAttack } from "./texts.ts";
 import { openSite, type Attack, type Gauge, type Site } from "./target.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";
 
-/** Memory that may be in use more than at the start. */
+/** Maximum growth of used memory since the start. */
 const MORE = 100e6;
-/** Memory that may be the process's more than at the start: what its allocator keeps for the next request. */
+/**
+ * Maximum growth of the process's memory since the start, including memory that the allocator
+ * keeps.
+ */
 const MORE_KEPT = 64e6;
 const WARM = 2_000;
 const WARM_EVERY = 12;
@@ -27,11 +31,11 @@ const SMALL = '{"model":"chat/m","messages":[{"role":"user","content":"a"}]}';
 export interface AttackOptions {
   readonly seed: number;
   readonly requests: number;
-  /** Of the bodies one in so many. */
+  /** Runs one in this many bodies. */
   readonly every: number;
-  /** Those whose name has this in it. */
+  /** Runs attacks whose name contains this text. */
   readonly only: string;
-  /** The long ones too. */
+  /** Includes the long ones. */
   readonly long: boolean;
 }
 
@@ -53,7 +57,10 @@ export const list = ({ requests, every }: Pick<AttackOptions, "requests" | "ever
   ...crowd,
 ];
 
-/** Memory goes back within a minute: by a collection that finds time, by threads of the engine that free what it found. */
+/**
+ * Memory is released within a minute, when the garbage collector and threads of the engine have
+ * run.
+ */
 async function rested(site: Site, goal = 0): Promise<Gauge> {
   let now = await site.settled();
   for (let i = 0; i < (goal > 0 ? 12 : 2) && now.rss > goal; i++) {
@@ -64,8 +71,8 @@ async function rested(site: Site, goal = 0): Promise<Gauge> {
 }
 
 /**
- * Runs the attacks that need the most memory once. glibc keeps part of what a process needed at its peak, so memory is compared
- * with that of a process that has had its peak: a second round must not need more.
+ * Runs the attacks that need the most memory once. glibc keeps part of a process's peak memory, so
+ * memory is compared with that of a process after its peak: a second round must not need more.
  */
 async function warm(site: Site): Promise<void> {
   for (let i = 0; i < 50; i++) await site.post("/v1/chat/completions", SMALL);

@@ -1,17 +1,18 @@
-// An upstream that reports what its request orders, in the words of each protocol. The order is Base64 JSON in the prompt.
+// An upstream that reports the usage that its request orders, in the format of each protocol. The
+// order is Base64 JSON in the prompt.
 import type { ServerResponse } from "node:http";
 import type { Json, JsonObject } from "tollgate/plugin";
 
 export interface Order {
-  /** Counts, by the names of the protocol. */
+  /** Counts by the protocol's names. */
   readonly usage: JsonObject;
-  /** Members of the answer. */
+  /** Members of the response. */
   readonly more?: JsonObject;
-  /** Items or blocks before the words. */
+  /** Items or blocks before the text. */
   readonly tools?: readonly JsonObject[];
-  /** After the report comes one with this share of its counts. */
+  /** A second report with this share of the counts follows the first. */
   readonly shrinks?: number;
-  /** The stream never goes on after its first words. */
+  /** The stream stops after its first text. */
   readonly hangs?: boolean;
 }
 
@@ -42,7 +43,7 @@ const shareOf = (usage: JsonObject, share: number): JsonObject =>
 type Events = readonly (readonly [name: string, data: JsonObject])[];
 interface Spoken {
   readonly whole: JsonObject;
-  /** Up to the first words, and after them. */
+  /** Parts before and after the first text. */
   readonly first: Events;
   readonly rest: Events;
 }

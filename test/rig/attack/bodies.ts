@@ -1,15 +1,15 @@
-// Bodies at the limit, in the shapes that are worst for the codec that reads them: none holds the loop.
+// Bodies at the size limit, in the forms that are worst for each codec: none blocks the event loop.
 import type { Attack, Site } from "./target.ts";
 
-/** No client notices less. */
+/** Clients do not notice less than this. */
 export const HELD_MS = 100;
-/** How often a request is sent that costs more than it may. */
+/** Number of repetitions of a request that exceeds its CPU limit. */
 export const TRIES = 8;
 const MAX = 32 * 1024 * 1024;
 
 interface Frame {
   readonly path: string;
-  /** A body around a value where people's words stand, as a list of parts or a text. */
+  /** Places a value where text is expected, as a list of parts or as a string. */
   around(model: string, content: string): string;
   readonly part: string;
 }
@@ -41,7 +41,7 @@ const listed = (piece: string, times: number) => `[${Array(times).fill(piece).jo
 const members = (n: number) => `{${Array.from({ length: n }, (_, i) => `"k${i}":1`).join(",")}}`;
 const deep = (n: number) => `${'{"a":['.repeat(n)}${"]}".repeat(n)}`;
 
-/** What stands where the content does; `part` is the protocol's own. */
+/** Value of the content; `part` is the protocol's own form. */
 export const SHAPES: Readonly<Record<string, (part: string) => string>> = {
   "one text": () => `"${filled("words ")}"`,
   "one text beyond ASCII": () => `"${filled("中文é😀")}"`,
@@ -102,7 +102,7 @@ function* bodies(): Generator<[name: string, path: string, body: string]> {
   ];
 }
 
-/** Each alone; `every` so many of them, for a short form. */
+/** Runs each alone. `every`: one in this many, for a short form. */
 export const bodiesAttack = (every: number): Attack => ({
   name: "bodies at the limit",
   async run(site: Site) {
@@ -119,8 +119,8 @@ export const bodiesAttack = (every: number): Attack => ({
 });
 
 /**
- * Other work on the machine makes the same work cost more of the processor too, since caches and memory are shared: a body that is over
- * the bound is sent again.
+ * Other work on the machine also raises the CPU time of the same work, because caches and memory
+ * are shared. So a body above the limit is sent again.
  */
 async function alone(site: Site, path: string, body: string) {
   let least = Infinity;

@@ -1,5 +1,6 @@
-// Keys with a hard budget against a provider that reads every money field as generously as some backend does, and bills all of it:
-// fields under other names, in other places and forms, and sounds whose headers state less than they hold.
+// Keys with a hard budget against a provider that interprets every cost field as generously as some
+// backend does, and bills all of it: fields with other names, positions, and forms, and audio with
+// false headers.
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -31,7 +32,7 @@ providers:
   ears: { use: openai-compatible, with: { base_url: "${url}/ears", api_key: k, transcriptions: [m] }, models: { m: { operation: transcript, price: { seconds: 0.0001 } } } }
 `;
 
-/** A client's way in, and what it asks there. */
+/** A client's endpoint, and its request. */
 interface Door {
   readonly path: string;
   readonly operation: string;
@@ -64,7 +65,10 @@ const DOORS: readonly Door[] = [
   },
 ];
 
-/** Bills what it was asked, and answers that it did: in chat with the counts, elsewhere it accepts the work and breaks off. */
+/**
+ * Bills what the request orders, and confirms it: in chat with counts, elsewhere it accepts the
+ * work and disconnects.
+ */
 async function provider() {
   const asked: { readonly path: string; readonly body: string }[] = [];
   const server = createServer((req, res) => {
@@ -131,7 +135,7 @@ function asks(of: Chance, { path, operation, from, models }: Door): readonly [st
   return [`${path}/${model}:generateContent`, { ...rest, contents }];
 }
 
-/** The provider is the first part of its path. */
+/** The provider is the first segment of the path. */
 const apiOf = (path: string): string => path.split("/")[1]!;
 
 export const spelledAttack = (requests: number): Attack => ({

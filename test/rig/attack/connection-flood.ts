@@ -1,4 +1,5 @@
-// One key with one place, and many sockets: bodies in the dozen, bodies that are nearly there, sockets that say nothing.
+// One key with a concurrency of one, and many sockets: dozens of bodies, almost complete bodies,
+// and silent sockets.
 import { setTimeout as sleep } from "node:timers/promises";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
 import type { Attack, Site } from "./target.ts";
@@ -7,10 +8,10 @@ const LARGE = 31 * 1024 * 1024;
 const head = (key: string, length: number, path = "/v1/chat/completions") =>
   `POST ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
 
-/** What takes longer is a hang: some machines need seconds for all that is sent beside it. */
+/** A longer time is a hang, because some machines need seconds for everything sent in parallel. */
 const SOON_MS = 20_000;
 
-/** It answers others meanwhile, soon. */
+/** It responds to others quickly in the meantime. */
 async function served(site: Site, what: string): Promise<string[]> {
   const since = performance.now();
   const { status } = await site.post(
@@ -59,7 +60,7 @@ const nearly: Attack = {
         return socket;
       }),
     );
-    // A client that writes on without reading may lose the answer to the end of its connection.
+    // A client that keeps writing without reading may lose the response when its connection ends.
     const refusals = () => sockets.filter((s) => s.said().includes(" 503 ") || s.closed).length;
     await sleep(3_000);
     for (let i = 0; i < 40 && refusals() < 40; i++) await sleep(1_000);
@@ -84,7 +85,7 @@ const silent: Attack = {
   long: true,
   async run(site) {
     const sockets = await Promise.all(Array.from({ length: 2_500 }, () => site.dial("")));
-    // On a busy machine some of the first have been silent for too long, and make room, before the last one connects.
+    // On a busy machine, some of the first connections have timed out before the last one connects.
     const count = () => sockets.filter((s) => s.said().includes("too_many_connections")).length;
     const opened = () => sockets.filter((s) => !s.closed).length;
     for (let i = 0; i < 40 && (count() === 0 || opened() > PER_ADDRESS); i++) await sleep(500);

@@ -1,5 +1,5 @@
-// Ways in: an admin that reaches another one's result, a package that loads what its lock does not cover, a plugin in a child that signals its
-// gateway. Each draws what it tries by chance.
+// Access attempts: an admin that reads another one's result, a package that loads what its lock
+// does not cover, and a child plugin that signals its gateway. Each draws its attempts at random.
 import { execFile } from "node:child_process";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -28,7 +28,10 @@ async function create(at: Daemon, name: string, more: object): Promise<string | 
   return made?.secret;
 }
 
-/** Principals of every role and account give one command under one Idempotency-Key, again and again and in any order. */
+/**
+ * Principals of every role and account send one command with one Idempotency-Key, repeatedly and in
+ * any order.
+ */
 async function principals(chance: Chance, rounds: number): Promise<string[]> {
   const wrong: string[] = [];
   await using at = await startDaemon({
@@ -94,7 +97,10 @@ const answers = (port: number): Promise<boolean> =>
     socket.once("close", () => socket.destroy());
   });
 
-/** A plugin in a child sends every signal by every road to every process of its gateway; then SIGUSR1 comes from outside. */
+/**
+ * A child plugin sends every signal in every way to every process of its gateway. Then SIGUSR1 is
+ * sent from outside.
+ */
 async function signals(chance: Chance, times: number): Promise<string[]> {
   const wrong: string[] = [];
   await using at = await startDaemon({
@@ -135,7 +141,7 @@ ${PROVIDERS}`,
   return wrong;
 }
 
-/** `requests`: of the whole rig; these take a share of it. */
+/** `requests`: for the whole rig. These attacks use a share of it. */
 export const attacks = (requests: number): readonly Attack[] => [
   {
     name: "admins that share a name and an Idempotency-Key",

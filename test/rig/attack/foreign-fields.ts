@@ -1,8 +1,8 @@
-// Fields of one protocol in another one's body, and what a key or a level of privacy rules out, wherever it stands: nothing of
-// it may reach an upstream. Each upstream call that should not have been is a tripwire.
+// Fields of one protocol in another one's body, and fields that a key or a privacy level excludes,
+// in any position: none may reach an upstream. Each forbidden upstream call is a tripwire.
 import type { Attack, Site } from "./target.ts";
 
-/** Names that must not stand in what leaves. */
+/** Names that an outgoing request must not contain. */
 const SPENDS = /"(?:n|best_of|num_return_sequences|candidateCount)"\s*:\s*(?!1\b)\d/;
 
 const tripped = async (
@@ -35,7 +35,7 @@ const money: Attack = {
       { generationConfig: { candidateCount: 8 } },
     ];
     for (const field of fields) {
-      // A name that a target does not know is nothing to it.
+      // A field that a target does not know has no effect on it.
       for (const model of "generationConfig" in field ? ["gemini/m"] : ["chat/m", "gemini/m"]) {
         wrong.push(
           ...(await tripped(
@@ -102,7 +102,8 @@ const privacy: Attack = {
     const wrong: string[] = [];
     for (const level of ["required", "strict"])
       for (const [path, body] of asks)
-        // No provider of these upstreams is known to keep nothing: anything that arrives is a tripwire.
+        // No provider of these upstreams has zero data retention, so anything that arrives is a
+        // tripwire.
         wrong.push(...(await tripped(site, path, body, { "service-zdr": level }, () => true)));
     return wrong;
   },

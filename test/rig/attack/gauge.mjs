@@ -1,5 +1,5 @@
-// Loaded into the daemon beside it (`node --import`): how long its loop was held at a time, in time of the processor, so that
-// a machine that is busy with others does not count, and what memory it has after a collection.
+// Preloaded into the gateway (`node --import`). It reports how long the event loop was blocked, in
+// CPU time, so that other load does not count, and the memory after a garbage collection.
 import { createServer } from "node:http";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -16,7 +16,8 @@ if (isMainThread && port > 0) {
     return (user + system) / 1000;
   };
   let [at, used] = [performance.now(), cpu()];
-  // The same work each time: what it costs now, beside what it costs at best, shows how much others slow this process down.
+  // The same work each time: its current cost compared with its minimum shows how much other load
+  // slows this process down.
   const text = Buffer.alloc(4_000_000, "words \u00e9 ");
   const reference = () => {
     const before = cpu();

@@ -1,4 +1,5 @@
-// Upstreams that do not end, or that say too much: each ends at its bound, with the client's own protocol's error.
+// Upstreams that never end, or that send too much. Each ends at its limit with the error of the
+// client's protocol.
 import type { Attack } from "./target.ts";
 import { HOSTILE } from "./upstream.ts";
 
@@ -8,13 +9,13 @@ const CLIENTS = {
   responses: ["/v1/responses", { input: "a", store: false }],
 } as const;
 
-/** An upstream that ends only at a timeout is behind a provider with a short one. */
+/** An upstream that only ends at a timeout belongs to a provider with a short one. */
 const PROVIDER: Readonly<Record<string, string>> = { "endless-comments": "hasty" };
 
-/** What SDKs read an error from, whole or in a stream. */
+/** Fields from which SDKs read an error, non-streaming or streaming. */
 const isError = (body: string) =>
   /"error"|"type":"response\.failed"/.test(body.slice(0, 2_000) + body.slice(-20_000));
-/** Not an attack's end but an answer's: what it said too much of was left out. */
+/** The end of a response, not of an attack: excess content was dropped. */
 const HARMLESS = new Set(["large-id"]);
 const PASSING = new Set(["endless-words", "endless-letters"]);
 const SOON_MS = 60_000;
@@ -25,7 +26,8 @@ export const attacks: readonly Attack[] = Object.keys(HOSTILE).map((model) => ({
     const wrong: string[] = [];
     for (const [client, [path, ask]] of Object.entries(CLIENTS))
       for (const stream of [true, false]) {
-        // Verbatim, words go on as they come and nothing is kept: the client leaves when it has enough.
+        // In passthrough mode, text is forwarded immediately and not kept: the client disconnects
+        // when it has enough.
         if (stream && client === "chat-completions" && PASSING.has(model)) continue;
         const what = `${model} to ${client}${stream ? ", streamed" : ""}`;
         const since = performance.now();

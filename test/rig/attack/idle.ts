@@ -1,5 +1,5 @@
-// Sockets that have sent a large body, had their answer, and stay: what a request brought is let go of when it is answered, not
-// when its socket ends.
+// Sockets that sent a large body, received a response, and stay open. Memory of a request is
+// released with its response, not with its socket.
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Attack, Site } from "./target.ts";
@@ -8,7 +8,7 @@ const LARGE = 30 * 1024 * 1024;
 const chat = (model: string, more = "") =>
   `{"model":"${model}",${more}"messages":[{"role":"user","content":"${"word ".repeat(LARGE / 5)}"}]}`;
 
-/** The ways to an answer. */
+/** Paths to a response. */
 const WAYS: Readonly<Record<string, string>> = {
   verbatim: chat("chat/m"),
   streamed: chat("chat/m", '"stream":true,'),
@@ -50,7 +50,7 @@ export const idleAttack: Attack = {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       agents.push(agent);
       const status = await ask(site, agent, Buffer.from(body));
-      // What is about to go is not what stays.
+      // Memory that is about to be released does not count.
       let more = Infinity;
       for (let look = 0; look < 3 && more > LARGE / 2; look++) {
         if (look > 0) await sleep(2_000);

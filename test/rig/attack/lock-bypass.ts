@@ -1,5 +1,6 @@
-// Runs in a process of its own, for the attack rig and for test/unit/loader/locked.test.ts: generates packages on disk, locks them, lets them
-// load what they can, and changes what they have loaded. Prints one JSON line with what broke.
+// Runs in a process of its own, for the attack rig and for test/unit/loader/locked.test.ts. It
+// generates packages on disk, locks them, lets them load other files, and changes loaded files.
+// Prints one JSON line with the violations.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -7,7 +8,7 @@ import * as fc from "fast-check";
 import { importLocked, lockModules } from "../../../src/loader/locked-modules.ts";
 import { readPackageTree } from "../../../src/loader/package-tree.ts";
 
-/** Folders of a file, from the installation's root. `links`: symbolic links that lead there. */
+/** Folders of a file from the installation's root. `links`: symbolic links to them. */
 const PLACES: Readonly<
   Record<string, { at: string; links?: Readonly<Record<string, string>>; covered: boolean }>
 > = {
@@ -67,7 +68,7 @@ const write = (root: string, path: string, text: string) => {
 const nameOf = ({ form }: Loading, i: number) => `f${i}.${form}`;
 const fileOf = (one: Loading, i: number) => join(PLACES[one.place]!.at, nameOf(one, i));
 
-/** One of the ways, as the entry writes it; a refusal is no end of the others. */
+/** One of the ways, as written in the entry. Its rejection does not stop the others. */
 function lineOf(one: Loading, i: number): string {
   const address = `root + "/${join(LINKED[one.place] ?? PLACES[one.place]!.at, nameOf(one, i))}"`;
   const json = one.form === "json" ? ', { with: { type: "json" } }' : "";
@@ -104,7 +105,7 @@ function build(root: string, all: readonly Loading[]): void {
       try {
         symlinkSync(to, join(root, at));
       } catch {
-        // Another file's place has it already.
+        // Another file already has this place.
       }
     }
   }
@@ -147,7 +148,7 @@ async function check(all: readonly Loading[]): Promise<void> {
   }
   for (const [i, why] of refused) {
     const { place, way, form } = all[i]!;
-    // What Node itself cannot do by this way is no refusal of ours.
+    // An attempt that Node itself rejects is not the gateway's rejection.
     if (
       PLACES[place]!.covered &&
       !/Cannot (find|use)|not supported|require\(\) of ES/.test(why) &&
@@ -157,7 +158,8 @@ async function check(all: readonly Loading[]): Promise<void> {
     if (!PLACES[place]!.covered && !why.includes("plugins.lock.yaml"))
       wrong.push(`${JSON.stringify(all[i])} fails for another reason: ${why}`);
   }
-  // Each file that was loaded, changed behind the lock in a copy: once before it is verified, once after.
+  // Each loaded file is changed in a copy after it was locked: once before verification, and once
+  // after it.
   for (const [i] of seen.slice(0, 2)) {
     const copy = join(base, `t${n++}`);
     build(copy, all);
@@ -176,7 +178,7 @@ async function check(all: readonly Loading[]): Promise<void> {
 
 try {
   const [trees, seed] = process.argv.slice(2).map(Number);
-  // Every place by every way once, and then what is drawn.
+  // Every place in every way once, and then random ones.
   const all = Object.keys(PLACES).map((place) =>
     WAYS.flatMap((way) => (["mjs", "cjs", "json"] as const).map((form) => ({ place, form, way }))),
   );

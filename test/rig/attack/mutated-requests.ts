@@ -1,4 +1,4 @@
-// Good requests, changed at random: bytes, values, names, heads. Whatever they are, the answer is an answer.
+// Valid requests with random changes: bytes, values, names, headers. Each gets a valid response.
 import type { Chance } from "../rig.ts";
 import type { Attack } from "./target.ts";
 
@@ -154,7 +154,7 @@ const NAMES = [
   "",
 ];
 
-/** Every place in a value, as the object it stands in and its key. */
+/** Every place in a value, as its parent object and key. */
 function places(value: unknown, found: [Record<string, unknown>, string][] = []) {
   if (typeof value === "object" && value !== null)
     for (const key of Object.keys(value)) {

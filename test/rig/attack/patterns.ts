@@ -1,5 +1,6 @@
-// Patterns of model names with up to three stars, in every place that takes one: each matches what the regular expression of the same
-// meaning does, or `check` rejects it and names a form that it accepts.
+// Patterns of model names with up to three stars, in every place that accepts one. Each matches the
+// same names as the equivalent regular expression, or `check` rejects it and suggests an accepted
+// form.
 import { loadConfig } from "../../../src/config/load-config.ts";
 import { jsonResponse, startUpstream } from "tollgate/testing";
 import { startDaemon } from "../../kit/process/daemon.ts";
@@ -18,19 +19,19 @@ const meant = (pattern: string): RegExp =>
   );
 const starsIn = (text: string): number => text.split("*").length - 1;
 
-/** Few letters, so that a name matches often enough; a dot, which means more in a regular expression. */
+/** Few letters, so that names match often, and a dot, which is special in a regular expression. */
 const LETTERS = ["a", "b", "a.", "-"];
 const word = (of: Chance, least: number): string =>
   Array.from({ length: least + of.below(4) }, () => of.one(LETTERS)).join("");
 const pattern = (of: Chance, stars: number): string =>
   Array.from({ length: stars + 1 }, () => word(of, 0)).join("*") || "a";
-/** Half of them are made from the pattern. */
+/** Half of them are generated from the pattern. */
 const nameFor = (of: Chance, its: string): string =>
   (of.often(0.5) && its.replaceAll("*", () => word(of, 0))) || word(of, 1);
 
 const answer = (status: number) => (status === 200 ? "serves it" : `answers ${status}`);
 
-/** `models` of a key: a request is served if one of its patterns matches. */
+/** `models` of a key: a request is served if one pattern matches. */
 async function keys(site: Site, times: number): Promise<string[]> {
   const wrong: string[] = [];
   const { chance: of } = site;
@@ -56,7 +57,7 @@ async function keys(site: Site, times: number): Promise<string[]> {
 
 const POOL = 24;
 
-/** Patterns in a provider's options: of the models that it lists, those that match are image models. */
+/** Patterns in a provider's options: matching models of its list are image models. */
 async function options({ chance: of, noted }: Site, times: number): Promise<string[]> {
   const wrong: string[] = [];
   const all = Array.from({ length: POOL }, (_, i) => {
@@ -86,7 +87,7 @@ async function options({ chance: of, noted }: Site, times: number): Promise<stri
   const known = all.flatMap(({ id, its, names }) =>
     names.map((name) => ({ id: `${id}/${name}`, its, matches: meant(its).test(name) })),
   );
-  // Lists come in the background.
+  // Lists are fetched in the background.
   await until(async () => {
     const found = await listed("");
     return known.every(({ id }) => found.has(id));
@@ -103,7 +104,10 @@ async function options({ chance: of, noted }: Site, times: number): Promise<stri
 
 const REFUSALS = new Set(["config/bad-name", "config/two-stars", "config/star-without-match"]);
 
-/** Names under `models` carry the text of their only star: any other form is rejected, and a form that is named is accepted. */
+/**
+ * Names under `models` may contain one star for the matched text. Any other form is rejected, and
+ * the suggested form is accepted.
+ */
 async function routes({ chance: of, noted }: Site, times: number): Promise<string[]> {
   const wrong: string[] = [];
   let refused = 0;
@@ -136,10 +140,10 @@ async function routes({ chance: of, noted }: Site, times: number): Promise<strin
   return wrong;
 }
 
-/** Of the processor, for one request. */
+/** CPU time for one request. */
 const MOST_MS = 250;
 
-/** Patterns and names that are worst for a matcher that goes back. */
+/** Patterns and names that are worst for a backtracking matcher. */
 async function worst(site: Site): Promise<string[]> {
   const wrong: string[] = [];
   const models = [

@@ -1,10 +1,12 @@
-// Usage reports in the words of each protocol, with counts and runs of tools that no price lists.
+// Usage reports in the format of each protocol, with counts and tool runs without a price.
 import type { JsonObject } from "tollgate/plugin";
 import type { Order } from "./bills.ts";
 
 export type Wire = "chat" | "messages" | "responses" | "gemini";
 
-/** A report of so much, by the names of each protocol, with what else it may have. */
+/**
+ * A usage report with these counts, by the names of each protocol, and with optional extra fields.
+ */
 export function reported(
   wire: Wire,
   input: number,
@@ -36,7 +38,7 @@ export function reported(
   }
 }
 
-/** Extra counts and runs of tools, none of which the price lists. */
+/** Extra counts and tool runs, all without a price. */
 export const EXTRAS: { readonly [wire in Wire]: readonly ((n: number) => Partial<Order>)[] } = {
   chat: [
     (n) => ({ usage: { num_search_queries: n } }),

@@ -1,4 +1,5 @@
-// What is attacked: the daemon as an operator runs it, with a gauge in it, and an upstream that does as it is told.
+// The target of the attacks: the gateway as an operator runs it, with a preloaded gauge and a
+// controlled upstream.
 import { createServer } from "node:http";
 import { Agent, request } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
@@ -14,9 +15,9 @@ export interface Told {
 }
 
 /**
- * `held`: the longest that the loop was held since the last look, in ms. `spent`: the loop's processor time since then, in ms.
- * `live`: bytes in use. `busy`: how many times as much the same work costs now as it did at best, since other work shares the machine's
- * caches and memory.
+ * `held`: the longest block of the event loop since the last reading, in ms. `spent`: CPU time of
+ * the loop since then, in ms. `live`: bytes in use. `busy`: current cost of the same work relative
+ * to its minimum, because other work shares caches and memory.
  */
 export interface Gauge {
   readonly held: number;
@@ -31,26 +32,26 @@ export interface Site extends AsyncDisposable {
   readonly up: Upstream;
   readonly chance: Chance;
   key(name: string, more?: object): Promise<string>;
-  /** Status 0: it was cut off. */
+  /** Status 0: the connection was closed. */
   post(
     path: string,
     body: string | Buffer,
     of?: { key?: string; headers?: Record<string, string> },
   ): Promise<Told>;
-  /** A socket that has said so much. */
+  /** A socket that has sent these bytes. */
   dial(text: string): Promise<Socket & { said(): string }>;
   gauge(): Promise<Gauge>;
-  /** Notes how long a loop was held by one request alone. */
+  /** Records how long one request alone blocked the event loop. */
   worst(held: number): void;
-  /** A line of figures for the rig's output. */
+  /** A line of figures for the output. */
   noted(figures: string): void;
   readonly notes: string[];
   readonly held: number;
-  /** The same, when it has had time to let go. */
+  /** The same after it had time to release memory. */
   settled(): Promise<Gauge>;
 }
 
-/** What an attacker does, and what is wrong with how it went: nothing, when it held. */
+/** An attack, and the problems in its result: none if it was repelled. */
 export interface Attack {
   readonly name: string;
   /** Too long for the short form. */

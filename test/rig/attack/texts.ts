@@ -1,5 +1,5 @@
-// One text at the body's limit, wherever a text or a name can stand, in the letters that are worst for whatever reads it: what a
-// request costs is bounded, whether it is served or refused.
+// One text at the size limit, in every place of a text or a name, with the worst characters for
+// each parser. The cost of a request is limited, whether it is served or rejected.
 import type { JsonObject } from "tollgate/plugin";
 import {
   ALPHABETS,
@@ -13,7 +13,7 @@ import { TRIES } from "./bodies.ts";
 import type { Attack, Site } from "./target.ts";
 
 const BYTES = 31_000_000;
-/** Of the processor, for one request. */
+/** CPU time for one request. */
 const MOST_MS = 250;
 
 const CLIENTS: Readonly<Record<string, { path: string; least: JsonObject }>> = {
@@ -43,7 +43,7 @@ interface Vector {
   readonly body: string;
 }
 
-/** Those by which the gateway was once brought down, or that cost the most. */
+/** Cases that once stopped the gateway, or that are most expensive. */
 function* known(): Generator<Vector> {
   for (const [name, { path, least }] of Object.entries(CLIENTS)) {
     const of = (what: string, more: object): Vector => ({
@@ -61,7 +61,7 @@ function* known(): Generator<Vector> {
   }
 }
 
-/** A place by chance, with one letter by chance. */
+/** A random place with one random character. */
 function drawn(site: Site, places: ReadonlyMap<string, readonly Place[]>): Vector {
   const { chance } = site;
   const [name, all] = chance.one([...places]);
@@ -75,7 +75,7 @@ function drawn(site: Site, places: ReadonlyMap<string, readonly Place[]>): Vecto
   };
 }
 
-/** What is over the bound is sent again, as in `bodiesAttack`. */
+/** A request above the limit is sent again, as in `bodiesAttack`. */
 async function cost(
   site: Site,
   { path, body }: Vector,
@@ -115,7 +115,7 @@ export const textsAttack = (times: number): Attack => ({
   },
 });
 
-/** As small as they come, and refused: what each costs is in proportion. */
+/** Minimal requests that are rejected: each has a proportional cost. */
 export const bombsAttack: Attack = {
   name: "schemas that spell more than they are",
   async run(site) {
@@ -141,7 +141,7 @@ export const bombsAttack: Attack = {
   },
 };
 
-/** Names by which a terminal would be steered: none is stored. */
+/** Names with terminal control characters: none is stored. */
 export const namesAttack: Attack = {
   name: "names that steer a terminal",
   async run(site) {

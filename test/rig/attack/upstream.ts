@@ -1,4 +1,4 @@
-// An upstream that answers well, or as badly as the model's name says.
+// An upstream that responds well or badly, as the model's name selects.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Json } from "tollgate/plugin";
@@ -11,7 +11,7 @@ export interface Heard {
 
 export interface Upstream extends AsyncDisposable {
   readonly url: string;
-  /** Of what was asked, the last ones; how many in all. */
+  /** The last requests, and their total number. */
   readonly heard: Heard[];
   count: number;
 }
@@ -31,7 +31,7 @@ const chunk = (more: object) => ({
 const delta = (said: object) => event(chunk({ choices: [{ index: 0, delta: said }] }) as Json);
 const END = `${event(chunk({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }) as Json)}${event(chunk({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } }) as Json)}data: [DONE]\n\n`;
 
-/** Writes as fast as it is read, for ever or so many times. */
+/** Writes at the reader's speed, endlessly or a number of times. */
 function flood(
   res: ServerResponse,
   piece: (i: number) => string,
@@ -55,7 +55,7 @@ const calls = (i: number) =>
   });
 const large = "x".repeat(64 * 1024);
 
-/** By the model's name; each in the protocol of chat. */
+/** Selected by the model's name. Each uses the chat protocol. */
 export const HOSTILE: Readonly<Record<string, (res: ServerResponse) => void>> = {
   "blanks-in-json": (res) => {
     res.writeHead(200, SSE).write("{");
@@ -190,7 +190,7 @@ export async function upstream(): Promise<Upstream> {
       const path = req.url ?? "";
       if (req.method === "GET") return send(res, { object: "list", data: [] });
       self.count++;
-      // Of a large one the beginning tells what it was.
+      // The start of a large one suffices to identify it.
       heard.push({ path, body: all.toString("utf8", 0, 20_000) });
       if (heard.length > KEEP) heard.shift();
       const start =

@@ -1,4 +1,5 @@
-// What an author and an operator have: a tarball of Tollgate, a clean folder each, npm, and a Node that is new enough.
+// The environment of an author and an operator: a tarball of Tollgate, a clean folder each, npm,
+// and a supported Node.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +10,7 @@ export const root = new URL("../../..", import.meta.url).pathname;
 const bin = join(root, "node_modules/.bin");
 const NPM = ["--no-audit", "--no-fund", "--loglevel=error", "--prefer-offline"];
 
-/** No condition that would lead to the source, nothing of a runner's. */
+/** Without the condition that selects the source, and without variables of the test runner. */
 const around = (): NodeJS.ProcessEnv => {
   const { NODE_OPTIONS: _, VITEST: _v, NODE_ENV: _e, ...env } = process.env;
   return { ...env, NO_COLOR: "1", PATH: `${bin}${delimiter}${env["PATH"]}` };
@@ -40,7 +41,7 @@ export function run(cwd: string, command: string, ...args: readonly string[]): P
   });
 }
 
-/** The same, where anything but success is an error with its words. */
+/** The same, but any exit code other than 0 throws an error with the output. */
 export async function must(cwd: string, command: string, ...args: string[]): Promise<Done> {
   const done = await run(cwd, command, ...args);
   if (done.code !== 0)
@@ -52,13 +53,13 @@ export async function must(cwd: string, command: string, ...args: string[]): Pro
 
 export interface Workshop extends Disposable {
   readonly folder: string;
-  /** Tollgate as it would be published. */
+  /** Tollgate as published. */
   readonly tarball: string;
 }
 
 export async function workshop(): Promise<Workshop> {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-author-"));
-  // Packing builds, and gateways may run from what was built here.
+  // Packing builds, and gateways may run from this build.
   const clone = join(folder, "tollgate");
   cleanClone(clone);
   linkDependencies(clone);
@@ -70,14 +71,17 @@ export async function workshop(): Promise<Workshop> {
   };
 }
 
-/** What npm says of a tarball that it made, after whatever a build has said. */
+/** The line in which npm reports the tarball, after any output of the build. */
 function filenameIn(out: string): string {
   const name = /"filename": ?"([^"]+)"/.exec(out)?.[1];
   if (name === undefined) throw new Error(`npm packed nothing: ${out.slice(-500)}`);
   return name;
 }
 
-/** `tollgate new`, as this checkout has it, and the tarball as docs/tutorials/first-plugin.md says how to install it. */
+/**
+ * Runs `tollgate new` of this checkout, and installs the tarball as docs/tutorials/first-plugin.md
+ * describes.
+ */
 export async function begun(of: Workshop, words: readonly string[], dir: string): Promise<string> {
   const folder = join(of.folder, dir);
   await must(of.folder, "node", join(root, "src/cli/launch.js"), "new", ...words, "--dir", folder);
@@ -85,7 +89,9 @@ export async function begun(of: Workshop, words: readonly string[], dir: string)
   return folder;
 }
 
-/** npm i, npm test, check-plugin, check: what an author does. Seconds of each. */
+/**
+ * Runs npm i, npm test, check-plugin, and check, as an author does. Returns the seconds of each.
+ */
 export async function proved(folder: string): Promise<Record<string, number>> {
   const install = await must(folder, "npm", "install", ...NPM);
   const test = await must(folder, "npm", "test");
@@ -124,11 +130,11 @@ export async function operator(of: Workshop, dir: string, tarballs: readonly str
 export interface Installed extends AsyncDisposable {
   readonly url: string;
   readonly key: string;
-  /** The installed program, in this folder. */
+  /** The installed program in this folder. */
   tollgate(...words: string[]): Promise<Done>;
 }
 
-/** The gateway that is installed in a folder, with this gateway.yaml. */
+/** The gateway installed in a folder, with this gateway.yaml. */
 export async function serving(folder: string, yaml: string, env: object = {}): Promise<Installed> {
   writeFileSync(join(folder, "gateway.yaml"), yaml);
   const program = join(folder, "node_modules/tollgate/dist/src/cli/bin.js");

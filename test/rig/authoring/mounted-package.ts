@@ -1,9 +1,10 @@
-// A plugin's tarball beside a gateway that was installed from its own: found by its name, asked, and billed.
+// A plugin's tarball next to a gateway installed from its own: found by its name, called, and
+// billed.
 import { startUpstream } from "tollgate/testing";
 import type { AuthoredKind } from "./template-kinds.ts";
 import { operator, serving, type Workshop } from "./clean-install.ts";
 
-/** What was said and what the ledger has; throws where it is not found or does not answer. */
+/** Returns the response and the ledger's content. Throws if it is not found or does not respond. */
 export async function answered(
   of: Workshop,
   kind: AuthoredKind,

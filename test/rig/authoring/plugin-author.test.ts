@@ -1,4 +1,5 @@
-// The hour of an author, as `npm run rig plugin-author` plays it: from `tollgate new` to usage in the ledger of an operator who has locked it.
+// An author's first hour, as in `npm run rig plugin-author`: from `tollgate new` to usage in the
+// ledger of an operator who locked it.
 import { expect, it } from "vitest";
 import { rig } from "./plugin-author.ts";
 

@@ -1,4 +1,5 @@
-// The hour of an author, played: a plugin is begun, edited as people edit, tested, packed, mounted by an operator who locks it, asked, and billed.
+// An author's first hour: a plugin is created, edited, tested, packed, mounted by an operator who
+// locks it, called, and billed.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { startUpstream } from "tollgate/testing";
@@ -17,7 +18,7 @@ import type { Rig } from "../rig.ts";
 
 const EDIT = join(root, "test/rig/authoring/hour/edit.patch");
 
-/** Acme as it really is: it wants turns, counts what it thought, and says why it ends. */
+/** Acme's real API: it requires turns, counts reasoning, and states why it ends. */
 const acme = () => ({
   "POST /v1/say": {
     headers: { "content-type": "application/x-ndjson" },
@@ -43,7 +44,7 @@ export const rig: Rig = {
     await must(folder, "npm", "install", "--no-audit", "--no-fund", "--prefer-offline");
     step("installed");
     await must(folder, "git", "apply", EDIT);
-    // The recording is what Acme says now, and the old test has another answer: it is seen to fail.
+    // The recording has Acme's new response, and the old test expects another one: it must fail.
     const before = await run(folder, "npx", "vitest", "run", "test/gateway.test.ts");
     if (before.code === 0) wrong.push("the tests did not notice the edit");
     await must(folder, "git", "apply", EDIT.replace("edit.", "tests."));

@@ -1,4 +1,4 @@
-// Each kind and like of `tollgate new`, with how an operator mounts it and how it is asked.
+// Each kind and form of `tollgate new`, with the operator's config and a client's request.
 import { join } from "node:path";
 import {
   readRecordings,
@@ -12,10 +12,10 @@ import { root } from "./clean-install.ts";
 export interface AuthoredKind {
   readonly words: readonly string[];
   readonly package: string;
-  /** gateway.yaml of an operator who has installed it. */
+  /** gateway.yaml of an operator who installed it. */
   yaml(url: string): string;
   readonly upstream?: () => ScriptedRoutes;
-  /** What a client asks, and what it has to be told. Absent: demo/echo on /v1/chat/completions. */
+  /** A client's request and the expected response. If unset: demo/echo on /v1/chat/completions. */
   readonly model?: string;
   readonly path?: string;
   readonly says?: string;

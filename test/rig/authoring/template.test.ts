@@ -1,4 +1,5 @@
-// The short form of the rig: two kinds, from `tollgate new` to an operator's answer. `npm run rig template` plays all of them.
+// The short form of the rig: two kinds, from `tollgate new` to an operator's response.
+// `npm run rig template` runs all of them.
 import { expect, it } from "vitest";
 import { rig } from "./template.ts";
 

@@ -1,5 +1,5 @@
-// Each kind and like of `tollgate new`, from nothing: made, installed, tested and checked in a clean folder, packed, and mounted by an
-// operator who has it from its tarball.
+// Each kind and form of `tollgate new`, from the start: created, installed, tested, and checked in
+// a clean folder, packed, and mounted from its tarball by an operator.
 import { KINDS } from "./template-kinds.ts";
 import { answered } from "./mounted-package.ts";
 import { begun, packed, proved, workshop } from "./clean-install.ts";

@@ -1,7 +1,8 @@
 import { expect, it } from "vitest";
 import { hangups } from "./client-disconnects.ts";
 
-// How soon upstream is let go is judged by `npm run rig client-disconnects`: here one machine runs much else.
+// `npm run rig client-disconnects` checks how soon the upstream call ends. Here, other tests run on
+// the machine.
 const slow = (line: string) => line.includes("ms after its client left");
 
 it("a client that disconnects at a random byte ends the upstream call and leaves a row for what was sent", async () => {

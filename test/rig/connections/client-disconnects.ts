@@ -1,5 +1,5 @@
-// Clients that leave at a random byte, by FIN, by RST or with one half of their connection: upstream is let go at once, the call has
-// its row, and the row counts what was sent.
+// Clients that disconnect at a random byte, by FIN, by RST, or by closing one direction. The
+// upstream call ends immediately, and the call has a row that counts what was sent.
 import { mkdtemp, rm } from "node:fs/promises";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
@@ -24,20 +24,23 @@ providers:
 
 const PATHS = ["/v1/chat/completions", "/v1/messages", "/v1/responses"] as const;
 const WORDS = 150;
-/** An upstream that is not let go within this has been forgotten. */
+/** An upstream call that does not end within this time was forgotten. */
 const GONE_MS = 2_000;
-/** Of all but one in a hundred, on a machine that runs little else. */
+/** For all but one in a hundred, on an idle machine. */
 const LET_GO_MS = 100;
 const WAYS = ["fin", "rst", "half"] as const;
 type Way = (typeof WAYS)[number];
-/** Words that may be on the way when a client leaves; on a busy machine all that it has not heard. */
+/**
+ * Text that may be in transit when a client disconnects. On a busy machine, all that it has not
+ * read.
+ */
 const ON_THE_WAY = 60;
 
 export interface HangupsOptions {
   readonly times: number;
   readonly seed: number;
   readonly clients: number;
-  /** Upstream looks late whether it was let go: what the checker must find. */
+  /** Upstream checks late whether the call ended: the checker must find this. */
   readonly mutant?: "keeps-upstream";
 }
 
@@ -117,7 +120,8 @@ export async function hangups(of: HangupsOptions): Promise<RigResult> {
       cut++;
       if (row.state !== "estimated" && row.state !== "void")
         wrong.push(`${tag}: left early, and ${row.state}`);
-      // Words have five to six bytes, and an estimate three bytes a token: never less than what was sent, never far above.
+      // Words have five to six bytes, and an estimate has three bytes per token: never less than
+      // was sent, and never far above.
       const output = row.usage.output ?? 0;
       const made = owes.output ?? 0;
       const heard = left.get(tag)?.heard ?? 0;
@@ -140,11 +144,11 @@ export async function hangups(of: HangupsOptions): Promise<RigResult> {
 
 interface Left {
   readonly at: number;
-  /** Words that the client has been told. */
+  /** Words that the client received. */
   readonly heard: number;
 }
 
-/** Reads so many bytes of the body, and goes. */
+/** Reads this many bytes of the body, and disconnects. */
 function leave(
   at: Daemon,
   tag: string,
@@ -165,7 +169,7 @@ function leave(
       wentAt = performance.now();
       if (way === "rst") req.socket?.resetAndDestroy();
       else if (way === "fin") req.destroy();
-      // It says that it sends nothing more, and goes on reading: gone all the same.
+      // It closes its sending side and keeps reading, which counts as a disconnect.
       else req.socket?.end();
     };
     // Some do not even wait for the first byte.

@@ -7,7 +7,7 @@ const SHORT = { seed: 7, requests: 1_500, clients: 12, waiting: 0 };
 it("a connection that is closed while it is reused costs no client its response", async () => {
   const { wrong, counts } = await races(SHORT);
   expect(wrong).toEqual([]);
-  // Some of them had to be asked once more, or nothing was tried here.
+  // Without a repeated request, nothing was tested.
   expect(Number(counts["crossed"])).toBeGreaterThan(0);
   expect(Number(counts["calls"])).toBeGreaterThan(SHORT.requests);
 });

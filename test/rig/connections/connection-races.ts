@@ -1,6 +1,6 @@
-// Idle connections that are closed in the moment in which they are used again: by upstreams, as old as a connection is when its next
-// request comes, some milliseconds more or less; and by the gateway itself, before clients that use theirs as late as they were told
-// they may. No client sees an error, and no request is answered twice upstream.
+// Idle connections that are closed at the moment of their reuse. Upstreams close them at about the
+// age at which the next request arrives. The gateway closes its own, and clients reuse them at the
+// last allowed moment. No client sees an error, and no request is answered twice upstream.
 import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
@@ -8,37 +8,46 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 
-/** How old an idle connection of upstream's becomes. */
+/** Age at which an upstream closes an idle connection. */
 const AGE_MS = 40;
 const AROUND_MS = 5;
-/** One in so many requests that come on a connection which was used before meets its end: it was on its way when upstream closed. */
+/**
+ * One in this many requests on a reused connection fails, because it was in transit when the
+ * upstream closed.
+ */
 const CROSS_EVERY = 50;
-/** So many clients ask again at once. */
+/** Number of clients that repeat at the same time. */
 const AT_ONCE = 0.5;
-/** On a machine that is busy with others more of them cross than a gateway asks again for: beyond this share it may say so. */
+/**
+ * On a busy machine, more of them collide than a gateway may retry. Beyond this share, it may
+ * report an error.
+ */
 const OFTEN = 0.05;
-/** A gateway asks again for a tenth of what went well: so many go well before the first connection may meet its end. */
+/**
+ * A gateway retries at most a tenth of the successful requests, so this many must succeed before
+ * the first connection may be closed.
+ */
 const BEFORE = 150;
-/** What the gateway tells its clients of their connections. */
+/** The gateway's keep-alive header for its clients. */
 const TOLD = /timeout=(\d+)/;
 
 export interface RacesOptions {
   readonly seed: number;
   readonly requests: number;
   readonly clients: number;
-  /** Clients that wait for as long as they may; 0: none, for that takes a minute. */
+  /** Clients that wait for the maximum time. 0: none, because it takes a minute. */
   readonly waiting: number;
-  /** How a gateway without what is shown here looks: it asks nothing again; or upstream answers a request that it had answered. */
+  /** Planted defects: a gateway without retries, or an upstream that answers a request twice. */
   readonly mutant?: "never-again" | "twice";
 }
 
 interface RacingUpstream extends AsyncDisposable {
   readonly url: string;
-  /** How often each request was answered, by its tag. */
+  /** Number of responses to each request, by its tag. */
   readonly answered: ReadonlyMap<string, number>;
-  /** Connections that were closed with a request on its way, as chance had it. */
+  /** Connections that were closed with a request in transit, by chance. */
   readonly raced: () => number;
-  /** Those that upstream has closed just then, so that there are some however the machine is. */
+  /** Connections that upstream closed at that moment, so that some exist on any machine. */
   readonly crossed: () => number;
 }
 
@@ -52,7 +61,7 @@ const ANSWER = JSON.stringify({
 });
 const WHOLE = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${ANSWER.length}\r\n\r\n${ANSWER}`;
 
-/** Written on the socket, so that it closes when it is to and says nothing of that before. */
+/** Writes to the raw socket, so that it closes at the chosen time without an earlier notice. */
 async function racing(chanced: Chance): Promise<RacingUpstream> {
   const answered = new Map<string, number>();
   let [raced, crossed, again] = [0, 0, 0];
@@ -143,7 +152,7 @@ function ask({ url, key }: Daemon, tag: string, agent: Agent): Promise<number> {
   });
 }
 
-/** A client that uses its connection once more as late as the gateway has told it that it may. */
+/** A client that reuses its connection at the last moment that the gateway allows. */
 async function late(at: Daemon, n: number, chanced: Chance): Promise<string | undefined> {
   const { port } = new URL(at.url);
   const socket = connect(Number(port), "127.0.0.1");

@@ -1,9 +1,9 @@
-// An upstream that talks for as long as it is listened to, in each protocol.
+// An upstream that streams as long as it is read, in each protocol.
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** Of an answer: how it begins, a piece of it, how it ends. */
+/** Parts of a response: its start, a chunk, and its end. */
 interface Speech {
   readonly begin: string;
   readonly more: string;
@@ -133,11 +133,11 @@ const SPEECHES = {
   },
 } satisfies Record<string, Speech>;
 
-/** What it speaks; its path begins so. */
+/** Its protocol, by the start of its path. */
 export type StreamProtocol = keyof typeof SPEECHES;
 export const STREAM_PROTOCOLS = Object.keys(SPEECHES) as StreamProtocol[];
 
-/** So long is the answer to a client that says "short". */
+/** Length of the response to a client that sends "short". */
 const SHORT = 4 * 1024 * 1024;
 
 export async function createEndlessUpstream(bytes: number) {

@@ -6,7 +6,7 @@ import { STREAM_PROTOCOLS } from "./endless-upstream.ts";
 const SHORT = { readers: 40, bytes: 16 * 1024 * 1024, seed: 7 };
 const CHAT = { from: "chat", to: "chat" } as const;
 
-// All mostly wait: side by side.
+// They mostly wait, so they run in parallel.
 const WAYS = STREAM_PROTOCOLS.flatMap((from, i) => [
   { from, to: from },
   { from, to: STREAM_PROTOCOLS[(i + 1) % STREAM_PROTOCOLS.length]! },

@@ -1,5 +1,6 @@
-// Clients that ask for a long stream and stop reading: the gateway stops reading from upstream, and holds next to nothing for
-// them. After the time that a client has to take something they are cut off, and each call has its row.
+// Clients that request a long stream and stop reading. The gateway stops reading from upstream, and
+// keeps almost nothing in memory for them. After the time limit they are disconnected, and each
+// call has its row.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -11,18 +12,18 @@ import { freePort } from "../../kit/process/ports.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";
 import { createEndlessUpstream, type StreamProtocol } from "./endless-upstream.ts";
 
-/** What all of them together may cost. */
+/** Maximum memory of all of them together. */
 const MOST_BYTES = 128 * 1024 * 1024;
-/** Of each, after a collection: its share of that. */
+/** Memory of each after a garbage collection: its share of the total. */
 const MOST_EACH = 256 * 1024;
 const HOLD_MS = 4_000;
-/** Clients that read, before. */
+/** Clients that read, before the measurement. */
 const WARM = 20;
-/** More would be a flood, which is another rig's. */
+/** More would be a flood, which another rig tests. */
 const AT_ONCE = 10;
 const WRITE_MS = 10_000;
 
-/** How a client asks: where, and with which body. */
+/** A client's request: path and body. */
 const CLIENTS: Record<
   StreamProtocol,
   (model: string, words: string) => [path: string, body: object]
@@ -44,13 +45,13 @@ const CLIENTS: Record<
 
 export interface ReadersOptions {
   readers: number;
-  /** What the clients speak, and what upstream does. */
+  /** Protocols of the clients and the upstream. */
   from: StreamProtocol;
   to: StreamProtocol;
   /** Of each answer. */
   bytes: number;
   seed: number;
-  /** Instead of the gateway stands a proxy that heeds no reader. */
+  /** A proxy without backpressure replaces the gateway. */
   heedless?: boolean;
 }
 
@@ -61,7 +62,7 @@ export async function readers(of: ReadersOptions): Promise<RigResult> {
   await using subject = of.heedless ? await heedless(`${up.url}/${of.to}`) : await gateway(up.url);
   const visitors: Socket[] = [];
   try {
-    // The same traffic, read: what a process keeps of it for the next is no matter of readers.
+    // The same traffic with readers: memory that a process keeps for later requests does not count.
     for (let i = 0; i < WARM; i += AT_ONCE)
       await Promise.all(Array.from({ length: AT_ONCE }, () => visit(subject, of, 0, true)));
     const held = (await subject.live?.()) ?? 0;
@@ -78,7 +79,7 @@ export async function readers(of: ReadersOptions): Promise<RigResult> {
     let most = 0;
     for (const end = performance.now() + HOLD_MS; performance.now() < end; await sleep(100))
       most = Math.max(most, (await rssOf(subject.pid)) - before);
-    // The last event of a response says all its words again: they stay, once.
+    // The last event of a response repeats all of its text, which is buffered once.
     const words = of.from === "responses" && of.to !== "responses" ? up.sent() - warmed : 0;
     if (most > MOST_BYTES + words) wrong.push(`memory grew by ${mib(most)}`);
     const each = (((await subject.live?.()) ?? held) - held) / of.readers;
@@ -98,7 +99,7 @@ export async function readers(of: ReadersOptions): Promise<RigResult> {
 const mib = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)}MiB`;
 const kib = (bytes: number): string => `${Math.round(bytes / 1024)}KiB`;
 
-/** What is slower than this to end has been forgotten. */
+/** A call that takes longer to end was forgotten. */
 const PATIENCE_MS = 30_000;
 
 async function cutOff(
@@ -124,7 +125,7 @@ interface Subject extends AsyncDisposable {
   readonly key: string;
   readonly pid: number;
   rows?(): Promise<number>;
-  /** Bytes that a collection leaves. */
+  /** Bytes after a garbage collection. */
   live?(): Promise<number>;
 }
 
@@ -166,7 +167,9 @@ async function rowsOf(daemon: Daemon): Promise<number> {
   return total.calls;
 }
 
-/** A proxy with a fault: what upstream says is written whether or not the client reads. */
+/**
+ * A proxy with a defect: it writes everything from the upstream, whether or not the client reads.
+ */
 async function heedless(url: string): Promise<Subject> {
   const child = spawn(process.execPath, ["--input-type=module", "-e", HEEDLESS(url)]);
   const [line] = (await once(child.stdout, "data")) as [Buffer];
@@ -194,7 +197,7 @@ const server = createServer((req, res) => {
 }).listen(0, "127.0.0.1", () => console.log("http://127.0.0.1:" + server.address().port));
 `;
 
-/** Asks, reads so much, and no more; or to the end. */
+/** Sends a request and reads this much, or to the end. */
 async function visit(
   { url, key }: Subject,
   { from, to }: ReadersOptions,

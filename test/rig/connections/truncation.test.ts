@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { trialCount } from "../../kit/law-effort.ts";
 import { cuts } from "./truncation.ts";
 
-// One in 200 bytes in the nightly run, one in 800 otherwise; between events always.
+// One in 200 bytes in the nightly run, one in 800 otherwise, and always between events.
 it("SDKs raise wherever a response is truncated before its finish", async () => {
   const { wrong, counts } = await cuts({ seed: 7, every: 800 / trialCount(4) });
   expect(wrong).toEqual([]);

@@ -1,5 +1,6 @@
-// A truncated answer never looks complete: upstream breaks off after drawn bytes of its answers, in every way, and the official SDKs
-// raise wherever its finish had not come. With `--every 1` it is every byte, as in test/e2e/sdk/truncated-streams.test.ts.
+// A truncated response never looks complete: the upstream disconnects after random numbers of
+// bytes, in every way, and the official SDKs raise wherever the finish has not arrived. `--every 1`
+// tests every byte, like test/e2e/sdk/truncated-streams.test.ts.
 import OpenAI from "openai";
 import type { Truncation, ScriptProtocol } from "tollgate/testing";
 import { clientsOf, SPEECH } from "../../e2e/sdk/clients.ts";
@@ -11,9 +12,9 @@ const WAYS = ["reset", "close", "end"] as const;
 
 export interface CutsOptions {
   readonly seed: number;
-  /** One of so many bytes. */
+  /** One in this many bytes. */
   readonly every: number;
-  /** Without a gateway between them: what the checker must find. */
+  /** Without a gateway in between: the checker must find this. */
   readonly mutant?: "bare";
 }
 
@@ -41,7 +42,7 @@ export async function cuts(
       const places = new Set<number>();
       for (let after = chanced.below(of.every); after < finish; after += step(chanced, of.every))
         places.add(after);
-      // Between two events nothing is malformed, and an end looks most like one that was meant.
+      // Between two events nothing is malformed, and a truncation looks most like a normal end.
       if (how === "end") for (const edge of edges(parts)) if (edge < finish) places.add(edge);
       const drawn = [...places].map((after): Truncation => ({ after, how }));
       const ask = of.mutant ? plainly(bare) : clients.streamed[client];
@@ -66,7 +67,7 @@ function edges(parts: readonly Buffer[]): number[] {
   return parts.map(({ length }) => (at += length));
 }
 
-/** An SDK that asks upstream itself. */
+/** An SDK that calls the upstream directly. */
 const plainly = (client: OpenAI) => async (_model: string, text: string) => {
   const messages = [{ role: "user" as const, content: text }];
   const stream = await client.chat.completions.create({ model: "model", messages, stream: true });

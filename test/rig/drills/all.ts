@@ -1,4 +1,4 @@
-// The drills, each with the page of the runbook that it leads to.
+// The drills, each with its page of the runbook.
 import { spawn, spawnSync } from "node:child_process";
 import { once as event } from "node:events";
 import { appendFileSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ import { once, only, stage, wrong, type Stage } from "./stage.ts";
 export interface Drill {
   /** A page of docs/runbook. */
   readonly page: string;
-  /** Undefined: this machine cannot do it. */
+  /** Undefined if this machine cannot run it. */
   run(): Promise<readonly string[] | undefined>;
 }
 
@@ -75,7 +75,7 @@ async function database() {
   await using postgres = await startPostgres();
   const store = postgresStoreYaml(await postgres.database());
   await using at = await stage(`store: ${store}\n${DEMO}`);
-  // The gateway ends with this function.
+  // This function ends the gateway.
   return await outage(
     at,
     () => postgres.kill(),
@@ -109,7 +109,7 @@ async function diskFull() {
     try {
       for (;;) appendFileSync(junk, Buffer.alloc(4_096));
     } catch {
-      // That was the last byte.
+      // The last byte has arrived.
     }
   };
   try {
@@ -160,7 +160,7 @@ async function certificate() {
   }
 }
 
-/** Sends its first byte never, or at once. */
+/** Sends its first byte never, or immediately. */
 async function provider(isSlow: boolean) {
   const server = createServer((req, res) => {
     req.resume();
@@ -219,7 +219,7 @@ async function runawayKey() {
   return wrong({
     "five are served": statuses.filter((status) => status === 200).length === 5,
     "all others are refused": statuses.filter((status) => status === 429).length === 395,
-    // One line for each worker; the sums follow a minute later.
+    // One line per worker. The totals follow a minute later.
     "a line for each process": lines <= 2 || lines,
     "key.rejected once": once(at.heard, "key.rejected"),
     "the alert names the page": refused.runbook === "runbook/runaway-key.md",
@@ -253,7 +253,7 @@ async function badReload() {
   });
 }
 
-/** A terminal of its own, by util-linux; its output goes to a file. */
+/** A separate terminal, by util-linux. Its output goes to a file. */
 async function terminalGone() {
   if (spawnSync("script", ["--version"]).status !== 0) return undefined;
   const dir = await mkdtemp(join(tmpdir(), "tollgate-drill-"));

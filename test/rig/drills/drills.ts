@@ -1,5 +1,6 @@
-// Failures that every operator meets, played on a real gateway of two processes: database away, restart, disk full, certificate, slow
-// provider, runaway key, refused reload, lost terminal. Each ends with the page of the runbook that it leads to.
+// Failures that every operator meets, on a real gateway of two processes: database outage, restart,
+// full disk, certificate, slow provider, runaway key, rejected reload, lost terminal. Each ends
+// with its page of the runbook.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../../kit/process/program.ts";

@@ -1,5 +1,5 @@
-// What every drill has: a gateway of two processes with metrics, alerts, and an admin listener; a receiver of its alerts; and what it
-// must agree on.
+// Shared parts of the drills: a gateway of two processes with metrics, alerts, and an admin
+// listener, a receiver of its alerts, and common checks.
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { JsonObject } from "tollgate/plugin";
@@ -19,15 +19,15 @@ export interface Heard {
 
 export interface Stage extends AsyncDisposable {
   readonly gateway: Daemon;
-  /** Alerts, in the order in which they came. */
+  /** Alerts in the order of arrival. */
   readonly heard: readonly Heard[];
   status(): Promise<GatewayStatus>;
-  /** Waits until it has this value: the text is made at most once per second. */
+  /** Waits until it has this value. The text is generated at most once per second. */
   metric(name: string, value: number): Promise<void>;
-  /** `/readyz` on many connections, each of which any process may get: "200 ready". */
+  /** `/readyz` on many connections, each to any process: "200 ready". */
   readiness(): Promise<ReadonlySet<string>>;
   ask(model: string, key?: string): Promise<number>;
-  /** Waits until an alert of this type is there. */
+  /** Waits until an alert of this type has arrived. */
   alert(type: string): Promise<Heard>;
 }
 
@@ -64,7 +64,7 @@ export async function stage(
   const of: Stage = {
     gateway: {
       ...gateway,
-      // The part around it stays as it is.
+      // The surrounding part is unchanged.
       write: (text) => gateway.write(`${around}${text}`),
     },
     heard,
@@ -122,11 +122,11 @@ observers:
   - { use: alerts, with: { receivers: { ops: { url: "${url}", secret: "${SECRET}" } } } }
 `;
 
-/** What a drill found wrong: pairs of what must hold and whether it does. */
+/** Violations in a drill: pairs of a requirement and whether it is met. */
 export const wrong = (facts: Readonly<Record<string, unknown>>): readonly string[] =>
   Object.entries(facts).flatMap(([fact, holds]) => (holds === true ? [] : [`${fact}: ${holds}`]));
 
-/** Whether this was told exactly once. */
+/** Whether this was reported exactly once. */
 export const once = (heard: readonly Heard[], type: string): unknown => {
   const { length } = heard.filter((one) => one.type === type);
   return length === 1 || `${length} times`;

@@ -1,14 +1,15 @@
-// X.509 certificates, made while a rig runs: a root of its own, and leaves that are good, or wrong in one way each.
+// X.509 certificates, generated while a rig runs: a root of its own, and leaves that are valid, or
+// wrong in one way each.
 import { generateKeyPairSync, sign, type KeyObject } from "node:crypto";
 
-/** As `tls.createServer` takes it. */
+/** Form for `tls.createServer`. */
 export interface Certified {
   readonly key: string;
   readonly cert: string;
 }
 
 export interface Certificates {
-  /** What the gateway is told to trust. */
+  /** Root that the gateway trusts. */
   readonly root: string;
   readonly good: Certified;
   readonly expired: Certified;
@@ -62,7 +63,7 @@ function extensions({ name, isRoot = false }: Subject): Buffer {
   return tlv(0xa3, sequence(constraints, ...(isRoot ? [] : [names])));
 }
 
-/** Signed by `by`, or by itself. */
+/** Signed by `by`, or self-signed. */
 function certified(subject: Subject, by?: Signer): { made: Certified; signer: Signer } {
   const { publicKey, privateKey: secret } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const said = sequence(
@@ -84,9 +85,9 @@ function certified(subject: Subject, by?: Signer): { made: Certified; signer: Si
 }
 
 export interface Authority {
-  /** What others are told to trust. */
+  /** Root that others trust. */
   readonly root: string;
-  /** `since`, `until`: as UTCTime has them, `491231000000Z`. */
+  /** `since`, `until`: in UTCTime form, such as `491231000000Z`. */
   issue(of: { readonly name: string; readonly since?: string; readonly until?: string }): Certified;
 }
 
@@ -99,7 +100,7 @@ export function authority(name = "Rig"): Authority {
   };
 }
 
-/** For a server that is reached under this name. */
+/** For a server with this name. */
 export function certificates(host: string): Certificates {
   const { root, issue } = authority();
   return {

@@ -1,4 +1,5 @@
-// What a client has been told, as its protocol says it: all of an answer, an answer that ends in an error, or an error.
+// The client's view by its protocol: a complete response, a response that ends with an error, or an
+// error.
 import { FRONTENDS, NUMBER, WORDS, type FrontendName } from "./request-paths.ts";
 import type { Outcome, RowKind } from "./failure-modes.ts";
 
@@ -6,24 +7,24 @@ export interface Heard {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** Its connection broke off. */
+  /** Its connection was closed. */
   readonly cut: boolean;
   readonly ms: number;
 }
 
-/** What came of one request; `problem`: it has no shape at all. */
+/** Result of one request. `problem`: it has no valid form. */
 export type Seen =
   | { readonly client: "served" | "passed" | "broken" }
   | { readonly client: number; readonly code: string }
   | { readonly problem: string };
 
 interface Shape {
-  /** How the last event but `[DONE]` is named, or what it holds. */
+  /** Name or content of the last event except for `[DONE]`. */
   readonly ends: RegExp;
   readonly fails: RegExp;
 }
 
-/** Its events are data alone. */
+/** Its events have data only. */
 const BARE: Shape = { ends: /^\[DONE\]$/, fails: /^\{"error":\{"message":/ };
 const SHAPES: { readonly [F in FrontendName]?: Shape } = {
   "chat-completions": BARE,
@@ -39,7 +40,7 @@ const SHAPES: { readonly [F in FrontendName]?: Shape } = {
 
 /** Each of their events has a name. */
 const NAMED: ReadonlySet<FrontendName> = new Set(["messages", "responses", "images", "edits"]);
-/** Some of their clients take an error for the end of all, unless the connection breaks. */
+/** Some of their clients take an error for the normal end unless the connection is aborted. */
 const BREAKS: ReadonlySet<FrontendName> = new Set(["gemini", "speech"]);
 
 interface ToldEvent {
@@ -47,7 +48,7 @@ interface ToldEvent {
   readonly data: string;
 }
 
-/** As the standard has it: lines end in LF, CR or both; an event without data is none. */
+/** By the standard: lines end with LF, CR, or both, and an event without data is ignored. */
 function eventsIn(text: string): ToldEvent[] {
   const events: ToldEvent[] = [];
   for (const part of text.replace(/\r\n?/g, "\n").split(/\n{2,}/)) {
@@ -71,13 +72,13 @@ export function seen(from: FrontendName, stream: boolean, heard: Heard): Seen {
   if (/POISON/.test(text)) return problem("an answer that belongs to another request");
   if (!headers.get("x-request-id") && !headers.get("request-id")) return problem("no id");
   if (status !== 200) return refusal(from, status, headers, text);
-  // Sound has no words for what went wrong: it ends too early, and its client is told by that.
+  // Audio cannot express an error. It ends too early, which tells its client.
   if (cut && from === "speech" && !stream) return { client: "broken" };
   if (!stream) return cut ? problem(`cut off: ${excerpt(text)}`) : whole(from, text);
   const shape = SHAPES[from]!;
   const { ends, fails } = shape;
   const events = eventsIn(text).map((event) => (NAMED.has(from) ? typeOf(event) : event.data));
-  // Google's clients read as far as the body goes.
+  // Google's clients read to the end of the body.
   const last =
     from === "gemini"
       ? events.findLast((event) => ends.test(event))
@@ -94,7 +95,7 @@ export function seen(from: FrontendName, stream: boolean, heard: Heard): Seen {
   return { client: isAll(from, text) ? "served" : "passed" };
 }
 
-/** It stands in the data, and on a line of its own. */
+/** In the data, and on a line of its own. */
 function typeOf({ name, data }: ToldEvent): string {
   try {
     const { type } = JSON.parse(data);
@@ -104,7 +105,7 @@ function typeOf({ name, data }: ToldEvent): string {
   }
 }
 
-/** Its text in pieces, put together again. */
+/** Its text deltas, joined. */
 function isAll(from: FrontendName, told: string): boolean {
   if (isDrawn(from)) return told.includes("iVBOR");
   const said = [...told.matchAll(/"(?:content|text|delta)":"([^"]*)"/g)].map(([, word]) => word);
@@ -116,7 +117,7 @@ function isAll(from: FrontendName, told: string): boolean {
 
 const isDrawn = (from: FrontendName) => FRONTENDS[from].kind === "image";
 
-/** What stands in a whole answer of its kind. */
+/** Fields of a non-streaming response of its type. */
 function mark(from: FrontendName): string {
   const { kind } = FRONTENDS[from];
   if (kind === "image") return "iVBOR";
@@ -163,7 +164,7 @@ function refusal(from: FrontendName, status: number, headers: Headers, text: str
   }
 }
 
-/** A row as the table names it; without a price it is exact all the same. */
+/** A row in the table's terms. Without a price it is still exact. */
 export const rowKind = (state: string | undefined): RowKind | undefined =>
   state === "unpriced" ? "exact" : (state as RowKind | undefined);
 

@@ -1,4 +1,4 @@
-// How an upstream of each protocol words an error.
+// Formats of an error in each upstream protocol.
 import type { JsonObject } from "tollgate/plugin";
 import type { UpstreamName } from "./request-paths.ts";
 

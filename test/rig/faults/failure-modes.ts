@@ -13,20 +13,23 @@ import type { Chance } from "../rig.ts";
 import type { GoodAnswer } from "./good-responses.ts";
 import { FRONTENDS, type Road } from "./request-paths.ts";
 
-/** What the call's row in the ledger says. exact: what the provider has counted. */
+/** State of the call's row in the ledger. exact: the provider's counts. */
 export type RowKind = "void" | "estimated" | "exact";
 
-/** served: all of it. passed: an answer, spoiled as it came. broken: content, then an error in its protocol. Else a status, with the error's code. `of`: of those alone. */
+/**
+ * served: complete. passed: an invalid response as received. broken: content, then an error in its
+ * protocol. Otherwise a status with the error's code. `of`: only for these.
+ */
 export type Outcome = { readonly row: RowKind; readonly of?: Group } & (
   | { readonly client: "served" | "passed" | "broken" }
   | { readonly client: number; readonly code: string }
 );
 
 const kind = ({ from }: Road) => FRONTENDS[from].kind;
-/** Roads on which a fault may come to something of their own. */
+/** Paths on which a failure may have its own outcome. */
 export const GROUPS = {
   images: (road) => kind(road) === "image",
-  /** Its bytes say neither what they are nor where they end. */
+  /** Its bytes state neither their type nor their end. */
   speech: (road) => kind(road) === "speech" && !road.stream,
   "streamed speech": (road) => kind(road) === "speech" && road.stream,
   "speech, reranking, moderation": (road) =>
@@ -35,7 +38,7 @@ export const GROUPS = {
 } as const satisfies { readonly [group: string]: (road: Road) => boolean };
 export type Group = keyof typeof GROUPS;
 
-/** Where a provider of that fault is reached. */
+/** Address of a provider with this failure. */
 export const PLACES = [
   "plain",
   "nowhere",
@@ -56,17 +59,17 @@ export type Place = (typeof PLACES)[number];
 
 export interface Fault {
   readonly name: string;
-  /** What may become of it: the first that fits is the usual one. */
+  /** Possible outcomes. The first that matches is the usual one. */
   readonly whole: readonly Outcome[];
   readonly stream: readonly Outcome[];
   readonly place?: Place;
   /** Waits for one of the limits below. */
   readonly waits?: keyof typeof LIMITS;
-  /** Its bytes are many: one at a time. */
+  /** Large, so one at a time. */
   readonly heavy?: true;
-  /** What is sent in place of a good answer. */
+  /** Replacement for a good response. */
   readonly answer?: (good: GoodAnswer, chance: Chance) => ScriptedResponse;
-  /** The provider counts nothing. */
+  /** The provider reports no counts. */
   readonly uncounted?: true;
 }
 
@@ -78,16 +81,16 @@ const refused = (client: number, code: string, row: RowKind): Outcome => ({ clie
 const BROKEN: Outcome = { client: "broken", row: "estimated" };
 
 const both = (...outcomes: readonly Outcome[]) => ({ whole: outcomes, stream: outcomes });
-/** Google counts nothing of them. */
+/** Google reports no counts for them. */
 const UNCOUNTED: Outcome = { ...served("estimated"), of: "Gemini embeddings" };
 const FINE = both(served("exact"), UNCOUNTED);
 const HEARD: Outcome = { client: "passed", row: "exact", of: "speech" };
 const HEARD_BROKEN: Outcome = { client: "broken", row: "estimated", of: "speech" };
 const IN_BASE64: Outcome = { ...served("exact"), of: "streamed speech" };
 const HEARD_WHOLE: Outcome = { ...served("exact"), of: "speech" };
-/** What cannot be read; its code says why. */
+/** An unreadable response. The code states the reason. */
 const UNREADABLE = refused(502, "*", "estimated");
-/** As it came, since nothing had to be read in it. */
+/** Unchanged, because nothing in it needed decoding. */
 const PASSED: Outcome = { client: "passed", row: "exact" };
 const LOST = refused(502, "upstream_disconnected", "estimated");
 
@@ -108,7 +111,7 @@ const head = ({ type }: GoodAnswer, ...lines: readonly string[]) =>
 const chunk = (bytes: Uint8Array) =>
   Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from("\r\n")]);
 
-/** Somewhere between two events, before it says why it ended; of a whole answer somewhere in it. */
+/** Between two events before the finish, or anywhere in a non-streaming response. */
 const boundary = ({ stream, pieces, finish, bytes }: GoodAnswer, chance: Chance): number =>
   stream
     ? pieces.slice(0, 1 + chance.below(finish)).reduce((sum, piece) => sum + piece.length, 0)
@@ -126,7 +129,7 @@ const replaced = (of: GoodAnswer, from: RegExp, to: string): GoodAnswer => {
     Buffer.from(bytes.toString("latin1").replace(from, to), "latin1");
   return { ...of, pieces: of.pieces.map(change), bytes: change(of.bytes) };
 };
-/** What an answer is known by: a word, a picture, a number. */
+/** Marks of a response: a word, an image, a number. */
 const MARK = /Hello|iVBOR|0\.015625/g;
 const POISON = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nPOISON";
 const raw = (...pieces: readonly (string | Buffer)[]): ScriptedResponse => ({
@@ -142,7 +145,7 @@ const COUNT = /"(prompt_tokens|input_tokens|promptTokenCount|search_units)":\d+/
 const counting = (to: string) => (of: GoodAnswer) => good(replaced(of, COUNT, `"$1":${to}`));
 const half = ({ bytes }: GoodAnswer) => Math.floor(bytes.length / 2);
 
-/** Pictures are counted as they come, so that the provider's own count is not needed. */
+/** Images are counted on arrival, so the provider's own count is not needed. */
 const GUESSED = both(
   served("estimated"),
   { ...served("exact"), of: "images" },
@@ -330,7 +333,7 @@ export const FAULTS: readonly Fault[] = [
     waits: "total",
     whole: [refused(504, "upstream_timeout", "estimated"), HEARD_WHOLE, HEARD_BROKEN],
     stream: [refused(504, "upstream_timeout", "estimated"), BROKEN],
-    // The shortest answer has some forty bytes.
+    // The shortest response has about forty bytes.
     answer: (of) => ({ ...good(of), chunks: "bytes", chunkDelayMs: 300 }),
   },
   {
@@ -454,7 +457,7 @@ export const FAULTS: readonly Fault[] = [
 ];
 
 const BOMB = gzipSync(Buffer.alloc(50e6));
-/** It says counts, and may be said again. */
+/** It contains counts, and may be repeated. */
 function isReport({ into, stream }: GoodAnswer, piece: Buffer): boolean {
   const text = piece.toString();
   return (

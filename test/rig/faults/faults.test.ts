@@ -15,7 +15,7 @@ it.each([
 ] as const)(
   "a gateway with a call end that is %s is detected",
   async (mutant, only, found) => {
-    // A busy machine is late too, which says nothing of the others.
+    // A busy machine is late too, which does not affect the other checks.
     const patience = mutant === "late" ? 0.5 : 10;
     const { wrong } = await faults({ times: 1, seed: 7, only, patience, mutant });
     expect(wrong.join("\n")).toMatch(new RegExp(found.source, "m"));

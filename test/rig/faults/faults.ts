@@ -1,5 +1,6 @@
-// Everything that goes wrong with providers, from the look-up of a name to the count at the end, through every frontend into every
-// protocol, whole and streamed: the client gets a status or an error of its protocol in time, and the ledger the right row.
+// Every failure of providers, from the lookup of a name to the usage report, through every frontend
+// into every protocol, streaming and non-streaming. In time, the client gets a status or an error
+// of its protocol, and the ledger gets the right row.
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerEntry } from "tollgate/plugin";
@@ -14,30 +15,39 @@ import type { ChangedSource } from "../mutants/changed-source.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 import { askHealth } from "../load/load-generator.ts";
 
-/** With `--all`, how often each is played on each road. */
+/** With `--all`, the number of runs on each path. */
 const TIMES = 50;
-/** At once: those that are answered, those that wait for a limit, which cost nothing meanwhile, and those whose bytes are many. */
+/**
+ * Number in parallel: requests with a response, requests that wait for a limit (which cost nothing
+ * meantime), and large ones.
+ */
 const AT_ONCE = { quick: 32, waiting: 192, heavy: 1 } as const;
 type Pace = keyof typeof AT_ONCE;
-/** A failure rests its model for a while: each request has a model of its own, as long as a daemon lives. */
+/**
+ * A failure puts its model in cooldown, so each request has its own model for as long as a gateway
+ * runs.
+ */
 const TIMES_A_DAEMON = 5;
-/** Beyond a limit: the sweep that looks at it, and what the machine takes from an answer that asks nothing, twice. */
+/**
+ * Slack beyond a limit: twice the sweep interval, and twice the machine's delay of a trivial
+ * response.
+ */
 const SLACK_MS = 2_500;
 const HEALTH_EVERY_MS = 50;
 
-/** What is wrong with the gateway, and must be found. */
+/** Planted defects of the gateway, which must be found. */
 const MUTANTS = {
-  // An error that has no shape of its protocol.
+  // An error that is not in the protocol's format.
   shapeless: { in: "protocols/messages/server/fault.ts", line: 'type: "error",', instead: "" },
-  // What was never begun is billed.
+  // Bills a request that was never sent.
   billed: { in: "pipeline/metering/call-tally.ts", line: '? "void"', instead: '? "estimated"' },
-  // It looks at its limits when they are long over.
+  // Checks its limits much too late.
   late: {
     in: "pipeline/admission/timer-wheel.ts",
     line: "const TICK_MS = 250;",
     instead: "const TICK_MS = 8_000;",
   },
-  // What fails where no client looks.
+  // A failure that no client sees.
   unhandled: {
     in: "pipeline/metering/call-tally.ts",
     line: "const now = performance.now();",
@@ -48,9 +58,9 @@ const MUTANTS = {
 export interface FaultsOptions {
   readonly times: number;
   readonly seed: number;
-  /** Those whose name has this in it. */
+  /** Runs failures whose name contains this text. */
   readonly only: string;
-  /** How many times the slack: 1, or more beside other work. */
+  /** Factor for the slack: 1, or more on a busy machine. */
   readonly patience: number;
   readonly say?: (line: string) => void;
   readonly mutant?: keyof typeof MUTANTS;
@@ -63,7 +73,10 @@ interface Case {
   readonly model: string;
 }
 
-/** `late`: how far beyond its limit the last answer came. `idle`: how long an answer took at most that asks nothing. */
+/**
+ * `late`: how far beyond its limit the last response arrived. `idle`: the longest time of a trivial
+ * response.
+ */
 interface Counts {
   requests: number;
   late: number;
@@ -146,7 +159,7 @@ async function round(
   };
   const looking = new AbortController();
   const looked = idle(stage.daemon.url, looking.signal, counts);
-  // Many bytes need the processor: beside those that only wait there is one.
+  // Large bodies need CPU time, so only one runs next to those that wait.
   await Promise.all([play("quick").then(() => play("heavy")), play("waiting")]);
   looking.abort();
   await looked;
@@ -164,7 +177,7 @@ async function round(
 
 const paceOf = ({ heavy, waits }: Fault): Pace => (heavy ? "heavy" : waits ? "waiting" : "quick");
 
-/** The same of many roads is one line. */
+/** The same problem on many paths is one line. */
 class Findings {
   readonly #on = new Map<string, Set<string>>();
   count = 0;
@@ -248,7 +261,7 @@ async function ask({ url, key }: Daemon, { road, tag, model }: Case): Promise<He
   }
 }
 
-/** The settles by request, as soon as all are there or have been given the time for it. */
+/** The settles by request, as soon as all exist or their time is over. */
 async function rowsOf(daemon: Daemon, expected: number): Promise<Map<string, LedgerEntry[]>> {
   for (const end = performance.now() + 5_000; ; await sleep(100)) {
     const rows = new Map<string, LedgerEntry[]>();
@@ -269,7 +282,7 @@ async function rowsOf(daemon: Daemon, expected: number): Promise<Map<string, Led
   }
 }
 
-/** What a daemon that was hurt would have said. */
+/** Log lines of a damaged gateway. */
 function unwell({ log }: Daemon): string[] {
   return log
     .filter(({ level, msg }) => level === "fatal" || /not caught|unhandled|rejection/i.test(msg))

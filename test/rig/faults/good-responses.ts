@@ -1,4 +1,4 @@
-// What a model that is well would answer, in each protocol, as the bytes that something then goes wrong with.
+// Responses of a healthy model in each protocol, as the bytes that a failure then changes.
 import {
   eventStreamResponse,
   jsonResponse,
@@ -11,15 +11,15 @@ import type { JsonObject } from "tollgate/plugin";
 import { inGemini } from "../../protocols/gemini/speech.ts";
 import { NUMBER, PNG, wanted, WORDS, type UpstreamName } from "./request-paths.ts";
 
-/** An answer as its bytes, before anything went wrong with it. */
+/** A response as bytes, before the failure. */
 export interface GoodAnswer {
   readonly into: UpstreamName;
   readonly stream: boolean;
   readonly type: string;
-  /** Events, or one piece that is all of it. */
+  /** Events, or one body. */
   readonly pieces: readonly Buffer[];
   readonly bytes: Buffer;
-  /** The first piece that says why it ended; what stands before it is not all. */
+  /** The first chunk with the finish reason. Anything before it is incomplete. */
   readonly finish: number;
 }
 
@@ -113,7 +113,7 @@ function spoken(
 
 const HEARD = { type: "tokens", ...COUNTS };
 
-/** Its bytes say nothing of what they cost; its events do. */
+/** Its bytes contain no usage, but its events do. */
 function spokenAloud(stream: boolean, counted: boolean): ScriptedResponse {
   if (!stream)
     return { headers: { "content-type": "audio/mpeg" }, body: PIECES, framing: "chunked" };

@@ -1,4 +1,4 @@
-// A port that connections vanish in: it listens and accepts none, since its process is stopped.
+// A port in which connections vanish: it listens and accepts none, because its process is stopped.
 import { createServer } from "node:net";
 
 const server = createServer();

@@ -1,4 +1,4 @@
-// Loaded into the daemon beside it (`node --import`): names that end in ".faults.test" are looked up here.
+// Preloaded into the gateway (`node --import`): it resolves names that end in ".faults.test".
 import dns from "node:dns";
 import { syncBuiltinESMExports } from "node:module";
 
@@ -7,9 +7,9 @@ let asked = 0;
 
 const ADDRESSES = {
   tls: () => "127.0.0.1",
-  // Another one each time.
+  // A different address each time.
   flips: () => (asked++ % 2 === 0 ? "127.0.0.1" : "127.0.0.2"),
-  // A cloud's metadata service: a name that was good before may lead there later.
+  // A cloud's metadata service: a name that was valid before may later resolve to it.
   rebound: () => "169.254.169.254",
 };
 

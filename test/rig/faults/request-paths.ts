@@ -1,8 +1,8 @@
-// Every way through the gateway: what a client asks and in which protocol, which protocol of a provider it goes into, whole or
-// streamed.
+// Every path through the gateway: the client's request and protocol, the provider's protocol,
+// streaming or non-streaming.
 import type { UpstreamRequest } from "tollgate/testing";
 
-/** What stands in every answer that is whole, in words, in numbers and in a picture. */
+/** Content of every complete response, in words, numbers, and an image. */
 export const WORDS = "Hello, how do you do today?";
 export const NUMBER = "0.015625";
 export const PNG =
@@ -18,14 +18,14 @@ type Kind =
   | "moderation"
   | "completion";
 
-/** Where it is asked, and how a prompt is put there. */
+/** Path of the request, and position of the prompt. */
 interface Frontend {
   readonly kind: Kind;
   readonly path: string;
   readonly body: (prompt: string) => object;
   /** As a form, with its prompt in a file. */
   readonly form?: true;
-  /** How a stream is asked for; "never": it has none. Absent: `stream` in the body. */
+  /** How a stream is requested. "never": it cannot. If unset: `stream` in the body. */
   readonly streams?: object | "never";
 }
 
@@ -95,7 +95,7 @@ export const FRONTENDS = {
 } as const satisfies { readonly [name: string]: Frontend };
 export type FrontendName = keyof typeof FRONTENDS;
 
-/** What a request is, on its way to a model of that name. */
+/** A request to a model with this name. */
 export function asking(
   { from, stream }: Road,
   prompt: string,
@@ -117,7 +117,7 @@ export function asking(
     : { path, body: JSON.stringify(fields) };
 }
 
-/** A picture to change, or a sound to write down, in which the prompt stands. */
+/** An image to edit or an audio file to transcribe that contains the prompt. */
 function formOf(fields: { readonly [name: string]: unknown }, file: string): FormData {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) form.set(name, String(value));
@@ -127,7 +127,7 @@ function formOf(fields: { readonly [name: string]: unknown }, file: string): For
   return form;
 }
 
-/** Which kind of provider speaks it, how its models begin, and where it is asked. */
+/** The kind of provider, the prefix of its models, and its path. */
 export const UPSTREAMS = {
   "chat-completions": {
     kind: "chat",
@@ -197,7 +197,7 @@ export const ROADS: readonly Road[] = (Object.keys(FRONTENDS) as FrontendName[])
     .flatMap((into) => streamed(from).map((stream) => ({ from, into, stream }))),
 );
 
-/** Which protocol is spoken, and whether its answer comes in events. */
+/** The protocol, and whether the response is a stream. */
 export function wanted(asked: UpstreamRequest): { into: UpstreamName; stream: boolean } {
   const into = (Object.keys(UPSTREAMS) as UpstreamName[]).find((name) =>
     UPSTREAMS[name].asked.test(asked.path),

@@ -1,5 +1,5 @@
-// Where faults happen: an upstream that answers as it is told in the prompt, TLS before it that is right or wrong, ports that lead
-// nowhere, and a daemon with a provider of each kind at each of them.
+// Setting for failures: an upstream controlled by the prompt, a valid or invalid TLS server in
+// front of it, dead ports, and a gateway with a provider of each kind at each of them.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
@@ -27,15 +27,15 @@ export interface Stage extends AsyncDisposable {
 
 const KEY = "${env:RIG_KEY}";
 const HOST = "tls.faults.test";
-/** The head of an answer that begins with SETTINGS, as HTTP/2 does. */
+/** The start of a response with SETTINGS, like HTTP/2. */
 const SETTINGS = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
-/** Connections that wait at a port that accepts none, so that one more is not even answered. */
+/** Pending connections at a port that accepts none, so that a further one gets no reply. */
 const WAITING = 4;
 
-/** How many models are asked for at a place, by the protocol that they speak. */
+/** Number of models at a place, by protocol. */
 export type Models = ReadonlyMap<`${Place} ${UpstreamName}`, number>;
 
-/** `answer`: by what stands in the prompt. `plant`: what is wrong with the daemon. */
+/** `answer`: by the prompt. `plant`: the gateway's defect. */
 export async function openStage(
   answer: (asked: UpstreamRequest) => ScriptedResponse,
   models: Models,
@@ -67,7 +67,7 @@ export async function openStage(
       ),
       hole: await holePort(stack),
     };
-    // The other address of a name that has two.
+    // The second address of a name with two.
     await opened(stack, createServer(forward(up.port)), up.port, "127.0.0.2");
     const places: Record<Place, string> = {
       plain: up.url,
@@ -113,7 +113,7 @@ timeouts: { ${Object.entries(LIMITS)
 providers:
 ${PLACES.map((place) => providersAt(place, places[place], models)).join("")}`;
 
-/** What a model is, where its name does not say it. */
+/** The model's operation, if its name does not show it. */
 const SAID: { readonly [U in UpstreamName]?: string } = {
   responses: "protocols: [responses]",
   images: "operation: image",

@@ -1,18 +1,19 @@
-// What the database ended transactions with, by its own log: a store that tries again hides it, also from one whose counts died with its server.
+// Transactions that the database aborted, by its own log: a store that retries hides them, also on
+// a server whose counters died with it.
 
-/** Settings of a server whose log says so, each with its code. */
+/** Settings of a server that logs each error with its code. */
 export const LOGGED = [
   "log_min_messages=error",
   "log_min_error_statement=panic",
   "log_line_prefix=%e ",
 ];
 
-/** Deadlocks, and transactions that could not be put in an order: there are none where all lock in one order. */
+/** Deadlocks and serialization failures. There are none if all transactions lock in one order. */
 const NEVER = ["40P01", "40001"];
 
 export class Refusals {
   readonly #counts = new Map<string, number>();
-  /** Which transactions stood in each other's way. */
+  /** The conflicting transactions. */
   readonly #told: string[] = [];
   #rest = "";
 

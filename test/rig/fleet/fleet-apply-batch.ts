@@ -1,5 +1,6 @@
-// The gate by itself, at moments that chance seldom picks: rows are held until all nodes that want them have looked and wait, and a node that is dead, behind or
-// not the owner asks all the same. What many calls at once show now and then is shown here each time.
+// Tests the admission function directly, at moments that chance seldom produces: rows are locked
+// until all nodes that need them wait, and a dead, late, or foreign node calls it nevertheless.
+// Concurrent calls show such defects only sometimes, and this test shows them each time.
 import { setTimeout as sleep } from "node:timers/promises";
 import { insertNode } from "../../../plugins/stores/postgres/membership/heartbeat.ts";
 import type { MeterDelta } from "../../../plugins/stores/postgres/rows/batch-plan.ts";
@@ -19,10 +20,13 @@ import { deadlocksIn, planted, PLANTS } from "./fleet-sql-mutants.ts";
 import type { Rig, RigResult } from "../rig.ts";
 
 const SCHEMA = "tollgate";
-/** A batch waits for a lock for 700 ms, and is refused then: on a slow machine all of it is done once more. */
+/**
+ * A batch waits for a lock for 700 ms and is then rejected: on a slow machine, everything is
+ * repeated.
+ */
 const TRIES = 20;
 
-/** On a database of its own, without and with a defect in it. */
+/** On a database of its own, with and without a planted defect. */
 export async function fleetGate(
   postgres: Pick<Postgres, "database" | "sql">,
   plant = "",
@@ -55,7 +59,7 @@ interface Hand {
   readonly ask: RunSql;
   readonly name: string;
   readonly epoch: number;
-  /** What the gate says of a batch, or the code that it refuses it with. */
+  /** Result of the function for a batch, or the code of its rejection. */
   apply(batch: {
     sums?: readonly MeterDelta[];
     closed?: readonly string[];
@@ -63,7 +67,7 @@ interface Hand {
   }): Promise<string>;
 }
 
-/** What is wrong with the gate of this database, which no gateway uses meanwhile. */
+/** Violations of the function in this database, which no gateway uses. */
 export async function gateAsked(url: string): Promise<string[]> {
   const lines: PipelinedConnection[] = [];
   const line = (): Promise<RunSql> => {
@@ -91,13 +95,13 @@ export async function gateAsked(url: string): Promise<string[]> {
 
 interface Scene {
   readonly by: RunSql;
-  /** Has a transaction open while others wait. */
+  /** Holds a transaction open while others wait. */
   readonly holder: RunSql;
   readonly hands: readonly [Hand, Hand];
 }
 
 async function hand(ask: RunSql, name: string): Promise<Hand> {
-  // As a table may lie on the disk, and be read: no index says in which order its rows come.
+  // In the physical order of the table: no index determines the order of its rows.
   await ask({ text: "SET enable_indexscan = off; SET enable_bitmapscan = off" });
   const epoch = await insertNode(ask, SCHEMA, name, undefined, 60_000);
   let n = 0;
@@ -151,7 +155,7 @@ const held = (ids: readonly string[]) => ({
   values: [`{${ids.map((id) => `"${id}"`).join(",")}}`],
 });
 
-/** So many wait for a row. */
+/** Number of transactions that wait for a row. */
 async function waiting(by: RunSql, many: number): Promise<void> {
   for (let i = 0; i < 200; i++) {
     const [row] = await by({
@@ -170,7 +174,7 @@ async function meter(by: RunSql, id: string): Promise<string> {
   return row?.["said"] ?? "nothing";
 }
 
-/** Both have seen that there is room, and one of them has it. */
+/** Both have seen the remaining budget, and one of them gets it. */
 async function guards({ by, holder, hands }: Scene): Promise<string[]> {
   for (let i = 0; i < TRIES; i++) {
     const id = budget(`guard-${i}`);
@@ -193,7 +197,10 @@ async function guards({ by, holder, hands }: Scene): Promise<string[]> {
   return ["no two batches waited for one row"];
 }
 
-/** While the second of three rows is held by another transaction, the first is locked and the third is not: by each node. */
+/**
+ * While another transaction holds the second of three rows, each node has locked the first and not
+ * the third.
+ */
 async function orders({ by, holder, hands }: Scene): Promise<string[]> {
   const wrong: string[] = [];
   const ids = ["a", "b", "c"].map((name) => budget(`order-${name}`));
@@ -218,7 +225,7 @@ async function orders({ by, holder, hands }: Scene): Promise<string[]> {
   return wrong;
 }
 
-/** What is not open, or another node's, is not settled by the plain way. */
+/** The fast path does not settle a call that is not open or belongs to another node. */
 async function endsOnce({ by, hands: [one, other] }: Scene): Promise<string[]> {
   const wrong: string[] = [];
   const id = budget("once");
@@ -236,7 +243,7 @@ async function endsOnce({ by, hands: [one, other] }: Scene): Promise<string[]> {
   return wrong;
 }
 
-/** A number out of turn, and a node that was taken for dead. */
+/** A number out of order, and a node whose lease expired. */
 async function fences({ by, hands: [one, other] }: Scene): Promise<string[]> {
   const sums = [take(budget("fence"), 1n)];
   const early = await one.apply({ sums, n: 1_000 });
@@ -251,7 +258,10 @@ async function fences({ by, hands: [one, other] }: Scene): Promise<string[]> {
   ];
 }
 
-/** When the database was away for longer than a lease no node was heard, and the first that is heard again buries none of the others. */
+/**
+ * After an outage longer than a lease, no node has a recent heartbeat. The first one that returns
+ * does not expire the others.
+ */
 async function buriesNone({ by, hands: [one] }: Scene): Promise<string[]> {
   const other = await insertNode(by, SCHEMA, "other", undefined, 60_000);
   await by({
@@ -279,7 +289,7 @@ async function buriesNone({ by, hands: [one] }: Scene): Promise<string[]> {
   ];
 }
 
-/** What a silent node has set aside for when it is apart may be spent: no other node gives it back. */
+/** The offline budget of a silent node may be spent, so no other node returns it. */
 async function keepsSlices({ by, hands: [one] }: Scene): Promise<string[]> {
   const id = budget("slice");
   const silent = await insertNode(by, SCHEMA, "silent", undefined, 1);

@@ -1,5 +1,5 @@
-// Many requests at once on a budget that is worth a few, over several daemons on one PostgreSQL: exactly so many are served. With daemons
-// killed meanwhile, never more than that.
+// Concurrent requests on a budget for a few calls, with several gateways on one PostgreSQL: exactly
+// that many are served. If gateways are killed, never more.
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
@@ -13,7 +13,7 @@ import { LOGGED, Refusals } from "./fleet-aborted-transactions.ts";
 import { miscounted, readCounted } from "./fleet-consistency.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 
-/** What one answer costs, held and billed alike: a picture has one price. */
+/** Cost of one response, reserved and billed alike: an image has one price. */
 const EACH = 40_000_000;
 
 const yaml = (url: string) => `
@@ -26,7 +26,7 @@ providers:
   pictures: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { operation: image, price: { images: 0.04 } } } }
 `;
 
-/** 0: no whole answer. */
+/** 0: no complete response. */
 async function ask(url: string, key: string): Promise<number> {
   try {
     const answer = await fetch(`${url}/v1/images/generations`, {
@@ -58,7 +58,7 @@ const asked = ({ fleet, key, requests }: Round): Promise<number>[] =>
     ask(fleet.nodes[i % fleet.nodes.length]!.daemon?.url ?? "http://127.0.0.1:1", key),
   );
 
-/** So many at a time: batches stay small, and the database's function decides most of them. */
+/** Concurrent calls: batches stay small, and the database's function decides most of them. */
 async function few(round: Round, parallel: number): Promise<number[]> {
   const { fleet, key, requests } = round;
   const answers: number[] = [];
@@ -71,7 +71,7 @@ async function few(round: Round, parallel: number): Promise<number[]> {
   return answers;
 }
 
-/** One is killed in the middle, and what is left then is asked for. */
+/** One gateway is killed in the middle, and the rest of the budget is requested then. */
 async function withKill(round: Round, worth: number): Promise<number[]> {
   const { fleet, chanced } = round;
   const all = asked(round);
@@ -86,7 +86,10 @@ async function withKill(round: Round, worth: number): Promise<number[]> {
 
 const RECOVERED_MS = 60_000;
 
-/** When all that the dead one left open is settled, and a last client is refused, the budget is spent to its end: by what was billed, and by what may have been. */
+/**
+ * When all calls of the dead gateway are settled and a last client is rejected, the budget is spent
+ * completely: by billed and possibly billed calls.
+ */
 async function recovered({ fleet, key }: Round, id: string, worth: number): Promise<string[]> {
   const entries = async (of: JsonObject) => {
     const page = await fleet.any().ask("ledger.entries", { ...of, key: id, limit: 1_000 });
@@ -101,7 +104,7 @@ async function recovered({ fleet, key }: Round, id: string, worth: number): Prom
     if (performance.now() > end) return [`${id} has room, or open calls, long after a kill`];
     await sleep(100);
   }
-  // What was written a moment ago is listed a moment later.
+  // New rows are listed with a short delay.
   let spent = 0n;
   do {
     spent = 0n;
@@ -118,11 +121,11 @@ export async function fleetBudget(of: {
   requests: number;
   worth: number;
   nodes: number;
-  /** One of so many rounds has a daemon killed in it; 0: none. */
+  /** A gateway is killed in one of this many rounds. 0: in none. */
   kills: number;
-  /** A defect, planted in the database's part of the store. */
+  /** A defect planted in the database's part of the store. */
   plant?: string;
-  /** Requests at a time; 0: all at once. */
+  /** Concurrent requests. 0: all of them. */
   parallel: number;
   seed: number;
 }): Promise<RigResult> {

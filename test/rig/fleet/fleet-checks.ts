@@ -1,5 +1,6 @@
-// What a fleet's ledger says beside the bill of the upstream. As for one gateway, but for calls whose node was taken for dead while it
-// lived: they were recovered, and when the node came back it told the truth as one correction.
+// Compares a fleet's ledger with the upstream's bill. It is like that of one gateway, except for
+// calls of a node whose lease expired while it was alive: they were recovered, and the node
+// corrected them once when it returned.
 import type { LedgerEntry } from "tollgate/plugin";
 import { SETTLE_TIMEOUT_MS } from "../../../src/pipeline/metering/settle-call.ts";
 import { priced, type BilledRequest } from "../money/billing-upstream.ts";
@@ -9,18 +10,18 @@ import type { ClientResult } from "../load/traffic.ts";
 const LATE = "settled late";
 
 export interface Tight {
-  /** Its requests' tags begin with it. */
+  /** Prefix of its requests' tags. */
   readonly tag: string;
   readonly worth: bigint;
 }
 
-/** What was billed between two moments, by its place in the bill. */
+/** The bill between two moments, by position. */
 export interface Lapse {
   readonly from: number;
   readonly to: number;
 }
 
-/** `lapses`: what a replica did not know of when it became the primary. */
+/** `lapses`: data that a replica lacked when it became the primary. */
 export function judgedFleet(
   entries: readonly LedgerEntry[],
   bill: readonly BilledRequest[],
@@ -40,7 +41,7 @@ export function judgedFleet(
   }
   for (const { tag, worth } of budgets) {
     const { all, again } = spent.get(tag) ?? { all: 0n, again: 0n };
-    // By as much as the new primary had not heard of it may be spent once more, and by nothing else.
+    // Data that the new primary lacked may be spent again, and nothing else.
     if (all > worth + again)
       wrong.push(
         `budget ${tag}: ${all} billed, worth ${worth}, ${again} of it unknown for a moment`,
@@ -52,7 +53,7 @@ export function judgedFleet(
   return [...wrong, ...judged(rows, bill, heard, SETTLE_TIMEOUT_MS)];
 }
 
-/** Each recovered settle as it stands after its correction. */
+/** Each recovered settle after its correction. */
 function corrected(entries: readonly LedgerEntry[], bill: readonly BilledRequest[]) {
   const wrong: string[] = [];
   const late = new Map<string, LedgerEntry>();
@@ -70,7 +71,8 @@ function corrected(entries: readonly LedgerEntry[], bill: readonly BilledRequest
     const costNano = (entry.costNano ?? 0n) + (truth.costNano ?? 0n);
     const billed = owed.get(`${entry.labels["x-rig"]} ${entry.target.provider}`);
     const exact = costNano === (billed ? priced(billed.usage()) : 0n);
-    // Of a client that left while its node slept the truth is an estimate, as it is everywhere.
+    // For a client that left while its node was suspended, the actual cost is an estimate, as
+    // everywhere.
     return {
       ...entry,
       costNano,

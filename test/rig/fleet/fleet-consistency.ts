@@ -1,5 +1,5 @@
-// What a fleet's database has counted beside its rows: what each budget has counted is the sum of its calls, nothing is held where nothing is open, and sums by
-// gateway, by key and by provider come to the same.
+// Compares the sums of a fleet's database with its rows: a budget's usage is the sum of its calls,
+// nothing is reserved without open calls, and sums by gateway, key, and provider are equal.
 import type { LedgerEntry } from "tollgate/plugin";
 import type { Fleet } from "../../kit/database/fleet.ts";
 
@@ -10,16 +10,16 @@ export interface Meter {
   readonly held: bigint;
 }
 
-/** What each of them came to, in nano-dollars. */
+/** Sum of each, in nano-dollars. */
 type Sums = ReadonlyMap<string, bigint>;
 
 export interface Counted {
   readonly meters: readonly Meter[];
-  /** By rows as they lie in the database; the others by reports. */
+  /** From the rows in the database. The others are from reports. */
   readonly sums: { readonly node: Sums; readonly key: Sums; readonly provider: Sums };
 }
 
-/** `sql`: at its database, when nothing is under way. */
+/** `sql`: run on its database when no call is open. */
 export async function readCounted(
   fleet: Pick<Fleet, "any">,
   sql: (text: string) => Promise<string>,
@@ -53,7 +53,7 @@ export async function readCounted(
   };
 }
 
-/** Pure: what of it is not as the rows say. */
+/** Pure: returns the differences from the rows. */
 export const miscounted = (
   entries: readonly LedgerEntry[],
   { meters, sums }: Counted,
@@ -64,14 +64,14 @@ export const miscounted = (
   ...compared("provider", sums.provider, entries, ({ target }) => target.provider),
 ];
 
-/** Windows of one limit together: a run may go on past midnight. */
+/** Windows of one limit together, because a run may pass midnight. */
 function metered(entries: readonly LedgerEntry[], meters: readonly Meter[]): string[] {
   const wrong: string[] = [];
   const levels = new Map<string, bigint>();
   for (const { id, level, held } of meters) {
     const [unit, per, , ...scope] = id.split("|");
     if (held !== 0n) wrong.push(`${id} holds ${held}, and no call is open`);
-    // Of what drains by itself nothing is left to compare.
+    // A limit that refills continuously leaves nothing to compare.
     if (per === "minute" || per === "hour" || per === "open") continue;
     const name = `${unit}|${scope.join("|")}`;
     levels.set(name, (levels.get(name) ?? 0n) + level);

@@ -1,4 +1,4 @@
-// What may break around gateways and their database while clients ask: each fault resolves when all is whole again.
+// Faults around gateways and their database under load. Each resolves when everything works again.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Fleet, FleetNode } from "../../kit/database/fleet.ts";
 import { startReplica, type Postgres } from "../../kit/database/postgres.ts";
@@ -10,21 +10,21 @@ import type { Chance } from "../rig.ts";
 
 export const LEASE_MS = 3_000;
 const HOUR_MS = 3_600_000;
-/** So far is a replica behind when it becomes the primary. */
+/** Replication lag of a replica when it becomes the primary. */
 const LAG_MS = 500;
 
 export interface World {
   readonly fleet: Fleet;
-  /** The primary: another one after a failover. */
+  /** The primary. It changes with a failover. */
   postgres: Postgres;
   readonly chanced: Chance;
   readonly wrong: string[];
   readonly bill: readonly BilledRequest[];
-  /** Parts of the bill that a new primary knew nothing of when it was asked for the first time. */
+  /** Parts of the bill that a new primary did not know at its first query. */
   readonly lapses: Lapse[];
 }
 
-/** What may break, and how it is whole again when it resolves. */
+/** A fault, and its repair when it resolves. */
 export const FAULTS: Readonly<Record<string, (world: World) => Promise<void>>> = {
   async kill({ fleet, chanced }) {
     const node = await killed(running(fleet, chanced));
@@ -79,7 +79,7 @@ export const FAULTS: Readonly<Record<string, (world: World) => Promise<void>>> =
     await counted(world);
     await postgres.deafen();
     await sleep(LAG_MS);
-    // Both copies of what this one wrote last are gone, but for its own disk.
+    // Both copies of this gateway's last writes are lost, except on its own disk.
     const dead = chanced.often(0.3) ? await killed(running(fleet, chanced)) : undefined;
     await postgres.kill();
     await replica.promote();
@@ -119,11 +119,11 @@ export const FAULTS: Readonly<Record<string, (world: World) => Promise<void>>> =
   },
 };
 
-/** It streams, and has nothing left to hear of. */
+/** It is streaming and has no lag. */
 const FOLLOWS =
   "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND replay_lag IS NULL OR replay_lag < '100ms'";
 
-/** What a server that is killed has counted is gone with it. */
+/** A killed server loses its counters. */
 async function counted({ postgres, fleet, wrong }: World): Promise<void> {
   wrong.push(...(await deadlocksIn((text) => postgres.sql(postgres.at(fleet.url), text))));
 }

@@ -1,6 +1,7 @@
-// One budget that every call of every gateway draws on: how many calls a second a fleet makes of it where each is counted at the budget's row, and where it is
-// counted in slices; both by turns, in one run; how often a batch has to be asked; and how long a thousand calls wait for a no where it is spent. Stores
-// alone, each by a connection of its own: what a gateway does besides is no part of it.
+// One budget that every call of every gateway uses: calls per second with exact counting at the
+// budget's row and with budget leases, alternately in one run. It also measures how often a batch
+// is repeated, and how long a thousand calls wait for a rejection when the budget is spent. It runs
+// stores only, each with its own connection, without the rest of a gateway.
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +17,7 @@ import { percentile } from "../load/load-generator.ts";
 
 const TAKE = 1_000n;
 const MAX = 10n ** 15n;
-/** Slices are there once a gateway has seen how much it draws. */
+/** Leases exist once a gateway has measured its usage. */
 const WARM_MS = 3_000;
 
 interface Seen {
@@ -28,7 +29,7 @@ interface Seen {
 interface Of {
   readonly url: string;
   readonly nodes: number;
-  /** Calls at once, of all nodes together: each of them is in the store twice, when it begins and when it ends. */
+  /** Concurrent calls of all nodes. Each is in the store twice, for its reserve and its settle. */
   readonly flying: number;
   readonly ms: number;
   readonly road: SlowLink;
@@ -36,7 +37,7 @@ interface Of {
   readonly name: string;
 }
 
-/** A store that reaches its database by the road. */
+/** A store that reaches its database through the slow link. */
 async function joined(
   stack: AsyncDisposableStack,
   { url, road }: Pick<Of, "url" | "road">,
@@ -67,7 +68,7 @@ async function drawn(of: Of): Promise<Seen> {
     stores.map(async (store, i) => {
       let n = 0;
       const length = Math.max(1, Math.floor(pairs / of.nodes) + (i < pairs % of.nodes ? 1 : 0));
-      // As the ledger's door does it: what waits while a batch is under way is the next one.
+      // Like the ledger queue: commands that wait during a batch form the next one.
       let ending: string[] = [];
       while (performance.now() < to) {
         const at = Date.now();
@@ -103,10 +104,13 @@ async function drawn(of: Of): Promise<Seen> {
   return seen;
 }
 
-/** Away from the end of a budget a batch is asked so often, in the mean. */
+/** Far from the end of a budget, a batch is sent this often on average. */
 const ROUNDS = 1.2;
 
-/** Of one budget's row, in calls of the whole fleet at once. What else a machine does can only take away from it: the best round is told. */
+/**
+ * On one budget's row, for concurrent calls of the fleet. Other load can only lower it, so the best
+ * round is reported.
+ */
 const FLYING = 256;
 const PROMISED: { readonly [nodes: number]: { readonly aSecond: number; readonly p50Ms: number } } =
   {
@@ -114,13 +118,13 @@ const PROMISED: { readonly [nodes: number]: { readonly aSecond: number; readonly
     30: { aSecond: 6_000, p50Ms: 20 },
   };
 
-/** By the server's own count. A store tells of what it did when it ends. */
+/** By the server's own counter. A store reports its work when it closes. */
 async function askedABatch(sql: (text: string) => Promise<string>): Promise<number> {
   const asked = "SELECT calls FROM pg_stat_user_functions WHERE funcname = 'apply_batch_1'";
   return Number(await sql(`SELECT (${asked}) / count(*)::numeric FROM tollgate.batch`));
 }
 
-/** A thousand calls at once of a budget that is spent. */
+/** A thousand concurrent calls on a spent budget. */
 const MANY = 1_000;
 const SPENT = { p50: 50, max: 150 };
 
@@ -141,7 +145,7 @@ async function refusals(of: Pick<Of, "url" | "nodes" | "road">): Promise<Seen> {
         );
         const sent = performance.now();
         const verdicts = await store.apply(batch);
-        // The first one finds it with room.
+        // The first one finds some left.
         if (n > 0) seen.waits.push(performance.now() - sent);
         passed += verdicts.filter(({ ok }) => ok).length;
         seen.calls += MANY;
@@ -152,7 +156,7 @@ async function refusals(of: Pick<Of, "url" | "nodes" | "road">): Promise<Seen> {
   return seen;
 }
 
-/** A disk whose flushes take longer; where there is no compiler it is this machine's. */
+/** A disk with slower flushes. Without a compiler, it is this machine's. */
 function slowed(stack: AsyncDisposableStack, ms: number | undefined): NodeJS.ProcessEnv {
   if (!ms) return {};
   const folder = mkdtempSync(join(tmpdir(), "tollgate-hot-"));
@@ -170,11 +174,11 @@ export async function fleetHot(of: {
   flying: number;
   seconds: number;
   rounds: number;
-  /** Each way between a node and its database. */
+  /** Delay in each direction between a node and its database. */
   delayMs: number;
-  /** So much longer than this machine's takes a flush; undefined: there is none. */
+  /** Additional time of a flush. Undefined: none. */
   fsyncMs: number | undefined;
-  /** So many times longer than is promised may a no take. */
+  /** Maximum factor for the documented time of a rejection. */
   patience: number;
 }): Promise<RigResult> {
   await using stack = new AsyncDisposableStack();

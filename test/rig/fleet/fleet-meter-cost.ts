@@ -1,5 +1,7 @@
-// The model's row of three nodes beside three real ones: what a statement and a meter cost the database is measured with one node, small batches and large
-// ones; from that the model says what three take of its processor, and three take so much. Then its rows of fleets that no machine here holds are worth a look.
+// Compares the model's row of three nodes with three real ones. One node with small and large
+// batches gives the database cost of a statement and of a meter. From these, the model predicts the
+// CPU use of three nodes, which is then measured. This supports its rows for fleets that no test
+// machine can run.
 import type { StoreCommand } from "tollgate/plugin";
 import { createPostgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
@@ -13,7 +15,7 @@ const MAX = 10n ** 15n;
 const KEYS = 600;
 const KEYS_A_TEAM = 20;
 
-/** As the model's: two rates and a budget of its own, its team's and its organisation's. */
+/** As in the model: two rate limits and budgets of the key, its team, and its organization. */
 const claimsOf = (key: number) =>
   [
     { scope: `key:${key}`, unit: "requests", max: MAX, per: "minute", take: 1n },
@@ -32,12 +34,12 @@ const claimsOf = (key: number) =>
 interface Drawn {
   calls: number;
   batches: number;
-  /** Microseconds of the database's processor. */
+  /** Microseconds of the database's CPU. */
   micros: number;
   seconds: number;
 }
 
-/** So many calls begin in each batch, and those of the batch before end in it. */
+/** Number of calls that start in each batch. Those of the previous batch end in it. */
 async function drawn(
   postgres: Postgres,
   stores: readonly PostgresStore[],
@@ -68,7 +70,7 @@ async function drawn(
   };
   const all = (until: number, counts: boolean) =>
     Promise.all(stores.map((store, i) => turns(store, i, until, counts)));
-  // Once for what is made once.
+  // A first run for one-time costs.
   await all(performance.now() + ms / 4, false);
   const [began, before] = [performance.now(), cpu(postgres.pid)];
   await all(began + ms, true);
@@ -77,7 +79,7 @@ async function drawn(
   return seen;
 }
 
-/** `off`: by how much the model and what was measured may differ. */
+/** `off`: maximum difference between model and measurement. */
 export async function fleetRow(of: { ms: number; off: number }): Promise<RigResult> {
   await using postgres = await startPostgres({ settings: ["max_wal_size=4GB"] });
   const url = await postgres.database();
@@ -91,7 +93,7 @@ export async function fleetRow(of: { ms: number; off: number }): Promise<RigResu
   }
   const one = (size: number) => drawn(postgres, stores.slice(0, 1), { size, ms: of.ms });
   const [small, large] = [await one(1), await one(32)];
-  // Each batch is a statement and the meters of its calls: two sizes are two equations.
+  // Each batch is a statement and the meters of its calls: two sizes give two equations.
   const [a, b] = [small, large].map(({ micros, batches, calls }) => ({
     micros: micros / batches,
     meters: (METERS_A_CALL * calls) / batches,

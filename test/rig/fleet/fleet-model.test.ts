@@ -12,6 +12,6 @@ it("the table's claims hold, and depend on measurements", () => {
 
 it("docs/guides/fleet.md has the table that the command prints", async () => {
   const page = await readFile(new URL("../../../docs/guides/fleet.md", import.meta.url), "utf8");
-  // The great ones take their time.
+  // Large fleets take longer.
   for (const [name, of] of fleetModel(MEASURED, 1, 30)) expect(page).toContain(line(name, of));
 });

@@ -1,28 +1,29 @@
-// How far one PostgreSQL carries a fleet: fleets that no test machine holds, reckoned from what a statement, a meter and a call cost. Exact:
-// each batch asks the database. Slices: a node takes a part of a budget for itself, spends it alone and reports with its beat; that spares the
-// database only where few nodes serve a key.
+// How many gateways one PostgreSQL supports: fleets that no test machine can run, calculated from
+// the cost of a statement, a meter, and a call. Exact: each batch is sent to the database. Leases:
+// a node takes a part of a budget, spends it alone, and reports with its heartbeat. This saves
+// database work only if few nodes serve a key.
 import { createChance, type Chance, type Rig } from "../rig.ts";
 
-/** Microseconds of the database's processor, as measured on PostgreSQL 15. */
+/** Microseconds of the database's CPU, measured on PostgreSQL 15. */
 interface Costs {
   readonly statement: number;
   readonly meter: number;
-  /** A finished call that is told behind its slice. */
+  /** A finished call that is reported after its lease. */
   readonly shipped: number;
-  /** Milliseconds: what waits meanwhile is one batch. */
+  /** Milliseconds: commands that wait in this time form one batch. */
   readonly batch: number;
 }
 
 interface World {
   readonly name: string;
   readonly nodes: number;
-  /** Requests a second, of the whole. */
+  /** Requests per second, in total. */
   readonly rate: number;
-  /** How many nodes serve a key; 0: no slices. */
+  /** Number of nodes that serve a key. 0: no leases. */
   readonly spread?: number;
   /** Seconds. */
   readonly beat?: number;
-  /** Each with its own database. */
+  /** Each has its own database. */
   readonly cells?: number;
 }
 
@@ -39,24 +40,27 @@ const WORLDS: readonly World[] = [
   { name: "25 cells, leases, 4 nodes per key", nodes: 1_000, rate: 100_000, spread: 4, cells: 25 },
 ];
 
-/** What a call writes: its two rates once, its three budgets when it begins, and of these what its end changes. */
+/**
+ * Writes of a call: its two rate limits once, its three budgets at the start, and their changes at
+ * the end.
+ */
 export const METERS_A_CALL = 5.2;
-/** A call that ends in a second node's turn or alone is two statements. */
+/** A call that ends at a second node or alone needs two statements. */
 const STATEMENTS_A_CALL = 2;
-/** Two rates and a budget of its own; a team's; an organisation's. */
+/** Two rate limits and a budget of the key, and budgets of a team and an organization. */
 const METERS = ["rate a", "rate b", "key"] as const;
 const KEYS_A_TEAM = 20;
-/** Between two calls of a key, on average: few have most of them. */
+/** Average time between two calls of a key: few keys have most calls. */
 const SECONDS_A_KEY = 1;
-/** Seconds that are simulated, after as many to warm up. */
+/** Simulated seconds, after a warm-up of the same length. */
 const LAST = 3;
-/** A slice is worth what a node used in so many seconds, and is filled up at half. */
+/** A lease covers this many seconds of a node's usage, and is refilled at half. */
 const SLICE = 10;
 
 export interface Reckoned {
   readonly statements: number;
   readonly meters: number;
-  /** Of calls, that ask the database before they are sent. */
+  /** Share of calls that query the database before they are sent. */
   readonly waits: number;
   readonly cores: number;
 }
@@ -85,14 +89,17 @@ interface Sliced {
   readonly beat: number;
 }
 
-/** What a node holds of one meter. */
+/** State of one meter at a node. */
 interface Slice {
   left: number;
   used: number;
   since: number;
 }
 
-/** Calls one after the other, each at a node that serves its key. A node that has no slice of one of its meters asks. */
+/**
+ * Calls one after another, each at a node that serves its key. A node without a lease for one of
+ * its meters queries the database.
+ */
 function sliced({ nodes, rate, spread, beat }: Sliced, batches: number, chanced: Chance) {
   const keys = Math.max(100, Math.round(rate * SECONDS_A_KEY));
   const pick = zipf(keys);
@@ -130,7 +137,7 @@ function sliced({ nodes, rate, spread, beat }: Sliced, batches: number, chanced:
       if (slice.left > 0) slice.left--;
       else {
         asked++;
-        // Of what it used a second: so much for some seconds, and never less than one more.
+        // Usage per second for some seconds, and at least one more call.
         slice.left = Math.floor((slice.used / Math.max(1, t - slice.since)) * SLICE);
         if (t - slice.since > SLICE) [slice.used, slice.since] = [0, t];
       }
@@ -165,7 +172,7 @@ function zipf(many: number): (at: number) => number {
 
 type Law = readonly [law: string, of: readonly string[], holds: (...all: Reckoned[]) => boolean];
 
-/** What the table is shown for. */
+/** Claims that the table shows. */
 const LAWS: readonly Law[] = [
   ["10 nodes are carried by one core, exact", ["10 nodes, exact"], (a) => a.cores < 1.5],
   ["30 nodes are carried by four, exact", ["30 nodes, exact"], (a) => a.cores < 4],
@@ -188,7 +195,7 @@ const LAWS: readonly Law[] = [
   ["cells carry 1,000 nodes, exact", ["25 cells of 40 nodes, exact"], (a) => a.cores < 2],
 ];
 
-/** The rules that it breaks; those of fleets that are not in it are not asked. */
+/** Violated claims. Claims about fleets that are not in the table are not checked. */
 export function broken(table: ReadonlyMap<string, Reckoned>): string[] {
   return LAWS.flatMap(([law, names, holds]) => {
     const all = names.flatMap((name) => table.get(name) ?? []);
@@ -196,7 +203,7 @@ export function broken(table: ReadonlyMap<string, Reckoned>): string[] {
   });
 }
 
-/** `most`: fleets of more nodes are left out. */
+/** `most`: larger fleets are omitted. */
 export const fleetModel = (
   costs: Costs,
   seed: number,
@@ -209,7 +216,7 @@ export const fleetModel = (
     ]),
   );
 
-/** As measured; `rig` takes others. */
+/** As measured. The rig uses other values. */
 export const MEASURED: Costs = { statement: 150, meter: 8, shipped: 10.9, batch: 3 };
 
 const thousands = (value: number) => Math.round(value).toLocaleString("en-US");

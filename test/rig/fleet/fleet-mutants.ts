@@ -1,5 +1,6 @@
-// The store of several gateways with one of its lines changed at a time, and its tests: each of them has to be missed by one. What is found in a moment takes
-// a moment; what no test finds takes as long as all of them.
+// The store of several gateways with one changed line at a time, and its tests: at least one test
+// must fail for each. A defect that is found early is fast, and one that no test finds takes as
+// long as all tests.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { hasPostgres } from "../../kit/database/postgres.ts";
@@ -8,7 +9,9 @@ import { preloaded } from "../mutants/changed-source.ts";
 import type { Rig, RigResult } from "../rig.ts";
 
 const root = join(import.meta.dirname, "../../..");
-/** A test that a defect keeps waiting has found it; on a machine with other work a sound one is far below. */
+/**
+ * A test that a defect keeps waiting has found it. A sound one is far faster on a busy machine too.
+ */
 const WAITS_MS = 45_000;
 
 export const rig: Rig = {

@@ -1,5 +1,7 @@
-// A database that dies under gateways. With `on_outage: reject` a call is refused at once, nothing of it is sent, and it is served again soon after the database is back;
-// with `on_outage: offline_budget` keys that have slices are served meanwhile, none of them beyond its limit, and all of it is told soon after. Either way the ledger is the bill.
+// A database outage under gateways. With `on_outage: reject`, a call is rejected immediately, not
+// sent, and served again soon after the database returns. With `on_outage: offline_budget`, keys
+// with leases are served during it, none above its limit, and all rows arrive soon after. In both
+// cases the ledger equals the bill.
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
@@ -10,7 +12,7 @@ import { readEntries } from "./fleet.ts";
 import { miscounted, readCounted } from "./fleet-consistency.ts";
 import type { Rig, RigResult } from "../rig.ts";
 
-/** What one answer costs, held and billed alike: a picture has one price. */
+/** Cost of one response, reserved and billed alike: an image has one price. */
 const EACH = 40_000_000;
 
 const yaml = (url: string) => `
@@ -20,23 +22,23 @@ providers:
   up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { operation: image, price: { images: 0.04 } } } }
 `;
 
-/** By then it is known that the database is away. */
+/** By then, the outage is detected. */
 const KNOWN_MS = 5_000;
-/** What is promised, in milliseconds. */
+/** Documented times, in milliseconds. */
 const REFUSED_MS = 10;
 const BACK_MS = 2_000;
 const TOLD_MS = 10_000;
-/** Longer than any promise, on any machine. */
+/** Longer than any documented time, on any machine. */
 const LONG_MS = 60_000;
-/** What a call that outlasts the database takes. */
+/** Duration of a call that outlasts the database. */
 const SLOW_MS = 2_000;
 
 interface Of {
   requests: number;
   nodes: number;
-  /** So long the database is away. */
+  /** Duration of the outage. */
   seconds: number;
-  /** By so much everything may take longer. */
+  /** Maximum factor for all times. */
   patience: number;
 }
 
@@ -88,7 +90,7 @@ async function staged(
   const open = entries.filter(({ kind }) => kind === "reserve").length - ends(entries);
   if (open !== 0) wrong.push(`${open} calls are open`);
   const counted = await readCounted(fleet, (text) => postgres.sql(url, text));
-  // What is set aside for the next time is held, and no call's.
+  // Budget that is set aside for the next outage is reserved, and belongs to no call.
   const meters = counted.meters.map((meter) => ({ ...meter, held: 0n }));
   wrong.push(...miscounted(entries, { ...counted, meters }));
   const { problems } = (await fleet.any().ask("ledger.verify")) as {
@@ -101,7 +103,7 @@ async function staged(
 const ends = (entries: readonly { kind: string }[]) =>
   entries.filter(({ kind }) => kind === "settle").length;
 
-/** How long until it is so; undefined: it is never so. */
+/** Time until it is true. Undefined: it never is. */
 async function soon(fact: () => Promise<boolean>): Promise<number | undefined> {
   const began = performance.now();
   while (performance.now() - began < LONG_MS) {
@@ -111,7 +113,7 @@ async function soon(fact: () => Promise<boolean>): Promise<number | undefined> {
   return undefined;
 }
 
-/** Each of them, one after the other. */
+/** All of them, one after another. */
 const everywhere = ({ of, fleet, ask }: Scene, status: number) =>
   soon(async () => {
     for (let i = 0; i < of.nodes; i++)
@@ -119,7 +121,7 @@ const everywhere = ({ of, fleet, ask }: Scene, status: number) =>
     return true;
   });
 
-/** The ledger's sum is what was billed, to the nano-dollar. */
+/** The ledger's sum equals the bill, to the nano-dollar. */
 const isTold = async ({ fleet, up }: Scene): Promise<boolean> => {
   const { total } = (await fleet.any().ask("ledger.totals", {})) as unknown as {
     total: { costNano: string };
@@ -163,7 +165,8 @@ export const fleetRefuses = (of: Of): Promise<RigResult> =>
     const told = late("told", await soon(() => isTold(scene)), TOLD_MS, scene);
     times.sort((a, b) => a - b);
     const part = (share: number) => rounded(times[Math.floor(times.length * share)]!);
-    // One in ten may meet a machine that does something else at that moment; beside other work half of them.
+    // One in ten may be slow because of other work on the machine, and half of them on a busy
+    // machine.
     late("refused", part(of.patience > 1 ? 0.5 : 0.9), REFUSED_MS, scene);
     return {
       refused: times.length,
@@ -176,7 +179,7 @@ export const fleetRefuses = (of: Of): Promise<RigResult> =>
     };
   });
 
-/** Answers that a tight budget is worth. */
+/** Number of responses that a tight budget covers. */
 const TIGHT = 30;
 
 export const fleetGoesOn = (of: Of): Promise<RigResult> =>
@@ -190,7 +193,7 @@ export const fleetGoesOn = (of: Of): Promise<RigResult> =>
         const made = await fleet.any().ask("keys.create", { name, limits } as JsonObject);
         return (made as { secret: string }).secret;
       };
-      // Each gateway's slice is worth more than all that is asked of it.
+      // Each gateway's lease covers more than all of its requests.
       const rich = await key("rich", of.requests * 100);
       const tight = await key("tight", TIGHT);
       const served = { rich: 0, tight: 0 };
@@ -221,7 +224,7 @@ export const fleetGoesOn = (of: Of): Promise<RigResult> =>
       const meanwhile = { ...served };
       await postgres.start();
       const told = late("told", await soon(() => isTold(scene)), TOLD_MS, scene);
-      // All of it, and no more: slices have gone back when one waits for them.
+      // All of it, and no more: leases are returned when a call waits for them.
       const spent = await soon(async () => {
         for (let i = 0; i < of.nodes; i++) await drawn("tight", i);
         return served.tight >= TIGHT;

@@ -1,5 +1,6 @@
-// Gateways of a fleet behind a balancer that asks for /readyz, replaced one after the other while clients ask: first by the same version, then by the next
-// one, whose store has another form of the database. No request fails, both versions serve side by side, and the ledger is the bill.
+// Gateways of a fleet behind a load balancer that checks /readyz, replaced one after another under
+// load: first with the same version, then with the next one, whose store changes the database
+// schema. No request fails, both versions serve at the same time, and the ledger equals the bill.
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +16,10 @@ import { judgedFleet } from "./fleet-checks.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";
 import { ask, nextRequest, type ClientResult } from "../load/traffic.ts";
 
-/** The next version: this checkout with another number, and a store that adds a column which older gateways do not know. */
+/**
+ * The next version: this checkout with another number, and a store that adds a column that older
+ * gateways do not know.
+ */
 async function nextVersion(): Promise<{ readonly path: string } & AsyncDisposable> {
   const path = await mkdtemp(join(tmpdir(), "tollgate-next-"));
   for (const name of ["src", "plugins", "schemas"])
@@ -53,12 +57,12 @@ async function nextVersion(): Promise<{ readonly path: string } & AsyncDisposabl
 export async function fleetRoll(of: {
   nodes: number;
   clients: number;
-  /** How often the balancer asks. */
+  /** Interval of the load balancer's checks. */
   pollMs: number;
   announceMs: number;
-  /** Rounds of a restart by the same version, before the upgrade. */
+  /** Rounds of a restart with the same version before the upgrade. */
   restarts: number;
-  /** Old and new serve side by side for so long, with half of them replaced. */
+  /** Time for which old and new versions serve together, with half of them replaced. */
   besideMs: number;
   seed: number;
   say?: (line: string) => void;
@@ -84,7 +88,7 @@ export async function fleetRoll(of: {
   let [over, count, besideRequests] = [false, 0, 0];
   const clients = Array.from({ length: of.clients }, async () => {
     while (!over) {
-      // No client leaves here: each of them waits for its answer to the end.
+      // No client disconnects: each waits for its complete response.
       const request = nextRequest(chanced, `r.${count++}`, { leave: 0, retried: 0.2 });
       heard.push(await ask(front.url, key, request));
     }
@@ -148,7 +152,7 @@ export async function fleetRoll(of: {
   };
 }
 
-/** As an init system does it: a signal, the end, another one in the same folder. */
+/** Like an init system: a signal, the exit, and a new process in the same folder. */
 async function replaced(
   node: FleetNode,
   backend: Backend,

@@ -1,5 +1,6 @@
-// A gateway that dies between an answer and its row: the road to its database is silent when the provider answers, and nothing is left of it then. A client that
-// has its whole answer all the same has one that no row says the truth of.
+// A gateway that dies between a response and its row: the link to its database is silent when the
+// provider responds, and the gateway is then killed. A client with a complete response would have
+// one without a correct row.
 import { setTimeout as sleep } from "node:timers/promises";
 import { eventStreamResponse, jsonResponse, startUpstream } from "tollgate/testing";
 import { startFleet } from "../../kit/database/fleet.ts";
@@ -33,7 +34,7 @@ const STREAM = eventStreamResponse([
   event([], { usage }),
   "data: [DONE]\n\n",
 ]);
-/** An answer has come to its client by then, if nothing keeps it. */
+/** By then, a response that is not delayed has reached its client. */
 const COMES_MS = 1_000;
 
 export async function fleetEnds(of: { calls: number; plant?: string }): Promise<RigResult> {

@@ -1,5 +1,5 @@
-// A fleet's ledger after more than a year: thirteen months of calls in PostgreSQL, as a gateway writes them, and what a report, a check of all that
-// was written and a call's place on the disk come to.
+// A fleet's ledger after more than a year: thirteen months of calls in PostgreSQL, written like a
+// gateway's. It measures a report, a full verification, and the disk space of a call.
 import type { Store } from "tollgate/plugin";
 import { startPostgres } from "../../kit/database/postgres.ts";
 import { until } from "../../kit/wait.ts";
@@ -9,9 +9,12 @@ import { asking, fill, Traffic } from "../ledger/ledger-size.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";
 
 const DAY = 86_400_000;
-/** Calls of thirteen months are ten million: those of one month are as many as it takes for a month's report, and for what a call takes. */
+/**
+ * Thirteen months have ten million calls. One month has enough for a monthly report and for the
+ * space of a call.
+ */
 const MONTH = 30.4 * DAY;
-/** What is promised of ten million calls, on a machine that does nothing else. */
+/** Documented values for ten million calls, on an idle machine. */
 const MOST = {
   one_key_ms: 20,
   all_keys_ms: 10,
@@ -19,17 +22,17 @@ const MOST = {
   bytes_a_call: 900,
   wal_a_call: 2_300,
   alone_ms: 1,
-  /** Of a thousand rows, from the middle on. */
+  /** Per thousand rows, from the middle on. */
   page_ms: 100,
 };
-/** Rows of a batch at most: some 64 is what a busy gateway gathers. */
+/** Maximum number of rows per batch: a busy gateway collects about 64. */
 const BATCH = 126;
 const VERIFIED_A_SECOND = 100_000;
 
 export async function fleetSize(of: {
   calls: number;
   months: number;
-  /** Beside other work times are stretched so far. */
+  /** Factor for times on a busy machine. */
   patience: number;
   seed: number;
   say: (line: string) => void;
@@ -45,7 +48,7 @@ export async function fleetSize(of: {
   const { store } = made;
   try {
     await store.open({ instance: "filling" });
-    // As upkeep made them, month by month.
+    // As maintenance created them, month by month.
     await postgres.sql(
       url,
       `SELECT tollgate.create_partition_1(now() - make_interval(months => i)) FROM generate_series(0, ${of.months}) i`,
@@ -80,7 +83,8 @@ export async function fleetSize(of: {
       one_key_ms: await best(["day"], { ...month, key: "key7" }),
       all_keys_ms: await best(["key"], month),
       all_keys_from_rows_ms: await fromRows(url, month),
-      // Days of another zone are half hours of this one, but for the few that are off by a quarter: these are added up from rows, too.
+      // Days in other zones consist of half hours, except in a few zones with quarters: these are
+      // summed from rows.
       berlin_ms: await best(["key", "day"], { ...month, tz: "Europe/Berlin" }),
       kathmandu_ms: await best(["key", "day"], { ...month, tz: "Asia/Kathmandu" }),
     };
@@ -113,7 +117,10 @@ export async function fleetSize(of: {
   }
 }
 
-/** A report of an operator's own, in SQL, as the store's page shows it. The store's own reports of whole days and half hours look at no row. */
+/**
+ * An operator's own SQL report, as on the store's page. The store's own reports of full days and
+ * half hours read no row.
+ */
 async function fromRows(url: string, { from, to }: { from: number; to: number }): Promise<number> {
   await using by = askAt(url);
   for (const setting of PLANNER_SETTINGS) await by.ask(`SET ${setting}`);
@@ -129,7 +136,7 @@ async function fromRows(url: string, { from, to }: { from: number; to: number })
   return Math.round(Math.min(...took));
 }
 
-/** However many rows there are, a page of them is not looked for among all. */
+/** A page of rows is found without a scan, however many there are. */
 async function paged(store: Store, after: number): Promise<number> {
   const took: number[] = [];
   for (let i = 0; i < 5; i++) {
@@ -140,7 +147,7 @@ async function paged(store: Store, after: number): Promise<number> {
   return Math.round(Math.min(...took) * 10) / 10;
 }
 
-/** A commit that nothing else goes with, at the median. There is no network, and the disk is not waited for. */
+/** Median duration of a single commit, without network and flush. */
 async function alone(store: Store, traffic: Traffic): Promise<number> {
   const took: number[] = [];
   for (let i = 0; i < 400; i++) {

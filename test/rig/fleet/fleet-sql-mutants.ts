@@ -1,9 +1,9 @@
-// Defects for the fleet's rigs to find: most are planted in a function that decides in the database, what a line of it is there for.
+// Defects that the fleet's rigs must find. Most change a line of a function in the database.
 import type { ChangedSource } from "../mutants/changed-source.ts";
 
 /** In each gateway itself. */
 export const IN_GATEWAYS = {
-  // A client has its whole answer before the row that says what it cost is durable.
+  // A client has its complete response before its cost is durable.
   "late-settle": {
     in: "pipeline/stages/present.ts",
     line: "void row.then(() => this.#onRowDurable());",
@@ -14,33 +14,33 @@ export const IN_GATEWAYS = {
 interface Plant {
   /** The function. */
   readonly in: "apply_batch" | "return_dead_leases" | "heartbeat";
-  /** Of it, as the database prints it. */
+  /** A part of it, as the database prints it. */
   readonly line: RegExp;
   readonly instead: string;
 }
 
-/** The statement that locks meters, in the order in which they were sent; what it says of them keeps it. */
+/** Locks meters in the order in which they were sent. The results keep this order. */
 const LOCKED =
   /string_agg\(((?:(?!string_agg)[^])*), ';'\), array_agg\(m\.place\)((?:(?!string_agg)[^])*?)LIMIT cardinality\(m_id\)\) x CROSS JOIN/g;
 const lockedBy = (order: string): string =>
   `string_agg($1, ';' ORDER BY x.ord), array_agg(m.place ORDER BY x.ord)$2 ORDER BY ${order} LIMIT cardinality(m_id)) x CROSS JOIN`;
 
 export const PLANTS: Readonly<Record<string, Plant>> = {
-  // What open calls hold is not held.
+  // Reservations of open calls do not count.
   "no-hold": {
     in: "apply_batch",
     line: /m\.reserved - x\.unhold \+ x\.take/g,
     instead: "m.reserved - x.unhold",
   },
-  // What was used is forgotten when its call ends.
+  // Usage is removed when its call ends.
   "no-count": {
     in: "apply_batch",
     line: /THEN m\.level \+ x\.used ELSE/g,
     instead: "THEN m.level ELSE",
   },
-  // What was seen without locks is believed.
+  // Values that were read without locks are used.
   "no-guard": { in: "apply_batch", line: /RAISE EXCEPTION 'full'[^;]*;/, instead: "NULL;" },
-  // Nodes lock the same rows in another order each.
+  // Nodes lock the same rows in different orders.
   crossed: {
     in: "apply_batch",
     line: LOCKED,
@@ -48,17 +48,17 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
       "CASE WHEN p_node % 2 = 0 THEN x.id END, CASE WHEN p_node % 2 = 1 THEN x.id END DESC",
     ),
   },
-  // Or as it comes.
+  // Or in random order.
   unsorted: { in: "apply_batch", line: LOCKED, instead: lockedBy("random()") },
-  // A call that is over is ended once more, and one that is another node's.
+  // A call that has ended, or belongs to another node, is ended again.
   "no-once": { in: "apply_batch", line: /RAISE EXCEPTION 'not open'[^;]*;/, instead: "NULL;" },
-  // A node that was taken for dead goes on.
+  // A node whose lease expired continues.
   "no-fence": { in: "apply_batch", line: / AND state = 'live'/g, instead: "" },
-  // Batches come in any order.
+  // Batches are accepted in any order.
   "no-turn": { in: "apply_batch", line: / AND n = p_n - 1/g, instead: "" },
-  // After a silence of the database each takes the others for dead.
+  // After an outage of the database, each node expires the others.
   "no-patience": { in: "heartbeat", line: /NOT silent AND /, instead: "" },
-  // What a dead node has set aside for when it is apart is given back, though it may have been spent.
+  // The offline budget of a dead node is returned, although it may have been spent.
   "slice-given-back": {
     in: "return_dead_leases",
     line: /NOT i\.is_offline AND | AND NOT i\.is_offline/g,
@@ -79,7 +79,10 @@ export async function planted(name: string, sql: (text: string) => Promise<strin
   await sql(changed);
 }
 
-/** Locks that were taken crosswise; the database ends one of the two, and the store would try again and hide it. */
+/**
+ * Deadlocks: the database aborts one of the two transactions, and the store would retry and hide
+ * it.
+ */
 export async function deadlocksIn(sql: (text: string) => Promise<string>): Promise<string[]> {
   const many = await sql(
     "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()",

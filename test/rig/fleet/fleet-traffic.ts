@@ -1,4 +1,5 @@
-// Clients of a fleet, at a pace of their own: each asks its gateway or any other, and every fourth draws on a budget that is worth little.
+// Clients of a fleet, each at its own rate: each calls its gateway or any other, and every fourth
+// uses a small budget.
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
@@ -9,9 +10,9 @@ import type { Tight } from "./fleet-checks.ts";
 import type { Chance } from "../rig.ts";
 import { ask, nextRequest, type ClientResult } from "../load/traffic.ts";
 
-/** Pictures that a tight budget is worth. */
+/** Number of images that a tight budget covers. */
 const WORTH = 40;
-/** How far clients that were kept waiting are made up for. */
+/** How far delayed clients catch up. */
 const BACKLOG_MS = 20_000;
 
 export class Traffic {
@@ -27,7 +28,7 @@ export class Traffic {
   #next = performance.now();
   #purse: Promise<(Tight & { secret: string }) | undefined> | undefined;
 
-  /** `rate`: calls a second, as long as clients are free. */
+  /** `rate`: calls per second while clients are free. */
   constructor(fleet: Fleet, chanced: Chance, rate: number) {
     this.#fleet = fleet;
     this.#chanced = chanced;
@@ -42,7 +43,7 @@ export class Traffic {
     }
   }
 
-  /** Each in its time; after a silence one upon the other. */
+  /** Each at its time. After a pause, one directly after another. */
   async #turn(): Promise<void> {
     const now = performance.now();
     this.#next = Math.max(this.#next + this.#everyMs, now - BACKLOG_MS);
@@ -63,7 +64,7 @@ export class Traffic {
     await this.#ask(url, this.#key, request);
   }
 
-  /** A picture has one price, so that a budget is worth so many and no more. */
+  /** An image has one price, so a budget covers a fixed number of them. */
   async #draw(i: number): Promise<void> {
     const url = this.#url(i);
     const of = url && (await (this.#purse ??= this.#made()));
@@ -80,7 +81,7 @@ export class Traffic {
     if (status === 429) this.#purse = undefined;
   }
 
-  /** A key with a budget of its own. Undefined: no gateway could make one now. */
+  /** A key with its own budget. Undefined: no gateway could create one now. */
   async #made(): Promise<(Tight & { secret: string }) | undefined> {
     const tag = `b${this.#count++}`;
     const worth = BigInt(WORTH) * PICTURE;
@@ -97,9 +98,9 @@ export class Traffic {
 
   async #ask(url: string, key: string, request: ClientResult["request"]): Promise<ClientResult> {
     const heard = await ask(url, key, request);
-    // Many thousands of them are kept, and none is read again but for its end.
+    // Many thousands are kept, and only their ends are read again.
     this.heard.push({ ...heard, text: heard.text.slice(-80) });
-    // A gateway that is gone refuses at once; a client waits a little.
+    // A gateway that is down rejects immediately, so a client waits a little.
     if (heard.status !== 200) await sleep(20);
     return heard;
   }

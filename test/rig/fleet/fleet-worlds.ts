@@ -1,5 +1,6 @@
-// Small worlds by chance, one after the other: gateways on one budget, with what can happen to them, against the real gate of a real database. Its seed is
-// said with each world in which something does not hold. With a plant it is the number of worlds that it takes to find it.
+// Small random simulations, one after another: gateways on one budget, with possible faults,
+// against the real admission function of a real database. The seed is printed with each violation.
+// With a planted defect, the result is the number of simulations that find it.
 import { startPostgres } from "../../kit/database/postgres.ts";
 import { makePostgres } from "../../plugins/stores/postgres-under-test.ts";
 import { world } from "../../plugins/stores/postgres/failover/random-fleets.ts";

@@ -57,7 +57,8 @@ describe.skipIf(!hasPostgres())("several gateways on one PostgreSQL", { timeout:
       seed: 7,
     });
     expect(verdict.wrong).toEqual([]);
-    // What a killed node had open is recovered: whether it had something open then is chance, so only the faults are asked for.
+    // Calls that a killed node had open are recovered. Whether there were any is random, so only
+    // the faults are required.
     expect(verdict.counts["faults"]).toBeGreaterThan(0);
     expect(verdict.counts["delivered"]).toBeGreaterThan(0);
   });

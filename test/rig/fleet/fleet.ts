@@ -1,5 +1,6 @@
-// Several real daemons on one real PostgreSQL while everything breaks, and their common ledger beside the bill of the upstream: no call
-// lost, doubled or mispriced, and no budget overrun, whichever gateway, database or road between them dies.
+// Several real gateways on one real PostgreSQL under all faults, with their common ledger compared
+// with the upstream's bill: no call is lost, doubled, or mispriced, and no budget exceeded,
+// whichever gateway, database, or network link fails.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerEntry } from "tollgate/plugin";
 import { startFleet, type Fleet } from "../../kit/database/fleet.ts";
@@ -15,7 +16,7 @@ import { Traffic } from "./fleet-traffic.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";
 import { TARGETS } from "../load/traffic.ts";
 
-/** Every protocol, each provider at a price. `shutdown`: how it ends. */
+/** Every protocol, each provider with a price. `shutdown`: how it ends. */
 export const fleetYaml = (url: string, shutdown = "announce: 0s, timeout: 5s"): string => `
 frontends: ${FRONTENDS}
 retries: { per_target: 1 }
@@ -30,12 +31,15 @@ export async function fleetRig(of: {
   seconds: number;
   nodes: number;
   clients: number;
-  /** Calls a second, as far as clients and machine come. */
+  /** Calls per second, as far as clients and machine can. */
   rate: number;
-  /** From the beginning of one fault to that of the next, about; longer where it lasts longer. */
+  /**
+   * Approximate time between the starts of two faults. A fault that lasts longer delays the next
+   * one.
+   */
   everyMs: number;
   seed: number;
-  /** A defect, planted in the database's part of the store. */
+  /** A defect planted in the database's part of the store. */
   plant?: string;
   faults?: readonly string[];
   built?: boolean;
@@ -106,7 +110,7 @@ export async function fleetRig(of: {
   };
 }
 
-/** What half an hour has to show; a shorter run shows what it can. */
+/** Minimum faults of half an hour. A shorter run has as many as possible. */
 const WHOLE = { seconds: 1_800, faults: 200, calls: 100_000 };
 
 export const fellShort = (of: { seconds: number; faults: number; calls: number }): string[] =>
@@ -116,7 +120,7 @@ export const fellShort = (of: { seconds: number; faults: number; calls: number }
         .filter((what) => of[what] < WHOLE[what])
         .map((what) => `${of[what]} ${what} in ${of.seconds} s, and not ${WHOLE[what]}`);
 
-/** One fault after the other. Says how often each came. */
+/** One fault after another. Prints how often each occurred. */
 async function broken(
   world: World,
   of: Pick<Parameters<typeof fleetRig>[0], "seconds" | "everyMs" | "faults" | "say">,
@@ -126,7 +130,7 @@ async function broken(
   const counts: Record<string, number> = {};
   const began = performance.now();
   const left = () => of.seconds * 1_000 - (performance.now() - began);
-  // A deck: in a run that is long enough each of them comes as often as the others.
+  // A shuffled deck: in a long run, each occurs equally often.
   let deck: string[] = [];
   for (let lastedMs = 0; left() > 0;) {
     await sleep(200 + Math.max(0, of.everyMs * (0.5 + chanced()) - lastedMs));
@@ -143,7 +147,7 @@ async function broken(
 
 const SETTLED_MS = 60_000;
 
-/** All run, and what the dead left open is settled. */
+/** All gateways run, and calls of dead ones are settled. */
 async function quietened(fleet: Fleet, wrong: string[]): Promise<void> {
   const end = performance.now() + SETTLED_MS;
   for (const node of fleet.nodes) if (!node.daemon) await node.start();
@@ -153,7 +157,7 @@ async function quietened(fleet: Fleet, wrong: string[]): Promise<void> {
       .ask("ledger.entries", { state: "open", limit: 10 })
       .then((page) => (page as { items: unknown[] }).items.length)
       .catch(() => -1);
-    // What was written a moment ago is listed a moment later.
+    // New rows are listed with a short delay.
     if (open === 0) return void (await sleep(1_000));
     if (performance.now() > end)
       return void wrong.push(`${open} calls are open a minute after everything is whole`);
@@ -161,7 +165,7 @@ async function quietened(fleet: Fleet, wrong: string[]): Promise<void> {
   }
 }
 
-/** Amounts come as text. */
+/** Amounts are text. */
 export async function readEntries(fleet: Pick<Fleet, "any">): Promise<LedgerEntry[]> {
   const found: LedgerEntry[] = [];
   let after: string | undefined;

@@ -1,14 +1,15 @@
-// What a fleet promises in seconds and counts, measured at its default settings: a revoked key, a gateway that dies or stands still, clocks,
-// what an idle one asks of its database, and how soon one that began without it is ready.
+// Guarantees of a fleet in seconds and counts, measured with default settings: a revoked key, a
+// gateway that dies or is suspended, clocks, queries of an idle gateway, and the start during an
+// outage.
 import { PARTS } from "./parts.ts";
 import { staged } from "./stage.ts";
 import type { Rig, RigResult } from "../../rig.ts";
 
 export async function fleetFigures(of: {
   tries: number;
-  /** Names of parts; none: all. */
+  /** Names of parts. None: all. */
   only: readonly string[];
-  /** Beside other work what they allow is stretched so far. */
+  /** Factor for the limits on a busy machine. */
   patience: number;
   say?: (line: string) => void;
 }): Promise<RigResult> {

@@ -1,4 +1,4 @@
-// What a fleet's operator may count on, figure by figure, at the settings that it has where nothing is said.
+// Guarantees for a fleet's operator, figure by figure, with default settings.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { readEntries } from "../fleet.ts";
 import { EACH, NODES, type Stage } from "./stage.ts";
 
 export interface Heard {
-  /** What is told, and what it may come to at most on a machine that does nothing else. */
+  /** A reported value, and its maximum on an idle machine. */
   readonly figures: readonly (readonly [what: string, is: number, most: number])[];
   readonly wrong: readonly string[];
 }
@@ -23,7 +23,7 @@ const everywhere = <T>(work: (node: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: NODES }, (_, node) => work(node)));
 const OPEN = 5;
 
-/** A key that is revoked at one gateway: how long after it any of them still began to serve it. */
+/** A key that is revoked at one gateway: how long any gateway still accepts it. */
 const revoked: Part = async ({ ask, command }, tries) => {
   let latest = 0;
   const one = async (n: number) => {
@@ -47,7 +47,7 @@ const revoked: Part = async ({ ask, command }, tries) => {
 };
 const is200 = (status: number) => status === 200;
 
-/** A gateway that is killed with calls open: when the others have settled them. */
+/** A gateway that is killed with open calls: when the others have settled them. */
 const killed: Part = async (stage) => {
   const { fleet, up, ask } = stage;
   const node = fleet.nodes[2]!;
@@ -65,7 +65,10 @@ const killed: Part = async (stage) => {
   return { figures: [["killed_settled_s", round(took), 21]], wrong: [] };
 };
 
-/** A gateway that is stopped for longer than its lease while its calls are open: each is recovered, and corrected once. */
+/**
+ * A gateway that is stopped for longer than its lease with open calls: each is recovered, and
+ * corrected once.
+ */
 const stopped: Part = async (stage) => {
   const { fleet, up, ask } = stage;
   const was = (await presumedIn(stage)).length;
@@ -86,7 +89,7 @@ const stopped: Part = async (stage) => {
       ({ attempt, kind }) => mine.has(attempt) && kind !== "reserve",
     );
   await until(async () => (await all()).length >= 2 * OPEN);
-  // Whatever would be told once more has been by then.
+  // By then, any repeated report has arrived.
   await sleep(3_000);
   const rows = await all();
   const wrong: string[] = [];
@@ -102,7 +105,7 @@ const stopped: Part = async (stage) => {
 const presumedIn = async ({ fleet }: Stage): Promise<readonly LedgerEntry[]> =>
   (await readEntries(fleet)).filter(({ outcome }) => outcome === "recovered");
 
-/** No client asks: statements of a gateway a second. */
+/** Without clients: statements of a gateway per second. */
 const idle: Part = async ({ postgres, fleet: { url } }) => {
   await postgres.sql(url, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements");
   await sleep(3_000);
@@ -117,7 +120,7 @@ const idle: Part = async ({ postgres, fleet: { url } }) => {
   return { figures: [["idle_statements_s", Math.round(each * 100) / 100, 2]], wrong: [] };
 };
 
-/** A gateway that starts while the database is away: how long after its return it is ready. */
+/** A gateway that starts during an outage: how long after the database returns it is ready. */
 const late: Part = async ({ postgres, yaml }) => {
   const url = await postgres.database();
   const dir = await mkdtemp(join(tmpdir(), "tollgate-late-"));
@@ -134,7 +137,7 @@ const late: Part = async ({ postgres, yaml }) => {
       () => 0,
     );
   await until(async () => (await ready()) === 503);
-  // It has been in vain for so long that it asks at its longest intervals.
+  // It has failed for so long that it retries at its longest interval.
   await sleep(15_000);
   await postgres.start();
   const began = performance.now();
@@ -145,7 +148,10 @@ const late: Part = async ({ postgres, yaml }) => {
   return { figures: [["late_ready_ms", round(took), 2_000]], wrong: [] };
 };
 
-/** One gateway's clock jumps by an hour to and fro: what a limit by the hour lets through all the same. */
+/**
+ * One gateway's clock jumps by an hour in both directions: number of calls that an hourly limit
+ * still admits.
+ */
 const clocks: Part = async ({ fleet, ask, command }) => {
   const limit = 300;
   const { secret } = await command<{ secret: string }>(0, "keys.create", {
@@ -164,7 +170,7 @@ const clocks: Part = async ({ fleet, ask, command }) => {
   await everywhere(async (node) => {
     for (let i = 0; i < limit; i++) if (is200(await ask(node, secret))) passed++;
   });
-  // Rates come back evenly: so much did, meanwhile.
+  // Rate limits refill continuously: amount refilled in the meantime.
   const due = limit * (1 + (performance.now() - began) / 3_600_000);
   over = true;
   await jumping;

@@ -1,10 +1,10 @@
-// Three gateways on one PostgreSQL, with everything as it is where nothing is said, and a provider that can be made to wait.
+// Three gateways on one PostgreSQL with default settings, and a provider that can be slowed down.
 import { jsonResponse, say, startUpstream, type TestUpstream } from "tollgate/testing";
 import { startFleet, type Fleet } from "../../../kit/database/fleet.ts";
 import { startPostgres, type Postgres } from "../../../kit/database/postgres.ts";
 
 export const NODES = 3;
-/** What one answer costs, in nano-dollars: a token there and a token back. */
+/** Cost of one response in nano-dollars: one input token and one output token. */
 export const EACH = 18_000n;
 
 const yaml = (url: string) => `
@@ -21,9 +21,9 @@ export interface Stage extends AsyncDisposable {
   readonly up: TestUpstream;
   /** gateway.yaml without its store. */
   readonly yaml: string;
-  /** So long the provider takes for an answer from now on. */
+  /** Duration of the provider's responses from now on. */
   waits(ms: number): void;
-  /** The status of an answer; 0: there was none. */
+  /** Status of a response. 0: none. */
   ask(node: number, key?: string): Promise<number>;
   command<T>(node: number, name: string, input?: object): Promise<T>;
 }

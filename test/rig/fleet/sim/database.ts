@@ -1,5 +1,6 @@
-// PostgreSQL in this process (PGlite): the store's schema and functions run unchanged, on virtual time. It has one session, so two transactions never
-// run at the same time. Where the order of two batches matters inside the gate, `race` runs one batch in the middle of another.
+// PostgreSQL in this process (PGlite): the store's schema and functions run unchanged, on virtual
+// time. It has one session, so two transactions never run at the same time. If the order of two
+// batches matters inside the admission function, `race` runs one batch in the middle of another.
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { PGlite } from "@electric-sql/pglite";
@@ -17,7 +18,10 @@ const CHANGED =
     " ",
   );
 
-/** Helpers of the simulator. `between` runs another batch where the gate has looked at meters and not locked them yet; `locked` reports each lock. */
+/**
+ * Helpers of the simulator. `between` runs another batch after the admission function has read
+ * meters and before it locks them. `locked` reports each lock.
+ */
 const HELPERS = `
 CREATE SCHEMA sim;
 CREATE FUNCTION sim.fail(code text) RETURNS text LANGUAGE plpgsql AS $$
@@ -38,7 +42,7 @@ BEGIN
   RAISE NOTICE 'locked';
 END $$;`;
 
-/** Where the gate is changed to call the helpers. */
+/** Places at which the admission function calls the helpers. */
 const HOOKS = [
   [/IF fresh THEN PERFORM \w+\.lock_meters_1\(m_id\); END IF;/g, "PERFORM sim.between(); $&"],
   [
@@ -52,7 +56,7 @@ export interface Answer {
   /** I: no transaction; T: in one; E: in one that failed. */
   readonly status: string;
   readonly error: string | undefined;
-  /** Of each batch, its meters in the order in which they were locked. */
+  /** Meters of each batch, in the order in which they were locked. */
   readonly locks: readonly (readonly string[])[];
 }
 
@@ -84,7 +88,7 @@ export class SimulatedDatabase {
     return made;
   }
 
-  /** The store's functions as they are, but for one defect of fleet-plants; "": for none. */
+  /** The store's functions with one defect of fleet-plants. "": without a defect. */
   async plant(name: string): Promise<void> {
     for (const { text } of this.#sound) this.rows(text!);
     await planted(name, async (text) => Object.values(this.rows(text)[0] ?? {})[0] ?? "");
@@ -100,13 +104,13 @@ export class SimulatedDatabase {
     this.rows(text);
   }
 
-  /** As it was created: without rows. */
+  /** As created: without rows. */
   clear(): void {
     this.rows(this.#clean);
     if (++this.#worlds % 50 === 0) this.rows("VACUUM");
   }
 
-  /** What a replica knows that will fall behind. */
+  /** Data of a replica that will lag. */
   copy(): void {
     this.rows(
       this.#copies
@@ -141,7 +145,10 @@ export class SimulatedDatabase {
     return { bytes: answered, status, error, locks };
   }
 
-  /** Runs `batch`, and `other` where `batch` has looked at its meters and not locked them. `said`: what `other` returned; undefined: it did not run. */
+  /**
+   * Runs `batch`, and `other` after `batch` has read its meters and before it locks them. `said`:
+   * the result of `other`. Undefined: it did not run.
+   */
   race(batch: Uint8Array, other: Statement): { answer: Answer; said: string | undefined } {
     this.rows(
       `SELECT set_config('sim.said', '', false), set_config('sim.other', ${quoted(literally(other))}, false)`,
@@ -149,11 +156,11 @@ export class SimulatedDatabase {
     const answer = this.run(batch);
     const [row] = this.rows("SELECT current_setting('sim.said') AS said");
     this.rows("SELECT set_config('sim.other', '', false)");
-    // With a failed batch all that ran inside it is undone.
+    // A failed batch also undoes everything that ran inside it.
     return { answer, said: answer.error === undefined ? row!["said"]! || undefined : undefined };
   }
 
-  /** The answer to a batch that ran inside another one. */
+  /** The response to a batch that ran inside another one. */
   told(said: string): Answer {
     const [, code] = /^failed;(.*)/.exec(said) ?? [];
     return this.run(
@@ -165,7 +172,7 @@ export class SimulatedDatabase {
     );
   }
 
-  /** Whether this node's lease is over, as the database has it. */
+  /** Whether this node's lease has expired, by the database. */
   isSilent(epoch: string): boolean {
     const [row] = this.rows(
       `SELECT (last_heartbeat + lease < clock_timestamp())::text AS silent FROM tollgate.node WHERE epoch = ${Number(epoch)}`,
@@ -173,7 +180,7 @@ export class SimulatedDatabase {
     return row?.["silent"] === "true";
   }
 
-  /** How many nodes were taken for dead. */
+  /** Number of nodes whose lease expired. */
   dead(): number {
     return Number(
       this.rows("SELECT count(*) AS many FROM tollgate.node WHERE state = 'dead'")[0]!["many"],
@@ -214,7 +221,10 @@ export class SimulatedDatabase {
   }
 }
 
-/** The data folder of a new server. To make one takes 5 s of processor time, to load one a fifth of that, so it is kept beside the dependencies. */
+/**
+ * The data folder of a new server. Creating one takes 5 s of CPU time and loading one a fifth of
+ * that, so it is cached next to the dependencies.
+ */
 async function emptyData(): Promise<Blob> {
   const modules = join(import.meta.dirname, "../../../../node_modules");
   const manifest = await readFile(join(modules, "@electric-sql/pglite/package.json"), "utf8");
@@ -230,7 +240,7 @@ async function emptyData(): Promise<Blob> {
   return data;
 }
 
-/** The server's own timers do not run: by them it would wait for real time. */
+/** The server's own timers do not run, because they would wait for real time. */
 const NEVER = (() => 0) as unknown as typeof setTimeout;
 
 async function untimed<T>(work: () => Promise<T>): Promise<T> {
@@ -243,7 +253,7 @@ async function untimed<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A statement with its values in it. */
+/** A statement with its values. */
 const literally = ({ text, values: given = [] }: Pick<Statement, "text" | "values">): string =>
   given.length === 0
     ? text

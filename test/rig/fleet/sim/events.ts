@@ -1,9 +1,9 @@
-// What happens in a world by chance: calls of clients, and faults. A fault ends by itself.
+// Random events in a simulation: calls of clients, and faults. A fault ends by itself.
 import type { Chance } from "../../rig.ts";
 import type { Gateway, GatewaySettings } from "./gateway.ts";
 import type { Server } from "./server.ts";
 
-/** What an event can do to a world. */
+/** Effects that an event can have. */
 export interface Events {
   readonly chance: Chance;
   readonly of: GatewaySettings;
@@ -19,7 +19,7 @@ export interface Events {
   fail(ms: number): void;
 }
 
-/** How long a fault lasts: shorter than a lease, and longer. */
+/** Duration of a fault: shorter or longer than a lease. */
 const lasting = ({ chance: chanced, of }: Events): number =>
   chanced.one([100, 1_000, of.leaseMs * 0.7, of.leaseMs * 1.5, of.leaseMs * 2.5]);
 

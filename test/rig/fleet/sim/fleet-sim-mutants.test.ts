@@ -1,4 +1,5 @@
-// Each defect that `npm run rig fleet-apply-batch` plants into the database's functions is found by the simulator, in a fixed number of worlds.
+// The simulator finds each defect that `npm run rig fleet-apply-batch` plants into the database's
+// functions, in a fixed number of simulations.
 import { beforeAll, expect, it } from "vitest";
 import { PLANTS } from "../fleet-sql-mutants.ts";
 import { simulated } from "./fleet-sim.ts";

@@ -1,4 +1,5 @@
-// A short form of `npm run rig fleet-sim`: the store of several gateways in small worlds on virtual time. No assertion depends on how fast the machine is.
+// A short form of `npm run rig fleet-sim`: the store of several gateways in small simulations on
+// virtual time. No assertion depends on the speed of the machine.
 import { beforeAll, expect, it } from "vitest";
 import { trialCount } from "../../../kit/law-effort.ts";
 import { simulated } from "./fleet-sim.ts";
@@ -18,7 +19,7 @@ it(
       failed?.seen.wrong ?? [],
       `seed ${failed?.seed}\n${failed?.seen.done.join("\n")}`,
     ).toEqual([]);
-    // Worlds in which nothing happens would hold, too.
+    // Simulations without events would pass too.
     expect(counts["sent"]).toBeGreaterThan(100);
     expect(counts["denied"]).toBeGreaterThan(10);
     expect(counts["race"]).toBeGreaterThan(0);

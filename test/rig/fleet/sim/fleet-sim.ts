@@ -1,5 +1,6 @@
-// The fleet's simulator: small worlds of gateways, one after the other, on virtual time. `--seed N` runs one world again and prints what was done in it.
-// `--plant all` runs worlds with each planted defect until one does not hold.
+// The fleet's simulator: small simulations of gateways, one after another, on virtual time.
+// `--seed N` repeats one and prints its steps. `--plant all` runs each planted defect until it is
+// found.
 import { PLANTS } from "../fleet-sql-mutants.ts";
 import type { Rig, RigResult } from "../../rig.ts";
 import { SimulatedDatabase } from "./database.ts";
@@ -10,11 +11,11 @@ export interface Found {
   readonly counts: Readonly<Record<string, number>>;
   /** Processor time. */
   readonly seconds: number;
-  /** The first world that does not hold. */
+  /** The first simulation with a violation. */
   readonly failed?: { readonly seed: number; readonly seen: Seen };
 }
 
-/** World after world, until one does not hold. */
+/** Runs simulations until one has a violation. */
 export async function simulated(
   database: SimulatedDatabase,
   of: { readonly from: number; readonly worlds: number; say?(line: string): void },
@@ -36,7 +37,7 @@ export async function simulated(
   return found(of.worlds);
 }
 
-/** The same world with fewer steps, as long as something does not hold. */
+/** The same simulation with fewer steps, as long as it has a violation. */
 async function shrunk(database: SimulatedDatabase, seed: number, seen: Seen): Promise<Seen> {
   const without = new Set<number>();
   let least = seen;

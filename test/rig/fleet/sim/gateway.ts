@@ -1,5 +1,5 @@
-// A simulated gateway: the host's queue and the store's writer as they are, on a machine with a disk of its own. Its process can be killed, paused and
-// started again; the disk stays.
+// A simulated gateway: the real ledger queue and store writer on a machine with its own disk. Its
+// process can be killed, paused, and started again. The disk stays.
 import { createLedgerQueue } from "../../../../src/runtime/ledger/ledger-queue.ts";
 import type { LedgerQueue } from "../../../../src/runtime/ledger/ledger-queue-api.ts";
 import { getFault } from "../../../../src/model/error.ts";
@@ -51,7 +51,7 @@ export class Gateway {
     this.link = new Link(this.process);
   }
 
-  /** A new process. Its store is opened as soon as the database answers. */
+  /** A new process. It opens its store as soon as the database responds. */
   start(): void {
     const { clockOffset } = this.process;
     const name = `${this.machine}.${++this.#started}`;
@@ -88,7 +88,7 @@ export class Gateway {
       } catch {
         await new Promise((resolve) => setTimeout(resolve, 500));
       }
-    // As the host does: a gateway that was taken for dead opens the store again, and repeats the batch.
+    // Like the host: a gateway whose lease expired reopens the store, and repeats the batch.
     const apply = async (batch: readonly StoreCommand[]): Promise<readonly CommandResult[]> => {
       try {
         return await writer.apply(batch);
@@ -114,7 +114,7 @@ export class Gateway {
     this.#server.killed(this.link);
   }
 
-  /** In good order: all that is open has ended. */
+  /** A clean shutdown: all open calls have ended. */
   async stop(): Promise<void> {
     const { ledger, writer } = this;
     await this.#time.as(this.process, async () => {

@@ -1,4 +1,5 @@
-// What really happened in a world, by the clients and the provider: which calls were sent, and what they cost. It knows nothing of the ledger.
+// What really happened in a simulation, from clients and the provider: the calls that were sent,
+// and their cost. It is independent of the ledger.
 
 export const TAKE = 1_000n;
 
@@ -10,13 +11,19 @@ export interface Budget {
 export interface Call {
   readonly attempt: string;
   readonly budgets: readonly Budget[];
-  /** asked: no answer yet. sent: it was let through. denied: a budget has no room. refused: the gateway cannot take it now. */
+  /**
+   * asked: no response yet. sent: admitted. denied: no budget left. refused: the gateway cannot
+   * accept it now.
+   */
   state: "asked" | "sent" | "denied" | "refused";
-  /** What the provider billed, once it has answered. */
+  /** The provider's bill, after its response. */
   cost?: bigint;
   /** The settle was acknowledged. */
   settled: boolean;
-  /** Its process was killed, or taken for dead, before the settle was acknowledged: the ledger may estimate it. */
+  /**
+   * Its process was killed, or its lease expired, before the settle was acknowledged: the ledger
+   * may estimate it.
+   */
   readonly process: string;
 }
 
@@ -27,7 +34,7 @@ export class Truth {
   denied = 0;
   refused = 0;
 
-  /** Billed, or still to be billed at most. */
+  /** Billed, or the maximum still to be billed. */
   spent(budget: Budget): bigint {
     let all = 0n;
     for (const call of this.calls.values())

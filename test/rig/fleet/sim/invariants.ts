@@ -1,14 +1,15 @@
-// What must hold in every world: after each step by the database's rows, and at the end, when all calls are over, by the provider's bill.
+// Invariants of every simulation: after each step by the database's rows, and at the end, when all
+// calls have ended, by the provider's bill.
 import { APPLY_BATCH_ARGUMENTS } from "../../../../plugins/stores/postgres/schema/apply-batch.ts";
 import type { Row } from "../../../../plugins/stores/postgres/connection/pipelined-connection.ts";
 import type { SimulatedDatabase } from "./database.ts";
 import { idOf, TAKE, type Budget, type Truth } from "./ground-truth.ts";
 
-/** What the last look at the database has found. */
+/** Results of the last check of the database. */
 export interface Before {
-  /** Nodes that may not write any more, with the number of their last batch. */
+  /** Nodes that may no longer write, with the number of their last batch. */
   readonly fenced: Map<string, string>;
-  /** Slices that their gateways may spend while the database is away: each with its gateway. */
+  /** Leases that gateways may spend during an outage, by gateway. */
   slices: ReadonlyMap<string, string>;
 }
 
@@ -47,7 +48,11 @@ export function stepLaws(
   return { wrong, died };
 }
 
-/** The gate asked directly, in a transaction that is undone: a call that is not open, or another node's, is not ended; a number that is not the next, and a dead node, is refused. */
+/**
+ * Calls the admission function directly in a transaction that is rolled back: a call that is not
+ * open, or belongs to another node, is not ended. A number out of order and a dead node are
+ * rejected.
+ */
 export function gateLaws(database: SimulatedDatabase): string[] {
   const [node] = database.rows(
     "SELECT epoch, n FROM tollgate.node WHERE state = 'live' ORDER BY epoch LIMIT 1",
