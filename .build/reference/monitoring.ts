@@ -3,10 +3,10 @@
 import { FIELDS } from "../../plugins/observers/access-log/fields.ts";
 import {
   COUNTED_FAMILIES,
-  READ_FAMILIES,
   OPEN_LABELS,
   type Family,
 } from "../../plugins/observers/metrics/families.ts";
+import { READ_METRICS } from "../../plugins/observers/metrics/gauges.ts";
 import { UNITS } from "../../src/model/usage.ts";
 import { declarationsOf, MODULES } from "../contract.ts";
 import { collectLogMessages } from "./log-lines.ts";
@@ -33,7 +33,7 @@ function metricEntry(family: Family): string {
 }
 
 function metricsPages(): ReferencePage[] {
-  const all = [...Object.values(COUNTED_FAMILIES), ...Object.values(READ_FAMILIES)] as Family[];
+  const all = [...Object.values(COUNTED_FAMILIES), ...Object.values(READ_METRICS)] as Family[];
   const isProcess = ({ name }: Family) => /^(?:process|nodejs)_/.test(name);
   const pages: readonly (readonly [
     slug: string,
@@ -51,7 +51,7 @@ function metricsPages(): ReferencePage[] {
       "metrics-gauges",
       "Metrics of the gateway's state",
       "the metrics that are read at each scrape",
-      (Object.values(READ_FAMILIES) as Family[]).filter((one) => !isProcess(one)),
+      (Object.values(READ_METRICS) as Family[]).filter((one) => !isProcess(one)),
     ],
     [
       "metrics-processes",

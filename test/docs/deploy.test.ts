@@ -4,17 +4,14 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { DASHBOARDS, jsonOf, textOf } from "../../.build/dashboards.ts";
-import {
-  COUNTED_FAMILIES,
-  READ_FAMILIES,
-  type Family,
-} from "../../plugins/observers/metrics/families.ts";
+import { COUNTED_FAMILIES, type Family } from "../../plugins/observers/metrics/families.ts";
+import { READ_METRICS } from "../../plugins/observers/metrics/gauges.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 const FAMILIES: readonly Family[] = [
   ...Object.values(COUNTED_FAMILIES),
-  ...Object.values(READ_FAMILIES),
+  ...Object.values(READ_METRICS),
 ];
 
 const SUFFIXES = {

@@ -1,5 +1,5 @@
-// Gauges that are read at the time of a scrape: gateway state, expiry dates from the catalog, and
-// remaining budgets.
+// Metrics whose values are read at the time of a scrape: gateway state, expiry dates from the
+// catalog, and remaining budgets. A new one is one entry in READ_METRICS.
 import type {
   Context,
   ListedModel,
@@ -7,94 +7,374 @@ import type {
   GatewayStats,
   CooldownState,
 } from "tollgate/plugin";
-import { READ_FAMILIES, type Family } from "./families.ts";
+import { bytesGauge, counter, gauge, timestampGauge, type Family } from "./families.ts";
 import { MAX_SERIES } from "./series.ts";
 import type { MetricsTally } from "./tally.ts";
-import type { Sample, MetricsSink } from "./metrics-sink.ts";
+import type { Distribution, Sample, MetricsSink } from "./metrics-sink.ts";
 
 const SECOND_MS = 1_000;
-const limitSeries = (samples: readonly Sample[]): readonly Sample[] => samples.slice(0, MAX_SERIES);
-const singleSample = (value: number): readonly Sample[] => [[[], value]];
-const optionalSample = (value: number | undefined): readonly Sample[] =>
-  value === undefined ? [] : singleSample(value);
 
-export function writeGatewayGauges(out: MetricsSink, of: GatewayStats, tally: MetricsTally): void {
-  const { expected, responded } = of.processes;
-  out.writeSamples(READ_FAMILIES.build, [[[of.version, process.version], 1]]);
-  out.writeSamples(READ_FAMILIES.workers, singleSample(Math.max(1, expected - 1)));
-  out.writeSamples(READ_FAMILIES.unresponsive, singleSample(expected - responded));
-  out.writeSamples(
-    READ_FAMILIES.inFlight,
-    limitSeries(
-      Object.entries(of.inFlightByFrontend).map(([frontend, count]) => [[frontend], count]),
-    ),
+/** What the values are read from. */
+export interface Scrape {
+  readonly stats: GatewayStats;
+  readonly tally: MetricsTally;
+  readonly expiries: Expiries;
+  readonly budgets: ReturnType<MetricsTally["budgets"]["mostUsed"]>;
+  /** Observations added to "other", by metric. */
+  readonly overflows: readonly Sample[];
+}
+
+/** A metric with the function that reads its value. An unknown value is undefined. */
+type ReadMetric = Family &
+  (
+    | { readonly value: (of: Scrape) => number | undefined }
+    | { readonly samples: (of: Scrape) => readonly Sample[] }
+    | { readonly eachProcess: (of: ProcessStats) => readonly Sample[] }
+    | { readonly distribution: (of: Scrape) => Distribution }
   );
-  out.writeSamples(READ_FAMILIES.generation, singleSample(of.generation.number));
-  out.writeSamples(READ_FAMILIES.reloadOk, singleSample(tally.lastReload === false ? 0 : 1));
-  out.writeSamples(READ_FAMILIES.reloadAt, singleSample(of.generation.at / SECOND_MS));
-  out.writeSamples(READ_FAMILIES.cooldown, limitSeries(cooldownSamples(of, tally)));
-  out.writeSamples(READ_FAMILIES.breakers, limitSeries(breakerSamples(of)));
-  out.writeSamples(
-    READ_FAMILIES.cooldownEnd,
-    limitSeries(
+
+const PROCESS_LABELS = ["pid"] as const;
+
+export const READ_METRICS = {
+  inFlight: {
+    ...gauge("tollgate_in_flight", "Client requests in progress", ["frontend"]),
+    samples: ({ stats }) => samplesOf(stats.inFlightByFrontend),
+  },
+  cooldown: {
+    ...gauge("tollgate_provider_cooldown", "Targets in cooldown per credential", [
+      "provider",
+      "credential",
+    ]),
+    samples: cooldownSamples,
+  },
+  breakers: {
+    ...gauge(
+      "tollgate_provider_breakers",
+      "Targets in cooldown or recovering per credential, by state",
+      ["provider", "credential", "state"],
+    ),
+    samples: breakerSamples,
+  },
+  cooldownEnd: {
+    ...timestampGauge(
+      "tollgate_provider_cooldown_end_timestamp_seconds",
+      "End of the last cooldown of a credential's targets, in Unix seconds, by error kind",
+      ["provider", "credential", "error_kind"],
+    ),
+    samples: ({ stats }) =>
       maxPerCredential(
-        of,
+        stats,
         ({ reason }) => reason,
         ({ until }) => until / SECOND_MS,
       ),
+  },
+  rejecting: {
+    ...gauge(
+      "tollgate_provider_rejecting",
+      "Whether requests are rejected without a call because the provider reported that the account's limit is used up",
+      ["provider", "credential"],
     ),
-  );
-  out.writeSamples(
-    READ_FAMILIES.rejecting,
-    limitSeries(
+    samples: ({ stats }) =>
       maxPerCredential(
-        of,
+        stats,
         () => undefined,
         ({ rejectsRequests }) => (rejectsRequests ? 1 : 0),
       ),
+  },
+  pluginUnreachable: {
+    ...gauge(
+      "tollgate_plugin_unreachable",
+      "Gateway processes that cannot reach an out-of-process plugin, by effect on requests",
+      ["plugin", "on_failure"],
     ),
-  );
-  out.writeSamples(
-    READ_FAMILIES.pluginUnreachable,
-    limitSeries(of.unreachable.map((each) => [[each.plugin, each.requests], each.processes])),
-  );
-  out.writeSamples(
-    READ_FAMILIES.sockets,
-    limitSeries(
-      of.pools.flatMap(({ origin, connected, free, running, queued }): Sample[] => [
+    samples: ({ stats }) =>
+      stats.unreachable.map((each) => [[each.plugin, each.requests], each.processes]),
+  },
+  sockets: {
+    ...gauge("tollgate_pool_sockets", "Connections to providers", ["origin", "state"]),
+    samples: ({ stats }) =>
+      stats.pools.flatMap(({ origin, connected, free, running, queued }): Sample[] => [
         [[origin, "connected"], connected],
         [[origin, "free"], free],
         [[origin, "running"], running],
         [[origin, "queued"], queued],
       ]),
+  },
+  ready: {
+    ...gauge("tollgate_ready", "Whether /readyz reports ready"),
+    value: ({ stats }) => (stats.state === "ready" ? 1 : 0),
+  },
+  ledgerUp: {
+    ...gauge("tollgate_ledger_up", "Whether the ledger accepts writes"),
+    value: ({ stats }) => (stats.ledger.ok ? 1 : 0),
+  },
+  ledgerQueue: {
+    ...gauge("tollgate_ledger_queue", "Ledger commands waiting for a batch"),
+    value: ({ stats }) => stats.ledger.queue,
+  },
+  commitSeconds: {
+    name: "tollgate_ledger_commit_seconds",
+    type: "histogram",
+    unit: "seconds",
+    help: "Time until a ledger batch is durable, including the sync, in seconds",
+    labels: [],
+    distribution: ({ stats: { ledger } }) => ({
+      count: ledger.commits.count,
+      sum: ledger.commits.sumMs / SECOND_MS,
+      buckets: ledger.commits.buckets.map(({ ms, count }) => [ms / SECOND_MS, count]),
+    }),
+  },
+  ledgerBytes: {
+    ...bytesGauge("tollgate_ledger_bytes", "Size of the ledger on disk, in bytes"),
+    value: ({ stats }) => stats.ledger.size?.bytes,
+  },
+  oldest: {
+    ...timestampGauge(
+      "tollgate_ledger_oldest_timestamp_seconds",
+      "Time of the oldest ledger row, in Unix seconds",
     ),
-  );
-  out.writeSamples(READ_FAMILIES.ready, singleSample(of.state === "ready" ? 1 : 0));
-  out.writeSamples(
-    READ_FAMILIES.certificateExpires,
-    limitSeries(
-      of.certificates.map(({ listener, expiresAt }) => [[listener], expiresAt / SECOND_MS]),
+    value: ({ stats }) => toSeconds(stats.ledger.size?.oldestAt),
+  },
+  diskFree: {
+    ...bytesGauge(
+      "tollgate_store_disk_free_bytes",
+      "Space the ledger can still grow into, in bytes",
     ),
-  );
-  writeLedgerGauges(out, of.ledger);
-  writeFleetGauges(out, of.fleet);
-  writeModelListGauges(out, of);
-  out.writeSamples(
-    READ_FAMILIES.dropped,
-    limitSeries(Object.entries(of.droppedRecords).map(([observer, count]) => [[observer], count])),
-  );
-  for (const each of PROCESS_FAMILIES)
-    out.writeSamples(each.family, limitSeries(of.perProcess.flatMap(each.of)));
+    value: ({ stats }) => stats.ledger.size?.freeBytes,
+  },
+  fleetNodes: {
+    ...gauge("tollgate_fleet_nodes", "Gateways that share the store, by state", ["state"]),
+    samples: ({ stats: { fleet } }) =>
+      fleet ? (["live", "left", "dead"] as const).map((state) => [[state], fleet[state]]) : [],
+  },
+  clockAhead: {
+    ...timestampGauge(
+      "tollgate_store_clock_ahead_seconds",
+      "Clock difference between this gateway and the store, in seconds; positive if " +
+        "the gateway is ahead",
+    ),
+    value: ({ stats }) => toSeconds(stats.fleet?.clockAheadMs),
+  },
+  storeLag: {
+    ...timestampGauge(
+      "tollgate_store_lag_seconds",
+      "Time for which this gateway has not received key and account changes, in seconds",
+    ),
+    value: ({ stats }) => toSeconds(stats.fleet?.syncLagMs),
+  },
+  reloadOk: {
+    ...gauge("tollgate_config_reload_success", "Whether the last config reload succeeded"),
+    value: ({ tally }) => (tally.lastReload === false ? 0 : 1),
+  },
+  reloadAt: {
+    ...timestampGauge(
+      "tollgate_config_reload_last_success_timestamp_seconds",
+      "Time of the last successful config reload, in Unix seconds",
+    ),
+    value: ({ stats }) => toSeconds(stats.generation.at),
+  },
+  generation: {
+    ...gauge("tollgate_config_generation", "Current config generation"),
+    value: ({ stats }) => stats.generation.number,
+  },
+  // If a provider has several credentials, its oldest list counts.
+  listAt: {
+    ...timestampGauge(
+      "tollgate_model_list_last_success_timestamp_seconds",
+      "Last successful refresh of a provider's model list, in Unix seconds",
+      ["provider"],
+    ),
+    samples: ({ stats: { modelLists } }) =>
+      perProvider(modelLists, ({ lastSuccessAt }) => toSeconds(lastSuccessAt), Math.min),
+  },
+  listFailures: {
+    ...gauge(
+      "tollgate_model_list_failures",
+      "Consecutive failed refreshes of a provider's model list",
+      ["provider"],
+    ),
+    samples: ({ stats: { modelLists } }) =>
+      perProvider(modelLists, ({ failures }) => failures, Math.max),
+  },
+  certificateExpires: {
+    ...timestampGauge(
+      "tollgate_certificate_expiry_timestamp_seconds",
+      "Earliest expiry of a listener's certificates, in Unix seconds",
+      ["listener"],
+    ),
+    samples: ({ stats }) =>
+      stats.certificates.map(({ listener, expiresAt }) => [[listener], expiresAt / SECOND_MS]),
+  },
+  policyExpires: {
+    ...timestampGauge(
+      "tollgate_policy_expiry_timestamp_seconds",
+      "Date by which a provider's data policy must be reviewed, in Unix seconds",
+      ["provider"],
+    ),
+    samples: ({ expiries }) => expiries.policies,
+  },
+  modelRetires: {
+    ...timestampGauge(
+      "tollgate_model_retirement_timestamp_seconds",
+      "Retirement date of a model, in Unix seconds",
+      ["model"],
+    ),
+    samples: ({ expiries }) => expiries.models,
+  },
+  budgetLimit: {
+    ...gauge("tollgate_budget_limit_usd", "Budget limit in US dollars", ["scope", "per"]),
+    unit: "usd",
+    samples: ({ budgets }) => budgets.map(({ scope, per, max }) => [[scope, per], max]),
+  },
+  budgetUsed: {
+    ...gauge(
+      "tollgate_budget_used_usd",
+      "Budget spent and reserved for open calls, in US dollars",
+      ["scope", "per"],
+    ),
+    unit: "usd",
+    samples: ({ budgets }) => budgets.map(({ scope, per, used }) => [[scope, per], used]),
+  },
+  budgetResets: {
+    ...timestampGauge(
+      "tollgate_budget_resets_timestamp_seconds",
+      "Next reset of a budget, in Unix seconds",
+      ["scope", "per"],
+    ),
+    samples: ({ budgets }) =>
+      budgets
+        .filter(({ per }) => per !== "total")
+        .map(({ scope, per, resetsAt }) => [[scope, per], resetsAt / SECOND_MS]),
+  },
+  workers: {
+    ...gauge("tollgate_workers", "Processes that serve clients"),
+    value: ({ stats }) => Math.max(1, stats.processes.expected - 1),
+  },
+  unresponsive: {
+    ...gauge("tollgate_processes_unresponsive", "Processes whose stats are outdated"),
+    value: ({ stats: { processes } }) => processes.expected - processes.responded,
+  },
+  dropped: {
+    ...counter(
+      "tollgate_observer_dropped_records",
+      "Records dropped because an observer was too slow",
+      ["observer"],
+    ),
+    samples: ({ stats }) => samplesOf(stats.droppedRecords),
+  },
+  overflow: {
+    ...counter(
+      "tollgate_series_overflow",
+      'Observations added to the series "other" because the metric reached its maximum ' +
+        "number of series",
+      ["metric"],
+    ),
+    samples: ({ overflows }) => overflows,
+  },
+  build: {
+    name: "tollgate_build",
+    type: "info",
+    help: "Tollgate and Node.js versions",
+    labels: ["version", "node"],
+    samples: ({ stats }) => [[[stats.version, process.version], 1]],
+  },
+  cpu: {
+    ...counter("process_cpu_seconds", "User and system CPU time, in seconds", PROCESS_LABELS),
+    unit: "seconds",
+    eachProcess: ({ cpu }) => [[[], cpu.user + cpu.system]],
+  },
+  rss: {
+    ...bytesGauge("process_resident_memory_bytes", "Resident memory, in bytes", PROCESS_LABELS),
+    eachProcess: ({ memory }) => [[[], memory.rss]],
+  },
+  started: {
+    ...timestampGauge(
+      "process_start_time_seconds",
+      "Start time of the process, in Unix seconds",
+      PROCESS_LABELS,
+    ),
+    eachProcess: ({ startedAt }) => [[[], startedAt / SECOND_MS]],
+  },
+  files: {
+    ...gauge("process_open_fds", "Open file descriptors", PROCESS_LABELS),
+    eachProcess: ({ openFiles }) => (openFiles === undefined ? [] : [[[], openFiles]]),
+  },
+  loopDelay: {
+    ...timestampGauge(
+      "nodejs_eventloop_delay_seconds",
+      "Event loop delay in recent seconds, in seconds",
+      [...PROCESS_LABELS, "stat"],
+    ),
+    eachProcess: ({ loopDelayMs: { mean, p99, max } }) => [
+      [["mean"], mean / SECOND_MS],
+      [["p99"], p99 / SECOND_MS],
+      [["max"], max / SECOND_MS],
+    ],
+  },
+  heapUsed: {
+    ...bytesGauge("nodejs_heap_size_used_bytes", "V8 heap in use, in bytes", PROCESS_LABELS),
+    eachProcess: ({ memory }) => [[[], memory.heapUsed]],
+  },
+  heapTotal: {
+    ...bytesGauge("nodejs_heap_size_total_bytes", "V8 heap size, in bytes", PROCESS_LABELS),
+    eachProcess: ({ memory }) => [[[], memory.heapTotal]],
+  },
+  external: {
+    ...bytesGauge(
+      "nodejs_external_memory_bytes",
+      "Memory of V8 objects outside the heap, in bytes",
+      PROCESS_LABELS,
+    ),
+    eachProcess: ({ memory }) => [[[], memory.external]],
+  },
+  gcSeconds: {
+    ...counter("nodejs_gc_seconds", "Time spent in garbage collection, in seconds", [
+      ...PROCESS_LABELS,
+      "gc_kind",
+    ]),
+    unit: "seconds",
+    eachProcess: ({ gc }) => Object.entries(gc).map(([kind, { seconds }]) => [[kind], seconds]),
+  },
+  gcRuns: {
+    ...counter("nodejs_gc_runs", "Garbage collections", [...PROCESS_LABELS, "gc_kind"]),
+    eachProcess: ({ gc }) => Object.entries(gc).map(([kind, { count }]) => [[kind], count]),
+  },
+} as const satisfies Readonly<Record<string, ReadMetric>>;
+
+/** Writes all metrics that are read. */
+export function writeReadMetrics(out: MetricsSink, of: Scrape): void {
+  for (const metric of Object.values(READ_METRICS) as readonly ReadMetric[])
+    if ("distribution" in metric) out.writeDistribution(metric, metric.distribution(of));
+    else out.writeSamples(metric, readSamples(metric, of).slice(0, MAX_SERIES));
 }
+
+function readSamples(
+  metric: Exclude<ReadMetric, { distribution: unknown }>,
+  of: Scrape,
+): readonly Sample[] {
+  if ("samples" in metric) return metric.samples(of);
+  if ("eachProcess" in metric)
+    return of.stats.perProcess.flatMap((one) =>
+      metric.eachProcess(one).map(([labels, value]): Sample => [[`${one.pid}`, ...labels], value]),
+    );
+  const value = metric.value(of);
+  return value === undefined ? [] : [[[], value]];
+}
+
+const toSeconds = (ms: number | undefined): number | undefined =>
+  ms === undefined ? undefined : ms / SECOND_MS;
+
+const samplesOf = (counts: Readonly<Record<string, number>>): readonly Sample[] =>
+  Object.entries(counts).map(([label, count]) => [[label], count]);
 
 /**
  * Returns the cooldowns per credential. Credentials that were used and are not in cooldown are
  * included with 0.
  */
-function cooldownSamples(of: GatewayStats, tally: MetricsTally): readonly Sample[] {
+function cooldownSamples({ stats, tally }: Scrape): readonly Sample[] {
   const rests = new Map<string, number>();
   const names = new Map(tally.credentials);
-  for (const { provider, credential, state } of of.cooldowns) {
+  for (const { provider, credential, state } of stats.cooldowns) {
     if (state === "recovering") continue;
     const key = `${provider}\n${credential}`;
     names.set(key, [provider, credential]);
@@ -103,9 +383,9 @@ function cooldownSamples(of: GatewayStats, tally: MetricsTally): readonly Sample
   return Array.from(names, ([key, labels]): Sample => [labels, rests.get(key) ?? 0]);
 }
 
-function breakerSamples({ cooldowns: all }: GatewayStats): readonly Sample[] {
+function breakerSamples({ stats }: Scrape): readonly Sample[] {
   const counts = new Map<string, readonly [labels: readonly string[], count: number]>();
-  for (const { provider, credential, state } of all) {
+  for (const { provider, credential, state } of stats.cooldowns) {
     const key = `${provider}\n${credential}\n${state}`;
     counts.set(key, [[provider, credential, state], (counts.get(key)?.[1] ?? 0) + 1]);
   }
@@ -132,111 +412,20 @@ function maxPerCredential(
   return [...samples.values()];
 }
 
-function writeLedgerGauges(
-  out: MetricsSink,
-  { ok, queue, commits, size }: GatewayStats["ledger"],
-): void {
-  out.writeSamples(READ_FAMILIES.ledgerUp, singleSample(ok ? 1 : 0));
-  out.writeSamples(READ_FAMILIES.ledgerQueue, singleSample(queue));
-  out.writeDistribution(READ_FAMILIES.commitSeconds, {
-    count: commits.count,
-    sum: commits.sumMs / SECOND_MS,
-    buckets: commits.buckets.map(({ ms, count }) => [ms / SECOND_MS, count]),
-  });
-  out.writeSamples(READ_FAMILIES.ledgerBytes, optionalSample(size?.bytes));
-  out.writeSamples(READ_FAMILIES.diskFree, optionalSample(size?.freeBytes));
-  const oldest = size?.oldestAt;
-  out.writeSamples(
-    READ_FAMILIES.oldest,
-    optionalSample(oldest === undefined ? undefined : oldest / SECOND_MS),
-  );
-}
-
-function writeFleetGauges(out: MetricsSink, of: GatewayStats["fleet"]): void {
-  const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / SECOND_MS);
-  const states = of && (["live", "left", "dead"] as const);
-  out.writeSamples(
-    READ_FAMILIES.fleetNodes,
-    limitSeries((states ?? []).map((state) => [[state], of![state]])),
-  );
-  out.writeSamples(READ_FAMILIES.clockAhead, optionalSample(seconds(of?.clockAheadMs)));
-  out.writeSamples(READ_FAMILIES.storeLag, optionalSample(seconds(of?.syncLagMs)));
-}
-
-/**
- * Writes the age of each provider's model list. If a provider has several credentials, the oldest
- * list counts.
- */
-function writeModelListGauges(out: MetricsSink, { modelLists: all }: GatewayStats): void {
-  const at = new Map<string, number>();
-  const failures = new Map<string, number>();
-  for (const { provider, lastSuccessAt, failures: failed } of all) {
-    failures.set(provider, Math.max(failures.get(provider) ?? 0, failed));
-    if (lastSuccessAt !== undefined)
-      at.set(provider, Math.min(at.get(provider) ?? Infinity, lastSuccessAt));
+/** Combines the known values of each provider. */
+function perProvider<T extends { readonly provider: string }>(
+  all: readonly T[],
+  value: (of: T) => number | undefined,
+  combine: (a: number, b: number) => number,
+): readonly Sample[] {
+  const values = new Map<string, number>();
+  for (const one of all) {
+    const next = value(one);
+    if (next === undefined) continue;
+    const earlier = values.get(one.provider);
+    values.set(one.provider, earlier === undefined ? next : combine(earlier, next));
   }
-  out.writeSamples(
-    READ_FAMILIES.listAt,
-    limitSeries(Array.from(at, ([provider, ms]) => [[provider], ms / SECOND_MS])),
-  );
-  out.writeSamples(
-    READ_FAMILIES.listFailures,
-    limitSeries(Array.from(failures, ([provider, count]) => [[provider], count])),
-  );
-}
-
-const PROCESS_FAMILIES: readonly {
-  readonly family: Family;
-  readonly of: (one: ProcessStats) => readonly Sample[];
-}[] = [
-  { family: READ_FAMILIES.cpu, of: ({ pid, cpu }) => [[[`${pid}`], cpu.user + cpu.system]] },
-  { family: READ_FAMILIES.rss, of: ({ pid, memory }) => [[[`${pid}`], memory.rss]] },
-  {
-    family: READ_FAMILIES.started,
-    of: ({ pid, startedAt }) => [[[`${pid}`], startedAt / SECOND_MS]],
-  },
-  {
-    family: READ_FAMILIES.files,
-    of: ({ pid, openFiles }) => (openFiles === undefined ? [] : [[[`${pid}`], openFiles]]),
-  },
-  {
-    family: READ_FAMILIES.loopDelay,
-    of: ({ pid, loopDelayMs: { mean, p99, max } }) => [
-      [[`${pid}`, "mean"], mean / SECOND_MS],
-      [[`${pid}`, "p99"], p99 / SECOND_MS],
-      [[`${pid}`, "max"], max / SECOND_MS],
-    ],
-  },
-  { family: READ_FAMILIES.heapUsed, of: ({ pid, memory }) => [[[`${pid}`], memory.heapUsed]] },
-  { family: READ_FAMILIES.heapTotal, of: ({ pid, memory }) => [[[`${pid}`], memory.heapTotal]] },
-  { family: READ_FAMILIES.external, of: ({ pid, memory }) => [[[`${pid}`], memory.external]] },
-  {
-    family: READ_FAMILIES.gcSeconds,
-    of: ({ pid, gc }) =>
-      Object.entries(gc).map(([kind, { seconds }]) => [[`${pid}`, kind], seconds]),
-  },
-  {
-    family: READ_FAMILIES.gcRuns,
-    of: ({ pid, gc }) => Object.entries(gc).map(([kind, { count }]) => [[`${pid}`, kind], count]),
-  },
-];
-
-export function writeBudgetGauges(out: MetricsSink, tally: MetricsTally, now: number): void {
-  const all = tally.budgets.mostUsed(now);
-  out.writeSamples(
-    READ_FAMILIES.budgetLimit,
-    all.map(({ scope, per, max }) => [[scope, per], max]),
-  );
-  out.writeSamples(
-    READ_FAMILIES.budgetUsed,
-    all.map(({ scope, per, used }) => [[scope, per], used]),
-  );
-  out.writeSamples(
-    READ_FAMILIES.budgetResets,
-    all
-      .filter(({ per }) => per !== "total")
-      .map(({ scope, per, resetsAt }) => [[scope, per], resetsAt / SECOND_MS]),
-  );
+  return Array.from(values, ([provider, number]): Sample => [[provider], number]);
 }
 
 /**
@@ -244,49 +433,49 @@ export function writeBudgetGauges(out: MetricsSink, tally: MetricsTally, now: nu
  */
 const DATES_TTL_MS = 60_000;
 
-export class ExpiryGauges {
+/** Expiry dates of the models in the catalog. */
+export interface Expiries {
+  readonly policies: readonly Sample[];
+  readonly models: readonly Sample[];
+}
+
+export class ExpiryReader {
   readonly #catalog: Context["catalog"];
   #readAt = -Infinity;
-  #policyExpirySamples: readonly Sample[] = [];
-  #modelRetirementSamples: readonly Sample[] = [];
+  #expiries: Expiries = { policies: [], models: [] };
 
   constructor(catalog: Context["catalog"]) {
     this.#catalog = catalog;
   }
 
-  write(out: MetricsSink): void {
+  read(): Expiries {
     const now = performance.now();
     if (now - this.#readAt > DATES_TTL_MS) {
       this.#readAt = now;
       const models = this.#catalog.list({});
-      this.#policyExpirySamples = limitSeries(policyExpiries(models));
-      this.#modelRetirementSamples = limitSeries(modelRetirements(models));
+      this.#expiries = {
+        policies: policyExpiries(models),
+        models: modelRetirements(models).slice(0, MAX_SERIES),
+      };
     }
-    out.writeSamples(READ_FAMILIES.policyExpires, this.#policyExpirySamples);
-    out.writeSamples(READ_FAMILIES.modelRetires, this.#modelRetirementSamples);
+    return this.#expiries;
   }
 }
 
 /** Returns the earliest expiry date of each provider's policy evidence. */
-function policyExpiries(models: readonly ListedModel[]): readonly Sample[] {
-  const first = new Map<string, number>();
-  for (const { provider, policy } of models) {
-    const at = parseDateSeconds(policy.expires);
-    if (at !== undefined) first.set(provider, Math.min(first.get(provider) ?? Infinity, at));
-  }
-  return Array.from(first, ([provider, at]): Sample => [[provider], at / SECOND_MS]);
-}
+const policyExpiries = (models: readonly ListedModel[]): readonly Sample[] =>
+  perProvider(models, ({ policy }) => toSeconds(parseDate(policy.expires)), Math.min);
 
 /** Returns the retirement dates, earliest first. */
 function modelRetirements(models: readonly ListedModel[]): readonly Sample[] {
   const all = models.flatMap(({ id, retires }) => {
-    const at = parseDateSeconds(retires);
+    const at = parseDate(retires);
     return at === undefined ? [] : [{ id, at }];
   });
   return all.toSorted((a, b) => a.at - b.at).map(({ id, at }): Sample => [[id], at / SECOND_MS]);
 }
 
-function parseDateSeconds(date: string | undefined): number | undefined {
+function parseDate(date: string | undefined): number | undefined {
   const at = date === undefined ? Number.NaN : Date.parse(date);
   return Number.isNaN(at) ? undefined : at;
 }

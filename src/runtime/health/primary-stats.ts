@@ -7,7 +7,7 @@ import { readFleetStats } from "../services/fleet.ts";
 import { readStoreSize } from "../ledger/open-store.ts";
 import { StatsCollector, type PrimaryStatsSource, type StatsSource } from "./stats-collector.ts";
 import { createCertificateReader } from "./certificate-stats.ts";
-import { LocalStatsReader } from "./local-stats.ts";
+import { LocalStatsReader } from "./process-stats.ts";
 
 interface PrimaryOptions {
   readonly version: string;

@@ -5,11 +5,10 @@ import type { StoreSize } from "../../plugin/store/ledger-maintenance.ts";
 import {
   type StatsCounters,
   sumCounters,
-  NO_COUNTERS,
   type LocalStats,
   type PrimaryStats,
   sumStats,
-} from "./sum-stats.ts";
+} from "./process-stats.ts";
 
 /** Another process. `readStats` returns undefined if it does not respond in time. */
 export interface StatsSource {
@@ -36,7 +35,7 @@ export class StatsCollector {
   readonly #primary: PrimaryStatsSource;
   readonly #otherSources: () => readonly StatsSource[];
   readonly #last = new Map<StatsSource, LocalStats>();
-  #endedCounters: StatsCounters = NO_COUNTERS;
+  #endedCounters: StatsCounters = {};
   #reading: Promise<GatewayStats> | undefined;
 
   constructor(

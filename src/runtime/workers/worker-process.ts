@@ -16,7 +16,7 @@ import type { ListenerHandle } from "../http/listener.ts";
 import { createRemoteSink } from "../observers/remote-sink.ts";
 import { findLocalEndpoint } from "../http/local-endpoint.ts";
 import { GenerationSlot, type LiveGeneration } from "../generation/generation-slot.ts";
-import { LocalStatsReader } from "../health/local-stats.ts";
+import { LocalStatsReader } from "../health/process-stats.ts";
 import { createPluginPeers } from "../services/plugin-peers.ts";
 import { listUnreachablePlugins } from "../health/unreachable-plugins.ts";
 import { createRemoteStore } from "./remote-store.ts";

@@ -6,7 +6,7 @@ import type { LocatedProblem } from "../../config/gateway-config.ts";
 import type { AccountRecord } from "../../plugin/store/account.ts";
 import type { BoundAddress } from "../http/listen-targets.ts";
 import type { LedgerOutage } from "../services/ledger-availability.ts";
-import type { LocalStats } from "../health/sum-stats.ts";
+import type { LocalStats } from "../health/process-stats.ts";
 import type { LiveRequest } from "../requests/in-flight-requests.ts";
 import type { WorkerStatus } from "../gateway-api.ts";
 

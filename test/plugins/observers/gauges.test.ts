@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { ListedModel, Observer, ObserverRoute, GatewayStats } from "tollgate/plugin";
 import { createTestContext } from "tollgate/testing";
 import metrics from "../../../plugins/observers/metrics.ts";
-import { READ_FAMILIES } from "../../../plugins/observers/metrics/families.ts";
+import { READ_METRICS } from "../../../plugins/observers/metrics/gauges.ts";
 import { parseSamples } from "../../kit/exposition.ts";
 
 const PROCESS = {
@@ -190,10 +190,10 @@ const EXPECTED = {
 
 /** They come from bills, and how many have folded from what was counted: other tests have them. */
 const ELSEWHERE: readonly string[] = [
-  READ_FAMILIES.budgetLimit.name,
-  READ_FAMILIES.budgetUsed.name,
-  READ_FAMILIES.budgetResets.name,
-  READ_FAMILIES.overflow.name,
+  READ_METRICS.budgetLimit.name,
+  READ_METRICS.budgetUsed.name,
+  READ_METRICS.budgetResets.name,
+  READ_METRICS.overflow.name,
 ];
 
 async function scraped(readings: GatewayStats, told: (observer: Observer) => unknown = () => {}) {
@@ -220,7 +220,7 @@ describe("a gauge", () => {
 
   it("is exported, whatever it is called", () => {
     const here = Object.keys(EXPECTED);
-    const missing = Object.values(READ_FAMILIES).filter(
+    const missing = Object.values(READ_METRICS).filter(
       ({ name }) => !ELSEWHERE.includes(name) && !here.some((one) => one.startsWith(name)),
     );
     expect(missing).toEqual([]);
@@ -235,13 +235,13 @@ describe("a gauge", () => {
       ledger: { ok: true, queue: 0, commits },
     });
     for (const { name } of [
-      READ_FAMILIES.fleetNodes,
-      READ_FAMILIES.clockAhead,
-      READ_FAMILIES.storeLag,
-      READ_FAMILIES.ledgerBytes,
-      READ_FAMILIES.diskFree,
-      READ_FAMILIES.oldest,
-      READ_FAMILIES.pluginUnreachable,
+      READ_METRICS.fleetNodes,
+      READ_METRICS.clockAhead,
+      READ_METRICS.storeLag,
+      READ_METRICS.ledgerBytes,
+      READ_METRICS.diskFree,
+      READ_METRICS.oldest,
+      READ_METRICS.pluginUnreachable,
     ])
       expect([name, of[name]]).toEqual([name, undefined]);
     expect([of["tollgate_ledger_up"], of["tollgate_ledger_queue"]]).toEqual([["1"], ["0"]]);

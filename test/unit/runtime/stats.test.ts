@@ -8,7 +8,7 @@ import {
 } from "../../../src/runtime/health/stats-collector.ts";
 import { DurationRecorder } from "../../../src/runtime/services/duration-histogram.ts";
 import { EventLoopDelay } from "../../../src/runtime/health/event-loop-delay.ts";
-import { type LocalStats, NO_COUNTERS, sumStats } from "../../../src/runtime/health/sum-stats.ts";
+import { type LocalStats, sumStats } from "../../../src/runtime/health/process-stats.ts";
 import { until } from "../../kit/wait.ts";
 
 const PROCESS: LocalStats["process"] = {
@@ -94,13 +94,13 @@ it("report an unreachable plugin since the first process lost it, and count the 
   const gone = { plugin: "middleware.a", requests: "rejected", processes: 1 } as const;
   const other = { plugin: "middleware.b", since: 4, requests: "continued", processes: 1 } as const;
   const alone = [{ ...gone, since: 9 }];
-  expect(sumStats([own({ unreachable: alone })], NO_COUNTERS).unreachable).toEqual(alone);
+  expect(sumStats([own({ unreachable: alone })]).unreachable).toEqual(alone);
   const workers = [
     own({ unreachable: [{ ...gone, since: 9 }, other] }),
     own({ unreachable: [{ ...gone, since: 3 }] }),
     own(),
   ];
-  expect(sumStats([own(), ...workers], NO_COUNTERS).unreachable).toEqual([
+  expect(sumStats([own(), ...workers]).unreachable).toEqual([
     { ...gone, since: 3, processes: 2 },
     other,
   ]);
@@ -115,7 +115,7 @@ it("limit the number of cooldowns, and keep the longest", () => {
     state: "open" as const,
     reason: "overloaded" as const,
   }));
-  const sum = sumStats([own({ cooldowns: resting })], NO_COUNTERS);
+  const sum = sumStats([own({ cooldowns: resting })]);
   expect([sum.cooldowns.length, sum.cooldowns[0]!.until]).toEqual([1_000, 4_999]);
 });
 
