@@ -1,4 +1,5 @@
-// `npm run rig <name> -- --option value`: the long forms, by hand. The short forms are the tests next to each rig.
+// `npm run rig <name> -- --option value`: the long forms, started manually. The short forms are the
+// tests next to each rig.
 import { formatResult, parseRigOptions, type Rig } from "./rig.ts";
 
 const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {

@@ -1,21 +1,21 @@
-// What every rig has: arguments, chance that can be repeated, and a last line that says how it went.
+// Shared parts of rigs: arguments, reproducible randomness, and a last line with the result.
 import { parseArgs } from "node:util";
 import { createSeededRandom } from "../../src/testing/random.ts";
 
 export interface RigResult {
-  /** What was violated, in words; none: it holds. */
+  /** Violations, in words. None: passed. */
   readonly wrong: readonly string[];
   readonly counts: { readonly [what: string]: number | string };
   readonly seed: number;
 }
 
 export interface Rig {
-  /** Its options: numbers, words, and what is said by its name alone. */
+  /** Its options: numbers, words, and flags. */
   readonly options: { readonly [name: string]: number | string | boolean };
   run(of: Readonly<Record<string, string>>, say: (line: string) => void): Promise<RigResult>;
 }
 
-/** The options of a command line, with the rig's own where nothing is said. */
+/** Options of a command line, with the rig's defaults. */
 export function parseRigOptions(rig: Rig, argv: readonly string[]): Record<string, string> {
   const { values } = parseArgs({
     args: [...argv],
@@ -43,19 +43,19 @@ export function formatResult(name: string, { wrong, counts, seed }: RigResult): 
   ].join(" ");
 }
 
-/** Laws of speed hold on a machine that runs nothing else: beside other work what they allow is stretched so far. */
+/** Time limits apply on an idle machine. This is their factor on a busy one. */
 export const BESIDE_OTHERS = 10;
 
-/** What the machine may do in between to a commit, in milliseconds. */
+/** Maximum delay of a commit by the machine, in milliseconds. */
 const IN_BETWEEN_MS = 50;
 
-/** Whether commits wait longer beside other work than they may, by their p99 with it and without. */
+/** Whether other work delays commits beyond the limit, by their p99 with and without it. */
 export const waitsMore = (alone: number, beside: number, patience: number): boolean =>
   beside > (2 * alone + IN_BETWEEN_MS) * patience;
 
 export interface Chance {
   (): number;
-  /** 0 to n - 1. */
+  /** Returns a number from 0 to n - 1. */
   below(n: number): number;
   one<T>(of: readonly T[]): T;
   often(share: number): boolean;

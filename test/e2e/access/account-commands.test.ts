@@ -1,5 +1,5 @@
-// Accounts and keys that are made and changed while two workers serve: each answer to a command is true of the next request, wherever it
-// comes in, and no budget of any level lets a call more through.
+// Accounts and keys that are created and changed while two workers serve. The result of a command
+// applies to the next request at any worker, and no budget of any level is exceeded.
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ import { digestKey } from "../../../src/lib/api-key.ts";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 
-/** What one picture costs, held and billed alike, in nano-dollars. */
+/** Cost of one image, reserved and billed alike, in nano-dollars. */
 const EACH = 40_000_000;
 const pictures = (most: number) => [
   formatLimit({ unit: "nano_usd", max: most * EACH, per: "total" }),
@@ -58,7 +58,7 @@ const account = (id: string, more: JsonObject = {}) => at.ask("accounts.create",
 const made = async (grants: JsonObject = {}) =>
   (await at.ask("keys.create", grants)) as never as { secret: string; key: { id: string } };
 
-/** On a connection of its own, which either worker may get. */
+/** On its own connection, which either worker may get. */
 async function draw(key: string) {
   const answer = await fetch(`${at.url}/v1/images/generations`, {
     method: "POST",
@@ -71,7 +71,7 @@ async function draw(key: string) {
   });
   return { status: answer.status, headers: answer.headers, text: await answer.text() };
 }
-/** So often that both workers have been asked. */
+/** So many times that both workers were used. */
 const everywhere = async (key: string) =>
   new Set((await Promise.all(Array.from({ length: 12 }, () => draw(key)))).map((a) => a.status));
 
@@ -123,7 +123,7 @@ it("moving an account under load charges each call to the account in its row, an
     await at.ask("accounts.update", { id: "crew", parent });
     const before = await sums();
     await draw(keys[0]!.secret).then(({ status }) => (served += Number(status === 200)));
-    // Whatever was moved, calls of the new place are counted there from now on.
+    // After any move, calls of the new account are counted there.
     const path = parent === null ? "crew/desk" : `${parent}/crew/desk`;
     expect((await sums())[path] ?? 0).toBeGreaterThan(before[path] ?? 0);
   }
@@ -144,7 +144,7 @@ it("a revoked account rejects its keys and those of nested accounts in every wor
   expect(await everywhere(secret)).toEqual(new Set([200]));
   await at.ask("accounts.close", { id: "closing" });
   expect(await everywhere(secret)).toEqual(new Set([403]));
-  // So does the worker that takes the place of one that dies.
+  // So does the worker that replaces a dead one.
   const pids = async () =>
     ((await at.ask("status")) as never as { workers: { pid: number }[] }).workers.map(
       ({ pid }) => pid,

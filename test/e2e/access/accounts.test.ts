@@ -1,4 +1,5 @@
-// Accounts in the real daemon: all budgets of a branch hold at once over two workers, on both stores, and a refusal says whose it was.
+// Accounts in the real gateway: all budgets of a branch apply together across two workers, on both
+// stores, and a rejection names the account.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   jsonResponse,
@@ -9,7 +10,7 @@ import {
 } from "tollgate/testing";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 
-/** What one picture costs, held and billed alike. */
+/** Cost of one image, reserved and billed alike. */
 const EACH = 0.04;
 const usd = (pictures: number) => `usd=${(pictures * EACH).toFixed(2)}/total`;
 
@@ -173,7 +174,7 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
         new: expect.closeTo(1),
         "new/team": expect.closeTo(1),
       });
-      // One of its keys leaves it: then only that one's later calls are elsewhere.
+      // One of its keys leaves it: only later calls of that key count elsewhere.
       const { key: moving, secret } = (await at.ask("keys.create", {
         account: "team",
       })) as never as {

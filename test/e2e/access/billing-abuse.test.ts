@@ -1,4 +1,4 @@
-// What a client might try in order not to pay, or to see what others paid.
+// Attempts of a client to avoid payment, or to see what others paid.
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LedgerEntry, JsonObject } from "tollgate/plugin";
@@ -137,7 +137,7 @@ describe("disconnecting early", () => {
     const owed = upstream.bill.slice(before).reduce((sum, one) => sum + priced(one.usage()), 0n);
     expect(paid).toBeGreaterThanOrEqual(owed);
     expect(rows.some(({ state }) => state === "estimated")).toBe(true);
-    // And it ends: the budget of ten cents was used up.
+    // It ends, because the budget of ten cents is spent.
     expect(refused).toBe(1);
   });
 });
@@ -151,7 +151,7 @@ it("a client that does not wait for the response still pays for the work", async
   const [row] = await settled(expected, id);
   const billed = upstream.bill.find(({ tag }) => tag === "hurry")!;
   expect(row!.state).toBe("estimated");
-  // What a provider can have written in that time; the upstream here writes all of it in none.
+  // What a provider can produce in that time. The upstream here produces all of it immediately.
   expect(BigInt(row!.costNano!)).toBeGreaterThan(priced(billed.usage()) / 2n);
 });
 
@@ -228,7 +228,7 @@ describe("a hard budget", () => {
     expect((await ask({ max_tokens: 10, max_new_tokens: 90_000 })).status).toBe(200);
     const left = upstream.up.requests.at(-1)!.json() as { [field: string]: unknown };
     expect(left).toMatchObject({ max_new_tokens: 4_096 });
-    // Under another name it is held all the same.
+    // It is reserved under another name too.
     expect((await ask({ max_tokens: 4_000, settings: { numSamples: 16 } })).status).toBe(429);
     for (const { costNano, holdNano } of await settled(hard, id))
       expect(BigInt(costNano!)).toBeLessThanOrEqual(BigInt(holdNano!));

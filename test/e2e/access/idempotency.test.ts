@@ -1,4 +1,4 @@
-// One Idempotency-Key is one bill, on whichever worker its requests arrive.
+// Requests with one Idempotency-Key are billed once, at any worker.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { jsonResponse, say } from "tollgate/testing";
 import { startDaemonWithUpstream, type DaemonWithUpstream } from "../../kit/process/daemon.ts";
@@ -48,7 +48,7 @@ async function ask(name: string, text: string, path: keyof typeof ROUTES, more: 
       authorization: `Bearer ${gateway.key}`,
       "x-api-key": gateway.key,
       "idempotency-key": name,
-      // On a connection of its own, which either worker may get.
+      // On its own connection, which either worker may get.
       connection: "close",
     },
     body: JSON.stringify({ model: "up/model", ...ROUTES[path](text), ...more }),
@@ -86,7 +86,7 @@ describe.each(Object.keys(ROUTES) as (keyof typeof ROUTES)[])("at %s", (path) =>
       usage: { input: 7, output: 2 },
       cost_nano_usd: "27000",
     });
-    // A provider is asked for its list of models whenever that is due, and that is no call of a client's.
+    // Requests for a provider's model list are no calls of a client.
     await house.gateway.ask("models.refresh");
     const calls = up.requests.filter(({ method }) => method === "POST");
     expect(

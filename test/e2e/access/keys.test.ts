@@ -1,4 +1,5 @@
-// What a key may do, set with the command line and held to by a running daemon; what a client is told when it may not.
+// Permissions of a key, set on the command line and enforced by a running gateway, and the errors
+// for its client.
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
@@ -56,7 +57,7 @@ async function made(...flags: string[]): Promise<string> {
   return out.trim();
 }
 
-/** While one is under way there are others; it ends when one of them has been answered. */
+/** While one is open there are others. It ends when one of them is answered. */
 async function atOnce(ask: () => Promise<Response>): Promise<Response[]> {
   const free = Promise.withResolvers<void>();
   held = free.promise;
@@ -69,7 +70,7 @@ async function atOnce(ask: () => Promise<Response>): Promise<Response[]> {
 
 const idOf = (key: string) => parseKey(key)!.id;
 
-/** The same on the control socket, where the test is not about flags. */
+/** On the control socket, if the test is not about options. */
 async function quickly(...limits: string[]): Promise<string> {
   return ((await at.ask("keys.create", { limits } as never)) as { secret: string }).secret;
 }
@@ -108,7 +109,7 @@ describe("every field of a key has an option and is enforced", () => {
   it("minimum privacy", async () => {
     const key = await made("--privacy", "required");
     const answer = await ask(key);
-    // This provider promises nothing, so nothing is sent to it.
+    // This provider has no policy, so nothing is sent to it.
     expect(answer.status).toBe(403);
   });
 
@@ -160,7 +161,7 @@ describe("every field of a key has an option and is enforced", () => {
         expect(refused.headers.get("x-should-retry")).toBe("true");
         expect(Number(again)).toBeGreaterThan(0);
       }
-      // A budget that is spent is not worth a retry.
+      // A spent budget is not retried.
       if (unit === "nano_usd") expect(refused.headers.get("x-should-retry")).toBe("false");
     },
   );
@@ -252,7 +253,7 @@ describe("limit headers that SDKs read", () => {
 });
 
 describe("budgets", () => {
-  /** Two answers at 300,000 and 3,000,000 nano-dollars: 0.0033 together. */
+  /** Two responses at 300,000 and 3,000,000 nano-dollars: 0.0033 in total. */
   const EACH = 3_300_000;
   const worth = (answers: number) =>
     formatLimit({ unit: "nano_usd", max: EACH * answers, per: "day" });
@@ -280,7 +281,7 @@ describe("budgets", () => {
   it("hard: a request that could exceed it is not sent, and a request without a limit gets one", async () => {
     await budgeted("hard");
     const key = await quickly("usd=0.062/day");
-    // The worst case: 4,096 tokens at 15 dollars a million.
+    // The worst case: 4,096 tokens at 15 dollars per million.
     expect((await ask(key, { max_tokens: undefined })).status).toBe(200);
     expect(up.requests.at(-1)!.json().max_tokens).toBe(4096);
     const tight = await quickly("usd=0.061/day");
@@ -314,7 +315,7 @@ describe("budgets", () => {
     await at.write(yaml(up.url).replace("      model:", `      ${entry}\n      model:`));
     await at.line((l) => l.msg === "reloaded" && (l["generation"] as number) > generation);
     expect((await ask(key, { model: "up/strange:1" })).status).toBe(200);
-    // A key without a budget was never refused.
+    // A key without a budget was never rejected.
     expect((await ask(at.key, { model: "up/stranger" })).status).toBe(200);
   });
 });

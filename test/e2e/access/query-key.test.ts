@@ -1,4 +1,5 @@
-// A key in an address is the client's secret like one in a header: it opens the door, and nothing behind the door sees it.
+// A key in a URL is a secret like one in a header: it grants access, and is visible to nothing
+// behind authentication.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -8,7 +9,7 @@ import { spellings } from "../../rig/privacy/canary.ts";
 
 const NAMES = ["key", "api_key", "access_token", "%6bey", "API_KEY", "access%5ftoken"];
 
-/** Takes its key from the address, and says in its answers and its errors what it sees of it. */
+/** Reads its key from the URL, and returns what it sees of it in responses and errors. */
 const FRONTEND = `
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 const seen = (x) => ({ path: x.path, query: String(x.query), headers: { ...x.headers } });
@@ -89,7 +90,7 @@ const ask = (path: string, query: string) =>
     ...(path === "/a/chat" && { body }),
   });
 
-/** Every file that the gateway keeps, but the one that hands the first key over. */
+/** Every file that the gateway keeps, except the one with the first key. */
 function kept(folder: string): string {
   let all = "";
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
@@ -112,7 +113,7 @@ it("grants access, and reaches no upstream, log, hook, or ledger", async () => {
       heard.push(await res.text());
     }
   }
-  // What is no key goes on, byte for byte.
+  // Other parameters are forwarded, byte for byte.
   expect(up.requests.map(({ query }) => String(query))).toEqual(NAMES.map(() => "alt=sse&x=A"));
   expect(heard.filter((text) => text.includes("alt=sse&x=A"))).toHaveLength(NAMES.length);
   const upstreams = JSON.stringify(

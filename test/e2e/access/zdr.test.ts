@@ -1,4 +1,5 @@
-// Service-ZDR through a whole daemon: every value, every default, every protocol, and what upstream really hears.
+// Service-ZDR through a whole gateway: every value, default, and protocol, and the upstream's
+// actual requests.
 import { request } from "node:http";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startInProcess, type InProcessGateway } from "../../kit/in-process.ts";
@@ -21,7 +22,7 @@ interface Answered {
   body: any;
 }
 
-/** With the header lines just as they are given: two are two. */
+/** With exactly these header lines: two lines stay two. */
 function ask(
   gateway: InProcessGateway,
   door: EntryPoint,
@@ -77,7 +78,7 @@ beforeEach(() => {
 
 const LEVELS = ["off", "required", "strict"] as const;
 type Level = (typeof LEVELS)[number];
-/** What each header means; null: it cannot be read. */
+/** Meaning of each header. null: it is invalid. */
 const VALUES: readonly (readonly [lines: readonly string[], means: Level | null | undefined])[] = [
   [[], undefined],
   [["required"], "required"],
@@ -162,7 +163,7 @@ describe.each(LEVELS)("with the default %s", (byConfig) => {
   });
 });
 
-/** Fields in which tools are asked for. */
+/** Fields with tools. */
 const TOOLS: readonly string[] = ["tools", "mcp_servers"];
 
 describe("under Service-ZDR", () => {
@@ -199,7 +200,7 @@ describe("under Service-ZDR", () => {
       expect(alternatives.length).toBeGreaterThan(0);
       for (const other of alternatives) {
         const again = await ask(gateway, door, say(door, other), { zdr });
-        // It fails for whatever it is asked, by design.
+        // It fails for every request, by design.
         if (other !== "demo/fail") expect(again.status, other).toBe(200);
       }
       expect(got.headers).toMatchObject({
@@ -247,7 +248,7 @@ describe("under Service-ZDR", () => {
     for (const to of others) {
       const model = `clean-${to}/${to === "images" ? "draw" : "model"}`;
       const got = await ask(gateway, door, say(door, model, more), { zdr });
-      // Whose tool it is not, keeps nothing of it: it cannot even be asked.
+      // A provider that does not run the tool stores nothing of it, and cannot be requested to.
       const code = codeOf(got) === "unsupported_tool" ? "unsupported_tool" : "zdr_feature_conflict";
       expect(
         [got.status, codeOf(got), paramOf(got)],
@@ -332,7 +333,7 @@ describe("under Service-ZDR", () => {
     expect(heard(up.clean)).toEqual([]);
     const status = (await gateway.ask("status")) as any;
     expect(JSON.stringify(status)).toContain("attests-chat");
-    // A client that asks for nothing private is served as before.
+    // A client that requests no privacy is served as before.
     expect((await ask(gateway, "chat", body())).status).toBe(200);
   });
 

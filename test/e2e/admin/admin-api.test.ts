@@ -1,4 +1,5 @@
-// The admin API: commands over HTTP for those that hold a token or a session of the console, and what keeps others out.
+// The admin API: commands over HTTP for clients with a token or a console session, and rejections
+// of others.
 import { request } from "node:http";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -44,7 +45,7 @@ interface Answer {
   readonly body: any;
 }
 
-/** As any program asks: no header that it does not name. */
+/** Like any program: without headers that it does not set. */
 const ask = (path: string, { method = "GET", token, cookie, headers, body }: Asked = {}) =>
   new Promise<Answer>((resolve, reject) => {
     const text = body === undefined ? undefined : JSON.stringify(body);
@@ -66,7 +67,7 @@ const ask = (path: string, { method = "GET", token, cookie, headers, body }: Ask
     req.end(text);
   });
 
-/** As a page of ours asks. */
+/** Like a page of the console. */
 const page = () => ({ origin: admin, "x-tollgate-console": "1" });
 const post = (command: string, body: unknown, more: Asked = { token: OWNER }) =>
   ask(`/admin/v1/${command}`, { method: "POST", body, ...more });
@@ -144,7 +145,7 @@ describe("commands", () => {
     ]);
     for (const schema of schemas) if (schema) ajv.compile(schema);
     expect(schemas.length).toBeGreaterThan(100);
-    // The judge is one: each of these is told.
+    // All use one check, so each of these is rejected.
     for (const spoil of [
       (of: any) => delete of.info.version,
       (of: any) => (of.paths["/admin/v1/status"].get.parameters = [{ name: "x", in: "nowhere" }]),

@@ -1,5 +1,5 @@
-// The admin listener: what plugins serve to operators' programs, to those that hold a token with the role for it, over several
-// processes too. Nothing of it is on the public port, and no key opens it.
+// The admin listener: routes of plugins for operators' programs with a token of the required role,
+// with several processes. Nothing of it is on the public port, and no API key is accepted.
 import { request as http, type IncomingHttpHeaders } from "node:http";
 import { request as https, type RequestOptions } from "node:https";
 import { existsSync, statSync, writeFileSync } from "node:fs";
@@ -16,10 +16,10 @@ const example = (name: string) =>
   readFileSync(join(import.meta.dirname, "../../../examples", `${name}.ts`), "utf8");
 
 const ROLES = ["metrics", "viewer", "operator", "owner"] as const;
-/** Each holds its own name, long enough. */
+/** Each contains its own name, and is long enough. */
 const secret = (role: string) => `${role}-`.padEnd(32, "0123456789");
 
-/** A route for each role, one without, and one that fails. */
+/** A route for each role, one without a role, and one that fails. */
 const LEVELS = `
 import { defineObserver, fail } from "tollgate/plugin";
 export default defineObserver({
@@ -66,7 +66,7 @@ const chat = (gateway: Daemon, key = gateway.key) =>
     body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hello." }] }),
   }).then(async (res) => (await res.arrayBuffer(), res));
 
-/** The first answer that is so: records and receipts come a moment after the answer that they are about. */
+/** The first matching response: records and receipts follow shortly after their response. */
 async function once<T>(ask: () => Promise<T>, is: (now: T) => boolean): Promise<T> {
   let now: T | undefined;
   await until(
@@ -169,7 +169,7 @@ describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes", (workers) => {
     const made = (await gateway.ask("keys.create", {})) as { secret: string };
     expect((await receipt(ids[0]!, made.secret)).status).toBe(404);
     expect((await receipt(ids[0]!, "tg_nobody")).status).toBe(401);
-    // Frontends are what a key is bound to, and this is one by its whole name.
+    // Keys are restricted to frontends, and this is one by its full name.
     const other = (await gateway.ask("keys.create", { frontends: ["chat-completions"] })) as {
       secret: string;
     };
@@ -179,7 +179,7 @@ describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes", (workers) => {
         (await (await get("/counts", secret("metrics"))).json()) as Record<string, number>,
       (now) => (now["200"] ?? 0) >= 24 && now["403"] === 1,
     );
-    // Served and refused requests of clients, and nothing that was asked of the admin listener: no 409, no 500.
+    // Served and rejected requests of clients, and none of the admin listener: no 409, no 500.
     expect(Object.keys(counts)).toEqual(["200", "401", "403", "404"]);
     expect(counts["200"]).toBe(24);
   });

@@ -1,4 +1,5 @@
-// A session lists the commands that it may use: exactly those that are not refused for its role or its account.
+// A session lists the commands that it may use: exactly those that are not rejected for its role or
+// account.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ROLES } from "../../../src/config/sections/admin-config.ts";
 import { startInProcess, type InProcessGateway } from "../../kit/in-process.ts";
@@ -61,7 +62,7 @@ it.each(EVERY)("%s of %s", async (role, _, account) => {
   expect(self.commands.toSorted()).toEqual(all.filter((one) => !refused.includes(one)).toSorted());
   const again = await fetch(`${admin}/admin/v1/session`, { headers: { cookie } });
   expect(((await again.json()) as typeof self).commands).toEqual(self.commands);
-  // The playground goes by the key that it is given, whatever account its reader is limited to.
+  // The playground uses the key that it is given, whatever account its user is limited to.
   const played = await ask("/console/ask", {});
   expect(played.error.code).toBe(role === "metrics" ? "role_too_low" : "bad_input");
   if (account && self.commands.includes("status")) {

@@ -1,5 +1,5 @@
-// A real identity provider for the admin listener, and a browser that is sent there and back: the people it knows, the keys it signs with,
-// and the place of its answers, which a test may take.
+// A real identity provider for the admin listener, and a browser that is redirected to it and back.
+// A test controls its users, its signing keys, and its token endpoint.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import Provider from "oidc-provider";
@@ -16,17 +16,20 @@ const PEOPLE: Readonly<Record<string, Person>> = {
   bob: { groups: ["research"], email: "bob@example.com", email_verified: true },
   eve: { groups: ["visitors"], email: "eve@example.com", email_verified: true },
   kim: { email: "kim@example.com", email_verified: true },
-  /** Held to an account, with the address of another person, which the provider has verified for both. */
+  /**
+   * Limited to an account, with the address of another user, which the provider has verified for
+   * both.
+   */
   twin: { groups: ["research"], email: "ann@example.com", email_verified: true },
-  /** With an address that is not verified. */
+  /** With an unverified address. */
   fay: { groups: ["research"], email: "ann@example.com", email_verified: false },
 };
 
-/** A browser, as far as it matters: cookies by host, and no redirect is followed unseen. */
+/** A minimal browser: cookies by host, and explicit redirects. */
 export class Browser {
   readonly jar = new Map<string, Map<string, string>>();
 
-  /** `accept`: what the browser says it can show. */
+  /** `accept`: media types that the browser accepts. */
   async go(to: string, form?: Record<string, string>, accept = "*/*"): Promise<Response> {
     const { host } = new URL(to);
     const cookies = this.jar.get(host) ?? new Map<string, string>();
@@ -49,7 +52,7 @@ export class Browser {
     return res;
   }
 
-  /** Follows redirects up to, and not into, an address of the gateway's that begins so. */
+  /** Follows redirects up to a gateway URL with this prefix, which is not requested. */
   async follow(to: string, end: string): Promise<string> {
     for (let i = 0; i < 12; i++) {
       const res = await this.go(to);
@@ -70,7 +73,7 @@ const free = async (): Promise<number> => {
   return port;
 };
 
-/** What it signs with. */
+/** Its signing keys. */
 export interface SigningKey {
   readonly kid: string;
   readonly key: CryptoKey;
@@ -82,7 +85,7 @@ export async function signingKey(kid: string): Promise<SigningKey> {
   return { kid, key: privateKey, jwk };
 }
 
-/** What a provider remembers of sessions, people and codes: one that signs with other keys goes on with it. */
+/** A provider's state of sessions, users, and codes. It is kept when the signing keys change. */
 function memory() {
   const kept = new Map<string, Record<string, unknown>>();
   return class {
@@ -113,15 +116,15 @@ function memory() {
 
 export interface Identity extends AsyncDisposable {
   readonly issuer: string;
-  /** Where the gateway's admin listener will be. */
+  /** URL of the gateway's admin listener. */
   readonly admin: string;
   /** Its gateway.yaml, with these roles. */
   yaml(roles: string): string;
-  /** From now on it signs with the first of these, and publishes all of them and no other. */
+  /** Signs with the first of these keys, and publishes exactly them. */
   signWith(...keys: readonly SigningKey[]): void;
-  /** What its place is taken by when a code is traded; undefined: it answers itself. */
+  /** Replaces its token endpoint. Undefined: it responds itself. */
   forge(make: (() => Promise<string>) | undefined): void;
-  /** Up to the address that it sends the browser back to. */
+  /** Up to the URL to which it redirects the browser. */
   signedIn(
     person: string,
     browser?: Browser,
@@ -166,7 +169,7 @@ export async function identity(...first: readonly SigningKey[]): Promise<Identit
         accountId: id,
         claims: () => ({ sub: id, ...PEOPLE[id] }),
       }),
-      // What a person would click.
+      // A user's clicks.
       async loadExistingGrant(ctx: {
         oidc: { session: { accountId: string }; params: { scope: string } };
       }) {
@@ -220,11 +223,11 @@ providers: { demo: { use: demo } }
   };
 }
 
-/** The session that a browser has there. */
+/** The browser's session there. */
 export async function selfOf({ admin }: Identity, browser: Browser) {
   const res = await browser.go(`${admin}/admin/v1/session`);
   return { status: res.status, body: (await res.json()) as Record<string, unknown> };
 }
-/** A refusal's status and code. */
+/** Status and code of a rejection. */
 export const codeOf = async (res: Response): Promise<string> =>
   `${res.status} ${((await res.json()) as { error: { code: string } }).error.code}`;

@@ -1,5 +1,6 @@
-// The keys of the operators' identity provider change while people sign in: what is signed with one that it publishes now is believed,
-// and with one that it has taken back not any more. Of each token that is refused here only the named thing is wrong.
+// Keys of the identity provider change while users sign in: a token signed with a currently
+// published key is accepted, and one with a withdrawn key is not. Each rejected token has only the
+// named defect.
 import { SignJWT, type JWTPayload } from "jose";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { startInProcess, type InProcessGateway } from "../../kit/in-process.ts";
@@ -43,7 +44,7 @@ const by =
     new SignJWT(claims).setProtectedHeader({ alg: "RS256", kid }).sign(key);
 const text = (part: object) => Buffer.from(JSON.stringify(part)).toString("base64url");
 
-/** What a sign-in comes to whose ID token is this. */
+/** Result of a sign-in with this ID token. */
 async function withToken(make: (claims: JWTPayload) => Promise<string>): Promise<string> {
   const { browser, back, nonce } = await there.signedIn("ann");
   there.forge(() => make(claimsFor(nonce)));
@@ -69,7 +70,7 @@ it("both of two published keys are accepted; a withdrawn key is not", async () =
   expect(await withToken(by(next))).toBe("in");
   there.signWith(next);
   expect(await withToken(by(old))).toBe("401 oidc_refused");
-  // Under the name of the one that stayed, too.
+  // Under the name of the remaining one too.
   expect(await withToken(by({ ...old, kid: "next" }))).toBe("401 oidc_refused");
   expect(await withToken(by(next))).toBe("in");
 });

@@ -1,4 +1,4 @@
-// As much of the identity provider as its test uses; it brings no types.
+// The part of the identity provider that the tests use, because it has no types.
 declare module "oidc-provider" {
   import type { RequestListener } from "node:http";
   export default class Provider {

@@ -1,5 +1,5 @@
-// People sign in at the admin listener with a real identity provider: the code flow with PKCE, state and nonce; what a group may do, and
-// everything on the way that is not as it was begun.
+// Users sign in at the admin listener with a real identity provider: the code flow with PKCE,
+// state, and nonce, the rights of groups, and every deviation on the way.
 import { generateKeyPair, SignJWT } from "jose";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startInProcess, type InProcessGateway } from "../../kit/in-process.ts";
@@ -41,7 +41,7 @@ it("a user's groups determine role and account; the session is the listener's ow
   expect(res.headers.getSetCookie().join("\n")).toMatch(
     /tollgate=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict/,
   );
-  // The first role of the file that a group of hers has.
+  // The first role in the file that matches one of her groups.
   expect((await self(browser)).body).toMatchObject({
     name: "admin:oidc:ann@example.com",
     role: "owner",
@@ -51,7 +51,7 @@ it("a user's groups determine role and account; the session is the listener's ow
   const other = await signedIn("bob");
   await other.browser.go(other.back);
   expect((await self(other.browser)).body).toMatchObject({ role: "operator", account: "research" });
-  // The console's door leads there.
+  // The console's link leads there.
   const stranger = { status: 401, body: { sign_in: "/admin/v1/oidc" } };
   expect(await self(new Browser())).toMatchObject(stranger);
 });
@@ -86,7 +86,7 @@ it("two users with one email address get separate results, and the scoped one no
   expect([twin.account, fay.account]).toEqual(["research", "research"]);
   expect(new Set([ann, twin, fay].map(({ secret }) => secret)).size).toBe(3);
   expect([ann.name, twin.name]).toEqual(Array(2).fill("admin:oidc:ann@example.com"));
-  // An address that the provider has not verified names no person.
+  // An address that the provider has not verified identifies no user.
   expect(fay.name).toBe("admin:oidc:fay");
 });
 
@@ -132,7 +132,7 @@ it("a callback is accepted once, from the browser that started it, unchanged", a
   denied.searchParams.delete("code");
   denied.searchParams.set("error", "access_denied");
   expect(await code(await browser.go(denied.href))).toBe("401 oidc_refused");
-  // Nothing of that has spent the code.
+  // None of these has used up the code.
   expect((await browser.go(back)).status).toBe(302);
   expect(await code(await browser.go(back))).toBe("401 oidc_refused");
 });
@@ -178,7 +178,7 @@ it("an ID token that was not signed for this sign-in is rejected", async () => {
     expect(await code(said)).toBe("401 oidc_refused");
     expect((await self(browser)).status).toBe(401);
   }
-  // Ten wrong ones in a minute, and none is looked at any more.
+  // After ten wrong ones in a minute, none is checked.
   const { browser, back } = await signedIn("ann");
   expect(await code(await browser.go(back))).toBe("429 too_many_tries");
 });

@@ -1,4 +1,5 @@
-// What the playground shows as code is run: in curl, and in JavaScript with the libraries that are at hand.
+// The code that the playground shows is run: in curl, and in JavaScript with the available
+// libraries.
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,5 +1,6 @@
-// Providers and the config, as an operator asks for them of a gateway that runs: how each has fared, a call to try a credential, an end
-// of its rest; what each value of the config is and where it comes from; and a check that looks at no secret.
+// Provider and config commands for a running gateway: the health of each provider, a test call with
+// a credential, a reset of a cooldown, the source of each config value, and a check that reveals no
+// secret.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
 import type { CheckedConfig, ShownConfig } from "../../../src/admin/commands/config-commands.ts";
@@ -181,7 +182,7 @@ describe("the running config", () => {
 });
 
 describe("a check of another config", () => {
-  // The other file names no store, so that it would change where this gateway has another one.
+  // The other file names no store, so it would change a gateway with another store.
   it.skipIf(isOtherStore)("reports problems with their location, and the changes", async () => {
     const wrong = await check(yaml("strickt: true\n"));
     expect(wrong).toMatchObject({ ok: false, problems: [{ id: "config/unknown-key", line: 16 }] });
@@ -210,7 +211,7 @@ describe("a check of another config", () => {
     });
   });
 
-  // Each quotes, in a sentence of the config's, what a variable or a file says.
+  // Each is quoted in a config error that contains the value of a variable or a file.
   const quoting = (of: string) => [
     yaml(`models: { a: "${of}/b" }`),
     yaml(`admin: { host: "${of}", tokens: {} }`),

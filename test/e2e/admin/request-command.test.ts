@@ -1,5 +1,5 @@
-// What `tollgate request` prints of one request, against what the gateway remembers of it: what hooks did, what was lost, what was
-// promised of its data, and which candidates it passed over.
+// Output of `tollgate request` compared with the gateway's history: actions of hooks, lost fields,
+// data policy, and skipped candidates.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
 import { jsonResponse, say, startUpstream, type TestUpstream } from "tollgate/testing";
@@ -7,7 +7,7 @@ import type { FoundRequests } from "../../../src/admin/commands/request-commands
 import { runCliInProcess } from "../../kit/process/command-line.ts";
 import { startInProcess, type InProcessGateway } from "../../kit/in-process.ts";
 
-/** Waits, or fails and is passed over, as the message says. */
+/** Waits, or fails and is skipped, as the message orders. */
 const MOODY = `import { execFile } from "node:child_process";
 import { defineMiddleware } from "tollgate/plugin";
 export default defineMiddleware({
@@ -55,7 +55,7 @@ afterAll(async () => {
   await up?.close();
 });
 
-/** Its record, and what is printed: the rows of each name. */
+/** The record and the output: the rows of each name. */
 async function shown(body: object, headers: Record<string, string> = {}) {
   const res = await fetch(`${at.url}/v1/chat/completions`, {
     method: "POST",
@@ -87,7 +87,7 @@ it("shows actions of hooks, and how long the request waited for them", async () 
     ["break", /^middleware\.moody inspect: skipped/],
   ] as const) {
     const { record, rows } = await shown(asking(content));
-    // On a busy machine others may have been waited for too.
+    // On a busy machine, the request may have waited for others too.
     const told = rows("hook");
     expect(told).toHaveLength(record.hooks!.length);
     expect(told.filter((line) => did.test(line!))).toHaveLength(1);

@@ -1,5 +1,5 @@
-// What became of a request: found by its id, by its client's id and by an attempt, refused ones too, whichever process served it;
-// and seen as it ends, by a reader that may be slow, or leave.
+// The request history: a request is found by its ID, its client's ID, or an attempt, including
+// rejected ones, in any process. A reader that follows it may be slow, or leave.
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
@@ -261,7 +261,7 @@ models:
       expect(code).toBe(0);
       return JSON.parse(out) as RecentStats;
     };
-    // What is counted is a fifth of a second behind.
+    // Counts are up to 0.2 s late.
     let now = await look();
     await until(async () => BigInt((now = await look()).total!.costNano) >= BigInt(total.costNano));
     expect(now.total!.costNano).toBe(total.costNano);
@@ -285,7 +285,7 @@ models:
   it("after a restart, the ledger has the calls, and counts continue", async () => {
     const { id } = await ask("up/good");
     const turned = await ask("up/good", {}, "tg_wrong");
-    // Both are remembered, and so counted.
+    // Both are in the history, and counted.
     for (const one of [id, turned.id]) expect((await show(one)).requests[0]!.record).toBeDefined();
     const before = (await at.ask("requests.series", { step: "hour" })) as { rows: object[] };
     let heard = "";
@@ -311,7 +311,7 @@ models:
   });
 });
 
-/** Connects until one is refused, and gives the id that it was told. */
+/** Connects until a connection is rejected, and returns the ID in the error. */
 async function oneTooMany({ url }: Daemon): Promise<string> {
   const { hostname, port } = new URL(url);
   const sockets: Socket[] = [];

@@ -1,4 +1,5 @@
-// Each role, at each command, at each door; and what each command that changes anything leaves in the audit log.
+// Each role, at each command, through each interface, and the audit rows of each command that
+// changes something.
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -18,7 +19,7 @@ providers: { demo: { use: demo } }
 let gateway: Daemon;
 let admin: string;
 const secrets: string[] = [];
-/** By role: a token, and the cookie of a session that was begun with it. */
+/** By role: a token, and the cookie of a session opened with it. */
 const tokens = new Map<string, { token: string; cookie: string }>();
 
 const post = async (path: string, body: JsonObject, headers: Record<string, string>) => {
@@ -85,7 +86,7 @@ describe.each(Object.entries(DOORS))("through the interface %s", (_, ask) => {
   it.each(ROLES)("%s has exactly the rights of its role", async (role) => {
     const may: string[] = [];
     for (const name of names) {
-      // What it cannot take, so that nothing of it is done.
+      // Invalid input, so that nothing is done.
       const { code } = await ask(role, name, { "no-such-member": 1 });
       expect(["role_too_low", "bad_input"]).toContain(code);
       if (code === "bad_input") may.push(name);
@@ -99,7 +100,7 @@ type Writer = {
   [N in CommandName]: (typeof COMMAND_SPECS)[N]["writes"] extends true ? N : never;
 }[CommandName];
 let made = 0;
-/** What each takes so that it is done; none of it has to succeed. */
+/** Valid input for each. None of the commands has to succeed. */
 const GIVEN: Readonly<Record<Writer, () => JsonObject>> = {
   reload: () => ({}),
   "models.refresh": () => ({}),

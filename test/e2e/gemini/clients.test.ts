@@ -1,5 +1,5 @@
-// Claude Code and Codex, where they are installed, with a Gemini model behind the gateway: a turn of words, two tools at
-// once with thoughts before them, and the conversation taken up again. The fake API judges every request as it comes.
+// Claude Code and Codex, if installed, with a Gemini model behind the gateway: a turn of text, two
+// parallel tools after reasoning, and a resumed conversation. The fake API validates every request.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -19,7 +19,7 @@ import {
   type GatewayWithGemini,
 } from "./gateway-with-gemini.ts";
 
-/** Names that the clients have never heard, and names that they take for models they know. */
+/** Names that the clients do not know, and names of models that they know. */
 const NAMES = [...claudeCode.models, ...codex.models];
 const PROXIES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((n) => [n, n.toLowerCase()]);
 

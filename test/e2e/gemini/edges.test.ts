@@ -1,4 +1,4 @@
-// What goes wrong at a Gemini upstream, what it lists and what it draws, through the real daemon.
+// Failures, lists, and images of a Gemini upstream, through the real gateway.
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";

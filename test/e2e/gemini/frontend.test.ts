@@ -1,5 +1,5 @@
-// Google's protocol in front of the daemon: paths, keys, streams byte by byte, errors, lists. What its clients make of it is judged
-// by the clients themselves (`npm run clients -- google`).
+// Google's protocol at the gateway: paths, keys, streams byte by byte, errors, lists. Its clients
+// are tested with `npm run clients -- google`.
 import { connect } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import {
@@ -186,7 +186,7 @@ describe.each(Object.entries(MODELS))("on an upstream of %s", (spoken, model) =>
     says(speech());
     const { generationConfig: _, ...quiet } = asked;
     const answer = await (await ask(`/v1beta/models/${model}:generateContent`, quiet)).text();
-    // Google decides it itself.
+    // Google decides it.
     if (spoken !== "gemini") expect(answer).not.toContain('I should look.",');
     if (spoken !== "gemini") expect(said(JSON.parse(answer))).toBe("Let me see — “so”. 🌧");
   });
@@ -199,7 +199,7 @@ describe.each(Object.entries(MODELS))("on an upstream of %s", (spoken, model) =>
     const heard = [...body.matchAll(/"text":"([^"]*)"/g)].map(([, text]) => text).join("");
     expect(heard).toBe("Half of it ");
     expect(text).toContain('"error":');
-    // Chunks of HTTP that end well end in one of no length.
+    // A complete chunked HTTP body ends with a chunk of length zero.
     expect(text.endsWith("0\r\n\r\n")).toBe(false);
   });
 
@@ -215,7 +215,7 @@ describe.each(Object.entries(MODELS))("on an upstream of %s", (spoken, model) =>
   });
 });
 
-/** All that came on the connection, until it was over. */
+/** All bytes of the connection until its end. */
 function raw(path: string): Promise<string> {
   const { hostname, port } = new URL(at.gateway.url);
   const body = JSON.stringify(hi);
@@ -312,7 +312,7 @@ describe("model lists", () => {
     expect(await get(`/v1beta/models/${MODELS.gemini}`)).toEqual(one);
     const sdk = { "x-goog-api-client": "google-genai-sdk/3.1.0" };
     expect((await get("/v1/models", sdk)).models).toEqual(models);
-    // Where the key stands tells them as well.
+    // The place of the key identifies them too.
     expect((await get("/v1/models")).models).toEqual(models);
     const bearer = { authorization: `Bearer ${at.gateway.key}` };
     const others = await fetch(`${at.gateway.url}/v1/models`, { headers: bearer });

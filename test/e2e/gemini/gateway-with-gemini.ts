@@ -1,5 +1,5 @@
-// The real daemon in front of a fake Gemini API. It lists its models on two pages, and judges what it is asked as the
-// documented one does: roles that take turns, results in order, signatures where the newer models demand them.
+// The real gateway with a fake Gemini API. It lists its models on two pages, and validates requests
+// as documented: alternating roles, results in order, and signatures for newer models.
 import { jsonResponse, say, type UpstreamRequest, type ModelScript } from "tollgate/testing";
 import { startInProcessWithUpstream, type InProcessWithUpstream } from "../../kit/in-process.ts";
 import { judged } from "../../protocols/gemini/judge.ts";
@@ -11,13 +11,13 @@ export const SIGNATURE = "CiQBjz1rX4u8Wq9zv0R2H3Jp5mGmBw+L7dT2Yy/0a1bQ=";
 export const API_KEY = "AIza-secret";
 
 export interface GatewayWithGemini extends InProcessWithUpstream {
-  /** What upstream was asked to generate. */
+  /** The generation request to the upstream. */
   asked(): readonly UpstreamRequest[];
-  /** From now on it says this, and has forgotten what it was asked. */
+  /** Sets its response, and clears its recorded requests. */
   speak(what: ModelScript | ((asked: UpstreamRequest) => ModelScript)): void;
 }
 
-/** Two pages, with models that answer nothing here. */
+/** Two pages, with models that have no method here. */
 function paged(asked: UpstreamRequest) {
   const model = (name: string, methods = ["generateContent", "countTokens"]) => ({
     name: `models/${name}`,
@@ -39,7 +39,7 @@ function paged(asked: UpstreamRequest) {
 
 const LIST = { "GET /v1beta/models": paged };
 
-/** `more`: what else stands in gateway.yaml, below the providers. */
+/** `more`: further sections of gateway.yaml, after the providers. */
 export async function startGatewayWithGemini(
   more: (url: string) => string = () => "",
 ): Promise<GatewayWithGemini> {

@@ -1,5 +1,6 @@
-// A Gemini upstream behind the real daemon, asked by the official SDKs of the three protocols: thinking, parallel tools
-// over several turns, streams and whole answers, counts. What goes wrong and what is drawn: gemini/edges.test.ts.
+// A Gemini upstream behind the real gateway, called by the official SDKs of the three protocols:
+// reasoning, parallel tools over several turns, streaming and non-streaming responses, and counts.
+// Failures and images are in gemini/edges.test.ts.
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -25,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => at[Symbol.asyncDispose]());
 beforeEach(() => at.speak(say("Hi")));
 
-/** Thinks and calls two tools at once; once it has their results, it says so. */
+/** Reasons and calls two tools in parallel. After their results, it responds with text. */
 const weather = (one: UpstreamRequest) => {
   const results = JSON.stringify(one.json()).match(/"functionResponse"/g)?.length ?? 0;
   return results === 0
@@ -41,7 +42,7 @@ const schema = {
   properties: { city: { type: "string" } },
   required: ["city"],
 };
-/** What the second request gave back to the model, part by part. */
+/** Parts of the second request to the model, one by one. */
 const returned = () => {
   const { contents } = at.asked().at(-1)!.json();
   return contents.slice(-2).map(({ parts }: any) => parts);
@@ -76,7 +77,7 @@ describe("chat completions, by openai", () => {
       const first = await turn();
       const [{ message, finish_reason }] = first.choices as [any];
       expect(finish_reason).toBe("tool_calls");
-      // The SDK's helper keeps the last piece of fields that it does not know.
+      // The SDK's helper keeps the last chunk of unknown fields.
       expect(message.reasoning_content).toBe(stream ? " cities." : "Two cities.");
       expect(message.tool_calls).toHaveLength(2);
       expect(first.model).toBe(MODEL);

@@ -1,5 +1,5 @@
-// Google's two questions for vectors, in front of every vendor: the same numbers as by OpenAI's, and bytes as they come from Google
-// itself. What its clients make of them is judged by the clients (`npm run clients -- google`).
+// Google's two embedding methods, with every vendor: the same numbers as in OpenAI's format, and
+// unchanged bytes from Google itself. The clients are tested with `npm run clients -- google`.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { jsonResponse } from "tollgate/testing";
 import { startInProcessWithUpstream, type InProcessWithUpstream } from "../../kit/in-process.ts";
@@ -92,7 +92,7 @@ describe("Google's own models", () => {
         vendor_field: 1,
       })),
     });
-    // Byte for byte what upstream wrote.
+    // Byte for byte as the upstream sent it.
     expect(got.text).toBe(
       JSON.stringify({ embeddings: TEXTS.map((text) => ({ values: vectorOf(text) })) }),
     );
@@ -201,7 +201,7 @@ it("the list states the methods of each model", async () => {
     models.find(({ name }: any) => name === "models/google/gemini-embedding-001")
       .supportedGenerationMethods,
   ).toEqual(["embedContent", "batchEmbedContents"]);
-  // By where the key stands, as no other family does.
+  // By the place of the key, which only this family uses.
   expect((await list(`/v1/models?pageSize=1000&key=${key}`)).models).toEqual(models);
   expect((await list("/v1/models", { authorization: `Bearer ${key}` })).data).toHaveLength(
     models.length,

@@ -1,4 +1,4 @@
-// Addresses of pictures, through a whole daemon: how long they are good, for which clients, and what becomes of the files.
+// URLs of images, through a whole gateway: their lifetime, their clients, and their files.
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { until } from "../../kit/wait.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** A wall clock that a test puts forward, of gateways with this environment. */
+/** A wall clock that a test moves forward, for gateways with this environment. */
 async function jumping() {
   const dir = await mkdtemp(join(tmpdir(), "tollgate-clock-"));
   const file = join(dir, "clock");
@@ -35,7 +35,7 @@ const draw = async (s: Studio, more: object = {}): Promise<URL> => {
   });
   return new URL(made.data![0]!.url!);
 };
-/** At the daemon itself, wherever the world believes it to be. */
+/** Sent to the gateway itself, whatever its public URL is. */
 const get = (s: Studio, { pathname, search }: URL, method = "GET") =>
   fetch(s.gateway.url + pathname.replace(/^\/at/, "") + search, { method });
 const files = async (s: Studio) =>
@@ -86,12 +86,12 @@ describe("an image URL", () => {
     const from = Date.now();
     const url = await draw(s);
     const end = Number(url.searchParams.get("e")) * 1000;
-    // An hour from some moment of the drawing, in whole seconds.
+    // An hour after a moment during the generation, in whole seconds.
     expect(end).toBeGreaterThan(from + HOUR_MS - 1_000);
     expect(end).toBeLessThan(from + 2 * HOUR_MS);
     let good = 1;
     expect((await get(s, url)).status).toBe(200);
-    // Answers that were made before the gateway's clock had jumped are good.
+    // URLs that were created before the clock jumped are valid.
     await time.skip(HOUR_MS);
     await until(async () => {
       const { status } = await get(s, url);
@@ -106,7 +106,7 @@ describe("an image URL", () => {
     const { served, rejected } = await counts(s);
     expect(served).toBe(good);
     expect(rejected).toBe(2);
-    // The next start sweeps; so does the clock, once a minute.
+    // The next start removes expired files, and so does a timer every minute.
     await s.restart();
     expect(await files(s)).toEqual([]);
     expect(await counts(s)).toMatchObject({ files: 0, bytes: 0, expired: 1 });
@@ -117,7 +117,7 @@ describe("an image URL", () => {
     await using time = await jumping();
     await using s = await studio({ hosts: ["demo"], yaml: settings("10h"), env: () => time.env });
     const long = await Promise.all(Array.from({ length: 12 }, () => draw(s)));
-    // From here on addresses end soon; those that were given out keep their end.
+    // From here on URLs expire soon. Existing ones keep their expiry.
     const config = await readFile(s.gateway.file, "utf8");
     await s.gateway.write(config.replace("lifetime: 10h", "lifetime: 1h"));
     await s.gateway.line(({ msg }) => msg === "reloaded");
@@ -141,7 +141,7 @@ describe("an image URL", () => {
     await s.gateway.stop("SIGKILL");
     await s.restart();
     busy = false;
-    // While the daemon is away there is no answer; no reader is ever told that a file is not there.
+    // While the gateway is down there is no response, and no reader gets a 404.
     for (const seen of await Promise.all(readers))
       expect([...seen].filter((status) => status !== 0 && status !== 200)).toEqual([]);
     const statuses = (urls: URL[]) =>

@@ -33,7 +33,7 @@ net.Socket.prototype.connect = function (...args) {
     if (port === undefined) return;
     appendFileSync(DIALLED, `${address} ${port}\n`);
     if (address === "127.0.0.1" && reached.has(String(port))) return;
-    // Nothing leaves the machine that tests run on.
+    // Nothing is sent from the test machine.
     this._handle.connect = this._handle.connect6 = () => ECONNREFUSED;
   });
   return connect.apply(this, args);

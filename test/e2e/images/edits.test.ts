@@ -1,4 +1,5 @@
-// Pictures that are changed: by every provider that does, through the SDKs that people use, in a form and in JSON, and what it costs.
+// Image edits: with every provider that supports them, through common SDKs, as a form and as JSON,
+// with their cost.
 import { createOpenAI } from "@ai-sdk/openai";
 import { generateImage } from "ai";
 import OpenAI, { toFile } from "openai";
@@ -25,7 +26,7 @@ const USAGE = {
   output_tokens_details: { text_tokens: 0, image_tokens: 1_000 },
 };
 
-/** What a host was given: its fields, and the bytes of its files by their names. */
+/** A provider's received fields, and the bytes of its files by name. */
 async function given(asked: UpstreamRequest): Promise<{ fields: any; files: [string, Buffer][] }> {
   const type = asked.headers["content-type"] ?? "";
   if (!type.startsWith("multipart/")) return { fields: asked.json(), files: [] };
@@ -43,7 +44,7 @@ async function given(asked: UpstreamRequest): Promise<{ fields: any; files: [str
 const event = (type: string, data: object) =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
 
-/** As OpenAI answers: at once, or drafts first. */
+/** OpenAI's response: immediate, or with partial images first. */
 const edited: ScriptedReply = async (asked) => {
   const { fields, files } = await given(asked);
   if (files.length === 0 && !fields.images)
@@ -71,9 +72,9 @@ interface Editor {
   readonly model: string;
   readonly mask: boolean;
   readonly mode: "passthrough" | "translated";
-  /** In nano-dollars, of one request. */
+  /** In nano-dollars, for one request. */
   readonly cost: number;
-  /** The pictures that this host was given. */
+  /** Images that this provider received. */
   readonly brought: (asked: UpstreamRequest) => Promise<readonly Buffer[]> | readonly Buffer[];
 }
 
@@ -82,7 +83,7 @@ const filesOf = async (asked: UpstreamRequest): Promise<readonly Buffer[]> =>
   (await given(asked)).files.filter(([name]) => name.startsWith("image")).map(([, file]) => file);
 
 const EDITORS: readonly Editor[] = [
-  // $5 a million of text, $8 of pictures in, $30 of pictures out.
+  // $5 per million text tokens, $8 for input images, and $30 for output images.
   {
     model: "openai/gpt-image-2",
     mask: true,
@@ -318,7 +319,7 @@ describe.each(EDITORS.map((editor) => [editor.model, editor] as const))("%s", (m
       ...ask,
       images: [{ image_url: dataUrl(HOUSE) }],
     });
-    // A host that knows the form alone says so.
+    // A provider that only accepts forms reports this.
     if (model === "other/painter") return expect(status).toBe(400);
     expect([status, body.data.length]).toEqual([200, 1]);
     const sent = JSON.stringify(await given(posted()[0]!));

@@ -1,5 +1,5 @@
-// Addresses that an upstream writes, through a whole daemon: whatever their form, nothing inside is ever dialled. What
-// the daemon dials is written down by dialled.mjs, which is loaded into it.
+// URLs in upstream responses, through a whole gateway: no internal address is ever dialed, in any
+// form. The preloaded dialled.mjs records what the gateway dials.
 import { readFile, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
 import type { AddressInfo } from "node:net";
@@ -10,7 +10,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { storePort } from "../../kit/database/store-under-test.ts";
 import { B64, PICTURE, raised, studio, type Studio } from "./studio.ts";
 
-/** A public address: no machine answers there, and dialling it is no offence. */
+/** A public address without a machine, which is harmless to dial. */
 const PUBLIC = "198.41.0.4";
 const NAMES: { readonly [name: string]: readonly (readonly string[])[] } = {
   "loopback.test": [["127.0.0.1"]],
@@ -22,12 +22,12 @@ const NAMES: { readonly [name: string]: readonly (readonly string[])[] } = {
   "teredo.test": [["2001:0:53aa:64c::1"]],
   "local.test": [["fd00:ec2::254"]],
   "both.test": [[PUBLIC, "127.0.0.1"]],
-  // Public whenever it is asked an odd time, and inside the next.
+  // Public for each odd lookup, and internal for the next.
   "rebinding.test": [[PUBLIC], ["127.0.0.1"], [PUBLIC], ["10.0.0.1"], [PUBLIC], ["::1"]],
 };
 
 let s: Studio;
-/** Another service on this machine, on both loopbacks; it counts what comes. */
+/** Another service on this machine, on both loopback addresses. It counts connections. */
 let inside: Server[];
 let port: number;
 let visits = 0;
@@ -42,7 +42,7 @@ const listen = (at: number, host: string) =>
     server.listen(at, host, () => resolve(server));
   });
 
-/** What the daemon dialled since the last look, its providers and its store left out. */
+/** Addresses that the gateway dialed since the last check, without its providers and its store. */
 async function dialled(): Promise<string[]> {
   const lines = (await readFile(record, "utf8")).split("\n").filter(Boolean);
   await writeFile(record, "");
@@ -64,7 +64,7 @@ beforeAll(async () => {
       NAMES: JSON.stringify(NAMES),
     }),
     routes: {
-      // The prompt is the address that is answered.
+      // The prompt is the returned URL.
       "POST /local/v1/images/generations": (asked) =>
         jsonResponse({ created: 1, data: [{ url: asked.json().prompt }] }),
       "GET /poll": (asked) =>
@@ -98,7 +98,7 @@ const draw = (prompt: string, more: object = {}) =>
 const hop = (to: string, status = 302) =>
   `${s.up.url}/hop?status=${status}&to=${encodeURIComponent(to)}`;
 
-/** Each with the port of the service inside, where it can have one. */
+/** Each with the port of the internal service, if possible. */
 const forms = (): string[] => [
   ...[
     "127.0.0.1",
@@ -230,7 +230,7 @@ describe("allowed destinations", () => {
     expect((await draw(hop("/picture.png"))).data).toEqual([{ b64_json: B64 }]);
     const data = await draw(`data:image/png;base64,${PICTURE.toString("base64")}`);
     expect(data.data).toEqual([{ b64_json: B64 }]);
-    // Its own credential stays with its API.
+    // Its own credential is sent to its API only.
     const fetched = s.up.requests.filter(({ path }) => path === "/picture.png");
     expect(fetched.length).toBeGreaterThan(0);
     for (const { headers } of fetched) expect(headers.authorization).toBeUndefined();

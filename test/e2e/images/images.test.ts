@@ -1,5 +1,5 @@
-// Images through a whole gateway: made offline, by hosts of several dialects, by one that must be asked after. How it
-// follows its upstreams, what it keeps and what it dials: images/.
+// Images through a whole gateway: generated offline, by providers of several dialects, and by one
+// with polling. images/ contains tests of lists, storage, and dialed addresses.
 import OpenAI from "openai";
 import Anthropic from "@anthropic-ai/sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

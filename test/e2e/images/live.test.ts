@@ -1,4 +1,5 @@
-// The catalog of a whole daemon, which follows what its upstreams say, and keeps to it while they say nothing.
+// The catalog of a whole gateway, which follows its upstreams' lists, and keeps them while they are
+// unavailable.
 import { jsonResponse, type ScriptedReply } from "tollgate/testing";
 import { describe, expect, it } from "vitest";
 import { KEYS, list, raised, studio, type Studio } from "./studio.ts";
@@ -33,7 +34,7 @@ describe("the list follows its upstream", () => {
       code: "model_not_found",
     });
     s.up.setRoutes({ [LISTED]: list("gpt-6", "gpt-image-3") });
-    // No restart, no reload, and none that asks for it: the next look at the list.
+    // Without a restart, a reload, or a request: at the next refresh.
     await until(() =>
       draw(s, "openai/gpt-image-3").then(
         () => true,
@@ -62,13 +63,13 @@ describe("the list follows its upstream", () => {
         messages.push((await raised(draw(s, model, key))).message);
       const said = messages.join("\n");
       expect(said).toContain("demo/image");
-      // What was asked for is in the answer; what is near it is ours to tell, or not.
+      // The response contains the requested name. Suggestions are the gateway's choice.
       const named = said.replace(/Model \S+ not found/g, "");
       if (key === KEYS.alice) expect(named).toContain("openai/gpt-image-2");
       else expect(named).not.toMatch(/openai\/|open-image/);
     }
     expect(await raised(draw(s, "openai/gpt-image-2", KEYS.bob))).toMatchObject({ status: 403 });
-    // For a key to which it is not there, it is of no kind either.
+    // For a key that may not use it, it has no type either.
     expect(await raised(draw(s, "openai/gpt-6", KEYS.bob))).toMatchObject({ status: 404 });
     expect(await raised(draw(s, "openai/gpt-6"))).toMatchObject({ status: 400 });
   });
@@ -102,7 +103,7 @@ describe("the list follows its upstream", () => {
   });
 });
 
-/** What the ledger says of every call that is over. */
+/** Ledger rows of every finished call. */
 const settles = async (s: Studio): Promise<any[]> => {
   const { items } = (await s.gateway.ask("ledger.entries", { limit: 1_000 })) as any;
   return items.filter(({ kind }: any) => kind === "settle");
@@ -165,7 +166,7 @@ describe("a failed list request removes nothing", () => {
     await using s = await studio({ hosts: ["openai"] });
     s.up.setRoutes({ [LISTED]: { delayMs: 600_000, ...list("gpt-image-9") } });
     await s.restart();
-    // The list is asked for, and does not come while this test lasts.
+    // The list request does not end during this test.
     expect((await draw(s, "openai/gpt-image-2")).data).toHaveLength(1);
     expect(await ids(s)).toContain("openai/gpt-image-2");
     const [status] = ((await s.gateway.ask("status")) as any).modelLists;

@@ -1,5 +1,5 @@
-// What pictures cost: one row a request, with the counts that the answer tells, by whichever measure the host and its
-// price have.
+// Cost of images: one row per request, with the counts of the response, by the unit of the provider
+// and its price.
 import { jsonResponse } from "tollgate/testing";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { B64, list, studio, type Studio } from "./studio.ts";
@@ -87,7 +87,7 @@ it.each([
       .images.generate({ model, prompt: "A harbour", ...more, ...wanted });
     const [reserve, settle, ...others] = await rows();
     expect([reserve!.kind, settle!.kind, others], form).toEqual(["reserve", "settle", []]);
-    // An address that the provider gives is not looked at: how large its picture is, is not known.
+    // A URL from the provider is not fetched, so the size of its image is unknown.
     const blind = form !== FORMS[0][0] && made.data[0].url.startsWith(s.up.url);
     const { megapixels, ...rest } = usage;
     expect(present(settle!.usage), form).toEqual(
@@ -95,7 +95,8 @@ it.each([
     );
     expect([settle!.state, settle!.cost], form).toEqual([state, cost]);
     if (model.startsWith("bfl/")) expect(settle!.upstream).toBe(40_000_000);
-    // Where tokens were counted the client reads the same ones; where pictures were, it has them in its hands.
+    // If tokens were counted, the client reads the same counts. If images were counted, it has
+    // them.
     if (usage.image_out)
       expect(made.usage).toMatchObject({
         input_tokens: usage.input,

@@ -1,4 +1,5 @@
-// Fields whose names mean something to the language: what a client wrote is a word, whatever it is called, and makes no error of ours.
+// Fields with the names of language features: a client's field is ordinary data under any name, and
+// causes no internal error.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { HOSTS, KEYS, studio, type Studio } from "./studio.ts";
 

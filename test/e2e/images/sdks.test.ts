@@ -1,4 +1,4 @@
-// Every provider that draws, through the SDKs that people use, in both forms.
+// Every provider of images, through common SDKs, in both formats.
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateImage } from "ai";
@@ -10,7 +10,7 @@ let s: Studio;
 beforeAll(async () => void (s = await studio()));
 afterAll(() => s[Symbol.asyncDispose]());
 
-/** The demo draws its own; all others hand over the upstream's, bit for bit. */
+/** The demo generates its own. All others forward the upstream's, bit for bit. */
 const same = (bytes: Uint8Array, model: string): void => {
   if (model === "demo/image")
     expect(sniffImage({ bytes: Buffer.from(bytes) })?.mime).toBe("image/png");

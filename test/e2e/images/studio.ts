@@ -1,4 +1,4 @@
-// Image hosts of every dialect behind one scripted upstream, and a daemon in front of them.
+// Image providers of every dialect on one scripted upstream, with a gateway.
 import {
   jsonResponse,
   startUpstream,
@@ -21,11 +21,11 @@ export const USAGE = {
   output_tokens_details: { text_tokens: 0, image_tokens: 1_000 },
 };
 
-/** A list of models as OpenAI answers it. */
+/** A model list in OpenAI's format. */
 export const list = (...ids: string[]) =>
   jsonResponse({ object: "list", data: ids.map((id) => ({ id, object: "model", created: 1 })) });
 
-/** A host that gives what it is asked for. */
+/** A provider that returns the requested format. */
 const asked: ScriptedReply = (request) =>
   jsonResponse({
     created: 1,
@@ -39,7 +39,7 @@ const asked: ScriptedReply = (request) =>
 export interface Host {
   readonly provider: string;
   readonly model: string;
-  /** Under `providers:`, `up` standing for the upstream's origin. */
+  /** Under `providers:`. `up` is replaced by the upstream's origin. */
   readonly yaml: string;
   readonly routes: { readonly [route: string]: ScriptedReply };
 }
@@ -112,7 +112,7 @@ export const HOSTS: readonly Host[] = [
     routes: { "POST /recraft/v1/images/generations": asked },
   },
   {
-    // It has addresses only, on a network of its own.
+    // It only has URLs, on a private network.
     provider: "local",
     model: "local/sdxl",
     yaml: '{ use: openai-compatible, with: { api_key: k, base_url: "up/local/v1", images: ["sd*"], image_response_format: url } }',
@@ -142,18 +142,18 @@ export interface Studio extends AsyncDisposable {
   readonly up: TestUpstream;
   readonly gateway: Daemon;
   client(key?: string): OpenAI;
-  /** Asks every provider what it has, now; answers with the gateway's status. */
+  /** Refreshes every provider's list, and returns the gateway's status. */
   refresh(provider?: string): Promise<any>;
   /** The body of the last request to a model. */
   last(): any;
-  /** The same folder, another process. */
+  /** The same folder with another process. */
   restart(): Promise<void>;
 }
 
 export async function studio(
   of: {
     hosts?: readonly string[];
-    /** More under `providers:`, for an upstream at this address. */
+    /** More entries under `providers:`, for an upstream at this address. */
     providers?: (up: string) => string;
     /** More of gateway.yaml. */
     yaml?: string;
@@ -208,7 +208,7 @@ ${more}`;
   return made;
 }
 
-/** What an SDK throws, without its stack. */
+/** An SDK's error, without its stack. */
 export const raised = (run: Promise<unknown>): Promise<any> =>
   run.then(
     () => {

@@ -1,4 +1,5 @@
-// A ledger's life, as an operator leads it while clients are served: copied, put back, archived, and a person taken out of it.
+// Operations on a ledger while clients are served: backup, restore, archive, and erasure of
+// personal data.
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -29,7 +30,7 @@ async function tollgate(...words: string[]): Promise<{ code: number; out: any }>
   }
 }
 
-/** As its client hears: what was delivered is in the ledger. */
+/** By the client's view: delivered responses are in the ledger. */
 async function ask(user: string): Promise<string> {
   const res = await fetch(`${daemon.url}/v1/chat/completions`, {
     method: "POST",
@@ -44,7 +45,7 @@ async function ask(user: string): Promise<string> {
   return res.headers.get("x-request-id")!;
 }
 
-/** A gateway.yaml with a state folder of its own, not there yet. */
+/** A gateway.yaml with its own state directory, which does not exist yet. */
 function elsewhere(name: string): string {
   const dir = join(daemon.dir, name);
   mkdirSync(dir);

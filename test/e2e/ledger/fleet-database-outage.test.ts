@@ -1,4 +1,5 @@
-// What gateways on one PostgreSQL do for their clients while the database is away, and for one another while it is there.
+// Gateways on one PostgreSQL: service during a database outage, and shared state while it is
+// available.
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -18,7 +19,7 @@ import {
 import { until } from "../../kit/wait.ts";
 import { freePort } from "../../kit/process/ports.ts";
 
-/** Calls while the database is away. */
+/** Calls during the outage. */
 const AWAY = 150;
 
 const yaml = (url: string) => `
@@ -44,9 +45,9 @@ describe.skipIf(!hasPostgres())("gateways during a database outage", () => {
   let up: TestUpstream;
   let fleet: Nodes;
   let url: string;
-  /** What the provider says that it has. */
+  /** The provider's model list. */
   let listed = jsonResponse({ object: "list", data: [] });
-  /** What a chat waits for at the provider. */
+  /** A chat waits for this at the provider. */
   let held: Promise<void> | undefined;
 
   beforeAll(async () => {
@@ -105,7 +106,7 @@ describe.skipIf(!hasPostgres())("gateways during a database outage", () => {
     expect(Buffer.from(await found.arrayBuffer()).toString("base64")).toBe("iVBORw0KGgo=");
     other.searchParams.set("s", "A".repeat(43));
     expect((await fetch(other)).status).toBe(404);
-    // What is not sealed is answered as any unknown path.
+    // An unsealed request gets the response of any unknown path.
     const stranger = await fetch(new URL("/.tollgate/peer", other), { method: "POST", body: "{}" });
     expect(stranger.status).toBe(404);
   });
@@ -166,7 +167,7 @@ describe.skipIf(!hasPostgres())("gateways during a database outage", () => {
       });
       return { status: answer.status, text: await answer.text() };
     };
-    // A new connection each, so that both of its workers are asked.
+    // A new connection each, so that both of its workers are used.
     await until(async () => {
       for (let i = 0; i < 8; i++) if (!(await knows(late.url))) return false;
       return true;
@@ -184,7 +185,7 @@ describe.skipIf(!hasPostgres())("gateways during a database outage", () => {
       { type: "item_reference", id: last },
       { role: "user", content: "And then?" },
     ];
-    // Others see it with its next sign of life.
+    // Others see it after its next heartbeat.
     await until(
       async () =>
         (await post(0, "/v1/responses", fleet.key, { model: "up/model", input })).status === 200,
@@ -200,7 +201,7 @@ describe.skipIf(!hasPostgres())("gateways during a database outage", () => {
     };
     const sliced = async () =>
       Number(await postgres.sql(url, "SELECT count(*) FROM tollgate.budget_lease"));
-    // Each sets a part aside with its next sign of life: there must be something left by then.
+    // Each leases a part with its next heartbeat, so something must be left by then.
     let served = 0;
     for (const i of [0, 1, 0, 1, 0, 1]) {
       await until(async () => (await draw(i, key)).status === 200);
@@ -225,16 +226,16 @@ describe.skipIf(!hasPostgres())("gateways during a database outage", () => {
       const { status, text } = await draw(n % 2, fleet.key);
       expect([status, text]).toEqual([503, expect.stringContaining("ledger_unavailable")]);
     }
-    // Each gateway looks for the database now and then, and for none of these calls.
+    // Each gateway retries the database at intervals, and not for these calls.
     expect(tries() - before).toBeLessThan(AWAY / 2);
     expect(up.requests.length).toBe(sent);
     await postgres.start();
     await Promise.all(fleet.nodes.map(({ daemon }) => daemon!.line(/store reachable again/)));
     await until(async () => (await draw(0, fleet.key)).status === 200);
-    // Then it is worth no more than it was.
+    // From then on it has no larger value than before.
     let turn = 0;
     await until(async () => {
-      // What was refused before all slices had gone back says nothing of what is left.
+      // A rejection before all leases were returned does not show what is left.
       const whole = (await sliced()) === 0;
       const { status } = await draw(turn++ % 2, key);
       if (status === 200) served++;
@@ -263,7 +264,7 @@ describe.skipIf(!hasPostgres())("gateways during a database outage", () => {
     const answers = [ask(), ask()];
     await until(() => up.requests.length === sent + 2);
     await postgres.kill();
-    // A gateway that is silent would not know it until something is to be written.
+    // An idle gateway would notice it only at its next write.
     await until(async () => (await ask()).status === 503);
     ending.resolve();
     held = undefined;
@@ -309,7 +310,7 @@ describe.skipIf(!hasPostgres())("gateways during a database outage", () => {
     expect(await status("/healthz")).toBe(200);
     const refused = await fetch(`${at}/v1/chat/completions`, { method: "POST", body: "{}" });
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "1"]);
-    // It has had reason to say so again and again.
+    // It had reason to report it repeatedly.
     const tries = road.made;
     await until(() => road.made >= tries + 4);
     await postgres.start();

@@ -1,5 +1,5 @@
-// The database's disk is full: it is there, answers, and can keep nothing more. New calls are refused and not sent, one that is under way is answered and settled when
-// there is room, and the ledger is the bill.
+// The database's disk is full: it responds, and can store nothing. New calls are rejected and not
+// sent, an open one finishes and is settled when there is space, and the ledger equals the bill.
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { chownSync } from "node:fs";
@@ -31,7 +31,7 @@ interface Disk extends AsyncDisposable {
   empty(): Promise<void>;
 }
 
-/** A small disk of its own, where the system lets one be mounted. */
+/** A small disk of its own, if the system allows a mount. */
 async function smallDisk(postgres: Postgres): Promise<Disk | undefined> {
   const dir = await mkdtemp("/tmp/tollgate-disk-");
   const at = join(dir, "disk");
@@ -58,9 +58,9 @@ async function smallDisk(postgres: Postgres): Promise<Disk | undefined> {
     url,
     async fill() {
       await postgres.sql(url, "CREATE TABLE filler (text text)");
-      // Pages that have never been written have no room on the disk yet.
+      // Pages that were never written have no disk space yet.
       await postgres.sql(url, "CHECKPOINT");
-      // What a failed insert has added to the file stays there, up to the last page.
+      // A failed insert leaves the file enlarged, up to the last page.
       for (const many of [1_000, 1])
         await postgres.sql(
           url,
@@ -80,7 +80,7 @@ async function smallDisk(postgres: Postgres): Promise<Disk | undefined> {
 it.skipIf(!hasPostgres())(
   "a full database disk: new calls are rejected and not sent, open calls finish, and the ledger has all of them when there is space",
   async (context) => {
-    // A vacuum would give pages back, and the disk would not be full any more.
+    // A vacuum would return pages, and the disk would not be full.
     await using postgres = await startPostgres({ settings: ["autovacuum=off"] });
     await using disk = await smallDisk(postgres);
     if (!disk) return context.skip("no disk can be mounted here");
@@ -114,7 +114,7 @@ it.skipIf(!hasPostgres())(
     await until(() => sent === before + 2);
     held = undefined;
     await disk.fill();
-    // Pages that are there already have room for some.
+    // Existing pages have space for some.
     let refused = await draw(0);
     await until(async () => {
       refused = await draw(0);
@@ -127,7 +127,7 @@ it.skipIf(!hasPostgres())(
     answer();
     for (const { status, text } of await Promise.all(under))
       expect([status, text]).toEqual([200, expect.stringContaining("aGk=")]);
-    // One line for many calls: a log lies on a disk, too.
+    // One line for many calls, because a log uses disk space too.
     const lines = () =>
       fleet.nodes[0]!.daemon!.log.filter(({ msg }) => /ledger unavailable/.test(String(msg)))
         .length;
@@ -135,7 +135,7 @@ it.skipIf(!hasPostgres())(
     const statuses = (
       await Promise.all(Array.from({ length: ASKED }, async () => (await draw(0)).status))
     ).filter((status) => status !== 503);
-    // A page that the database has already may still take a row. A call that has its row is sent, and no other.
+    // An existing page may still store a row. A call with a row is sent, and no other.
     expect(statuses).toEqual(statuses.map(() => 200));
     expect(sent - calls).toBe(statuses.length);
     expect(lines() - said).toBeLessThan(ASKED / 4);

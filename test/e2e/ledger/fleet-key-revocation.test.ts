@@ -1,5 +1,6 @@
-// A key that is revoked while one gateway is cut off from the database: where nothing new goes on without it, that gateway serves none of its calls; where keys with
-// slices go on, it does so for a while that the operator has set, and not after it.
+// A key that is revoked while one gateway is disconnected from the database. With on_outage:
+// reject, this gateway serves none of its calls. In offline mode, it serves them for the configured
+// time, and not longer.
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { JsonObject } from "tollgate/plugin";
@@ -15,7 +16,7 @@ providers:
   up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { operation: image, price: { images: 0.04 } } } }
 `;
 const EACH = 40_000_000;
-/** A gateway goes on for so long without its database. */
+/** Maximum time without the database. */
 const AWAY_MS = 8_000;
 
 describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is disconnected", () => {
@@ -96,7 +97,7 @@ describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is discon
     });
     await revoke(fleet);
     await until(async () => (await draw(0)) === 401);
-    // Its slice is worth thousands: what ends it is the time that it was given.
+    // Its lease covers thousands of calls, so only the time limit ends it.
     await until(async () => (await draw(1)) === 503);
     const billed = up.bills.length;
     for (let n = 0; n < 10; n++) expect(await draw(1)).toBe(503);

@@ -1,4 +1,4 @@
-// Three real daemons on one real PostgreSQL: what an operator is promised of them.
+// Three real gateways on one real PostgreSQL: their guarantees for operators.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";
 import { startFleet, type Fleet as Nodes } from "../../kit/database/fleet.ts";
@@ -6,7 +6,7 @@ import { hasPostgres, startPostgres, type Postgres } from "../../kit/database/po
 import { until } from "../../kit/wait.ts";
 import type { Fleet } from "../../../src/runtime/services/fleet.ts";
 
-/** Calls while the database is away. */
+/** Calls during the outage. */
 const AWAY = 150;
 
 const LEASE_MS = 3_000;
@@ -76,7 +76,7 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
       expect(Math.abs(clockAheadMs!)).toBeLessThan(10_000);
       expect(syncLagMs).toBe(0);
     }
-    // Each file names its own road to the database.
+    // Each file has its own URL of the database.
     expect(warnings).toEqual(["3 configs are in use at the same time"]);
   });
 
@@ -103,7 +103,7 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
     const before = tries();
     const statuses = await Promise.all(Array.from({ length: AWAY }, (_, n) => ask(n % 3)));
     expect(new Set(statuses)).toEqual(new Set([503]));
-    // Each gateway looks for the database now and then, and for none of these calls.
+    // Each gateway retries the database at intervals, and not for these calls.
     expect(tries() - before).toBeLessThan(AWAY / 2);
     expect(up.requests.length).toBe(sent);
     await postgres.start();

@@ -1,4 +1,5 @@
-// A store that says nothing: clients are told in time, nothing is sent for them, and what lands late is taken back.
+// A store that does not respond: clients get an error in time, nothing is sent for them, and late
+// rows are undone.
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -52,7 +53,7 @@ const entries = async () =>
 
 it("returns 503 within seconds, sends nothing, and recovers by itself", async () => {
   expect((await ask()).status).toBe(200);
-  // One that has its reserve, and will want to settle.
+  // A call with a reserve that will be settled.
   const running = ask(true).then((res) => res.text());
   await until(() => up.requests.filter(({ method }) => method === "POST").length === 2);
   const sent = up.requests.length;
@@ -72,11 +73,11 @@ it("returns 503 within seconds, sends nothing, and recovers by itself", async ()
   expect(refused.headers.get("retry-after")).toBe("2");
   expect(refused.headers.get("x-should-retry")).toBe("true");
   expect(await refused.json()).toMatchObject({ error: { code: "ledger_unavailable" } });
-  // Known by now: the next one does not wait for it again, not even for a moment.
+  // Detected by now: the next one does not wait again, not even briefly.
   expect((await ask()).status).toBe(503);
   time.go();
   expect(up.requests.length).toBe(sent);
-  // Barrier B3: the answer under way is not kept from its client, and its bill is written later.
+  // Barrier B3: the open response is not delayed for its client, and its bill is written later.
   expect(await running).toContain("[DONE]");
   expect(await at.ask("status")).toMatchObject({});
   hang.end();

@@ -1,4 +1,5 @@
-// The store of several gateways as an operator mounts it: by its short name, from a folder that knows nothing of this checkout.
+// The store of several gateways, mounted as an operator does: by its short name, from a folder
+// outside of this checkout.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestFolder } from "../../kit/process/command-line.ts";
 import { startDaemon } from "../../kit/process/daemon.ts";

@@ -1,4 +1,4 @@
-// `ledger: { retention }`: rows that are older become sums, in a gateway that serves.
+// `ledger: { retention }`: older rows become sums while the gateway serves.
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";

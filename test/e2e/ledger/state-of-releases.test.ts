@@ -1,5 +1,5 @@
-// The promise of an upgrade: a folder that a release has left is opened by this one, nothing of it is another, and it goes on from there. And an
-// older version refuses a newer folder in one sentence.
+// The guarantee of an upgrade: this version opens the folder of any release with unchanged content
+// and continues it. An older version rejects a newer folder with one sentence.
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ describe.each(releases)("the state directory of %s", (release) => {
       const expected = JSON.parse(
         readFileSync(join(STATE_FIXTURES, release, "told.json"), "utf8"),
       ) as Record<string, unknown>;
-      // What has come since may say more; what was said is the same.
+      // Newer versions may return more, but the earlier part is the same.
       expect(await describeState(daemon)).toMatchObject(expected);
       expect(await daemon.ask("ledger.verify")).toMatchObject({ problems: [] });
       const key = readFileSync(join(STATE_FIXTURES, release, "state/key"), "utf8").trim();
@@ -45,7 +45,7 @@ describe.each(releases)("the state directory of %s", (release) => {
     const { user_version: newest } = db.prepare("PRAGMA user_version").get() as {
       user_version: number;
     };
-    // As it was before there was an audit log.
+    // As before the audit log existed.
     db.exec(`DROP TABLE audit; PRAGMA user_version = ${newest - 1}`);
     db.close();
     const daemon = await startInProcess({ yaml: fixtureYaml, dir });
@@ -68,7 +68,7 @@ describe.each(releases)("the state directory of %s", (release) => {
     const { user_version: newest } = db.prepare("PRAGMA user_version").get() as {
       user_version: number;
     };
-    // The table of the audit log can be made, and its index, whose name is taken, cannot.
+    // The audit table can be created, but its index cannot, because its name exists.
     db.exec(`DROP TABLE audit; CREATE TABLE other (id); CREATE INDEX audit_by_id ON other (id);
       PRAGMA user_version = ${newest - 1}`);
     const form = () => db.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name").all();
@@ -98,7 +98,7 @@ describe.each(releases)("the state directory of %s", (release) => {
   });
 });
 
-/** What a gateway says that does not come up there. */
+/** Output of a gateway that does not start there. */
 async function unserved(dir: string): Promise<{ code: unknown; output: string }> {
   writeFileSync(join(dir, "gateway.yaml"), fixtureYaml);
   const child = spawnTollgate({ cwd: dir, args: ["serve", "--port", "0"] });

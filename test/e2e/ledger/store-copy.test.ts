@@ -1,5 +1,5 @@
-// A gateway that moves from its file to PostgreSQL and back, as an operator does it: rows while it serves, the rest in a short pause, and then the same
-// keys, budgets and sums.
+// A gateway moves from its file to PostgreSQL and back, as an operator does it: rows while it
+// serves, the rest in a short pause, and then with the same keys, budgets, and sums.
 import { rm } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { main } from "../../../src/cli/main.ts";

@@ -1,4 +1,5 @@
-// What was used, as operators and clients read it: from the running gateway, and from its store when none runs.
+// Usage as operators and clients read it: from the running gateway, and from its store if none
+// runs.
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -148,7 +149,7 @@ describe("usage", () => {
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line));
-    // What operators changed stands in the same chain, and is no row of a call.
+    // Changes by operators are in the same chain, and are no rows of calls.
     const seqs = rows.map((row): number => row.seq);
     expect(seqs).toEqual([...new Set(seqs)].sort((a, b) => a - b));
     expect(rows.filter((row) => row.kind === "settle")).toHaveLength(5);
@@ -174,7 +175,7 @@ describe("usage", () => {
     const db = new DatabaseSync(join(at.stateDir, "store", "ledger.db"));
     const triggers = db.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").all();
     for (const { name } of triggers) db.exec(`DROP TRIGGER "${name}"`);
-    // What a call cost, by a millionth of a cent.
+    // Cost of a call, within a millionth of a cent.
     const { changes } = db
       .prepare(
         `UPDATE batch SET rows = replace(rows, '"60000"', '"60001"') WHERE instr(rows, '"60000"')`,

@@ -1,12 +1,12 @@
-// What glibc is told about large blocks. That memory comes back after large bodies is shown by the rig `attack`, which
-// takes longer than a test may.
+// glibc's settings for large blocks. The rig `attack`, which takes longer than a test, shows that
+// memory is returned after large bodies.
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { startDaemon } from "../../kit/process/daemon.ts";
 
 const YAML = "frontends: [chat-completions]\nproviders: { demo: { use: demo } }\nworkers: 2\n";
 
-/** What a process was given when it began, and its children, as the system tells it. */
+/** Environment of a process and its children at the start, from the system. */
 function given(pid: number): (string | undefined)[] {
   const words = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
   const own = words.find((word) => word.startsWith("MALLOC_MMAP_THRESHOLD_="))?.split("=")[1];

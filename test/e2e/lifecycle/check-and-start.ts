@@ -1,4 +1,4 @@
-// A config given to `tollgate check` and to `tollgate serve`, and what each says of it.
+// Output of `tollgate check` and `tollgate serve` for one config.
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

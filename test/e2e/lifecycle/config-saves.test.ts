@@ -1,10 +1,11 @@
-// A gateway.yaml is saved while requests come: whatever program saves it, no request meets half of it.
+// A gateway.yaml is saved under load: whatever program saves it, no request sees an incomplete
+// file.
 import { open, rename, rm, writeFile } from "node:fs/promises";
 import { expect, it } from "vitest";
 import { type Daemon, startDaemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 
-/** With the one provider at the end: whatever part of it is read in its place has none, or is no YAML. */
+/** The only provider is at the end: any incomplete part has none, or is no YAML. */
 const yaml = (n: number) => `# ${"what this file is about ".repeat(40)}
 frontends: [chat-completions, models]
 middleware: [auth, zdr, limits, { use: usage, with: { label_headers: [x-n${n}] } }]
@@ -12,7 +13,7 @@ models: { alias: [demo/echo] }
 providers: { demo: { use: demo } }
 `;
 
-/** As programs save a file. Between the steps of one anything may look. */
+/** The ways in which programs save a file. A read may happen between two steps. */
 const WAYS: Record<
   string,
   (file: string, text: string, look: () => Promise<unknown>) => Promise<void>
@@ -50,7 +51,7 @@ const ask = ({ url, key }: Daemon) =>
     body: JSON.stringify({ model: "alias", messages: [{ role: "user", content: "x" }] }),
   });
 
-/** Requests one after the other, until told; what was not answered as it should. */
+/** Requests one after another until stopped. Returns the wrong responses. */
 function steadily(gateway: Daemon) {
   const failures: string[] = [];
   let over = false;
@@ -71,14 +72,14 @@ function steadily(gateway: Daemon) {
   };
 }
 
-/** Waits until the gateway has taken another save by itself. */
+/** Waits until the gateway has loaded another save by itself. */
 async function taken({ log }: Daemon): Promise<void> {
   const reloads = () => log.filter(({ msg }) => msg === "reloaded").length;
   const before = reloads();
   await until(() => reloads() > before);
 }
 
-/** The last save is in force, however busy the machine is. */
+/** The last save is in use, however busy the machine is. */
 async function inForce(gateway: Daemon, text: string): Promise<void> {
   await writeFile(gateway.file, text);
   expect(await gateway.ask("reload")).toMatchObject({ ok: true });
@@ -89,7 +90,7 @@ it("two hundred ordinary saves under load: no request fails", async () => {
   const stop = steadily(gateway);
   for (let n = 1; n <= 200; n++) {
     await writeFile(gateway.file, yaml(n));
-    // Some in one breath, some so far apart that each is taken.
+    // Some directly after each other, and some far enough apart that each is loaded.
     if (n % 20 === 0) await taken(gateway);
   }
   await inForce(gateway, yaml(999));

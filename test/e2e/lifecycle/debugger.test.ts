@@ -1,5 +1,5 @@
-// SIGUSR1 opens the debugger of Node: any user of the machine can connect to it and run code in that process. No process of a running gateway
-// opens one, whichever of them receives the signal, and none of them ends.
+// SIGUSR1 opens Node's debugger: any user of the machine can connect to it and run code in that
+// process. No process of a running gateway opens it, whichever receives the signal, and none ends.
 import { spawn } from "node:child_process";
 import { connect } from "node:net";
 import { readFileSync } from "node:fs";
@@ -37,7 +37,7 @@ it("no gateway process opens it, and none ends: primary, workers, children", asy
     expect(told.includes("--disable-sigusr1"), words).toBe(true);
     process.kill(pid, "SIGUSR1");
   }
-  // A program that has not been told otherwise has opened one by then.
+  // An ordinary program has opened one by then.
   const program = "console.log('up'); setInterval(() => {}, 1_000)";
   const other = spawn(process.execPath, ["--inspect-port=0", "-e", program]);
   onTestFinished(() => void other.kill("SIGKILL"));

@@ -1,4 +1,5 @@
-// A generation that leaves: what its last requests ask of others goes on, and what has no end of its own hears that it should end.
+// A generation that ends: subrequests of its last requests continue, and endless responses are
+// notified.
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -78,7 +79,7 @@ ${more}`;
     text += Buffer.from(next.value).toString();
   expect(text).toBe("on and over");
   if (what !== "a reload") expect((await gateway.exit).code).toBe(0);
-  // Nothing had to be cut off.
+  // Nothing had to be aborted.
   expect(gateway.output()).not.toContain("drain timeout reached");
 });
 
@@ -100,7 +101,7 @@ providers: { demo: { use: demo } }
         headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
         body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hi" }] }),
       });
-    // Its connection stays, and the next request comes on it.
+    // Its connection stays open for the next request.
     expect((await (await ask()).text()).includes("Hi")).toBe(true);
     gateway.kill("SIGTERM");
     await until(async () => (await ready()).status === 503);

@@ -1,11 +1,11 @@
-// What a reload leaves behind: nothing. A generation that has ended is no longer in memory, whatever was mounted in it and whatever
-// came through it.
+// A reload leaves nothing behind: an ended generation is no longer in memory, whatever was mounted
+// in it and whatever requests it served.
 import { expect, it } from "vitest";
 import { jsonResponse, say, scriptedModel, startUpstream } from "tollgate/testing";
 import { type InProcessGateway, startInProcess } from "../../kit/in-process.ts";
 import { until } from "../../kit/wait.ts";
 
-/** Says in how many generations that are in memory it is mounted. */
+/** Returns the number of generations in memory in which it is mounted. */
 const TENANT = `
 import { queryObjects } from "node:v8";
 import { defineMiddleware } from "tollgate/plugin";
@@ -47,9 +47,9 @@ const asking =
     return answer.headers.get("x-alive");
   };
 
-/** In how many generations it is in memory. */
+/** Number of its generations in memory. */
 async function alive(ask: ReturnType<typeof asking>): Promise<string | null> {
-  // The last one on a connection is named there until the next one.
+  // The last request on a connection is referenced until the next one.
   for (let i = 0; i < 20; i++) await ask(i % 2 === 0);
   return ask(false, { "x-count": "1" });
 }
@@ -88,7 +88,7 @@ providers:
   expect(await alive(ask)).toBe("1");
 });
 
-/** Each refuses, or takes what it is sent and never answers, or has no room. */
+/** Each rejects, accepts without a response, or has a full disk. */
 const DEAD = (hangs: string) => `
   - { use: otlp, with: { endpoint: "http://127.0.0.1:1", batch_delay_ms: 60000, batch_size: 3 } }
   - { use: otlp, with: { endpoint: "${hangs}", batch_delay_ms: 60000 } }

@@ -1,5 +1,5 @@
-// A connection that is kept alive may be idle for minutes. When its last answer has ended, nothing of that request is kept with it, with
-// the memory of requests or with the names of requests: for each protocol, in each mode, however it ended.
+// A connection may be idle for minutes. After its last response, nothing of that request is
+// retained, whether by memory or by name, for each protocol, in each mode, and for any end.
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { errorResponse, say, type ScriptedReply } from "tollgate/testing";
@@ -8,7 +8,7 @@ import { until } from "../../kit/wait.ts";
 import { WITNESS } from "./live-requests.ts";
 
 const hello = say("Hello, how do you do?").usage({ input: 7, output: 2 });
-/** How upstream ends it, by a word in what is asked. */
+/** The upstream's end of it, selected by a word in the request. */
 const OUTCOMES: { readonly [how: string]: ScriptedReply } = {
   answered: (asked) => hello.toResponse(asked),
   refused: errorResponse(400, "No."),
@@ -58,7 +58,7 @@ providers:
 });
 afterAll(() => house[Symbol.asyncDispose]());
 
-/** On a connection that stays. */
+/** On a connection that stays open. */
 function ask(
   agent: Agent,
   path: Path,
@@ -115,7 +115,7 @@ it("a connection retains nothing of a request after its response", async () => {
     asked.push(ask(agent, path, body, headers));
   });
   await Promise.all(asked);
-  // Each on a connection of its own, and those are still there, but for what broke off.
+  // Each on its own connection. These still exist, except for aborted ones.
   expect(Object.values(agent.freeSockets).flat().length).toBeGreaterThan(ways.length / 2);
   let told = "";
   await until(

@@ -1,5 +1,6 @@
-// Several addresses of one gateway: a port, https with clients' certificates, a unix socket; a certificate that is replaced under load; the same
-// with workers; and sockets that were open before the gateway began.
+// Several addresses of one gateway: a port, HTTPS with client certificates, a Unix socket; a
+// certificate that is replaced under load; the same with workers; and sockets that were open before
+// the gateway started.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -184,7 +185,7 @@ it("several processes, and a port from a service manager in place of the first a
   await using here = await createTestFolder({ "gateway.yaml": `workers: 2\n${YAML}` });
   mkdirSync(join(here.path, "tls"));
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(here.path, name), text);
-  // The number of the shell becomes the program's.
+  // The PID of the shell becomes the program's.
   const script = `LISTEN_PID=$$ exec "$0" "$@"`;
   const args = ["--conditions=tollgate-source", join(root, "src/cli/bin.ts"), "serve"];
   const { fd } = (held as unknown as { _handle: { fd: number } })._handle;

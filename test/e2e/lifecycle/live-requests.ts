@@ -1,4 +1,4 @@
-// A middleware that says how many of the requests since `x-begin` are still in memory.
+// A middleware that reports how many of the requests since `x-begin` are still in memory.
 export const WITNESS = `
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";

@@ -1,4 +1,4 @@
-// What the core does by itself, and what it says of itself.
+// Features of the core without plugins, and its own description.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { execFile } from "node:child_process";
@@ -23,7 +23,7 @@ describe("with zero plugins", () => {
       "frontends: []\nmiddleware: []\nlisten: { port: 0 }\nshutdown: { announce: 0s }\n",
     );
     const mask = new SecretMask();
-    // The ledger's place is taken by something that holds nothing: whatever comes with Tollgate stays unloaded.
+    // An empty stub replaces the ledger, so no built-in plugin is loaded.
     const empty = defineStore({
       api: 1,
       name: "empty",

@@ -7,12 +7,12 @@ import { startDaemon } from "../../kit/process/daemon.ts";
 import { killUntilExit } from "../../kit/process/program.ts";
 import { turnEventLoop, until } from "../../kit/wait.ts";
 
-/** More by hand (`SAVES=1000`). */
+/** More if started manually (`SAVES=1000`). */
 const SAVES = Number(process.env["SAVES"] ?? 60);
 const STREAM_MS = 4_000;
 
 const WORDS = say(Array.from({ length: STREAM_MS / 50 }, (_, n) => `w${n}`).join(" "));
-/** Answers whole at once, and streams a word every 50 ms for a while. */
+/** Sends non-streaming responses immediately, and streams a word every 50 ms for some time. */
 const slowly = () =>
   startUpstream({
     ...scriptedModel(WORDS),
@@ -77,7 +77,7 @@ describe("reload", () => {
       };
       const load = [steady(), steady(), ...Array.from({ length: 8 }, streams)];
       let taken = 0;
-      // Each save is waited for by what the gateway says of it, so that a busy machine only takes longer.
+      // Each save waits for the gateway's report, so a busy machine only takes longer.
       for (let n = 1; n <= SAVES || outlived === 0; n++) {
         const bad = n % 5 === 0;
         const seen = gateway.log.length;
@@ -170,7 +170,7 @@ describe("shutdown", () => {
     });
     gateway.kill("SIGTERM");
     await gateway.line((l) => l.msg.startsWith("shutting down after"));
-    // Two in one breath are one: a terminal and npm both pass a Ctrl-C on.
+    // Two signals in quick succession count as one: a terminal and npm both forward Ctrl-C.
     const cut = expect(res.text()).rejects.toThrow();
     await killUntilExit(gateway, "SIGTERM");
     await cut;

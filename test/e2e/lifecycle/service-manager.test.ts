@@ -1,5 +1,6 @@
-// What a gateway that is replaced says to the service manager that started it, by a program in the place of systemd-notify. A manager ends the
-// whole service with the process that it knows: so it must know the next one before the one before ends.
+// Messages of a replaced gateway to the service manager, received by a program in place of
+// systemd-notify. A manager ends the service with the main process that it knows, so it must know
+// the next one before the previous one ends.
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
@@ -14,7 +15,7 @@ it("is notified of the new main process before the old one ends, and stops the n
   const [words, bin] = [join(here.path, "words"), join(here.path, "bin")];
   await writeFile(words, "");
   await mkdir(bin);
-  // Slow, as on a busy machine; each line is one run.
+  // Slow, like on a busy machine. Each line is one run.
   const program = join(bin, "systemd-notify");
   await writeFile(program, `#!/bin/sh\nsleep 0.7\necho "$*" >> ${words}\n`);
   await chmod(program, 0o755);

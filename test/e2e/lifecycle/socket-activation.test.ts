@@ -1,5 +1,5 @@
-// A socket that systemd has opened: the first connection starts the gateway, its workers share the socket, and a gateway that is replaced
-// hands it on. Where systemd is not installed it is skipped.
+// A socket from systemd: the first connection starts the gateway, its workers share the socket, and
+// a replaced gateway hands it over. Skipped without systemd.
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
@@ -53,7 +53,7 @@ it.skipIf(!isThere)("works with systemd, with workers, and across an upgrade", a
     rmSync(dir, { recursive: true, force: true });
   });
   const url = `http://127.0.0.1:${port}`;
-  // Nothing of it runs yet; the connection waits until it does.
+  // Nothing runs yet. The connection waits until it does.
   await until(
     () =>
       fetch(`${url}/readyz`).then(

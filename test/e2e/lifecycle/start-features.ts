@@ -1,5 +1,5 @@
-// Parts of a gateway.yaml that can stand next to each other, and rows that cover every pair of them with every store and number
-// of workers.
+// Sections of a gateway.yaml that can be combined, and rows that cover every pair of them with
+// every store and number of workers.
 import { join } from "node:path";
 import type { Json, JsonObject } from "tollgate/plugin";
 import { createSeededRandom } from "../../../src/testing/random.ts";
@@ -83,10 +83,13 @@ const FACTORS: Readonly<Record<string, readonly string[]>> = {
 
 export type Row = Readonly<Record<string, string>>;
 
-/** The memory store cannot prune. A refused row would cover no pair. */
+/** The memory store cannot prune. A rejected row would cover no pair. */
 const isRefused = (row: Row): boolean => row["store"] === "memory" && row["retention"] === "on";
 
-/** Rows in which every value of a factor meets every value of each other factor, found greedily. The same rows each time. */
+/**
+ * Rows in which every value of a factor meets every value of each other factor, found greedily and
+ * deterministically.
+ */
 export function pairwise(seed = 1): readonly Row[] {
   const names = Object.keys(FACTORS);
   const left = new Set<string>();

@@ -1,4 +1,4 @@
-// A config that `tollgate check` accepts starts, and one that it refuses does not.
+// A config that `tollgate check` accepts starts, and one that it rejects does not.
 import { expect, it } from "vitest";
 import { both } from "./check-and-start.ts";
 import { FEATURES, pairsOf, pairwise } from "./start-features.ts";
@@ -26,8 +26,8 @@ it("the rows of the long test cover every pair of values", () => {
   const rows = pairwise();
   const covered = new Set(rows.flatMap(pairsOf));
   const factors = Object.keys(FEATURES).length;
-  // workers (2 values) and store (3) with each other and with each feature, features with each other; without the pair of
-  // memory and retention, which is refused.
+  // workers (2 values) and store (3) with each other and with each feature, features with each
+  // other; without the pair of memory and retention, which is rejected.
   expect(covered.size).toBe(6 + factors * (4 + 6) + 4 * ((factors * (factors - 1)) / 2) - 1);
   expect(rows.length).toBeLessThan(20);
 });

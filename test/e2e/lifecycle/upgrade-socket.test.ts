@@ -1,4 +1,5 @@
-// Between the two gateways of an upgrade no control socket is there for a moment: what asks meanwhile waits, and a health check is well.
+// Between the two gateways of an upgrade, the control socket is briefly missing: commands in that
+// time wait, and a health check succeeds.
 import { expect, it } from "vitest";
 import type { GatewayStatus } from "../../../src/runtime/gateway-api.ts";
 import { getFault } from "../../../src/model/error.ts";
@@ -15,7 +16,7 @@ it.each([1, 2])(
       yaml: `workers: ${workers}\nshutdown: { timeout: 1s }\nproviders: { demo: { use: demo } }\n`,
     });
     let next = gateway.pid;
-    // The one that came next is gone before its folder is.
+    // The next process is gone before its folder is removed.
     await using _ = {
       [Symbol.asyncDispose]: async () => {
         if (next === gateway.pid) return;
@@ -27,7 +28,7 @@ it.each([1, 2])(
     let ended = 0;
     await until(async () => {
       const status = (await gateway.ask("status").catch((error: unknown) => {
-        // What it was asked as it went is asked again: that is no news of a gateway that does not run.
+        // A command during the exit is repeated, and does not report that no gateway runs.
         if (getFault(error)?.code !== "gateway_ended") throw error;
         ended++;
       })) as unknown as GatewayStatus | undefined;

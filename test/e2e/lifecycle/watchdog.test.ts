@@ -1,11 +1,11 @@
-// A loop that stands, and an end that hangs: the process is not there for ever, and says where it was.
+// A blocked event loop, and a shutdown that hangs: the process ends, and reports where it was.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 
-/** Stands when it is asked to, and never lets go of an outcome when it is asked to. */
+/** Blocks on request, and never settles a promise on request. */
 const HANGING = `
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ export default defineMiddleware({
 });
 function standStill(x) {
   note("stands");
-  // It takes no processor time, so that it stands as long on a busy machine.
+  // It uses no CPU time, so it blocks equally long on a busy machine.
   const cell = new Int32Array(new SharedArrayBuffer(4));
   for (;;) if (Atomics.wait(cell, 0, 0, 10) === "not-equal") return x.id;
 }
@@ -45,11 +45,11 @@ const ask = (at: Daemon, hang = "") =>
     (answer) => answer.text().then(() => answer.status),
     () => 0,
   );
-/** Waits until the middleware has come so far. */
+/** Waits until the middleware has reached this point. */
 const noted = ({ dir }: Daemon, what: string) => until(() => existsSync(join(dir, what)));
 const STOOD = /the event loop was blocked for 10 s/;
 
-/** Started one after the other; they stand all at once. */
+/** Started one after another. They block at the same time. */
 const starting = ["", "workers: 2", "shutdown: 1s", "shutdown: 1s", "shutdown: 1s"];
 const ready: Daemon[] = [];
 beforeAll(async () => {
@@ -92,11 +92,11 @@ describe.concurrent("a process with a blocked event loop", () => {
     void ask(at, "settle");
     await noted(at, "settles");
     at.kill("SIGSTOP");
-    // It is held for as long as it takes until another one is ended for standing still.
+    // It is suspended until another one is ended for blocking.
     await other.exit;
     at.kill("SIGCONT");
     expect(await ask(at)).toBe(200);
-    // The thread that would have ended it has looked since then, for it ends what hangs.
+    // The watchdog has checked since then, because it ends processes that hang.
     at.kill("SIGTERM");
     await at.exit;
     expect(at.log.some(({ msg }) => /did not exit in time/.test(msg))).toBe(true);

@@ -1,5 +1,5 @@
-// Several processes behind one port, as an operator runs them: what is counted is counted once, what one is told all know,
-// and what one had in its hands when it died is not lost.
+// Several processes on one port, as an operator runs them: counts are shared, a change applies to
+// all, and open requests of a dead one are not lost.
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -16,7 +16,7 @@ import { runTollgate } from "../../kit/process/command-line.ts";
 import { NIGHTLY } from "../../kit/law-effort.ts";
 import { turnEventLoop, until } from "../../kit/wait.ts";
 
-/** Answers whole at once; streams a word every 50 ms until it is let go of. */
+/** Sends non-streaming responses immediately, and streams a word every 50 ms until released. */
 async function upstream() {
   let held = true;
   const usage = { prompt_tokens: 1, completion_tokens: 100, total_tokens: 101 };
@@ -81,15 +81,18 @@ const start = (base: string, more: Partial<DaemonOptions> = {}) =>
 interface Got {
   status: number;
   generation: number;
-  /** Which process answered: an id begins with its maker's own prefix. */
+  /** The process that responded: an ID starts with its process's own prefix. */
   by: string;
-  /** Resolves at the end; rejects when it is cut. */
+  /** Resolves at the end. Rejects if it is truncated. */
   text: Promise<string>;
 }
 
 type Asking = { key?: string; stream?: boolean };
 
-/** What a process is too busy for at this moment is asked again: on a slow machine that is no answer to what is tried here. */
+/**
+ * A request that the busy process rejects is sent again, because a slow machine is not the subject
+ * of this test.
+ */
 async function ask(gateway: Daemon, of: Asking = {}): Promise<Got> {
   let got!: Got;
   await until(async () => {
@@ -99,7 +102,7 @@ async function ask(gateway: Daemon, of: Asking = {}): Promise<Got> {
   return got;
 }
 
-/** Each on a connection of its own, or one process would answer all. */
+/** Each on its own connection, because otherwise one process would serve all. */
 const askOnce = (gateway: Daemon, of: Asking): Promise<Got> =>
   new Promise((resolve, reject) => {
     const req = request(
@@ -164,7 +167,7 @@ const entries = async (gateway: Daemon): Promise<LedgerEntry[]> => {
   }
 };
 
-/** What is seen as soon as it is so. */
+/** Visible as soon as it is true. */
 async function once<T>(look: () => Promise<T>, so: (seen: T) => boolean): Promise<T> {
   let seen: T;
   await until(async () => so((seen = await look())));
@@ -177,7 +180,7 @@ describe("workers: 2", () => {
     await using gateway = await start(up.base);
     expect(gateway.log.filter(({ msg }) => msg === "listening")).toHaveLength(1);
 
-    // A hundred tokens are a tenth of a cent, held and then used.
+    // A hundred tokens cost a tenth of a cent, reserved and then spent.
     const budget = await keyWith(gateway, ["usd=0.05/total"]);
     const paid = await many(500, gateway, { key: budget });
     expect(processes(paid)).toBe(2);
@@ -252,7 +255,7 @@ describe("workers: 2", () => {
       await using up = await upstream();
       await using gateway = await start(up.base);
       const before = await pidsOf(gateway);
-      // It stands, and takes nothing that it is handed.
+      // It is blocked, and accepts no connection.
       process.kill(before[0]!, "SIGSTOP");
       let heard = 0;
       const all = Array.from({ length: 6 }, () => ask(gateway).finally(() => heard++));
@@ -302,7 +305,8 @@ describe("workers: 2", () => {
     expect(processes(now)).toBe(2);
     expect(new Set(now.map(({ generation }) => generation))).toEqual(new Set([6]));
 
-    // A bad file, what only a restart can change, and what only a worker cannot do: nothing changes anywhere.
+    // An invalid file, a change that needs a restart, and a failure in a worker: nothing changes
+    // anywhere.
     await gateway.write(yaml(up.base, "modles: {}\n"));
     await gateway.line((l) => l.msg.startsWith("reload rejected: the config has errors"));
     await gateway.write(yaml(up.base).replace("workers: 2", "workers: 3"));
@@ -318,7 +322,7 @@ describe("workers: 2", () => {
     expect([served(still), processes(still)]).toEqual([20, 2]);
     expect(new Set(still.map(({ generation }) => generation))).toEqual(new Set([6]));
 
-    // A worker that comes later has the config that answers, not the one in the file.
+    // A later worker has the running config, not the one in the file.
     const [first] = await pidsOf(gateway);
     process.kill(first!, "SIGKILL");
     await gateway.line((l) => l.msg === "worker replaced");
@@ -352,7 +356,7 @@ describe("workers: 2", () => {
     );
     expect(others.map(({ status }) => status)).toEqual(Array(6).fill(200));
     expect(new Set(others.map(({ by }) => by)).size).toBe(2);
-    // No other key's, whichever process is asked.
+    // For no other key, in any process.
     const stranger = await keyWith(gateway, []);
     const strange = await Promise.all(
       Array.from({ length: 4 }, () => post([...again, reference], stranger)),
@@ -387,7 +391,7 @@ describe("workers: 2", () => {
     await using gateway = await start(up.base);
     const streams = await many(30, gateway, { stream: true });
     const pids = await pidsOf(gateway);
-    // As a terminal or an init system does it: every process is told.
+    // Like a terminal or an init system: every process receives the signal.
     for (const pid of [gateway.pid, ...pids]) process.kill(pid, "SIGTERM");
     await gateway.line(/^shutting down after/);
     expect(isAlive(pids[0]!) && isAlive(pids[1]!)).toBe(true);
@@ -403,7 +407,7 @@ describe("workers: 2", () => {
       await using up = await upstream();
       await using gateway = await start(up.base);
       const pids = await pidsOf(gateway);
-      // Each that stands is handed one of them; all others wait in the primary.
+      // Each blocked process gets one of them. All others wait in the primary.
       for (const pid of pids) process.kill(pid, "SIGSTOP");
       const all = Array.from({ length: 8 }, () =>
         ask(gateway).catch((error: Error) => error.message),

@@ -1,5 +1,5 @@
-// The access log of a real daemon: a line for each request and the ledger's sums, over two processes, while the file is renamed and
-// its reopening is asked for; and clients that forge what they can.
+// The access log of a real gateway: a line for each request, and the ledger's sums, with two
+// processes, while the file is renamed and reopened, and with clients that forge content.
 import { spawn } from "node:child_process";
 import {
   closeSync,
@@ -41,7 +41,7 @@ const all = (file: string): string[] =>
     .flatMap((name) => readFileSync(join(at.dir, name), "utf8").split("\n").slice(0, -1));
 const said = (): Said[] => all("access.log").map((line) => JSON.parse(line) as Said);
 
-/** Resolves to the status; a header may be what `fetch` would not send. */
+/** Resolves to the status. A header may be one that `fetch` would not send. */
 function ask(headers: Record<string, string> = {}, model = "demo/echo", key = at.key) {
   const body = JSON.stringify({ model, messages: [{ role: "user", content: "Hello." }] });
   return new Promise<number>((resolve, reject) => {
@@ -59,7 +59,7 @@ describe("the access log", () => {
 
   it("has a line for each request while its file is renamed, and its sums equal the ledger", async () => {
     const path = join(at.dir, "access.log");
-    // The file is made with its first line.
+    // The first line creates the file.
     await ask({ "x-team": "web" });
     await until(() => said().length === 1);
     let asked = 1;
@@ -70,7 +70,7 @@ describe("the access log", () => {
         ask({}, "demo/echo", "tg_nobody"),
       ];
       asked += under.length;
-      // One has its answer, and others are under way.
+      // One is finished, and others are open.
       await Promise.race(under);
       renameSync(path, `${path}.${round}`);
       if (round % 2 === 0) at.kill("SIGHUP");
@@ -130,7 +130,7 @@ describe("the access log", () => {
     await ask({ "x-team": `web\t"${forged}\u0085${forged}`, "x-request-id": `a"${forged}` });
     await ask({ "x-request-id": "mine-7" }, `demo/echo\n${forged}`);
     await ask({ "x-team": "x".repeat(300) }, "m".repeat(5_000));
-    // The door's are lines too.
+    // Requests rejected before routing have lines too.
     await fetch(`${at.url}/v1/nowhere`);
     await until(() => news().length === 4);
     expect(news().find((line) => line["error_code"] === "unknown_path")).toMatchObject({

@@ -1,5 +1,5 @@
-// Alerts of the real daemon: a budget's parts, each told once, over two workers and kills of all of it; a receiver that is down;
-// a redirect.
+// Alerts of the real gateway: a budget's thresholds, each delivered once, across two workers and
+// kills of all processes; a receiver that is down; a redirect.
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -77,7 +77,7 @@ it("each threshold of a budget is delivered once, in order, and signed, although
   const asked = Promise.allSettled(
     Array.from({ length: 45 }, () => askOnNewConnection(at, "demo/echo", secret)),
   );
-  // In the middle of it: what is open then is recovered, and counts.
+  // During it: calls that are open are recovered, and count.
   await until(async () => {
     const { items } = (await at.ask("ledger.entries", { limit: 60 })) as { items: unknown[] };
     return items.length > 20;
@@ -96,7 +96,7 @@ it("each threshold of a budget is delivered once, in order, and signed, although
     () => JSON.stringify(told("/ops")),
   );
   const ids = told("/ops").map(({ headers }) => headers["webhook-id"]);
-  // A receiver knows by its id what was sent twice.
+  // A receiver recognizes a repeated delivery by its ID.
   const once = alertsOf("/ops").filter((_, i) => ids.indexOf(ids[i]) === i);
   expect(once.map(({ type, data }) => `${type} ${data.percent}`)).toEqual([
     "budget.threshold_reached 50",

@@ -1,4 +1,4 @@
-// Plugins as they should not be, for the rig to find: each does its harm to one input of many.
+// Defective plugins that the rig must find: each does its damage on one input of many.
 
 const ONE_OF = 10;
 
@@ -19,7 +19,7 @@ export default defineMiddleware({
 
 export const PLANTED = {
   throws: plugin("rewrite", 'throw new TypeError("planted");'),
-  // In time of the processor: that is what counts as held.
+  // In CPU time, which counts as blocking.
   holds: plugin(
     "settle",
     "if (calls > 150 && !kept.length) for (const end = spent() + 300, _ = kept.push(0); spent() < end; ) void 0;",

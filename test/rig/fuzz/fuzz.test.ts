@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { shrunk, spelled, read } from "./input.ts";
 import { fuzz } from "./fuzz.ts";
 
-// Time that a busy machine takes from a loop is judged by the long form.
+// The long form checks how long the event loop is blocked.
 it("hostile bytes, bodies, and responses cause errors, and no request is smuggled", async () => {
   const { wrong, counts } = await fuzz({ http: 800, json: 800, sse: 800, seed: 7 });
   expect(wrong.filter((line) => !line.includes("the loop was held"))).toEqual([]);

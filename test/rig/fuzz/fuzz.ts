@@ -1,6 +1,7 @@
-// Hostile inputs by the ten thousand: bytes on sockets, bodies, answers of providers. None makes an error of ours, none ends the process
-// or hangs, the loop goes on, and what the process had at the start it has in the end. Then requests that two parsers might
-// take for two, directly and through proxies.
+// Tens of thousands of hostile inputs: bytes on sockets, bodies, responses of providers. None
+// causes an internal error, ends the process, or hangs it. The event loop continues, and at the end
+// the process has the same resources as at the start. Then requests that two parsers could split
+// differently are sent, directly and through proxies.
 import { setTimeout as sleep } from "node:timers/promises";
 import { drawn, read, shrunk, spelled, type HostileInput } from "./input.ts";
 import { LANES, type LaneName } from "./lanes.ts";
@@ -12,12 +13,15 @@ import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 const HELD_MS = 200;
 const MORE_LIVE = 32e6;
 const MORE_DESCRIPTORS = 10;
-/** Of each lane, before the start is measured. What is known of a model is kept from its first call on, so all have been asked by then. */
+/**
+ * Per lane, before the first measurement. Data about a model is kept from its first call on, so all
+ * have been called by then.
+ */
 const WARM = { http: 500, json: 500, sse: 5 * FRESH } as const satisfies Record<LaneName, number>;
-/** Each is made smaller, and that is played again and again. */
+/** Each failure is minimized by many repetitions. */
 const MOST_FOUND = 10;
 const FORGET_EVERY = 500;
-/** Idle connections are closed after ten. */
+/** Idle connections are closed after ten seconds. */
 const SETTLES_S = 15;
 
 export interface FuzzOptions {
@@ -25,14 +29,14 @@ export interface FuzzOptions {
   readonly json: number;
   readonly sse: number;
   readonly seed: number;
-  /** One input, as a failure is printed. */
+  /** One input, as printed for a failure. */
   readonly replay?: string;
-  /** Whether the table of requests that could be two is played. */
+  /** Whether the table of smuggled requests runs. */
   readonly smuggling?: boolean;
   readonly say?: (line: string) => void;
-  /** What is wrong with a plugin of the gateway, and must be found. */
+  /** Planted defect of a plugin, which must be found. */
   readonly mutant?: Planted;
-  /** How long it is given to let go of what it had, in seconds. */
+  /** Time to release resources, in seconds. */
   readonly settles?: number;
 }
 
@@ -105,7 +109,7 @@ async function play(
   return found;
 }
 
-/** With the least that still does it, and the command for that. */
+/** Minimized, with the command that repeats it. */
 async function told(site: FuzzSite, { lane, input, problem }: Found): Promise<string> {
   const fails = async (each: HostileInput) =>
     (await LANES[lane].play(site.daemon, each)) !== undefined;
@@ -119,7 +123,7 @@ async function replayed(site: FuzzSite, text: string, seed: number): Promise<Rig
   return { wrong: problem === undefined ? [] : [problem], counts: { replayed: 1 }, seed };
 }
 
-/** Collections and closed sockets need a moment. */
+/** Garbage collection and closed sockets need a moment. */
 async function settled(site: FuzzSite, goal: Gauge, seconds: number): Promise<Gauge> {
   let now = await site.gauge();
   for (let i = 0; i < seconds && kept(goal, now, 0).length > 0; i++) {

@@ -1,10 +1,11 @@
-// Requests as bytes on a socket: good ones, changed in their first line, their headers, their framing and their bytes.
+// Requests as bytes on a socket: valid ones, with changes in their first line, headers, framing,
+// and bytes.
 import { pick, type Operator } from "./input.ts";
 
 const BODY = '{"model":"chat/m","messages":[{"role":"user","content":"a"}]}';
 const lines = (...all: readonly string[]) => `${all.join("\r\n")}\r\n\r\n`;
 
-/** `KEY` stands for the key. */
+/** `KEY` is replaced by the key. */
 export const REQUESTS: readonly string[] = [
   lines(
     "POST /v1/chat/completions HTTP/1.1",
@@ -184,7 +185,7 @@ const onHead =
     if (end < 0) return of;
     return change(of.slice(0, end).split("\r\n"), where, what).join("\r\n") + of.slice(end);
   };
-/** A header's place: behind the first line. */
+/** Position of a header: after the first line. */
 const place = (all: readonly string[], where: number) => 1 + (where % all.length);
 const onFirst =
   (part: 0 | 1 | 2, from: readonly string[]): Operator<string> =>

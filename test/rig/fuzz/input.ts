@@ -1,8 +1,8 @@
-// A hostile input as data: which good one it was made of, and what was changed in it, step by step. So it can be drawn by chance,
-// played again by a command, and made smaller while it still does harm.
+// A hostile input as data: the valid input that it is based on, and its changes, step by step. It
+// can be drawn at random, repeated by a command, and minimized while it still causes the failure.
 import type { Chance } from "../rig.ts";
 
-/** One change: which operator, where, and with what. */
+/** One change: operator, position, and value. */
 export type Edit = readonly [operator: number, where: number, what: number];
 
 export interface HostileInput {
@@ -10,7 +10,7 @@ export interface HostileInput {
   readonly edits: readonly Edit[];
 }
 
-/** Changes text or bytes; whatever the numbers are, it finds a place for them. */
+/** Changes text or bytes. It finds a position for any numbers. */
 export type Operator<T> = (of: T, where: number, what: number) => T;
 
 const MOST_EDITS = 4;
@@ -31,7 +31,7 @@ export const edited = <T>(good: T, { edits }: HostileInput, operators: readonly 
     good,
   );
 
-/** The fewest edits that still do it, found by leaving out one after the other. */
+/** The smallest set of edits with the same failure, found by omitting one after another. */
 export async function shrunk(
   input: HostileInput,
   stillFails: (input: HostileInput) => Promise<boolean>,
@@ -45,10 +45,10 @@ export async function shrunk(
   return least;
 }
 
-/** One of them, by a number that may be larger than their count. */
+/** Selects one of them, by a number that may exceed their count. */
 export const pick = <T>(of: readonly T[], n: number): T => of[n % of.length]!;
 
-/** As it is written behind `--replay`: "json:3:12.5.7+1.2.3". */
+/** Form of the `--replay` option: "json:3:12.5.7+1.2.3". */
 export const spelled = (lane: string, { base, edits }: HostileInput): string =>
   `${lane}:${base}:${edits.map((edit) => edit.join(".")).join("+")}`;
 

@@ -1,4 +1,4 @@
-// Bodies: recorded requests, changed in their values, their names and their text.
+// Bodies: recorded requests with changes in their values, names, and text.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pick, type Operator } from "./input.ts";
@@ -20,7 +20,7 @@ const DOORS: { readonly [folder: string]: { path: string; models: readonly strin
   images: { path: "/v1/images/generations", models: ["chat/draw", "google/gemini-m-image"] },
 };
 
-/** Each recorded request, at each model of its door. */
+/** Each recorded request, with each model of its endpoint. */
 export const BODIES: readonly RecordedBody[] = Object.entries(DOORS).flatMap(
   ([folder, { path, models }]) =>
     readdirSync(join(FIXTURES, folder))
@@ -122,7 +122,10 @@ const ODD: readonly string[] = [
   "😀",
 ];
 
-/** Where a value begins: behind a colon, a bracket or a comma; strings are passed over, so a place is never inside of one. */
+/**
+ * Start of a value: after a colon, a bracket, or a comma. Strings are skipped, so a position is
+ * never inside one.
+ */
 function places(text: string): number[] {
   const found: number[] = [];
   for (let i = 0, inString = false; i < text.length; i++) {
@@ -136,7 +139,7 @@ function places(text: string): number[] {
   return found.length > 0 ? found : [0];
 }
 
-/** Where the value ends that begins here. */
+/** End of the value that starts here. */
 function endOf(text: string, from: number): number {
   let depth = 0;
   for (let i = from, inString = false; i < text.length; i++) {
@@ -185,7 +188,7 @@ export const OPERATORS: readonly Operator<string>[] = [
         .join(",")}]`,
   ),
   onValue((value) => "[".repeat(66) + value + "]".repeat(66)),
-  // A name that is there already, or one that is not.
+  // An existing name, or a new one.
   (text, where, what) => {
     const objects = [...text.matchAll(/\{/g)].map(({ index }) => index + 1);
     if (objects.length === 0) return text;

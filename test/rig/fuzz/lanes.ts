@@ -1,5 +1,5 @@
-// The three ways in for hostile inputs: bytes on a client's socket, bodies, and answers of providers. Each plays one input and says
-// what is wrong with what came of it; nothing, as a rule.
+// The three paths for hostile inputs: bytes on a client's socket, bodies, and responses of
+// providers. Each sends one input and returns the violations, usually none.
 import { connect } from "node:net";
 import type { Daemon } from "../../kit/process/daemon.ts";
 import { seen, type Heard } from "../faults/client-view.ts";
@@ -18,7 +18,7 @@ export interface Lane {
   play(daemon: Daemon, input: HostileInput): Promise<string | undefined>;
 }
 
-/** No input takes longer; one that only waits for the rest of itself is let go sooner. */
+/** Maximum time of an input. One that only waits for its own rest is closed earlier. */
 const HANG_MS = 15_000;
 const REST_MS = 60;
 
@@ -47,7 +47,7 @@ async function post({ url, key }: Daemon, path: string, body: string): Promise<H
   }
 }
 
-/** Refused in words of its protocol, or answered. */
+/** Rejected in the format of its protocol, or answered. */
 const json: Lane = {
   bases: BODIES.length,
   operators: ON_JSON.length,
@@ -71,7 +71,7 @@ function isError(text: string): boolean {
   }
 }
 
-/** What fails is left alone for a while: one model after the other is asked. */
+/** A failure causes a cooldown, so the models are used in turn. */
 const MODELS = {
   chat: "chat/s",
   messages: "messages/s",
@@ -86,7 +86,7 @@ const CHATS = [
   "responses",
 ] as const satisfies readonly FrontendName[];
 
-/** All of an answer, an error in it, or an error in its place, and never one that is ours. */
+/** A complete response, an error in it, or an error in its place, and never an internal error. */
 const sse: Lane = {
   bases: ANSWERS.length,
   operators: ON_SSE.length,
@@ -110,7 +110,10 @@ const sse: Lane = {
 };
 
 const STATUS = /HTTP\/1\.1 (\d{3})[^\r\n]*\r\n/g;
-/** Refusals of what this server does not speak, which HTTP itself puts above 500. */
+/**
+ * Rejections of protocols that this server does not support, which HTTP defines as statuses above
+ * 500.
+ */
 const SPOKEN = new Set([501, 505]);
 
 const http: Lane = {
@@ -128,7 +131,7 @@ const http: Lane = {
   },
 };
 
-/** What is said to it, until it closes or falls silent. */
+/** Bytes received until it closes or falls silent. */
 function exchanged(port: number, text: string): Promise<string> {
   return new Promise((resolve) => {
     let said = "";

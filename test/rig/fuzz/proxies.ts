@@ -1,4 +1,4 @@
-// nginx and HAProxy before the gateway, each where it is installed.
+// nginx and HAProxy in front of the gateway, if installed.
 import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
@@ -70,7 +70,7 @@ const answers = (port: number): Promise<boolean> =>
     }).on("error", () => resolve(false));
   });
 
-/** Those that are here and come up; of the others it says so. */
+/** Those that are installed and start. Others are reported. */
 export async function proxies(to: number, say: (line: string) => void): Promise<Proxy[]> {
   const up: Proxy[] = [];
   for (const each of PROGRAMS) {

@@ -1,15 +1,15 @@
-// Requests that two parsers in a row might take for two, each with a second one inside: what that asks for must never be asked of a
-// provider. Directly, and through proxies, whose parsers are others than ours.
+// Requests that two successive parsers could split differently, each with a hidden second one that
+// must never reach a provider. They are sent directly and through proxies with other parsers.
 import { connect } from "node:net";
 import type { LedgerEntry } from "tollgate/plugin";
 import type { Daemon } from "../../kit/process/daemon.ts";
 import type { FuzzSite } from "./target.ts";
 import { proxies } from "./proxies.ts";
 
-/** Stands in the prompt of every request that hides in another one. */
+/** Part of the prompt of every hidden request. */
 const TRIPWIRE = "tripwire";
 const SILENT_MS = 250;
-/** For what must come: the machine may be busy. */
+/** Time limit for an expected event, because the machine may be busy. */
 const COMES_MS = 2_000;
 
 const BODY = '{"model":"chat/m","messages":[{"role":"user","content":"plain"}]}';
@@ -18,9 +18,12 @@ const chunked = (body: string) => `${body.length.toString(16)}\r\n${body}\r\n0\r
 
 export interface SmuggledCase {
   readonly name: string;
-  /** KEY stands for a client's key. */
+  /** KEY is replaced by a client's key. */
   readonly text: string;
-  /** The second one is a request of its own by every reading: it shows that the wire trips. */
+  /**
+   * Control: the second one is a separate request in any interpretation, and shows that the
+   * detection works.
+   */
   readonly control?: true;
 }
 
@@ -41,7 +44,7 @@ const request = (
   ].join(end) + body;
 const INSIDE = request([`content-length: ${HIDDEN.length}`], HIDDEN);
 
-/** All of the second one is body by the first reading, and a request by the other. */
+/** The second one is body in the first interpretation, and a request in the other. */
 const twoWays = (name: string, ...lines: readonly string[]): SmuggledCase => ({
   name,
   text: request(
@@ -49,7 +52,7 @@ const twoWays = (name: string, ...lines: readonly string[]): SmuggledCase => ({
     `0\r\n\r\n${INSIDE}`,
   ),
 });
-/** Its length stops before the second one. */
+/** Its length ends before the second one. */
 const short = (name: string, ...lines: readonly string[]): SmuggledCase => ({
   name,
   text: request(lines, chunked(BODY) + INSIDE),
@@ -198,7 +201,7 @@ export const TABLE: readonly SmuggledCase[] = [
   ),
 ];
 
-/** What is said back, until it is silent or closed. */
+/** Bytes received until it is silent or closed. */
 function exchange(port: number, text: string, silentMs = SILENT_MS): Promise<string> {
   return new Promise((resolve) => {
     let said = "";
@@ -251,7 +254,7 @@ export async function smuggling(
   return { wrong, played };
 }
 
-/** The next client on the same line has its own answer. */
+/** The next client on the same connection has its own response. */
 async function next(port: number, key: string): Promise<string | undefined> {
   const res = await fetch(`http://127.0.0.1:${port}/v1/models?next`, {
     headers: { authorization: `Bearer ${key}` },
@@ -262,7 +265,10 @@ async function next(port: number, key: string): Promise<string | undefined> {
     : `${res?.status} ${said?.slice(0, 100)}`;
 }
 
-/** Proxies mark what they pass on, in place of any such mark: a call without it was hidden in another request. */
+/**
+ * Proxies mark what they forward, and replace an existing mark: a call without it was hidden in
+ * another request.
+ */
 async function unproxied(daemon: Daemon, from: number): Promise<string[]> {
   const calls = await callsOf(daemon);
   return calls

@@ -1,4 +1,4 @@
-// Answers of providers: recorded ones, changed in their events, their lines, the JSON in them and their bytes.
+// Responses of providers: recorded ones, with changes in their events, lines, JSON, and bytes.
 import { join } from "node:path";
 import { readRecordings } from "tollgate/testing";
 import { isStreamRecording } from "../../../src/testing/recording.ts";
@@ -33,7 +33,7 @@ export const ANSWERS: readonly RecordedAnswer[] = Object.entries(FOLDERS).flatMa
       })),
 );
 
-// One letter for each byte: nothing is lost on the way to text and back.
+// One character per byte, so that the conversion to text and back is lossless.
 const text = (bytes: Buffer) => bytes.toString("latin1");
 const bytes = (of: string) => Buffer.from(of, "latin1");
 const EVENT = /(?:\r?\n){2}/;
@@ -90,7 +90,7 @@ const BYTES: readonly Buffer[] = [
   Buffer.from("{"),
 ];
 
-/** The JSON of one line, changed as a body is. */
+/** The JSON of one line, changed like a body. */
 const inJson =
   (operator: Operator<string>): Operator<Buffer> =>
   (of, where, what) => {

@@ -1,4 +1,5 @@
-// Where hostile inputs are tried: a daemon with a gauge in it, and an upstream that answers well, or what its prompt spells.
+// Target of hostile inputs: a gateway with a preloaded gauge, and an upstream that responds well,
+// or as its prompt states.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -14,7 +15,10 @@ import { edited, read } from "./input.ts";
 import { ANSWERS, OPERATORS } from "./sse.ts";
 import { freePort } from "../../kit/process/ports.ts";
 
-/** What the process has: `held` is the longest that its loop stood since the last look, in ms of the processor. */
+/**
+ * Resources of the process. `held`: the longest block of its event loop since the last reading, in
+ * ms of CPU time.
+ */
 export interface Gauge {
   readonly held: number;
   readonly live: number;
@@ -24,11 +28,11 @@ export interface Gauge {
 export interface FuzzSite extends AsyncDisposable {
   readonly daemon: Daemon;
   readonly up: TestUpstream;
-  /** When it has had time to let go. */
+  /** After it had time to release memory. */
   gauge(): Promise<Gauge>;
 }
 
-/** Models of each provider, of which one that fails often need not be asked again soon. */
+/** Models of each provider, so that a failing one is not called again soon. */
 export const FRESH = 2_000;
 
 const yaml = (url: string) => `
@@ -46,7 +50,7 @@ providers:
 `;
 const KEY = "${env:RIG_KEY}";
 
-/** How a prompt spells the answer to it. */
+/** Encoding of a response in a prompt. */
 export const SPELLED = /fuzz (sse:\d+:[\d.+]*)/;
 
 function answer(asked: UpstreamRequest): ScriptedResponse {
@@ -58,7 +62,7 @@ function answer(asked: UpstreamRequest): ScriptedResponse {
     headers: { "content-type": recorded.type },
     body: edited(recorded.body, input, OPERATORS),
     framing: recorded.stream ? "chunked" : "length",
-    // A split that is the same each time.
+    // A deterministic split.
     chunks: { seed: spelled.length, max: 4_000 },
   };
 }
@@ -72,7 +76,7 @@ function well(asked: UpstreamRequest): ScriptedResponse {
   }
 }
 
-/** `plugin`: one that stands in its chain. */
+/** `plugin`: a plugin in its chain. */
 export async function openSite(plugin?: string): Promise<FuzzSite> {
   const up = await startUpstream({
     "POST /*": answer,

@@ -1,5 +1,6 @@
-// The console over a large ledger: each page in a real browser, and how long its slowest request takes; then five consoles that ask what
-// pages ask, beside a gateway that serves, and whether a call waits for them.
+// The console over a large ledger: each page in a real browser, and the duration of its slowest
+// request. Then five consoles with the pages' requests next to a gateway that serves, and whether
+// they delay a call.
 import { existsSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,12 +13,12 @@ import { onFile } from "../../plugins/stores/stores-under-test.ts";
 import { fill, Traffic } from "./ledger-size.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";
 
-/** The longest that a page's request may take, in milliseconds. */
+/** Maximum duration of a page's request, in milliseconds. */
 const ALLOWED_MS = 200;
-/** What the machine may do in between to a call, in milliseconds. */
+/** Maximum delay of a call by the machine, in milliseconds. */
 const ALLOWED_CALL_MS = 50;
 const CONSOLES = 5;
-/** Pages ask again so often. */
+/** Interval at which pages refresh. */
 const EVERY_MS = 5_000;
 const ROUNDS = 4;
 const TOKEN = "consoles-token-0123456789abcdef";
@@ -41,9 +42,9 @@ export async function consoles(of: {
   readonly rows: number;
   readonly seed: number;
   readonly calls: number;
-  /** A folder that is kept, with its ledger: it is filled once. Empty: none. */
+  /** A folder that is kept with its ledger, which is filled once. Empty: none. */
   readonly dir: string;
-  /** How far the laws of speed are stretched. */
+  /** Factor for the time limits. */
   readonly patience: number;
   readonly say: (line: string) => void;
 }): Promise<RigResult> {
@@ -92,7 +93,10 @@ export async function consoles(of: {
   }
 }
 
-/** Each view is opened some times; of each request the shortest counts, since what the machine did beside it is no part of it. */
+/**
+ * Each view is opened several times, and the shortest duration of each request counts, because
+ * other load on the machine is irrelevant.
+ */
 async function pages(
   gateway: Daemon,
   { say, patience }: { readonly say: (line: string) => void; readonly patience: number },
@@ -108,7 +112,7 @@ async function pages(
   const asked = new Map<string, Asked>();
   const best = new Map<string, number>();
   let slowest = 0;
-  // A first report sums the days up that no report has asked for yet.
+  // A first report sums days that no report has requested yet.
   for (const round of Array.from({ length: ROUNDS }).keys()) {
     for (const { name, address } of VIEWS) {
       const took = await timed(page, `${admin}/console${address}`);
@@ -127,7 +131,7 @@ async function pages(
   return { asked: [...asked.values()], slowest };
 }
 
-/** The command that took longest, of several. */
+/** The slowest of several commands. */
 const nameOfLongest = (took: ReadonlyMap<string, unknown>, best: ReadonlyMap<string, number>) =>
   [...took.keys()].toSorted((a, b) => (best.get(b) ?? 0) - (best.get(a) ?? 0))[0] ?? "none";
 
@@ -135,7 +139,7 @@ async function timed(page: Page, address: string) {
   const took = new Map<string, Asked & { readonly ms: number }>();
   const under = new Set<Request>();
   const begun = (one: Request) => {
-    // One that waits for news by itself is not waited for.
+    // A request that waits for news is not measured.
     if (one.url().includes("/admin/v1/") && !one.postData()?.includes("waitMs")) under.add(one);
   };
   const hear = (one: Request) => {
@@ -144,7 +148,7 @@ async function timed(page: Page, address: string) {
     const body = one.postData() ?? "{}";
     if (command === undefined || one.method() !== "POST") return;
     const ms = one.timing().responseEnd;
-    // Moments move on; what is asked is the same.
+    // Time ranges move on, but the request is the same.
     took.set(`${command} ${body.replaceAll(/\d{9,}/g, "t")}`, { command, body, ms });
   };
   const cut = (one: Request) => under.delete(one);
@@ -154,14 +158,14 @@ async function timed(page: Page, address: string) {
   await page.goto(address);
   await page.waitForLoadState("networkidle", { timeout: 1_500 }).catch(() => {});
   page.off("request", begun);
-  // A slow one is the one that is looked for.
+  // The rig looks for a slow one.
   await until(() => under.size === 0).catch(() => {});
   page.off("requestfinished", hear);
   page.off("requestfailed", cut);
   return took;
 }
 
-/** A console: all that pages ask, again and again. */
+/** A console: all requests of its pages, repeatedly. */
 async function poll(gateway: Daemon, asked: readonly Asked[], over: AbortSignal): Promise<number> {
   const { adminUrl: admin } = (await gateway.ask("status")) as { adminUrl: string };
   let sent = 0;
@@ -181,7 +185,7 @@ async function poll(gateway: Daemon, asked: readonly Asked[], over: AbortSignal)
   return sent;
 }
 
-/** Each call has two commits before its answer is whole. */
+/** Each call has two commits before its response is complete. */
 async function calls({ url }: Daemon, key: string, most: number) {
   const took: number[] = [];
   for (let i = 0; i < most; i++) {

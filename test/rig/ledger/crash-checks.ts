@@ -1,12 +1,17 @@
-// A ledger beside the bill of the upstream, and what clients got. Pure: rows in, violations out.
+// Compares a ledger with the upstream's bill and the clients' responses. Pure: rows in, violations
+// out.
 //
-// Holds: a delivered answer has exactly one terminal entry; an exact row is the bill, to the nano-dollar; a recovered one is
-// at least the bill, and says that it is an estimate; nothing that was billed is missing, nothing is there twice.
+// Rules: a delivered response has exactly one terminal entry. An exact row equals the bill, to the
+// nano-dollar. A recovered row is at least the bill, and marked as an estimate. No billed call is
+// missing or doubled.
 import type { LedgerEntry } from "tollgate/plugin";
 import { priced, type BilledRequest } from "../money/billing-upstream.ts";
 import type { ClientResult } from "../load/traffic.ts";
 
-/** Words that may be on the way when a client leaves: upstream writes on until it has noticed. On a busy machine all that it has not heard. */
+/**
+ * Text in transit when a client disconnects: upstream writes until it notices. On a busy machine,
+ * all that the client has not read.
+ */
 const ON_THE_WAY = 60;
 
 export function judged(
@@ -56,7 +61,7 @@ export function judged(
   ];
 }
 
-/** One row beside what upstream charges for it. `told`: how many words its client has heard. */
+/** One row and its upstream bill. `told`: the number of words that its client received. */
 function against(settle: LedgerEntry, billed: BilledRequest | undefined, told: number): string[] {
   const owed = billed ? priced(billed.usage()) : 0n;
   const cost = settle.costNano ?? -1n;
@@ -76,7 +81,10 @@ function against(settle: LedgerEntry, billed: BilledRequest | undefined, told: n
   }
 }
 
-/** `said`: the ends of its request's calls. `patienceMs`: a ledger that takes longer keeps no client waiting; where its gateway dies then there is an estimate. */
+/**
+ * `said`: the ends of its request's calls. `patienceMs`: a slower ledger does not delay a client.
+ * If its gateway is killed then, there is an estimate.
+ */
 function delivered(
   { delivered, request, text, ms }: ClientResult,
   said: readonly LedgerEntry[],

@@ -1,7 +1,8 @@
-// Kills the real daemon in the middle of everything, again and again, and compares its ledger with the bill of the upstream.
+// Kills the real gateway under load, repeatedly, and compares its ledger with the upstream's bill.
 //
-// Worlds of some kills each have a ledger and an upstream of their own: a ledger is verified after every recovery, and that
-// stays cheap while it is small. Two worlds run side by side, so that one starts while the other is at work.
+// Groups of some kills have their own ledger and upstream: a ledger is verified after every
+// recovery, which is cheap while it is small. Two groups run in parallel, so that one starts while
+// the other works.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,10 +20,13 @@ import { ask, nextRequest, TARGETS, type ClientResult } from "../load/traffic.ts
 const CLIENTS = 6;
 const KILLS_A_WORLD = 25;
 const SIDE_BY_SIDE = 2;
-/** What has not answered in this time is killed as it is. */
+/** A request without a response within this time is killed as it is. */
 const LAZY_MS = 5_000;
 
-/** What stands in for the store: our own, a naive one without a fault, or one with a fault planted in it. */
+/**
+ * Store of the gateway: the built-in one, a simple one without a defect, or one with a planted
+ * defect.
+ */
 const storeOf = (plant: string): string =>
   plant === ""
     ? "{ use: sqlite, with: { durability: process, ballast_mb: 0 } }"
@@ -44,10 +48,10 @@ export async function crash(of: {
   kills: number;
   seed: number;
   plant: string;
-  /** The daemon that `npm run build` made: it starts sooner, and starting is what most of the time goes to. */
+  /** The gateway from `npm run build`: it starts sooner, and starting takes most of the time. */
   built?: boolean;
   say: (line: string) => void;
-  /** Give up after this long. */
+  /** Timeout. */
   withinMs?: number;
 }): Promise<RigResult> {
   const wrong: string[] = [];
@@ -115,7 +119,7 @@ async function world(of: {
       await life(await start(), key, n, of.chanced, heard);
       of.killed();
     }
-    // The next daemon finds what was left open.
+    // The next gateway finds the open calls.
     await (await start()).stop();
     const { entries, problems } = await read(join(dir, ".tollgate"), of.plant);
     const settles = entries.filter((e) => e.kind === "settle");
@@ -138,7 +142,7 @@ async function world(of: {
   }
 }
 
-/** Some traffic, and the plug pulled at a random moment of it. */
+/** Some traffic, and a kill at a random moment. */
 async function life(
   daemon: Daemon,
   key: string,
@@ -156,7 +160,8 @@ async function life(
     }
   };
   const clients = Array.from({ length: CLIENTS }, client);
-  // Mostly in the thick of it, however fast the machine is; now and then before any answer, or after streams have told how far they are.
+  // Mostly under full load, however fast the machine is. Sometimes before any response, or after
+  // streams have reported progress.
   const answers = chanced.often(0.1) ? 0 : 4 + chanced.below(40);
   for (const end = performance.now() + LAZY_MS; heard.length - before < answers; await sleep(5))
     if (performance.now() > end) break;

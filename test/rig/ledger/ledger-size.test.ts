@@ -14,7 +14,7 @@ it("a month of calls is reported during commits, to the nano-dollar", async () =
   expect(counts["rows"]).toBe(200_000);
 });
 
-// Two that break laws of speed are played by hand: `--mutant holding` and `--mutant unsummed`.
+// Two that violate time limits run manually: `--mutant holding` and `--mutant unsummed`.
 it.concurrent.each([
   ["forgetful", /: said \d+, written \d+/],
   ["twice", /: said \d+, written \d+/],

@@ -1,5 +1,5 @@
-// A large ledger: a month of calls in real commits, then reports while commits go on. What they say is what was written, to the last
-// nano-dollar, in the time that a person waits for; and no commit waits for them.
+// A large ledger: a month of calls in real commits, then reports during further commits. The
+// reports equal the rows, to the nano-dollar, within an acceptable time, and delay no commit.
 import { spawn } from "node:child_process";
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,31 +17,31 @@ import { type Chance, createChance, type Rig, type RigResult, waitsMore } from "
 const DAY = 86_400_000;
 const HOUR = DAY / 24;
 const MONTH = 30 * DAY;
-/** The longest that a report of the month may take, in milliseconds. */
+/** Maximum duration of a monthly report, in milliseconds. */
 const ALLOWED_MS = 200;
 const KEYS = 40;
 const MODELS = 12;
 const TEAMS = ["core", "web", "data", "sales"] as const;
-/** Commits that are under way while a ledger is filled. */
+/** Concurrent commits while a ledger is filled. */
 const AHEAD = 16;
-/** How far commits are apart that are timed, in milliseconds. */
+/** Interval of timed commits, in milliseconds. */
 const APART_MS = 5;
 
-/** What is wrong with the ledger, and must be found. */
+/** Planted defect of the ledger, which must be found. */
 const MUTANTS = {
-  // Of what is added up some is left out.
+  // A part is missing in a sum.
   forgetful: {
     in: "plugins/stores/sqlite/sums/rollup-updater.ts",
     line: "for (const one of page) pending.add(one);",
     instead: "for (const one of page.slice(1)) pending.add(one);",
   },
-  // What is in the sums is read once more.
+  // A part of the sums is read again.
   twice: {
     in: "plugins/stores/sqlite/sums/rollup-reader.ts",
     line: "return { after, quarters,",
     instead: "return { after: after - 500, quarters,",
   },
-  // A day is that of Greenwich, whatever zone is asked for.
+  // A day is always in UTC, whatever time zone is requested.
   zoneless: {
     in: "plugins/stores/sqlite/sums/rollup-reader.ts",
     line: "(unit === undefined || clock.isWithin(unit, start, start + span))",
@@ -53,7 +53,7 @@ const MUTANTS = {
     line: "if (!canUseRollups(asked)) return undefined;",
     instead: "return undefined;",
   },
-  // A report holds the process, and commits wait for it.
+  // A report blocks the process, and commits wait for it.
   holding: {
     in: "admin/commands/ledger-commands.ts",
     line: "const all = await store.sumEntries(query);",
@@ -71,7 +71,7 @@ interface Of {
 }
 type Say = (line: string) => void;
 
-/** Calls as a gateway writes them: of one batch, some begin and some end. */
+/** Calls as a gateway writes them: in one batch, some start and some end. */
 export class Traffic {
   readonly #chance: Chance;
   readonly #open: string[] = [];
@@ -81,7 +81,7 @@ export class Traffic {
   readonly #days = new Map<number, string>();
   all = 0n;
   calls = 0;
-  /** How long ago the first of them is, and when that is. */
+  /** Age of the first one, and its time. */
   readonly span: number;
   readonly from: number;
   #n = 0;
@@ -95,7 +95,7 @@ export class Traffic {
 
   batch(size: number, at: number): StoreCommand[] {
     const commands: StoreCommand[] = [];
-    // No call ends in the commit that it begins in.
+    // No call ends in the commit in which it starts.
     let before = this.#open.length;
     for (let i = 0; i < size; i++)
       commands.push(
@@ -188,7 +188,7 @@ export async function fill(
     const size = Math.min(rows - written, 2 + chanced.below(most - 1));
     const at = from + Math.floor((written / rows) * (span - 120_000));
     underWay.push(store.apply(traffic.batch(size, at)));
-    // Each is a commit of its own; while some are written the next ones are put together.
+    // Each is a separate commit. While some are written, the next ones are prepared.
     if (underWay.length >= AHEAD) await underWay.shift();
     written += size;
     if (written - told < 1_000_000) continue;
@@ -206,7 +206,10 @@ interface Latency {
   readonly p99: number;
 }
 
-/** Commits at a steady pace, and how long each one took from when it was due: one that could not even begin has waited too. */
+/**
+ * Commits at a steady rate, and the duration of each from its due time, so that a late start
+ * counts.
+ */
 async function commits(
   store: Store,
   traffic: Traffic,
@@ -239,7 +242,7 @@ export type Ask = (
   more?: object,
 ) => Promise<{ sums: UsageSums; ms: number }>;
 
-/** Of the last thirty days, where nothing else is said. */
+/** The last thirty days by default. */
 export function asking(store: Store): Ask {
   const commands = createLedgerCommands(store, async () => {});
   return async (by, more = {}) => {
@@ -250,9 +253,11 @@ export function asking(store: Store): Ask {
   };
 }
 
-/** What was written is what is said; each report's sums are those of the whole, where a call is in one row. */
+/**
+ * Reports equal the written rows. The sums of each report equal the total if a call is in one row.
+ */
 async function judge(ask: Ask, traffic: Traffic, wrong: string[]): Promise<void> {
-  // From its beginning: to write it takes a while, and the last thirty days are later ones by now.
+  // From its start: writing takes some time, so the last thirty days have moved on.
   const since = { from: traffic.from };
   const { sums } = await ask(["day", "model"], since);
   if (sums.total.costNano !== traffic.all || sums.total.calls !== traffic.calls)
@@ -316,7 +321,7 @@ export async function largeLedger(
     say(`commits beside reports: p50 ${beside.p50} ms, p99 ${beside.p99} ms`);
     for (const [name, took] of times)
       say(`usage --since 30d --by ${name}: ${took.map((ms) => Math.round(ms)).join(", ")} ms`);
-    // The shortest of five: what the machine did beside it is no part of the report.
+    // The shortest of five, because other load on the machine is irrelevant.
     const month = Math.round(Math.min(...times.get("day,model")!));
     if (month > ALLOWED_MS * of.patience) wrong.push(`the month by day and model took ${month} ms`);
     if (waitsMore(alone.p99, beside.p99, of.patience))
@@ -342,7 +347,7 @@ export async function largeLedger(
   }
 }
 
-/** In a process of its own, whose threads have the planted line too: what it found. */
+/** In a process of its own, whose threads have the planted line too. Returns its findings. */
 export async function found(
   mutant: Mutant,
   { rows, timed, seed }: Of & { readonly timed: number },

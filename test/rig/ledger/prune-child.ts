@@ -1,5 +1,5 @@
-// A gateway's worth of calls on a ledger, first alone for so many milliseconds, then while its old rows are pruned, until it is killed.
-// Says what was acknowledged, after it was.
+// Calls of a gateway on a ledger, first alone for some milliseconds, then while its old rows are
+// pruned, until it is killed. Prints what was acknowledged afterwards.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLedgerQueue } from "../../../src/runtime/ledger/ledger-queue.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
@@ -38,7 +38,7 @@ const traffic = (async () => {
   }
 })();
 
-/** Of those that were answered since it was asked last, in milliseconds. */
+/** Durations since the last report, in milliseconds. */
 function p99(): number {
   const all = waits.sort((a, b) => a - b);
   waits = [];

@@ -1,5 +1,6 @@
-// Half of a ledger is pruned while calls are served, and the process is killed in the middle of it, again and again. What is left: the same
-// sums, the same budgets, a chain that verifies, and every call that was acknowledged.
+// Half of a ledger is pruned while calls are served, and the process is killed during it,
+// repeatedly. The sums and budgets stay the same, the chain is valid, and every acknowledged call
+// exists.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, stat } from "node:fs/promises";
@@ -14,45 +15,48 @@ import { type Chance, createChance, type Rig, type RigResult, waitsMore } from "
 
 const CHILD = new URL("./prune-child.ts", import.meta.url).pathname;
 const DAY = 86_400_000;
-/** The old half is of these days, the young one of the last one of them. */
+/** The old half covers these days, and the new one the last of them. */
 const DAYS = 40;
 const KEYS = 40;
 const MODELS = 8;
-/** Calls of a commit. */
+/** Number of calls in a commit. */
 const CALLS = 250;
-/** What one step may keep the writer, in milliseconds; what the machine does in between has a margin of ten. */
+/**
+ * Maximum time that one step may delay the writer, in milliseconds. The machine has a margin of
+ * factor ten.
+ */
 const STEP_MS = 50;
 const STEP_MARGIN = 10;
-/** A kill comes within this part of the time that a prune has taken, once one was over before its kill. */
+/** A kill happens within this part of a prune's duration, once one has finished. */
 const WITHIN = 0.7;
 
-/** What is wrong with the store, and must be found. */
+/** Planted defect of the store, which must be found. */
 const MUTANTS = {
-  // What a row has cost is in no sum.
+  // A row's cost is in no sum.
   costless: {
     in: "plugins/stores/sqlite/retention/compaction.ts",
     line: "sums.add(row);",
     instead: "sums.add({ ...row, costNano: 0n });",
   },
-  // Budgets forget what was spent.
+  // Budgets lose their usage.
   forgiving: {
     in: "plugins/stores/sqlite/retention/compaction.ts",
     line: "map(([id, level]) => [id, String(level)])",
     instead: 'map(([id]) => [id, "0"])',
   },
-  // The chain does not say where it begins now.
+  // The chain does not record its new start.
   unanchored: {
     in: "plugins/stores/sqlite/retention/compaction-steps.ts",
     line: "journal.appendNote(at, { compacted:",
     instead: "void (at, { compacted:",
   },
-  // Rows go, and nothing stands for them.
+  // Rows are deleted without a replacement.
   hasty: {
     in: "plugins/stores/sqlite/retention/compaction-steps.ts",
     line: "for (const row of sums) lay.run(...row);",
     instead: "for (const row of sums.slice(1)) lay.run(...row);",
   },
-  // The writer is kept.
+  // The writer is delayed.
   holding: {
     in: "plugins/stores/sqlite/retention/compaction-steps.ts",
     line: "let rows = 0;",
@@ -65,7 +69,10 @@ interface Of {
   readonly kills: number;
   readonly seed: number;
   readonly rate: number;
-  /** Seconds in which the last run serves calls before it prunes: what a reserve waits then is what is known of the machine. */
+  /**
+   * Seconds of calls before the last run prunes. The waits of reserves in this time are the
+   * baseline.
+   */
   readonly alone: number;
   readonly patience: number;
   readonly mutant?: keyof typeof MUTANTS | undefined;
@@ -75,7 +82,7 @@ type Say = (line: string) => void;
 const budget = (key: string) =>
   ({ scope: `key:${key}`, unit: "nano_usd", max: 10n ** 15n, per: "total" }) as const;
 
-/** A commit of calls of one moment; now and then one that ends in the next commit, or is corrected there. */
+/** A commit of concurrent calls. Some end or are corrected in the next commit. */
 function commitOf(at: number, n: number, chanced: Chance, over: StoreCommand[]): StoreCommand[] {
   const batch = over.splice(0);
   for (let i = 0; i < CALLS; i++) {
@@ -113,7 +120,7 @@ async function filled(store: Store, of: Of, now: number, say: Say): Promise<void
   await store.apply(over);
 }
 
-/** What must not change: sums by everything that is kept of rows, and what budgets have left. */
+/** Invariants: sums by every field of rows, and the rest of budgets. */
 async function told(store: Store): Promise<string> {
   const sums = await store.sumEntries({ by: ["day", "key", "model", "state"] });
   const probes = Array.from({ length: KEYS }, (_, i) => ({
@@ -142,14 +149,14 @@ interface Life {
   killed: number;
   finished: number;
   longestMs: number;
-  /** The shortest time that a whole prune has taken. */
+  /** The shortest duration of a whole prune. */
   shortestMs: number;
-  /** Of reserves of the last run, before it pruned and while it did. */
+  /** Reserves of the last run, before and during its prune. */
   aloneP99Ms: number;
   p99Ms: number;
 }
 
-/** One process, until it is killed, or has pruned what it should where `killAfter` is undefined. */
+/** One process, until it is killed, or until it has pruned if `killAfter` is undefined. */
 async function life(
   file: string,
   run: string,
@@ -207,7 +214,7 @@ export async function prune(of: Of, say: Say): Promise<RigResult> {
     await filler.dispose();
     const bytes = (await stat(file)).size;
     say(`filled, ${Math.round(bytes / 1e6)} MB`);
-    // Each run has a part of the old half before it, on top of what the last one has left.
+    // Each run has a part of the old half before it, on top of the rest of the previous one.
     const most = 300 + of.rows / 50 / Math.max(1, of.kills);
     for (let k = 0; k < of.kills; k++) {
       const upTo = now - DAYS * DAY + ((k + 1) / of.kills) * (DAYS - 10) * DAY;
@@ -254,7 +261,7 @@ export async function prune(of: Of, say: Say): Promise<RigResult> {
   }
 }
 
-/** Calls that were acknowledged and are not in the ledger. */
+/** Acknowledged calls that are not in the ledger. */
 async function lost(store: Store, settled: ReadonlySet<string>): Promise<string[]> {
   const there = new Set<string>();
   let after: string | undefined;

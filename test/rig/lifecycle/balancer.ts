@@ -1,5 +1,5 @@
-// A load balancer as small as one can be: it asks each gateway behind it for /readyz at a pace, hands each request to the next
-// one that said yes, keeps its connections, and never sends a request twice.
+// A minimal load balancer: it checks /readyz of each gateway at an interval, sends each request to
+// the next ready one, reuses its connections, and never sends a request twice.
 import { once } from "node:events";
 import { Agent, createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,6 +1,6 @@
-// The wall clock of a gateway jumps by seconds, hours and days, forth and back, while it serves. What is waited for goes by the
-// monotonic clock and takes as long as ever; limits let in what they say; the ledger stays whole; and what is said in times of
-// the wall, such as the end of a key, follows the wall.
+// The wall clock of a gateway jumps by seconds, hours, and days in both directions while it serves.
+// Waits use the monotonic clock and keep their duration, limits admit what they state, the ledger
+// stays valid, and wall-clock times, such as a key's expiry, follow the wall clock.
 import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,16 +12,18 @@ import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 
 const FIRST_BYTE_MS = 2_000;
 const IDLE_MS = 1_500;
-/** What is silent speaks when the gateway must have given it up by far: one that has not is seen by then. */
+/**
+ * A silent upstream responds long after the gateway's timeout, so a missing timeout is detected.
+ */
 const SILENT_MS = 10_000;
-/** A machine that gives its time to others for a while is no silence. */
+/** A delay of the machine is no silence. */
 const GAP_MS = 100;
 const WORDS = 30;
-/** Of a watchdog that looks four times a second, on a machine that is busy. */
+/** For a watchdog that checks four times per second, on a busy machine. */
 const SLACK_MS = 5_000;
 const DAY_MS = 86_400_000;
 const JUMPS = [1_000, 60_000, 3_600_000, DAY_MS, 40 * DAY_MS];
-/** A rate: so many at once, and one more in so long. */
+/** A rate limit: a burst size, and an interval per further request. */
 const RATE = { max: 60, everyMs: 1_000 };
 const STARVES_MS = 10_000;
 
@@ -78,7 +80,7 @@ export async function clock(of: {
   }
 }
 
-/** The clock jumps, and meanwhile each of the works is done again and again. */
+/** The clock jumps while each task is repeated. */
 async function jumping(
   { jumps, file, chanced }: { jumps: number; file: string; chanced: Chance },
   works: readonly (() => Promise<void>)[],
@@ -95,16 +97,16 @@ async function jumping(
   await Promise.all(all);
 }
 
-/** From now on it is off by so much. The file is there whole, or as it was. */
+/** Sets the offset. The file is replaced atomically. */
 async function jump(file: string, off: number): Promise<void> {
   await writeFile(`${file}.new`, String(off));
   await rename(`${file}.new`, file);
 }
 
-/** Each of another model: one that fails again and again is not asked any more. */
+/** A different model for each, because a failing one is no longer called. */
 let asked = 0;
 
-/** What never begins to answer is given up when its time is over, not sooner and not later. */
+/** A response that never starts is canceled at its timeout, neither earlier nor later. */
 async function silent(daemon: Daemon, wrong: string[]): Promise<void> {
   const began = performance.now();
   const { status } = await ask(daemon, `silent${++asked}`);
@@ -113,14 +115,17 @@ async function silent(daemon: Daemon, wrong: string[]): Promise<void> {
     wrong.push(`a silent provider: ${status} after ${Math.round(ms)} ms`);
 }
 
-/** What goes on steadily is not cut. */
+/** A steady response is not truncated. */
 async function slow(daemon: Daemon, wrong: string[]): Promise<void> {
   const { status, text } = await ask(daemon, "slow");
   if (status !== 200 || !text.includes("[DONE]"))
     wrong.push(`a slow stream: ${status} ${text.slice(-200)}`);
 }
 
-/** A rate lets in what it says. A jump forward is time that has passed, for a calendar: once each it may fill the bucket. */
+/**
+ * A rate limit admits what it states. A jump forward counts as elapsed time and may fill the bucket
+ * once.
+ */
 function rating(daemon: Daemon, jumps: number, wrong: string[]): () => Promise<void> {
   const began = performance.now();
   let served = 0;
@@ -140,7 +145,7 @@ function rating(daemon: Daemon, jumps: number, wrong: string[]): () => Promise<v
   };
 }
 
-/** The end of a key is a time of the wall. */
+/** A key's expiry is a wall-clock time. */
 async function ends(daemon: Daemon, file: string, wrong: string[]): Promise<void> {
   await jump(file, 0);
   await sleep(200);

@@ -1,5 +1,5 @@
-// Holds the ports of a gateway, as a service manager does: they are open while none serves, what comes meanwhile waits, and each gateway that
-// is started is handed them.
+// Holds the ports of a gateway, like a service manager: they stay open without a gateway, new
+// connections wait, and each started gateway receives them.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -18,19 +18,22 @@ export interface Holder extends AsyncDisposable {
   readonly dir: string;
   /** The first key. */
   readonly key: string;
-  /** When the last one that was ended was gone. */
+  /** Time at which the last ended one had exited. */
   readonly endedAt: number;
-  /** Everything that they wrote. */
+  /** All of their output. */
   output(): string;
   ask(command: string, input?: JsonObject): Promise<Json>;
   start(): Promise<void>;
-  /** Resolves when nothing is left of it. */
+  /** Resolves when its processes have exited. */
   end(signal: NodeJS.Signals): Promise<void>;
-  /** By SIGUSR2; resolves when another one serves and nothing is left of the one before. */
+  /** By SIGUSR2. Resolves when another one serves and the previous one has exited. */
   replace(): Promise<void>;
 }
 
-/** A line read is a gateway started. The number of the inner shell becomes the program's, which alone may take the sockets. */
+/**
+ * Each line on stdin starts a gateway. The PID of the inner shell becomes the program's, which
+ * alone may take the sockets.
+ */
 const SHELL = `while read -r line; do sh -c 'LISTEN_PID=$$ exec "$@"' sh "$@" </dev/null & done`;
 const PROGRAM = [
   join(root, "node_modules/.bin/node"),
@@ -38,10 +41,13 @@ const PROGRAM = [
   join(root, "src/cli/bin.ts"),
   "serve",
 ];
-/** In which what the end of a process sent to its clients has come. */
+/** Time in which the last bytes of an exited process reach its clients. */
 const HEARD_MS = 20;
 
-/** Files of its folder, by their names, once its ports are known; `state_dir` is `./state`. `hands`: false, and each opens them anew. */
+/**
+ * Files of its folder, by name, once its ports are known. `state_dir` is `./state`. `hands`: if
+ * false, each process opens the ports itself.
+ */
 export async function startPortHolder(of: {
   ports: number;
   files: (ports: readonly number[]) => Readonly<Record<string, string>>;
@@ -66,7 +72,7 @@ export async function startPortHolder(of: {
     },
     stdio: ["pipe", "pipe", "pipe", ...handed],
   });
-  // The shell has them, and takes no connection.
+  // The shell holds them, and accepts no connection.
   await Promise.all(opened.map((server) => new Promise((resolve) => server.close(resolve))));
   let output = "";
   for (const stream of [shell.stdout!, shell.stderr!])
@@ -76,7 +82,7 @@ export async function startPortHolder(of: {
   const status = async () => (await ask("status")) as unknown as GatewayStatus;
   let [key, endedAt] = ["", 0];
 
-  /** It is written down a moment after the ports are served. */
+  /** It is written shortly after the ports are served. */
   async function firstKey(): Promise<string> {
     const read = () => readFile(join(state, "first-key"), "utf8").catch(() => "");
     await until(
@@ -126,7 +132,7 @@ export async function startPortHolder(of: {
       process.kill(those[0]!, signal);
       await gone(those);
       await sleep(HEARD_MS);
-      // And been read, in a process that has much else to do.
+      // And read, in a process with much other work.
       for (let n = 0; n < 3; n++) await new Promise(setImmediate);
       endedAt = performance.now();
     },
@@ -163,7 +169,7 @@ async function open(): Promise<Server> {
 const descriptor = (server: Server): number =>
   (server as unknown as { _handle: { fd: number } })._handle.fd;
 
-/** One whose end its parent has not asked for is over all the same. */
+/** A process whose exit its parent has not collected has exited nevertheless. */
 async function lives(pid: number): Promise<boolean> {
   const text = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
   return text !== "" && !/\) Z /.test(text);

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { expectCaught } from "../expect-caught.ts";
 import { restart } from "./restart.ts";
 
-// It is announced for as long as a balancer needs to ask ten times: one question that comes late loses nothing.
+// The shutdown is announced for ten checks of a load balancer, so one late check loses nothing.
 const POLLED = { restarts: 2, pollMs: 200, perSecond: 60, seed: 7 };
 
 it("restarts under load behind a load balancer lose no request", async () => {

@@ -1,5 +1,5 @@
-// Two gateways behind a balancer that asks for /readyz at a pace. They are restarted in turn while clients ask, and no request
-// is lost.
+// Two gateways behind a load balancer that checks /readyz at an interval. They are restarted in
+// turn under load, and no request is lost.
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
@@ -16,7 +16,7 @@ providers: { demo: { use: demo } }
 
 export async function restart(of: {
   restarts: number;
-  /** How often the balancer asks. */
+  /** Interval of the load balancer's checks. */
   pollMs: number;
   announceMs: number;
   perSecond: number;
@@ -50,18 +50,18 @@ async function ready(backends: readonly Backend[]): Promise<void> {
   while (!backends.every((each) => each.ready)) await sleep(10);
 }
 
-/** As an init system does it: a signal, the end, and a new one in the same folder. */
+/** Like an init system: a signal, the exit, and a new process in the same folder. */
 async function again(daemons: Daemon[], backends: Backend[], place: number): Promise<void> {
   const { dir, file, stop } = daemons[place]!;
   await stop();
-  // What the balancer found last is the past: until it asks again, the new one is not ready.
+  // The load balancer's last result is outdated: until its next check, the new one is not ready.
   backends[place]!.ready = false;
   const fresh = await startDaemon({ yaml: await readFile(file, "utf8"), dir });
   daemons[place] = fresh;
   Object.assign(backends[place]!, { url: fresh.url, key: fresh.key });
 }
 
-/** Undefined: it was answered, whole. */
+/** Undefined if the response was complete. */
 async function ask(url: string, chanced: Chance): Promise<string | undefined> {
   const stream = chanced.often(0.5);
   const content = Array.from({ length: 1 + chanced.below(30) }, (_, i) => `word${i}`).join(" ");

@@ -1,5 +1,6 @@
-// A gateway is replaced again and again while clients ask, streams open: no request is lost and every call is settled once. Then the
-// same with a neighbour that is killed: a new process that never serves changes nothing, and what a killed old one had open is settled.
+// A gateway is replaced repeatedly under load with open streams: no request is lost, and every call
+// is settled once. Then a process is killed: a new process that never serves changes nothing, and
+// open calls of a killed old one are settled.
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { GatewayStatus } from "../../../src/runtime/gateway-api.ts";
@@ -17,7 +18,7 @@ providers:
   demo: { use: demo, with: { pace_ms: 20 } }
 `;
 
-/** Which process is killed, if any. */
+/** The killed process, if any. */
 export type Killed = "nobody" | "successor" | "predecessor";
 
 export interface UpgradeOf {
@@ -49,7 +50,7 @@ export async function upgrade(of: UpgradeOf): Promise<RigResult> {
     going = false;
     await load;
     const said = (await Promise.all(asked)).filter((one) => one !== undefined);
-    // A process that is killed takes what it had open with it, and nothing else.
+    // A killed process loses its open requests, and nothing else.
     if (of.killed !== "predecessor") wrong.push(...said);
     else if (said.length === asked.length) wrong.push("nothing was answered");
     const served = await statusOf(first);
@@ -80,13 +81,13 @@ export async function upgrade(of: UpgradeOf): Promise<RigResult> {
 const statusOf = async (daemon: Daemon): Promise<GatewayStatus> =>
   (await daemon.ask("status")) as unknown as GatewayStatus;
 
-/** One more process; what went wrong on the way. */
+/** Starts one more process. Returns the errors. */
 async function replace(daemon: Daemon, killed: Killed, pids: Set<number>): Promise<string[]> {
   const { pid: old } = await statusOf(daemon);
   process.kill(old, "SIGUSR2");
   if (killed === "successor") {
     const child = await childOf(old);
-    // Anywhere between its first line and its first request.
+    // At any moment between its first line and its first request.
     await sleep(Math.random() * 600);
     end(child);
     await until(
@@ -101,7 +102,7 @@ async function replace(daemon: Daemon, killed: Killed, pids: Set<number>): Promi
     async () =>
       (now = await statusOf(daemon).catch(() => undefined)) !== undefined &&
       now.pid !== old &&
-      // It can be asked before a port of clients is its own.
+      // Its control socket responds before it has a client port.
       now.state === "ready",
     () => "another process serves",
   );
@@ -110,7 +111,7 @@ async function replace(daemon: Daemon, killed: Killed, pids: Set<number>): Promi
   return now!.lastHotRestart ? [now!.lastHotRestart.reason] : [];
 }
 
-/** The process that one has started last, its workers aside. */
+/** PID of the process that was started last, without its workers. */
 async function childOf(pid: number): Promise<number> {
   let found: number | undefined;
   await until(
@@ -135,7 +136,7 @@ function end(pid: number): void {
   }
 }
 
-/** Every call has one end, nothing is open, and the books are right. */
+/** Every call has ended once, none is open, and the ledger is valid. */
 async function booked(daemon: Daemon, asked: number, killed: Killed): Promise<string[]> {
   const wrong: string[] = [];
   const open = new Set<string>();
@@ -167,7 +168,7 @@ async function booked(daemon: Daemon, asked: number, killed: Killed): Promise<st
   return [...wrong, ...problems.map((each) => JSON.stringify(each))];
 }
 
-/** Undefined: it was answered, whole. */
+/** Undefined if the response was complete. */
 async function ask({ url, key }: Daemon, chanced: Chance): Promise<string | undefined> {
   const stream = chanced.often(0.5);
   const words = chanced.often(0.2) ? 80 : 1 + chanced.below(10);

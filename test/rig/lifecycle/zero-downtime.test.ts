@@ -1,4 +1,5 @@
-// The rig that holds a gateway's ports, in short: each event once, and what it must see where another thing is done in its place.
+// A short form of the rig that holds a gateway's ports: each event once, and each planted defect,
+// which must be found.
 import { expect, it } from "vitest";
 import { EVENTS, unbroken } from "./zero-downtime.ts";
 

@@ -1,6 +1,6 @@
-// Clients of every protocol ask without a pause while their gateway is killed, ended and started, replaced in place, and given another
-// certificate. Its ports are held by what started it, as a service manager does. None fails but those that a kill found under way, and the
-// ledger is the bill.
+// Clients of every protocol send requests continuously while their gateway is killed, stopped and
+// started, replaced in place, and given a new certificate. Its parent holds its ports, like a
+// service manager. Only requests that a kill interrupted fail, and the ledger equals the bill.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,19 +16,22 @@ import { startPortHolder, type Holder } from "./port-holder.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 import { ask, nextRequest, TARGETS, type ClientResult } from "../load/traffic.ts";
 
-/** Of both ports, with connections that are kept and with one for each request. */
+/** On both ports, with reused connections and with one per request. */
 const LANES = 8;
 const HOST = "localhost";
-/** So long all is quiet between two of them. */
+/** Pause between two events. */
 const PAUSE_MS = 400;
 const ANNOUNCE_MS = 300;
-/** How long a client waits for its connection, of which a handshake is a part: longer than a gateway takes to start on a busy machine. */
+/**
+ * Maximum wait of a client for its connection, including the handshake: longer than a gateway's
+ * start on a busy machine.
+ */
 const PATIENCE_MS = 120_000;
 
 export const EVENTS = ["kill", "term", "usr2", "certificate"] as const;
 export type Event = (typeof EVENTS)[number];
 
-/** What is done in place of what should be, to see that it is found. */
+/** Planted defects that must be found. */
 export type Planted = "none" | "kill-for-usr2" | "hurry" | "strange-certificate" | "own-port";
 
 export interface UnbrokenOf {
@@ -39,7 +42,7 @@ export interface UnbrokenOf {
   readonly say?: (line: string) => void;
 }
 
-/** A request with the time that it took. */
+/** A request with its duration. */
 interface Timed extends ClientResult {
   readonly from: number;
   readonly to: number;
@@ -136,7 +139,10 @@ export async function unbroken(of: UnbrokenOf): Promise<RigResult> {
   };
 }
 
-/** One client after the other. Of a connection that is kept each answer says whether it is the last one. */
+/**
+ * One client after another. On a reused connection, each response states whether it is the last
+ * one.
+ */
 async function asking(
   gate: Holder,
   of: { lane: number; chanced: Chance; heard: Timed[]; going: () => boolean },
@@ -151,13 +157,13 @@ async function asking(
   }
 }
 
-/** As a service manager does it. */
+/** Like a service manager. */
 async function again(gate: Holder, signal: "SIGTERM" | "SIGKILL"): Promise<void> {
   await gate.end(signal);
   await gate.start();
 }
 
-/** All but the lines of requests. */
+/** All lines except those of requests. */
 const said = (gate: Holder): string =>
   gate
     .output()
@@ -176,7 +182,7 @@ async function anotherCertificate(gate: Holder, next: { cert: string; key: strin
   );
 }
 
-/** Only a kill that it met may end a request. What a client itself leaves is no failure. */
+/** Only a kill may interrupt a request. A client's own disconnect is no failure. */
 function failed(
   { request, delivered, status, text, why, from, to }: Timed,
   kills: readonly { readonly from: number; readonly to: number }[],
@@ -197,7 +203,7 @@ async function entriesOf(gate: Holder): Promise<LedgerEntry[]> {
       items: LedgerEntry[];
       next?: string;
     };
-    // JSON knows no bigint.
+    // JSON has no bigint.
     for (const entry of page.items)
       entries.push({ ...entry, costNano: entry.costNano == null ? null : BigInt(entry.costNano) });
     after = page.next;

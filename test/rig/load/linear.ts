@@ -1,4 +1,4 @@
-// The law that work is linear (test/protocols/linear) with more pieces than every run can afford.
+// Tests that work is linear (test/protocols/linear), with more pieces than every run can afford.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,10 +1,11 @@
-// Clients that ask at a pace of their own, however late the answers come: an open loop, as the world is.
+// Clients that send requests at their own rate, however late the responses are: an open loop, like
+// real traffic.
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
 export interface TimedResponse {
   readonly status: number;
-  /** From the moment at which it was due: a client that could not even send waits too. */
+  /** From its due time, so that a late send counts. */
   readonly ms: number;
   /** Milliseconds of the monotonic clock. */
   readonly at: number;
@@ -46,7 +47,7 @@ export function askOnce(
   });
 }
 
-/** An answer that asks nothing of a gateway but to be there: what machine and connection cost, and no more. */
+/** A response that needs no work of the gateway: the cost of machine and connection only. */
 export function askHealth(url: string): Promise<number> {
   const began = performance.now();
   return new Promise((resolve) => {
@@ -60,7 +61,7 @@ export function askHealth(url: string): Promise<number> {
   });
 }
 
-/** So many a second, for so long. */
+/** A rate per second, and a duration. */
 export async function runOpenLoop(of: {
   perSecond: number;
   ms: number;
@@ -76,7 +77,7 @@ export async function runOpenLoop(of: {
   return Promise.all(asked);
 }
 
-/** So many at a time, each as soon as one is answered. */
+/** A number of concurrent requests, each sent after a response. */
 export async function runClosedLoop(of: {
   clients: number;
   ms: number;

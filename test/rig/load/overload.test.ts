@@ -3,7 +3,7 @@ import { expectCaught } from "../expect-caught.ts";
 import { overload } from "./overload.ts";
 
 const SHORT = { seconds: 4, concurrent: 32, seed: 7 };
-/** Laws of speed hold on a machine that runs nothing else: there the long form judges them. */
+/** Time limits apply on an idle machine, where the long form checks them. */
 const SPEED = /p99|half of the refusals|a second served|to recover/;
 
 it("excess requests are rejected without a row, and no key is affected by another", async () => {

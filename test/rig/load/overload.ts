@@ -1,5 +1,6 @@
-// Three times as many requests as can be served: the gateway serves as many as ever, as fast as ever, and refuses the rest at
-// once. Then one key asks a hundred times as often as it may, and another notices nothing of it.
+// Three times as many requests as the gateway can serve: it serves as many and as fast as before,
+// and rejects the rest immediately. Then one key sends a hundred times its limit, and another key
+// is not affected.
 import { execFile } from "node:child_process";
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,10 +18,10 @@ import {
   type TimedResponse,
 } from "./load-generator.ts";
 
-/** How long upstream takes. */
+/** Duration of the upstream's response. */
 const UPSTREAM_MS = 200;
 const TIMES = 3;
-/** What is allowed, as the design says it. */
+/** Limits from the design. */
 const GOODPUT = 0.9;
 const SLOWER = 2;
 const SHED_MS = 5;
@@ -28,7 +29,7 @@ const RECOVERY_MS = 2_000;
 const APART = 1.2;
 const HEALTH_EVERY_MS = 20;
 
-/** What this machine adds to any answer of the gateway: mostly, and at worst in a hundred. */
+/** Delay that this machine adds to any response of the gateway: median and 99th percentile. */
 interface Noise {
   readonly usual: number;
   readonly worst: number;
@@ -36,14 +37,14 @@ interface Noise {
 
 export interface OverloadOptions {
   seconds: number;
-  /** Calls at once that gateway.yaml allows. */
+  /** Concurrent calls that gateway.yaml allows. */
   concurrent: number;
   seed: number;
-  /** The gateway gets a processor of its own: for a machine that runs nothing else. */
+  /** The gateway gets a CPU of its own, for an idle machine. */
   pin?: boolean;
   /**
-   * Milliseconds that a planted middleware thinks about each head before the gateway sees whether there is room. Refusals tell of
-   * it, and nothing else is tried then.
+   * Milliseconds that a planted middleware works on each request before admission. Rejections show
+   * it, and nothing else is tested then.
    */
   thinks?: number;
   say?: (line: string) => void;
@@ -95,7 +96,7 @@ export async function overload(of: OverloadOptions): Promise<RigResult> {
   }
 }
 
-/** The gateway on one processor, those that ask it on another, where there are two. */
+/** The gateway on one CPU and its clients on another, if there are two. */
 async function pin(pid: number): Promise<boolean> {
   const put = (which: number, cpu: number) =>
     new Promise<boolean>((resolve) => {
@@ -172,7 +173,10 @@ async function flooded(
   };
 }
 
-/** How long an answer takes meanwhile that asks nothing of the gateway: other programs on the machine delay it as much as any. */
+/**
+ * Duration of a response that needs no work of the gateway: other programs on the machine delay it
+ * too.
+ */
 async function beside<T>(url: string, work: Promise<T>): Promise<[T, Noise]> {
   const took: number[] = [];
   let over = false;
@@ -197,7 +201,7 @@ async function recovered(ask: () => Promise<TimedResponse>, from: number): Promi
   }
 }
 
-/** The greedy key may ask so often. */
+/** Request limit of the greedy key. */
 const LIMIT = 5;
 
 async function apart(
@@ -218,7 +222,7 @@ async function apart(
     runOpenLoop({ perSecond: 5, ms, ask: () => ask(modest) }),
   );
   const greed = await flood;
-  // Until the last of them was answered its bucket was filled.
+  // Its bucket was refilled until the last response.
   const seconds = (performance.now() - began) / 1_000;
   const failed = both.filter((each) => !isGood(each));
   if (failed.length > 0)
@@ -246,7 +250,7 @@ async function keyOf(daemon: Daemon, limits: string[]): Promise<string> {
   return made.secret;
 }
 
-/** How many there are when they are as many as there should be, or have been given the time for it. */
+/** The number, once it is as expected or its time is over. */
 async function rowsOf(daemon: Daemon, expected: number): Promise<number> {
   let rows = -1;
   for (const end = performance.now() + 10_000; rows !== expected; await sleep(50)) {

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** A generator that was held up for longer does not make up for it: that would be a herd of its own. */
+/** A generator that was delayed does not catch up, because that would be a burst of its own. */
 const BEHIND_MS = 50;
 
-/** Begins so many things a second, whatever becomes of them; `each` gets their number. */
+/** Starts this many things per second, whatever their results are. `each` receives their number. */
 export async function runPaced(
   rate: number,
   going: () => boolean,

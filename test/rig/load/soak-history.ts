@@ -1,5 +1,5 @@
-// Counts of requests are kept for two days. A gateway that has just begun fills them, up to a bound; one that leaks nothing else
-// is flat only after that. So the soak begins with a gateway that has been up for two days already.
+// Request counts are kept for two days. A new gateway fills them up to a limit, and is flat only
+// after that. So the soak test starts with a gateway that has run for two days.
 import type { RequestRecord } from "tollgate/plugin";
 import { RequestStats } from "../../../src/runtime/requests/request-stats.ts";
 import { createRequestRecord } from "../../kit/request-record.ts";
@@ -7,10 +7,10 @@ import type { Chance } from "../rig.ts";
 
 const MINUTE_MS = 60_000;
 const MINUTES = 48 * 60;
-/** Of each in a minute: enough to fall into as many classes of time as usual traffic does. */
+/** Requests per minute: enough for as many latency classes as usual traffic has. */
 const EACH = 60;
 
-/** What a gateway has in its state folder after two days of requests to these providers. */
+/** Content of a gateway's state directory after two days of requests to these providers. */
 export function twoDays(chance: Chance, names: readonly string[], end: number): Buffer {
   let now = end - MINUTES * MINUTE_MS;
   const stats = new RequestStats(() => now);

@@ -2,12 +2,12 @@ import { expect, it } from "vitest";
 import { expectCaught } from "../expect-caught.ts";
 import { slope, soak } from "./soak.ts";
 
-// How much it grows in an hour is judged by `npm run rig soak -- --minutes 30`.
+// `npm run rig soak -- --minutes 30` checks the growth per hour.
 const SHORT = { seed: 7, seconds: 16, warm: 8, perSecond: 60, reloadMs: 5_000 };
-/** What is planted shows in half of it. */
+/** A planted leak shows in half of the time. */
 const PLANTED = { ...SHORT, seconds: 8, warm: 4 };
 
-// Each mostly waits for its time to pass: side by side they take as long as the longest.
+// Each mostly waits, so in parallel they take as long as the longest.
 it.concurrent("ordinary traffic with faults, disconnects, and reloads is served, without leaks", async () => {
   const said: string[] = [];
   const { wrong, counts } = await soak(SHORT, (line) => said.push(line));

@@ -1,5 +1,5 @@
-// Hours of usual traffic: every protocol, clients that hang up, upstreams that fail, a reload now and then. What is in use after a
-// collection stays as it is, and so do the open files.
+// Hours of usual traffic: every protocol, clients that disconnect, upstreams that fail, and
+// reloads. Memory after a garbage collection and open files do not grow.
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,15 +11,15 @@ import { createChance, type Rig, type RigResult } from "../rig.ts";
 import { ask, nextRequest, TARGETS, type ClientResult } from "./traffic.ts";
 
 const SHARES = { leave: 0.1, retried: 0.01 };
-/** Of a run that is long enough to tell: bytes in an hour. */
+/** For a long run: bytes per hour. */
 const MOST_AN_HOUR = 1e6;
-/** Of one that is not: bytes in all of it. */
+/** For a short run: bytes in total. */
 const MOST_SHORT = 24e6;
 const MOST_FILES = 10;
 const TOLD_BY_MINUTES = 10;
-/** Once a second, after the traffic. */
+/** Once per second, after the traffic. */
 const LOOKS = 15;
-/** So many requests at once are no usual traffic any more: what comes then is left out, and counted. */
+/** More concurrent requests are no usual traffic: further ones are skipped and counted. */
 const AT_ONCE = 400;
 
 const yaml = (url: string, n: number) => `
@@ -36,12 +36,15 @@ export interface SoakOptions {
   readonly seed: number;
   /** What is judged. */
   readonly seconds: number;
-  /** Before it, with the same traffic: a process that has just begun grows, for code is compiled and pools are filled. */
+  /**
+   * Before it, with the same traffic: a new process grows while code is compiled and pools are
+   * filled.
+   */
   readonly warm: number;
   readonly perSecond: number;
   /** Between two reloads. */
   readonly reloadMs: number;
-  /** A middleware of the gateway keeps every request: what the checker must find. */
+  /** A planted middleware keeps every request, which the checker must find. */
   readonly mutant?: "keeps" | "opens";
 }
 
@@ -51,10 +54,11 @@ interface Moment {
   readonly files: number;
 }
 
-/** After a collection, and when what was under way is over. */
+/** After a garbage collection, when open requests have ended. */
 async function moment(at: Daemon, port: number): Promise<Moment> {
   let least = Infinity;
-  // A finished request may be named by its socket until the next one: the least of a few looks is what stays.
+  // A finished request may be referenced by its socket until the next one: the minimum of several
+  // readings counts.
   for (let i = 0; i < 3; i++) {
     const res = await fetch(`http://127.0.0.1:${port}/settle`);
     least = Math.min(least, ((await res.json()) as { live: number }).live);
@@ -64,7 +68,7 @@ async function moment(at: Daemon, port: number): Promise<Moment> {
   return { at: performance.now(), live: least, files: files.length };
 }
 
-/** Bytes in an hour, by the line that fits best. */
+/** Bytes per hour, by linear regression. */
 export function slope(moments: readonly Pick<Moment, "at" | "live">[]): number {
   const mean = (of: (one: Pick<Moment, "at" | "live">) => number) =>
     moments.reduce((sum, one) => sum + of(one), 0) / moments.length;
@@ -136,7 +140,8 @@ export async function soak(of: SoakOptions, say: (line: string) => void): Promis
     }
     if (now - looked > every) {
       looked = performance.now();
-      // What is under way takes more than an hour's growth, and is never twice the same. Short runs are not judged by an hour's.
+      // Open requests use more memory than an hour's growth, and vary. So short runs are not judged
+      // by their growth per hour.
       if (of.seconds >= TOLD_BY_MINUTES * 60) await Promise.all(flying);
       moments.push(await moment(at, port));
       paused += performance.now() - looked;
@@ -162,7 +167,7 @@ export async function soak(of: SoakOptions, say: (line: string) => void): Promis
   };
 }
 
-/** What stays when the traffic is over: connections that are kept alive are closed by their clients within seconds. */
+/** Resources after the traffic: clients close their idle connections within seconds. */
 async function rested(at: Daemon, port: number, seen: readonly Moment[]): Promise<Moment> {
   const least = Math.min(...seen.map(({ files }) => files));
   for (let left = LOOKS; ; left--) {
@@ -180,7 +185,7 @@ function judge({ seconds }: SoakOptions, seen: readonly Moment[], wrong: string[
       wrong.push(`what is in use grows by ${(grows / 1e6).toFixed(1)} MB an hour`);
   } else if (last.live - first.live > MOST_SHORT)
     wrong.push(`what is in use grew by ${((last.live - first.live) / 1e6).toFixed(1)} MB`);
-  // Connections come and go with the traffic; after it those stay that are kept alive.
+  // Connections vary with the traffic. After it, only idle ones remain.
   const least = Math.min(...seen.map(({ files }) => files));
   if (last.files - least > MOST_FILES + (seconds < 600 ? 40 : 0))
     wrong.push(`open files: ${last.files}, and there were ${least}`);

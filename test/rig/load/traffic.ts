@@ -1,4 +1,5 @@
-// Clients of every protocol, whole and streamed, some of which leave early or need a second provider.
+// Clients of every protocol, streaming and non-streaming, some of which disconnect early or need a
+// fallback.
 import type { Chance } from "../rig.ts";
 import { DRAINED, SOUND_END, encodeScript } from "../money/billing-upstream.ts";
 import { PNG } from "../money/vendor-formats.ts";
@@ -8,7 +9,7 @@ export interface Request {
   readonly path: string;
   readonly body: object;
   readonly stream: boolean;
-  /** Leaves after so many bytes. */
+  /** Disconnects after this many bytes. */
   readonly leaves: number | undefined;
 }
 
@@ -16,13 +17,13 @@ export interface ClientResult {
   readonly request: Request;
   readonly status: number;
   readonly text: string;
-  /** Of upstream's, in what it has heard. */
+  /** The upstream's part of the received text. */
   readonly words: number;
-  /** How long it took to its end. */
+  /** Total duration. */
   readonly ms: number;
-  /** The client has seen the end of its answer. */
+  /** The client received the end of its response. */
   readonly delivered: boolean;
-  /** What ended it before that, if its client did not leave. */
+  /** The reason of an early end, unless the client disconnected. */
   readonly why: string | undefined;
 }
 
@@ -33,10 +34,10 @@ const CLIENTS = [
   { path: "/v1beta/models", end: '"finishReason"' },
 ] as const;
 
-/** What the last event of a stream has. */
+/** Content of a stream's last event. */
 const ENDS = [...CLIENTS, { path: "/v1/completions", end: "data: [DONE]" }];
 
-/** How a model is asked to think. */
+/** Reasoning settings of a model. */
 const THINK = {
   "/v1/chat/completions": { reasoning_effort: "medium" },
   "/v1/messages": { thinking: { type: "adaptive" } },
@@ -44,11 +45,11 @@ const THINK = {
   "/v1beta/models": { thinkingConfig: { thinkingBudget: 600 } },
 } as const;
 
-/** Where each provider is asked, and under which name it stands in gateway.yaml. */
+/** Path of each provider, and its name in gateway.yaml. */
 export const PROVIDERS = ["chat", "messages", "responses"] as const;
 export const TARGETS = [...PROVIDERS, "gemini", DRAINED] as const;
 
-/** How many leave early, and how many need a second provider. */
+/** Shares of clients that disconnect early, and that need a fallback. */
 const USUAL = { leave: 0.15, retried: 0.25 };
 
 export function nextRequest(chance: Chance, tag: string, shares = USUAL): Request {
@@ -76,7 +77,7 @@ export function nextRequest(chance: Chance, tag: string, shares = USUAL): Reques
   const model = retried ? `any-${first}` : `${first}/model`;
   const leaves = chance.often(shares.leave) ? chance.below(4_000) : undefined;
   if (path === "/v1beta/models") {
-    // The model stands in the path, and what is asked of it.
+    // The path contains the model and the method.
     const verb = stream ? "streamGenerateContent?alt=sse" : "generateContent";
     const generationConfig = { maxOutputTokens: 1_000, ...(thought > 0 && THINK[path]) };
     const body = { contents: [{ role: "user", parts: [{ text: words }] }], generationConfig };
@@ -92,7 +93,7 @@ export function nextRequest(chance: Chance, tag: string, shares = USUAL): Reques
   return { tag, path, body, stream, leaves };
 }
 
-/** A picture, from words alone or from one that is brought along. */
+/** An image, generated from text or edited from another one. */
 function drawn(chance: Chance, tag: string): Request {
   const prompt = encodeScript({ tag, words: 0, gap: chance.below(30) });
   const body = { model: "pictures/draw", prompt, response_format: "b64_json" };
@@ -113,7 +114,7 @@ function rankedOrJudged(chance: Chance, tag: string): Request {
   return { ...whole, path: chance.one(["/v1/rerank", "/v2/rerank"]), body };
 }
 
-/** A text that a base model goes on with. */
+/** A text that a base model completes. */
 function goneOn(chance: Chance, tag: string, shares: typeof USUAL): Request {
   const stream = chance.often(0.6);
   const gap = stream ? 1 + chance.below(7) : 0;
@@ -123,7 +124,7 @@ function goneOn(chance: Chance, tag: string, shares: typeof USUAL): Request {
   return { tag, path: "/v1/completions", body, stream, leaves };
 }
 
-/** A text to be spoken, or a file to be written down; the wish stands in either. */
+/** A text to speak, or a file to transcribe. The order is in either. */
 function heardOrSpoken(chance: Chance, tag: string, shares: typeof USUAL): Request {
   const words = encodeScript({ tag, words: 1 + chance.below(30), gap: chance.below(6) });
   if (chance.often(0.5)) {
@@ -137,7 +138,10 @@ function heardOrSpoken(chance: Chance, tag: string, shares: typeof USUAL): Reque
 
 const EDITS = "/v1/images/edits";
 const TRANSCRIPTIONS = "/v1/audio/transcriptions";
-/** No file says more seconds than its bytes hold, at 750 of them a second: so long is what upstream bills for at most. */
+/**
+ * No file states more seconds than its bytes can contain, at 750 bytes per second: the upstream
+ * bills at most these.
+ */
 const HEARD_BYTES = 31 * 750;
 
 function formOf(body: object): FormData {
@@ -150,7 +154,7 @@ function formOf(body: object): FormData {
   return form;
 }
 
-/** Where each client puts its key. */
+/** Header in which each client sends its key. */
 function keyed(path: string, key: string): Record<string, string> {
   if (path === "/v1/messages") return { "x-api-key": key, "anthropic-version": "2023-06-01" };
   return path.startsWith("/v1beta/")
@@ -158,7 +162,7 @@ function keyed(path: string, key: string): Record<string, string> {
     : { authorization: `Bearer ${key}` };
 }
 
-/** `given`: how long its client waits at most. `anew`: on a connection of its own. */
+/** `given`: maximum wait of its client. `anew`: on a connection of its own. */
 export async function ask(
   url: string,
   key: string,
@@ -189,7 +193,7 @@ export async function ask(
       if (request.leaves !== undefined && text.length >= request.leaves) away.abort();
     }
   } catch (error) {
-    // Cut off, by the crash or by itself: what came is what counts.
+    // Truncated by the crash or by itself: the received part counts.
     if (!away.signal.aborted) why = String((error as Error).cause ?? error);
   }
   const end = ENDS.find(({ path }) => request.path.startsWith(path))?.end;

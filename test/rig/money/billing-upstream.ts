@@ -1,5 +1,6 @@
-// A model API that keeps its own bill, to the token: what was whole is billed whole, what was cut is billed as far as it
-// had been made, with all that was thought before it. Every answer is known by the words that its request brought.
+// A model API with its own exact bill: a complete response is billed completely, and a truncated
+// one as far as it was generated, with all reasoning before it. Every response is identified by the
+// text of its request.
 import {
   eventStreamResponse,
   jsonResponse,
@@ -15,18 +16,20 @@ import { inputTokens, type Usage } from "tollgate/plugin";
 import { inGemini } from "../../protocols/gemini/speech.ts";
 import { AFTERWARDS, sold } from "./vendor-formats.ts";
 
-/** Nano-dollars a token, as gateway.yaml has them below. */
+/** Nano-dollars per token, as in gateway.yaml below. */
 const RATES = { input: 3_000n, cache_read: 300n, output: 15_000n } as const;
 export const PICTURE = 40_000_000n;
 
-/** The part of gateway.yaml under a provider. */
+/** The section of gateway.yaml for a provider. */
 export const PRICED = `models: { model: { price: { input: 3, cache_read: 0.3, output: 15 }, limits: { context: 200000, output: 4096 } } }`;
 
-/** Every way in which the traffic comes, as gateway.yaml names it. */
+/** Every form of the traffic, by its name in gateway.yaml. */
 export const FRONTENDS =
   "[chat-completions, messages, responses, gemini, images, embeddings, rerank, moderations, completions, speech, transcriptions]";
 
-/** What bills here, one provider for each way in which a vendor may, as gateway.yaml has them. */
+/**
+ * Billing providers, one for each way in which a vendor may bill, by their names in gateway.yaml.
+ */
 export const billing = (url: string): string => `
   chat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k }, ${PRICED} }
   ${DRAINED}: { use: openai-compatible, on_disconnect: drain, with: { base_url: "${url}/${DRAINED}/v1", api_key: k }, ${PRICED} }
@@ -41,7 +44,7 @@ export const billing = (url: string): string => `
   judges: { use: openai, with: { base_url: "${url}/judges/v1", api_key: k }, models: { judge: { operation: moderation, price: { input: 3 } } } }
   bases: { use: vllm, with: { base_url: "${url}/bases/v1" }, ${PRICED.replace("{ model: {", "{ base: { operation: completion,")} }`;
 
-/** No client has heard all of a sound that does not end so. */
+/** A client has received complete audio only with this end. */
 export const SOUND_END = "the end of the sound";
 
 export const priced = (usage: Usage): bigint =>
@@ -54,16 +57,16 @@ export const priced = (usage: Usage): bigint =>
   BigInt(usage.seconds ?? 0) * 100_000n +
   BigInt(usage.searches ?? 0) * 2_000_000n;
 
-/** What a request asks of the upstream, in its own words: `tag=3.7 words=40 gap=2`. */
+/** A request's order for the upstream in its own text: `tag=3.7 words=40 gap=2`. */
 export interface RequestScript {
   readonly tag: string;
   readonly words: number;
   readonly gap: number;
-  /** Which path does not answer it, so that another provider does. */
+  /** Path that does not respond, so that a fallback does. */
   readonly bad?: string;
-  /** How it does not: it is overloaded, or hangs up. */
+  /** Reason: it is overloaded, or closes the connection. */
   readonly how?: "busy" | "reset";
-  /** Tokens of thought, which are billed and never shown. */
+  /** Reasoning tokens, which are billed and never shown. */
   readonly thought?: number;
 }
 
@@ -78,12 +81,12 @@ export const encodeScript = ({
   `tag=${tag} words=${words} gap=${gap} thought=${thought} bad=${bad || "-"} how=${how}`;
 
 const WISH = /tag=(\S+) words=(\d+) gap=(\d+) thought=(\d+) bad=([\w-]+) how=(\w+)/;
-/** This provider bills all of an answer, though its client has left meanwhile. */
+/** This provider bills the complete response although its client disconnected. */
 export const DRAINED = "drains";
 
 export interface BilledRequest {
   readonly tag: string;
-  /** The first part of the path: which provider was asked. */
+  /** First segment of the path: the called provider. */
   readonly of: string;
   readonly asked: UpstreamRequest;
   usage(): Usage;
@@ -102,7 +105,7 @@ export const isGemini = (asked: UpstreamRequest) => asked.path.includes(":");
 const streams = (asked: UpstreamRequest): boolean =>
   isGemini(asked) ? asked.path.endsWith(":streamGenerateContent") : asked.json().stream === true;
 
-/** As hosts of base models say it. */
+/** Like hosts of base models. */
 function completed(words: string, usage: Usage, stream: boolean): ScriptedResponse {
   const frame = { id: "cmpl-1", object: "text_completion", created: 1, model: "base" };
   const told = {
@@ -125,7 +128,7 @@ function completed(words: string, usage: Usage, stream: boolean): ScriptedRespon
   ]);
 }
 
-/** In the protocol that was asked, Gemini's included. */
+/** In the requested protocol, including Gemini's. */
 export const spoken = (speech: ModelScript, asked: UpstreamRequest): ScriptedResponse =>
   isGemini(asked)
     ? inGemini(speech, { stream: streams(asked), n: asked.number })
@@ -159,8 +162,8 @@ export async function startBillingUpstream(): Promise<BillingUpstream> {
     }
     if (asked.path.endsWith("/rerank")) {
       const { documents } = asked.json() as { documents: readonly string[] };
-      // Long documents count as several: a host's own count is what it bills by.
-      // Of so few documents it is one, as its makers count them: what is assumed goes by that.
+      // Long documents count as several: a provider bills by its own count. Few documents count as
+      // one, which the assumption uses.
       const searches = 1;
       bill.push({ tag, of, asked, usage: () => ({ searches }) });
       const said = {
@@ -209,7 +212,7 @@ export async function startBillingUpstream(): Promise<BillingUpstream> {
     const isBase = !asked.path.includes("/chat/") && asked.path.endsWith("/completions");
     const made = isBase ? completed(said, usage, stream) : spoken(say(said).usage(usage), asked);
     const pieces = ([made.body].flat() as ResponsePiece[]).map(bytesOf);
-    // Where each word ends, counted in bytes of the body.
+    // End of each word, in bytes of the body.
     const ends: number[] = [];
     let at = 0;
     for (const piece of pieces) {
@@ -225,7 +228,7 @@ export async function startBillingUpstream(): Promise<BillingUpstream> {
           ? usage
           : { ...usage, output: reasoning + ends.filter((end) => end <= asked.bytesSent).length },
     });
-    // A whole answer has no gaps: it comes so much later.
+    // A non-streaming response has no gaps, but the same delay.
     const waitMs = Math.ceil(reasoning / 20) + (stream ? 0 : Number(gap));
     return { ...made, chunkDelayMs: Number(gap), delayMs: waitMs };
   };

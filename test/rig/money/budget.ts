@@ -1,6 +1,7 @@
-// Many requests at once on a budget that is worth a few: a key's own, one that keys of nested accounts of gateway.yaml share, or one of a
-// team's twenty keys under its organisation's smaller one, which commands made and moved. Exactly so many are served. With the plug
-// pulled meanwhile, never more than that.
+// Concurrent requests on a budget for a few calls: a key's own budget, one of nested accounts in
+// gateway.yaml, or one of a team's twenty keys inside its organization's smaller one, which
+// commands created and move. Exactly that many are served. With a simulated power failure, never
+// more.
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,19 +15,20 @@ import { PNG } from "./vendor-formats.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";
 
 /**
- * What one answer costs, in nano-dollars, held and billed alike: a picture, drawn or changed, forty characters spoken, ten seconds
- * heard, a search, a verdict, or forty tokens, of which each request asks for as many as it is told.
+ * Cost of one response in nano-dollars, reserved and billed alike: an image, forty spoken
+ * characters, ten seconds of audio, a search, a moderation, or the forty tokens that each request
+ * asks for.
  */
 const EACH = 40_000_000;
 
-/** What a round's keys draw on. */
+/** Budget of a round's keys. */
 type Shape = "own" | "file" | "store";
 const SHAPES: readonly Shape[] = ["own", "file", "store"];
 const shapeOf = (round: number): Shape => SHAPES[round % SHAPES.length]!;
 /** Keys of a team. */
 const KEYS = 20;
 
-/** In the file: what the outer account is worth, and inside it one that may not even have that. */
+/** In the file: the value of the outer account, and an inner one that may not even have that. */
 const accountsOf = (rounds: number, worth: number): string =>
   Array.from({ length: rounds }, (_, i) => {
     const limits = (most: number) =>
@@ -55,7 +57,7 @@ providers:
 accounts:${accounts || " {}"}
 `;
 
-/** Keys that together are worth so much, and what may be done to their accounts meanwhile without changing that. */
+/** Keys that share this budget, and changes of their accounts that do not affect it. */
 interface Made {
   readonly secrets: readonly string[];
   move?(turn: number): Promise<unknown>;
@@ -72,7 +74,10 @@ async function made(daemon: Daemon, round: number, worth: number): Promise<Made>
   return { secrets: await Promise.all(grants.map((grant) => key(daemon, grant))) };
 }
 
-/** The team may spend a quarter more than its organisation; wherever in that it stands, the organisation's budget counts. */
+/**
+ * The team's budget is a quarter larger than its organization's. Wherever the team is nested, the
+ * organization's budget counts.
+ */
 async function team(daemon: Daemon, round: number, worth: number): Promise<Made> {
   const [org, wing, crew] = ["org", "wing", "crew"].map((id) => `${id}-${round}`) as [
     string,
@@ -98,7 +103,7 @@ async function key(daemon: Daemon, grant: JsonObject): Promise<string> {
   return ((await daemon.ask("keys.create", { name, ...grant })) as { secret: string }).secret;
 }
 
-/** Again and again until the requests are over; what a killed gateway cannot be asked is not done. */
+/** Repeatedly until the requests end. Commands that a killed gateway cannot run are skipped. */
 async function moving(of: Made, going: () => boolean): Promise<number> {
   let moves = 0;
   while (of.move && going()) {
@@ -111,7 +116,10 @@ async function moving(of: Made, going: () => boolean): Promise<number> {
   return moves;
 }
 
-/** What the gateway is too busy for at this moment is asked again: it is refused before its budget is looked at. */
+/**
+ * A request that the busy gateway rejects is sent again, because it was rejected before the budget
+ * check.
+ */
 async function ask(url: string, key: string, way: Way): Promise<number> {
   for (;;) {
     const { status, text } = await once(url, key, way);
@@ -120,17 +128,17 @@ async function ask(url: string, key: string, way: Way): Promise<number> {
   }
 }
 
-/** What is asked, and what stands in an answer that is whole. */
+/** The request, and the content of a complete response. */
 interface Way {
   readonly path: string;
   readonly body: string | FormData;
   readonly whole: string;
 }
 
-/** Of a text, at a price of a thousand dollars a million. */
+/** For a text, at a thousand dollars per million. */
 const TOKENS = 40;
 
-/** One costs what another does. */
+/** All have the same cost. */
 const WAYS: readonly Way[] = [
   {
     path: "images/generations",
@@ -173,7 +181,7 @@ const WAYS: readonly Way[] = [
   })),
 ];
 
-/** A picture that is brought along. */
+/** An input image. */
 function changed(): FormData {
   const form = new FormData();
   form.set("model", "pictures/draw");
@@ -182,7 +190,7 @@ function changed(): FormData {
   return form;
 }
 
-/** A sound whose length no header states: it is held, and billed, by its bytes. */
+/** Audio without a duration in a header: it is reserved and billed by its bytes. */
 function heard(seconds: number): FormData {
   const rate = 750;
   const head = Buffer.alloc(44);
@@ -215,7 +223,7 @@ async function once(url: string, key: string, way: Way): Promise<{ status: numbe
 
 export async function budget(of: {
   rounds: number;
-  /** The first round's number, which says what its keys draw on. */
+  /** The first round's number, which selects the budget of its keys. */
   from?: number;
   requests: number;
   worth: number;
@@ -307,7 +315,7 @@ export async function budget(of: {
         going = false;
         await Promise.all([...all, daemon.exit]);
         daemon = await startDaemon({ yaml: text, dir });
-        // What is left of it, to the last picture.
+        // The rest of it, to the last image.
         all.push(...Array.from({ length: of.worth + 10 }, asking));
       }
       const answers = await Promise.all(all);
@@ -333,7 +341,7 @@ export async function budget(of: {
   };
 }
 
-/** "50 × 200, 450 × 429"; 0: no whole answer. */
+/** "50 × 200, 450 × 429". 0: no complete response. */
 const tally = (answers: readonly number[]): string =>
   [...Map.groupBy(answers, (status) => status)]
     .map(([status, all]) => `${all.length} × ${status}`)

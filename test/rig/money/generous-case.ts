@@ -1,4 +1,5 @@
-// One way through a gateway with a hard budget, to an honest provider that reads generously: its bill against the hold.
+// One path through a gateway with a hard budget to an honest provider that interprets generously:
+// its bill compared with the reservation.
 import type { Reserve } from "tollgate/plugin";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { OPERATIONS, request } from "./generous-operations.ts";
@@ -12,9 +13,9 @@ export const ROADS = Object.entries(OPERATIONS).flatMap(([name, { from, into }])
 );
 
 export interface Road extends AsyncDisposable {
-  /** Requests that were made, and those that left. */
+  /** Requests that were sent, and those that reached the provider. */
   readonly counts: { asked: number; left: number };
-  /** What is wrong with one request: nothing, where it was held for or rejected. */
+  /** Violations of one request: none if it was reserved or rejected. */
   try(seed: number): Promise<string | undefined>;
 }
 

@@ -1,4 +1,5 @@
-// Every operation under a hard budget, with an honest provider that reads generously: its requests, its models, and its bill.
+// Every operation under a hard budget, with an honest provider that interprets generously: its
+// requests, models, and bill.
 import type { Json, Protocol } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { completions } from "tollgate/protocols/completions";
@@ -35,7 +36,7 @@ export interface Operation {
   /** By the model's name. */
   readonly facts: ReadonlyMap<string, object>;
   base(of: Chance, from: string): Fields;
-  /** Fields of this operation alone that may make it dearer, or its hold smaller. */
+  /** Fields of this operation that may raise its cost or lower its reservation. */
   readonly own: readonly (readonly [string, readonly Json[]])[];
   bill(asked: Fields, api: string, model: string): bigint;
 }
@@ -43,7 +44,7 @@ export interface Operation {
 const as = (protocol: unknown) => protocol as Protocol;
 const million = (usd: number) => ({ usd: String(usd), per: 1_000_000 }) as const;
 const CONTEXT = 50_000;
-/** What the catalog has, and what the model in truth writes where nothing bounds it. */
+/** The catalog's values, and the model's actual maximum without a limit. */
 const LISTED = 4_096;
 const WRITES = 60_000;
 const DRAWS = 4_096 ** 2;
@@ -293,7 +294,10 @@ export const OPERATIONS: { readonly [name: string]: Operation } = {
   spoken,
 };
 
-/** A request of this operation with money fields in it: of its own, and under any name, in any place and form. */
+/**
+ * A request of this operation with cost fields: its own, and others with any name, position, and
+ * form.
+ */
 export function request(operation: Operation, from: string, of: Chance): Fields {
   const body = operation.base(of, from);
   for (let i = of.below(3); i > 0 && operation.own.length > 0; i--) {

@@ -1,10 +1,11 @@
-// An honest provider that reads a request as generously as it can: a money field under any name and in any form that some backend
-// takes, and bills all of it. Written from what backends document, not from the gateway's tables, which it judges.
+// An honest provider that interprets a request as generously as possible: it accepts a cost field
+// under any name and in any form that some backend accepts, and bills all of it. Written from the
+// backends' documentation, not from the gateway's tables, which it tests.
 import type { Json, JsonObject } from "tollgate/plugin";
 
 export type Fields = Record<string, Json>;
 
-/** What one model costs, in nano-dollars. */
+/** Cost of one model's units, in nano-dollars. */
 export interface Rates {
   readonly input?: number;
   readonly output?: number;
@@ -19,7 +20,7 @@ export interface Rates {
 
 const words = (text: string): readonly (readonly string[])[] =>
   text.split(" ").map((name) => name.split("_"));
-/** Each has asked some backend for more than one answer, or picture. */
+/** Each of these requests several responses or images on some backend. */
 export const MANY = words(
   "n best_of num_return_sequences candidate_count num_completions num_images number_of_images n_images image_count images_per_prompt num_images_per_prompt max_images num_outputs number_results num_results samples num_samples n_samples sample_count batch_size num_generations",
 );
@@ -27,7 +28,7 @@ export const ROUNDS = words("batch_count n_iter num_batches num_iterations");
 export const LONG = words(
   "max_tokens max_completion_tokens max_output_tokens max_new_tokens max_tokens_to_sample max_token_count max_gen_len num_predict n_predict max_length",
 );
-/** Where such a field may stand instead of at the top. */
+/** Positions of such a field other than the top level. */
 export const PLACES: readonly (readonly string[])[] = [
   [],
   ["generationConfig"],
@@ -43,14 +44,14 @@ export const PLACES: readonly (readonly string[])[] = [
   ["provider_options", "openai"],
   ["parameters", "extra"],
   ["generationConfig", "imageConfig"],
-  // "[]": the first of a list.
+  // "[]": the first item of a list.
   ["extra_body", "overrides[]"],
   ["parameters", "configs[]", "options"],
   ["generationConfig", "requests[]"],
 ];
 
 const upper = (word: string) => word.slice(0, 1).toUpperCase() + word.slice(1);
-/** Ways to write a name. */
+/** Spellings of a name. */
 export const SPELLINGS: readonly ((name: readonly string[]) => string)[] = [
   (name) => name.join("_"),
   (name) => name.map((word, i) => (i === 0 ? word : upper(word))).join(""),
@@ -60,7 +61,7 @@ export const SPELLINGS: readonly ((name: readonly string[]) => string)[] = [
   (name) => name.join(""),
 ];
 
-/** Ways to write a number that some reader takes for it, or for more. */
+/** Forms of a number that some parser accepts for it, or for a larger one. */
 export const FORMS: readonly ((n: number) => Json)[] = [
   (n) => n,
   (n) => n,
@@ -87,7 +88,7 @@ export const FORMS: readonly ((n: number) => Json)[] = [
   () => "many",
 ];
 
-/** The largest number that some reader makes of it; 0: none does. */
+/** The largest number that some parser returns for it. 0: none does. */
 export function generously(value: Json | undefined): number {
   if (value === true) return 1;
   if (typeof value === "number") return Math.abs(value);
@@ -108,12 +109,12 @@ const [MANY_FLAT, ROUNDS_FLAT, LONG_FLAT] = [MANY, ROUNDS, LONG].map(flatNames) 
   ReadonlySet<string>,
   ReadonlySet<string>,
 ];
-/** What belongs to the client, or is no setting. */
+/** Client data, or no setting. */
 const CONTENT = /^(?:messages|contents|input|prompt|tools|documents|query|metadata|system.*|file)$/;
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Every value that stands in the body under one of these names, wherever settings stand. */
+/** Every value of one of these names in a position for settings. */
 function found(of: Fields, names: ReadonlySet<string>, depth = 0): Json[] {
   return Object.entries(of).flatMap(([name, value]) => {
     if (depth === 0 && CONTENT.test(name)) return [];
@@ -128,7 +129,7 @@ function found(of: Fields, names: ReadonlySet<string>, depth = 0): Json[] {
 const largest = (of: Fields, names: ReadonlySet<string>): number =>
   Math.max(0, ...found(of, names).map(generously));
 
-/** How many answers, or pictures. */
+/** Number of responses or images. */
 export function answersOf(asked: Fields): number {
   const sequence = asked["sequential_image_generation"];
   const group =
@@ -139,7 +140,10 @@ export function answersOf(asked: Fields): number {
   return many * Math.max(1, Math.ceil(largest(asked, ROUNDS_FLAT)));
 }
 
-/** Tokens of one answer. A bound that is 0 or below is none, but where 0 is documented: then `limit`, the most that the model writes, counts. */
+/**
+ * Tokens of one response. A limit of 0 or below is ignored, except where 0 is documented: then
+ * `limit`, the model's maximum, counts.
+ */
 export function writtenOf(asked: Fields, limit: number): number {
   const bounds = found(asked, LONG_FLAT);
   if (bounds.length === 1 && bounds[0] === 0 && asked["max_tokens"] === 0) return limit;
@@ -147,7 +151,7 @@ export function writtenOf(asked: Fields, limit: number): number {
   return Math.max(open ? limit : 0, ...bounds.map((one) => Math.ceil(generously(one))));
 }
 
-/** Pixels of one picture; where nothing states a size the model draws its largest. */
+/** Pixels of one image. Without a size, the model's largest. */
 export function pixelsOf(asked: Fields, most: number): number {
   const areas: number[] = [];
   const side = new Map<string, number>();
@@ -175,7 +179,7 @@ function areaOf(value: Json): number {
   return thousand ? (Number(thousand) * 1_024) ** 2 : 0;
 }
 
-/** The tools that it runs, and how often, as `api` documents it; 0: it runs none. */
+/** Its hosted tools, and the number of runs that `api` documents. 0: none. */
 export function runsOf(asked: Fields, api: string): number {
   const tools = Array.isArray(asked["tools"]) ? asked["tools"].filter(isObject) : [];
   const hosted = tools.filter(({ type }) => /web_search|advisor/.test(String(type)));
@@ -191,7 +195,7 @@ export function runsOf(asked: Fields, api: string): number {
   );
 }
 
-/** A document in pieces of 500 tokens, a byte each, with as much of the query in each as fits. */
+/** A document in pieces of 500 tokens, one byte each, with as much of the query in each as fits. */
 export function searchesOf(asked: Fields): number {
   const query = Math.min(250, Buffer.byteLength(String(asked["query"])));
   const documents = (asked["documents"] as Json[]).map((one) =>
@@ -202,7 +206,7 @@ export function searchesOf(asked: Fields): number {
   return Math.ceil(documents.reduce((a, b) => a + Math.max(1, b), 0) / 100);
 }
 
-/** Bytes of every text in it: a tokenizer makes no more tokens of them. */
+/** Bytes of every text in it, which is the maximum number of tokens. */
 export function textOf(value: Json | undefined): number {
   if (typeof value === "string") return Buffer.byteLength(value);
   if (typeof value !== "object" || value === null) return 0;

@@ -1,5 +1,6 @@
-// Holds against an upstream that bills the worst it was asked for: every field that some protocol documents, and those that
-// imitators read, in every protocol's body, to every protocol. What a hard budget sets aside is never below the bill.
+// Reservations against an upstream that bills the maximum: every field that some protocol or a
+// compatible API documents, in every protocol's body, to every protocol. A hard budget's
+// reservation is never below the bill.
 import type { Json, Price, Protocol, Reserve } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini, geminiImage } from "tollgate/protocols/gemini";
@@ -57,7 +58,7 @@ const PICTURE_FACTS = new Map([
   ],
 ]);
 
-/** As a client of each protocol begins. */
+/** Start of each protocol's request. */
 export const BASES: { readonly [id: string]: (words: Json) => Fields } = {
   chat: (words) => ({ messages: [{ role: "user", content: words }] }),
   messages: (words) => ({ messages: [{ role: "user", content: words }], max_tokens: 64 }),
@@ -65,7 +66,7 @@ export const BASES: { readonly [id: string]: (words: Json) => Fields } = {
   images: () => ({ prompt: "a gate" }),
 };
 
-/** What may be dear, under every name that it has somewhere. */
+/** Expensive settings, under every name that they have somewhere. */
 const DEAR: readonly (readonly [string, readonly Json[]])[] = [
   ...["n", "best_of", "num_return_sequences", "candidateCount", "candidate_count"].map(
     (name) => [name, [2, 128, "16"]] as const,
@@ -108,7 +109,10 @@ const DEAR: readonly (readonly [string, readonly Json[]])[] = [
   ["stream", [false]],
 ];
 
-/** Words that have a token a byte, and what is none: addresses of what is long, under names that are newer than us. */
+/**
+ * Text with one token per byte, and other content: URLs of long content, under names that are newer
+ * than the gateway.
+ */
 const WORDS: readonly Json[] = [
   "a b c d e f g h",
   "a1b2c3d4e5f6g7h8",
@@ -131,7 +135,7 @@ function body(from: string, of: Chance): Fields {
     const [name, values] = of.one(DEAR);
     made[name] = of.one(values);
   }
-  // And what some protocol documents, in whichever body it stands.
+  // Fields that some protocol documents, in any body.
   if (from !== "images" && of.often(0.4)) Object.assign(made, of.one(DOCUMENTED));
   return made;
 }
@@ -140,7 +144,7 @@ const object = (v: unknown): Fields =>
   typeof v === "object" && v !== null && !Array.isArray(v) ? (v as Fields) : {};
 const list = (v: unknown): readonly Json[] => (Array.isArray(v) ? v : []);
 
-/** Of all the places in which a backend may look for one of these names, the largest number that stands there. */
+/** The largest number in any position where a backend may look for one of these names. */
 function most(asked: Fields, names: readonly string[]): number | undefined {
   const places = [asked, object(asked["generationConfig"]), object(asked["generation_config"])];
   const found = places.flatMap((place) => names.map((name) => Number(place[name] ?? Number.NaN)));
@@ -156,18 +160,18 @@ const LONG = [
   "max_new_tokens",
   "maxOutputTokens",
 ];
-/** Said of what is words, or no part at all. A document says in its source what it is. */
+/** For text, or for no part at all. A document is in its source. */
 const TEXT =
   /"type":"(?!text"|input_text"|output_text"|message"|function"|custom"|enabled"|adaptive"|disabled"|ephemeral"|document"|content")/;
 const HOSTED = /web_search|google_?search|advisor|web_search_options/i;
 
-/** What an upstream that reads everything, and makes the most of it, asks for in nano-dollars. */
+/** Bill in nano-dollars of an upstream that interprets everything as generously as possible. */
 export function worst(text: string): bigint {
   const asked = JSON.parse(text) as Fields;
   const hosted = HOSTED.test(text);
   const said = JSON.stringify([asked["messages"], asked["input"], asked["contents"]]);
   const opaque = hosted || TEXT.test(said) || /fileData|previous_response_id/.test(text);
-  // The bound of one wire is read by that wire alone.
+  // Only the API of a limit's name interprets it.
   const calls = asked["input"] === undefined ? undefined : most(asked, ["max_tool_calls"]);
   const uses = list(asked["tools"]).map((tool) => Number(object(tool)["max_uses"] ?? 10));
   const bounded = uses.length > 0 && asked["web_search_options"] === undefined;
@@ -185,7 +189,7 @@ export function worst(text: string): bigint {
   return of(1, written) + others + searches;
 }
 
-/** A picture has one price. */
+/** An image has one price. */
 const worstPicture = (text: string): bigint =>
   BigInt(most(JSON.parse(text) as Fields, MANY) ?? 1) * 40_000_000n;
 
@@ -249,7 +253,10 @@ export async function holds(of: { requests: number; seed: number }): Promise<Rig
   };
 }
 
-/** The same number of requests again, over every operation: money fields under other names, in other places and forms. */
+/**
+ * The same number of requests again for every operation, with cost fields in other names,
+ * positions, and forms.
+ */
 async function generous({ requests }: { requests: number }, chanced: Chance) {
   const wrong: string[] = [];
   let [asked, left] = [0, 0];

@@ -1,5 +1,5 @@
-// One number everywhere: what a client reads in `usage`, what the ledger row counts and what it costs are the same, in
-// every protocol, from every provider, streamed or whole, hidden and estimated counts included.
+// Usage is the same everywhere: in a client's `usage`, in the ledger row, and in its cost, for
+// every protocol and provider, streaming or not, including hidden and estimated counts.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ providers:
   gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, ${PRICED} }
 `;
 
-/** What a client was told, in words common to the three protocols. */
+/** A client's usage, in terms common to the three protocols. */
 interface Told {
   /** Caches included. */
   readonly input: number;
@@ -52,7 +52,7 @@ const READ: Readonly<Record<string, (usage: Raw) => Told>> = {
   }),
 };
 
-/** The last usage that stands anywhere in the answer; in a message's stream what came before still holds. */
+/** The last usage anywhere in the response. In a message's stream, earlier counts stay valid. */
 function told(path: string, text: string, stream: boolean): Told | undefined {
   if (!stream) return JSON.parse(text).usage ? READ[path]!(JSON.parse(text).usage) : undefined;
   let usage: Raw | undefined;
@@ -130,7 +130,7 @@ export async function sameUsage(of: { trials: number; seed: number }): Promise<R
               wrong.push(
                 `${where}: row ${JSON.stringify(row.usage)}, upstream ${JSON.stringify(usage)}`,
               );
-            // On both lanes: what an upstream does not count, the gateway does.
+            // In both modes: the gateway estimates counts that an upstream omits.
             if (quiet ? seen !== undefined : !seen)
               wrong.push(`${where}: the client was told ${JSON.stringify(seen)}`);
             if (seen && JSON.stringify(seen) !== JSON.stringify(inRow(row.usage)))

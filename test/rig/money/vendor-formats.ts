@@ -1,4 +1,4 @@
-// The wires of single vendors, for the upstream that bills: what each would answer, and what it would charge for.
+// The formats of single vendors, for the billing upstream: the response of each, and its bill.
 import {
   eventStreamResponse,
   jsonResponse,
@@ -10,7 +10,7 @@ import type { Usage } from "tollgate/plugin";
 export const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** Models that draw and change pictures, each by a wire of its own. */
+/** Models that generate and edit images, each in its own format. */
 export const EDITORS = [
   "painters/gpt-image-2",
   "nanos/gemini-3-pro-image",
@@ -31,7 +31,7 @@ const priced = (kind: string, line: string) => `{ operation: ${kind}, price: { $
 const DRAWN = priced("image", "images: 0.04");
 const READ = priced("embedding", "input: 3");
 
-/** As gateway.yaml has them, under `providers`. */
+/** Entries under `providers` in gateway.yaml. */
 export const vendors = (url: string): string => `
   painters: { use: openai, with: { base_url: "${url}/painters/v1", api_key: k }, models: { gpt-image-2: ${DRAWN} } }
   nanos: { use: google, with: { base_url: "${url}/nanos", api_key: k }, models: { gemini-3-pro-image: ${priced("image", "input: 3, image_out: 30")} } }
@@ -49,14 +49,14 @@ interface Sold {
   readonly usage: Usage;
 }
 
-/** Undefined: it is asked by a wire that others have too. `input`: the tokens that it counts. */
+/** Undefined: its format is shared. `input`: the input tokens that it reports. */
 export function sold(asked: UpstreamRequest, input: number): Sold | undefined {
   const { path } = asked;
   const drawn = drawnFor(asked);
   if (drawn)
     return {
       answer: drawn,
-      // One counts what it took to draw it.
+      // One counts its input tokens.
       usage: path.startsWith("/nanos/") ? { input: 5, image_out: 1_120 } : { images: 1 },
     };
   if (path.endsWith("/v2/embed")) {
@@ -81,7 +81,7 @@ export function sold(asked: UpstreamRequest, input: number): Sold | undefined {
   return { answer: jsonResponse(said), usage: { input } };
 }
 
-/** A picture, as each of the wires has it; a job says where it will be. */
+/** An image in each format. A job returns its later URL. */
 function drawnFor({ path, headers, body }: UpstreamRequest): ScriptedResponse | undefined {
   const said = /\/images\/(generation|edit)s$/.exec(path);
   if (said) {
@@ -106,7 +106,7 @@ function drawnFor({ path, headers, body }: UpstreamRequest): ScriptedResponse | 
     : undefined;
 }
 
-/** What is asked for after a job. */
+/** Requests that follow a job. */
 export const AFTERWARDS = {
   "GET /fluxes/job": ({ headers }: UpstreamRequest) =>
     jsonResponse({

@@ -1,4 +1,5 @@
-// A middleware with a hook that is broken in the way that its options say. gateway.yaml narrows it to a model of its own.
+// A middleware with a hook that is broken as its options state. gateway.yaml restricts it to a
+// model of its own.
 import { defineMiddleware, type Hooks } from "tollgate/plugin";
 
 const mistake = (): never => {

@@ -1,4 +1,4 @@
-// A provider that makes its answers itself, and is broken in the way that its options say.
+// A native provider that is broken as its options state.
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { defineProvider, type ModelEvent } from "tollgate/plugin";
@@ -25,7 +25,7 @@ async function* said(...words: readonly string[]): AsyncGenerator<ModelEvent> {
 
 type Run = () => AsyncIterable<ModelEvent>;
 
-/** What each of them does wrong. All but the last six leave the process as it was. */
+/** Defect of each. All but the last six leave the process intact. */
 const WAYS: { readonly [how: string]: Run } = {
   throws() {
     throw new TypeError("a mistake in a plugin");

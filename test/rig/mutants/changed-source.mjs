@@ -1,5 +1,5 @@
-// Loaded before a gateway: one line of its own source is another. The file that has lost that line is not loaded at all, so that no
-// plant becomes none.
+// Preloaded into a gateway: replaces one line of its source. A file without that line is not loaded
+// at all, so that no planted defect has no effect.
 import { registerHooks } from "node:module";
 
 const { in: file, line, instead } = JSON.parse(process.env.CHANGED_SOURCE);

@@ -1,4 +1,4 @@
-// A rig that plants a defect in a line that is gone finds nothing, which only the nightly run would show.
+// A rig whose planted line no longer exists finds nothing, which only the nightly run would show.
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, "../../..");
 const TEXT = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`/.source;
 const PLANT = new RegExp(`\\bin: (${TEXT}),\\s*line: (${TEXT}),\\s*instead:`, "g");
 
-/** The text that a literal of the source means. */
+/** The value of a literal in the source. */
 const meant = (literal: string): string =>
   literal.slice(1, -1).replace(/\\(.)/g, (_, letter: string) => (letter === "n" ? "\n" : letter));
 

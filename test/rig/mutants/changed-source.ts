@@ -1,14 +1,14 @@
-// A gateway with one line of its source changed: what that line is there for must be missed by its judge.
+// A gateway with one changed line of source: the checker of that line's purpose must find it.
 import { join } from "node:path";
 
 export interface ChangedSource {
-  /** Below `src`; one that begins with `plugins/` is a built-in plugin's. */
+  /** Path in `src`. A path that starts with `plugins/` belongs to a built-in plugin. */
   readonly in: string;
   readonly line: string;
   readonly instead: string;
 }
 
-/** For a gateway's environment; `preloads`: what else is loaded before it. */
+/** For a gateway's environment. `preloads`: other modules to preload. */
 export function preloaded(
   plant: ChangedSource | undefined,
   ...preloads: readonly string[]
@@ -20,7 +20,7 @@ export function preloaded(
   };
 }
 
-/** What a command line names; nothing: a sound one. */
+/** Name on the command line. Empty: without a defect. */
 export function mutantOf<M extends object>(mutants: M, name = ""): keyof M | undefined {
   if (name === "") return undefined;
   if (!Object.hasOwn(mutants, name))

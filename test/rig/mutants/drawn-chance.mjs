@@ -1,4 +1,4 @@
-// Loaded before a gateway: what it draws by chance follows a seed.
+// Preloaded into a gateway: its random numbers follow a seed.
 import { random } from "../../../src/testing/random.ts";
 
 Math.random = random(Number(process.env.DRAWN_SEED));

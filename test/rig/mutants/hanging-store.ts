@@ -1,5 +1,5 @@
-// The store in memory, which says nothing at all while a file named `hang` lies in its folder. What it was told meanwhile it
-// does once the file is gone, in order.
+// The memory store, which does not respond while a file named `hang` exists in its folder. When the
+// file is removed, it executes its commands in order.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,5 +1,5 @@
-// Loaded before a gateway: its wall clock is off by what a file says. With a fault planted, what should be monotonic goes by the
-// wall too.
+// Preloaded into a gateway: its wall clock has the offset in a file. With a planted defect,
+// monotonic times follow it too.
 import { readFileSync } from "node:fs";
 
 const { CLOCK_FILE: file, CLOCK_PLANT: plant } = process.env;
@@ -9,7 +9,7 @@ const look = () => {
   try {
     off = Number(readFileSync(file, "utf8")) || 0;
   } catch {
-    // There is none yet.
+    // It does not exist yet.
   }
 };
 look();

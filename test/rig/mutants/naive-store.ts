@@ -1,5 +1,5 @@
-// A store as one would write it in an afternoon: a line a row. Without a bug it keeps its promises; each bug is one that
-// gateways really have, and the crash rig must find it.
+// A simple store with one line per row. Without a bug it keeps its guarantees. Each bug occurs in
+// real gateways, and the crash rig must find it.
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -86,7 +86,7 @@ export default defineStore({
         labels: c.labels,
         instance,
       };
-      // Only in memory until it is known how it ends.
+      // Kept in memory until its end is known.
       if (bug === "no-reserve") reserves.set(c.attempt, entry);
       else write({ entry });
     };
@@ -114,7 +114,7 @@ export default defineStore({
               attempt,
               state: "estimated",
               usage: {},
-              // As if nothing had been written yet.
+              // As if nothing had been written.
               costNano: bug === "small-presumption" ? 0n : (holdNano ?? null),
               outcome: "recovered",
             });
@@ -130,7 +130,7 @@ export default defineStore({
           if (c.do === "key") write({ key: c.key });
         }
         if (bug === "late-settle" && settles.length > 0)
-          // Acknowledged first, written when there is time.
+          // Acknowledged first, written later.
           void sleep(200).then(() => settles.forEach(settle));
         else
           for (const c of settles) {
@@ -138,7 +138,7 @@ export default defineStore({
               write({ entry: reserves.get(c.attempt)! });
             settle(c);
           }
-        // Written, and the answer lost: the caller asks again.
+        // Written, and the response lost: the caller repeats it.
         if (bug === "no-unique-index" && settles.length > 0 && ++batches % 4 === 0)
           throw new Error("The connection was lost.");
         return batch.map(() => ({ ok: true as const }));

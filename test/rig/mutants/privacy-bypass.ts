@@ -1,5 +1,5 @@
-// A middleware behind zdr that does what no middleware may: brings back the candidates that were left out, says of each that nothing is
-// kept, puts the worst first, and asks upstream to store.
+// A middleware after zdr that breaks its rules: it restores excluded candidates, marks each as zero
+// retention, puts the worst first, and asks upstream to store.
 import { defineMiddleware, type Candidate, type EffectivePolicy } from "tollgate/plugin";
 
 const ZERO: EffectivePolicy = {

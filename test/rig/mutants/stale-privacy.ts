@@ -1,4 +1,5 @@
-// A planted fault: privacy was looked at when the request came in, so this falls back by itself, to any provider that is near.
+// A planted defect: privacy was evaluated when the request arrived, so the fallback goes to any
+// nearby provider.
 import { defineMiddleware } from "tollgate/plugin";
 
 export default defineMiddleware({

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { accessLog } from "./access-log.ts";
 
-// `.ci/run` plays a sound one, with ten thousand requests.
+// `.ci/run` runs it without a defect, with ten thousand requests.
 it.concurrent.each([
   ["forgetful", /^lines: \d+, not \d+$/m],
   ["forging", /^no line of JSON/m],

@@ -1,5 +1,6 @@
-// The access log under load: thousands of requests of clients that forge what they can, two processes, a file that is renamed while
-// it is written, and a second one on a disk that is soon full. Each request is one line, and the lines' sums are the ledger's.
+// The access log under load: thousands of requests with forged content, two processes, a file that
+// is renamed during writes, and a second one on a disk that is soon full. Each request is one line,
+// and the sums of the lines equal the ledger's.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmdirSync } from "node:fs";
 import { Agent, request } from "node:http";
@@ -11,34 +12,34 @@ import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { type ChangedSource, mutantOf, preloaded } from "../mutants/changed-source.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 
-/** What is wrong with the log, and must be found. */
+/** Planted defect of the log, which must be found. */
 const MUTANTS = {
-  // Of what is gathered the first line is lost.
+  // The first line of a batch is lost.
   forgetful: {
     in: "plugins/observers/access-log/line-buffer.ts",
     line: "const [text, lines] = [this.#text, this.#lines];",
     instead:
       "const [text, lines] = [this.#text.slice(this.#text.indexOf(String.fromCharCode(10)) + 1), this.#lines];",
   },
-  // What a client wrote ends the text that it stands in.
+  // Client text ends its own value.
   forging: {
     in: "plugins/observers/access-log/text-escape.ts",
     line: "NO_ESCAPES.test(text)\n    ?",
     instead: "true ?",
   },
-  // What one request has cost is said of the next ones that are like it.
+  // One request's cost is written for similar later ones.
   alike: {
     in: "plugins/observers/access-log/fields.ts",
     line: '  "cost_usd",\n  "ms",',
     instead: '  "ms",',
   },
-  // A file that was put away is written on.
+  // A renamed file is still written.
   stuck: {
     in: "plugins/observers/access-log/output.ts",
     line: "await this.#file.close();\n      this.#file = other;",
     instead: "await other.close();",
   },
-  // Lines that a full disk has lost are not told.
+  // Lines lost on a full disk are not reported.
   silent: {
     in: "plugins/observers/access-log/output.ts",
     line: "this.#lost += lost;",
@@ -48,7 +49,7 @@ const MUTANTS = {
 
 interface AccessLogOptions {
   readonly requests: number;
-  /** After so many the file is renamed. */
+  /** Number of requests between renames. */
   readonly every: number;
   readonly seed: number;
   readonly mutant?: keyof typeof MUTANTS | undefined;
@@ -71,14 +72,14 @@ models:
   fast: [bad/m, up/m]
 `;
 
-/** After so long every process has seen that the file was renamed. */
+/** Time in which every process notices a rename. */
 const MOVED_MS = 1_200;
 const AFTER = 20;
 const STILL_LOOKS = 30;
 
 type Said = Record<string, unknown> & { readonly id: string };
 
-/** What may stand in a header and looks like a line of its own. */
+/** Header content that looks like a line of its own. */
 const FORGED = ['x","forged":"1', '{"forged":1}', "a\tb\u0085{\u009b}", "forged=1", "\u00ff\u00fe"];
 
 const agent = new Agent({ keepAlive: true, maxSockets: 32 });
@@ -106,7 +107,10 @@ function ask(at: Daemon, chanced: Chance): Promise<void> {
   });
 }
 
-/** Asks them all, and puts the file away again and again; every other time nothing tells the gateway. */
+/**
+ * Sends all requests, and renames the file repeatedly. Every other time, the gateway is not
+ * notified.
+ */
 async function load(at: Daemon, path: string, of: AccessLogOptions): Promise<number> {
   const chanced = createChance(of.seed);
   let [next, renamed] = [0, 0];
@@ -126,7 +130,9 @@ async function load(at: Daemon, path: string, of: AccessLogOptions): Promise<num
   return renamed;
 }
 
-/** After it has been renamed the file under its name gets what comes, of every process. How many were asked to see it. */
+/**
+ * After a rename, every process writes to the new file. Returns the number of requests until then.
+ */
 async function followed(at: Daemon, path: string, wrong: string[]): Promise<number> {
   const chanced = createChance(1);
   renameSync(path, `${path}.last`);
@@ -139,7 +145,7 @@ async function followed(at: Daemon, path: string, wrong: string[]): Promise<numb
   return AFTER;
 }
 
-/** When all lines are there, or no more come. */
+/** When all lines exist, or no more arrive. */
 async function standStill(folder: string, asked: number): Promise<void> {
   for (let [i, count] = [0, 0]; i < STILL_LOOKS && count < asked; i++) {
     await sleep(100);
@@ -165,7 +171,10 @@ function saidIn(folder: string, wrong: string[]): Said[] {
   });
 }
 
-/** Room for a few hundred lines, where this user may mount; else a disk that was full from the start. */
+/**
+ * Space for a few hundred lines, if this user may mount. Otherwise a disk that is full from the
+ * start.
+ */
 function smallDisk(): { file: string; folder: string | undefined } {
   const dir = mkdtempSync(join(tmpdir(), "tollgate-small-"));
   try {
@@ -201,7 +210,7 @@ function judge(lines: readonly Said[], ledger: Ledger, asked: number): string[] 
     void (String(of) === String(is) || wrong.push(`${what}: ${String(of)}, not ${String(is)}`));
   same("lines", lines.length, asked);
   same("requests", new Set(lines.map(({ id }) => id)).size, asked);
-  // A call that came to nothing is no call in the sums.
+  // A failed call is no call in the sums.
   const fell = lines.filter((line) => line["fallback"] === true).length;
   same("attempts", sum("attempts") - fell, ledger.calls);
   same("input", sum("input"), ledger.usage.input);
@@ -217,7 +226,7 @@ export async function accessLog(
   tell: (line: string) => void,
 ): Promise<RigResult> {
   const up = await startUpstream({
-    // No two requests need use the same.
+    // No two requests should share one.
     "POST /v1/chat/completions": (asked) =>
       say("Hello there.")
         .usage({ input: 11 + (asked.number % 13), output: 1 + (asked.number % 7) })

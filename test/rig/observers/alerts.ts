@@ -1,5 +1,6 @@
-// A budget is used up over several workers while workers and the whole gateway are killed, and the receiver of alerts is down now and
-// then. It hears of each of the budget's four parts under one id, in order, whatever comes twice.
+// A budget is spent across several workers while workers and the whole gateway are killed, and the
+// receiver of alerts is sometimes down. It receives each of the budget's four thresholds under one
+// ID, in order, even if some arrive twice.
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -10,7 +11,7 @@ import { askOnNewConnection, startDaemon, type Daemon } from "../../kit/process/
 import { until } from "../../kit/wait.ts";
 import { type Chance, createChance, type Rig, type RigResult } from "../rig.ts";
 
-/** A connection to a process that was killed while it was made may say nothing for ever. */
+/** A connection to a process that was killed during its setup may stay silent forever. */
 const GIVEN_UP_MS = 20_000;
 
 const yaml = (url: string, workers: number) => `
@@ -29,13 +30,13 @@ export interface Heard {
   readonly percent: number;
 }
 
-/** What comes twice under one id is one; each part is heard of, once, and in order. */
+/** Deliveries with the same ID count once. Each threshold is delivered, in order. */
 export function judge(heard: readonly Heard[]): string[] {
   const once = [...new Map(heard.map((one) => [one.id, one.percent])).values()];
   return once.join() === "50,80,95,100" ? [] : [`heard of ${once.join()}`];
 }
 
-/** It refuses now and then, and always takes its time to say so. */
+/** It sometimes rejects, and always responds slowly. */
 async function receiver(chanced: Chance) {
   const heard: Heard[] = [];
   const server = createServer(async (req, res) => {
@@ -92,7 +93,7 @@ export const rig: Rig = {
         served += (await asked).filter((status) => status === 200).length;
         say(`round ${round}: ${served} served, ${ops.heard.length} heard`);
       }
-      // What was cut off is made up for.
+      // Interrupted requests are repeated.
       for (
         let left = max;
         left > 0 && (await askOnNewConnection(at, "demo/echo", secret)) === 200;

@@ -1,5 +1,6 @@
-// A real Prometheus scrapes a gateway of two processes under load, with fallbacks, failures, refusals and names that are made up. Then
-// what it knows is what the ledger has, to the nano-dollar, and what the upstream has served, to the request.
+// A real Prometheus scrapes a gateway of two processes under load, with fallbacks, failures,
+// rejections, and invented names. Its values equal the ledger, to the nano-dollar, and the
+// upstream's requests, one by one.
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,45 +21,45 @@ import * as tools from "./prometheus-tools.ts";
 
 const TOKEN = "scraper-".padEnd(32, "0123456789");
 const DEPLOY = join(import.meta.dirname, "../../../deploy/prometheus");
-/** As the observer says it, and the one that the rest folds into. */
+/** The observer's limit, and the folded series. */
 const MOST_SERIES = 2_001;
 
-/** Values of a label, and what the rest is called. */
+/** Maximum number of label values, and the name of the rest. */
 const MOST_VALUES = 51;
 
-/** What is wrong with the observer, and must be found. */
+/** Planted defect of the observer, which must be found. */
 const MUTANTS = {
-  // Whatever a client calls a model is a label.
+  // Any client model name becomes a label.
   open: {
     in: "plugins/observers/metrics/label-values.ts",
     line: '{ model: OTHER, operation: "chat" }',
     instead: '{ model, operation: "chat" }',
   },
-  // And so is whatever it writes into one.
+  // So does any client text inside one.
   wide: {
     in: "plugins/observers/metrics/label-values.ts",
     line: "if (this.#seen.size >= this.#most) return OTHER;",
     instead: "",
   },
-  // Of each batch one request is not counted.
+  // One request per batch is not counted.
   forgetful: {
     in: "plugins/observers/metrics/tally.ts",
     line: "for (const record of batch)",
     instead: "for (const record of batch.slice(1))",
   },
-  // Money is told to a millionth.
+  // Money is rounded to a millionth.
   rounding: {
     in: "plugins/observers/metrics/exposition.ts",
     line: "digits.slice(-9).replace",
     instead: "digits.slice(-9, -3).replace",
   },
-  // What is asked again is told only from the third provider on.
+  // Retries are counted only from the third provider on.
   patient: {
     in: "plugins/observers/metrics/tally.ts",
     line: "for (let i = 1; i < row.length; i++) {",
     instead: "for (let i = 2; i < row.length; i++) {",
   },
-  // OpenMetrics without its end.
+  // OpenMetrics without its end mark.
   endless: {
     in: "plugins/observers/metrics/exposition.ts",
     line: 'if (this.#openMetrics) this.#lines.push("# EOF");',
@@ -105,7 +106,8 @@ async function load(
   let next = 0;
   const ask = async (i: number) => {
     const made = i < of.names;
-    // What has no price adds to no label: of those with a label of their own each other one asks for what has one.
+    // A request without a price adds to no label: every second key with its own label requests a
+    // model with a price.
     const model = made
       ? i % 2 === 0
         ? `up/made-up-${i}`
@@ -115,7 +117,7 @@ async function load(
       method: "POST",
       headers: {
         "content-type": "application/json",
-        // Some of the keys are made up too.
+        // Some of the keys are invented too.
         authorization: `Bearer ${i % 10 === 9 ? `tg_made_up_${i}` : at.key}`,
         "x-team": `team-${made ? i : i % 3}`,
       },
@@ -135,7 +137,7 @@ async function load(
   return tally;
 }
 
-/** Each expression of each panel, as Grafana would ask it. */
+/** Each expression of each panel, as Grafana queries it. */
 const expressions = (): readonly string[] =>
   DASHBOARDS.flatMap((dashboard) =>
     (jsonOf(dashboard) as { panels: { targets?: { expr: string }[] }[] }).panels.flatMap(
@@ -148,7 +150,7 @@ const expressions = (): readonly string[] =>
       .replaceAll(/\$(?:job|instance)/g, ".*"),
   );
 
-/** Rules, their tests, and the dashboards' expressions as rules of their own. */
+/** Rules, their tests, and the dashboards' expressions as rules. */
 async function written(dir: string): Promise<string[]> {
   const wrong = [
     await tools.checkConfig(join(DEPLOY, "prometheus.yaml")),
@@ -162,7 +164,7 @@ async function written(dir: string): Promise<string[]> {
   return wrong.filter((one) => one !== undefined);
 }
 
-/** What one scrape says, read by the formats' own readers. */
+/** Content of one scrape, parsed by the formats' own parsers. */
 async function formats(admin: string): Promise<{ wrong: string[]; series: number }> {
   const scrape = async (accept: string) => {
     const headers = { authorization: `Bearer ${TOKEN}`, accept };
@@ -177,7 +179,7 @@ async function formats(admin: string): Promise<{ wrong: string[]; series: number
 export async function metrics(of: MetricsOptions, say: (line: string) => void): Promise<RigResult> {
   await tools.install();
   const dir = await mkdtemp(join(tmpdir(), "tollgate-prometheus-"));
-  // What is written down is the same whatever is wrong with the observer, and its checker takes a minute.
+  // These files do not depend on the defect, and their check takes a minute.
   const wrong = of.mutant ? [] : await written(dir);
   const same = (what: string, ours: number, theirs: number) => {
     if (ours !== theirs) wrong.push(`${what}: ${theirs} in Prometheus, and it is ${ours}`);
@@ -195,7 +197,7 @@ export async function metrics(of: MetricsOptions, say: (line: string) => void): 
     const tally = await load(at, of);
     say(`${of.requests + of.names} requests in ${Math.round(performance.now() - began)} ms`);
     await standStill(() => value("tollgate_requests_total"), of.requests + of.names);
-    // One more, so that what belongs together is of one time.
+    // One more scrape, so that related values are of one time.
     await sleep(2_500);
     const { total } = (await at.ask("ledger.totals", { by: ["model"] })) as unknown as {
       total: { calls: number; costNano: string };
@@ -246,7 +248,7 @@ export async function metrics(of: MetricsOptions, say: (line: string) => void): 
 const alerts = async (): Promise<number> =>
   (await readFile(join(DEPLOY, "rules.yaml"), "utf8")).match(/- alert:/g)!.length;
 
-/** When so many are told, or no more are. */
+/** When this many are reported, or no more arrive. */
 async function standStill(told: () => Promise<number>, all: number): Promise<void> {
   for (let [i, count] = [0, 0]; i < 12 && count < all; i++) {
     await sleep(500);
@@ -256,7 +258,7 @@ async function standStill(told: () => Promise<number>, all: number): Promise<voi
   }
 }
 
-/** One half of it answers, the other never does. */
+/** One half of it responds, and the other never does. */
 async function provider(): Promise<TestUpstream> {
   return startUpstream({
     ...scriptedModel(say("Hello there")),

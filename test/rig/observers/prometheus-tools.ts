@@ -1,5 +1,5 @@
-// A real Prometheus with its own checker, as Debian has them, and the strict parser of OpenMetrics in Python. What is missing is
-// installed first.
+// A real Prometheus with its own checker, from Debian, and the strict OpenMetrics parser in Python.
+// Missing ones are installed first.
 import { execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -43,7 +43,7 @@ export async function install(): Promise<void> {
   await writeFile(join(FOLDER, "whole"), "");
 }
 
-/** What a program says against its input; nothing: it is content. */
+/** Errors of a program for its input. None: it accepts it. */
 function judged(
   program: string,
   args: readonly string[],
@@ -82,11 +82,11 @@ export interface Answer {
 }
 
 export interface Prometheus extends AsyncDisposable {
-  /** Rejects where it refuses the expression. */
+  /** Rejects if it does not accept the expression. */
   query(expression: string): Promise<readonly Answer[]>;
 }
 
-/** Scrapes one gateway, each second. */
+/** Scrapes one gateway every second. */
 export async function prometheus(dir: string, target: string, token: string): Promise<Prometheus> {
   await mkdir(dir, { recursive: true });
   await writeFile(join(dir, "token"), token, { mode: 0o600 });

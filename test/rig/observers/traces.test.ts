@@ -10,7 +10,7 @@ const SHORT = {
   say: () => {},
 };
 
-// `.ci/run` plays sound ones, with thousands of requests.
+// `.ci/run` runs them without a defect, with thousands of requests.
 it.concurrent.each([
   ["orphan", /: no attempt$/m],
   ["monoglot", /: no gen_ai\.usage\.cache_write/m],

@@ -1,5 +1,6 @@
-// Thousands of requests, some of them tried again, through two workers and a collector to a place that keeps what arrives: one tree a
-// request with the right parents, a line and a count for each, in both spellings. `collector`: a program to put between, or none.
+// Thousands of requests, some of them retried, through two workers and a collector into a backend:
+// one tree per request with the right parents, and a log line and a count for each, in both
+// encodings. `collector`: a program in between, or none.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -18,27 +19,27 @@ import { type ChangedSource, mutantOf, preloaded } from "../mutants/changed-sour
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 import { freePort } from "../../kit/process/ports.ts";
 
-/** What is wrong with what is sent, and must be found. */
+/** Planted defect of the export, which must be found. */
 const MUTANTS = {
-  // Attempts stand beside their request, not below it.
+  // Attempts are next to their request, not below it.
   orphan: {
     in: "plugins/observers/otlp/spans.ts",
     line: "parentSpanId: trace.spanId,",
     instead: "parentSpanId: trace.parentId,",
   },
-  // Of two spellings there is one.
+  // Only one of two encodings is sent.
   monoglot: {
     in: "plugins/observers/otlp/spans.ts",
     line: ".addUnder(names.cacheWrite, cacheWrites(usage))",
     instead: ".addUnder(names.cacheWrite.slice(0, 1), cacheWrites(usage))",
   },
-  // A batch that has gone goes again with the next one.
+  // A sent batch is sent again with the next one.
   repeating: {
     in: "plugins/observers/otlp/export-queue.ts",
     line: "items.clear();",
     instead: "",
   },
-  // What one request was told is told of the next one.
+  // One request's attributes are used for the next one.
   mistaken: {
     in: "plugins/observers/otlp/log-records.ts",
     line: "addUniqueAttributes(attributes, record, of);",
@@ -50,19 +51,19 @@ const MUTANTS = {
     line: ": from === target",
     instead: ': from !== ""',
   },
-  // Of each batch of bills the first is not counted.
+  // The first bill of each batch is not counted.
   uncounted: {
     in: "plugins/observers/otlp/metrics-push.ts",
     line: "onCharges: (lines) => activate().onCharges(lines)",
     instead: "onCharges: (lines) => activate().onCharges(lines.slice(1))",
   },
-  // Money is told to a millionth.
+  // Money is rounded to a millionth.
   rounding: {
     in: "plugins/observers/otlp/spans.ts",
     line: "undefined : formatUsd(costNano)",
     instead: "undefined : formatUsd((costNano / 1_000n) * 1_000n)",
   },
-  // Providers go on below the request.
+  // Providers continue below the request.
   forwarding: {
     in: "pipeline/exchange/trace.ts",
     line: 'const parent = x.actionType === "generate" ? callSpanId(x.trace, n) : spanId;',
@@ -76,13 +77,13 @@ export interface TracesOptions {
   readonly seed: number;
   readonly requests: number;
   readonly protocol: string;
-  /** Path of a collector; "": what is sent arrives as it was sent. */
+  /** Path of a collector. "": the data arrives directly. */
   readonly collector: string;
   readonly workers: number;
   readonly mutant?: keyof typeof MUTANTS | undefined;
 }
 
-/** What a client knows of one of its requests. */
+/** A client's knowledge of one of its requests. */
 interface Asked {
   readonly id: string;
   readonly status: number;
@@ -119,11 +120,12 @@ const TOO_LONG = {
   },
 };
 
-/** Fails as often as the request's own words say. */
+/** Fails as often as the request's own text states. */
 function answering(asked: UpstreamRequest) {
   const fails = Number(/fails=(\d)/.exec(asked.body.toString())?.[1] ?? 0);
   const place = asked.path.startsWith("/two") ? 1 : asked.body.includes('"other"') ? 2 : 0;
-  // Too long a request says nothing of its provider, so none is left alone for it. A provider that is down is asked once more.
+  // A request that is too long shows nothing about its provider, so there is no cooldown. An
+  // unavailable provider is called once more.
   if (place < fails) return jsonResponse(TOO_LONG, 400);
   if (asked.number % 97 === 0) return jsonResponse({ error: { message: "No." } }, 503);
   return say("Hello.")
@@ -183,7 +185,7 @@ interface Counts {
   readonly logs: { readonly sent: number; readonly dropped: number };
 }
 
-/** When nothing waits at the gateway any more. */
+/** When the gateway's queue is empty. */
 async function settled(gateway: { ask(name: string): Promise<unknown> }, requests: number) {
   let now: Counts;
   await until(async () => {
@@ -193,7 +195,7 @@ async function settled(gateway: { ask(name: string): Promise<unknown> }, request
   return now!;
 }
 
-/** What each attempt cost, as its row of the ledger has it: nano-dollars as text. */
+/** Cost of each attempt from its ledger row: nano-dollars as text. */
 type Costs = ReadonlyMap<string, string | null>;
 
 async function costsOf(gateway: Pick<Daemon, "ask">): Promise<Costs> {
@@ -250,7 +252,7 @@ async function ask(url: string, key: string, chanced: Chance): Promise<Asked> {
   return { id, status: res.status, traceId, spanId };
 }
 
-/** It is asked for its models too. */
+/** Its models are listed too. */
 const callsAt = (up: TestUpstream) => up.requests.filter(({ method }) => method === "POST");
 
 const spansIn = (sink: TestUpstream, signal: string): Decoded[] =>
@@ -289,7 +291,9 @@ function judged(asked: readonly Asked[], up: TestUpstream, sink: TestUpstream): 
   return [...wrong, ...counted(sink, asked.length, callsAt(up).length)];
 }
 
-/** Of each attempt its span says what its row does, to the nano-dollar, and nothing where no price is known. */
+/**
+ * The span of each attempt has the cost in its row, to the nano-dollar, or none without a price.
+ */
 function paid(costs: Costs, sink: TestUpstream): string[] {
   const wrong: string[] = [];
   const spans = spansIn(sink, "traces");
@@ -333,7 +337,7 @@ function tree(
   const [from, to] = time(server) as [bigint, bigint];
   if (traceId !== undefined) check(server["traceId"] === traceId, "another trace");
   check((server["parentSpanId"] || undefined) === spanId, "another parent");
-  // What keeps failing is left alone: then no provider is asked.
+  // A target that keeps failing is in cooldown: then no provider is called.
   check(calls.length > 0 || status >= 500, "no attempt");
   check(Number(attributesOf(server)["http.response.status_code"]) === status, "another status");
   for (const [i, call] of calls.entries()) {
@@ -347,7 +351,7 @@ function tree(
     if (says["error.type"] === undefined && says["tollgate.provider"] === "one")
       for (const name of SPELLINGS) check(says[name] === "3", `no ${name}`);
   }
-  // The same model of the same provider once more is a retry, another one a fallback.
+  // The same model of the same provider again is a retry, and another one is a fallback.
   const targets = calls.map((call) => {
     const says = attributesOf(call);
     return `${String(says["tollgate.provider"])}/${String(says["gen_ai.request.model"])}`;
@@ -364,7 +368,7 @@ function tree(
   return wrong;
 }
 
-/** The last word of each metric. */
+/** The last value of each metric. */
 function counted(sink: TestUpstream, requests: number, calls: number): string[] {
   const last = new Map<string, Decoded>();
   for (const metric of spansIn(sink, "metrics")) last.set(metric["name"], metric);
@@ -384,7 +388,7 @@ function counted(sink: TestUpstream, requests: number, calls: number): string[] 
   );
 }
 
-/** A collector between the gateway and what it hands on to. */
+/** A collector between the gateway and the backend. */
 async function collecting(program: string, to: string) {
   const folder = await mkdtemp(join(tmpdir(), "tollgate-collector-"));
   const port = await freePort();

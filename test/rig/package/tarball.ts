@@ -1,4 +1,5 @@
-// The package on Node 20, 22, 24 and 26, each from npm: those that are new enough serve and answer, older ones hear what to do, and nothing else.
+// The package on Node 20, 22, 24, and 26, each from npm: supported versions serve and respond, and
+// older ones print the fix and nothing else.
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +9,7 @@ import { root } from "../../kit/process/program.ts";
 import type { Rig } from "../rig.ts";
 
 const NPM = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--prefer-offline"];
-/** The packages of `node` are made for one processor each. */
+/** Each `node` package is for one CPU architecture. */
 const PLATFORM = `${process.platform}-${process.arch}`;
 
 interface Ran {
@@ -40,7 +41,7 @@ function packed(folder: string, env: NodeJS.ProcessEnv): string {
   return join(folder, said.trim().split("\n").at(-1)!);
 }
 
-/** What is wrong with it on this Node. */
+/** Violations on this Node. */
 async function judged(folder: string, env: NodeJS.ProcessEnv, isOld: boolean): Promise<string[]> {
   const version = run(folder, env, "npx", "tollgate", "--version");
   const serve = isOld ? run(folder, env, "npx", "tollgate", "serve", "--port", "0") : undefined;
@@ -56,7 +57,7 @@ async function judged(folder: string, env: NodeJS.ProcessEnv, isOld: boolean): P
   return answers(folder, env);
 }
 
-/** `npx tollgate serve`, one answer, and its end. */
+/** `npx tollgate serve`, one response, and its end. */
 async function answers(folder: string, env: NodeJS.ProcessEnv): Promise<string[]> {
   const words = ["--no", "tollgate", "serve", "--port", "0"];
   const child = spawn("npx", words, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });

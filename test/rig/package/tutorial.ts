@@ -1,6 +1,7 @@
-// A newcomer's hour: docs/tutorials/first-hour.md, typed as it stands, from `npm install` to a second home, in a network and with a home of its own. The last
-// version is this tree under its own number, or `--from <commit>`; the next one is this tree under a higher one. Nothing was published yet.
-// `--broken` plays it with defects, each of which has to be seen.
+// A new user's first hour: docs/tutorials/first-hour.md, typed as written, from `npm install` to a
+// second gateway, in its own network and home directory. The current version is this tree with its
+// own number, or `--from <commit>`, and the next one is this tree with a higher number. `--broken`
+// runs it with defects, each of which must be found.
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

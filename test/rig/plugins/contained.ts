@@ -1,5 +1,5 @@
-// The broken plugins that the process itself holds, all at once: the same processes serve all others as ever, each offender is named,
-// and a hook that keeps failing is put aside.
+// Broken plugins that the process contains, all at the same time: other requests are served as
+// before, each broken plugin is named, and a hook that keeps failing is quarantined.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Daemon } from "../../kit/process/daemon.ts";
 import type { Chance } from "../rig.ts";
@@ -61,7 +61,7 @@ function unnamed({ model, how }: Plugin, { status, text }: { status: number; tex
   return wrong;
 }
 
-/** Of one client alone more failures are needed, for it may be what it sends. */
+/** A single client needs more failures, because its requests may be the cause. */
 const severalKeys = (at: Daemon): Promise<string[]> =>
   Promise.all(
     Array.from({ length: KEYS }, async (_, i) => {

@@ -1,7 +1,7 @@
-// In which ways plugins are broken here, and what becomes of the gateway for each: one table, which the rig holds the gateway to and
+// Failure modes of plugins, and their effect on the gateway: one table, which the rig tests and
 // `docs/plugins/failures.md` shows.
 
-/** The same processes serve all others as ever. */
+/** The same processes serve all other requests as before. */
 export const HELD = {
   throws: "throws",
   hangs: "never answers",
@@ -19,7 +19,7 @@ export const HELD = {
 } as const;
 export type Held = keyof typeof HELD;
 
-/** Of those the ones that never give a whole answer, and have to be named for it. */
+/** Plugins that never give a complete response, and must be named for it. */
 export const FAILS: ReadonlySet<Held> = new Set([
   "throws",
   "hangs",
@@ -29,27 +29,27 @@ export const FAILS: ReadonlySet<Held> = new Set([
   "pollutes",
 ]);
 
-/** Each of them takes seconds, or a good part of the processor. */
+/** Each takes seconds, or much of the CPU. */
 export const COSTLY: ReadonlySet<Held> = new Set(["million", "huge", "heap", "buffers", "hangs"]);
 
-/** How a process ends of it. */
+/** How it ends a process. */
 export interface Ending {
   readonly what: string;
-  /** Its own client has its answer, or is cut off. */
+  /** Its own client receives a response, or is disconnected. */
   readonly client: "answered" | "cut";
-  /** What is said of a worker's end: a signal, or an exit code. */
+  /** Reported reason of a worker's exit: a signal, or an exit code. */
   readonly worker: RegExp;
-  /** The same of a process that is alone. */
+  /** The same for a single process. */
   readonly alone: RegExp;
-  /** The line that says why. */
+  /** The log line with the reason. */
   readonly line: RegExp;
-  /** It says too in which function it stood, and for which request. */
+  /** It also names the blocking function and the request. */
   readonly at?: RegExp;
 }
 
 const UNCAUGHT = {
   client: "answered",
-  // It finishes what it has.
+  // It finishes its open requests.
   worker: /^exit code 0$/,
   alone: /^exit code 1$/,
   line: /uncaught error|error that was not caught/,
@@ -61,7 +61,7 @@ const STOOD = {
   line: /the event loop was blocked for 10 s/,
 } as const;
 
-/** The process ends of them: a worker is made anew, and a client that asks again is served. */
+/** The process ends: a worker is replaced, and a client that retries is served. */
 export const DEADLY = {
   later: { what: "throws in a timer", ...UNCAUGHT },
   rejects: { what: "lets a promise fail that nothing waits for", ...UNCAUGHT },
@@ -73,7 +73,7 @@ export const DEADLY = {
     line: /./,
   },
   loops: { what: "loops for good", ...STOOD, at: /^loops .*broken-provider/ },
-  // A pattern is not a function of its own: where it was entered is not always told.
+  // A regular expression is no function, so its entry point is not always known.
   matches: { what: "tries a pattern for hours", ...STOOD },
   exhausts: {
     what: "keeps memory until there is none",
@@ -85,5 +85,5 @@ export const DEADLY = {
 } as const satisfies Readonly<Record<string, Ending>>;
 export type Deadly = keyof typeof DEADLY;
 
-/** Hooks of middlewares, of which each fails every time. */
+/** Hooks of middleware that fail every time. */
 export const HOOKS = ["throws", "hangs", "garbage", "midway", "watching"] as const;

@@ -1,19 +1,19 @@
-// Clients of providers that are well, in every protocol, for as long as the others are asked: what they were told, and what they
-// had to ask once more.
+// Clients of healthy providers, in every protocol, during the other requests: their responses, and
+// their retries.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Chance } from "../rig.ts";
 import { ask, nextRequest, type ClientResult } from "../load/traffic.ts";
 
-/** Where they ask now. */
+/** Their current address. */
 export interface Asked {
   readonly url: string;
   readonly key: string;
 }
 
 const SHARES = { leave: 0.1, retried: 0.05 };
-/** A client that waits longer for a connection or an answer has been forgotten. */
+/** A client that waits longer for a connection or a response was forgotten. */
 const FORGOTTEN_MS = 40_000;
-/** As the official SDKs wait where a connection fails, and some times more often. */
+/** Delays of the official SDKs after a failed connection, with a few more retries. */
 const AGAIN_MS = 250;
 const TRIES = 240;
 
@@ -78,10 +78,10 @@ export class Others {
   }
 }
 
-/** A beginning of `responses` says `"error":null`. */
+/** A response that starts with `"error":null`. */
 const FAILED = /"error":\s*\{|"type":\s*"error"/;
 
-/** No answer, one that was cut off, or a word that it is to be asked again. */
+/** No response, a truncated one, or one that asks for a retry. */
 const mayBeAsked = ({ status, text }: ClientResult): boolean =>
   status === 0 || status === 503 || (status === 200 && !FAILED.test(text));
 

@@ -1,5 +1,5 @@
-// A plugin in a process of its own that reads, dials, forks, loops and leaks: it is refused or ended there, the gateway's processes are
-// the same ones as before, and clients that do not pass by it notice nothing.
+// An isolated plugin that reads, connects, forks, loops, and leaks: it is rejected or ended in its
+// process. The gateway's processes stay the same, and other clients notice nothing.
 import { setTimeout as sleep } from "node:timers/promises";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { GUARD } from "../../e2e/plugins/broken-plugins.ts";
@@ -7,7 +7,7 @@ import { billing, FRONTENDS, type BillingUpstream } from "../money/billing-upstr
 import { TARGETS } from "../load/traffic.ts";
 import { askBroken, pidsOf, statusOf } from "./stage.ts";
 
-/** What it may not, and what it ends of. */
+/** A forbidden action, and how the plugin ends. */
 export const OUTSIDE = {
   denied: [
     "read-a-file",
@@ -24,7 +24,7 @@ export const OUTSIDE = {
 export type OutsideWay = string;
 export const OUTSIDE_WAYS: readonly OutsideWay[] = [...OUTSIDE.denied, ...OUTSIDE.deadly];
 
-/** `within`: it stands in the gateway after all, which must be found. */
+/** `within`: it runs in the gateway's process, which must be found. */
 export const withGuard = (up: BillingUpstream, within: boolean): Promise<Daemon> =>
   startDaemon({
     yaml: `

@@ -11,7 +11,7 @@ it("broken plugins do not affect others, are named, and are quarantined if they 
   expect(counts["quarantined"]).toBe(5);
 }, 240_000);
 
-// Those that stand, or fill a heap, take their time to: `npm run rig plugins`.
+// Plugins that block, or fill a heap, need time: `npm run rig plugins`.
 it("plugins that end their process end only one, and the ledger is exact", async () => {
   const { wrong } = await plugins({
     ...SHORT,

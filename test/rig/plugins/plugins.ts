@@ -1,5 +1,6 @@
-// Plugins that are broken in every way that is known, under load: no other client sees a failure, each offender is named, and what
-// keeps failing is put aside. First those that the process itself holds, then those that end it: in one of two workers, and alone.
+// Broken plugins of every known type under load: no other client sees a failure, each broken plugin
+// is named, and those that keep failing are quarantined. First those that the process contains,
+// then those that end it: in one of two workers, and alone.
 import { rm } from "node:fs/promises";
 import type { Daemon } from "../../kit/process/daemon.ts";
 import { startBillingUpstream, type BillingUpstream } from "../money/billing-upstream.ts";
@@ -11,23 +12,26 @@ import { broken, ledgerOf, type Plant } from "./stage.ts";
 import { DEADLY, HELD, HOOKS, type Deadly } from "./failure-modes.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 
-/** For one that stands to be ended, on a machine that does much else. */
+/** Time until a blocked process is ended, on a busy machine. */
 const PATIENCE_MS = 90_000;
 
 export interface PluginsOptions {
   readonly seed: number;
-  /** How often each of those that are held is asked; 0: they are left out. */
+  /** Number of requests to each contained one. 0: they are skipped. */
   readonly rounds: number;
   readonly clients: number;
-  /** Those that end one of two workers. */
+  /** Plugins that end one of two workers. */
   readonly deadly: readonly Deadly[];
-  /** Those that end a process that is alone. */
+  /** Plugins that end a single process. */
   readonly alone: readonly Deadly[];
-  /** How long an end is waited for. */
+  /** Maximum wait for an exit. */
   readonly patienceMs?: number;
-  /** What is wrong with the gateway, and must be found: nothing ends a process that stands, or some rows are written twice. */
+  /**
+   * Planted defect of the gateway, which must be found: blocked processes are not ended, or some
+   * rows are written twice.
+   */
   readonly mutant?: "unwatched" | "twice" | "within";
-  /** Those of a plugin in a process of its own. */
+  /** Those of an isolated plugin. */
   readonly outside?: readonly OutsideWay[];
 }
 
@@ -78,7 +82,7 @@ const NONE: Counts = { others: 0, again: 0, broken: 0, aside: 0 };
 
 const plantOf = ({ mutant }: PluginsOptions): { plant: Plant; node?: string } => ({
   plant: mutant === "twice" ? "twice" : "",
-  // What a debugger looks at may stand.
+  // A process in a debugger may block.
   ...(mutant === "unwatched" && { node: "--inspect=127.0.0.1:0" }),
 });
 
@@ -112,7 +116,7 @@ async function crew({ of, up, chanced, wrong, told }: Play): Promise<Counts> {
   return { others: calm.asked + rough.asked, again: rough.again, ...found };
 }
 
-/** One process, and what runs it: it starts it again in the same folder. */
+/** One process with a supervisor, which restarts it in the same folder. */
 async function single({ of, up, chanced, wrong, told }: Play): Promise<Counts> {
   let at: Daemon = await broken({ up, workers: 1, ...plantOf(of) });
   const { dir } = at;
@@ -138,7 +142,7 @@ async function single({ of, up, chanced, wrong, told }: Play): Promise<Counts> {
   return { ...NONE, others: others.asked, again: others.again };
 }
 
-/** Two workers, and a child of each: no other client has to ask again. */
+/** Two workers, and a child of each: no other client has to retry. */
 async function outside(
   { of, up, chanced, wrong, told }: Play,
   ways: readonly OutsideWay[],
@@ -164,7 +168,7 @@ async function outside(
 const seconds = (since: number): string => ((performance.now() - since) / 1_000).toFixed(1);
 
 const ALL = Object.keys(DEADLY) as readonly Deadly[];
-/** "loops,exits"; nothing: all of them. */
+/** "loops,exits". Empty: all of them. */
 const named = (said: string | undefined): readonly Deadly[] =>
   said ? ALL.filter((how) => said.split(",").includes(how)) : ALL;
 

@@ -1,23 +1,24 @@
-// The broken plugins that end their process. Of two workers the other one serves meanwhile, and a new one takes its place; a process
-// that is alone ends, and is started again by what runs it. Either way the log says why, and clients that ask again are served.
+// Broken plugins that end their process. With two workers, the other one serves until the new one
+// starts. A single process ends, and its supervisor restarts it. In both cases the log states the
+// reason, and clients that retry are served.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Daemon } from "../../kit/process/daemon.ts";
 import { askBroken, pidsOf, statusOf } from "./stage.ts";
 import { DEADLY, type Deadly, type Ending } from "./failure-modes.ts";
 
-/** Each on a connection of its own, of which every worker gets some. */
+/** Each on its own connection, so that every worker gets some. */
 const SAMPLE = 6;
 
 type Lines = Daemon["log"];
 
-/** Whether it has come to pass within this time. */
+/** Whether it happened within this time. */
 async function comes(patienceMs: number, so: () => boolean | Promise<boolean>): Promise<boolean> {
   for (const end = performance.now() + patienceMs; performance.now() < end; await sleep(50))
     if (await so()) return true;
   return so();
 }
 
-/** One of two workers is asked for it, and ends. */
+/** One of two workers gets the request, and ends. */
 export async function ofTwo(
   at: Daemon,
   how: Deadly,
@@ -51,7 +52,7 @@ export async function ofTwo(
     wrong.push(`${how}: after it ${well} of ${SAMPLE} were served, by ${by} workers`);
 }
 
-/** A process that is alone is asked for it, and ends: what runs it starts it again. */
+/** A single process gets the request, and ends. Its supervisor restarts it. */
 export async function alone(
   at: Daemon,
   how: Deadly,
@@ -81,7 +82,7 @@ export async function alone(
 
 function told(name: string, { line, at }: Ending, lines: Lines): string[] {
   const found = lines.find(({ msg }) => line.test(msg));
-  // What ends without a word of its own is told by the primary, or by its exit code.
+  // A process that ends without a log line is reported by the primary, or by its exit code.
   if (!found) return line.source === "." ? [] : [`${name}: no line says ${line}`];
   if (!at) return [];
   const [place] = (found["at"] as readonly string[] | undefined) ?? [];

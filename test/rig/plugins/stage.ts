@@ -1,4 +1,4 @@
-// A gateway with every broken plugin mounted beside providers that are well, and those that are asked.
+// A gateway with every broken plugin next to healthy providers.
 import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import type { LedgerEntry, JsonObject } from "tollgate/plugin";
@@ -8,16 +8,16 @@ import { judged } from "../ledger/crash-checks.ts";
 import { TARGETS, type ClientResult } from "../load/traffic.ts";
 import { DEADLY, HELD, HOOKS } from "./failure-modes.ts";
 
-/** What stands in for the store: ours, or one that writes some settles twice. */
+/** The store: the built-in one, or one that writes some settles twice. */
 const STORES = {
   "": "{ use: sqlite, with: { durability: process, ballast_mb: 0 } }",
   twice: "{ use: ./naive-store.ts, with: { bug: no-unique-index } }",
 } as const;
 export type Plant = keyof typeof STORES;
 
-/** A heap that is soon full. */
+/** A small heap. */
 const HEAP_MB = 256;
-/** One that stands is ended after ten seconds of its own; a busy machine takes longer for them. */
+/** A blocked process is ended after ten seconds. A busy machine takes longer. */
 const FORGOTTEN_MS = 120_000;
 
 const yaml = (url: string, workers: number, plant: Plant) => `
@@ -43,7 +43,7 @@ export async function broken(of: {
   readonly up: BillingUpstream;
   readonly workers: number;
   readonly plant: Plant;
-  /** An earlier one's folder. */
+  /** The folder of an earlier one. */
   readonly dir?: string;
   /** Arguments of each process. */
   readonly node?: string;
@@ -54,7 +54,7 @@ export async function broken(of: {
     files: {
       "broken-provider.ts": await plant("broken-provider.ts"),
       "naive-store.ts": await plant("naive-store.ts"),
-      // Each under a name of its own, by which it has to be told.
+      // Each with its own name, under which it must be reported.
       ...Object.fromEntries(
         HOOKS.map((how) => [`hook-${how}.ts`, hook.replace('"broken-hook"', `"hook-${how}"`)]),
       ),
@@ -70,7 +70,7 @@ interface Answer {
   readonly by: string;
 }
 
-/** On a connection of its own. Status 0: no answer came, or half of one. */
+/** On its own connection. Status 0: no response, or a truncated one. */
 export const askBroken = (
   { url, key: first }: Pick<Daemon, "url" | "key">,
   model: string,
@@ -91,7 +91,7 @@ export const askBroken = (
         headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
       },
       (res) => {
-        // An id begins with its maker's own prefix.
+        // An ID starts with its vendor's own prefix.
         by = String(res.headers["x-request-id"]).slice(0, -8);
         res.setEncoding("utf8").on("data", (part: string) => (text += part));
         res.on("close", () => resolve({ status: res.complete ? res.statusCode! : 0, text, by }));
@@ -112,7 +112,7 @@ export const statusOf = async (at: Daemon): Promise<Processes> =>
 export const pidsOf = ({ pid, workers = [] }: Processes): string =>
   [pid, ...workers.map((one) => one.pid)].join(" ");
 
-/** What is wrong with the ledger, when all that was under way is over. */
+/** Violations in the ledger, when all calls have ended. */
 export async function ledgerOf(
   at: Daemon,
   up: BillingUpstream,
@@ -141,7 +141,7 @@ export async function ledgerOf(
   ];
 }
 
-/** All of them, as soon as no call is open, or it has been given the time for it. */
+/** All rows, as soon as no call is open, or the time is over. */
 async function entries(at: Daemon): Promise<LedgerEntry[]> {
   for (
     const end = performance.now() + FORGOTTEN_MS / 4;

@@ -1,4 +1,5 @@
-// All that the console is sent: its pages, and the answer to each command that one of them asks, in a session that a link has opened.
+// Everything that the console receives: its pages, and the response to each command of a page, in a
+// session opened by a link.
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { JsonObject } from "tollgate/plugin";
@@ -7,10 +8,10 @@ import { VIEWS } from "../../console/views.ts";
 import type { Daemon } from "../../kit/process/daemon.ts";
 
 const WEB = join(import.meta.dirname, "../../../plugins/observers/console/web");
-/** What every call of a page carries. */
+/** Headers of every request of a page. */
 const OURS = { "content-type": "application/json", "x-tollgate-console": "1" };
 
-/** Names of commands that stand in the pages' code. */
+/** Names of commands in the pages' code. */
 const named = (): string[] => {
   const words = globSync("**/*.ts", { cwd: WEB }).flatMap((file) =>
     [...readFileSync(join(WEB, file), "utf8").matchAll(/"([a-z]+(?:\.[a-z]+)?)"/g)].map(
@@ -21,14 +22,14 @@ const named = (): string[] => {
 };
 
 export interface Reader {
-  /** A file or a page was sent, or a command has answered. */
+  /** A file or page was sent, or a command has responded. */
   readonly look: (where: string, text: string) => void;
-  /** From here on it stands nowhere either. */
+  /** From here on it must be nowhere either. */
   readonly secret: (name: string, word: string) => void;
   readonly wrong: (line: string) => void;
 }
 
-/** `ids`: of requests. `prompt`: what the playground asks a model. */
+/** `ids`: of requests. `prompt`: the playground's request to a model. */
 export async function readConsole(
   gateway: Daemon,
   of: { readonly ids: readonly string[]; readonly attempt: string; readonly prompt: string },
@@ -90,7 +91,7 @@ export async function readConsole(
       }),
     }),
   });
-  // The playground is where an answer is shown.
+  // The playground shows a response.
   await played.arrayBuffer();
   if (JSON.parse(played.headers.get("x-answer") ?? "{}").status !== 200)
     wrong("console: the playground was not answered");
@@ -106,7 +107,7 @@ export async function readConsole(
   const admin = await give("admins.create", { name: "canary-admin", role: "viewer" });
   secret("an admin token", String(admin["secret"]));
   await give("admins.revoke", { id: (admin["admin"] as { id: string }).id });
-  // What was done there stands in lists now.
+  // Its actions are in lists now.
   for (const name of ["audit.list", "keys.list", "accounts.list", "requests.list"])
     await give(name, {});
   const { url: next } = await give("console", {});
@@ -118,7 +119,7 @@ export async function readConsole(
 const HOUR = 3_600_000;
 const from = Date.now() - HOUR;
 const to = from + 3 * HOUR;
-/** What pages ask without an id of anything. */
+/** Requests of pages without an ID. */
 const READ: Readonly<Record<string, readonly JsonObject[]>> = {
   status: [{}],
   fleet: [{}],

@@ -1,8 +1,10 @@
-// Words that stand nowhere else go through everything: each protocol, each lane, answers, errors, cuts, refusals, commands.
-// Then all that is left behind is searched for them, as they are, in base64 and URL-encoded.
+// Unique words pass through everything: each protocol, each mode, responses, errors, truncations,
+// rejections, commands. Then all output is searched for them, in plain text, base64, and URL
+// encoding.
 //
-// Known to hold one, and left out by name: `first-key`, which is where the first key is handed over; and `files/`, pictures
-// that a client asked for by address. A client's own `x-request-id` is kept, so that it is found by it: it has no such word.
+// Exceptions, listed by name: `first-key`, which contains the first key, and `files/`, images that
+// a client requested by URL. A client's own `x-request-id` is kept for lookups, so it contains no
+// such word.
 import { execFile } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -38,7 +40,7 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../../..");
 const EXCEPTIONS = [/(^|\/)first-key$/, /(^|\/)files\//];
 
-/** leak: a middleware that logs what it sees. The search has to find it. */
+/** leak: a middleware that logs content. The search must find it. */
 export const PLANTS = ["", "leak"] as const;
 
 interface Words {
@@ -47,11 +49,11 @@ interface Words {
   readonly user: string;
   readonly provider: string;
   readonly header: string;
-  /** What alerts are signed with. */
+  /** The signing secret of alerts. */
   readonly hook: string;
 }
 
-/** With characters that every encoding writes differently. */
+/** With characters that every encoding changes. */
 const wordsOf = (seed: number): Words => ({
   prompt: `cänary/prompt+${seed}?worth=keeping`,
   answer: `cänary/answer+${seed}?worth=keeping`,
@@ -61,12 +63,12 @@ const wordsOf = (seed: number): Words => ({
   hook: `whsec_${Buffer.from(`canary-hook-${seed}-0123456789-0123456789`).toString("base64")}`,
 });
 
-/** Every way in which a word may be written down. Base64 by each of the three places in which it may begin. */
+/** Every encoding of a word. Base64 at each of its three offsets. */
 export function spellings(word: string): string[] {
   const bytes = Buffer.from(word);
   const inner = [0, 1, 2].flatMap((shift) => {
     const padded = Buffer.concat([Buffer.alloc(shift), bytes]);
-    // Where it begins and ends within three bytes its neighbours have a say.
+    // Within three bytes of its start and end, neighboring bytes affect the encoding.
     const from = shift === 0 ? 0 : 4;
     const to = Math.floor(padded.length / 3) * 4;
     return [
@@ -101,7 +103,9 @@ const found = (where: string, bytes: Buffer, words: Readonly<Record<string, stri
       : [],
   );
 
-/** Says the word, quotes what it was sent, errs, breaks off: as the request's own words ask. */
+/**
+ * Returns the word, quotes the request, fails, or disconnects, as the request's own text orders.
+ */
 const answers =
   (words: Words) =>
   (asked: UpstreamRequest): ScriptedResponse => {
@@ -151,19 +155,19 @@ const answers =
     return fate === "cut" ? { ...made, truncation: { after: 150, how: "reset" } } : made;
   };
 
-/** Where the same is asked twice. */
+/** Where the same request is repeated. */
 const CACHED = ["chat", "messages", "responses"] as const;
 
-/** What people mount that keeps answers. */
+/** A common cache of responses. */
 const CACHE = new URL(
   "../../../examples/packages/middleware-exact-cache/src/index.ts",
   import.meta.url,
 ).pathname;
 
-/** Where gateway.yaml has its secrets from. */
+/** Source of the secrets in gateway.yaml. */
 const environment = ({ provider, hook }: Words) => ({ CANARY_KEY: provider, CANARY_HOOK: hook });
 
-/** An admin token, and no canary: it stands in gateway.yaml. */
+/** An admin token, which is in gateway.yaml and therefore no canary. */
 const SCRAPER = "scraper-0123456789-0123456789-01";
 
 const FATES = ["none", "quote", "overloaded", "denied", "garbage", "page", "fail", "cut", "leave"];
@@ -232,7 +236,7 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
         if ("service-zdr" in one.headers)
           wrong.push(`a kept answer under Service-ZDR: ${one.path}`);
       }
-      // To its own client an answer may say all but the secrets of others.
+      // A response may contain everything for its own client, except for secrets of others.
       wrong.push(
         ...found(`told: ${one.path}`, Buffer.from(told), {
           provider: words.provider,
@@ -267,7 +271,7 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
       items: readonly { id: string }[];
     };
     if (items.length === 0) wrong.push("no request is remembered");
-    // The client's own id of a request is what it is found by; no other header is kept.
+    // A request is found by its client's own ID. No other header is kept.
     const butItsId = (name: string, value: unknown) =>
       name === "clientRequestId" ? undefined : value;
     look("control: requests.list", JSON.stringify(items, butItsId));
@@ -314,7 +318,7 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
       const { stdout, stderr } = await cli(dir, argv, environment(words));
       look(`tollgate ${argv.join(" ")}`, stdout + stderr);
     }
-    // Some of it is written only at the end, and some by the end itself.
+    // Some output is written only at the end.
     await files(dir, "running", look);
     await gateway.stop();
     await files(dir, "stopped", look);
@@ -338,7 +342,10 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
   }
 }
 
-/** What collectors and providers were told of traces: a client's baggage goes nowhere, and its trace goes on where nothing is private. */
+/**
+ * Trace data at collectors and providers: a client's baggage is never forwarded, and its trace
+ * continues only for requests that are not private.
+ */
 function traced(
   up: TestUpstream,
   collector: TestUpstream,
@@ -389,14 +396,14 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
     leaves: false,
     ...more,
   });
-  // Before anything fails: a provider that rests answers nothing that a cache could keep.
+  // Before any failure: a provider in cooldown returns nothing that a cache could store.
   for (const door of CACHED)
     for (const zdr of [{}, { "service-zdr": "required" }])
       for (let turn = 0; turn < 2; turn++)
         yield one(door, ENTRY_POINTS[door].body("clean-chat/model", words.prompt, true), {}, zdr);
   for (const door of PROTOCOLS)
     for (const to of PROTOCOLS)
-      // What Gemini adds is its stream: whole answers go the same way.
+      // Gemini adds its own stream format. Non-streaming responses use the same path.
       for (const stream of door === "gemini" || to === "gemini" ? [true] : [false, true])
         for (const fate of FATES)
           for (const zdr of [undefined, "required"]) {
@@ -522,7 +529,7 @@ async function ask(
     text = JSON.stringify([...answer.headers]);
     for await (const chunk of answer.body!) text += Buffer.from(chunk).toString();
   } catch {
-    // Cut, or left: what came is what there is.
+    // Truncated or disconnected: the received part counts.
   }
   return text;
 }
@@ -531,7 +538,7 @@ async function cli(dir: string, argv: readonly string[], secrets: Record<string,
   const node = join(ROOT, "node_modules/.bin/node");
   const line = ["--conditions=tollgate-source", join(ROOT, "src/cli/bin.ts"), ...argv];
   const env = { PATH: process.env["PATH"] ?? "", HOME: dir, ...secrets };
-  // A command that says no has said something too.
+  // A rejecting command has output too.
   return run(node, line, { cwd: dir, env }).catch(
     (said: { stdout: string; stderr: string }) => said,
   );

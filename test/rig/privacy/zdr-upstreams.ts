@@ -1,4 +1,5 @@
-// Two upstreams that speak every protocol: one keeps what it is sent, one does not. What reaches which is on record.
+// Two upstreams that support every protocol: one stores requests, the other does not. Both record
+// them.
 import {
   jsonResponse,
   say,
@@ -35,7 +36,7 @@ export const completedAs = (text: string): ScriptedResponse =>
     usage: { prompt_tokens: 5, completion_tokens: 3 },
   });
 
-/** Says hello; an overload where the request itself asks for one of this upstream. */
+/** Responds with a greeting, or with an overload if the request orders it from this upstream. */
 const answers =
   (name: string) =>
   (asked: UpstreamRequest): ScriptedResponse => {
@@ -106,7 +107,7 @@ export async function startZdrUpstreams(): Promise<ZdrUpstreams> {
   };
 }
 
-/** What people wrote, as far as it reached this upstream. */
+/** User text that reached this upstream. */
 export const heard = (up: TestUpstream): readonly UpstreamRequest[] =>
   up.requests.filter(({ method }) => method === "POST");
 
@@ -139,7 +140,10 @@ const JUDGES = "models: { judge: { operation: moderation } },";
 const GOES_ON = "models: { base: { operation: completion } },";
 const HEARS = "models: { ear: { operation: transcript } },";
 
-/** `keeps-chat/model`, `clean-messages/model`, …; `lapsed-*`: declared, until yesterday; `memory-chat` keeps a prompt cache. */
+/**
+ * `keeps-chat/model`, `clean-messages/model`, …; `lapsed-*`: declared until yesterday;
+ * `memory-chat` has a prompt cache.
+ */
 export const providersOf = ({ keeps, clean }: ZdrUpstreams, key = "sk-rig-0000"): string =>
   [
     "providers:",
@@ -194,7 +198,7 @@ export const providersOf = ({ keeps, clean }: ZdrUpstreams, key = "sk-rig-0000")
 
 export const PROTOCOLS = ["chat", "messages", "responses", "gemini"] as const;
 
-/** Where each protocol is asked for a model, and in which words. */
+/** Path and format of a request in each protocol. */
 export const ENTRY_POINTS = {
   chat: {
     path: "/v1/chat/completions",
@@ -275,7 +279,7 @@ export type EntryPoint = keyof typeof ENTRY_POINTS;
 
 const FORMS: readonly EntryPoint[] = ["transcriptions", "edits"];
 
-/** Where it is asked: Gemini's clients name the model in the path, and whether they want a stream. */
+/** The path: Gemini's clients put the model and the streaming mode in it. */
 export function pathOf(door: EntryPoint, body: object): string {
   const { path } = ENTRY_POINTS[door];
   if (door !== "gemini") return path;
@@ -283,7 +287,7 @@ export function pathOf(door: EntryPoint, body: object): string {
   return `${path}/${model}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
 }
 
-/** As it is sent: a file goes in a form. */
+/** As sent: a file is part of a form. */
 export function encodeBody(door: EntryPoint, body: object): string | FormData {
   if (door === "gemini") {
     const { model: _model, stream: _stream, ...rest } = body as Record<string, unknown>;
@@ -300,7 +304,7 @@ export function encodeBody(door: EntryPoint, body: object): string | FormData {
 }
 
 export const headersOf = (door: EntryPoint, key: string): Record<string, string> => ({
-  // A form says itself where its parts end.
+  // A form defines its own boundary.
   ...(!FORMS.includes(door) && { "content-type": "application/json" }),
   ...(door === "messages"
     ? { "x-api-key": key, "anthropic-version": "2023-06-01" }

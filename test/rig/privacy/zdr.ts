@@ -1,7 +1,9 @@
-// Zero data retention, in two halves. The decision alone, on made up facts, against the rules written down a second time; and
-// a whole daemon between an upstream that keeps and one that does not, with fallbacks, aliases, both lanes and reloads.
+// Zero data retention, in two halves: the decision alone on invented facts, compared with a second
+// implementation of the rules; and a whole gateway between an upstream that stores and one that
+// does not, with fallbacks, aliases, both modes, and reloads.
 //
-// Holds: nothing of an exchange under ZDR reaches a provider that keeps it; an accepted one has a receipt that the data supports.
+// Rules: nothing of a request under ZDR reaches a provider that stores it, and an accepted one has
+// a receipt that the data supports.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,8 +25,8 @@ import {
 } from "./zdr-upstreams.ts";
 
 /**
- * once: privacy is decided for the first candidate and taken as read for the others. forge, store: a middleware that does
- * what none may; there the gateway has to hold.
+ * once: privacy is evaluated for the first candidate only. forge, store: a middleware that breaks
+ * its rules, against which the gateway must be safe.
  */
 export const PLANTS = ["", "once", "forge", "store"] as const;
 type Plant = (typeof PLANTS)[number];
@@ -84,7 +86,7 @@ const facts = (c: Chance): PolicyInputs => ({
   now: NOW,
 });
 
-/** The same rules, said the other way round: what has to be so for a provider to be asked. */
+/** The same rules in reverse: conditions for a call to a provider. */
 function supported(of: PolicyInputs, wanted: Privacy): boolean {
   const levels = [of.provider, of.endpoint, ...(of.exceptions ?? []), of.model].filter(
     (l) => l !== undefined,
@@ -119,7 +121,7 @@ function supported(of: PolicyInputs, wanted: Privacy): boolean {
   });
 }
 
-/** The candidates that would be asked, in turn, until one answers. */
+/** Candidates in the order of the calls, until one responds. */
 function decided(
   list: readonly PolicyInputs[],
   wanted: Privacy,
@@ -140,7 +142,7 @@ export function decisions(cases: number, c: Chance, plant: Plant) {
     accepted += asked.length;
     for (const of of asked)
       if (!supported(of, wanted)) wrong.push(`decision ${n}: ${wanted} ${JSON.stringify(of)}`);
-    // What the data supports and no provider refuses is not refused for nothing.
+    // A request that the data allows is not rejected.
     if (plant === "")
       for (const of of list)
         if (supported(of, wanted) && !asked.includes(of))
@@ -151,7 +153,10 @@ export function decisions(cases: number, c: Chance, plant: Plant) {
 
 // ── over sockets ─────────────────────────────────────────────────────────────────────────────────────────────
 
-/** The providers that keep nothing, by generation: odd ones have every declaration, in even ones `clean-messages` has lost it. */
+/**
+ * Providers with zero retention, by generation: odd ones have every declaration, and in even ones
+ * `clean-messages` has lost it.
+ */
 const compliant = (provider: string, wanted: Privacy, generation: number): boolean =>
   provider === "demo" ||
   (provider.startsWith("clean-") && !(provider === "clean-messages" && generation % 2 === 0)) ||
@@ -223,7 +228,7 @@ const CHATS = [
   ...Object.keys(ALIASES),
   ...Object.keys(ALIASES),
 ];
-/** Doors that answer in one piece, and what is asked there. */
+/** Endpoints without streams, and their requests. */
 const WHOLE: { readonly [D in EntryPoint]?: readonly string[] } = {
   images: ["keeps-images/draw", "clean-images/draw", "lapsed-images/draw", "pictures"],
   edits: ["keeps-images/draw", "clean-images/draw", "lapsed-images/draw", "pictures"],
@@ -264,7 +269,7 @@ const WHOLE: { readonly [D in EntryPoint]?: readonly string[] } = {
     "demo/transcribe",
   ],
 };
-/** What a request asks of the upstreams: to fail, to break off, to quote it in an error. */
+/** A request's order for the upstreams: fail, disconnect, or quote it in an error. */
 const FATES = [
   "",
   "",
@@ -351,10 +356,10 @@ async function traffic(of: { requests: number; chanced: Chance; plant: Plant }) 
     const client = async () => {
       while (at < all.length) {
         const one = all[at++]!;
-        // In the thick of it another config is swapped in, and back again.
+        // During the requests, the config is changed and restored.
         if (one.n % Math.ceil(of.requests / 5) === 0 && one.n > 0) {
           await gateway!.write(yaml(up, ++generation, of.plant));
-          // The others ask on meanwhile.
+          // The others continue in the meantime.
           await gateway!.ask("reload");
         }
         came.push(await ask(url, one));
@@ -413,7 +418,7 @@ function judged(all: readonly Case[], came: readonly Came[], { keeps, clean }: Z
       wrong.push(`${name}: the data does not support it`);
   }
   const under = came.filter(({ of }) => of.level !== "off");
-  // Each of them both ways, or what is said of it is said of nothing.
+  // Both cases must occur, or the result means nothing.
   const doors = (status: number) =>
     new Set(under.filter((one) => one.status === status).map(({ of }) => of.door)).size;
   return {

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { affinity } from "./affinity.ts";
 
-/** With fewer conversations one credential may have none of them, as chance goes. */
+/** With fewer conversations, one credential may have none by chance. */
 const SHORT = { conversations: 60, turns: 4, seed: 1 };
 
 it("conversations keep their prompt cache across two workers, and move only because of a cooldown", async () => {

@@ -1,5 +1,6 @@
-// Prompt caches, one for each credential: how many turns of conversations find theirs again when they are drawn by chance, and when
-// they are kept together, over two workers that tell each other nothing. Then one credential rests: its conversations move, no other.
+// Prompt caches per credential: how many turns of conversations hit their cache with random and
+// with sticky routing, over two workers without communication. Then one credential is in cooldown:
+// only its conversations move.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
@@ -10,21 +11,21 @@ const CREDENTIALS = ["a", "b", "c"] as const;
 const PICKS = ["weighted", "sticky"] as const;
 type Pick = (typeof PICKS)[number];
 
-/** What is wrong with the gateway, and must be found. */
+/** Planted defect of the gateway, which must be found. */
 const MUTANTS = {
-  // The order is drawn for each turn.
+  // The order is random for each turn.
   drawn: {
     in: "pipeline/routing/routing-rules.ts",
     line: "conversation === undefined ? random :",
     instead: "conversation !== undefined ? random :",
   },
-  // Each worker has places of its own.
+  // Each worker has its own order.
   apart: {
     in: "pipeline/routing/routing-rules.ts",
     line: "`${conversation}\\n",
     instead: "`${process.pid} ${conversation}\\n",
   },
-  // Many are at one place.
+  // Many conversations are at one credential.
   crowded: {
     in: "pipeline/routing/routing-rules.ts",
     line: "${id}\\n${credential}`",
@@ -53,7 +54,7 @@ export async function affinity(of: AffinityOptions): Promise<RigResult> {
     shares[pick] = percent(hits / turns);
     shares[`${pick}_tokens`] = percent(cached / read);
   }
-  // The first turn of each has nothing to find.
+  // The first turn of each has no cache.
   const best = 1 - 1 / of.turns;
   if (up.of("sticky").hits / up.of("sticky").turns < best)
     wrong.push(`${shares["sticky"]} of the turns found their prompt, and ${percent(best)} could`);
@@ -71,7 +72,7 @@ export async function affinity(of: AffinityOptions): Promise<RigResult> {
 
 const percent = (share: number): string => `${(100 * share).toFixed(1)}%`;
 
-/** One credential is limited: where each conversation is asked then, and after it. */
+/** One credential is rate-limited: where each conversation is sent then, and afterwards. */
 async function resting(
   daemon: Daemon,
   up: Caches,
@@ -92,7 +93,7 @@ async function resting(
   return moved;
 }
 
-/** Turn by turn, all conversations side by side. */
+/** Turn by turn, all conversations in parallel. */
 async function talk(
   daemon: Daemon,
   pick: Pick,
@@ -143,15 +144,15 @@ ${PICKS.map((pick) => `  ${pick}: { candidates: [at-${pick}/m], pick: ${pick} }`
 
 interface Caches extends AsyncDisposable {
   readonly url: string;
-  /** A credential that is told to wait. */
+  /** A credential with a retry time. */
   limited: string | undefined;
   of(pick: Pick): { hits: number; turns: number; read: number; cached: number };
-  /** Where each conversation was answered. */
+  /** Credential that served each conversation. */
   homes(pick: Pick): Map<string, Set<string>>;
   last(pick: Pick): Map<string, string>;
 }
 
-/** Reads a prompt as far as it has read it before, and the rest anew. */
+/** Reads the cached prefix of a prompt, and processes the rest. */
 async function caches(): Promise<Caches> {
   const none = () => ({
     counts: { hits: 0, turns: 0, read: 0, cached: 0 },
@@ -180,7 +181,7 @@ async function caches(): Promise<Caches> {
       of.caches.set(credential, cache);
       of.counts.turns++;
       of.counts.read += said.join("").length;
-      // What two conversations have in common is too short to be cached.
+      // The common prefix of two conversations is too short for the cache.
       for (let n = said.length; n > 1; n--)
         if (cache.has(said.slice(0, n).join("|"))) {
           of.counts.cached += said.slice(0, n).join("").length;

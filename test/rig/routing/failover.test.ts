@@ -3,10 +3,10 @@ import { failover } from "./failover.ts";
 
 const SHORT = { seconds: 20, rate: 40, seed: 7 };
 
-// Each mostly waits for its time to pass: side by side they take as long as one.
+// Each mostly waits, so in parallel they take as long as one.
 it.concurrent("a killed, a slow, and a rate-limited provider: no client notices", async () => {
   const { wrong, counts } = await failover(SHORT);
-  // How long they wait is judged by the long form, on a machine that runs nothing else.
+  // The long form checks the waiting times, on an idle machine.
   const slow = (line: string) => line.includes("for its first content");
   expect(
     wrong.filter((line) => !slow(line)),

@@ -1,5 +1,6 @@
-// Three providers of one model under load: one is killed, one becomes slow, one is rate-limited, and at each moment one of them is well.
-// Clients see nothing of it, the operator reads what was lost and regained.
+// Three providers of one model under load: one is killed, one becomes slow, and one is
+// rate-limited, and at each moment one is healthy. Clients notice nothing, and the operator sees
+// outages and recoveries.
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -12,7 +13,7 @@ import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 const NAMES = ["killed", "slow", "limited"] as const;
 type Name = (typeof NAMES)[number];
 
-/** When each is ill, as parts of the whole time: there are two at once, and never three. */
+/** When each is unhealthy, as parts of the whole time: two at a time, and never three. */
 type Illnesses = { readonly [N in Name]: readonly [from: number, to: number] };
 function illnesses({ below }: Chance): Illnesses {
   const later = (part: number) => part + below(20) / 1_000;
@@ -24,27 +25,27 @@ function illnesses({ below }: Chance): Illnesses {
 }
 const LIMITED_S = 2;
 const FIRST_BYTE_MS = 2_000;
-/** What a client may wait for its first content: the time that a slow provider is given, and a little. */
+/** Maximum time to first token for a client: the timeout of a slow provider, and a little more. */
 const MOST_P99_MS = 2 * FIRST_BYTE_MS;
 const DRAWN_CHANCE = join(import.meta.dirname, "../mutants/drawn-chance.mjs");
 const LOST = "provider unavailable";
 const REGAINED = "provider recovered";
 
-/** What is wrong with the gateway, and must be found. */
+/** Planted defect of the gateway, which must be found. */
 const MUTANTS = {
-  // What answers again is told to no observer.
+  // A recovery is not reported to observers.
   unrecovered: {
     in: "pipeline/routing/target-health.ts",
     line: "this.#listener.onRecovery(ailment.scope);",
     instead: "",
   },
-  // Whatever has failed is the client's.
+  // Every failure is attributed to the client.
   first: {
     in: "pipeline/routing/attempt-scheduler.ts",
     line: "if (this.#isExhausted())",
     instead: "if (true)",
   },
-  // What fails is asked again and again, like all others.
+  // A failing target is called as often as others.
   tireless: {
     in: "pipeline/targets/circuit-breaker.ts",
     line: "if (!hasEnoughEvidence) return false;",
@@ -55,7 +56,7 @@ const MUTANTS = {
 export interface FailoverOptions {
   readonly seconds: number;
   readonly rate: number;
-  /** Of when each falls ill, of the order in which they stand, and of what the gateway draws. */
+  /** Seed of the failure times, the order of providers, and the gateway's random numbers. */
   readonly seed: number;
   readonly mutant?: keyof typeof MUTANTS;
 }
@@ -132,13 +133,13 @@ models:
   any: { candidates: [${[...ups.keys()].map((name) => `${name}/m`).join(", ")}], pick: weighted }
 `;
 
-/** What `status` says and what `explain` says, a few times while things are bad. */
+/** Output of `status` and `explain`, several times during failures. */
 async function compared(daemon: Daemon, seconds: number, wrong: string[]): Promise<void> {
   let seen = 0;
   for (let i = 0; i < 10; i++) {
     await sleep(seconds * 90);
     let said = await both(daemon);
-    // A rest may begin or end between two of them.
+    // A cooldown may start or end between two of them.
     for (let more = 0; more < 5 && said.status !== said.explain; more++) said = await both(daemon);
     if (said.status !== said.explain)
       wrong.push(`status says ${said.status || "nothing"}, explain ${said.explain || "nothing"}`);
@@ -147,7 +148,7 @@ async function compared(daemon: Daemon, seconds: number, wrong: string[]): Promi
   if (seen === 0) wrong.push("status says of none that it rests");
 }
 
-/** What rests, as each of them says it. */
+/** Cooldowns in each output. */
 async function both(
   daemon: Daemon,
 ): Promise<{ readonly status: string; readonly explain: string }> {
@@ -170,7 +171,7 @@ interface Said {
   readonly state: string;
 }
 
-/** Resolves to how long its first content took. */
+/** Resolves to its time to first token. */
 async function asked({ url, key }: Daemon): Promise<number> {
   const began = performance.now();
   const res = await fetch(`${url}/v1/chat/completions`, {
@@ -195,7 +196,7 @@ async function asked({ url, key }: Daemon): Promise<number> {
 interface Provider {
   readonly url: string;
   count(): number;
-  /** Listens or does not. */
+  /** Whether it listens. */
   alive(wanted: boolean): Promise<void>;
 }
 

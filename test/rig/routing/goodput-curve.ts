@@ -1,7 +1,7 @@
-// The goodput curve as SVG: how much succeeds where so much of the provider fails.
+// The goodput curve as SVG: the share of successful requests by the share of failing calls.
 
 export interface Point {
-  /** The share of calls that fail. */
+  /** The share of failing calls. */
   readonly p: number;
   readonly direct: number;
   readonly through: number;
@@ -15,7 +15,7 @@ const [W, H] = [420, 280];
 const x = (p: number): string => (LEFT + W * p).toFixed(1);
 const y = (share: number): string => (TOP + H * (1 - share)).toFixed(1);
 
-/** `before`: the same of an earlier version. */
+/** `before`: the same for an earlier version. */
 export function curve(now: readonly Point[], before: readonly Point[] | undefined): string {
   const ticks = [0, 0.2, 0.4, 0.6, 0.8, 1];
   const lines = [

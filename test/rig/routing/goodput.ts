@@ -1,4 +1,4 @@
-// The laws of goodput and load, for each way in which upstreams fail, in each shape: 10,000 requests each, in virtual time.
+// Goodput and load for each failure pattern in each setup: 10,000 requests each, in virtual time.
 import { judged, load, PATTERNS, SHAPES } from "../../pipeline/goodput/law.ts";
 import type { Rig } from "../rig.ts";
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { judge, lineOf, played, ROWS, type RowResult } from "./never-worse.ts";
 
-// All of them mostly wait: side by side.
+// All of them mostly wait, so they run in parallel.
 it("a provider that fails partially, in bursts, or for one key: no request has a worse result through the gateway", async () => {
   const results = await played({ seconds: 10, seed: 7, rows: ROWS });
   expect(results.flatMap(judge), results.map(lineOf).join("\n")).toEqual([]);

@@ -1,5 +1,6 @@
-// A provider that fails, called directly and through the real daemon, with the same requests at the same moments. The gateway must not be
-// worse: not for the failures of an outage, and not for the requests of another key. It prints both, and draws the goodput curve.
+// A failing provider, called directly and through the real gateway, with the same requests at the
+// same times. The gateway must not be worse: neither for failures of an outage, nor for requests of
+// another key. Prints both, and draws the goodput curve.
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { writeFile } from "node:fs/promises";
@@ -19,9 +20,9 @@ interface Stream {
 interface Row {
   readonly name: string;
   readonly streams: readonly Stream[];
-  /** Whose share of successes is judged. */
+  /** Keys whose success rate is checked. */
   readonly judged: Stream["key"];
-  /** How the provider answers; undefined: it succeeds. */
+  /** The provider's response. Undefined: it succeeds. */
   fails(of: Call): Failure | undefined;
 }
 
@@ -29,7 +30,7 @@ interface Call {
   readonly key: Stream["key"];
   /** Since the beginning. */
   readonly ms: number;
-  /** 0 to 1, of this request alone. */
+  /** 0 to 1, for this request alone. */
   readonly luck: number;
 }
 
@@ -83,7 +84,7 @@ export interface Share {
   readonly good: number;
   /** Errors of the gateway itself: no call was made. */
   readonly refused: number;
-  /** How often each error was received, by status and code. */
+  /** Number of each error, by status and code. */
   readonly errors?: Readonly<Record<string, number>>;
 }
 
@@ -91,7 +92,7 @@ const shareOf = ({ good, asked }: Share): number => good / asked;
 
 const LOST = 0.01;
 const CALLS = 1.1;
-/** Retries that each key has saved up in each process. */
+/** Retry budget of each key in each process. */
 const SAVED = 12;
 
 export interface NeverWorseOptions {
@@ -102,7 +103,7 @@ export interface NeverWorseOptions {
   readonly root?: string | undefined;
   /** Processes of one gateway. */
   readonly workers?: number;
-  /** More than one: a fleet on PostgreSQL, whose gateways get requests in turn. */
+  /** More than one: a fleet on PostgreSQL, whose gateways receive requests in turn. */
   readonly gateways?: number;
 }
 
@@ -115,7 +116,7 @@ export interface RowResult {
   readonly processes: number;
 }
 
-/** What is wrong with one row. */
+/** Violations of one row. */
 export function judge(of: RowResult): string[] {
   const { row, direct, through, calls, requests, processes } = of;
   const wrong: string[] = [];
@@ -125,13 +126,13 @@ export function judge(of: RowResult): string[] {
     );
   if (calls > CALLS * requests + SAVED * processes)
     wrong.push(`${row.name}: ${calls} calls for ${requests} requests`);
-  // The limit on concurrent calls may refuse a few where a burst is long.
+  // The limit on concurrent calls may reject a few in a long burst.
   if (through.refused > LOST * through.asked)
     wrong.push(`${row.name}: ${through.refused} were refused without a call`);
   return wrong;
 }
 
-/** All rows side by side: each has a provider and a gateway of its own, and mostly waits. */
+/** All rows in parallel: each has its own provider and gateway, and mostly waits. */
 export async function played(of: NeverWorseOptions): Promise<RowResult[]> {
   await using database = (of.gateways ?? 1) > 1 ? await startPostgres({}) : undefined;
   const started = await Promise.all(of.rows.map((row) => begun(row, of, database?.url)));
@@ -249,7 +250,7 @@ const CHAT: Form = (content, key) => [
   bearer(key),
 ];
 
-/** Every protocol, whole and streamed, in turn. */
+/** Every protocol, streaming and non-streaming, in turn. */
 const FORMS: readonly Form[] = [false, true].flatMap((stream): Form[] => [
   (content, key) => [
     "/v1/chat/completions",
@@ -292,7 +293,7 @@ async function sent(
 
 async function provider(row: Row) {
   let [calls, began] = [0, performance.now()];
-  /** A call that is made again has luck of its own. */
+  /** A repeated call has its own random number. */
   const seen = new Map<string, number>();
   const server = createServer((req, res) => {
     if (req.method !== "POST") return void res.writeHead(404).end();
@@ -361,11 +362,11 @@ const errorsOf = ({ errors = {} }: Share): string =>
 
 const STEPS = 10;
 
-/** The curve of one checkout: how much succeeds where so much of the provider fails. */
+/** The curve of one checkout: the share of successful requests by the share of failing calls. */
 async function points(of: Omit<NeverWorseOptions, "rows">): Promise<Point[]> {
   const rows = Array.from({ length: STEPS + 1 }, (_, i) => failingShare(i / STEPS));
   const all: RowResult[] = [];
-  // Few at a time: each has a daemon.
+  // Few at a time, because each has a gateway process.
   for (let i = 0; i < rows.length; i += 4)
     all.push(...(await played({ ...of, rows: rows.slice(i, i + 4) })));
   return all.map(({ direct, through }, i) => ({

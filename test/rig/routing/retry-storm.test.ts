@@ -1,10 +1,11 @@
 import { expect, it } from "vitest";
 import { judge, storm } from "./retry-storm.ts";
 
-// Both mostly wait: side by side.
+// Both mostly wait, so they run in parallel.
 it.concurrent("an upstream that fails every call gets few calls, and is not overloaded when it recovers", async () => {
   const { wrong, counts } = await storm({ calm: 5, storm: 8, after: 14, rate: 40, seed: 7 });
-  // How many come first is half a matter of the machine, and is judged by the long form. Retries of all would be three times as many.
+  // The number of early calls depends on the machine, so the long form checks it. Retries of all
+  // would be three times as many.
   expect(
     wrong.filter((line) => !line.includes("a herd of")),
     JSON.stringify(counts),

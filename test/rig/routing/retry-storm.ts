@@ -1,5 +1,5 @@
-// An upstream that fails every call for a while, before official SDKs that try again by themselves. What the gateway sends it is counted,
-// and what it sends when it is well again.
+// An upstream that fails every call for some time, with official SDKs that retry by themselves. The
+// rig counts the calls that the gateway sends during it, and after the recovery.
 import { createServer, request, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import Anthropic from "@anthropic-ai/sdk";
@@ -9,19 +9,19 @@ import { startDaemon } from "../../kit/process/daemon.ts";
 import { runPaced } from "../load/paced-loop.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 
-/** Calls a second that upstream gets, by the second from the beginning. */
+/** Calls per second at the upstream, by second from the start. */
 interface History {
-  /** Seconds of calm, of storm and after it. */
+  /** Seconds before, during, and after the outage. */
   readonly calm: number;
   readonly storm: number;
-  /** What people ask for in a second, where the machine has time for it. */
+  /** Client requests per second, if the machine can send them. */
   readonly rate: number;
   readonly upstream: readonly number[];
-  /** Requests that reached the gateway while the storm went on. */
+  /** Requests at the gateway during the outage. */
   readonly received: number;
-  /** What people asked for meanwhile; an SDK makes several requests of one. */
+  /** Client requests in this time. An SDK makes several requests of one. */
   readonly asked: number;
-  /** After the storm, the last seconds apart: calls of people that failed all the same. */
+  /** After the outage, the last seconds apart: client requests that failed. */
   readonly lost: number;
 }
 
@@ -31,14 +31,14 @@ const MOST_OF_STEADY = 1.5;
 
 const sum = (of: readonly number[]): number => of.reduce((all, one) => all + one, 0);
 
-/** In two seconds: how many there are in one is a matter of where it begins. */
+/** In two seconds, because the number in one depends on its start. */
 const peakOf = (of: readonly number[]): number =>
   Math.max(...of.slice(1).map((count, i) => (count + of[i]!) / 2));
 
-/** What is wrong with it. */
+/** Violations. */
 export function judge({ calm, storm, rate, upstream, received, asked, lost }: History): string[] {
   const wrong: string[] = [];
-  // The first second is a start, and no pace.
+  // The first second is a start and not counted.
   const steady = Math.max(rate, sum(upstream.slice(1, calm)) / (calm - 1));
   const during = sum(upstream.slice(calm, calm + storm));
   const peak = peakOf(upstream.slice(calm + storm));
@@ -60,7 +60,7 @@ export interface StormOptions {
   readonly after: number;
   readonly rate: number;
   readonly seed: number;
-  /** A gateway in its place that tries each request three times. */
+  /** A replacement for the gateway that tries each request three times. */
   readonly naive?: boolean;
 }
 
@@ -75,7 +75,7 @@ export async function storm(of: StormOptions): Promise<RigResult> {
     if (second() < seconds) counts[second()]!++;
   });
   const gate = of.naive ? await naive(up.url) : await real(up.url);
-  // What it took to start is no calm.
+  // The start does not count as normal operation.
   began = performance.now();
   let [received, asked, lost] = [0, 0, 0];
   const counted: typeof fetch = (...args) => {
@@ -123,7 +123,7 @@ export async function storm(of: StormOptions): Promise<RigResult> {
   }
 }
 
-/** What people ask with: each in its own protocol, with the retries that its SDK comes with. */
+/** Clients: each in its own protocol, with its SDK's default retries. */
 function clients({ url, key }: { url: string; key: string }, counted: typeof fetch) {
   const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, fetch: counted });
   const anthropic = new Anthropic({ baseURL: url, apiKey: key, fetch: counted });
@@ -134,10 +134,12 @@ function clients({ url, key }: { url: string; key: string }, counted: typeof fet
   };
 }
 
-/** Upstream: it answers, and while it storms it says 503 or 429, with a time to wait or without one. */
+/**
+ * Upstream: it responds, and during the outage returns 503 or 429, with or without a retry time.
+ */
 async function sky(chanced: Chance, storming: () => boolean, came: () => void) {
   const server = createServer((req, res) => {
-    // Lists of models, and what else is no call.
+    // Model lists and other requests that are no calls.
     if (req.method !== "POST") return void res.writeHead(404).end();
     came();
     const parts: Buffer[] = [];
@@ -200,7 +202,7 @@ providers:
   };
 }
 
-/** A gateway that means well: what fails is sent again, twice, at once. */
+/** A gateway that repeats each failed request twice, immediately. */
 async function naive(url: string) {
   const server = createServer((req, res) => {
     const parts: Buffer[] = [];

@@ -79,7 +79,7 @@ export function gateLaws(database: SimulatedDatabase): string[] {
   return wrong;
 }
 
-/** What the gate says of a batch of this node: `step` after its last one, ending `attempt`. */
+/** Result of a batch of this node: `step` after its last one, ending `attempt`. */
 function asked(database: SimulatedDatabase, node: Row, step: number, attempt?: string): string {
   const values = APPLY_BATCH_ARGUMENTS.map(([name, type]) => {
     if (name === "p_node") return node["epoch"];
@@ -103,7 +103,7 @@ function asked(database: SimulatedDatabase, node: Row, step: number, attempt?: s
   }
 }
 
-/** All calls are over, and all gateways have told what they know. */
+/** All calls have ended, and all gateways have sent their rows. */
 export function endLaws(
   database: SimulatedDatabase,
   budgets: readonly Budget[],
@@ -123,7 +123,8 @@ export function endLaws(
       wrong.push(`${attempt} begins ${begun} times and ends ${ended} times`);
     if (call.settled && written !== call.cost)
       wrong.push(`${attempt} cost ${call.cost} and is written with ${written}`);
-    // Nothing was sent. What its gateway could not take back before it was killed is estimated.
+    // Nothing was sent. A reserve that its gateway could not undo before it was killed is
+    // estimated.
     if (
       call.state !== "sent" &&
       written !== 0n &&

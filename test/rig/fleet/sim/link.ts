@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import type { Message } from "./protocol.ts";
 import type { Process, VirtualTime } from "./virtual-time.ts";
 
-/** What a connection leads to. */
+/** Peer of a connection. */
 interface Listener {
   readonly time: VirtualTime;
   connect(session: Session): void;
@@ -11,7 +11,7 @@ interface Listener {
   leave(session: Session): void;
 }
 
-/** A gateway's network: cut, everything is delivered late. */
+/** A gateway's network. While it is cut, everything is delivered late. */
 export class Link {
   readonly owner: Process;
   cut = false;
@@ -94,7 +94,7 @@ export class Session {
   group: Message[] = [];
   arrives = 0;
   returns = 0;
-  /** The server takes nothing of it before this moment. */
+  /** The server reads nothing of it before this moment. */
   notBefore = 0;
   constructor(socket: Socket) {
     this.socket = socket;

@@ -1,9 +1,9 @@
-// PostgreSQL's messages, as far as the simulated network has to know where one ends and what is asked.
+// PostgreSQL's messages, as far as the simulated network must know their ends and their queries.
 
 export interface Message {
   readonly type: string;
   readonly body: Buffer;
-  /** With its type and length. */
+  /** Including type and length. */
   readonly whole: Buffer;
 }
 
@@ -23,13 +23,13 @@ export function* messagesIn(bytes: Buffer): Generator<Message, number> {
   return at;
 }
 
-/** What a client asks, with its values. */
+/** A client's query with its values. */
 export interface Statement {
   readonly text: string;
   readonly values?: readonly (string | number | Buffer | null)[];
 }
 
-/** A group of messages that is answered as a whole: up to a Sync, or one simple query. */
+/** A group of messages with one response: up to a Sync, or one simple query. */
 export interface Asked extends Statement {
   readonly bytes: Buffer;
 }
@@ -76,7 +76,7 @@ const text = (of: string): Buffer => Buffer.from(`${of}\0`);
 
 export const simple = (query: string): Buffer => encoded("Q", text(query));
 
-/** A statement without values, asked as the driver asks one that has values. */
+/** A statement without values, sent in the driver's form for one with values. */
 export const extended = (query: string): Buffer =>
   Buffer.concat([
     encoded("P", Buffer.concat([text(""), text(query), Buffer.alloc(2)])),
@@ -86,7 +86,7 @@ export const extended = (query: string): Buffer =>
     encoded("S", Buffer.alloc(0)),
   ]);
 
-/** What a server answers to a new connection. */
+/** A server's response to a new connection. */
 export const WELCOME = Buffer.concat([
   encoded("R", Buffer.from([0, 0, 0, 0])),
   encoded("S", Buffer.from("client_encoding\0UTF8\0")),
@@ -94,7 +94,7 @@ export const WELCOME = Buffer.concat([
   encoded("Z", Buffer.from("I")),
 ]);
 
-/** The answer to a question that fails outside a transaction. */
+/** The response to a query that fails outside a transaction. */
 export const refusal = (code: string): Buffer =>
   Buffer.concat([
     encoded("E", Buffer.from(`SERROR\0VERROR\0C${code}\0Msimulated\0\0`)),

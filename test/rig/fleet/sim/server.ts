@@ -1,12 +1,12 @@
-// The database as gateways reach it: connections, what each has asked, and what can go wrong on the way and in the server. All of it goes by virtual
-// time, and by chance that can be repeated.
+// The database as gateways reach it: connections, their queries, and faults of the network and the
+// server. It uses virtual time and reproducible randomness.
 import type { Chance } from "../../rig.ts";
 import type { Answer, SimulatedDatabase } from "./database.ts";
 import { askedBy, fatal, messagesIn, refusal, simple, WELCOME, type Asked } from "./protocol.ts";
 import type { Link, Session } from "./link.ts";
 import type { Later, VirtualTime } from "./virtual-time.ts";
 
-/** What happens to one question on its way. */
+/** Faults of one query. */
 type Mishap = "lost" | "answer lost" | "late" | "slow";
 
 interface Question {
@@ -15,20 +15,23 @@ interface Question {
   readonly since: number;
   readonly answerAfterMs: number;
   readonly answerLost: boolean;
-  /** It does not wait for locks for ever. */
+  /** Locks are not waited for without a limit. */
   limited: boolean;
 }
 
-/** As the store's own settings of a connection. */
+/** The store's own connection settings. */
 const LOCK_MS = 700;
 const IDLE_IN_TRANSACTION_MS = 2_000;
 const GATE = /^SELECT \w+\.apply_(?:batch_1|leased_batch_1)\(/;
-/** The driver's first question. It also makes the server's process ask for memory, which is no concern of a simulation. */
+/**
+ * The driver's first query. It also makes the server's process allocate memory, which is irrelevant
+ * in a simulation.
+ */
 const GREETING = /^SELECT pg_is_in_recovery\(\)/;
 const GREETED = simple("SELECT 'false' AS there, 0 AS length");
 const HEARTBEAT = /\bheartbeat_1\(/;
 const GIVES = /\breturn_lease_1\(/;
-/** A batch that is counted in slices. */
+/** A batch that uses leases. */
 const SLICED = /\bapply_leased_batch_1\(/;
 const WRITES = /apply_|(?:take|return)_lease_1\(|INSERT|UPDATE|DELETE|^COMMIT/;
 
@@ -49,11 +52,11 @@ export class Server {
   isDown = false;
   isSilent = false;
   isFull = false;
-  /** When it last began to answer after it had not. */
+  /** When it last started to respond after a pause. */
   upSince = -Infinity;
-  /** Gateways that have given slices back themselves. */
+  /** Gateways that have returned leases themselves. */
   readonly gaveBack = new Set<string>();
-  /** Hears what must not be. */
+  /** Receives violations. */
   wrong: (what: string) => void = () => {};
   counts: Record<string, number> = {};
 
@@ -105,14 +108,17 @@ export class Server {
     });
   }
 
-  /** The client has closed its end, or is gone. */
+  /** The client has closed its end, or has ended. */
   leave(session: Session): void {
     if (!session.open) return;
     session.open = false;
     this.#toServer(session, () => this.#end(session));
   }
 
-  /** All connections break; for so long there is no new one. `then`: what happens to its data meanwhile. */
+  /**
+   * Closes all connections, and accepts none for this time. `then`: effect on its data in the
+   * meantime.
+   */
   restart(downMs: number, then: () => void = () => {}): void {
     this.isDown = true;
     this.#waiting = [];
@@ -125,13 +131,13 @@ export class Server {
     this.time.later(downMs, () => this.#back(() => (this.isDown = false)));
   }
 
-  /** It takes questions and answers none for so long; then it answers all of them. */
+  /** It accepts queries and answers none for this time. Then it answers all of them. */
   silence(ms: number): void {
     this.isSilent = true;
     this.time.later(ms, () => this.#back(() => (this.isSilent = false)));
   }
 
-  /** The network of one gateway works again: what waited is delivered. */
+  /** The network of one gateway works again: delayed data is delivered. */
   mend(link: Link): void {
     link.cut = false;
     for (const deliver of link.held.splice(0)) deliver();
@@ -145,7 +151,7 @@ export class Server {
     this.#next();
   }
 
-  /** It was killed: what it has sent still arrives, and the server sees its connections end. */
+  /** It was killed: data that it sent still arrives, and the server sees its connections end. */
   killed(link: Link): void {
     for (const session of this.#sessions)
       if (session.socket.link === link && session.open) this.leave(session);
@@ -215,14 +221,14 @@ export class Server {
       this.#end(session);
       return this.#reset(session, "ECONNRESET");
     }
-    // The client is told that the connection broke; the server does what it was asked some time later.
+    // The client gets a connection error, and the server executes the query some time later.
     if (mishap === "late") {
       session.open = false;
       session.socket.closed(Object.assign(new Error("ECONNRESET"), { code: "ECONNRESET" }));
       session.notBefore = this.time.now + this.#chance() * 3_000;
       this.time.later(session.notBefore + 10 - this.time.now, () => this.#end(session));
     }
-    // Processes of the server are not served in the order in which their clients ask.
+    // The server does not serve its processes in the order of the clients' queries.
     if (GATE.test(asked.text) && this.#chance.often(0.4))
       session.notBefore = Math.max(session.notBefore, this.time.now + this.#chance() * 4);
     const wait = session.notBefore - this.time.now;

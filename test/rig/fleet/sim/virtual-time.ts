@@ -1,15 +1,16 @@
-// Virtual time. While it is installed, clocks, timers and random numbers of the code under test come from here: a wait takes no time, and the same
-// seed gives the same order of events. Each timer belongs to the process (a simulated gateway) that started it, so that a process can be paused or killed.
+// Virtual time. While it is installed, it provides clocks, timers, and random numbers to the tested
+// code: a wait takes no time, and the same seed gives the same order of events. Each timer belongs
+// to the process (a simulated gateway) that started it, so a process can be paused or killed.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { syncBuiltinESMExports } from "node:module";
 import promises from "node:timers/promises";
 
-/** A simulated process: it owns its timers and its wall clock. */
+/** A simulated process with its timers and its wall clock. */
 export interface Process {
   readonly name: string;
   alive: boolean;
   paused: boolean;
-  /** How far its wall clock is off, in milliseconds. */
+  /** Offset of its wall clock, in milliseconds. */
   clockOffset: number;
 }
 
@@ -21,12 +22,12 @@ interface Event {
   canceled: boolean;
 }
 
-/** Something that happens later. */
+/** A later event. */
 export interface Later {
   cancel(): void;
 }
 
-/** Unix time at which each world begins. */
+/** Unix time at which each simulation starts. */
 const EPOCH = Date.UTC(2026, 5, 3, 9);
 const drained = setImmediate;
 
@@ -58,7 +59,7 @@ export class VirtualTime {
     return this.#running.run(owner, work);
   }
 
-  /** Runs the database: its clock is its own, and its timers are not used. */
+  /** Runs the database: it has its own clock, and its timers are not used. */
   inServer<T>(work: () => T): T {
     this.#inServer = true;
     try {
@@ -106,7 +107,10 @@ export class VirtualTime {
     else this.#held.set(owner, [event]);
   }
 
-  /** Replaces the clocks, timers and random numbers of this thread. Returns what puts the real ones back. */
+  /**
+   * Replaces the clocks, timers, and random numbers of this thread. Returns a function that
+   * restores them.
+   */
   install(random: () => number): () => void {
     const real = {
       setTimeout: globalThis.setTimeout,
@@ -206,5 +210,5 @@ interface FakeTimer {
 const isFake = (timer: unknown): timer is FakeTimer =>
   typeof timer === "object" && timer !== null && "later" in timer;
 
-/** All that follows from the last event without a wait has happened. */
+/** Everything that follows from the last event without a wait has happened. */
 const settled = (): Promise<void> => new Promise((resolve) => drained(resolve));

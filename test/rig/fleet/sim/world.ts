@@ -1,5 +1,6 @@
-// One simulated world: some gateways on one database and a few budgets, calls by chance, and faults by chance. Then the faults stop, and what the fleet
-// promises must hold. The same seed gives the same world.
+// One simulation: some gateways on one database with a few budgets, random calls, and random
+// faults. Then the faults stop, and the fleet's guarantees must hold. The same seed gives the same
+// simulation.
 import { createHash } from "node:crypto";
 import { getFault } from "../../../../src/model/error.ts";
 import { reserveCommand, settleCommand } from "../../../../src/testing/store.ts";
@@ -14,20 +15,23 @@ import { TAKE, Truth, type Budget, type Call } from "./ground-truth.ts";
 
 export interface Seen {
   readonly wrong: readonly string[];
-  /** What was done, with the virtual time. */
+  /** Steps with their virtual time. */
   readonly done: readonly string[];
   readonly counts: Readonly<Record<string, number>>;
-  /** Of all that happened: two runs of one seed have the same. */
+  /** Hash of all events: two runs of one seed have the same. */
   readonly digest: string;
 }
 
-/** Events in a world. */
+/** Events in a simulation. */
 export const STEPS = 20;
-/** After faults stop, a gateway that runs takes calls again within this time: a start asks every 500 ms, the host's queue every second. */
+/**
+ * After faults stop, a running gateway accepts calls within this time: a start retries every 500
+ * ms, and the ledger queue every second.
+ */
 const SERVES_MS = 10_000;
 const REFUSALS = new Set(["ledger_unavailable"]);
 
-/** `without`: steps that are left out. */
+/** `without`: omitted steps. */
 export async function world(
   database: SimulatedDatabase,
   seed: number,
@@ -83,7 +87,7 @@ class World {
         ? { maxMs: chanced.one([5_000, 300_000]), share: chanced.one([0.05, 0.3]) }
         : undefined,
     };
-    // A budget is counted in slices only while there is plenty of room.
+    // A budget is leased only while much of it is left.
     const isHot = this.#of.leaseThreshold! > 0 && !this.#of.offline;
     const max = () => BigInt(chanced.one(isHot ? [30, 200, 200] : [6, 12, 30])) * TAKE;
     this.#budgets = ["account:all", "key:a", "key:b"].map((scope) => ({ scope, max: max() }));
@@ -238,7 +242,7 @@ class World {
       );
     if (!(await this.#time.until(over, 15_000)))
       this.wrong.push("calls are not settled 15 s after faults have stopped");
-    // Leases of what was killed are over, and what was open is recovered by then.
+    // Leases of killed gateways have expired, and their open calls are recovered by then.
     for (let i = 0; i < 20 && !isQuiet(this.#database, this.#server); i++)
       await this.#time.pass((this.#of.leaseMs * 2 + 2_000) / 20);
     this.#look();
@@ -256,7 +260,7 @@ class World {
     }
   }
 
-  /** A call without a limit is let through by each gateway. */
+  /** Each gateway admits a call without a limit. */
   async #serves(): Promise<void> {
     const until = this.#time.now + SERVES_MS;
     for (const gateway of this.#gateways)
@@ -274,7 +278,7 @@ class World {
       }
   }
 
-  /** What is left of a budget can be spent: slices have come back. */
+  /** The rest of a budget can be spent, because leases were returned. */
   async #spends(): Promise<void> {
     const gateway = this.#any();
     const budget = this.#budgets[1]!;
@@ -296,7 +300,7 @@ class World {
     );
   }
 
-  /** What events may do. */
+  /** Actions that events can use. */
   get #events(): Events {
     const [server, time, chanced] = [this.#server, this.#time, this.#chance];
     return {
@@ -333,6 +337,6 @@ class World {
   }
 }
 
-/** Nothing is open, and no transaction is. */
+/** No call and no transaction is open. */
 const isQuiet = (database: SimulatedDatabase, { isBusy }: Server): boolean =>
   !isBusy && database.rows("SELECT 1 FROM tollgate.open_call").length === 0;

@@ -1,4 +1,5 @@
-// A real OpenTelemetry collector, made once from its Go modules in a temporary folder: a receiver, an exporter, nothing else.
+// A real OpenTelemetry collector, built once from its Go modules in a temporary folder: a receiver
+// and an exporter only.
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
@@ -8,7 +9,7 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** Of the collector's own builder and of each part. */
+/** Versions of the collector's builder and of each part. */
 const VERSION = "0.162.0";
 const FOLDER = join(tmpdir(), "tollgate-collector", VERSION);
 const PROGRAM = join(FOLDER, "out/otelcol");
@@ -21,7 +22,7 @@ receivers:
 ${module("receiver/otlpreceiver")}exporters:
 ${module("exporter/otlphttpexporter")}`;
 
-/** The path of its program; undefined: there is no Go here that could make one. */
+/** Path of its program. Undefined: Go is not installed. */
 export async function collector(): Promise<string | undefined> {
   if (existsSync(PROGRAM)) return PROGRAM;
   const env = { ...process.env, PATH, GOBIN: FOLDER };

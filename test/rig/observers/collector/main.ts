@@ -1,5 +1,5 @@
-// `.ci/run`: 10,000 requests through a real collector, by protobuf, and 2,000 by JSON. Where there is no Go to make a collector with,
-// what the gateway sends is judged as it is sent. Ends with a line `N passed, N failed`.
+// `.ci/run`: 10,000 requests through a real collector in protobuf, and 2,000 in JSON. Without Go,
+// the sent data is checked directly. Ends with a line `N passed, N failed`.
 import { formatResult } from "../../rig.ts";
 import { traces } from "../traces.ts";
 import { collector } from "./collector.ts";

@@ -1,5 +1,6 @@
-// A registry of npm on this machine: versions of Tollgate from their tarballs, and what they depend on from the checkout's node_modules.
-// So `npm install tollgate` is what a newcomer types, and nothing outside is asked.
+// An npm registry on this machine: versions of Tollgate from their tarballs, and dependencies from
+// the checkout's node_modules. So `npm install tollgate` works as for a new user, without access to
+// other hosts.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -29,7 +30,7 @@ function tar(args: readonly string[]): Buffer {
 export const manifestOf = (tarball: string): Manifest =>
   JSON.parse(tar(["-xzOf", tarball, "package/package.json"]).toString()) as Manifest;
 
-/** The nearest one upwards, as Node would find it. */
+/** The nearest one upwards, as Node resolves it. */
 function folderOf(name: string, from: string): string | undefined {
   const folder = join(from, "node_modules", name);
   if (existsSync(join(folder, "package.json"))) return folder;

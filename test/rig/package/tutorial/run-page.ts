@@ -1,4 +1,5 @@
-// Plays the page where nothing else is: a home that is empty, a network of its own. Prints what came of it as JSON.
+// Runs the page in an isolated environment: an empty home directory and its own network. Prints the
+// result as JSON.
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -98,7 +99,7 @@ async function play({ folder, page, tarballs: [last, next] }: Given): Promise<Pl
   }
 }
 
-/** Undefined where none runs. */
+/** Undefined if none runs. */
 function pidOf(cwd: string, file: string, env: NodeJS.ProcessEnv): number | undefined {
   const { stdout } = spawnSync("npx", ["tollgate", "status", "--json", "-c", file], {
     cwd,
@@ -129,7 +130,7 @@ async function ready(command: string, child: ChildProcess): Promise<void> {
   throw new Error(`${command.trim()} does not answer at ${port}`);
 }
 
-/** Whether it came whole. */
+/** Whether it was complete. */
 async function stream(key: string): Promise<boolean> {
   try {
     const res = await fetch("http://127.0.0.1:8787/v1/chat/completions", {

@@ -1,9 +1,9 @@
-// A terminal: what is typed goes to one bash, which keeps its folder and its variables.
+// A terminal: commands are sent to one bash, which keeps its directory and its variables.
 import { spawn } from "node:child_process";
 
 export interface Typed {
   readonly output: string;
-  /** Commands that did not end well, with how. */
+  /** Failed commands, with the failure. */
   readonly failed: readonly string[];
   readonly seconds: number;
 }
