@@ -1,4 +1,5 @@
-// Starts the gateway of this package once and ends it, in the build of an image: what V8 has compiled of it is kept for every later start.
+// Starts the gateway of this package once and ends it while an image is built, so that V8's compiled code is cached for later
+// starts.
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,10 +18,10 @@ const gateway = spawn(process.execPath, [quiet, program, "serve", "--port", "0",
 });
 const ended = new Promise((resolve) => gateway.once("exit", resolve));
 for (let tries = 0; run("status", "--quiet", ...at).status !== 0; tries++) {
-  if (gateway.exitCode !== null || tries > 300) throw new Error("It does not start.");
+  if (gateway.exitCode !== null || tries > 300) throw new Error("The gateway does not start.");
   await sleep(200);
 }
-// Commands that a container is asked often have their share.
+// Frequent commands in a container are cached too.
 run("check");
 gateway.kill("SIGTERM");
 const code = await ended;

@@ -1,7 +1,7 @@
 // Which checks run when. Three tiers, each with one command:
 //
-//     commit    npm test               every law, at most 5 minutes on two cores
-//     ci        npm run test:ci        also real clients, PostgreSQL, a browser, Prometheus, and daemons: at most 12 minutes
+//     commit    npm test               every unit and contract test, at most 5 minutes on two cores
+//     ci        npm run test:ci        also real clients, PostgreSQL, a browser, Prometheus, and gateway processes: at most 12 minutes
 //     nightly   npm run test:nightly   everything: all rigs, planted bugs, fleets, long loads, Python clients, deployment files
 //
 // A test file that is not listed here belongs to the commit tier. A file that takes more than 20 s

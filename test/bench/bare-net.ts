@@ -1,5 +1,5 @@
-// The third yardstick, and the least that a proxy in this language costs: bytes from socket to socket. Of HTTP it knows where a
-// message ends, and nothing else.
+// The third yardstick: the lowest cost of a proxy in this language. It forwards bytes from socket to
+// socket, and parses HTTP only to find the end of a message.
 //     bare-net.ts <port>
 import { connect, createServer, type Socket } from "node:net";
 

@@ -1,6 +1,6 @@
-// What a proxy costs that does nothing at all: the two yardsticks.
+// Cost of a proxy that does nothing: the two yardsticks.
 //     bare.ts agent <port>       node:http and its keep-alive Agent
-//     bare.ts dispatch <port>    node:http and undici's dispatch; JSON answers are sent in one piece
+//     bare.ts dispatch <port>    node:http and undici's dispatch; JSON responses are sent as one buffer
 import { Agent, createServer, request, type ServerResponse } from "node:http";
 import { Pool, type Dispatcher } from "undici";
 

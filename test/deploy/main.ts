@@ -37,13 +37,13 @@ const CASES: Readonly<Record<string, readonly string[]>> = {
     'networkPolicy.adminFrom=[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"monitoring"}}}]',
   ],
 };
-/** What cannot be, and a word of the sentence that says so. */
+/** Invalid combinations, and a part of the error message. */
 const REFUSED: readonly (readonly [words: RegExp, ...values: string[]])[] = [
-  [/one file has one gateway, so replicas is 1/, "--set", "replicas=2"],
-  [/one file has one gateway, so autoscaling/, "--set", "autoscaling.enabled=true"],
-  [/existingSecret names the Secret with the key database-url/, "--set", "store.kind=postgres"],
-  [/existingSecret names the Secret with the key scraper/, "--set", "monitoring.enabled=true"],
-  [/other machines reach the admin port/, "--set", "admin.enabled=true"],
+  [/replicas must be 1/, "--set", "replicas=2"],
+  [/autoscaling\.enabled must be false/, "--set", "autoscaling.enabled=true"],
+  [/existingSecret must name a Secret with the key database-url/, "--set", "store.kind=postgres"],
+  [/existingSecret must name a Secret with the key scraper/, "--set", "monitoring.enabled=true"],
+  [/other machines can reach the admin port/, "--set", "admin.enabled=true"],
   [/replica|not allowed/i, "--set", "replica=2"],
   [/kind/, "--set", "store.kind=mysql"],
 ];
@@ -84,13 +84,13 @@ console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed === 0 ? 0 : 1);
 
 function chartIsRight(program: string | undefined): void {
-  if (!program) return skipped("the chart", "no helm here, and no Go to make one with");
+  if (!program) return skipped("the chart", "neither helm nor Go is installed");
   judge("helm lint --strict", clean(run(program, ["lint", "--strict", chart])));
   for (const [name, values] of Object.entries(CASES)) rendered(program, name, values);
   linked(program);
   for (const [words, ...values] of REFUSED) {
     const { status, said } = run(program, [...TEMPLATE, ...values]);
-    const wrong = status === 0 ? "it is rendered" : words.test(said) ? undefined : said;
+    const wrong = status === 0 ? "it was rendered" : words.test(said) ? undefined : said;
     judge(`refused: ${values.slice(1).join(" ")}`, wrong);
   }
 }
@@ -145,7 +145,7 @@ function rendered(program: string, name: string, values: readonly string[]): voi
     text === golden ? undefined : differing(golden, text),
   );
   const validate = from("kubernetes-validate");
-  if (!validate) return skipped(`chart ${name} and Kubernetes' schemas`, "no Python here");
+  if (!validate) return skipped(`chart ${name} and Kubernetes' schemas`, "Python is not installed");
   const own = parseAllDocuments(stdout).filter(
     (one) => one.contents && !FOREIGN.includes(String(one.get("kind"))),
   );
@@ -167,7 +167,7 @@ function differing(before: string, now: string): string {
 
 function dockerfile(): void {
   const hadolint = from("hadolint");
-  if (!hadolint) return skipped("deploy/Dockerfile", "no Python here");
+  if (!hadolint) return skipped("deploy/Dockerfile", "Python is not installed");
   judge("deploy/Dockerfile", clean(run(hadolint, ["deploy/Dockerfile"])));
 }
 
@@ -192,7 +192,7 @@ function workflows(actionlint: string | undefined): void {
 
 async function pages(): Promise<void> {
   if (!existsSync(process.env["TOLLGATE_CHROMIUM"] ?? "/usr/bin/chromium"))
-    return skipped("the site of the pages", "no Chromium here");
+    return skipped("the site of the pages", "Chromium is not installed");
   const wrong = await readSite();
   judge(
     "the site of the pages, read in Chromium",

@@ -1,5 +1,6 @@
-// How much of a large law one run tries. The nightly run tries all of it. The others try a part, and another part for each column of a
-// table, so that each row and each column is still tried.
+// Determines how many cases of a large test one run tries. The nightly run tries all of them. Other
+// runs try a part: a different one for each column of a table, so that each row and each column is
+// tried.
 /** Whether this is the nightly run. */
 export const NIGHTLY = process.env["TOLLGATE_TIER"] === "nightly";
 

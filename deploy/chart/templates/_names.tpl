@@ -36,31 +36,31 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- .Values.existingConfigMap | default (include "tollgate.fullname" .) -}}
 {{- end -}}
 
-{{/* own: each pod has a disk, and is a StatefulSet's. */}}
+{{/* Whether each pod has its own disk, in a StatefulSet. */}}
 {{- define "tollgate.disks" -}}
 {{- if or (eq .Values.store.kind "sqlite") .Values.store.disks }}own{{ else }}none{{ end -}}
 {{- end -}}
 
-{{/* What cannot be, in words. */}}
+{{/* Rejects invalid combinations of values with an explanation. */}}
 {{- define "tollgate.check" -}}
 {{- if and (eq .Values.store.kind "sqlite") (gt (int .Values.replicas) 1) -}}
-{{- fail "store.kind is sqlite: one file has one gateway, so replicas is 1. For more of them say store.kind: postgres, and give existingSecret a key database-url." -}}
+{{- fail "With store.kind: sqlite, replicas must be 1, because one gateway owns the file. For more replicas, set store.kind: postgres and add the key database-url to existingSecret." -}}
 {{- end -}}
 {{- if and (eq .Values.store.kind "sqlite") .Values.autoscaling.enabled -}}
-{{- fail "store.kind is sqlite: one file has one gateway, so autoscaling.enabled is false. For more of them say store.kind: postgres." -}}
+{{- fail "With store.kind: sqlite, autoscaling.enabled must be false, because one gateway owns the file. For more replicas, set store.kind: postgres." -}}
 {{- end -}}
 {{- if and (eq .Values.store.kind "postgres") (not .Values.existingSecret) -}}
-{{- fail "store.kind is postgres: existingSecret names the Secret with the key database-url." -}}
+{{- fail "With store.kind: postgres, existingSecret must name a Secret with the key database-url." -}}
 {{- end -}}
 {{- if and .Values.admin.enabled (not .Values.existingSecret) -}}
-{{- fail "admin.enabled: other machines reach the admin port, so it has an owner. existingSecret names the Secret with the key admin, 24 characters or more." -}}
+{{- fail "With admin.enabled, existingSecret must name a Secret with the key admin, an owner's token of at least 24 characters, because other machines can reach the admin port." -}}
 {{- end -}}
 {{- if and .Values.monitoring.enabled (not (and .Values.admin.enabled .Values.existingSecret)) -}}
-{{- fail "monitoring.enabled: Prometheus reads the admin port with a token. admin.enabled is true, and existingSecret names the Secret with the key scraper." -}}
+{{- fail "With monitoring.enabled, admin.enabled must be true, and existingSecret must name a Secret with the key scraper, because Prometheus reads the admin port with a token." -}}
 {{- end -}}
 {{- end -}}
 
-{{/* gateway.yaml: what the chart says, and what the values say over it. */}}
+{{/* gateway.yaml: the chart's settings, overridden by the values. */}}
 {{- define "tollgate.config" -}}
 {{- $own := dict "listen" (dict "host" "0.0.0.0" "port" 8787) "state_dir" "/var/lib/tollgate" -}}
 {{- if .Values.admin.enabled -}}

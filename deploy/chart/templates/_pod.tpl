@@ -1,4 +1,4 @@
-{{/* The pod, the same in a StatefulSet and in a Deployment. No annotation has a hash of the config: a change of it is taken in while it serves. */}}
+{{/* The pod of the StatefulSet or the Deployment. No annotation contains a hash of the config, because the running gateway reloads changes. */}}
 {{- define "tollgate.pod" -}}
 metadata:
   labels:
@@ -35,7 +35,7 @@ spec:
         {{- if .Values.admin.enabled }}
         - { name: admin, containerPort: 9787 }
         {{- end }}
-      # A database that is away makes it wait, and to begin it again would mend nothing.
+      # During a database outage the gateway waits, and a restart would not help.
       startupProbe:
         httpGet: { path: /healthz, port: clients }
         periodSeconds: 1
@@ -53,7 +53,7 @@ spec:
         {{- toYaml .Values.resources | nindent 8 }}
       volumeMounts:
         - { name: state, mountPath: /var/lib/tollgate }
-        # Whole, and no subPath: those never change.
+        # The whole directory, because a subPath is never updated.
         - { name: config, mountPath: /etc/tollgate, readOnly: true }
         - { name: tmp, mountPath: /tmp }
         {{- if .Values.existingSecret }}
@@ -91,7 +91,7 @@ spec:
       secret: { secretName: {{ .Values.existingSecret }}, defaultMode: 0440 }
     {{- end }}
     {{- if eq (include "tollgate.disks" .) "none" }}
-    # Lists of models, pictures, and what the database may have to be told when the container begins again.
+    # Model lists, images, and rows that the database receives after a container restart.
     - name: state
       emptyDir: {}
     {{- else if and (eq .Values.store.kind "sqlite") .Values.store.existingClaim }}

@@ -1,6 +1,8 @@
-// Loaded into a daemon before anything else. Writes down every address that it dials, lets through those that are
-// allowed, and answers questions for names as it is told.
-//   DIALLED  the file     REACHED  ports of 127.0.0.1 that may be reached     NAMES  name → answers, one after another
+// Preloaded into a gateway. Records every address that it dials, allows the permitted ones, and
+// resolves names as configured.
+//   DIALLED  the file
+//   REACHED  ports of 127.0.0.1 that may be reached
+//   NAMES    name → addresses, one after another
 import dns from "node:dns";
 import { appendFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";

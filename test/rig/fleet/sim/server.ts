@@ -320,7 +320,7 @@ export class Server {
     );
   }
 
-  /** A gateway that was not heard for a lease itself takes none for dead. */
+  /** A gateway whose own lease expired expires no other. */
   #beat(question: Question): void {
     const epoch = question.asked.values![0] as string;
     const silent = this.time.inServer(() => this.#database.isSilent(epoch));
