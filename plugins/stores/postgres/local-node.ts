@@ -18,7 +18,7 @@ import { replayBatches, ReplayBuffer } from "./offline/replay-buffer.ts";
 import { ServerState } from "./membership/server-state.ts";
 import { deleteSpool, readLeftSpools, Spool } from "./offline/spool.ts";
 import { TermsCache } from "./rows/call-terms.ts";
-import { reachedThresholdsIn, returnDeadLeases } from "./offline/budget-lease-queries.ts";
+import { reachedThresholdsIn, returnDeadLeases } from "./membership/lease-returns.ts";
 import { failFenced, isUnavailable, needsReread, errorMessage } from "./connection/errors.ts";
 import type { WriterSettings } from "./writer-interface.ts";
 

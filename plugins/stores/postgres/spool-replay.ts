@@ -5,7 +5,7 @@ import type { InstanceInfo, StoreCommand, CommandResult } from "tollgate/plugin"
 import { insertNode, markNodeLeft } from "./membership/heartbeat.ts";
 import type { RunSql } from "./connection/pipelined-connection.ts";
 import { replayBatch } from "./offline/replay-buffer.ts";
-import { returnLeases } from "./offline/budget-lease-queries.ts";
+import { returnLeases } from "./membership/lease-returns.ts";
 import type { LeftSpool } from "./offline/spool.ts";
 
 type ApplySlowPath = (batch: readonly StoreCommand[]) => Promise<readonly CommandResult[]>;

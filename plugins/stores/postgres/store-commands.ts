@@ -7,7 +7,7 @@ import {
   type DatabaseRoles,
 } from "./schema/migrations.ts";
 import type { RunSql } from "./connection/pipelined-connection.ts";
-import { returnLeases } from "./offline/budget-lease-queries.ts";
+import { returnLeases } from "./membership/lease-returns.ts";
 
 type RunAsOwner = <T>(work: (ask: RunSql) => Promise<T>) => Promise<T>;
 

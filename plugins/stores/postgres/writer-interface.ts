@@ -4,7 +4,7 @@ import type { Disk } from "./disk.ts";
 import type { RunSql } from "./connection/pipelined-connection.ts";
 import type { NoteWrite } from "./audit/chain-note.ts";
 import type { FastPathSettings } from "./write/fast-path.ts";
-import type { OfflineSettings } from "./offline/budget-lease-queries.ts";
+import type { OfflineSettings } from "./offline/offline-mode.ts";
 
 export interface Writer {
   open(

@@ -19,7 +19,7 @@ import { resultsInOrder } from "./write/fast-path.ts";
 import { applyFastPath } from "./write/fast-path-rounds.ts";
 import { appendNotes, type NoteWrite } from "./audit/chain-note.ts";
 import { resync } from "./resync.ts";
-import { BudgetLeases } from "./offline/budget-leases.ts";
+import type { BudgetLeases } from "./leases/budget-leases.ts";
 import { LocalNode } from "./local-node.ts";
 import {
   isUnavailable,
@@ -119,8 +119,9 @@ class InstanceWriter implements Writer {
   readonly #serialQueue = createSerialQueue();
   #heartbeatTimer: NodeJS.Timeout | undefined;
   #instanceFacts: InstanceInfo | undefined;
-  readonly #budgetLeases: BudgetLeases | undefined;
-  readonly #offlineMode: OfflineMode | undefined;
+  /** Undefined until the store is opened, and if the config asks for no leases. */
+  #budgetLeases: BudgetLeases | undefined;
+  #offlineMode: OfflineMode | undefined;
   readonly #diskFull = new DiskFullLatch();
   readonly #denialCache: DenialCache | undefined;
   readonly #headroomCache = new HeadroomCache();
@@ -130,27 +131,35 @@ class InstanceWriter implements Writer {
     this.#settings = settings;
     this.#node = new LocalNode(line, settings);
     if (settings.clock !== "command") this.#denialCache = new DenialCache();
-    const { spoolDir, schema, leaseThreshold = 0 } = settings;
-    const away = spoolDir ? settings.offline : undefined;
-    if (away || leaseThreshold > 0)
-      this.#budgetLeases = new BudgetLeases({
+  }
+
+  /** Creates offline mode, with budget leases if the config asks for them. */
+  async #prepareOfflineMode(): Promise<void> {
+    const { spoolDir, schema, leaseThreshold = 0 } = this.#settings;
+    const offline = spoolDir ? this.#settings.offline : undefined;
+    const usesLeases = offline !== undefined || leaseThreshold > 0;
+    const module = usesLeases ? await import("./leases/index.ts") : undefined;
+    this.#budgetLeases ??=
+      module &&
+      new module.BudgetLeases({
         schema,
-        offline: away,
+        offline,
         threshold: leaseThreshold,
         onThresholdsReached: (crossings) => this.#node.reportThresholds(crossings),
       });
-    if (spoolDir)
-      this.#offlineMode = new OfflineMode(away, this.#budgetLeases, () => this.#node.spool);
+    const newCalls = module && offline && new module.LeasedCalls(offline, this.#budgetLeases!);
+    if (spoolDir) this.#offlineMode ??= new OfflineMode(newCalls, () => this.#node.spool);
   }
 
   get isOffline(): boolean {
     return this.#offlineMode?.isActive ?? false;
   }
 
-  open(
+  async open(
     { instance, info }: StoreInstance,
     hear: (news: StoreEvent) => void,
   ): Promise<{ epoch: number; recovered: number }> {
+    await this.#prepareOfflineMode();
     // A node whose lease has expired cannot write before it is opened again.
     return this.#serialQueue(() =>
       this.#runWithRetry(async (sql) => {

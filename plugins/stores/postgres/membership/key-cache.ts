@@ -1,7 +1,7 @@
 // Caches recently used keys for offline mode, so that their clients are still served. When any key
 // changes, the whole cache is cleared.
 import type { KeyRecord, Store, StoreCommand, StoreEvent } from "tollgate/plugin";
-import type { OfflineSettings } from "../offline/budget-lease-queries.ts";
+import type { OfflineSettings } from "../offline/offline-mode.ts";
 import { failUnreachable } from "../connection/errors.ts";
 
 /** Maximum number of cached keys. The oldest entries are dropped first. */

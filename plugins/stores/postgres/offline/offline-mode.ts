@@ -1,26 +1,46 @@
 // Offline mode, for the time that the database is unreachable. Settles are written to the node's
-// own disk and sent to the database later. If the operator allows it, new calls continue when this
-// node holds a lease on each budget they use, and on at least one. Budgets are not exceeded,
-// because leases were deducted before. Each node applies its share of rate and concurrency limits.
+// own disk and sent to the database later, whatever `on_outage` is. New calls are rejected, unless
+// the operator allows them: then the module of budget leases decides (`leases`).
 import { createFault, type StoreCommand, type CommandResult } from "tollgate/plugin";
-import { mergeClaims, createLedgerRules, isCalendarPeriod } from "tollgate/store";
-import { parseMeterId } from "../rows/batch-plan.ts";
-import { EMPTY_JOURNAL } from "../write/result-replay.ts";
-import type { OfflineSettings } from "./budget-lease-queries.ts";
-import type { BudgetLeases } from "./budget-leases.ts";
 import type { Spool } from "./spool.ts";
 import { failUnreachable } from "../connection/errors.ts";
 import { createSerialQueue } from "../connection/retry.ts";
 
 type Batch = readonly StoreCommand[];
-type Reserve = Extract<StoreCommand, { do: "reserve" }>;
-type Claims = Reserve["claims"];
+type CommandOf<D extends StoreCommand["do"]> = StoreCommand & { do: D };
+
+/**
+ * Settings of offline mode: its maximum duration, and the share of a budget's remainder that is
+ * leased for it.
+ */
+export interface OfflineSettings {
+  readonly maxMs: number;
+  /** A fraction, such as 0.02 for 2%. */
+  readonly share: number;
+}
+
+/** Decides about new calls in offline mode. */
+export interface OfflineCalls {
+  /** Called when offline mode begins. */
+  begin(): void;
+  /** Decides about a new call. Throws if it cannot be decided now. */
+  reserve(command: CommandOf<"reserve">, at: number): CommandResult;
+  /** Whether the call was accepted offline and is not settled. */
+  isOpen(attempt: string): boolean;
+  settle(command: CommandOf<"settle">, at: number): void;
+  /** Called when the decisions of a batch are on disk. */
+  commit(): void;
+  /** Called when the batch failed. */
+  rollback(): void;
+  /** Called when the database has received everything. */
+  end(): void;
+}
 
 /** Maximum number of commands in the spool. Above it, no new calls are started. */
 const MAX_SPOOLED = 200_000;
 
 /** Creates the fault for a command that cannot be decided now. It applies to the whole batch. */
-const notNowFault = (): Error =>
+export const createNotNowFault = (): Error =>
   createFault(
     "unavailable",
     "The database is unreachable, and this gateway has no budget lease for the request.",
@@ -31,11 +51,9 @@ const notNowFault = (): Error =>
   );
 
 export class OfflineMode {
-  readonly #settings: OfflineSettings | undefined;
-  readonly #budgetLeases: BudgetLeases | undefined;
+  readonly #newCalls: OfflineCalls | undefined;
   readonly #spool: () => Spool | undefined;
-  #rules = createLedgerRules(EMPTY_JOURNAL, () => "");
-  #startedAt: number | undefined;
+  #isActive = false;
   #spooled: Batch[] = [];
   #spooledCommands = 0;
   /** Resolves when the last batch in progress is decided. Earlier batches are decided by then. */
@@ -51,28 +69,20 @@ export class OfflineMode {
    */
   readonly #uncertainAttempts = new Set<string>();
 
-  /**
-   * Creates offline mode.
-   * @param of Settings. If unset, no new calls are accepted.
-   */
-  constructor(
-    of: OfflineSettings | undefined,
-    slices: BudgetLeases | undefined,
-    tape: () => Spool | undefined,
-  ) {
-    this.#settings = of;
-    this.#budgetLeases = slices;
-    this.#spool = tape;
+  /** @param newCalls Decides about new calls. If unset, none is accepted. */
+  constructor(newCalls: OfflineCalls | undefined, spool: () => Spool | undefined) {
+    this.#newCalls = newCalls;
+    this.#spool = spool;
   }
 
   /** Whether the database is unreachable and all commands are decided here. */
   get isActive(): boolean {
-    return this.#startedAt !== undefined;
+    return this.#isActive;
   }
 
   /** Whether new calls are accepted in offline mode. */
   get acceptsNewCalls(): boolean {
-    return this.#settings !== undefined;
+    return this.#newCalls !== undefined;
   }
 
   /** Fails because only the database can answer. */
@@ -88,8 +98,8 @@ export class OfflineMode {
    * @param sent The batch whose result is unknown.
    */
   begin(sent: Batch): void {
-    this.#startedAt = performance.now();
-    this.#rules = createLedgerRules(EMPTY_JOURNAL, () => "");
+    this.#isActive = true;
+    this.#newCalls?.begin();
     for (const c of sent) if (c.do === "reserve") this.#uncertainAttempts.add(c.attempt);
   }
 
@@ -110,13 +120,13 @@ export class OfflineMode {
     try {
       const verdicts = batch.map((c) => this.#decideCommand(c, now, toSpool));
       if (toSpool.length > 0) await this.#spool()!.appendUnsent(toSpool);
-      this.#rules.commit();
+      this.#newCalls?.commit();
       for (const c of toSpool) this.#uncertainAttempts.delete("attempt" in c ? c.attempt : "");
       if (toSpool.length > 0) this.#spooled.push(toSpool);
       this.#spooledCommands += toSpool.length;
       return verdicts;
     } catch (error) {
-      this.#rules.rollback();
+      this.#newCalls?.rollback();
       throw error;
     }
   }
@@ -145,8 +155,8 @@ export class OfflineMode {
 
   /** Leaves offline mode after everything was replayed. Returns the number of replayed commands. */
   async end(): Promise<number> {
-    this.#startedAt = undefined;
-    if (this.acceptsNewCalls) this.#budgetLeases?.markSpentOffline();
+    this.#isActive = false;
+    this.#newCalls?.end();
     const many = this.#spooledCommands;
     this.#spooledCommands = 0;
     await this.#serialQueue(() => this.#spool()!.clearUnsent());
@@ -162,7 +172,7 @@ export class OfflineMode {
       case "reserve":
         return this.#decideReserve(c, now(c.at), facts);
       case "settle":
-        if (this.#rules.openCalls.get(c.attempt)) this.#rules.apply({ ...c, at: now(c.at) });
+        if (this.#newCalls?.isOpen(c.attempt)) this.#newCalls.settle(c, now(c.at));
         facts.push(c);
         return ALLOWED;
       case "price":
@@ -174,57 +184,21 @@ export class OfflineMode {
         // A heartbeat also asks whether new calls are accepted.
         return this.acceptsNewCalls ? ALLOWED : this.failUnavailable();
       default:
-        throw notNowFault();
+        throw createNotNowFault();
     }
   }
 
-  #decideReserve(c: Reserve & { at: number }, at: number, facts: StoreCommand[]): CommandResult {
-    if (this.#rules.openCalls.get(c.attempt)) return ALLOWED;
-    const parts = this.#canOpenCalls ? this.#shareOfClaims(c.claims, at) : undefined;
-    if (!parts) throw notNowFault();
-    const verdict = this.#rules.apply({ do: "reserve", at, attempt: c.attempt, claims: parts });
-    if (verdict.ok) {
-      facts.push(c);
-      return ALLOWED;
-    }
-    // The budget itself may have more room, but this node's lease is used up.
-    if (isCalendarPeriod(verdict.denied.per)) throw notNowFault();
+  #decideReserve(c: CommandOf<"reserve">, at: number, facts: StoreCommand[]): CommandResult {
+    if (!this.#newCalls) throw createNotNowFault();
+    if (this.#newCalls.isOpen(c.attempt)) return ALLOWED;
+    if (this.#spooledCommands > MAX_SPOOLED) throw createNotNowFault();
+    const verdict = this.#newCalls.reserve(c, at);
+    if (verdict.ok) facts.push(c);
     return verdict;
-  }
-
-  get #canOpenCalls(): boolean {
-    if (!this.#settings || performance.now() - this.#startedAt! > this.#settings.maxMs)
-      return false;
-    return this.#spooledCommands <= MAX_SPOOLED;
-  }
-
-  /**
-   * Returns the claims, limited to this node's share of each limit. Returns undefined if the node
-   * has no share of one of the limits.
-   */
-  #shareOfClaims(claims: Claims, at: number): Claims | undefined {
-    const slices = this.#budgetLeases!;
-    const live = BigInt(slices.liveGateways);
-    let budgets = 0;
-    const shares: Claims[number][] = [];
-    for (const { scope, unit, per, take, limit, meter } of mergeClaims(claims, at, NO_METERS)) {
-      let max = limit > 0n && limit < live ? 1n : limit / live;
-      if (isCalendarPeriod(parseMeterId(meter.id).per)) {
-        const part = slices.leasedAmount(meter.id);
-        const here = this.#rules.meters.get(meter.id);
-        // The rules never deny a call with amount 0, so deny it here when the lease is used up.
-        if (part === undefined || (here && here.level + here.reserved >= part)) return undefined;
-        max = part;
-        budgets++;
-      }
-      shares.push({ scope, unit, per, take, max });
-    }
-    return budgets > 0 ? shares : undefined;
   }
 }
 
 const ALLOWED: CommandResult = { ok: true };
-const NO_METERS: ReadonlyMap<string, never> = new Map<string, never>();
 
 /** Creates the settle of a call for which no request was sent. */
 const abandonedSettle = (attempt: string, at: number): StoreCommand => ({

@@ -12,7 +12,7 @@ import {
   type ApplyMiss,
   type ApplyResult,
 } from "./fast-path.ts";
-import type { BudgetLeases, LeaseSplit } from "../offline/budget-leases.ts";
+import type { BudgetLeases, LeaseSplit } from "../leases/budget-leases.ts";
 import type { LocalNode } from "../local-node.ts";
 import { failFenced, isUnavailable, needsReread, isLeaseMissing } from "../connection/errors.ts";
 import type { WriterSettings } from "../writer-interface.ts";

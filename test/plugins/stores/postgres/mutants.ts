@@ -67,7 +67,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     },
   ),
   ...of(
-    "offline/budget-leases",
+    "leases/budget-leases",
     ["budgets/lease-counts", "budgets/budget-leases", "failover/database-outage"],
     {
       "a slice of a higher limit is spent": ["sum.max < own.hot.max", "false"],
@@ -113,7 +113,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "confirmLeases?.(false);",
     ],
   }),
-  ...of("offline/budget-activity", ["budgets/lease-counts", "budgets/budget-leases"], {
+  ...of("leases/budget-activity", ["budgets/lease-counts", "budgets/budget-leases"], {
     "rates are sliced": [
       "if (max === null || !isCalendarPeriod(parseMeterId(id).per)) continue;",
       "if (max === null) continue;",
@@ -143,7 +143,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     ],
   }),
   // While the database is away.
-  ...of("offline/offline-mode", ["failover/resync", "failover/database-outage", "failover/spool"], {
+  ...of("leases/offline-calls", ["failover/database-outage"], {
     "a budget without a slice is spent": [
       "if (part === undefined ||",
       "if (part === undefined) continue;\n        if (",
@@ -153,33 +153,32 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "",
     ],
     "keys without a budget go on": ["return budgets > 0 ? shares : undefined;", "return shares;"],
-    "it goes on for ever": [" || performance.now() - this.#startedAt! > this.#settings.maxMs", ""],
+    "it goes on for ever": ["performance.now() - this.#startedAt > this.#maxMs", "false"],
+    "rates are whole": [
+      "let max = limit > 0n && limit < live ? 1n : limit / live;",
+      "let max = limit;",
+    ],
+  }),
+  ...of("offline/offline-mode", ["failover/resync", "failover/database-outage", "failover/spool"], {
     "what is on no disk has happened": [
       "await this.#spool()!.appendUnsent(toSpool);",
       "void this.#spool()!.appendUnsent(toSpool).catch(() => {});",
     ],
-    "what could not be written stays taken": ["this.#rules.rollback();", ""],
+    "what could not be written stays taken": ["this.#newCalls?.rollback();", ""],
     "it is not owed": ["if (toSpool.length > 0) this.#spooled.push(toSpool);", ""],
     "a call that is told twice is two": [
-      "if (this.#rules.openCalls.get(c.attempt)) return ALLOWED;",
+      "if (this.#newCalls.isOpen(c.attempt)) return ALLOWED;",
       "",
     ],
     "its end gives no room": [
-      "if (this.#rules.openCalls.get(c.attempt)) this.#rules.apply({ ...c, at: now(c.at) });",
+      "if (this.#newCalls?.isOpen(c.attempt)) this.#newCalls.settle(c, now(c.at));",
       "",
     ],
     "a lost batch stays open": [
       'for (const c of sent) if (c.do === "reserve") this.#uncertainAttempts.add(c.attempt);',
       "",
     ],
-    "rates are whole": [
-      "let max = limit > 0n && limit < live ? 1n : limit / live;",
-      "let max = limit;",
-    ],
-    "what was spent may be spent in the next": [
-      "if (this.acceptsNewCalls) this.#budgetLeases?.markSpentOffline();",
-      "",
-    ],
+    "what was spent may be spent in the next": ["this.#newCalls?.end();", ""],
     "what is paid is owed still": [
       "await this.#serialQueue(() => this.#spool()!.clearUnsent());",
       "",
@@ -200,14 +199,14 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "return ALLOWED;",
     ],
     "where it refuses what is new it begins all the same": [
-      "if (!this.#settings ||",
-      "if (this.#settings &&",
+      "if (!this.#newCalls) throw createNotNowFault();",
+      "if (!this.#newCalls) return ALLOWED;",
     ],
   }),
   ...of("writer", ["failover/database-outage"], {
     "what ends where new calls are refused is on no disk": [
-      "if (spoolDir)\n      this.#offlineMode",
-      "if (spoolDir && away) this.#offlineMode",
+      "if (spoolDir) this.#offlineMode",
+      "if (spoolDir && offline) this.#offlineMode",
     ],
   }),
   ...of("writer", ["failover/loss-report"], {

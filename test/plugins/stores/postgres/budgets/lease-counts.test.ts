@@ -4,7 +4,7 @@ import { insertNode } from "../../../../../plugins/stores/postgres/membership/he
 import type { MeterDelta } from "../../../../../plugins/stores/postgres/rows/batch-plan.ts";
 import type { ThresholdReached } from "../../../../../src/plugin/store/limit.ts";
 import type { RunSql } from "../../../../../plugins/stores/postgres/connection/pipelined-connection.ts";
-import { BudgetLeases } from "../../../../../plugins/stores/postgres/offline/budget-leases.ts";
+import { BudgetLeases } from "../../../../../plugins/stores/postgres/leases/budget-leases.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../../../kit/database/postgres.ts";
 import { askAt, makePostgres } from "../../postgres-under-test.ts";
 

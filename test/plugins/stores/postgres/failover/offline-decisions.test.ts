@@ -7,7 +7,7 @@ import { MemoryDisk } from "../../../../rig/fleet/sim/disk.ts";
 
 it("keeps a call that ends while calls with an unknown outcome are undone", async () => {
   const tape = new Spool("/state", "one", () => {}, new MemoryDisk());
-  const outage = new OfflineMode(undefined, undefined, () => tape);
+  const outage = new OfflineMode(undefined, () => tape);
   outage.begin([reserveCommand("in doubt")]);
   const doubtful = outage.nextBatch!;
   expect(doubtful).toMatchObject([{ do: "settle", attempt: "in doubt", state: "void" }]);

@@ -33,7 +33,7 @@ function stage(lives: boolean) {
         return { ok: true };
       }),
   } as unknown as LocalNode;
-  const outage = new OfflineMode(undefined, undefined, () => tape);
+  const outage = new OfflineMode(undefined, () => tape);
   outage.begin([]);
   return {
     said,

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { StoreCommand } from "../../../../../src/plugin/store/store.ts";
 import { reserveCommand, settleCommand } from "../../../../../src/testing/store.ts";
+import { LeasedCalls } from "../../../../../plugins/stores/postgres/leases/offline-calls.ts";
 import { OfflineMode } from "../../../../../plugins/stores/postgres/offline/offline-mode.ts";
 import { resync } from "../../../../../plugins/stores/postgres/resync.ts";
 import {
@@ -116,7 +117,7 @@ it("rows that are written while the database returns are replayed too", async ()
     clearUnsent: async () => {},
   } as unknown as Spool;
   const slices = { liveGateways: 1, markSpentOffline() {} } as never;
-  const outage = new OfflineMode({ maxMs: 60_000, share: 0.1 }, slices, () => file);
+  const outage = new OfflineMode(new LeasedCalls({ maxMs: 60_000 }, slices), () => file);
   outage.begin([]);
   const deciding = outage.decide([settleCommand("a")], (at) => at);
   const heard: StoreCommand[] = [];

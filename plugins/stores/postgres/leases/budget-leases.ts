@@ -6,16 +6,15 @@ import type { MeterDelta } from "../rows/batch-plan.ts";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import {
   hasAnyLease,
-  reachedThresholdsIn,
-  returnLeases,
   readOwnLeases,
   recallLeases,
   takeLeases,
   reportUse,
   readRecalled,
-  type OfflineSettings,
   type LeaseRequest,
-} from "./budget-lease-queries.ts";
+} from "./lease-queries.ts";
+import { reachedThresholdsIn, returnLeases } from "../membership/lease-returns.ts";
+import type { OfflineSettings } from "../offline/offline-mode.ts";
 
 /** Number of meters per statement. */
 const METERS_PER_STATEMENT = 500;

@@ -1,20 +1,8 @@
-// Database queries about budget leases. Each is one statement.
-import type { ThresholdReached } from "tollgate/plugin";
-import { createLedgerRules, createMeter } from "tollgate/store";
-import type { RunSql, Row } from "../connection/pipelined-connection.ts";
+// Database queries of a gateway that uses budget leases. Each is one statement.
+import type { RunSql } from "../connection/pipelined-connection.ts";
 import { numberArray, textArray } from "../connection/array-literal.ts";
-import { EMPTY_JOURNAL } from "../write/result-replay.ts";
 import { recalledLeasesSql } from "../schema/budget-lease-sql.ts";
-
-/**
- * Settings of offline mode: its maximum duration, and the share of a budget's remainder that is
- * leased for it.
- */
-export interface OfflineSettings {
-  readonly maxMs: number;
-  /** A fraction, such as 0.02 for 2%. */
-  readonly share: number;
-}
+import type { OfflineSettings } from "../offline/offline-mode.ts";
 
 /** A lease request. */
 export interface LeaseRequest {
@@ -111,38 +99,3 @@ export const takeLeases = (
       numberArray(of.wanted.map(({ take: each }) => each)),
     ],
   });
-
-/**
- * Returns all leases of a node, or those on the given meters. The result has a row for each, with
- * the state of its meter.
- */
-export const returnLeases = (
-  sql: RunSql,
-  schema: string,
-  node: string,
-  ids?: readonly string[],
-): Promise<readonly Row[]> =>
-  sql({
-    text: `SELECT id, level, max, peak FROM ${schema}.return_lease_1($1, $2::text[])`,
-    values: [node, ids === undefined ? null : textArray(ids)],
-  });
-
-/** Returns the leases of dead nodes, except those that may be spent in offline mode. */
-export const returnDeadLeases = (sql: RunSql, schema: string): Promise<readonly Row[]> =>
-  sql({ text: `SELECT id, level, max, peak FROM ${schema}.return_dead_leases_1()` });
-
-/**
- * Returns the thresholds that were reached when lease spending was added to meters. `peak` is the
- * highest level before.
- */
-export function reachedThresholdsIn(rows: readonly Row[]): readonly ThresholdReached[] {
-  const book = createLedgerRules(EMPTY_JOURNAL, () => "");
-  for (const { id, level, max, peak } of rows)
-    book.loadMeter({
-      ...createMeter(id!),
-      level: BigInt(level!),
-      max: BigInt(max!),
-      notifiedLevel: BigInt(peak!),
-    });
-  return book.undeliveredThresholds();
-}
