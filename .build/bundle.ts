@@ -1,6 +1,6 @@
 // Bundles the program `tollgate` into few files. Two thirds of a start were finding, reading, and
 // compiling 1,000 small modules, most of which a gateway never uses. Third-party packages are
-// bundled with their licenses, and heavy parts that are never used are left out.
+// bundled with their licenses, and heavy parts that are never used are omitted.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";

@@ -1,4 +1,4 @@
-// Everything that comes with Tollgate, by kind and by the name that `use:` says. Imported only when a gateway.yaml
+// The built-in plugins, by kind and by their name in `use:`. Imported only when a gateway.yaml
 // names it, so that what is not used costs nothing at start.
 export const builtin = {
   frontend: {
@@ -111,7 +111,7 @@ function rows<N extends string>(...names: readonly N[]): Record<N, () => Promise
   >;
 }
 
-/** With what is known of its models, and of what becomes of the data it is sent. */
+/** With its model metadata and its data policy. */
 function listed<D extends object>(
   name: string,
   load: () => Promise<{ default: D }>,

@@ -117,7 +117,7 @@ export const JSON_OUTPUT: Readonly<Record<string, readonly string[] | string>> =
   "plugin remove": ["removed"],
 };
 
-/** Commands of two words that `resolveCommand` of the first word finds. */
+/** Commands with two words that `resolveCommand` finds by their first word. */
 const RESOLVED: Readonly<Record<string, readonly (() => Promise<CliCommand>)[]>> = {
   store: [async () => (await import("../../src/cli/commands/ledger/store-copy.ts")).command],
   plugin: [

@@ -26,7 +26,7 @@ export default defineMiddleware({
         minProperties: 1,
         propertyNames: {
           pattern: "^[^\\s*]*\\*?[^\\s*]*$",
-          "x-expects": "a name of a certificate, as in batch.example or spiffe://corp/*",
+          "x-expects": "a name in a certificate, such as batch.example or spiffe://corp/*",
         },
         description:
           "Certificate names, each with its permissions. A name is a DNS name, URI, or " +

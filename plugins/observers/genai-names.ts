@@ -10,7 +10,7 @@ export const NAMING_CHOICES = ["both", "released", "latest", "off"] as const;
 
 export type VersionedName = { readonly [S in NamingVersion]: string | null };
 
-/** Returns the spellings that an option value selects. */
+/** Returns the naming conventions that an option value selects. */
 export const namingVersionsOf = (
   choice: (typeof NAMING_CHOICES)[number],
 ): readonly NamingVersion[] =>

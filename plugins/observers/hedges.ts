@@ -16,7 +16,7 @@ export const hedgeResult = (call: RequestRecordCall): HedgeResult | undefined =>
   hasLost(call) ? "lost" : !call.hedge ? undefined : call.fault ? "failed" : "won";
 
 /**
- * Returns the calls in sequence, each made after the previous one failed. Hedges are left out,
+ * Returns the calls in sequence, each made after the previous one failed. Hedges are omitted,
  * except one that won.
  */
 export const sequentialCalls = (calls: RequestRecord["calls"]): RequestRecord["calls"] =>

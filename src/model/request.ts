@@ -124,7 +124,7 @@ export interface Output {
   >;
 }
 
-/** Sampling parameters. Absent ones are left to the model. */
+/** Sampling parameters. Unset ones use the model's defaults. */
 export type Sampling = {
   [
     K in "temperature" | "topP" | "topK" | "presence" | "frequency" | "seed" | "n" | "logprobs"

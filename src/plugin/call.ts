@@ -78,7 +78,7 @@ export interface Call extends Candidate, CallContext, ProviderClient {
 export interface ProviderClient {
   /** Name of the credential, never its value. */
   readonly credential: string;
-  /** Aborts when the call is canceled or its time is over. */
+  /** Aborts when the call is canceled or its time limit has passed. */
   readonly signal: AbortSignal;
   /**
    * Sends a request to the provider. A relative URL is resolved against the base URL of the

@@ -230,7 +230,7 @@ export type RouteResult = readonly (Candidate | Exclusion)[];
  * left, and by `tollgate explain`.
  */
 export interface Exclusion {
-  /** Candidate that is left out. */
+  /** Candidate that is omitted. */
   candidate: Candidate;
   /** Kind of failure if no candidate is left. */
   kind: ErrorKind;

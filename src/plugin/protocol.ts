@@ -167,7 +167,7 @@ export interface ServerHalf<K extends Operation> {
 export interface ClientHalf<K extends Operation> {
   /**
    * Paths by the action of a route. If neither the endpoint nor its protocol has a path for an
-   * action, the endpoint is no candidate for that route.
+   * action, the endpoint is not a candidate for that route.
    */
   paths: { generate: Path; [name: string]: Opt<Path> };
   /**
@@ -212,10 +212,10 @@ export interface ClientHalf<K extends Operation> {
   prepare?(out: Outgoing, of: CallContext): Sync;
   /**
    * Content that only the provider account that created it can read, such as encrypted reasoning.
-   * If a provider rejects a request with one of `errorCodes`, it is called once more within the
-   * same request and its limit of attempts. Before that, `strip` removes the content from the
-   * outgoing request and reports it with `reportLoss`. `strip` is called before the hooks of
-   * middleware. A `fail()` in it ends that call like the provider's refusal.
+   * If a provider rejects a request with one of `errorCodes`, it is called again within the same
+   * request and its limit of attempts. Before that, `strip` removes the content from the outgoing
+   * request and reports it with `reportLoss`. `strip` is called before the hooks of middleware. A
+   * `fail()` in it ends that call like the provider's refusal.
    */
   accountBound?: { errorCodes: readonly string[]; strip(out: Outgoing, of: CallContext): Sync };
   /**

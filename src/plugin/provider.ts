@@ -122,8 +122,8 @@ export interface TokenAuth<C> {
   /**
    * Called when the provider responds with 401 or 403. If the response means that the token is no
    * longer valid, it fetches a new token, and resolves to true when the next `sign` will use that
-   * one. The host then signs the request again and sends it once more. A second refusal is final.
-   * For any other refusal, it resolves to false.
+   * one. The host then signs the request again and sends it again. A second refusal is final. For
+   * any other refusal, it resolves to false.
    *
    * The host calls it once per token. Other calls that fail with the same token wait for the
    * result, and are sent again with the new token. The retry belongs to the same call, with one
@@ -155,7 +155,7 @@ export interface SignableRequest {
   readonly headers: HeadersOut;
   /** Bytes of the body; null if there is none. */
   readonly body: Buffer | null;
-  /** Aborts when the call is canceled or its time is over. */
+  /** Aborts when the call is canceled or its time limit has passed. */
   readonly signal: AbortSignal;
 }
 

@@ -30,7 +30,7 @@ export function effortForBudget(budget: number): string {
  */
 export function nearestEffort(effort: string, known: readonly string[] | undefined): string {
   const at = EFFORT_LEVELS.indexOf(effort);
-  // Unknown efforts may be newer than the gateway, so they are passed on for the provider to judge.
+  // Unknown efforts may be newer than the gateway, so they are forwarded for the provider to judge.
   if (!known || known.includes(effort) || at < 0) return effort;
   const thinking = known.filter((one) => one !== "none");
   return thinking.findLast((one) => EFFORT_LEVELS.indexOf(one) <= at) ?? thinking[0] ?? effort;

@@ -113,7 +113,7 @@ test("check: reports errors that only setup finds, with their line", async () =>
   const { code, out } = await here.said(["check"]);
   expect(code).toBe(1);
   expect(out).toMatch(/gateway\.yaml:4:\d+ {2}error .*no such region/);
-  // With what was known before, in one order.
+  // With earlier values, in one order.
   expect(out.match(/^gateway\.yaml:\d+/gm)).toEqual(["gateway.yaml:4", "gateway.yaml:7"]);
   expect((await here.said(["check", "--no-setup"])).code).toBe(0);
 });
@@ -211,7 +211,7 @@ test("schema: writes the schema for editors, updates a stale one, and the schema
 test("init: its output passes check, without providers and with each built-in provider", async () => {
   await using here = await createTestFolder();
   const bare = await here.said(["init"]);
-  // From another folder the schema is somewhere else.
+  // From another folder the schema has another path.
   const body = (text: string) => text.split("\n").slice(1);
   expect(body(bare.out)).toEqual(body(await readFile(join(root, "gateway.yaml"), "utf8")));
   const { plugins } = JSON.parse((await here.said(["list", "provider", "--json"])).out) as {
@@ -293,7 +293,7 @@ test("keys hash: reads a complete key, and only from stdin", async () => {
   expect([code, out]).toEqual([0, `${digestKey(secret)}\n`]);
   const typo = await here.tollgate(["keys", "hash"], { input: `${secret.slice(0, -1)}!` });
   expect([typo.code, typo.out]).toEqual([1, ""]);
-  // Another system's keys may begin as they like; one that can be guessed is warned of.
+  // Keys of other systems may have any prefix. A guessable one causes a warning.
   for (const foreign of ["sk-proj-0123456789abcdef0123456789", "tg_bot_0123456789abcdef0123"]) {
     const args = ["keys", "hash", "--external", "--json"];
     const said = JSON.parse((await here.tollgate(args, { input: foreign })).out) as unknown;

@@ -1,4 +1,4 @@
-// Where compiled code may be kept, and that it is.
+// Tests the folder of the compile cache and its use.
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -30,7 +30,7 @@ const KEPT = new URL("../../src/cli/support/compile-cache.ts", import.meta.url).
 const PROGRAM = new URL("../../src/lib/json/json-scanner.ts", import.meta.url).href;
 const MAIN = (folder: string) =>
   `import { setUpCompileCache } from "${KEPT}"; setUpCompileCache(${JSON.stringify(folder)}); await import("${PROGRAM}");`;
-/** Without a folder that it was given. */
+/** Without a configured folder. */
 const { NODE_COMPILE_CACHE: _, ...env } = process.env;
 const run = (folder: string) =>
   spawnSync(process.execPath, ["--input-type=module", "-e", MAIN(folder)], {

@@ -1,4 +1,4 @@
-// What shells are told is what the table of commands says: each real shell is asked at every command.
+// Shell completions equal the command table: each real shell is tested with every command.
 import { beforeAll, describe, expect, it } from "vitest";
 import {
   loadCompletedCommands,
@@ -19,7 +19,7 @@ beforeAll(async () => void (commands = await loadCompletedCommands(COMMANDS)));
 
 const options = (of: Options) => optionFlags(of).toSorted();
 const FILES = ["ask", "lines", "out", "script"];
-/** Words that stand for nothing: what else than options may follow a command is not told everywhere. */
+/** Values without completion: only options can be completed everywhere. */
 const noFiles = (words: readonly string[]) => words.filter((word) => !FILES.includes(word));
 
 describe.each(SHELLS)("%s", (shell: Shell) => {
@@ -33,7 +33,7 @@ describe.each(SHELLS)("%s", (shell: Shell) => {
         ...all.flatMap(({ name }) => [`tollgate ${name} `, `tollgate ${name} -`]),
       ];
       const [words, first, ...each] = await offered(shell, lines);
-      // bash offers options with the rest.
+      // bash offers options together with other words.
       const open = (those: readonly string[]) =>
         noFiles(those).filter((word) => !word.startsWith("-"));
       expect(open(words!)).toEqual(commands.map(lastWord).toSorted());
@@ -74,7 +74,7 @@ describe.each(SHELLS)("%s", (shell: Shell) => {
       );
       expect(cases.length).toBeGreaterThan(200);
       for (const [i, { command, option, line }] of cases.entries()) {
-        // What was given once need not be offered again.
+        // An option that was given is not offered again.
         const { [option]: given, ...rest } = command.options;
         const more = optionFlags({ [option]: given! });
         expect(

@@ -1,5 +1,5 @@
-// Every command of the gateway's table, at every door: the control socket, the command line with a running gateway, and
-// the command line on its files once it is stopped.
+// Every command of the gateway's table, through every interface: the control socket, the command
+// line with a running gateway, and the command line on its files after it stopped.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -20,12 +20,12 @@ const writers = names.filter((name) => COMMAND_SPECS[name].cli && COMMAND_SPECS[
 const readers = names.filter((name) => COMMAND_SPECS[name].cli && !COMMAND_SPECS[name].writes);
 
 let files = 0;
-/** A file that is not there yet. */
+/** A file that does not exist yet. */
 const fresh = (name: string) => join(daemon.dir, `${files++}-${name}`);
 
-/** A call that was made and settled. */
+/** A call that was reserved and settled. */
 let attempt = "";
-/** What each is given: as a program says it, and as a person does. */
+/** Input of each: as a program sends it, and as a user types it. */
 const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> = {
   status: [{}],
   fleet: [{}],
@@ -146,7 +146,7 @@ beforeAll(async () => {
 });
 afterAll(() => daemon?.[Symbol.asyncDispose]());
 
-/** As a person would, and what stdout said. */
+/** As typed, with the output on stdout. */
 async function tollgate(name: CommandName): Promise<{ code: number; out: string }> {
   const [, ...words] = GIVEN[name];
   const parts: string[] = [];
@@ -168,13 +168,13 @@ async function tollgate(name: CommandName): Promise<{ code: number; out: string 
 const wrongIn = (name: CommandName, value: unknown) =>
   getValidator(COMMAND_SPECS[name].output as Schema)(value).errors;
 
-/** Null takes away what a key or an account says. */
+/** Null removes a value of a key or an account. */
 const takesNull = ({ type, enum: values }: Schema): boolean =>
   [type, values].some(
     (each) => Array.isArray(each) && each.some((one) => one === "null" || one === null),
   );
 
-/** For each command, inputs that it cannot take, and the member that the error has to name. */
+/** For each command, invalid inputs, and the member that the error must name. */
 function wrong(name: CommandName): [input: JsonObject, member: string][] {
   const schema: Schema = COMMAND_SPECS[name].input;
   const [input] = GIVEN[name];
@@ -216,7 +216,7 @@ describe("on the control socket", () => {
 });
 
 describe("on the command line with a running gateway", () => {
-  // What is read after what was written is what the files say, too.
+  // Files contain what was written before.
   it.each([...writers, ...readers])("%s", async (name) => {
     const { code, out } = await tollgate(name);
     expect([code, out]).toEqual([0, expect.anything()]);
@@ -236,7 +236,7 @@ describe("on the command line without a gateway", () => {
   )("%s", async (name) => {
     const { code, out } = await tollgate(name);
     expect(code).toBe(0);
-    // A request is remembered by the gateway that runs; of keys some were written since.
+    // The running gateway has the request in its history, and some keys were created since.
     const changed = ["keys.list", "keys.show", "requests.show", "audit.list"].includes(name);
     if (!COMMAND_SPECS[name].writes && !changed) expect(out).toBe(live.get(name));
   });

@@ -10,7 +10,7 @@ import { createTestFolder, runCliInProcess } from "../kit/process/command-line.t
 const wide: [string, CliCommand][] = await Promise.all(
   Object.entries(COMMANDS).map(async ([name, entry]) => [name, (await entry.load()).command]),
 );
-/** Those of two words too, each as a command of its own. */
+/** Also commands with two words, each as a separate command. */
 const parts = wide.flatMap(([name, command]) =>
   Object.entries(command.subcommands ?? {}).map(
     ([part, each]) => [`${name} ${part}`, each] as [string, CliCommand],
@@ -20,7 +20,7 @@ const all = [...wide, ...parts];
 
 const colourless = (text: string) => stripVTControlCharacters(text) === text;
 
-/** One shell word after another, quotes off; what a pipe or a redirection leads to is not ours. */
+/** Shell words without quotes. Targets of pipes and redirections are not checked. */
 const wordsOf = (line: string): string[] =>
   [
     ...line
@@ -50,7 +50,7 @@ describe.each(all)("tollgate %s", (name, command) => {
       for (const line of text.split("\n"))
         if (/\s\S+\s+\S/.test(` ${line.trim()}`) && !/^ +(-\w, +)?--\S+( <.*>)?$/.test(line))
           expect(line.length, `${width}: ${line}`).toBeLessThanOrEqual(width);
-      // A line to copy is one line.
+      // A copied line is one line.
       for (const line of examples.split("\n")) expect(line.trim()).toContain("tollgate ");
     }
   });
@@ -61,7 +61,7 @@ describe.each(all)("tollgate %s", (name, command) => {
       const names = name.split(" ");
       expect([tollgate, words[0]]).toEqual(["tollgate", names[0]]);
       if (command.subcommands) continue;
-      // The usual part may go without its name.
+      // The default subcommand may be omitted.
       const rest = words.slice(words[1] === names[1] && names.length === 2 ? 2 : 1);
       expect(() => parseInput(command, rest)).not.toThrow();
     }

@@ -24,7 +24,7 @@ const tries: Journey = {
       const drawer = page.getByRole("dialog");
       await drawer.getByRole("button", { name: "Test call" }).click();
       const tests = drawer.locator("ul[aria-live]");
-      await tests.getByText("Answers", { exact: true }).waitFor();
+      await tests.getByText("Works", { exact: true }).waitFor();
       assert.deepEqual(await axe(page), []);
       await tests.getByRole("link", { name: "request", exact: true }).click();
       await page.getByText("Bill of call 1").waitFor();
@@ -37,17 +37,17 @@ const checks: Journey = {
   run: (stage, browser) =>
     inside(stage, browser, "/config?view=check", async (page) => {
       const before = await readFile(stage.gateway.file, "utf8");
-      const text = page.getByLabel("Its text");
+      const text = page.getByLabel("Text of the file");
       const check = page.getByRole("button", { name: "Check", exact: true });
       await text.fill("frontends: [chat-completions]\nproviders:\n  demo: { use: dmeo }\n");
       await check.click();
-      await page.getByText("a reload would refuse it").waitFor();
+      await page.getByText("a reload would reject it").waitFor();
       await page.getByText("line 3, column 16").waitFor();
       assert.match(await page.getByRole("region", { name: "Line 3" }).innerText(), /use: dmeo/);
       assert.deepEqual(await axe(page), []);
       await text.fill(before.replace("pace_ms: 5", "pace_ms: 9"));
       await check.click();
-      await page.getByText("It would be taken. 1 values change").waitFor();
+      await page.getByText("The file is valid. 1 value changes").waitFor();
       const changes = page.getByRole("region", { name: "Changes" });
       assert.match(await changes.innerText(), /- \S*pace_ms: 5\n\+ \S*pace_ms: 9/);
       assert.equal(await readFile(stage.gateway.file, "utf8"), before);
@@ -61,17 +61,17 @@ const proves: Journey = {
       const verify = page.getByRole("button", { name: "Verify now" });
       const noted = page.getByLabel("Recorded hash");
       await verify.click();
-      await page.getByText("As it was written.").waitFor();
+      await page.getByText("The ledger is valid.").waitFor();
       const facts = page.getByRole("definition").filter({ hasText: /^[0-9a-f]{64}$/ });
       await noted.fill((await facts.first().innerText()).trim());
       await verify.click();
-      await page.getByText("As it was written.").waitFor();
+      await page.getByText("The ledger is valid.").waitFor();
       await noted.fill("0".repeat(64));
       await verify.click();
       await page.getByText("It was truncated, or it is another ledger").waitFor();
       await page.getByLabel("Rows older than, in days").fill("1");
       await page.getByRole("button", { name: "Plan" }).click();
-      await page.getByText("Room given back").waitFor();
+      await page.getByText("Freed disk space").waitFor();
       await page.getByText("tollgate ledger prune --older 1d --dry-run").waitFor();
       const [name, text] = await saved(page, () =>
         page.getByRole("button", { name: "Save rows" }).click(),

@@ -61,7 +61,7 @@ async function asked({ url, key, ask }: Daemon): Promise<string[]> {
 /** The error stands there to the letter, and is nothing but text. */
 async function inPlayground(page: Page, console: string, wrong: Wrong): Promise<void> {
   await page.goto(`${console}/playground?model=shown/m`);
-  await page.getByRole("button", { name: "Make one for an hour" }).click();
+  await page.getByRole("button", { name: "Create a key for 1 hour" }).click();
   await page.getByRole("button", { name: "Send" }).click();
   await page
     .getByText(SHOWN)

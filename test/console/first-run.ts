@@ -69,7 +69,7 @@ const NEXT: readonly (readonly [
   ["/ledger", (page) => page.getByRole("button", { name: "Verify now" })],
   ["/audit", (page) => page.getByRole("rowheader", { name: "sign-in" })],
   ["/admins", (page) => page.getByRole("button", { name: "New admin" })],
-  ["/playground", (page) => page.getByRole("button", { name: "Make one for an hour" })],
+  ["/playground", (page) => page.getByRole("button", { name: "Create a key for 1 hour" })],
 ];
 
 export const firstRun: Journey = {
@@ -90,7 +90,7 @@ export const firstRun: Journey = {
     // Where a page says so, its reader goes, and then there is something.
     await page.goto(`${origin}/console/usage`);
     await page.locator(".empty").getByRole("link", { name: "Ask a model" }).click();
-    await page.getByRole("button", { name: "Make one for an hour" }).click();
+    await page.getByRole("button", { name: "Create a key for 1 hour" }).click();
     await page.getByLabel("Model", { exact: true }).fill("demo/echo");
     await page.getByLabel("Prompt").fill("A first word");
     await page.getByRole("button", { name: "Send" }).click();

@@ -91,7 +91,7 @@ const explains: Journey = {
     await inside(stage, browser, "/routing?model=fast&key=narrow", async (page) => {
       await page.getByText("model_not_allowed").first().waitFor();
       await page.getByText("tollgate explain fast -f chat-completions --key narrow").waitFor();
-      await page.getByLabel("As key").fill("");
+      await page.getByLabel("Key", { exact: true }).fill("");
       await page.getByRole("button", { name: "Explain" }).click();
       await page.getByText("is called first").waitFor();
       await page.getByLabel("Service-ZDR").selectOption("strict");

@@ -20,7 +20,7 @@ const on = (page: Page) => ({
   answer: page.getByRole("region", { name: "Answer", exact: true }).last(),
   wire: page.getByRole("region", { name: "Raw HTTP exchange" }),
   code: page.getByRole("region", { name: "The request in code" }),
-  key: () => page.getByRole("button", { name: "Make one for an hour" }).click(),
+  key: () => page.getByRole("button", { name: "Create a key for 1 hour" }).click(),
   through: (name: string) => page.getByLabel("Frontend").selectOption({ label: name }),
   side: (name: string) =>
     page.getByRole("group", { name: "Side" }).getByRole("button", { name }).click(),
@@ -176,7 +176,7 @@ const worksOf = (sound: Buffer): readonly Work[] => {
     {
       name: "Embeddings",
       model: "demo/embed",
-      fill: (page) => page.getByLabel("Texts, one a line").fill("a toll\n\na gate"),
+      fill: (page) => page.getByLabel("Texts, one per line").fill("a toll\n\na gate"),
       shown: async (page) => {
         const { answer } = on(page);
         await answer.getByText(/^1\. \d+ numbers$/).waitFor();
@@ -191,7 +191,7 @@ const worksOf = (sound: Buffer): readonly Work[] => {
       name: "Rerank",
       model: "demo/rerank",
       fill: async (page) => {
-        await page.getByLabel("Question").fill("what is a toll gate");
+        await page.getByLabel("Query").fill("what is a toll gate");
         await page.getByLabel("Documents, one a line").fill("cats sleep\na toll gate takes a fee");
       },
       shown: async (page) => {
@@ -206,7 +206,7 @@ const worksOf = (sound: Buffer): readonly Work[] => {
       model: "demo/moderate",
       fill: (page) => page.getByLabel("Text to judge").fill("a story of violence"),
       shown: async (page) => {
-        const first = page.getByRole("region", { name: "Judgement" }).locator("tbody tr").first();
+        const first = page.getByRole("region", { name: "Result" }).locator("tbody tr").first();
         await first.getByRole("rowheader", { name: "violence" }).waitFor();
         await first.getByText("flagged").waitFor();
       },
@@ -216,7 +216,7 @@ const worksOf = (sound: Buffer): readonly Work[] => {
       name: "Images",
       model: "demo/image",
       streams: true,
-      fill: (page) => page.getByLabel("Picture of").fill("A gate"),
+      fill: (page) => page.getByLabel("Description of the image").fill("A gate"),
       shown: drawn,
       sent: /"prompt": "A gate"/,
     },

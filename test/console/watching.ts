@@ -86,7 +86,7 @@ const outages: Journey = {
       await page.goto(`${stage.console}/models?q=fast`);
       const aliases = page.getByRole("region", { name: "Aliases" });
       await aliases.getByRole("link", { name: "demo/echo" }).waitFor();
-      await aliases.getByText("in this order").waitFor();
+      await aliases.getByText("in the listed order").waitFor();
     }),
 };
 

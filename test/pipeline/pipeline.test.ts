@@ -595,7 +595,7 @@ describe("errors", () => {
     await using s = await startTestServices({ frontend: createToyProtocol(), providers: {} });
     const res = await fetch(`${s.url}/nope`);
     expect(res.status).toBe(404);
-    expect(await res.text()).toContain("There is no route GET /nope");
+    expect(await res.text()).toContain("Unknown route GET /nope");
     expect((await fetch(`${s.url}/toy`)).status).toBe(405);
     expect((await fetch(`${s.url}/healthz`)).status).toBe(200);
   });

@@ -50,7 +50,7 @@ export function createLineWriter(format: Format, names: readonly FieldName[]): L
 
 /**
  * Creates the formatter for requests that were rejected before routing. Fields that are unknown for
- * them are left out.
+ * them are omitted.
  */
 export function createRejectedLineWriter(
   format: Format,

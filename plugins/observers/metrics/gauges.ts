@@ -14,7 +14,7 @@ import type { Distribution, Sample, MetricsSink } from "./metrics-sink.ts";
 
 const SECOND_MS = 1_000;
 
-/** What the values are read from. */
+/** Sources of the values. */
 export interface Scrape {
   readonly stats: GatewayStats;
   readonly tally: MetricsTally;

@@ -33,7 +33,7 @@ const encoded = (text: string): string =>
 
 /**
  * Returns the headers that sign a request: the date, the hash of the body, and the signature. The
- * path is encoded once more in the signature, as every service except S3 requires.
+ * path is encoded again in the signature, as every service except S3 requires.
  */
 export function signRequest(
   keys: SigningKeys,
@@ -76,7 +76,7 @@ export function signRequest(
 }
 
 /**
- * Encodes each segment of the URL's path once more: a colon is `%3A` in the URL and `%253A` in the
+ * Encodes each segment of the URL's path again: a colon is `%3A` in the URL and `%253A` in the
  * signature.
  */
 const pathOf = ({ pathname }: URL): string => pathname.split("/").map(encoded).join("/");

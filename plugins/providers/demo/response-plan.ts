@@ -23,7 +23,7 @@ export function planResponse(model: string, provider: string, r: ChatRequest): R
   if (!(CHAT_MODELS as readonly string[]).includes(model))
     fail(
       "not_found",
-      `There is no ${provider}/${model}. There are: ${CHAT_MODELS.map((m) => `${provider}/${m}`).join(", ")}.`,
+      `Unknown model ${provider}/${model}. Available: ${CHAT_MODELS.map((m) => `${provider}/${m}`).join(", ")}.`,
       { code: "model_not_found", param: "model" },
     );
   if ((r.sampling.n ?? 1) > 1)

@@ -19,7 +19,7 @@ export interface Disk {
   /** Names of the entries in a folder. */
   list(folder: string): Promise<readonly string[]>;
   read(path: string): Promise<string>;
-  /** Removes a file, or a folder with all entries. A missing path is no error. */
+  /** Removes a file, or a folder with all entries. A missing path is not an error. */
   remove(path: string): Promise<void>;
 }
 

@@ -37,7 +37,9 @@ export async function explainRequest(
   if (!frontend)
     return fail(
       "not_found",
-      `There is no frontend ${name ?? "that speaks to models"}. There are: ${speaking.map((f) => f.name).join(", ") || "none"}.`,
+      name === undefined
+        ? "No configured frontend can call this model."
+        : `Unknown frontend "${name}". Available: ${speaking.map((f) => f.name).join(", ") || "none"}.`,
     );
   const estimate = (candidate: HostCandidate) => latencyOf(candidate, latencies);
   const explained = await explainRoute(built.gen, frontend, model, estimate, client).catch(

@@ -37,7 +37,7 @@ function findKeyVersions(keys: readonly KeyRecord[], id: string): [KeyRecord, ..
   if (new Set(meant.map((key) => key.id)).size > 1)
     fail(
       "invalid",
-      `Several keys are named "${id}": say the id. ${named.map((key) => key.id).join(", ")}`,
+      `Several keys are named "${id}": use an ID. ${named.map((key) => key.id).join(", ")}`,
     );
   const [first, ...rest] = meant.sort((a, b) => b.created - a.created);
   return first

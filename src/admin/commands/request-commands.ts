@@ -156,7 +156,7 @@ export function createRequestCommands(
   let waiting = 0;
 
   /**
-   * Waits until there is a new request for this reader, or until the time is over. Returns
+   * Waits until there is a new request for this reader, or until the time limit has passed. Returns
    * immediately if too many readers are waiting.
    */
   async function news(view: () => RingView, after: number | undefined, ms: number): Promise<void> {

@@ -101,7 +101,7 @@ export const MAINTENANCE_COMMAND_SPECS = {
       type: "object",
       additionalProperties: false,
       properties: {
-        label: withCli(text("Label to erase, as in user=4711"), { value: "name=value" }),
+        label: withCli(text("Label to erase, such as user=4711"), { value: "name=value" }),
         key: withCli(text("ID of the key whose name and labels are erased in all its rows"), {
           value: "id",
         }),

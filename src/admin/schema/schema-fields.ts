@@ -91,13 +91,13 @@ export const LEDGER_FILTER = {
     { hidden: true },
   ),
   provider: nameOf("Provider of the calls"),
-  model: withCli(text("Model, as in openai/gpt-5, or as the provider names it"), {
+  model: withCli(text("Model, such as openai/gpt-5, or the provider's own name"), {
     value: "model",
   }),
-  label: withCli(text("Label, as in team=web"), { value: "name=value" }),
+  label: withCli(text("Label, such as team=web"), { value: "name=value" }),
   credential: nameOf("Credential that paid for the calls"),
   frontend: nameOf("Frontend that received the requests"),
-  outcome: withCli(text("Outcome, as in ok or timeout"), { value: "outcome" }),
+  outcome: withCli(text("Outcome, such as ok or timeout"), { value: "outcome" }),
 } as const;
 
 /** Schema of a member in an update, in which null removes the value. */

@@ -43,7 +43,7 @@ const HANDOFF_TIMEOUT_MS = 30_000;
 const RETRY_DELAY_MS = 20;
 
 /**
- * Retries while a hot restart is in progress, and once more after it has ended: by then a gateway
+ * Retries while a hot restart is in progress, and again after it has ended: by then a gateway
  * answers, or none runs.
  */
 async function retryDuringHandoff<T>(ask: () => Promise<T>, stateDir: string): Promise<T> {

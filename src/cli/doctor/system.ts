@@ -200,7 +200,7 @@ export async function checkPermissions(config: GatewayConfig): Promise<readonly 
       noteFinding(
         "permissions/root",
         "the current user is root",
-        "run the gateway as a user of its own; deploy/systemd has a unit",
+        "run the gateway as a dedicated user; deploy/systemd contains a unit",
       ),
     );
   return found.length > 0

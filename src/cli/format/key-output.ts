@@ -38,8 +38,8 @@ export function printKeys(what: string, of: KeyResponse): void {
       paintRemark(
         "gray",
         what === "rotate"
-          ? `New secret of ${key.id}, shown only once.`
-          : `Key ${key.id}, shown only once.`,
+          ? `New secret of key ${key.id}. The secret is shown only once.`
+          : `Key ${key.id} created. The secret is shown only once.`,
       ),
     );
     return;
@@ -62,7 +62,7 @@ const formatKeyList = (keys: readonly ListedKey[]): string =>
       formatState(each),
       each.created === undefined ? (each.from ?? "") : formatTime(each.created).slice(0, 10),
       formatExpiry(each),
-      (each.models ?? ["everything"]).join(", "),
+      (each.models ?? ["all"]).join(", "),
       (each.limitUsage ?? []).map(formatLimitUsage).join(", "),
     ]),
   ]);
@@ -83,7 +83,7 @@ function formatKey(key: ListedKey): string {
     ["state", formatState(key)],
     ["created", key.created === undefined ? key.from : formatTime(key.created)],
     ["expires", formatExpiry(key)],
-    ["models", (key.models ?? ["everything"]).join(", ")],
+    ["models", (key.models ?? ["all"]).join(", ")],
     ["frontends", (key.frontends ?? ["everywhere"]).join(", ")],
     ["privacy", key.privacy],
     ["account", key.account],
@@ -101,7 +101,7 @@ function formatKey(key: ListedKey): string {
   );
 }
 
-/** Returns a row for each limit, with its scope and what is left. */
+/** Returns a row for each limit, with its scope and its remaining amount. */
 export const limitUsageRows = (counted: ShownKey["limitUsage"] = []): [string, string][] =>
   counted.map((each) => ["remaining", `${formatLimitUsage(each)}  ${paint("gray", each.scope)}`]);
 

@@ -1,6 +1,6 @@
 // Keeps V8's compiled code for the next start. A user who can write to the cache can run code in
-// this process. So the cache is in the package, whose files carry the same risk, and it is used
-// only if its folder belongs to this user alone.
+// this process. The cache is therefore in the package, whose own files have the same risk. It is
+// used only if its folder belongs to this user.
 import { lstatSync, mkdirSync } from "node:fs";
 import { enableCompileCache } from "node:module";
 import { join } from "node:path";

@@ -113,8 +113,8 @@ export class BatchLoop {
 
   /**
    * Processes all items now, without delays. Resolves with true when none is left, or with false
-   * when the time is over or the loop is stopped. If no batch takes time, all are processed before
-   * this method returns.
+   * when the time limit has passed or the loop is stopped. If no batch takes time, all are
+   * processed before this method returns.
    */
   async drain(withinMs = Infinity): Promise<boolean> {
     this.#draining++;

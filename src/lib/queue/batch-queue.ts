@@ -20,7 +20,7 @@ export interface BatchQueueOptions<T> extends QueueLimits<T>, BatchSchedule {
   deliver(batch: T[]): Promise<readonly T[] | void> | void;
 }
 
-/** Number of items by what became of them. */
+/** Number of items by outcome. */
 export interface BatchQueueCounts {
   /** Items that wait for their batch. */
   readonly queued: number;

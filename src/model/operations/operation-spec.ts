@@ -168,7 +168,7 @@ export interface OperationSpec<K extends Operation = Operation> {
    * that a price covers is shown.
    */
   readonly priceExamples: readonly [PriceExample, ...PriceExample[]];
-  /** Returns a small request that the conformance suite and its tests send. */
+  /** Returns a small request for the conformance suite and its tests. */
   sampleRequest(model: string): ModelRequest<K>;
 }
 

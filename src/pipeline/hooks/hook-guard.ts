@@ -178,8 +178,8 @@ interface WrapOptions<A, B, R> {
 }
 
 /**
- * Maximum number of recorded effects per request. A request runs each hook once and a call runs
- * some of them again, so more entries are a mistake that need not be reported completely.
+ * Maximum number of recorded effects per request. A request runs each hook once, and a call runs
+ * some of them again. More entries are a mistake and need not be complete.
  */
 const MAX_ENTRIES = 32;
 /** Shortest wait that is recorded, in milliseconds. */

@@ -72,7 +72,7 @@ const isExclusion = ({ candidate, kind, code, message }: Exclusion): boolean =>
   typeof code === "string" &&
   typeof message === "string";
 
-/** The result of an attempt hook, by what it is. */
+/** The result of an attempt hook, by type. */
 export type AttemptReply =
   | { readonly type: "upstream"; readonly reply: UpstreamResponse }
   | HookReply;

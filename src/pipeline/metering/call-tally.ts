@@ -91,10 +91,7 @@ export class CallTally {
   textBytes = 0;
   /** Bytes of text that the provider sent, including text that an event hook removed. */
   receivedTextBytes = 0;
-  /**
-   * All forwarded bytes. Used as the estimate of a relay that does not report how much of it is
-   * text.
-   */
+  /** All forwarded bytes. Used as the estimate if a relay does not report the amount of text. */
   forwardedBytes = 0;
   /** Whether content passed through a relay that does not measure text. */
   hasUnmeasuredContent = false;

@@ -98,8 +98,9 @@ export function createEventWatchers(
 }
 
 /**
- * One hook and the response that it handles. Seeing a response to its end counts as success. A hook
- * that failed receives no more events. If its failure is not skipped, the response ends with it.
+ * One hook and the response that it handles. A hook that processed a response to its end has
+ * succeeded. A hook that failed receives no more events. If its failure is not skipped, the
+ * response ends with it.
  */
 class FilterRun {
   readonly #call: HostCall;

@@ -40,12 +40,12 @@ const TRANSITIONS = {
 
 export type StateName = keyof typeof TRANSITIONS;
 
-/** One state. All responses share the same objects, so reading one is no cache miss. */
+/** One state. All responses share the same objects, so reading one is not a cache miss. */
 export class ResponseState {
   readonly name: StateName;
   /** Whether nothing that happens to the response matters any more. */
   readonly isOver: boolean;
-  /** Whether the finish event has arrived and the response is not over. */
+  /** Whether the finish event has arrived and the response has not ended. */
   readonly isFinishing: boolean;
   readonly awaitsRow: boolean;
   /** Whether the end of the client's bytes is still to be written. */

@@ -62,7 +62,7 @@ function computeBorders(text: string): number[] {
 
 interface OpenTextBlock {
   readonly search: MultiTextSearch;
-  /** Code units that were not passed on because they may be the start of a text. */
+  /** Code units that were not forwarded because they may be the start of a text. */
   pending: string;
   logprobs: readonly Json[];
 }

@@ -331,7 +331,7 @@ export const createTruncatedError = (): Error =>
     code: "truncated",
   });
 
-/** Logs an error that is no fault, and returns a fault with a fixed message for the client. */
+/** Logs an error that is not a fault, and returns a fault with a fixed message for the client. */
 export function logInternalError(call: HostCall, problem: unknown): Fault {
   const x = call.exchange;
   x.state.gen.log.error(

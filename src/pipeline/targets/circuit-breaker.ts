@@ -51,7 +51,7 @@ export class CircuitBreaker {
     { hasEnoughEvidence, isProbe }: { hasEnoughEvidence: boolean; isProbe: boolean },
   ): boolean {
     if (!this.isClosed) {
-      // Calls that were running when the breaker opened are no new evidence.
+      // Calls that were running when the breaker opened are not new evidence.
       if (isProbe) this.#open(now);
       return isProbe;
     }

@@ -1,5 +1,5 @@
 // Adds credentials to requests and renews expired tokens. An expired token is renewed once, no
-// matter how many calls fail with it. Each of these calls is sent once more.
+// matter how many calls fail with it. Each of these calls is sent again.
 import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import type { Auth, AuthRejection, SignableRequest, TokenAuth } from "../../plugin/provider.ts";
@@ -81,7 +81,7 @@ export const tokenVersion = (auth: Auth<any>, credential: Credential): number | 
   isTokenAuth(auth) ? tokenOf(auth, credential).version : undefined;
 
 /**
- * Whether a rejected request should be signed and sent once more, because its scheme considers the
+ * Whether a rejected request should be signed and sent again, because its scheme considers the
  * token expired and a new one is available. `version`: the token that the request was signed with.
  * Errors of `refusal` are rethrown.
  */

@@ -53,7 +53,7 @@ export async function sendRequest(
   }
 }
 
-/** Sends a request that was rejected because of an expired token once more, with a new token. */
+/** Sends a request that was rejected because of an expired token again, with a new token. */
 async function retryWithRenewedToken(
   call: HostCall,
   wire: EndpointTransport,

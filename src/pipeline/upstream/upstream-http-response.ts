@@ -144,7 +144,7 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
 
   /**
    * Stops reading from the provider while the client does not read. The provider's silence during
-   * that time is no failure.
+   * that time is not a failure.
    */
   pause(): void {
     this.#paused = true;
@@ -266,8 +266,8 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
 }
 
 /**
- * Reads the beginning of an error's body. The meaning is usually at the start, so the rest is not
- * waited for.
+ * Reads the beginning of an error's body. The meaning is usually at the start, so the gateway does
+ * not wait for the rest.
  */
 export function readErrorBody(response: UpstreamHttpResponse, max: number): Promise<Buffer> {
   return new Promise((resolve) => {

@@ -52,7 +52,7 @@ export interface LedgerMaintenance {
   /**
    * Permanently erases personal data from everything that the store keeps. The rows are kept, and
    * the erased text is replaced by "erased". The erasure is durable when the promise resolves. It
-   * is no error if nothing matches.
+   * is not an error if nothing matches.
    */
   erase?(what: ErasureRequest): Promise<ErasureResult>;
   /**

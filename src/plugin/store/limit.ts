@@ -61,7 +61,7 @@ export interface ThresholdOutbox {
   /**
    * Records that all observers received these thresholds. It may overlap with `apply`. A repeated
    * delivery changes nothing, and one of a forgotten window is ignored. A rejection is logged, and
-   * the thresholds are delivered once more after the next start.
+   * the thresholds are delivered again after the next start.
    */
   markDelivered(crossings: readonly ThresholdReached[]): Promise<void>;
 }

@@ -167,7 +167,7 @@ export interface Store {
 }
 
 /**
- * Dimensions by which totals are grouped. By `accounts`, a call is counted once, under the full
+ * Dimensions by which totals are grouped. Grouped by `accounts`, a call counts once, under the full
  * path of its account. By `labels`, it is counted once, under all its labels as JSON. `state` is
  * the state of the bill, or "adjusted" for corrections. `price` is the hash of the pinned price
  * row.

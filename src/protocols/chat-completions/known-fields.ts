@@ -1,5 +1,5 @@
 // Known fields of a request body below the top level, in this protocol and in the dialects of its
-// imitators.
+// compatible APIs.
 import { shapeByName, valueFields, type KnownFields, type FieldShape } from "../unknown-fields.ts";
 import { asObject, asText } from "../json-values.ts";
 

@@ -1,6 +1,6 @@
 // Lists the request fields that may be sent under zero data retention. They were taken from the
-// documentation of OpenAI and its imitators, whose additional fields affect one response. Fields
-// that search, store, route, or call another service are not listed.
+// documentation of OpenAI and of compatible APIs, whose additional fields affect one response.
+// Fields that search, store, route, or call another service are not listed.
 import type { AllowedContent, FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
 import { freeTextFields, valueFields } from "../references/index.ts";
 

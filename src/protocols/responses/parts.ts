@@ -5,7 +5,7 @@ import { asList, asObject, omitUndefined, asText } from "../json-values.ts";
 import { toBase64, toDataUrl, parseMediaUrl } from "../media-url.ts";
 import { ORIGIN } from "./constants.ts";
 
-/** Decodes content. A string is one text block, and null or undefined is no block. */
+/** Decodes content. A string is one text block, and null or undefined is not a block. */
 export function blocksOf(content: Opt<Json>, at: string): Block[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
   if (content === undefined || content === null) return [];

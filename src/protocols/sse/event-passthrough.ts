@@ -56,7 +56,7 @@ export abstract class EventPassthrough implements PassthroughStream {
   /** Called for each event, which is the range `[from, to)` of the buffer. */
   protected abstract onEvent(b: Buffer, from: number, to: number): void;
 
-  /** Called once when the provider's stream ends, unless the response is over. */
+  /** Called once when the provider's stream ends, unless the response has ended. */
   protected abstract onEnd(): void;
 
   /** Called when the events of a chunk have been written. */

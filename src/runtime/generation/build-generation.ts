@@ -57,7 +57,8 @@ export interface BuiltGeneration {
    */
   closeObservers(): Promise<void>;
   /**
-   * Retires the generation. Resolves when its last exchange is over and everything in it is closed.
+   * Retires the generation. Resolves when its last exchange has ended and everything in it is
+   * closed.
    */
   retire(): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// Holds the current generation, and older ones until their last exchange is over. A new generation
-// is complete before it is swapped in, and no old one stops before that.
+// Holds the current generation, and older ones until their last exchange has ended. A new
+// generation is complete before it is swapped in, and no old one stops before that.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
@@ -303,7 +303,7 @@ export class GenerationSlot {
     await Promise.all(all.map((built) => built.closeObservers()));
   }
 
-  /** Resolves when the last exchange of all generations is over. */
+  /** Resolves when the last exchange of all generations has ended. */
   async whenDrained(): Promise<void> {
     const all = [...(this.#current ? [this.#current.built] : []), ...this.#retired];
     await Promise.all(all.map((built) => built.retire()));

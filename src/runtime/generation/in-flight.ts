@@ -35,7 +35,7 @@ export class InFlightCounter {
     return this.#byFrontend.get(frontend)?.count ?? 0;
   }
 
-  /** Resolves when all exchanges are over. */
+  /** Resolves when all exchanges have ended. */
   async whenIdle(): Promise<void> {
     if (this.count > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
   }

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 
 /**
  * Calls `then` after all data that has arrived by now was read: the event loop has polled every
- * socket once more.
+ * socket again.
  */
 export const afterPendingReads = (then: () => void): void =>
   void setImmediate(() => setImmediate(then));

@@ -174,7 +174,7 @@ function mountPeerRoute(
 const NO_PEER_ROUTE_FAULT: Fault = {
   kind: "not_found",
   code: "unknown_path",
-  message: `There is no route POST ${PEER_PATH}.`,
+  message: `Unknown route POST ${PEER_PATH}.`,
 };
 
 /** Returns the body, or undefined if it is larger than `most` or incomplete. */

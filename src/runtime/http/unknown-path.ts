@@ -24,9 +24,9 @@ const listRoutePaths = (frontends: readonly MountedFrontend[]): RoutePath[] =>
 const pathSegments = (path: string): string[] => path.split("/").filter((part) => part !== "");
 
 /**
- * Returns the frontend whose protocol the client probably speaks. It is the one that shares the
- * longest prefix with the path, with at least 2 segments. Otherwise it is the only frontend whose
- * first paths contain a segment of this path, such as `v1beta`.
+ * Returns the frontend whose protocol the client probably speaks. It is the frontend whose route
+ * shares the longest prefix with the path: at least 2 segments. Otherwise it is the only frontend
+ * whose first paths contain a segment of this path, such as `v1beta`.
  */
 export function findClosestFrontend(
   frontends: readonly MountedFrontend[],
@@ -106,6 +106,6 @@ export function createUnknownPathFault(
   return {
     kind: "not_found",
     code: "unknown_path",
-    message: `There is no route ${method} ${path}.${hint}`,
+    message: `Unknown route ${method} ${path}.${hint}`,
   };
 }

@@ -50,7 +50,8 @@ export interface ObserverSink {
    */
   attach(observers: readonly MountedObserver[]): void;
   /**
-   * Resolves when these observers have received their queued records, or when their time is over.
+   * Resolves when these observers have received their queued records, or when their time limit has
+   * passed.
    */
   detach(observers: readonly MountedObserver[]): Promise<void>;
 }

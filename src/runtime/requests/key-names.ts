@@ -50,7 +50,7 @@ export class KeyNames {
     );
     return fail(
       "not_found",
-      `There is no key "${said}".${near === undefined ? "" : ` Did you mean "${near}"?`} Keys in gateway.yaml are listed here by their ID after their first request.`,
+      `Unknown key "${said}".${near === undefined ? "" : ` Did you mean "${near}"?`} Keys in gateway.yaml are listed here by their ID after their first request.`,
       { param: "key", code: "no_such_key" },
     );
   }

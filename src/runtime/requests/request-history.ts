@@ -18,7 +18,7 @@ export interface RequestHistory {
   /** Observer that receives the records. */
   readonly observer: MountedObserver;
   /**
-   * Writes the stats once more and stops writing, because another process takes over.
+   * Writes the stats again and stops writing, because another process takes over.
    * `resumePersisting` continues if the takeover fails.
    */
   stopPersisting(): Promise<void>;

@@ -7,7 +7,7 @@ import type { ChildProcess } from "node:child_process";
 
 /**
  * Marks internal messages of the cluster module. They are undocumented, so messages in another
- * format are passed on unchanged.
+ * format are forwarded unchanged.
  */
 const CLUSTER_COMMAND = "NODE_CLUSTER";
 

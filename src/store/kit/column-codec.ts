@@ -104,7 +104,8 @@ interface RowRest extends Partial<
 }
 
 /**
- * Fields of the terms without a column. Terms can be as numerous as calls, so defaults are omitted.
+ * Fields of the terms that have no column. Terms can be as numerous as calls, so defaults are
+ * omitted.
  */
 interface TermsExtra {
   readonly protocol?: Opt<string>;

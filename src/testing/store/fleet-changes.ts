@@ -73,7 +73,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
         lost.map(getFault).map((fault) => fault?.code),
         ["version_conflict"],
       );
-      // The change that came first is kept. Writing it again is no error.
+      // The change that came first is kept. Writing it again is not an error.
       const [won, late] = both[0].status === "fulfilled" ? [revoked, renamed] : [renamed, revoked];
       await all.at(-1)!.apply([won]);
       await assert.rejects(

@@ -147,7 +147,7 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
             after = String(seq);
             seen.push(`${attempt} ${kind}`);
           }
-          // Read once more after the last write, so that entries that are listed late are seen.
+          // Read again after the last write, so that entries that are listed late are seen.
           if (last && page.items.length === 0) return after;
           if (page.items.length === 0) await sleep(1);
         }

@@ -15,7 +15,7 @@ import {
 const reachedPercents = (verdict: CommandResult): readonly number[] =>
   (verdict.ok ? (verdict.thresholds ?? []) : []).map(({ percent }) => percent);
 
-/** Checks that each type of window counts correctly, and that a denial takes nothing. */
+/** Checks that each type of window counts correctly, and that a denial reserves nothing. */
 export const limitLaws: readonly Law[] = [
   [
     "claims are all or nothing, and a denial changes no meter",

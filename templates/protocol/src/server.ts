@@ -33,7 +33,7 @@ function decodeRequest(body: Body): ModelRequest<"chat"> {
     sampling: {},
     reasoning: { mode: "auto" },
     state: {},
-    // Unknown fields are passed on.
+    // Unknown fields are forwarded.
     rest: rest as JsonObject,
     ext: {},
   };

@@ -1,4 +1,5 @@
-// What doctor has to say of the gateway's own certificates: the day, the name, the key, the order, and whether the gateway shows it.
+// Doctor's checks of the gateway's own certificates: expiry, name, key, order, and whether the
+// gateway uses them.
 import { createServer } from "node:tls";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -35,7 +36,7 @@ async function found(
   };
   const { hosts = [NAME], host = "0.0.0.0", port = 0 } = more;
   const config = { listen: [{ host, port, hosts, tls }], admin: undefined };
-  // Awaited here: the folder goes when this returns.
+  // Awaited here, because the folder is removed when this returns.
   return await checkCertificates(config as never, port !== 0);
 }
 const told = (of: readonly DoctorFinding[]) => of.map(({ id, level }) => `${id} ${level}`);

@@ -1,4 +1,4 @@
-// Checks of `tollgate doctor` by themselves: each is seen to find what is wrong, and to be content where nothing is.
+// Single checks of `tollgate doctor`: each finds its problem, and accepts a good state.
 import { createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ it("disk: checks free space and a durable write; a read-only directory is an err
     expect.stringMatching(/^disk\/free /),
     expect.stringMatching(/^disk\/fsync /),
   ]);
-  // Nothing is written there, whichever user asks.
+  // No user can write there.
   expect(await checkDisk("/proc").then(told)).toContain("disk/write error");
 });
 
@@ -42,7 +42,7 @@ it("DNS: an unknown name is an error, a known name is resolved", async () => {
   expect(here).toContain("providers.p/connect ok");
   const through = (url: string) => checkProxies({ proxy: { url } } as never, {}).then(told);
   expect(await through(`http://127.0.0.1:${port}`)).toEqual(["proxy ok"]);
-  // A port that speaks no TLS.
+  // A port without TLS.
   server.on("connection", (socket) => socket.destroy());
   expect(await of(`https://127.0.0.1:${port}/v1`)).toContain("providers.p/tls error");
   server.close();

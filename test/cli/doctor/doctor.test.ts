@@ -1,4 +1,5 @@
-// `tollgate doctor`: what is wrong is found, each finding says what to do, and the exit code says how bad it is.
+// `tollgate doctor`: problems are found, each finding has a fix, and the exit code shows the
+// severity.
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-// From where on doctor says something: each threshold a little before and a little after; and what is no date is never far away.
+// Thresholds of doctor: each slightly below and slightly above. An invalid date is never near.
 import { expect, it } from "vitest";
 import { checkPolicies } from "../../../src/cli/doctor/gateway.ts";
 import { checkClock, checkFsync, checkFreeSpace } from "../../../src/cli/doctor/system.ts";

@@ -1,4 +1,4 @@
-// Shapes of configs that are out there, each written anew, and what is to be said of them.
+// Forms of existing configs, rewritten, with the expected findings.
 
 interface ImportCase {
   readonly source: "litellm" | "portkey" | "bifrost";
@@ -6,7 +6,7 @@ interface ImportCase {
   readonly text: string;
   /** "kind line place" of each finding. */
   readonly found: readonly string[];
-  /** Names that clients ask for, and the models that may answer. */
+  /** Model names of clients, and the models that may respond. */
   readonly asked?: Readonly<Record<string, readonly string[]>>;
   readonly exit?: number;
 }

@@ -1,5 +1,6 @@
-// Law: a config of another gateway imports without an error, starts, and answers on every model name, or names what it left out. All
-// configs of the corpus run in one gateway, each under a prefix of its own.
+// A config of another gateway imports without an error, starts, and responds on every model name,
+// or its omission is reported. All configs of the corpus run in one gateway, each with its own
+// prefix.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -38,7 +39,7 @@ interface Made {
   readonly source: Source;
   readonly text: string;
   readonly findings: readonly ImportFinding[];
-  /** Names that clients of the other gateway ask for, and the place of each in its config. */
+  /** Model names of the other gateway's clients, and the position of each in its config. */
   readonly names: readonly (readonly [name: string, place: string])[];
   readonly prefix: string;
   readonly tree: Tree;
@@ -73,7 +74,7 @@ const made: readonly Made[] = all.map(([source, title, from], i) => {
   };
 });
 
-/** A star stands for a model that no config names. */
+/** A star replaces a model that no config names. */
 function concrete(name: string): string {
   return name.replaceAll("*", "some-model");
 }
@@ -101,7 +102,7 @@ function namesOf(source: Source, config: any): (readonly [string, string])[] {
   );
 }
 
-/** Whether the import reports that this part of the config was left out. */
+/** Whether the import reports that this part of the config was omitted. */
 const isLeftOut = ({ source, findings }: Made, name: string, place: string): boolean =>
   findings.some(
     ({ kind, at, message }) =>
@@ -117,9 +118,9 @@ const slashed = (prefix: string, model: string, { models = {}, providers = {} }:
     : `${prefix}/${model}`;
 };
 
-/** The model as an operator's own row has it, behind the mock. */
+/** The model as an operator's own row, on the mock. */
 function behind(url: string, { use, with: options, models }: Provider) {
-  // An address keeps its path: what it leads to has to be an API with a version.
+  // A URL keeps its path, which must lead to an API with a version.
   const path = options?.base_url === undefined ? "/v1" : URL.parse(options.base_url)?.pathname;
   const kinds = Object.entries(models ?? {});
   const of = (kind: string) =>
@@ -139,7 +140,7 @@ function behind(url: string, { use, with: options, models }: Provider) {
   };
 }
 
-/** Where an API is: under a version, but for providers that add it to their address by themselves. */
+/** URL of an API: with a version, except for providers that add it themselves. */
 const API =
   /\/(v\d+|anthropic|google|deepseek|azure-foundry|deepinfra\/v1\/openai)\/(chat\/completions|embeddings|images\/generations)$/;
 
@@ -205,7 +206,7 @@ afterAll(async () => {
   up?.close();
 });
 
-/** Every variable is set: those of addresses to an address. */
+/** Every variable is set: those of URLs to a URL. */
 const ENV = new Proxy({} as Record<string, string>, {
   get: (_, name) =>
     typeof name !== "string"

@@ -1,5 +1,5 @@
-// Configs of other gateways: what they come to is right, every name answers on a mock, what has no equal is said at its line, and keys go on
-// working as they are.
+// Configs of other gateways: the result is right, every name responds on a mock, a setting without
+// an equivalent is reported with its line, and keys keep working unchanged.
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ async function imported(source: string, text: string, ...more: readonly string[]
   return { code, ...(JSON.parse(out) as Made) };
 }
 
-/** Whatever a config asks for is set. */
+/** Every variable that a config needs is set. */
 const ENV = new Proxy({} as Record<string, string>, {
   get: (_, name) => (typeof name === "string" ? `value-of-${name}` : undefined),
   has: () => true,
@@ -59,7 +59,7 @@ interface Tree {
   models?: Record<string, unknown>;
 }
 
-/** The same config, with every provider behind the mock. */
+/** The same config, with every provider on the mock. */
 function mocked(text: string, url: string): string {
   const { models = {}, providers } = parse(text) as Tree;
   const behind = Object.entries(providers).map(([name, { credentials, models }]) => [

@@ -1,5 +1,6 @@
-// What a collector reads of each frontend in each mode, for each way in which a call can go: the whole tree as one line, the request
-// first, then its attempts. "!" is a span whose status says that it has failed.
+// Spans that a collector receives for each frontend, in each mode, for each outcome of a call: the
+// whole tree as one line, the request first, then its attempts. "!" marks a span with an error
+// status.
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import {
@@ -15,14 +16,14 @@ import { attributesOf, itemsOf, type Decoded } from "../../plugins/observers/dec
 import { until } from "../../kit/wait.ts";
 
 const HELLO = say("Hello. ".repeat(200)).usage({ input: 20, output: 7 });
-/** Of 20 tokens in and 7 out. */
+/** For 20 input tokens and 7 output tokens. */
 const [PRICE, COST] = ["{ input: 1.001, output: 2.003 }", "0.000034041"];
 
-/** What becomes of a call, by the first word of the provider's path. */
+/** Outcome of a call, by the first segment of the provider's path. */
 const ANSWERS: Record<string, (asked: UpstreamRequest) => object | Promise<never>> = {
   whole: (asked) => HELLO.toResponse(asked),
   streamed: (asked) => HELLO.toResponse(asked),
-  // Behind some of its content.
+  // After some of its content.
   torn: (asked) => ({
     ...HELLO.toResponse(asked),
     truncation: { after: { pieces: 9 }, how: "reset" },
@@ -34,21 +35,21 @@ const ANSWERS: Record<string, (asked: UpstreamRequest) => object | Promise<never
   invalid: () => jsonResponse({ error: { message: "No." } }, 400),
 };
 
-/** What is said of it, `own` being the name of its provider and the mode. */
+/** Expected spans. `own` contains the name of the provider and the mode. */
 const EXPECTED: Record<string, (frontend: string, own: string) => string> = {
   whole: (at, own) => `${at} 200 ok | ${own} exact ${COST} stop +first_token`,
   streamed: (at, own) => `${at} 200 ok | ${own} exact ${COST} stop +first_token`,
   torn: (at, own) =>
     `${at} 200 upstream_error upstream! | ${own} estimated some upstream +first_token!`,
   silent: (at, own) => `${at} 499 canceled canceled | ${own} estimated some canceled`,
-  // One retry. The client gets the provider's own status.
+  // One retry. The client receives the provider's own status.
   busy: (at, own) => {
     const attempt = `${own} void 0 overloaded!`;
     return `${at} 503 upstream_error overloaded +retry! | ${attempt} | ${attempt}`;
   },
   limited: (at, own) => `${at} 429 upstream_error rate_limited! | ${own} void 0 rate_limited!`,
   refused: (at, own) => `${at} 502 upstream_error upstream_auth! | ${own} void 0 upstream_auth!`,
-  // A client's own mistake is no failure of the server.
+  // A client's own error is not a failure of the server.
   invalid: (at, own) => `${at} 400 client_error invalid | ${own} void 0 invalid!`,
 };
 
@@ -77,7 +78,7 @@ const FRONTENDS: Readonly<Record<string, Ask>> = {
   ],
 };
 
-/** One for each, so that none rests for what another has seen. */
+/** A model for each, so that no cooldown affects another. */
 const CASES = Object.keys(FRONTENDS).flatMap((frontend) =>
   (Object.keys(WIRES) as Wire[]).flatMap((wire) =>
     Object.keys(ANSWERS).map((how) => ({
@@ -124,7 +125,7 @@ afterAll(async () => {
   await Promise.all([up?.close(), collector?.close()]);
 });
 
-/** Asks, goes away where no answer will come, and gives the trace by which its spans are found. */
+/** Sends a request, disconnects if no response will come, and returns the trace ID of its spans. */
 async function asked(frontend: string, model: string, how: string): Promise<string> {
   const trace = randomBytes(16).toString("hex");
   const [path, body] = FRONTENDS[frontend]!(model, how === "streamed" || how === "torn");
@@ -149,7 +150,7 @@ async function asked(frontend: string, model: string, how: string): Promise<stri
   return trace;
 }
 
-/** The trees that have arrived, by their traces. */
+/** The received trees, by trace ID. */
 function trees(): Map<string, string> {
   const spans = collector.requests.flatMap(itemsOf);
   return new Map(
@@ -205,11 +206,11 @@ it("the spans of each frontend, in each mode, for each outcome of the call", asy
       return EXPECTED[how]!(frontend, `${provider} ${isSpoken ? "passthrough" : "translated"}`);
     }),
   );
-  // No provider was asked.
+  // No provider was called.
   expect(nowhere.map((trace) => told.get(trace))).toEqual(
     Object.keys(FRONTENDS).map((frontend) => `${frontend} 404 client_error not_found`),
   );
-  // How an answer ended is said of the attempt that gave it alone.
+  // Only the attempt that gave the response has its finish reason.
   expect(falls.map((trace) => told.get(trace))).toEqual(
     Object.keys(FRONTENDS).map((frontend) => {
       const mode = frontend === "chat-completions" ? "passthrough" : "translated";

@@ -1,5 +1,5 @@
-// What the gateway's log says while things go wrong, read as an operator's program reads it: once each, with the reason, and no
-// refusal where a client left or an answer broke off.
+// Lines of the gateway's log during failures, parsed like an operator's program does: each once,
+// with the reason, and no rejection for a disconnect or a truncated response.
 import { createServer } from "node:net";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -31,7 +31,7 @@ beforeAll(async () => {
       return HELLO.toResponse(asked);
     },
   });
-  // A port at which nothing listens.
+  // A port without a listener.
   const free = createServer().listen(0, "127.0.0.1");
   await once(free, "listening");
   const { port } = free.address() as { port: number };
@@ -56,7 +56,7 @@ afterAll(async () => {
 
 const lines = (is: RegExp): ParsedLogLine[] => at.log.filter(({ msg }) => is.test(msg ?? ""));
 
-/** Resolves to the status, when the answer is over in whatever way. */
+/** Resolves to the status when the response has ended in any way. */
 async function ask(body: object, more: { key?: string; signal?: AbortSignal } = {}) {
   try {
     const res = await fetch(`${at.url}/v1/chat/completions`, {
@@ -82,7 +82,7 @@ describe("the log says", () => {
     expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
     await at.line(/provider unavailable/);
     busy = false;
-    // Each process that has seen it fail finds out by itself.
+    // Each process detects the failure separately.
     await until(async () => {
       await Promise.all(Array.from({ length: 6 }, () => askOnNewConnection(at, "busy/m")));
       return lines(/provider recovered/).length > 0;
@@ -106,7 +106,7 @@ describe("the log says", () => {
 
   it("the system's error code of a failed connection", async () => {
     expect(await ask({ model: "nobody" })).toBe(502);
-    // What rested in the test before may have failed too.
+    // A target in cooldown from the previous test may have failed too.
     const failed = () => lines(/request failed/).filter(({ model }) => model === "nobody");
     await until(async () => failed().length > 0);
     expect(failed()[0]).toMatchObject({
@@ -144,11 +144,12 @@ describe("the log says", () => {
     expect(new Set(statuses)).toEqual(new Set([401]));
     expect(await ask({ model: "nowhere/m" })).toBe(404);
     await until(() => lines(/request refused/).some(({ status }) => status === 404));
-    // Each process counts by itself, and says the rest when it ends.
+    // Each process counts separately, and reports the rest when it ends.
     const refused = () => lines(/request refused/).filter(({ status }) => status === 401);
     expect(refused().length).toBeLessThanOrEqual(2);
     await at.stop();
-    // All lines are there now: those of the first test have come once. One fallback of each process at most; what came after it is counted.
+    // All lines exist now: those of the first test appear once. At most one fallback per process;
+    // later ones are counted.
     const of = (is: RegExp) => lines(is).filter(({ provider }) => provider === "busy");
     expect(of(/provider unavailable/)).toHaveLength(1);
     expect(of(/provider recovered/)).toHaveLength(1);
@@ -203,7 +204,7 @@ describe("a failed start is one line of JSON for programs", () => {
   });
 });
 
-/** Throws when its hook is over, as the message says, and once more behind that. */
+/** Throws after its hook, as the message orders, and again after that. */
 const FATAL = `import { defineMiddleware } from "tollgate/plugin";
 const later = (what) => setTimeout(() => { throw what; });
 export default defineMiddleware({
@@ -242,7 +243,7 @@ providers: { demo: { use: demo } }
       (res) => res.arrayBuffer(),
       () => {},
     );
-  /** Everything that was written, each line of it read. What comes last may still be under way. */
+  /** The complete output, every line parsed. The last one may be incomplete. */
   const written = (of: Daemon): ParsedLogLine[] =>
     of
       .output()

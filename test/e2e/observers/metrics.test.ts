@@ -1,5 +1,5 @@
-// The observer `metrics` over two processes: every number is the ledger's, also when a worker is killed among its calls, and what
-// never reached a frontend is there too.
+// The observer `metrics` with two processes: every number equals the ledger's, also if a worker is
+// killed during its calls, and requests rejected before routing are included.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import {
   jsonResponse,
@@ -54,7 +54,7 @@ const total = async () =>
     }
   ).total;
 
-/** The text is kept for a second, and records are a fifth behind. */
+/** The text is cached for a second, and records are up to 0.2 s late. */
 async function settled(is: (now: string) => boolean): Promise<string> {
   let now = "";
   await until(async () => is((now = await text())));
@@ -71,7 +71,7 @@ it("counts and costs of two workers equal the ledger, and include requests rejec
   expect(statuses.filter((status) => status === 200)).toHaveLength(45);
   await (await fetch(`${at.url}/nowhere`)).arrayBuffer();
   const late = "nodejs_eventloop_delay_seconds";
-  // How late the loop was is measured from the first scrape on.
+  // Event loop delay is measured from the first scrape on.
   const now = await settled(
     (all) => sumSamples(all, "tollgate_requests_total") === 52 && sumSamples(all, late) > 0,
   );
@@ -94,10 +94,10 @@ it("counts and costs of two workers equal the ledger, and include requests rejec
   expect(sumSamples(now, "tollgate_ledger_up")).toBe(1);
   expect(sumSamples(now, "tollgate_ledger_commit_seconds_count")).toBeGreaterThan(0);
   expect(sumSamples(now, "tollgate_ledger_bytes")).toBeGreaterThan(0);
-  // How much room a database has is not the gateway's to see.
+  // The gateway cannot see the free space of a database.
   if (!isOtherStore) expect(sumSamples(now, "tollgate_store_disk_free_bytes")).toBeGreaterThan(0);
   expect(sumSamples(now, "tollgate_ledger_oldest_timestamp_seconds")).toBeGreaterThan(1.7e9);
-  // Its own time is a share of the whole.
+  // Its own time is a part of the total.
   expect(sumSamples(now, "tollgate_gateway_overhead_seconds_sum")).toBeLessThan(
     sumSamples(now, "tollgate_request_duration_seconds_sum"),
   );
@@ -153,7 +153,7 @@ it("the gateway's own time excludes a slow provider and a backoff", async () => 
     ],
   });
   expect(await askOnNewConnection(at, "up/m")).toBe(200);
-  // A request of the test before this one may be counted as late as now.
+  // A request of the previous test may be counted only now.
   const after = times(await settled((all) => times(all).whole - before.whole > 1.45));
   const whole = after.whole - before.whole;
   expect(whole).toBeGreaterThan(1.45);

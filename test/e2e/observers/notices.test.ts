@@ -1,4 +1,4 @@
-// What the gateway tells of itself: each notice once, though two processes serve and each of them sees a part.
+// Events of the gateway: each is reported once, although two processes each see a part.
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -57,7 +57,7 @@ const ask = (model: string, key = at.key) => askOnNewConnection(at, model, key);
 
 const heard = async (type: string): Promise<Heard[]> =>
   ((await at.ask("observers.ear/heard")) as unknown as Heard[]).filter((one) => one.type === type);
-/** Once there are so many, no more come: what follows is told behind them. */
+/** When there are this many, no more follow: the next event comes after them. */
 async function told(type: string, count: number): Promise<Heard[]> {
   let all: Heard[] = [];
   await until(
@@ -109,7 +109,7 @@ it("a provider: cooldown started and ended", async () => {
   expect(rests[0]).toMatchObject({ provider: "up", model: "model", reason: "overloaded" });
   expect(await heard("cooldown_ended")).toEqual([]);
   busy = false;
-  // Only what failed recovers, and a process that has seen no failure has nothing to tell.
+  // Only a failure can end, and a process that has seen no failure reports nothing.
   await Promise.all(Array.from({ length: 20 }, () => ask("up/model")));
   await until(async () => {
     await ask("up/model");

@@ -1,10 +1,10 @@
-// An observer counts what several processes serve, in one place and exactly; it is told of what the gateway does by itself;
-// and neither its slowness nor its failure is felt by a client.
+// An observer counts the requests of several processes exactly, in one place. It receives the
+// gateway's own events, and clients notice neither its slowness nor its failure.
 import { describe, expect, it } from "vitest";
 import { askOnNewConnection, startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 
-/** Counts in what outlives a reload, and says which process it is in. */
+/** Counts in a value that survives a reload, and reports its process. */
 const COUNTER = `
 import { defineObserver } from "tollgate/plugin";
 export default defineObserver({
@@ -34,7 +34,7 @@ export default defineObserver({
   },
 });
 `;
-/** Fails at each batch, and takes its time over it. */
+/** Fails slowly at each batch. */
 const BROKEN = `
 export default { "~tollgate": "observer", api: 1, name: "broken", summary: "Fails", sends: "nowhere",
   setup: () => ({ async onRequests() { for (let n = 0; n < 1000; n++) await new Promise(setImmediate); throw new Error("no luck"); }, onEvent() { throw new Error("nor here"); } }) };
@@ -51,13 +51,13 @@ interface Counts {
   calls: number;
   most: number;
   notices: string[];
-  /** What the door refused. */
+  /** Requests rejected before routing. */
   away: string[];
 }
 const counts = async (gateway: Daemon) =>
   (await gateway.ask("observers.counter/counts")) as unknown as Counts;
 
-/** Counts are a fifth of a second behind. */
+/** Counts are up to 0.2 s late. */
 async function settled(gateway: Daemon, told: number): Promise<Counts> {
   let now = await counts(gateway);
   await until(async () => (now = await counts(gateway)).told >= told);
@@ -85,7 +85,8 @@ describe.each([1, 2])("with %i processes, an observer", (workers) => {
       expect(statuses.filter((status) => status === 200)).toHaveLength(30);
     };
     await round();
-    // No frontend saw them, and they are told of all the same, under the id that their clients have.
+    // No frontend received them, and they are reported nevertheless, with the IDs in their
+    // responses.
     const lost = await Promise.all(
       Array.from({ length: 8 }, () =>
         fetch(`${gateway.url}/v1/nowhere`, { headers: { connection: "close" } }),
@@ -110,7 +111,7 @@ describe.each([1, 2])("with %i processes, an observer", (workers) => {
     expect((await counts(gateway)).away.toSorted()).toEqual(away.toSorted());
     expect(now.keys).toHaveLength(1);
     expect(now.most).toBeGreaterThan(1);
-    // What the ledger says of the same calls, to the last of them.
+    // Ledger rows of the same calls.
     const { total } = (await gateway.ask("ledger.totals", { by: ["model"] })) as unknown as {
       total: { calls: number; costNano: unknown; usage: { output: number } };
     };
@@ -119,7 +120,7 @@ describe.each([1, 2])("with %i processes, an observer", (workers) => {
       total.usage.output,
       String(total.costNano),
     ]);
-    // One that fails is told of in the log, and of nothing else.
+    // A failing observer is logged, with no other effect.
     await gateway.line(
       ({ msg, plugin }) => msg === "observer failed" && plugin === "observers.broken",
     );

@@ -1,5 +1,5 @@
-// A collector that hangs, refuses and comes back: no request waits for it, no more is kept than is said, what is lost is counted,
-// and what is kept arrives, at the latest when the gateway stops.
+// A collector that hangs, rejects, and recovers: no request waits for it, the queue has its limit,
+// lost spans are counted, and queued spans arrive at the latest when the gateway stops.
 import { expect, it } from "vitest";
 import { jsonResponse, startUpstream, type ScriptedResponse } from "tollgate/testing";
 import { attributesOf, itemsOf } from "../../plugins/observers/decoded.ts";
@@ -34,14 +34,14 @@ providers: { demo: { use: demo } }
   const state = async () => (await gateway.ask("observers.otlp/state")) as unknown as State;
   const round = (many: number) =>
     Promise.all(Array.from({ length: many }, () => askOnNewConnection(gateway, "demo/echo")));
-  // While it hangs all of them are answered, and what does not fit is lost.
+  // While it hangs, all requests are answered, and spans above the limit are lost.
   for (let n = 0; n < 3; n++) expect(new Set(await round(20))).toEqual(new Set([200]));
   let now = await state();
   await until(async () => (now = await state()).logs.dropped >= 30);
   expect([now.traces.sent, now.logs.sent]).toEqual([0, 0]);
   expect(now.waiting.traces).toBeLessThanOrEqual(20);
   expect(now.waiting.logs).toBeLessThanOrEqual(20);
-  // It is back: what waited arrives, and what comes.
+  // It recovers: queued spans and new ones arrive.
   collector.setRoutes({ "POST /*": jsonResponse({}) });
   gate.resolve();
   await until(async () => (now = await state()).logs.sent >= 20);

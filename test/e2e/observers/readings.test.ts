@@ -1,4 +1,4 @@
-// What a plugin reads of the whole gateway: every process is in it, and what was turned away before any hook heard of it.
+// Live stats as a plugin reads them: of every process, including requests rejected before any hook.
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { GatewayStats } from "tollgate/plugin";
@@ -7,7 +7,10 @@ import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 import { runTollgate } from "../../kit/process/command-line.ts";
 
-/** Asks from the primary (a command, a route) and, as a middleware, from the process that answers the client. */
+/**
+ * Read in the primary (a command, a route), and as a middleware in the process that serves the
+ * client.
+ */
 const GAUGES = `
 import { defineObserver } from "tollgate/plugin";
 export default defineObserver({
@@ -86,7 +89,7 @@ providers:
     expect(now.processes).toEqual({ expected: there, responded: there });
     expect(now.ledger).toMatchObject({ ok: true });
     expect(now.memory.rss).toBeGreaterThan(there * 20e6);
-    // Those of a generation that ends are under way still.
+    // Requests of an ending generation are still open.
     await at.write(`${yaml}log: { level: debug }\n`);
     await until(async () => (await read()).generation.number === 2);
     expect((await read()).inFlightByFrontend["chat-completions"]).toBe(8);

@@ -1,5 +1,5 @@
-// What a record says of a request, read by an observer behind a whole gateway: how it ended, why it went where it went, what the
-// hooks did, where the time went, and of the client no more than was asked for.
+// Request records, read by an observer in a whole gateway: outcome, routing decisions, actions of
+// hooks, times, and only the requested data about the client.
 import fc from "fast-check";
 import { request as ask } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -30,7 +30,7 @@ import { turnEventLoop, until } from "../../kit/wait.ts";
 const CHAT = "/v1/chat/completions";
 const HELLO = say("Hello").usage({ input: 10, output: 2 });
 
-/** Keeps what it is told. */
+/** Keeps the records that it receives. */
 const ear = (
   heard: RequestRecord[],
   more: Partial<Observer> = {},
@@ -44,11 +44,11 @@ const ear = (
     setup: () => ({ ...more, onRequests: (batch) => void heard.push(...batch) }),
   });
 
-/** Of the test that runs. */
+/** Records of the current test. */
 let time: TestClock | undefined;
 const SLOW_MS = 5_000;
 
-/** Does what the message says. */
+/** Behaves as the message orders. */
 const moody = defineMiddleware({
   api: 1,
   name: "moody",
@@ -148,7 +148,7 @@ describe("a record", () => {
     expect(first!.startMs).toBeGreaterThanOrEqual(0);
     expect(second!.startMs).toBeGreaterThanOrEqual(first!.startMs + first!.ms.total - 1);
     expect(record.firstTokenMs).toBeGreaterThanOrEqual(second!.startMs);
-    // What has failed five times in a row is tried last, and that is said.
+    // A target that failed five times in a row is tried last, which is recorded.
     for (let i = 0; i < 4; i++) await told("fast");
     const again = (await told("fast")).record;
     expect(again.calls).toMatchObject([{ provider: "up" }]);
@@ -176,7 +176,7 @@ describe("a record", () => {
 
   it("contains actions of hooks, and nothing for hooks that let it pass", async () => {
     time = installTestClock();
-    /** On a busy machine any hook may be one that was waited for. */
+    /** On a busy machine, the request may have waited for any hook. */
     const acted = (record: RequestRecord) =>
       record.hooks
         ?.filter(({ effect }) => effect !== "delayed")
@@ -275,7 +275,7 @@ describe("the outcome of a request", () => {
         const problem = attributeFault(createFault(kind, "x"), side);
         const outcome = outcomeOfRequest({ fault: getFault(problem)!, status: 500 }, false);
         expect(["ok", undefined]).not.toContain(outcome);
-        // A client that is over its limit and a provider that is over its own are two things.
+        // A client above its limit and a provider above its own are two different things.
         if (kind === "rate_limited")
           expect(outcome).toBe(
             side === "target" || side === "answer" ? "upstream_error" : "refused",

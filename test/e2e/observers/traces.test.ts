@@ -1,5 +1,5 @@
-// A request's trace: continued from its client, one tree whatever was tried, handed on where the operator says so, and in no other
-// place.
+// A request's trace: continued from its client, one tree for all attempts, and forwarded only where
+// the operator configured it.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { defineObserver, defineProvider, type RequestRecord } from "tollgate/plugin";
@@ -26,7 +26,7 @@ const MINE = {
 const EMPTY = Buffer.alloc(0);
 const PRIVATE = { ...MINE, tracestate: "secret=1" };
 
-/** Fails where the model is called so. */
+/** Fails for models with this name. */
 const answering = (asked: UpstreamRequest) =>
   asked.body.includes("failing")
     ? jsonResponse({ error: { message: "No." } }, 503)
@@ -35,7 +35,7 @@ const answering = (asked: UpstreamRequest) =>
 const provider = (use: string, url: string, more = "") =>
   `{ use: ${use}, with: { base_url: "${url}/v1" }${more} }`;
 
-/** A provider by code of its own, which asks another address beside its base. */
+/** A native provider that calls another address in addition to its base URL. */
 const native = (base: string, other: string) =>
   defineProvider({
     api: 1,
@@ -136,7 +136,7 @@ describe("the trace of a request", () => {
       expect(headers["tracestate"]).toBe(MINE.tracestate);
       expect(headers["baggage"]).toBeUndefined();
     }
-    // A provider that is not named hears of none of it.
+    // A provider that is not listed receives no trace headers.
     await at.ask("other/works", MINE);
     const { headers } = asked(up).at(-1)!;
     for (const name of Object.keys(MINE)) expect(headers[name]).toBeUndefined();
@@ -182,7 +182,7 @@ describe("the trace of a request", () => {
       ),
       { numRuns: 12 },
     );
-    // Nor does what its client's tracing wrote reach a collector.
+    // Nor does the client's trace state reach a collector.
     const posts = () =>
       Buffer.concat(
         collector.requests.map(({ path, body }) => (path === "/v1/traces" ? body : EMPTY)),
@@ -265,7 +265,7 @@ describe("spans", () => {
       "tollgate.bill_state": "unpriced",
     });
     expect(attributesOf(first!)).toMatchObject({ "error.type": "overloaded" });
-    // A trace that begins here has no parent.
+    // A trace that starts here has no parent.
     expect(spans.filter(({ parentSpanId }) => parentSpanId === undefined)).toHaveLength(1);
   });
 });

@@ -1,4 +1,4 @@
-// Hosts that speak and hear, as their own wires have it, and what each bills.
+// Providers of speech and transcription in their own formats, with their bills.
 import {
   eventStreamResponse,
   jsonResponse,
@@ -8,7 +8,7 @@ import {
 } from "tollgate/testing";
 import type { Usage } from "tollgate/plugin";
 
-/** What every host hears, and when. */
+/** Requests of every provider, with their time. */
 export const WORDS = "Grüße aus Oslo. The harbour is in the west.";
 export const SEGMENTS = [
   { start: 0, end: 1.5, text: "Grüße aus Oslo." },
@@ -28,7 +28,7 @@ export const CAPTIONS = {
   vtt: "WEBVTT\n\n00:00:00.000 --> 00:00:01.500\nGrüße aus Oslo.\n\n00:00:01.500 --> 00:00:03.250\nThe harbour is in the west.\n\n",
 } as const;
 
-/** A second of a tone for each that is asked for, as WAV. */
+/** A tone of one second per requested second, as WAV. */
 export function wav(seconds: number, more: Buffer = Buffer.alloc(0)): Buffer {
   const rate = 8_000;
   const size = Math.round(seconds * rate);
@@ -50,7 +50,7 @@ export function wav(seconds: number, more: Buffer = Buffer.alloc(0)): Buffer {
   return Buffer.concat([head, sound]);
 }
 
-/** The fields of a form, by another reader than ours; of the file its bytes. */
+/** The fields of a form, decoded by another parser. For the file, its bytes. */
 export async function formIn(asked: UpstreamRequest): Promise<Map<string, string | Buffer>> {
   const type = asked.headers["content-type"] ?? "";
   const form = await new Response(new Uint8Array(asked.body), {
@@ -62,7 +62,7 @@ export async function formIn(asked: UpstreamRequest): Promise<Map<string, string
   return fields;
 }
 
-/** What a host bills of a sound: begun seconds, or tokens. */
+/** A provider's bill for audio: started seconds, or tokens. */
 type Billing = (file: Buffer) => { usage: Usage; said: object };
 const secondsOf = (file: Buffer): number => Math.ceil((file.length - 44) / 8_000);
 const bySecond: Billing = (file) => ({
@@ -93,7 +93,10 @@ const refused = (message: string): ScriptedResponse =>
     400,
   );
 
-/** OpenAI's, and that of hosts that are like it. `streams`: what it does when a stream is asked. */
+/**
+ * OpenAI's format, and that of compatible providers. `streams`: its behavior if a stream is
+ * requested.
+ */
 export const hearing =
   (of: { formats: readonly string[]; billing: Billing; streams: boolean; counts?: boolean }) =>
   async (asked: UpstreamRequest): Promise<ScriptedResponse> => {
@@ -152,7 +155,7 @@ function streamed(usage: object): ScriptedResponse {
   ]);
 }
 
-/** Mistral's: one form, and events by other names. */
+/** Mistral's: one format, and events with other names. */
 export const hearingMistral = async (asked: UpstreamRequest): Promise<ScriptedResponse> => {
   const form = await formIn(asked);
   if (form.has("response_format") || form.has("prompt"))
@@ -181,7 +184,7 @@ export const hearingMistral = async (asked: UpstreamRequest): Promise<ScriptedRe
   };
 };
 
-/** Sound that no reader takes for another part of itself. */
+/** Audio in which every part is unique. */
 export const SOUND = Buffer.from(
   Array.from({ length: 20_000 }, (_, i) => (i * 31 + (i >> 7)) & 255),
 );
@@ -197,7 +200,7 @@ const MIMES: { readonly [format: string]: string } = {
   pcm: "audio/pcm",
 };
 
-/** By the character, as it comes; or by tokens, which are told in events alone. */
+/** By character, sent as generated. Or by tokens, which are reported in events only. */
 export const speaking =
   (counted: "characters" | "tokens") =>
   (asked: UpstreamRequest): ScriptedResponse => {
@@ -237,9 +240,9 @@ const ALL = ["json", "text", "srt", "verbose_json", "vtt"] as const;
 export interface Ear {
   readonly name: string;
   readonly model: string;
-  /** The forms that a client gets. */
+  /** Formats that a client can request. */
   readonly formats: readonly string[];
-  /** Of a second, or of tokens, in nano-dollars; `hold`: what it counts. */
+  /** Per second, or per token, in nano-dollars. `hold`: the counted unit. */
   readonly nano: (usage: Usage) => number;
   readonly translates: boolean;
 }

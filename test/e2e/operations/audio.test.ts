@@ -1,5 +1,5 @@
-// Speech and transcripts through a whole gateway, from every host, by the SDKs that people use: what a client asked for, in the form
-// that it asked for, and one exact bill.
+// Speech and transcription through a whole gateway, with every provider and common SDKs: the
+// requested content in the requested format, and one exact bill.
 import { createReadStream } from "node:fs";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ import {
 import { keyOf, operating, raised, type Operating } from "./stage.ts";
 import { OPERATIONS } from "./table.ts";
 
-/** Half of a sound, and then `how`. */
+/** Half of the audio, followed by `how`. */
 const broken = (how: "stall" | "reset"): ScriptedReply => ({
   headers: { "content-type": "audio/mpeg" },
   body: [SOUND.subarray(0, 5_000), SOUND.subarray(5_000)],
@@ -121,7 +121,7 @@ describe.each(EARS.map((ear) => [`${ear.name}/${ear.model}`, ear] as const))(
     });
 
     it("AI SDK", async () => {
-      // It asks for the form that it knows the model by.
+      // It requests the format that the model supports.
       const transcription = ai().transcription(model);
       const options = ear.formats.includes("verbose_json") ? "verbose_json" : "json";
       const got = await transcribe({
@@ -221,7 +221,7 @@ describe("truncation", () => {
     await asking;
     await until(() => at.asked()[0]!.state === "aborted");
     await until(async () => (await at.rows("stalls")).length === 1);
-    // All of a text was taken on: its host bills all of it.
+    // The provider accepted the whole text, and bills all of it.
     expect((await at.rows("stalls"))[0]).toMatchObject({
       state: "estimated",
       usage: { characters: 9 },

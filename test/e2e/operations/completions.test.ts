@@ -1,5 +1,6 @@
-// Completions through a whole gateway: passed through where a host speaks them, and filling in the middle by the wires of two vendors; by
-// OpenAI's SDK and the AI SDK, whole and streamed, one exact row each.
+// Completions through a whole gateway: passthrough to providers with this protocol, and
+// fill-in-the-middle in two vendors' formats; by OpenAI's SDK and the AI SDK, streaming and
+// non-streaming, with one exact row each.
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText } from "ai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";

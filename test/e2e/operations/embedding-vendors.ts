@@ -1,5 +1,5 @@
-// Every vendor of vectors behind one scripted upstream: the same vector of the same text, each in the vendor's own shape, and
-// what each of them charges for it.
+// Every vendor of embeddings on one scripted upstream: equal vectors for equal texts, each in the
+// vendor's own format, with its bill.
 import type { JsonObject } from "tollgate/plugin";
 import {
   jsonResponse,
@@ -8,11 +8,11 @@ import {
   type UpstreamRequest,
 } from "tollgate/testing";
 
-/** Of a text: numbers that 32 bits hold, so that no form of them loses a digit. */
+/** Of a text: numbers that 32-bit floats represent exactly, so that no format loses a digit. */
 export const vectorOf = (text: string, width = 8): number[] =>
   Array.from({ length: width }, (_, i) => Math.fround(Math.sin((i + 1) * (text.length + 1))));
 
-/** A word is a token here. */
+/** A word is one token here. */
 export const tokensIn = (texts: readonly unknown[]): number =>
   texts.reduce<number>(
     (sum, text) => sum + (typeof text === "string" ? text.split(" ").length : (text as []).length),
@@ -31,7 +31,7 @@ const textsOf = (said: unknown): unknown[] =>
     : (said as unknown[]);
 const refused = (message: string) => jsonResponse({ error: { message } }, 400);
 
-/** OpenAI's shape. `forms`: it knows the field and gives what it says. */
+/** OpenAI's format. `forms`: whether it supports the format field. */
 const listed =
   (
     usage: (tokens: number) => JsonObject,
@@ -56,10 +56,10 @@ const listed =
     };
   };
 
-/** OpenAI's own, or that of a host which does not know the field for the form. */
+/** OpenAI's own, or that of a provider without the format field. */
 export const embedding = (of: { forms?: boolean } = {}): ScriptedReply => listed(both, of);
 
-/** Gemini's, which counts nothing. */
+/** Gemini's, which reports no counts. */
 export const batchEmbedding = (asked: UpstreamRequest): ScriptedResponse => {
   const { requests } = asked.json();
   const texts = requests.map(({ content }: any) => content.parts[0].text);
@@ -73,7 +73,7 @@ export const batchEmbedding = (asked: UpstreamRequest): ScriptedResponse => {
   };
 };
 
-/** The same of one content. */
+/** The same for one content. */
 export const oneEmbedding = (asked: UpstreamRequest): ScriptedResponse => {
   const { content, outputDimensionality } = asked.json();
   const { text } = content.parts[0];
@@ -90,7 +90,7 @@ export interface Vendor {
   readonly model: string;
   readonly yaml: string;
   readonly routes: { readonly [route: string]: ScriptedReply };
-  /** It says how much it read. */
+  /** It reports the tokens that it read. */
   readonly counts: boolean;
   readonly mode: "passthrough" | "translated";
 }
@@ -108,7 +108,7 @@ export const VENDORS: readonly Vendor[] = [
     mode: "passthrough",
   },
   {
-    // It ignores the field that it does not know.
+    // It ignores the unknown field.
     name: "older",
     model: "nomic-embed",
     yaml: mounted("openai-compatible", "older/v1", ', embeddings: ["nomic*"]'),
@@ -212,7 +212,7 @@ export const VENDORS: readonly Vendor[] = [
   },
 ];
 
-/** Dollars for a million tokens, of every vendor here: a hundred nano-dollars each. */
+/** Dollars per million tokens for every vendor here: a hundred nano-dollars each. */
 export const NANO_A_TOKEN = 100;
 const PRICE = "0.10";
 

@@ -1,5 +1,5 @@
-// Embeddings through a whole gateway, from every vendor, by the SDKs that people use: the same numbers whatever their form and
-// wherever they come from, and one exact bill.
+// Embeddings through a whole gateway, with every vendor and common SDKs: the same numbers in any
+// format and from any vendor, and one exact bill.
 import { OpenAIEmbeddings } from "@langchain/openai";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";

@@ -1,5 +1,6 @@
-// What holds for each operation that answers a request as a whole, whichever it is: one exact row per request, limits and rights before anything is sent,
-// failures that are never passed on as answers. The table is operations/table.ts.
+// Rules for every non-streaming operation: one exact row per request, limits and permissions before
+// anything is sent, and failures that are never forwarded as responses. operations/table.ts
+// contains the table.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { turnEventLoop, until } from "../../kit/wait.ts";
 import { operating, hostOf, keyOf, routeOf, type Operating } from "./stage.ts";

@@ -1,4 +1,5 @@
-// Each operation by each library from each wire that answers it. Python's are played by `npm run clients -- python`.
+// Each operation with each library and each upstream format. `npm run clients -- python` runs the
+// Python clients.
 import { afterAll, it } from "vitest";
 import { JAVASCRIPT } from "../../clients/grid/javascript.ts";
 import { grid } from "../../clients/grid/stage.ts";

@@ -1,5 +1,6 @@
-// What holds for every kind of model that the gateway speaks by itself: it is listed by its kind, answered by the demo offline, booked,
-// bounded by its own unit, explained, counted by its kind, told where it is asked for, and in the catalog with a price.
+// Rules for every built-in model type: it is listed by its type, served by the offline demo,
+// billed, limited by its own unit, explained, counted, suggested at other endpoints, and in the
+// catalog with a price.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -18,12 +19,12 @@ interface Spoken {
   readonly model: string;
   /** Beside the model. */
   readonly body: object;
-  /** What its requests come to, before they are asked. */
+  /** Usage of its requests before the call. */
   readonly unit: Limit["unit"];
   readonly schema: string;
-  /** In the GenAI conventions' word, where they have one. */
+  /** The name in the GenAI conventions, if they have one. */
   readonly operation: string;
-  /** A vendor's model that the catalog has a price of; null: no page that was read has one. */
+  /** A vendor's model with a price in the catalog. null: no known page has one. */
   readonly priced: string | null;
 }
 
@@ -230,7 +231,7 @@ describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, pri
         sumSamples(await scraped(), "tollgate_requests_total", `operation="${kind}",outcome="ok"`) >
         0,
     );
-    // A list of models is of the kind that it is mostly asked for: the call itself may be counted a little later.
+    // A model list has the type of most of its requests: the call itself may be counted later.
     await until(async () => (await scraped()).includes(`gen_ai_operation_name="${operation}"`));
   });
 

@@ -1,4 +1,5 @@
-// Moderations through a whole gateway: each vendor's verdict as the vendor words it, by OpenAI's SDK, and one row a request.
+// Moderations through a whole gateway: each vendor's result in the vendor's format, by OpenAI's
+// SDK, with one row per request.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { operating, raised, type Operating } from "./stage.ts";
 import { OTHER_VERDICT, VERDICT } from "./vendors.ts";
@@ -26,7 +27,7 @@ describe("a result", () => {
         input: "I want to hurt them",
         model: "omni-moderation-latest",
       });
-      // It costs nothing where the operator says so.
+      // It is free if the operator configured this.
       expect(await last()).toMatchObject({ state: "exact", usage: { requests: 1 }, costNano: "0" });
     }
   });

@@ -1,5 +1,5 @@
-// Rankings through a whole gateway, in the words of every vendor's clients, from every vendor: the same order, and one exact bill by
-// whichever measure the vendor bills.
+// Reranking through a whole gateway, in the format of every vendor's clients, with every vendor:
+// the same order, and one exact bill in the vendor's unit.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { operating, type Operating } from "./stage.ts";
 import { DOCUMENTS, SCORES } from "./vendors.ts";
@@ -15,7 +15,7 @@ const ask = (path: string, body: object, id = "alice") =>
   at.ask({ path }, { query: "Where is the harbour?", documents: DOCUMENTS, ...body }, { id });
 
 const MODELS = [
-  // 0.002 a search; 0.05 and 0.02 a million tokens.
+  // 0.002 per search; 0.05 and 0.02 per million tokens.
   ["cohere/rerank-v3.5", { searches: 1 }, 2_000_000],
   ["voyage/rerank-2.5", { input: 26 }, 1_300],
   ["vllm/bge-reranker", { input: 31 }, 620],
@@ -94,7 +94,8 @@ it("a search limit counts each hundred documents before the call, and the vendor
 });
 
 it("a long document counts as several, before the call and in the estimate of a truncated response", async () => {
-  // Five hundred tokens are one, with the query among them: each of these is seven, and eighty are six searches.
+  // Five hundred tokens including the query are one document: each of these is seven, and eighty
+  // are six searches.
   const long = "A harbour in the west. ".repeat(450);
   const model = "cohere/rerank-v3.5";
   const documents = Array.from({ length: 80 }, () => long);

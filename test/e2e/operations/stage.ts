@@ -1,4 +1,4 @@
-// One gateway with all operations and their providers, each behind one scripted upstream.
+// One gateway with all operations and their providers, on one scripted upstream.
 import OpenAI from "openai";
 import { expect } from "vitest";
 import {
@@ -18,7 +18,10 @@ import { VENDORS } from "./embedding-vendors.ts";
 import { OPERATIONS, type Body, type Operation } from "./table.ts";
 import { COMPLETERS, MODERATORS, RANKERS } from "./vendors.ts";
 
-/** The conditions of a table's provider: `slow` does not answer, `cut` breaks off, `down` is overloaded, `odd` answers what it is told to. */
+/**
+ * The conditions of a table's provider: `slow` does not respond, `cut` disconnects, `down` is
+ * overloaded, `odd` responds as ordered.
+ */
 export const CONDITIONS = ["sound", "slow", "cut", "down", "odd"] as const;
 type Condition = (typeof CONDITIONS)[number];
 
@@ -27,7 +30,7 @@ export const hostOf = (name: string, condition: Condition): string =>
 export const routeOf = (name: string, condition: Condition): string =>
   `POST /${condition}-${name}/v1${OPERATIONS[name]!.host.path}`;
 
-/** Keys with a limit of searches. */
+/** Keys with a search limit. */
 const SEARCHES: Readonly<Record<string, number>> = { searches: 3, long: 5 };
 const KEYS = [
   "alice",
@@ -35,7 +38,7 @@ const KEYS = [
   ...Object.keys(SEARCHES),
   ...Object.keys(OPERATIONS).flatMap((op) => [`poor-${op}`, `few-${op}`]),
 ];
-/** An API key of this stage. */
+/** An API key of this gateway. */
 export const keyOf = (id: string): string => `${id}-key`;
 
 const limitsOf = (id: string) => {
@@ -218,7 +221,7 @@ function routes(): Record<string, ScriptedReply> {
 
 export interface Asked {
   readonly status: number;
-  /** JSON, if it is any. */
+  /** JSON, if it is valid. */
   readonly body: any;
 }
 
@@ -241,7 +244,7 @@ export class Operating implements AsyncDisposable {
     return new OpenAI({ baseURL: `${this.gateway.url}/v1`, apiKey: keyOf(id), maxRetries: 0 });
   }
 
-  /** Asks for an operation as `id`. A body with bytes is sent as a form. */
+  /** Sends a request for an operation as `id`. A body with bytes is sent as a form. */
   async ask(
     { path }: Pick<Operation, "path">,
     body: Body,
@@ -294,14 +297,14 @@ function formOf(body: Body): FormData {
   return form;
 }
 
-/** What an SDK throws. */
+/** The error of an SDK. */
 export const raised = (run: Promise<unknown>): Promise<any> =>
   run.then(
     () => expect.unreachable("nothing was raised"),
     ({ status, code, message }) => ({ status, code, message }),
   );
 
-/** A hook on the events closes passthrough mode. */
+/** An `event` hook disables passthrough mode. */
 const QUIET = `import { defineMiddleware } from "tollgate/plugin";
 export default defineMiddleware({ api: 1, name: "quiet", summary: "Touches nothing", sends: "nowhere", setup: () => ({ event: (_call, next) => next }) });
 `;

@@ -1,5 +1,5 @@
-// Operations that answer a request as a whole: where clients ask, what requests cost, and which providers there are. `./every-operation.test.ts` has the laws
-// that hold for each of them; the forms that only one of them has are tested in a file of its own.
+// Non-streaming operations: their endpoints, costs, and providers. `./every-operation.test.ts`
+// contains the rules for all of them. Formats of a single operation have test files of their own.
 import { jsonResponse, type ScriptedReply } from "tollgate/testing";
 import type { Usage } from "tollgate/plugin";
 import { EARS, hearing, speaking, wav } from "./audio-vendors.ts";
@@ -11,26 +11,26 @@ export type Body = Readonly<Record<string, unknown>>;
 export interface Priced {
   readonly model: string;
   readonly state: "exact" | "estimated" | "unpriced";
-  /** The price in nano-dollars of what the provider bills. */
+  /** The price in nano-dollars of the provider's bill. */
   nano(usage: Usage): number | null;
 }
 
 export interface Operation {
   readonly path: string;
-  /** As model lists have it. */
+  /** Name in model lists. */
   readonly kind: string;
-  /** As errors have it. */
+  /** Name in errors. */
   readonly noun: string;
   readonly demo: string;
   readonly body: Body;
-  /** Does not fit in the budget `poor` in US dollars. */
+  /** Exceeds the budget `poor`, in US dollars. */
   readonly large: Body;
   /** Fits. */
   readonly small: { readonly body: Body; readonly nano: number };
   readonly poor: string;
-  /** One request fits in this limit, and not a second one. */
+  /** One request fits in this limit, and a second one does not. */
   readonly limit: { readonly unit: string; readonly max: number; readonly body?: Body };
-  /** Requests that are no request of this operation. */
+  /** Invalid requests of this operation. */
   readonly wrong: readonly Body[];
   readonly priced: readonly Priced[];
   /** A provider that exists in several conditions: sound, slow, cut, down, odd. */
@@ -39,11 +39,11 @@ export interface Operation {
     readonly with: object;
     readonly model: string;
     readonly about: object;
-    /** The operation below the provider's base URL. */
+    /** Path of the operation below the provider's base URL. */
     readonly path: string;
     readonly answer: ScriptedReply;
   };
-  /** Answers that are none. */
+  /** Invalid responses. */
   readonly odd: readonly ScriptedReply[];
 }
 
@@ -188,7 +188,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     },
     odd: [
       { headers: { "content-type": "text/plain" }, body: "sorry" },
-      // The head of an error, or half of one, is not audio, whatever its type is.
+      // The start of an error, or half of one, is not audio, whatever its type is.
       { headers: { "content-type": "application/json" }, body: '{"choices": [' },
       { headers: { "content-type": "audio/mpeg" }, body: '{"error":{"message":"no"}}' },
       { headers: { "content-type": "audio/mpeg" }, body: "<html>no</html>" },

@@ -1,5 +1,5 @@
-// Files that clients send: large, slow, cut off, many at once, and forms that mean two things. None of it reaches a provider in
-// half, none of it stays in memory, and what is refused is refused in words.
+// Files from clients: large, slow, aborted, concurrent, and ambiguous forms. No partial file
+// reaches a provider, none stays in memory, and a rejection has an explanation.
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { request, type ClientRequest, type IncomingMessage } from "node:http";
@@ -18,7 +18,7 @@ beforeAll(async () => {
     {
       "POST /v1/audio/transcriptions": (asked: UpstreamRequest) => ({
         ...jsonResponse({ text: "la la la" }),
-        // What is held is held for a while.
+        // Memory is held for some time.
         delayMs: asked.body.includes("linger") ? 400 : 0,
         billedUsage: { seconds: 1 },
       }),
@@ -72,13 +72,13 @@ function open(length: number): ClientRequest {
     },
     agent: false,
   });
-  // One that is refused early may still be writing.
+  // A client that is rejected early may still be writing.
   return req.on("error", () => {});
 }
 
 async function answered(req: ClientRequest): Promise<Got> {
   const answer = await once(req, "response").catch(() => undefined);
-  // Refused while it was still writing, and the refusal lost on the way.
+  // Rejected during its writes, and the response was lost on the way.
   if (!answer) return { status: 0, body: undefined };
   const [res] = answer as [IncomingMessage];
   const chunks: Buffer[] = [];
@@ -141,7 +141,7 @@ describe("one file", () => {
   });
 });
 
-/** Waits for an answer of the gateway on another way: what was sent before has come to it, too. */
+/** Waits for a response of the gateway on another connection: earlier data has then arrived too. */
 const reached = () => at.gateway.ask("status");
 
 describe("an ambiguous form", () => {
@@ -229,9 +229,10 @@ describe("forty concurrent uploads", () => {
     }
     expect(served).toBeGreaterThan(ROUNDS);
     expect(served).toBe(at.up.requests.length);
-    // Forty files of 8 MB are more than three times what may be held.
+    // Forty files of 8 MB exceed three times the memory limit.
     expect(busy).toBeGreaterThan(0);
-    // About three times what may be held is in memory at the most, and rounds add nothing: the last is like the second.
+    // At most about three times the memory limit is in use, and rounds add nothing: the last is
+    // like the second.
     expect(Math.max(...sizes)).toBeLessThan(10 * CAP);
     expect(sizes.at(-1)!).toBeLessThan(2 * sizes[1]!);
     await until(async () => (await sent(form(wav(1)))).status === 200);

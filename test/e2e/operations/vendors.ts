@@ -1,4 +1,4 @@
-// Providers of rankings, completions, and moderations, each with its own wire format, and what each bills.
+// Providers of reranking, completions, and moderations, each with its own format and bill.
 import {
   eventStreamResponse,
   jsonResponse,
@@ -62,7 +62,7 @@ export const VERDICT = {
   categories: { violence: true },
   category_scores: { violence: 0.9 },
 };
-/** A verdict of Mistral: categories of its own. */
+/** A result of Mistral, with its own categories. */
 export const OTHER_VERDICT = { categories: { pii: true }, category_scores: { pii: 0.7 } };
 
 export const moderating = (asked: UpstreamRequest) => ({
@@ -114,7 +114,7 @@ export const completing = (asked: UpstreamRequest) => {
   };
 };
 
-/** Mistral's: answers as of a chat. */
+/** Mistral's format, like a chat response. */
 const fillingIn = (asked: UpstreamRequest) => {
   const chat = { id: "f1", created: 1, model: "x" };
   if (!asked.json().stream) {
@@ -142,7 +142,7 @@ const fillingIn = (asked: UpstreamRequest) => {
   };
 };
 
-/** Ollama's: lines of JSON. */
+/** Ollama's format: JSON lines. */
 const generating = (asked: UpstreamRequest) => {
   const last = { done: true, done_reason: "length", prompt_eval_count: 4, eval_count: 5 };
   if (!asked.json().stream)

@@ -1,4 +1,5 @@
-// `npm run dev`: the gateway from source, watched by Node, which starts it anew when a file of it changes.
+// `npm run dev`: the gateway from source under Node's watch mode, which restarts it when a file
+// changes.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";

@@ -1,4 +1,5 @@
-// A gateway that npm has started ends with npm: npm hands signals to a shell, which hands them on to nothing.
+// A gateway started by npm ends with npm: npm sends signals to a shell, which does not forward
+// them.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +19,7 @@ it("a signal to npm stops the gateway", async () => {
   );
   const node = join(root, "node_modules/.bin/node");
   const bin = join(root, "src/cli/bin.ts");
-  // As a shell that does not put the program into its own place.
+  // Like a shell that does not replace itself by the program.
   const start = `"${node}" --conditions=tollgate-source "${bin}" serve; true`;
   writeFileSync(join(dir, "package.json"), JSON.stringify({ scripts: { start } }));
   const npm = spawn("npm", ["start", "--silent"], {

@@ -1,4 +1,5 @@
-// What is published, as an operator gets it: packed from a clean clone, installed into an empty folder, and run from there.
+// The published package, as an operator gets it: packed from a clean clone, installed into an empty
+// folder, and run from there.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -18,10 +19,10 @@ const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 const folder = mkdtempSync(join(tmpdir(), "tollgate-package-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The Node that the tests run on, first; no condition that would lead to the source. */
+/** The Node of the tests comes first. Without the condition that selects the source. */
 const env = { ...process.env, NODE_OPTIONS: "", PATH: `${bin}${delimiter}${process.env["PATH"]}` };
 
-/** Without a Node that the checkout brought. */
+/** Without the checkout's Node. */
 const machinePath = (process.env["PATH"] ?? "")
   .split(delimiter)
   .filter((path) => !path.includes("node_modules"))
@@ -79,15 +80,15 @@ test("the package contains only what runs", () => {
   expect(packed).toContain("src/cli/launch.js");
   for (const name of ["LICENSE", "README.md", "gateway.yaml", "package.json"])
     expect(packed).toContain(name);
-  // Others' code is among what runs, and their licences ask for the same.
+  // The package contains third-party code, whose licenses require notices.
   expect(packed).toContain("dist/THIRD_PARTY_LICENSES");
   const licences = readFileSync(join(clone, "dist/THIRD_PARTY_LICENSES"), "utf8");
   for (const name of ["undici", "h3", "srvx", "listhen", "yaml", "pino"])
     expect(licences).toMatch(new RegExp(`^${name} \\d`, "m"));
   expect(licences.split(`\n${"-".repeat(80)}\n`).filter((each) => each.length < 500)).toEqual([]);
-  // Facts about models come in part from others, whose licences ask to be told of.
+  // Some model metadata is from third parties, whose licenses require attribution.
   expect(packed).toContain("plugins/providers/facts/THIRD_PARTY_NOTICES");
-  // Files that the package's pages link to.
+  // Files linked by the package's pages.
   const linked = ["CONTRIBUTING.md", "SECURITY.md", "test/bench/speed.svg"];
   const other = packed.filter(
     (path) =>
@@ -119,7 +120,7 @@ test("npm ci with an older Node prints no error: the installed gateway runs on i
     "npm",
     ["ci", "--dry-run", "--offline", "--ignore-scripts", "--no-audit", "--no-fund"],
     clone,
-    // `npm run --silent` hands its silence down.
+    // `npm run --silent` passes its silence on.
     { ...process.env, PATH: machinePath, npm_config_loglevel: undefined },
   );
   expect([status, stderr]).toEqual([0, ""]);
@@ -258,7 +259,7 @@ providers:
 test("each example package is built, packed, installed, checked, and mounted as its page says", async () => {
   const shelf = join(clone, "examples/packages");
   const names = readdirSync(shelf, { withFileTypes: true }).flatMap((one) =>
-    // One is Python's, and has tests of its own.
+    // One is in Python, and has its own tests.
     one.isDirectory() && existsSync(join(shelf, one.name, "package.json")) ? [one.name] : [],
   );
   const tarballs = names.map((name) => {
@@ -329,7 +330,7 @@ test("an old Node prints the fix and does nothing else", () => {
     .split(delimiter)
     .map((path) => join(path, "node"))
     .find((node) => Number(/^v(\d+)/.exec(run(node, ["--version"]).stdout ?? "")?.[1]) < 24);
-  // Without one on this machine, the words alone.
+  // Only the text is checked without one on this machine.
   if (old === undefined)
     return void expect(readFileSync(join(clone, "dist/src/cli/bin.js"), "utf8")).toContain(
       "or newer",

@@ -1,4 +1,5 @@
-// What the pages show is run: their requests are sent, their commands run, their providers answer. `test/docs/pages.test.ts` checks what need not run.
+// Runs the content of the pages: their requests are sent, their commands run, and their providers
+// respond. `test/docs/pages.test.ts` checks the rest.
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -14,7 +15,7 @@ import { page, stepsOf } from "../../rig/package/tutorial/page.ts";
 import { shell } from "../../rig/package/tutorial/shell.ts";
 
 const run = promisify(execFile);
-// What npx finds in a checkout, on whatever Node this machine has.
+// The program that npx finds in a checkout, with any Node on the machine.
 const bin = join(ROOT, "src/cli/launch.js");
 
 describe("every request", () => {
@@ -54,7 +55,7 @@ describe("every request", () => {
   });
 
   it.each(of("js").map((b) => [named(b), b] as const))("%s responds", async (_name, block) => {
-    // In reach of the packages, and of no tool that looks at the tree meanwhile.
+    // Where packages can resolve their dependencies, and no tool that reads the tree sees it.
     const folder = join(ROOT, "node_modules/.cache/tests");
     const file = join(folder, `readme-${process.pid}.mjs`);
     await mkdir(folder, { recursive: true });
@@ -72,13 +73,16 @@ describe("every request", () => {
 
 const OURS = /^npx tollgate(?= )/;
 
-/** Commands that need a package that is not published yet, or a provider that an author has: the rigs `template` and `author` run them. */
+/**
+ * Commands that need an unpublished package, or an author's provider: the rigs `template` and
+ * `author` run them.
+ */
 const AUTHORS = ["npx tollgate record acme/", "npx tollgate plugin add tollgate-provider-acme"];
 
-/** Those that docs/guides/keys-and-budgets.md uses. */
+/** Keys and accounts used in docs/guides/keys-and-budgets.md. */
 const ACCOUNTS = "accounts:\n  acme: {}\n  research: { parent: acme }\n";
 
-/** Its receiver is not there, which a test of it says. */
+/** Its receiver does not exist, which its test command reports. */
 const ALERTS = `observers:
   - console
   - { use: alerts, with: { receivers: { chat: { url: "http://127.0.0.1:9/", format: slack } } } }
@@ -175,7 +179,7 @@ describe("every provider", () => {
     });
     await new Promise<void>((r) => server.listen(0, "127.0.0.1", r));
     const dir = await mkdtemp(join(tmpdir(), "author-"));
-    // A credential is one key, or the two things that a token is fetched with.
+    // A credential is one key, or the two values for fetching a token.
     const credential = block.text.includes("client_secret")
       ? 'client_id: acme, client_secret: "${env:ACME}"'
       : 'api_key: "${env:ACME}"';

@@ -1,4 +1,7 @@
-/** Every road to a signal that JavaScript has, towards the gateway. A request may name process and signal in x-signal. */
+/**
+ * Every way to send a signal to the gateway from JavaScript. A request may name process and signal
+ * in x-signal.
+ */
 const ROADS: Readonly<Record<string, string>> = {
   kill: "process.kill(gateway, signal)",
   "kill-imported": "(ours as any).kill(gateway, signal)",
@@ -27,7 +30,9 @@ ${Object.entries(ROADS)
     x.setResponseHeader("x-sent", sent.join(" ") || "none");
   },`;
 
-/** A guard that does what it is told in the request, good and bad. It is written as any author would write one. */
+/**
+ * A guard that follows the orders in a request, valid and invalid. It is written like any author's.
+ */
 export const GUARD = `
 import { defineMiddleware, fail } from "tollgate/plugin";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -93,7 +98,7 @@ export default defineMiddleware({
       headers["x-edit"] ? { messages: [...(body.messages as any), { role: "user", content: headers["x-edit"] }], user: undefined } as never : undefined,
     watch: (call, stop) => (event) => {
       if (event.type !== "finish" || call.exchange.headers["x-do"] !== "ask-at-the-end") return;
-      // The gateway is long through with the request.
+      // The gateway finished the request long ago.
       for (const end = Date.now() + 300; Date.now() < end; ) ;
       asks({ setResponseHeader() {} }, { sendSubrequest: (of: any) => ctx.sendSubrequest(of, { parentRequest: call.exchange }) }, "other/echo")
           .then(() => ctx.log.info({}, "asked beside an answer"), (error) => stop({ kind: "internal", message: String(error) }));

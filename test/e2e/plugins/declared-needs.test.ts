@@ -1,4 +1,5 @@
-// What a plugin declares it gets, in every process, and what it does not declare is refused with words that say what to write.
+// A plugin gets what it declares, in every process. Undeclared access is rejected with the
+// declaration to add.
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
@@ -6,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runTollgate } from "../../kit/process/command-line.ts";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 
-/** Does what it is asked to, and says what came of it. */
+/** Follows its order, and returns the result. */
 const plugin = (needs: string) => `
 import { defineMiddleware } from "tollgate/plugin";
 export default defineMiddleware({
@@ -114,7 +115,7 @@ describe("with two processes", () => {
     expect((await read("file", "keys/pipe")).error).toMatch(/is not a file/);
     expect((await read("file", "keys/a")).error).toMatch(/is not a file/);
     expect((await read("file", "keys/large")).error).toMatch(/larger than/);
-    // A declared file may itself be a link: that is how secrets are mounted.
+    // A declared file may itself be a link, because secrets are mounted that way.
     rmSync(join(at.dir, "one.txt"));
     mkdirSync(join(at.dir, "data"));
     writeFileSync(join(at.dir, "data/one.txt"), "two");
@@ -160,7 +161,8 @@ describe("the metadata service", () => {
     }
     expect((await read("env", "REGION", bare)).error).toMatch(/does not declare/);
     expect((await read("file", "one.txt", bare)).error).toMatch(/does not declare/);
-    // Declared, it would be dialled: the plugin gives up before, so that no machine is asked by a test.
+    // If declared, it would be dialed: the plugin aborts first, so that the test contacts no
+    // machine.
     for (const address of ["169.254.169.254", "metadata.google.internal"]) {
       const { error } = await read("fetch", `http://${address}/latest`);
       expect(error).toBe("The request was canceled.");

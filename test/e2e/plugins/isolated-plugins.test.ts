@@ -1,5 +1,5 @@
-// A plugin in a process of its own, with the gateway that runs: what it may do, what it may not, and what becomes of the others when it
-// breaks.
+// An isolated plugin in a running gateway: allowed and forbidden actions, and effects on others
+// when it fails.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { childrenOf, waitForExit } from "../../kit/process/processes.ts";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
@@ -19,7 +19,7 @@ providers:
   slow: { use: openai-compatible, with: { base_url: "\${env:SLOW:-http://127.0.0.1:9}/v1", api_key: none } }
 `;
 
-/** What it did not name, and what a plugin may not ask anywhere. */
+/** An undeclared resource, and one that no plugin may access. */
 const UNNAMED =
   "unnamed-env unnamed-file unnamed-file-beside unnamed-file-itself private-host metadata-host control-socket " +
   "ask-where-there-is-none ask-for-another";
@@ -48,13 +48,13 @@ async function ask(
   return { status: answer.status, text: await answer.text(), headers: answer.headers };
 }
 
-/** Which process of the guard it is. */
+/** PID of the guard's process. */
 const bornOf = (at: Daemon): Promise<unknown> => at.ask("middleware.guard/born");
 
 const outsideOf = (at: Daemon): number[] =>
   childrenOf(at.pid).flatMap(({ pid, args }) => (args.includes("plugin-process") ? [pid] : []));
 
-/** Others ask as long as it lasts, and none of them may fail. */
+/** Other requests run during this time, and none may fail. */
 async function beside<T>(at: Daemon, work: () => Promise<T>): Promise<T> {
   let over = false;
   const failed: string[] = [];
@@ -124,7 +124,7 @@ describe("an isolated plugin", () => {
     const judged = await ask(at, "do:ask;");
     const heard = ["x-judge", "x-judge-calls", "x-judge-cost"].map((h) => judged.headers.get(h));
     expect([judged.status, ...heard]).toEqual([200, "May it?", "1", "bigint"]);
-    // Its own hooks do not meet what it asks.
+    // Its own hooks do not see its subrequests.
     expect((await ask(at, "do:ask-itself;")).status).toBe(200);
     await ask(at, "hello", "demo/echo", { "x-do": "ask-at-the-end" });
     await at.line(({ msg }) => msg === "asked beside an answer");
@@ -169,7 +169,7 @@ describe("an isolated plugin", () => {
       expect.stringMatching(/middleware\.guard failed|not_declared/),
     ]);
     expect(text).not.toContain("canary");
-    // It is refused by its own process, which goes on.
+    // Its own process rejects it and continues.
     expect(await bornOf(at)).toBe(born);
   });
 
@@ -177,7 +177,7 @@ describe("an isolated plugin", () => {
     "%s fails only its own request, and the plugin is restarted",
     async (way) => {
       await beside(at, () => ask(at, `do:${way};`));
-      // It may be away for a moment more.
+      // It may be unavailable a moment longer.
       await until(async () => (await ask(at, "hello")).status === 200);
     },
   );
@@ -200,7 +200,7 @@ describe("the child processes of a gateway", () => {
     const all = outsideOf(at);
     expect(all.length).toBeGreaterThan(0);
     void ask(at, "do:loop;").catch(() => {});
-    // Its processor time grows for as long as it loops.
+    // Its CPU time grows as long as it loops.
     const before = all.map(processCpuMs);
     await until(() => all.some((pid, i) => processCpuMs(pid) > before[i]! + 200));
     process.kill(at.pid, "SIGKILL");

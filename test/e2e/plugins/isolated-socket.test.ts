@@ -1,4 +1,5 @@
-// A guard that another program is, in another language, at a socket; and what a config may not ask of plugins outside.
+// A guard that is another program, in another language, behind a socket; and configs that isolation
+// does not support.
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,7 +31,7 @@ async function guardAt(socket: string): Promise<ChildProcess> {
     try {
       return readFileSync(socket).length === 0;
     } catch (error) {
-      // It is there, and no file.
+      // It exists, and is not a file.
       return (error as NodeJS.ErrnoException).code === "ENXIO";
     }
   });
@@ -112,7 +113,7 @@ describe("a guard in Python", () => {
     expect(items).toContainEqual(
       expect.objectContaining({ kind: "unreachable", since: gone!.since }),
     );
-    // Without it nothing passes.
+    // Without it, every request is rejected.
     expect((await ask(at, "a word"))[0]).toBeGreaterThanOrEqual(500);
     rmSync(socket);
     await guardAt(socket);

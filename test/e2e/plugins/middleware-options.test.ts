@@ -1,5 +1,5 @@
-// What an operator writes beside a middleware, through a whole gateway: how long its hooks may take, and what their failure means.
-// Streamed and whole, on both lanes.
+// Settings of a middleware in gateway.yaml, through a whole gateway: timeouts of its hooks, and the
+// effect of their failure; streaming and non-streaming, in both modes.
 import { describe, expect, it } from "vitest";
 import { defineMiddleware, fail, type Hooks } from "tollgate/plugin";
 import { startTestGateway, say, scriptedModel, startUpstream } from "tollgate/testing";
@@ -43,7 +43,7 @@ providers: { acme: { use: acme, with: { base_url: "${up.url}/v1", api_key: canar
   ];
   return {
     at,
-    /** Each way of asking, one after the other. */
+    /** Each type of request, one after another. */
     async all() {
       const got: { status: number; text: string }[] = [];
       for (const [path, body] of asks)

@@ -1,4 +1,5 @@
-// A plugin calls its own gateway at the port of clients, however that port is open. The playground of the console relies on it.
+// A plugin calls its own gateway at the client port, in any form of that port. The console's
+// playground uses this.
 import { expect, it } from "vitest";
 import { startInProcess } from "../../kit/in-process.ts";
 import { certificates } from "../../rig/faults/certificates.ts";

@@ -1,5 +1,5 @@
-// An author edits a plugin beside a gateway that runs: the new code answers in every process, nothing is dropped, and what
-// does not compile changes nothing.
+// An author edits a plugin while a gateway runs: every process uses the new code, no request is
+// dropped, and code that does not compile changes nothing.
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -53,7 +53,7 @@ describe.each([1, 2])("with %i processes, an edited plugin", (workers) => {
       files: { "mine.ts": PLUGIN, "lib/said.ts": saying("one") },
     });
     expect(await says(gateway)).toEqual(["one"]);
-    // The file that it imports is watched as well: gateway.yaml is not touched.
+    // Imported files are watched as well: gateway.yaml is not touched.
     await writeFile(join(gateway.dir, "lib/said.ts"), saying("two"));
     await gateway.line(({ msg, generation }) => msg === "reloaded" && generation === 2);
     expect(await says(gateway)).toEqual(["two"]);
@@ -67,24 +67,24 @@ describe.each([1, 2])("with %i processes, an edited plugin", (workers) => {
     await gateway.line(({ msg, generation }) => msg === "reloaded" && generation === 3);
     expect(await says(gateway)).toEqual(["four"]);
 
-    // Where files are not watched, or the change was made to a package, a reload is asked for.
+    // If files are not watched, or a package was changed, a reload is requested.
     expect(await gateway.ask("reload")).toMatchObject({ ok: true, isUnchanged: true });
   });
 });
 
-/** What the author has beside the plugin. */
+/** Other files of the author next to the plugin. */
 async function compiler(dir: string): Promise<void> {
   await mkdir(join(dir, "node_modules"));
   await symlink(join(root, "node_modules/typescript"), join(dir, "node_modules/typescript"));
 }
 
-/** An edit at once, however late the files are looked at for the first time. */
+/** An immediate edit, however late the files are first checked. */
 async function noticed(gateway: Daemon, file: string, text: string): Promise<void> {
   await writeFile(file, `${text}// edited\n`);
   await gateway.line(({ msg }) => msg === "reloaded");
 }
 
-/** Needs no types but its own. */
+/** Needs no types except its own. */
 const PLAIN = PLUGIN.replace(/^import \{ defineProvider.*$/m, "")
   .replace("defineProvider({", '{ "~tollgate": "provider",')
   .replace("});\n", "};\n");
@@ -105,7 +105,7 @@ describe("tollgate serve --dev", () => {
       return JSON.stringify(problems);
     };
     await compiler(gateway.dir);
-    // One process, whatever the file says: an author reads one log, and may halt it.
+    // One process, whatever the file configures: an author reads one log, and may debug it.
     expect(await gateway.ask("stats")).toMatchObject({ processes: { expected: 1 } });
     await noticed(gateway, said, saying("0"));
     let over = false;

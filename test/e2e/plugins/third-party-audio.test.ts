@@ -1,5 +1,6 @@
-// Forms in and out, answers that are no JSON, several protocols at one address: a package with frontend, protocols and
-// provider of its own, against the public exports alone, through a whole gateway.
+// Forms in both directions, responses that are not JSON, and several protocols at one path: a
+// package with a frontend, protocols, and a provider, on public exports only, through a whole
+// gateway.
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer, request, type IncomingMessage, type ServerResponse } from "node:http";
 import { once } from "node:events";
@@ -91,7 +92,7 @@ const bearer = () => ({ authorization: `Bearer ${gateway.key}` });
 const HEARS = "/v1/audio/transcriptions";
 const SPEAKS = "/v1/audio/speech";
 
-/** In pieces of any size, as a socket may bring them. */
+/** In chunks of any size, as from a socket. */
 async function sent(
   path: string,
   type: string,
@@ -106,7 +107,7 @@ async function sent(
   });
   const answered = once(req, "response") as Promise<[IncomingMessage]>;
   answered.catch(() => {});
-  // One that is refused early may still be writing.
+  // A client that is rejected early may still be writing.
   req.on("error", () => {});
   let at = 0;
   for (const cut of cuts) {
@@ -137,7 +138,7 @@ const file = (boundary: string, content: Buffer) =>
     'Content-Disposition: form-data; name="file"; filename="a.wav"\r\nContent-Type: audio/wav',
     content,
   );
-/** The file first, as clients of OpenAI's library send it. */
+/** The file first, like OpenAI's client library. */
 const form = (boundary: string, model: string, content: Buffer, ...more: Buffer[]) =>
   Buffer.concat([
     file(boundary, content),
@@ -151,7 +152,7 @@ const error = ({ status, body }: { status: number; body: Buffer }) => {
   return [status, error.code];
 };
 
-/** Another implementation of the standard reads what left. */
+/** Another implementation of the standard parses the outgoing form. */
 async function judged({ type, body }: Asked): Promise<[string, unknown][]> {
   const read = await new Response(new Uint8Array(body), {
     headers: { "content-type": type },
@@ -322,7 +323,7 @@ describe("a form", () => {
   });
 
   it("may be as large as a body, and concurrent ones as large as the gateway's memory limit", async () => {
-    // By its head alone: what stands behind it is not read.
+    // By its headers only: the body is not read.
     const large = request(url(HEARS), {
       method: "POST",
       headers: { "content-type": typeOf("b"), "content-length": 5 * MIB, ...bearer() },
@@ -342,7 +343,7 @@ describe("a form", () => {
     const statuses = many.map((got) => got?.status);
     expect(statuses).toContain(200);
     expect(statuses.some((status) => status === 503)).toBe(true);
-    // And all of it is free again.
+    // And all memory is free again.
     await until(async () => (await sent(HEARS, typeOf("b"), whole)).status === 200);
   });
 
@@ -455,7 +456,7 @@ describe("a response", () => {
     expect(res.headers.get("content-length")).toBeNull();
     const reader = res.body!.getReader();
     const heard: Uint8Array[] = [];
-    // Something is here before upstream has sent the rest.
+    // The first part arrives before upstream has sent the rest.
     if (provider === "turned") heard.push((await reader.read()).value!);
     more();
     for (let next = await reader.read(); !next.done; next = await reader.read())
@@ -486,7 +487,7 @@ describe("several protocols at one address", () => {
       "RIFF",
     ]);
     expect(asked[1]!.path).toBe("/v1/audio/speech");
-    // Each body is held against the schema of what it is in.
+    // Each body is validated by the schema of its format.
     const wrong = await sent(
       "/any/mouth",
       "application/json",
@@ -495,7 +496,7 @@ describe("several protocols at one address", () => {
     expect(JSON.parse(wrong.body.toString()).error.message).toBe("/input must be string.");
     const fileless = await sent("/any/ear", "application/json", Buffer.from('{"model":"x"}'));
     expect(JSON.parse(fileless.body.toString()).error.message).toBe("/file is required.");
-    // Of another kind than what is spoken.
+    // In another format than the protocol's.
     const other = await sent("/any/ear", "application/json", body);
     expect(JSON.parse(other.body.toString()).error.message).toMatch(
       /passing\/ear is a transcription model\. Send requests for it to \/v1\/audio\/transcriptions/,

@@ -1,5 +1,5 @@
-// A kind that the gateway does not know comes in a package: it compiles against the public exports alone, keeps the
-// contract, and is routed, metered to the last token, and listed.
+// An operation from a package: it compiles with public exports only, keeps the contract, and is
+// routed, metered to the last token, and listed.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startUpstream } from "tollgate/testing";
 import { startInProcess } from "../../kit/in-process.ts";
@@ -95,7 +95,7 @@ providers:
       ["turned/small", "fingerprint"],
     ]);
 
-    // Each kind is told where to go, and a name that no list has is not forwarded.
+    // Each model type has its own suggestion, and an unlisted model is not forwarded.
     expect(await ask("/v1/fingerprints", { model: "demo/echo", input: "x" })).toMatchObject({
       status: 400,
       body: {
@@ -108,7 +108,7 @@ providers:
     expect((await ask("/v1/chat/completions", chat)).body.error.message).toBe(
       "passing/small is a fingerprint model. Send requests for it to /v1/fingerprints.",
     );
-    // A frontend may speak another protocol at one of its routes, errors and all.
+    // A frontend may use another protocol on one of its routes, including errors.
     const asked = { model: "turned/small", input: "x", messages: chat.messages };
     expect((await ask("/both/prints", asked)).body.data[0].fingerprint).toEqual([0.25, -1]);
     expect((await ask("/both/chat", { ...asked, model: "demo/echo" })).body.object).toBe(

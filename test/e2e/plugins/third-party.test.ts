@@ -1,5 +1,6 @@
-// A stranger's provider: a package of its own, packed, installed beside a gateway.yaml outside this repository, loaded by
-// name, answering whole and streamed; then broken in three ways, each told at its line.
+// A third-party provider: a package packed and installed next to a gateway.yaml outside of this
+// repository, loaded by name, streaming and non-streaming; then broken in three ways, each reported
+// with its line.
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -40,7 +41,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(work, { recursive: true, force: true }));
 
-/** Packs a variant of the plugin and installs the tarball where a gateway.yaml will stand. */
+/** Packs a variant of the plugin, and installs the tarball next to a future gateway.yaml. */
 async function installed(name: string, change: { api?: string; setup?: string } = {}) {
   const source = join(work, `${name}-src`);
   const place = join(work, name);
@@ -64,7 +65,7 @@ async function installed(name: string, change: { api?: string; setup?: string } 
     cwd: source,
   });
   await writeFile(join(place, "package.json"), JSON.stringify({ name: "operator", private: true }));
-  // The peer is there already, as it is beside an installed gateway; nothing is asked of a registry.
+  // The peer dependency is already installed, as next to a real gateway, so no registry is used.
   await symlink(ROOT, join(place, "node_modules/tollgate"));
   await run(
     "npm",
@@ -104,7 +105,7 @@ const check = async (place: string, text: string) => {
   const { problems } = JSON.parse(done.stdout) as { problems: any[] };
   return {
     code: (done as { code?: number }).code ?? 0,
-    // A note says that nothing locks what is installed here.
+    // A note reports that no lock file exists here.
     problems: problems.filter(({ severity }) => severity !== "note"),
   };
 };

@@ -1,5 +1,5 @@
-// One body, one reading. A key that stands twice, hides behind escapes or differs by its case could be read one way here
-// and another way upstream: it is refused, or it does not leave.
+// A body has one interpretation. A key that is duplicated, escaped, or differs in case could be
+// read differently here and upstream: it is rejected, or not sent.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ScriptProtocol } from "tollgate/testing";
 import {
@@ -21,7 +21,7 @@ const PATHS: { readonly [spoken in ScriptProtocol]: string } = {
   responses: "/v1/responses",
 };
 const USER = [{ role: "user", content: "Hi" }];
-/** A good body, with every field that the gateway itself acts on, as JSON texts by field. */
+/** A valid body with every field that the gateway uses, as JSON texts by field. */
 const BODIES: { readonly [spoken in ScriptProtocol]: { readonly [field: string]: unknown } } = {
   "chat-completions": {
     model: modelOn("chat-completions"),
@@ -68,7 +68,7 @@ const BODIES: { readonly [spoken in ScriptProtocol]: { readonly [field: string]:
   },
 };
 
-/** Other values, so that a reader of the second one does something else. */
+/** Different values, so that a parser of the second one behaves differently. */
 const OTHER: { readonly [field: string]: unknown } = {
   model: modelOn("messages", "other"),
   stream: true,
@@ -91,7 +91,7 @@ const VARIANTS: Readonly<Record<string, (key: string) => string>> = {
   "with a Kelvin sign or a long s": (key) => key.replace("k", "\u212a").replace("s", "\u017f"),
 };
 
-/** The body as text, with one more member before or after the good one. */
+/** The body as text, with an additional member before or after the valid one. */
 function text(
   body: { readonly [field: string]: unknown },
   key: string,
@@ -117,7 +117,10 @@ const send = (spoken: ScriptProtocol, body: string) =>
     body,
   });
 
-/** Every top-level key as some parser might read it: unescaped, folded as Go folds (a Kelvin sign is a k, a long s an s). */
+/**
+ * Every top-level key as some parser might read it: unescaped, or folded like Go does (a Kelvin
+ * sign is a k, a long s an s).
+ */
 function keysOf(body: string): string[] {
   const keys: string[] = [];
   let depth = 0;

@@ -1,5 +1,6 @@
-// What the gateway acts on inside of messages, items and tools has one reading too: state of other keys, hosted tools and
-// what is asked of a stream cannot be spelled past it. What is the client's own (schemas, arguments) stays free.
+// Fields inside messages, items, and tools have one interpretation too: no spelling hides stored
+// state of other keys, hosted tools, or stream settings. The client's own data (schemas, arguments)
+// is unrestricted.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ScriptProtocol } from "tollgate/testing";
 import {
@@ -23,7 +24,7 @@ const PATHS: { readonly [spoken in ScriptProtocol]: string } = {
 
 const user = (...content: object[]) => [{ role: "user", content }];
 
-/** Bodies by what they hold, and in each the key that is written in other ways. */
+/** Bodies by their content, and the key in each that is written in other ways. */
 const HELD: {
   readonly [spoken in ScriptProtocol]: readonly (readonly [key: string, body: object])[];
 } = {
@@ -122,7 +123,7 @@ describe.each(SPOKEN)("%s", (spoken) => {
         const other = variant(key);
         if (other === undefined) continue;
         const after = good.slice(from + place.length);
-        // In its place, and beside it.
+        // In its place, and next to it.
         for (const bad of [
           `${good.slice(0, from)}"${other}":${after}`,
           `${good.slice(0, from)}"${other}":null,${place}${after}`,

@@ -1,4 +1,5 @@
-// Small promises to clients, each through the real daemon: names, counts, other endpoints, and what is never forwarded.
+// Small guarantees for clients, each through the real gateway: names, counts, other endpoints, and
+// fields that are never forwarded.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import {
   jsonResponse,
@@ -146,7 +147,7 @@ it.each([
   ["mchat/model", "passthrough"],
   ["monly/model", "translated"],
 ])("a failed request to %s is logged with its mode", async (model, lane) => {
-  // Refusals of one code share a line for a minute.
+  // Rejections with the same code share a log line for a minute.
   const no = jsonResponse({ error: { message: "no", code: `no_${lane}` } }, 422);
   const before = scriptedModel(say("Hello"));
   up.setRoutes({ "POST /v1/chat/completions": no, "POST /v1/responses": no });

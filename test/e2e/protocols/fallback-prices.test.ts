@@ -1,4 +1,4 @@
-// One answer, several models at work, several prices: Anthropic's own fallback, as a ledger row.
+// One response, several models and prices: Anthropic's own fallback, as a ledger row.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { LedgerEntry } from "tollgate/plugin";
 import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";
@@ -78,7 +78,7 @@ it("each part is billed at its own model's price, to the nano-dollar", async () 
     ["dear", dear],
   ]);
   expect(new Set(parts!.map(({ price }) => price)).size).toBe(2);
-  // Both prices are kept: the row can be computed again.
+  // Both prices are stored, so the row can be recomputed.
   expect(await at.ask("ledger.verify")).toMatchObject({ problems: [] });
 });
 

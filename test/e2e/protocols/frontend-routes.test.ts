@@ -1,4 +1,4 @@
-// Routes that a frontend answers itself: bodies that are checked, and answers that come piece by piece.
+// Routes that a frontend serves itself: validated bodies, and streamed responses.
 import { once } from "node:events";
 import { request } from "node:http";
 import { connect } from "node:net";
@@ -9,7 +9,7 @@ import { startTestGateway, type TestGateway } from "tollgate/testing";
 import { waitUntilStable, turnEventLoop, until } from "../../kit/wait.ts";
 
 const MIB = 1024 * 1024;
-/** What the iterables of this test did. */
+/** State of the iterables in this test. */
 const seen = { pulled: 0, returned: 0, aborted: 0 };
 const turn = () => new Promise<void>((resolve) => void setImmediate(resolve));
 let release: () => void = () => {};
@@ -237,7 +237,7 @@ describe("a streamed response", () => {
     socket.write("GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n");
     await until(() => seen.pulled > 0);
     const before = await waitUntilStable(() => seen.pulled, 1_000);
-    // What a socket's two ends hold, and no more.
+    // The buffers of both ends of a socket, and no more.
     expect(seen.pulled * 64 * 1024).toBeLessThan(32 * MIB);
     socket.resume();
     await until(() => seen.pulled > before + 10);

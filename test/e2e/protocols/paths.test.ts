@@ -1,4 +1,4 @@
-// Whatever stands in a path, the answer is in the protocol whose path it nearly is.
+// For any path, the response has the format of the nearest protocol.
 import { request } from "node:http";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -24,7 +24,7 @@ const ask = (method: string, path: string) =>
     asked.end();
   });
 
-/** Of each family: what its SDKs look for in an error. */
+/** For each family, the error fields that its SDKs read. */
 const SHAPES: Record<string, (told: any) => unknown> = {
   "/v1/responses/": ({ error }) => error.message && "type" in error && "code" in error,
   "/v1/chat/completions/": ({ error }) => error.message && "type" in error && "code" in error,
@@ -40,7 +40,7 @@ const odd = fc.oneof(
     .map((all) => all.join("")),
 );
 
-/** A client resolves `..` itself, and may then ask for another path. */
+/** A client resolves `..` itself, and may then request another path. */
 const staysBelow = (base: string, path: string) =>
   new URL(base + path, "http://gateway.test").pathname.startsWith(base);
 
@@ -73,14 +73,14 @@ it.each([
   const told = JSON.parse(body);
   expect([status, (told.error ?? told).message]).toEqual([
     404,
-    `There is no route ${method} ${path}. Did you mean ${near}?`,
+    `Unknown route ${method} ${path}. Did you mean ${near}?`,
   ]);
 });
 
 it("an unrelated path suggests checking the client's base URL", async () => {
   for (const path of ["/nothing", `/${"a".repeat(4_000)}`])
     expect(JSON.parse((await ask("POST", path)).body).error.message).toBe(
-      `There is no route POST ${path}. Check the base URL of your client.`,
+      `Unknown route POST ${path}. Check the base URL of your client.`,
     );
 });
 

@@ -1,4 +1,4 @@
-// What answers say of the way that they came: nothing by itself, and what is said is true.
+// Diagnostic response headers: none by default, and correct if enabled.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   startTestGateway,
@@ -52,7 +52,7 @@ async function told(which: string, model: string, stream = false, path = "messag
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({
-      // What has failed rests, and would be tried last.
+      // A failed target is in cooldown, and would be tried last.
       model: /^fal|^fai/.test(model) ? `${model}-${++asked}` : model,
       max_tokens: 9,
       ...(path.endsWith("count_tokens") ? {} : { stream }),
@@ -81,12 +81,12 @@ describe.each([
       "x-tollgate-provider": provider,
     };
     expect(await told("plain", model, false, path)).toEqual({});
-    // 20 at a dollar and 7 at two dollars, a million.
+    // 20 at one dollar and 7 at two dollars per million.
     expect(await told("telling", model, false, path)).toEqual({
       ...all,
       "x-tollgate-cost": "0.000034",
     });
-    // The head of a stream leaves before its cost is known.
+    // The headers of a stream are sent before its cost is known.
     expect(await told("telling", model, true, path)).toEqual(all);
     expect(await told("one", model, true, path)).toEqual({ "x-tollgate-attempts": attempts });
   });

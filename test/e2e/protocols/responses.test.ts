@@ -1,4 +1,5 @@
-// The responses endpoint of a whole gateway: both lanes, state that cannot cross keys, items by reference, upgrades.
+// The responses endpoint of a whole gateway: both modes, state separated by key, items by
+// reference, and upgrades.
 import { connect } from "node:net";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -46,7 +47,7 @@ afterAll(async () => {
   await up.close();
 });
 
-/** What models were asked; lists are asked for now and again. */
+/** Requests to models. Lists are requested from time to time. */
 const asked = () => up.requests.filter(({ method }) => method === "POST");
 const raised = (run: Promise<unknown>) =>
   run.then(
@@ -93,7 +94,7 @@ describe.each(["openai/gpt-6", "claude/claude-sonnet-5", "plain/m"])("%s", (mode
     expect(second.usage?.total_tokens).toBe(
       second.usage!.input_tokens + second.usage!.output_tokens,
     );
-    // The proof went back to the provider that made it.
+    // The proof was returned to its provider.
     const last = asked().at(-1)!.body.toString();
     if (model !== "plain/m") expect(last).toContain("c2ln");
   });
@@ -142,7 +143,7 @@ describe("state", () => {
     });
     const { id } = await client().responses.create({ model: "relay/gpt-6", input: "x" });
     expect(id).toBe("resp_made1");
-    // The key that made it may go on with it, also by an alias of the same place.
+    // The key that created it may continue it, also through an alias of the same target.
     await client().responses.create({ model: "relay/gpt-6", input: "y", previous_response_id: id });
     expect(asked().at(-1)!.json()).toMatchObject({ previous_response_id: id, model: "gpt-6" });
     expect((await client().responses.retrieve(id)).id).toBe(id);
@@ -233,7 +234,7 @@ describe("state", () => {
     expect(last).not.toContain("item_reference");
     if (model.startsWith("claude")) expect(last).toContain('"signature":"c2ln"');
     expect((await raised(refer(BOB))).message).toContain("store: false");
-    // Under privacy there is no memory.
+    // Under privacy nothing is stored.
     const strict = await fetch(`${gateway.url}/v1/responses`, {
       method: "POST",
       headers: {

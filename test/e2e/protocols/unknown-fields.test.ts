@@ -1,5 +1,5 @@
-// What only one protocol knows reaches its own upstream untouched; on the way to another the client is told what was left
-// behind, or refused when it asked for that.
+// Fields of one protocol reach its own upstream unchanged. For another protocol, the client gets a
+// warning, or an error in strict mode.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   startGatewayWithUpstream,

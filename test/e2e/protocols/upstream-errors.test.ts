@@ -1,5 +1,6 @@
-// What a client reads when an upstream has failed: which it was, in that upstream's words where they are the client's to
-// read, and nothing of the operator's account there. Every door, every upstream protocol, whole and streamed.
+// A client's view of upstream failures: the provider, its message if it concerns the client, and
+// nothing about the operator's account; for every frontend and upstream protocol, streaming and
+// non-streaming.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import {
   jsonResponse,
@@ -10,7 +11,7 @@ import {
 import type { JsonObject } from "tollgate/plugin";
 import { startInProcess, type InProcessGateway } from "../../kit/in-process.ts";
 
-/** Signs that JSON escapes, and one that few expect: a provider may write it in any of many ways. */
+/** Characters that JSON escapes, and an unusual one: a provider may encode it in several ways. */
 const SECRET = 'sk-"é/upstream\\0123456789';
 const ESCAPED = [...SECRET]
   .map((c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`)
@@ -61,7 +62,7 @@ const DOORS: { readonly [name: string]: Door } = {
   responses: { path: "/v1/responses", body: (model) => ({ model, input: "hi" }) },
 };
 const MODELS = ["mchat/model", "mmsg/model", "mresp/model", "mgem/gemini-3-pro"];
-/** Each has a model of its own, so that none is left alone for what another one has met. */
+/** Each has its own model, so that no cooldown affects another. */
 const CASES = Object.keys(DOORS).flatMap((door) =>
   MODELS.flatMap((model) =>
     [false, true].map((stream) => ({ door, model: `${model}-${door}-${stream}`, stream })),
@@ -208,7 +209,7 @@ it("the log has the provider's message about a rejected credential, without the 
   const line = await at.line((l) => l["code"] === "key_gone");
   expect(line).toMatchObject({ level: "warn", provider: "mchat", kind: "upstream_auth" });
   expect(line["provider_message"]).toBe("Key [secret] is gone since May");
-  // What people write is in no log, whichever provider quotes it.
+  // User text is in no log, whichever provider quotes it.
   answering(
     jsonResponse({ error: { message: "No key for: the quick brown fox", code: "quoted" } }, 401),
   );

@@ -1,5 +1,6 @@
-// Vercel's AI SDK as a judge: its three providers, each in its own protocol, through the daemon on an upstream of every
-// protocol. Its OpenAI provider speaks responses and, over several turns, refers to its own history by ids.
+// Vercel's AI SDK: its three providers, each in its own protocol, through the gateway to an
+// upstream of every protocol. Its OpenAI provider uses responses and refers to its own history by
+// IDs over several turns.
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
@@ -31,7 +32,7 @@ import {
   type GatewayWithUpstream,
 } from "./gateway-with-upstream.ts";
 
-// It has a word to say of every model it does not know.
+// It prints a warning for every unknown model.
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
 
 let at: GatewayWithUpstream;
@@ -58,7 +59,7 @@ afterEach(() => at.up.reset());
 const USAGE = { input: 100, cache_read: 50, output: 20, reasoning: 8 };
 const upstreamSays = (what: ModelScript | ((asked: UpstreamRequest) => ModelScript)) =>
   at.up.setRoutes(scriptedModel(what));
-/** What upstream was sent the n-th time. */
+/** The n-th request to the upstream. */
 const sent = (n: number) => JSON.stringify(at.asked()[n]!.json());
 
 const place = jsonSchema<{ city: string }>({
@@ -74,7 +75,7 @@ const tools = {
     execute: async ({ city }) => `Rain in ${city}.`,
   }),
 };
-/** Two calls at once, then another round, then what it has heard last. */
+/** Two parallel calls, then another round, then the last result. */
 const weather = (asked: UpstreamRequest) => {
   const heard = toolResults(asked);
   if (heard.length === 0)
@@ -152,7 +153,7 @@ describe.each(["openai", "openai-compatible", "anthropic"])("@ai-sdk/%s", (sdk) 
 
     it.each(["generateText", "streamText"])("structured output (%s)", async (how) => {
       upstreamSays((asked) =>
-        // Where no schema can be told, its Anthropic provider asks for a tool of this name.
+        // If no schema is supported, its Anthropic provider requires a tool with this name.
         String(asked.body).includes('"name":"json"')
           ? say("").call("json", { city: "Oslo" })
           : say('{"city":"Oslo"}'),
@@ -193,7 +194,7 @@ describe.each(["openai", "openai-compatible", "anthropic"])("@ai-sdk/%s", (sdk) 
 });
 
 describe.each(SPOKEN)("several turns of @ai-sdk/openai on an upstream of %s", (spoken) => {
-  /** Three turns, the first with a tool; what upstream is sent for the last. */
+  /** Three turns, the first with a tool. The last request to the upstream. */
   const talk = async (store: boolean | undefined, stream: boolean) => {
     upstreamSays((asked) => {
       if (toolResults(asked).length > 0) return say("It rains, it seems.").usage(USAGE);
@@ -256,7 +257,7 @@ describe.each(SPOKEN)("several turns of @ai-sdk/openai on an upstream of %s", (s
   });
 });
 
-/** All of a stream's outcome, as generateText gives it. */
+/** The complete result of a stream, in the form of generateText. */
 const settled = async (stream: ReturnType<typeof streamText<any, any, any>>) => ({
   text: await stream.text,
   steps: await stream.steps,
@@ -268,6 +269,9 @@ const raise = (error: unknown): never => {
   throw error;
 };
 
-/** Thoughts come back to the provider that signed them; the compatible provider drops what they are signed with. */
+/**
+ * Reasoning is sent back to the provider that signed it. The compatible provider drops its
+ * signature.
+ */
 const keepsThoughts = (sdk: string, spoken: ScriptProtocol): boolean =>
   spoken !== "chat-completions" && sdk !== "openai-compatible";

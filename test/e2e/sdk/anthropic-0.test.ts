@@ -1,4 +1,4 @@
-// Anthropic's SDK of the 0.x line as a judge: key in x-api-key, version 2023-06-01; messages through the daemon, on an
+// Anthropic's SDK 0.x: key in x-api-key, version 2023-06-01; messages through the gateway to an
 // upstream of every protocol.
 import Anthropic, { AuthenticationError, BadRequestError } from "anthropic-sdk-0";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -42,7 +42,7 @@ const SCHEMA = {
   properties: { city: { type: "string" } },
   required: ["city"],
 };
-/** Two tools at once, then another, then what it has heard last. */
+/** Two parallel tools, then another one, then the last result. */
 const weather = (asked: UpstreamRequest) => {
   const heard = toolResults(asked);
   if (heard.length === 0)
@@ -126,7 +126,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
     expect(at.asked()).toHaveLength(3);
     for (const words of ["Let me see.", "Rain in Oslo.", "Rain in Paris."])
       expect(sent(2)).toContain(words);
-    // The provider that signed a thought reads its own signature again; no other does.
+    // The provider that signed reasoning gets its own signature back, and no other does.
     if (spoken === "chat-completions") expect(sent(2)).not.toMatch(/tg1\.|signed/);
     else expect(sent(2)).toContain('"signed"');
   });

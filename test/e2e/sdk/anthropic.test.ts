@@ -1,4 +1,4 @@
-// Anthropic's SDK as a judge: messages through the daemon, on an upstream of every protocol.
+// Anthropic's SDK: messages through the gateway to an upstream of every protocol.
 import Anthropic, {
   APIError,
   AuthenticationError,
@@ -47,7 +47,7 @@ const TOOLS: Anthropic.Tool[] = [
     input_schema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
   },
 ];
-/** Calls two tools at once, then says what it heard back. */
+/** Calls two tools in parallel, then repeats their results. */
 const weather = (asked: UpstreamRequest) => {
   const heard = toolResults(asked);
   return heard.length === 0
@@ -138,7 +138,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
         ],
       });
       expect(second.content).toMatchObject([{ text: "They say: Rain in Oslo. Rain in Rome." }]);
-      // The provider that signed the thought reads its own signature again; no other does.
+      // The provider that signed reasoning gets its own signature back, and no other does.
       const sent = JSON.stringify(at.asked()[1]!.json());
       if (spoken === "chat-completions") expect(sent).not.toContain("tg1.");
       else expect(sent).toContain('"signed"');

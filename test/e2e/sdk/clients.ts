@@ -1,23 +1,24 @@
-// The official SDKs, read in the plainest way they offer: whatever they do not notice, most users will not notice either.
+// The official SDKs, used in the simplest way: what they do not notice, most users will not notice
+// either.
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { think, type ScriptProtocol } from "tollgate/testing";
 
 const TEXT = "Grüße aus Oslo 🌍";
-/** What upstream says in these tests. */
+/** The upstream's response in these tests. */
 export const SPEECH = think("Hm.")
   .say(TEXT)
   .call("go", { to: "Rome" })
   .usage({ input: 30, output: 12 });
-/** All that a client has at the end: words and calls. */
+/** A client's final result: text and calls. */
 export const ALL = `${TEXT}|go {"to":"Rome"}`;
 
 export interface Heard {
   readonly all: string;
-  /** The protocol's own end was there. */
+  /** The protocol's own end arrived. */
   readonly ended: boolean;
 }
-/** `words` are what it asks. */
+/** `words`: its prompt. */
 export type Client = (model: string, words: string) => Promise<Heard>;
 
 export interface Clients {

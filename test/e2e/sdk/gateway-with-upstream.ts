@@ -1,4 +1,4 @@
-// A daemon in front of a fake upstream, reached by a client's protocol on one side and asked in another on the other.
+// A gateway with a fake upstream: a client's protocol on one side, and another one on the other.
 import {
   say,
   scriptedModel,
@@ -10,11 +10,11 @@ import {
 import { startInProcessWithUpstream, type InProcessWithUpstream } from "../../kit/in-process.ts";
 
 export interface GatewayWithUpstream extends InProcessWithUpstream {
-  /** What upstream was asked to generate, without lists and counts. */
+  /** Generation requests to the upstream, without lists and counts. */
   asked(): readonly UpstreamRequest[];
 }
 
-/** Every protocol an upstream can speak here, and the provider that speaks it: `up-chat/model`, `up-messages/model`, … */
+/** Every upstream protocol, and its provider: `up-chat/model`, `up-messages/model`, … */
 export const UPSTREAMS: { readonly [protocol in ScriptProtocol]: string } = {
   "chat-completions": "up-chat",
   messages: "up-messages",
@@ -23,17 +23,17 @@ export const UPSTREAMS: { readonly [protocol in ScriptProtocol]: string } = {
 
 export const SPOKEN = Object.keys(UPSTREAMS) as readonly ScriptProtocol[];
 
-/** A model that is reached in this protocol. */
+/** A model that is called in this protocol. */
 export const modelOn = (protocol: ScriptProtocol, name = "model") =>
   `${UPSTREAMS[protocol]}/${name}`;
 
 const FRESH = 400;
 let used = 0;
-/** One that has not failed lately: what fails often is left alone. */
+/** A model without recent failures, because a cooldown would affect it. */
 export const freshOn = (protocol: ScriptProtocol, of = FRESH): string =>
   modelOn(protocol, `m${used++ % of}`);
 
-/** The part of gateway.yaml that reaches a fake upstream in each protocol. */
+/** The section of gateway.yaml with a fake upstream for each protocol. */
 export const providers = (url: string, fresh = FRESH): string => `
 providers:
   up-chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: sk-upstream-chat } }

@@ -1,5 +1,5 @@
-// An upstream that lies, babbles, stalls and floods. Whatever it does, a client has a clean error or a right answer, soon;
-// and the daemon goes on as before.
+// An upstream that lies, sends garbage, stalls, and floods. In all cases a client soon gets an
+// error or a valid response, and the gateway continues.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
@@ -27,7 +27,7 @@ import {
 let at: GatewayWithUpstream;
 let clients: Clients;
 let before: number;
-/** What lasts so long is a hang: six times the silence that is allowed below, and less than the time for the whole. */
+/** A longer time is a hang: six times the silence limit below, and less than the total timeout. */
 const SOON_MS = 25_000;
 beforeAll(async () => {
   at = await startGatewayWithUpstream({ ...scriptedModel(say("")), ...ROUTES }, MORE);
@@ -42,9 +42,11 @@ const MORE =
 const memory = () => Number(/VmRSS:\s+(\d+)/.exec(readStatus())?.[1] ?? 0) / 1024;
 const readStatus = () => readFileSync(`/proc/${at.gateway.pid}/status`, "utf8");
 
-/** raises: anything but an answer. hears: all of it. either: one of the two, and nothing in between. */
+/**
+ * raises: anything but a response. hears: all of it. either: one of both, and nothing in between.
+ */
 type Verdict = "raises" | "hears" | "either";
-/** Turns a good answer into what upstream does instead. */
+/** Turns a valid response into the upstream's hostile one. */
 type Fault = (
   answer: ScriptedResponse,
   spoken: ScriptProtocol,
@@ -253,7 +255,7 @@ const WHOLES: Readonly<Record<string, [Verdict, Fault]>> = {
   "a stall": ["raises", (a) => ({ ...a, truncation: { after: 20, how: "stall" } })],
 };
 
-/** Below either: what no HTTP library would write. */
+/** At the byte level: content that no HTTP library would write. */
 const WIRES: Readonly<Record<string, [Verdict, Fault]>> = {
   "a reset before the head": [
     "raises",
@@ -310,7 +312,7 @@ const WIRES: Readonly<Record<string, [Verdict, Fault]>> = {
   "an early hint": ["hears", (a) => ({ ...a, interimStatuses: [103] })],
 };
 
-/** Many at a time: which one a request is for travels in its words. */
+/** Many in parallel: the prompt identifies the case of a request. */
 const scripted: ((asked: UpstreamRequest) => ScriptedResponse)[] = [];
 const byWords: ScriptedReply = (asked) =>
   scripted[Number(/fault (\d+)\./.exec(String(asked.body))![1])]!(asked);

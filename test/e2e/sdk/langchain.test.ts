@@ -1,4 +1,5 @@
-// LangChain as a judge: ChatOpenAI on chat completions and on responses, through the daemon, on an upstream of every protocol.
+// LangChain: ChatOpenAI on chat completions and on responses, through the gateway to an upstream of
+// every protocol.
 import { AIMessageChunk, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { DynamicStructuredTool } from "@langchain/core/tools";
@@ -44,7 +45,7 @@ const getWeather = new DynamicStructuredTool({
   schema: SCHEMA,
   func: async (place) => `Rain in ${(place as { city: string }).city}.`,
 });
-/** Two calls at once, then what came back. */
+/** Two parallel calls, then their results. */
 const weather = (asked: UpstreamRequest) => {
   const heard = toolResults(asked);
   return heard.length === 0

@@ -1,4 +1,5 @@
-// OpenAI's SDK as a judge: chat completions and responses, through the daemon, on an upstream of every protocol.
+// OpenAI's SDK: chat completions and responses, through the gateway to an upstream of every
+// protocol.
 import OpenAI, {
   APIConnectionError,
   APIError,
@@ -37,7 +38,7 @@ afterEach(() => at.up.reset());
 
 const upstreamSays = (routes: ScriptedRoutes) => at.up.setRoutes(routes);
 const USAGE = { input: 100, cache_read: 50, output: 20, reasoning: 8 };
-/** Calls a tool, then says what it heard back. */
+/** Calls a tool, then repeats its result. */
 const weather = (asked: UpstreamRequest) => {
   const [heard] = toolResults(asked);
   return heard === undefined
@@ -124,7 +125,7 @@ describe.each(SPOKEN)("chat completions on an upstream of %s", (spoken) => {
         },
       },
     ];
-    // Its types want these literally inside the call.
+    // Its types require these literals inside the call.
     const about: any = { model, messages, tools };
     const { completions } = client.chat;
     const runner = stream

@@ -1,5 +1,6 @@
-// A truncated answer never looks complete. Upstream breaks off at every byte, in every way a connection can end; the
-// official SDKs, read in the plainest way they offer, must raise, or have all of it.
+// A truncated response never looks complete. The upstream disconnects at every byte, in every way
+// in which a connection can end. The official SDKs, used in the simplest way, must raise or have
+// the whole response.
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import OpenAI from "openai";
@@ -132,7 +133,7 @@ it("control: without a gateway, a stream that ends too soon looks complete", asy
   expect(chunks).toBe(3);
 });
 
-// Its rows are read in their file.
+// Its rows are read from the file.
 describe.skipIf(isOtherStore)("usage that is missing after the finish is estimated", () => {
   let kept: GatewayWithUpstream;
   beforeAll(async () => {
@@ -172,7 +173,7 @@ interface Row {
   readonly usage: { readonly [unit: string]: number };
 }
 
-/** The ledger as it lies on the disk, read by another process. */
+/** The ledger on disk, read by another process. */
 function rows(stateDir: string): Row[] {
   const db = new DatabaseSync(join(stateDir, "store/ledger.db"), { readOnly: true });
   const found = db.prepare("SELECT kind, state, usage FROM entry ORDER BY seq").all();

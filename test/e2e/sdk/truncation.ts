@@ -1,5 +1,5 @@
-// Answers of an upstream that break off, at a byte and in a way, and what the official SDKs make of them behind the gateway: for the
-// test of every such byte, and for the rig that draws them.
+// Responses that an upstream truncates at a byte and in a way, and their results in the official
+// SDKs behind the gateway: for the test of every such byte, and for the rig with random ones.
 import {
   protocolAtPath,
   type Truncation,
@@ -11,9 +11,9 @@ import {
 import { ALL, SPEECH, type Client, type Heard } from "./clients.ts";
 import { freshOn, type GatewayWithUpstream } from "./gateway-with-upstream.ts";
 
-/** More than there are cuts of one protocol: what fails often is left alone. */
+/** More models than truncations of one protocol, because a cooldown would affect repeated ones. */
 export const MODELS = 12_000;
-/** One failure is told to its client, and nothing is tried again. */
+/** One failure is returned to its client, and nothing is retried. */
 export const ONCE = "retries: { per_target: 1, total: 1 }\n";
 
 const bytesOf = (piece: ResponsePiece): Buffer =>
@@ -21,7 +21,7 @@ const bytesOf = (piece: ResponsePiece): Buffer =>
 export const pieces = ({ body }: ScriptedResponse) =>
   ([body].flat() as ResponsePiece[]).map(bytesOf);
 
-/** Where an answer is all there but for what may be missing: after the event that says why it ended. */
+/** Point after which a response is complete except for optional parts: after the finish event. */
 const ENDS: { readonly [spoken in ScriptProtocol]: RegExp } = {
   "chat-completions": /"finish_reason":"/,
   messages: /"stop_reason":"/,
@@ -34,8 +34,8 @@ export function finishAt(parts: readonly Buffer[], spoken: ScriptProtocol): numb
 }
 
 /**
- * Every byte where nothing is translated, but that of events which say everything again, every seventh; elsewhere around
- * every event's edge, and some between.
+ * In passthrough mode every byte, and every seventh for events that repeat everything. Otherwise
+ * around each event's start and end, and some in between.
  */
 export function places(parts: readonly Buffer[], every: boolean): number[] {
   const length = parts.reduce((sum, part) => sum + part.length, 0);
@@ -61,7 +61,10 @@ export function places(parts: readonly Buffer[], every: boolean): number[] {
 
 export type CutResult = { readonly heard: Heard } | { readonly raised: true };
 
-/** One request after the other in each of a few lanes: the machine is small, and a port is not reused at once. */
+/**
+ * One request after another in each of a few lanes, because the machine is small and a port is not
+ * reused immediately.
+ */
 export async function askedCut(
   at: GatewayWithUpstream,
   cuts: readonly Truncation[],
@@ -71,7 +74,7 @@ export async function askedCut(
 ): Promise<CutResult[]> {
   const results: CutResult[] = [];
   let next = 0;
-  // Which cut a request is for travels in its words.
+  // The prompt identifies the truncation of a request.
   const lane = async () => {
     while (next < cuts.length) {
       const mine = next++;
@@ -99,7 +102,9 @@ export async function askedCut(
   return results;
 }
 
-/** What is wrong with how it was read: before its finish it raises, and after it all of it is there. */
+/**
+ * Violations: before its finish a client must raise, and after it the response must be complete.
+ */
 export function flaw(result: CutResult, after: number, finish: number): string | undefined {
   if ("raised" in result) return undefined;
   if (after < finish - 2) return "it did not raise";

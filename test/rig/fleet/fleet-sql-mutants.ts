@@ -70,7 +70,7 @@ export async function planted(name: string, sql: (text: string) => Promise<strin
   if (name === "") return;
   const plant = PLANTS[name];
   if (!plant)
-    throw new Error(`No such plant: ${name}. There are ${Object.keys(PLANTS).join(", ")}.`);
+    throw new Error(`Unknown plant "${name}". Available: ${Object.keys(PLANTS).join(", ")}.`);
   const sound = await sql(
     `SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname LIKE '${plant.in}\\__' ORDER BY proname DESC LIMIT 1`,
   );

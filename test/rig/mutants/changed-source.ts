@@ -24,6 +24,6 @@ export function preloaded(
 export function mutantOf<M extends object>(mutants: M, name = ""): keyof M | undefined {
   if (name === "") return undefined;
   if (!Object.hasOwn(mutants, name))
-    throw new Error(`No mutant is named ${name}. There are: ${Object.keys(mutants).join(", ")}`);
+    throw new Error(`Unknown mutant "${name}". Available: ${Object.keys(mutants).join(", ")}`);
   return name as keyof M;
 }

@@ -112,9 +112,7 @@ it("Fleet does not count a command that has the store open as a gateway", async 
   await fleet.shows("Processes of this gateway");
   expect(fleet.text()).toContain("Live gateways 1 1 stopped or lost");
   expect(fleet.text()).toContain("Workers 2");
-  expect(fleet.text()).toContain(
-    "A command of the command line has the store open: pid 4242 on h9.",
-  );
+  expect(fleet.text()).toContain("One CLI command has the store open: pid 4242 on h9.");
   const gateways = firstCells(fleet, 2).filter((row) => /live|dead/.test(row));
   expect(gateways).toEqual(["gateway- (this one) | live", "gateway- | dead"]);
 });

@@ -48,7 +48,8 @@ export function NewSecret({ secret, url }: { secret: string; url: string }) {
     return html`<${NoteBox}
       ><p><span class="secret">${secret.slice(0, 7)}••••••••</span></p>
       <p class="quiet">
-        It was shown for a minute, and is kept nowhere. Lost? Rotate the key for another one.
+        The secret was shown for 1 minute and is not stored. If you lost it, rotate the key to get a
+        new one.
       </p><//
     >`;
   return html`<div class="stack">
@@ -64,6 +65,6 @@ export function NewSecret({ secret, url }: { secret: string; url: string }) {
       set=${choose}
       of=${Object.keys(CLIENT_SNIPPETS).map((name) => [name, name] as const)}
     />
-    <${Code} text=${CLIENT_SNIPPETS[client]!(url, secret)} label=${`How ${client} uses the key`} />
+    <${Code} text=${CLIENT_SNIPPETS[client]!(url, secret)} label=${`Settings for ${client}`} />
   </div>`;
 }

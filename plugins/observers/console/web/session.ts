@@ -45,7 +45,7 @@ export function takeUrlFragment(): { readonly code?: string; readonly problem?: 
  */
 const SIGN_IN_ERRORS: Readonly<Record<string, readonly [message: string, hint: string]>> = {
   no_role: [
-    "You are signed in with your identity provider, but none of your groups has a role here.",
+    "You are signed in with your identity provider, but none of your groups has a role in this gateway.",
     "Ask an owner of this gateway to list one of your groups under admin.oidc.roles in gateway.yaml.",
   ],
   oidc_refused: [

@@ -32,7 +32,7 @@ export function Shell({ self, left: onSignedOut }: { self: Principal; left: () =
     if (path === "/" && !mine && own[0]) navigate(buildUrl(own[0].path), true);
   }, [path]);
   useEffect(() => {
-    document.title = `${page?.title ?? "Nothing here"} · Tollgate`;
+    document.title = `${page?.title ?? "Page not found"} · Tollgate`;
     show(false);
     // Moves the focus, so that screen readers announce the new page. They read the first page
     // without this.
@@ -84,7 +84,7 @@ export function Shell({ self, left: onSignedOut }: { self: Principal; left: () =
           mine
             ? html`<${page.component} key=${page.path} rest=${path.slice(page.path.length + 1)} />`
             : html`<${EmptyState} of="search"
-                ><p>${page ? noPermissionText(page, self) : "There is no page at this address."}</p>
+                ><p>${page ? noPermissionText(page, self) : "Page not found."}</p>
                 ${own[0] && html`<a class="button" href=${buildUrl(own[0].path)}>${own[0].title}</a>`}<//
               >`
         }
@@ -109,7 +109,7 @@ function LedgerOutage() {
       ><p>
         <strong class="strong">The ledger is unavailable</strong
         >${since && ` since ${formatDateTime(since)}`}. New requests are rejected until the store
-        answers. Pages show the last data that they have.
+        responds. Pages show the last data that they received.
       </p>
       ${reason && html`<p class="quiet break">${reason}</p>`}<//
     >
@@ -139,7 +139,7 @@ function GatewayStateMark() {
       >${STATE_LABELS[value.state] ?? value.state}<//
     >
     ${value.lastReload?.ok === false && html`<${Badge} tone="bad">last reload failed<//>`}
-    <span class="small faint nowrap" title="The generation of gateway.yaml that serves requests"
+    <span class="small faint nowrap" title="Config generation that serves requests"
       >config ${value.generation}</span
     >
   </span>`;

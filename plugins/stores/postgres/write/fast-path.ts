@@ -1,5 +1,5 @@
 // The fast path: one call of the admission function per batch, followed by the flush in the same
-// write. Locks are released before the disk works. The result is used after both have succeeded.
+// write. Locks are released before the disk write. The result is used after both have succeeded.
 import type { StoreCommand, CommandResult } from "tollgate/plugin";
 import { hashBatch } from "tollgate/store";
 import type { OwnCall, BatchPlan, MeterDelta } from "../rows/batch-plan.ts";

@@ -3,7 +3,10 @@
 // both checks.
 import type { MeterDelta } from "../rows/batch-plan.ts";
 
-/** How long headroom is assumed, in milliseconds. Other gateways take little in that time. */
+/**
+ * How long headroom is assumed, in milliseconds. Other gateways can use only a small amount in that
+ * time.
+ */
 const CACHE_TTL_MS = 250;
 /** How many batches of the same size must fit. */
 const HEADROOM_FACTOR = 64n;

@@ -76,7 +76,7 @@ function formatAccount(
     ["defined in", account.definedAt],
     ["created", account.created === undefined ? undefined : formatTime(account.created)],
     ["version", account.definedAt === undefined ? String(account.version) : undefined],
-    ["models", (account.models ?? ["everything"]).join(", ")],
+    ["models", (account.models ?? ["all"]).join(", ")],
     ["frontends", (account.frontends ?? ["everywhere"]).join(", ")],
     ["privacy", account.privacy],
     ["limits", account.limits?.join(", ")],

@@ -129,7 +129,7 @@ function formatModel(of: ExplainedModel): string {
     ["operation", operation ? formatSource(operation.source) : "", formatExistence(of)],
     ...facts.filter(({ field }) => field !== "operation").flatMap(factRows),
     [
-      "costs",
+      "example cost",
       "",
       example.usd === null
         ? UNPRICED_TEXT
@@ -138,7 +138,7 @@ function formatModel(of: ExplainedModel): string {
     ...(retirement
       ? [["retires", "", paint("yellow", formatRetirement(retirement))] as const]
       : []),
-    ...(policy ? [["keeps", "", formatRetention(policy)] as const] : []),
+    ...(policy ? [["data policy", "", formatRetention(policy)] as const] : []),
   ];
   const table = rows.map(([field, source, words]) => [
     paint("gray", field),
@@ -181,7 +181,7 @@ function formatSource({ from, at = "", credential, pricedAs }: FactSource): stri
   const source = {
     operator: "gateway.yaml",
     live: `list${credential === "default" ? "" : ` of ${credential}`}, ${at.slice(0, 16).replace("T", " ")}`,
-    shipped: `shipped, ${at}`,
+    shipped: `built-in, ${at}`,
   }[from];
   return pricedAs === undefined ? source : `${source}, as ${pricedAs}`;
 }

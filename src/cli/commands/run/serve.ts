@@ -97,8 +97,7 @@ export const command: CliCommand = {
     },
     "admin-port": {
       placeholder: "number",
-      description:
-        "Address of the admin listener, in place of the config's (port 0: any free port)",
+      description: "Port of the admin listener, in place of the config's (0: any free port)",
     },
     host: {
       placeholder: "address",

@@ -11,18 +11,21 @@ export const command: CliCommand = gatewayCommand<GatewayStats>("stats", {
 function formatStats(of: GatewayStats): string {
   const { processes, ledger, loopDelayMs: late, memory } = of;
   const rows = [
-    ["processes", `${processes.expected}, of which ${processes.responded} responded`],
+    ["processes", `${processes.responded} of ${processes.expected} responded`],
     ["in flight", [of.inFlight, ...busyFrontends(of)].join(", ")],
-    ["ledger", `${ledger.ok ? "takes rows" : paint("red", "takes no rows")}, ${ledger.queue} wait`],
+    [
+      "ledger",
+      `${ledger.ok ? "available" : paint("red", "unavailable")}, ${ledger.queue} commands queued`,
+    ],
     ["commits", formatCommits(ledger.commits)],
     ...(ledger.size?.bytes === undefined
       ? []
-      : [["ledger's size", formatMegabytes(ledger.size.bytes)]]),
-    ["loop delay", `${late.mean} ms, p99 ${late.p99} ms, at most ${late.max} ms`],
+      : [["ledger size", formatMegabytes(ledger.size.bytes)]]),
+    ["loop delay", `${late.mean} ms, p99 ${late.p99} ms, max ${late.max} ms`],
     ["memory", `${formatMegabytes(memory.rss)}, heap ${formatMegabytes(memory.heapUsed)}`],
     ...of.pools.map(({ origin, running, free, queued }) => [
       origin,
-      `${running} running, ${free} free, ${queued} wait`,
+      `${running} running, ${free} free, ${queued} queued`,
     ]),
     ...of.cooldowns.map(({ provider, credential, model, ...rest }) => [
       "cooldown",
@@ -32,7 +35,7 @@ function formatStats(of: GatewayStats): string {
       "unreachable",
       `${plugin} since ${formatTime(since)}, in ${processes} process${processes === 1 ? "" : "es"}; requests are ${requests}`,
     ]),
-    ...Object.entries(of.rejections).map(([code, count]) => ["rejected", `${count} times ${code}`]),
+    ...Object.entries(of.rejections).map(([code, count]) => ["rejected", `${code}: ${count}`]),
     ...Object.entries(of.droppedRecords).map(([observer, count]) => [
       observer,
       `${count} records dropped`,
@@ -49,4 +52,4 @@ const busyFrontends = ({ inFlightByFrontend }: GatewayStats): readonly string[] 
 const formatMegabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
 const formatCommits = ({ count, sumMs }: GatewayStats["ledger"]["commits"]): string =>
-  count === 0 ? "none" : `${count}, ${(sumMs / count).toFixed(1)} ms each`;
+  count === 0 ? "none" : `${count}, ${(sumMs / count).toFixed(1)} ms on average`;

@@ -82,7 +82,7 @@ function renderView(now: RecentStats): string {
     paint("bold", formatTime(now.at)),
     `last ${formatSpan(windowMs)}`,
     `${inFlight} in flight`,
-    ledger.ok ? "ledger accepts rows" : paint("red", "ledger does not accept rows"),
+    ledger.ok ? "ledger available" : paint("red", "ledger unavailable"),
     `${formatUsd(spend)}, ${formatUsd(perMinute(spend, minutes))}/min`,
   ].join("   ");
   const rows = (of: readonly StatsRow[], name: (row: StatsRow) => string) =>

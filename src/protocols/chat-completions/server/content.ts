@@ -99,7 +99,9 @@ function fileOf(part: JsonObject, at: string): Block {
   return omitUndefined({ type: "document" as const, media: { fileId, origin: ID }, title });
 }
 
-/** Returns the text of reasoning. Some imitators write it as a list of texts inside a part. */
+/**
+ * Returns the text of reasoning. Some compatible APIs write it as a list of texts inside a part.
+ */
 export function reasoningTextOf(thinking: Opt<Json>): string {
   if (typeof thinking === "string") return thinking;
   return asList(thinking)

@@ -1,5 +1,5 @@
 // Decodes earlier reasoning that clients send back in one of several non-standard fields. Data that
-// another protocol's provider signed comes back inside an envelope and is passed on unchanged.
+// another protocol's provider signed comes back inside an envelope and is forwarded unchanged.
 import type { Block, Json, JsonObject, Opt, Proof } from "../../../plugin/index.ts";
 import { isSealed, unseal, type SealedProof } from "../../proof-envelope.ts";
 import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";

@@ -13,7 +13,7 @@ import { asList, asObject, asText } from "../../json-values.ts";
 /**
  * Position of a signature:
  * - `part`: on a call or an image
- * - `words`: on the whole text of its block
+ * - `words`: signs the whole text of its block
  * - `after`: on the last text of a block, or on an empty part after it
  * - `empty`: on a part without any text before it
  */

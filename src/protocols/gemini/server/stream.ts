@@ -68,7 +68,7 @@ class BlockWriter {
   readonly #named: (name: string) => string;
   #block: OpenBlock | undefined;
   #proof: Proof | undefined;
-  /** Pieces of a thought or of a call's arguments, which are needed at the end of the block. */
+  /** Parts of reasoning or of a call's arguments, which are needed at the end of the block. */
   #text: string[] = [];
   #sentText = new SentText();
   #citations: Json[] = [];

@@ -1,4 +1,5 @@
-// Configs of our own that use the constructs of other gateways' example configs: thirty and more of each gateway.
+// Our own configs with the constructs of other gateways' example configs: thirty and more per
+// gateway.
 import { BIFROST } from "./bifrost.ts";
 import { LITELLM } from "./litellm.ts";
 import { PORTKEY } from "./portkey.ts";

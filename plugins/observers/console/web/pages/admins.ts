@@ -280,7 +280,7 @@ function NewAdmin({ close, made }: { close: () => void; made: () => void }) {
     if (done) made();
   };
   if (create.value)
-    return html`<${Dialog} title=${`${create.value.admin.name} is created`} close=${close}>
+    return html`<${Dialog} title=${`${create.value.admin.name} was created`} close=${close}>
       <${NoteBox} tone="good"
         ><p>The token is shown only once.</p>
         <div class="row">

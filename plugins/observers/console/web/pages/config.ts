@@ -80,7 +80,7 @@ export function ConfigResponse() {
   const status = useQuery<StatusResponse>("status", {}, { intervalMs: 5_000 });
   return html` <div class="row">
       <${SegmentedControl}
-        name="What is shown"
+        name="View"
         value=${view}
         set=${show}
         of=${VIEWS.filter(([name]) => name !== "check" || isAllowed("config.check"))}
@@ -105,7 +105,7 @@ function LastReload({ of }: { of: StatusResponse["lastReload"] }) {
     ><p>
       <strong class="strong">The last reload failed</strong>, ${formatAgo(of.at)}: the config before
       goes on.
-      ${of.restartKeys && ` ${of.restartKeys.join(", ")} cannot change while running; a restart takes them.`}
+      ${of.restartKeys && ` ${of.restartKeys.join(", ")} cannot change while the gateway runs. Restart it to apply them.`}
     </p>
     <${Problems} of=${of.problems}
   /><//>`;
@@ -131,10 +131,10 @@ function Values({ config }: { config: ConfigResponse }) {
   const defaults = config.shownValues.filter(({ source }) => source === "default").length;
   return html` <${FactList}
       of=${[
-        ["File", html`<code>${config.file ?? "the default that ships with the package"}</code>`],
+        ["File", html`<code>${config.file ?? "the built-in default"}</code>`],
         [
           "Reading",
-          html`number ${config.generation}, taken${" "}
+          html`number ${config.generation}, loaded${" "}
             <span title=${formatDateTime(config.loadedAt)}>${formatAgo(config.loadedAt)}</span>`,
         ],
       ]}
@@ -209,7 +209,7 @@ function CheckText({ config }: { config: ConfigResponse }) {
   return html` <${Box} title="Another gateway.yaml">
       <form class="form" onSubmit=${submit}>
         <${TextField}
-          name="Its text"
+          name="Text of the file"
           rows=${16}
           value=${text}
           set=${write}
@@ -242,16 +242,16 @@ function CheckReport({ of }: { of: CheckResult }) {
   const errors = problems.filter(({ severity }) => severity === "error").length;
   return html` <${NoteBox} tone=${ok ? "good" : "bad"}
       ><p>
-        ${ok ? `It would be taken. ${changes.length === 0 ? "It changes nothing that may be shown." : `${formatCount(changes.length + omittedChanges)} values change.`}` : `${formatCount(errors)} ${errors === 1 ? "error" : "errors"}: a reload would refuse it.`}
+        ${ok ? `The file is valid. ${changes.length === 0 ? "It changes no visible value." : `${formatCount(changes.length + omittedChanges)} ${changes.length + omittedChanges === 1 ? "value changes" : "values change"}.`}` : `${formatCount(errors)} ${errors === 1 ? "error" : "errors"}: a reload would reject it.`}
       </p>
-      ${restartKeys.length > 0 && html`<p class="warn">${restartKeys.join(", ")} cannot change while running: a reload would refuse it, a restart takes it.</p>`}
-      ${assumedVariables.length > 0 && html`<p class="small quiet">Assumed to be set on the machine, not checked: ${assumedVariables.join(", ")}.</p>`}<//
+      ${restartKeys.length > 0 && html`<p class="warn">${restartKeys.join(", ")} cannot change while the gateway runs: a reload would reject it. Restart the gateway to apply it.</p>`}
+      ${assumedVariables.length > 0 && html`<p class="small quiet">Assumed to be set on the gateway's machine, not checked: ${assumedVariables.join(", ")}.</p>`}<//
     >
     ${problems.length > 0 && html`<${Box} title="Problems"><${Problems} of=${problems} /><//>`}
     ${
       changes.length > 0 &&
       html`<${Box}
-        title="What changes"
+        title="Changes"
         actions=${html`<span class="small faint">secrets are not compared</span>`}
       >
         <${Code}

@@ -70,7 +70,7 @@ function renderProcesses({ workers = [], ...primary }: StatusResponse) {
       workers.length > 0 &&
       html`<p class="small quiet in">
         The primary owns the store and the admin listener. The workers serve clients.
-        ${` ${formatCount(totalInFlight(primary))} requests are in flight in all of them.`}
+        ${` ${formatCount(totalInFlight(primary))} requests are in flight in total.`}
       </p>`
     }
   <//>`;
@@ -109,7 +109,7 @@ function renderFleet({ nodes, commandPrograms, warnings }: Fleet) {
             live.length < nodes.length
               ? `${formatCount(nodes.length - live.length)} stopped or lost`
               : live.length === 1
-                ? "no other gateway on this store"
+                ? "the only gateway on this store"
                 : "all gateways are live",
         },
         {
@@ -138,7 +138,7 @@ function renderFleet({ nodes, commandPrograms, warnings }: Fleet) {
     ${
       commandPrograms.length > 0 &&
       html`<p class="small quiet">
-        ${commandPrograms.length === 1 ? "A command of the command line has" : `${formatCount(commandPrograms.length)} commands of the command line have`}
+        ${commandPrograms.length === 1 ? "One CLI command has" : `${formatCount(commandPrograms.length)} CLI commands have`}
         the store open:
         ${commandPrograms.map(({ info }) => `pid ${info?.pid ?? "?"} on ${info?.host ?? "?"}`).join(", ")}.
       </p>`

@@ -84,7 +84,7 @@ export function RoutingPage() {
   return html` <${Box}>
       <form class="filters" onSubmit=${submit}>
         <${TextField}
-          name="Model, as the client requests it"
+          name="Model name that the client requests"
           wide
           value=${typed}
           set=${type}
@@ -98,7 +98,7 @@ export function RoutingPage() {
           options=${[["", "the best match"], ...frontends]}
         />
         <${TextField}
-          name="As key"
+          name="Key"
           value=${typedKey}
           set=${typeKey}
           placeholder="any key: ID or name"
@@ -171,7 +171,7 @@ function renderExplanation(
                 <strong class="strong">${first.id}</strong> is called first, with the credential
                 ${` ${first.credential}, `}${first.mode === "passthrough" ? "byte for byte as the client wrote it" : `translated${first.translationReason ? `, because of ${first.translationReason}` : ""}`}.
               </p>
-              ${isCoolingDown(first) && html`<p>It is in cooldown, and so is every other candidate.</p>`}
+              ${isCoolingDown(first) && html`<p>This and all other candidates are in cooldown.</p>`}
               ${skippedNotes(candidates, first)}`
           : html`<p>No candidate is called. The table shows the reason for each.</p>`
       }<//
@@ -242,7 +242,7 @@ const Candidates = ({ value, wayOf }: { value: RoutingExplanation; wayOf: FindPo
           render: (row: Candidate) =>
             html`${row.mode}${row.translationReason && html`<div class="small faint">${row.translationReason}</div>`}`,
         },
-        { name: "Speaks", render: (row: Candidate) => row.protocol ?? "its own" },
+        { name: "Protocol", render: (row: Candidate) => row.protocol ?? "its own" },
         { name: "Service-ZDR", render: (row: Candidate) => renderPrivacy(wayOf(row)) },
       ]}
     />
@@ -262,9 +262,9 @@ function skippedNotes(candidates: readonly Candidate[], first: Candidate) {
 const COOLDOWN_REASONS: Readonly<Record<string, string>> = {
   credential_rejected: "the provider rejected its credential",
   retry_after: "the provider asked to wait",
-  open: "requests to it fail",
+  open: "its requests fail",
   half_open: "the cooldown is over, and the next request is a probe",
-  recovering: "it works again and gets more requests step by step",
+  recovering: "it recovered, and its share of requests grows gradually",
 };
 
 const ORDER_LABELS = {

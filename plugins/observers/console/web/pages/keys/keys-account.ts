@@ -189,7 +189,7 @@ const AccountFacts = ({ of, inside }: { of: Account; inside: readonly Account[] 
           : "none",
       ],
       [
-        "Accounts in it",
+        "Nested accounts",
         inside.length > 0
           ? inside.map(
               (each) =>
@@ -199,9 +199,9 @@ const AccountFacts = ({ of, inside }: { of: Account; inside: readonly Account[] 
             )
           : "none",
       ],
-      ["Models", of.models?.join(", ") ?? "as its parent account"],
-      ["Privacy", of.privacy ? `Service-ZDR: ${of.privacy}` : "as its parent account"],
-      ["New keys get", of.defaults?.limits.join(", ")],
+      ["Models", of.models?.join(", ") ?? "same as the parent account"],
+      ["Privacy", of.privacy ? `Service-ZDR: ${of.privacy}` : "same as the parent account"],
+      ["Default limits of new keys", of.defaults?.limits.join(", ")],
       ["Reports", html`<a href=${buildUrl("/usage", { by: "key", account: of.id })}>Usage</a>`],
     ]}
   />`;

@@ -26,7 +26,7 @@ import {
 
 /** Overlap periods, with their value for the command-line option: `--overlap 24h`. */
 const OVERLAPS = [
-  ["0", "stops working now", ""],
+  ["0", "stops working immediately", ""],
   ["3600000", "works for 1 more hour", "1h"],
   ["86400000", "works for 1 more day", "24h"],
   ["604800000", "works for 7 more days", "7d"],
@@ -68,7 +68,7 @@ export function KeyDetail({
         ],
         ["Models", key.models?.join(", ") ?? "all"],
         ["Frontends", key.frontends?.join(", ") ?? "all"],
-        ["Privacy", key.privacy ? `Service-ZDR: ${key.privacy}` : "as each request asks"],
+        ["Privacy", key.privacy ? `Service-ZDR: ${key.privacy}` : "set by each request"],
         [
           "Labels",
           labels.length > 0
@@ -260,7 +260,7 @@ function MoveKey({
   };
   return html`<${Box} title="Move to another account">
     <div class="stack">
-      <p class="small quiet">Calls that were already made stay with the old account.</p>
+      <p class="small quiet">Earlier calls stay with the old account.</p>
       <div class="filters">
         <${Select}
           name="Account"

@@ -54,7 +54,7 @@ export function NewKey({
   };
   const got = create.value;
   if (got)
-    return html`<${Dialog} title=${`${displayName(got.key)} is created`} close=${close}>
+    return html`<${Dialog} title=${`${displayName(got.key)} was created`} close=${close}>
       ${got.warnings.map((warning) => html`<${NoteBox} tone="warn" key=${warning}><p>${warning}</p><//>`)}
       <${NewSecret} secret=${got.secret} url=${status.value?.url ?? ""} />
       <footer><button type="button" class="button main" onClick=${close}>Done</button></footer>

@@ -34,7 +34,7 @@ export function AccountTable({
       empty=${html`<${EmptyState} of="accounts"
         ><p>
           An account is a budget that several keys share: an organization, a team in it, or a
-          project. Accounts inside it can only narrow its limits.
+          project. Accounts nested under it can only have stricter limits.
         </p>
         ${isAllowed("accounts.create") && html`<button type="button" class="button" onClick=${make}>Create an account</button>`}<//
       >`}
@@ -51,7 +51,7 @@ const renderBars = (row: {
   limitUsage?: readonly UsedLimit[];
 }) =>
   (row.limits?.length ?? 0) === 0
-    ? html`<span class="faint small">none of its own</span>`
+    ? html`<span class="faint small">no limits of its own</span>`
     : html`<div class="stack tight">
         ${limitBars(row).map((limit, at) => html`<${LimitBar} limit=${limit} own=${row.id} key=${at} />`)}
       </div>`;

@@ -85,7 +85,7 @@ function Summary({ keys, accounts }: { keys: readonly Key[]; accounts: readonly 
         name: "Limits above 80%",
         value: formatCount(near),
         tone: near > 0 ? "warn" : "good",
-        note: near > 0 ? "close to being used up" : "none is close",
+        note: near > 0 ? "close to being used up" : "none",
       },
     ]}
   />`;

@@ -58,7 +58,7 @@ export function ExportRows() {
           type="number"
           value=${days}
           set=${set}
-          hint=${`JSON, a row each, ${formatCount(MAX_ROWS)} at most. An archive that proves itself is made on the command line.`}
+          hint=${`JSON, one row per line, up to ${formatCount(MAX_ROWS)} rows. To create a verifiable archive, use the command line.`}
         />
         <footer>
           <button type="submit" class="button" disabled=${rows !== undefined}>
@@ -104,11 +104,11 @@ export function AdjustCost() {
     <form class="form" onSubmit=${run}>
       <div class="filters">
         <${TextField}
-          name="The call"
+          name="Call"
           value=${attempt}
           set=${setAttempt}
           wide
-          placeholder="attempt ID from the page of the request"
+          placeholder="attempt ID, from the request's page"
         />
         <${TextField}
           name="Adjustment in US dollars"
@@ -118,7 +118,7 @@ export function AdjustCost() {
         />
       </div>
       <${TextField}
-        name="Why"
+        name="Reason"
         value=${reason}
         set=${setReason}
         hint="Recorded permanently in the adjustment row. Existing rows are never changed."

@@ -61,13 +61,13 @@ export function LedgerPage() {
         html`<${Figures}
           of=${[
             {
-              name: "Takes rows",
+              name: "Available",
               value: ok ? "yes" : "no",
-              note: ok ? `${formatCount(queue)} wait for their batch` : "new calls are refused",
+              note: ok ? `${formatCount(queue)} commands queued` : "new calls are rejected",
               tone: ok ? "good" : "bad",
             },
             {
-              name: "On the disk",
+              name: "Size on disk",
               value: formatBytes(value.bytes),
               title: `${formatCount(value.bytes)} bytes`,
             },
@@ -79,7 +79,7 @@ export function LedgerPage() {
             {
               name: "Pruned rows",
               value: formatCount(value.prunedRows),
-              note: value.prunedRows > 0 ? "their sums stand for them" : "all rows are there",
+              note: value.prunedRows > 0 ? "replaced by totals" : "no rows were pruned",
             },
           ]}
         />`}<//
@@ -129,9 +129,9 @@ function Verify() {
           !verify.isRunning &&
           html`<${NoteBox} tone=${fine ? "good" : value.isVerifiable ? "bad" : "warn"}>
               <p>
-                ${!value.isVerifiable ? "This store keeps no chain of hashes." : fine ? `As it was written. Every row was read in ${formatDuration(took)}.` : "It is not what was written."}
+                ${!value.isVerifiable ? "This store has no hash chain." : fine ? `The ledger is valid. Every row was read in ${formatDuration(took)}.` : "The ledger was changed after it was written."}
               </p>
-              ${value.containsHash === false && html`<p>The ledger does not contain this hash. It was truncated, or it is another ledger.</p>`}
+              ${value.containsHash === false && html`<p>The ledger does not contain this hash. The ledger was truncated, or it is a different one.</p>`}
               ${value.problems.slice(0, 20).map(({ path, message }) => html`<p key=${path}>${path && html`<code>${path}</code> `}${message}</p>`)}<//
             >
             ${
@@ -193,12 +193,12 @@ function Prune() {
                 "Between",
                 found.from && found.to
                   ? `${formatDateTime(found.from)} and ${formatDateTime(found.to)}`
-                  : "no rows are that old",
+                  : "no rows are old enough",
               ],
-              ["Room given back", `about ${formatBytes(found.bytes)}`],
-              ["It would take", `about ${formatDuration(found.ms)}`],
+              ["Freed disk space", `about ${formatBytes(found.bytes)}`],
+              ["Estimated duration", `about ${formatDuration(found.ms)}`],
               [
-                "Held back by",
+                "Limited by",
                 found.open &&
                   html`<span class="warn"
                     >an open call of ${formatDateTime(found.open.at)}:

@@ -75,7 +75,7 @@ const aliasColumns = (
         : html`<a class="nowrap" href=${buildUrl("/routing", { model: name })}>${name}</a>`,
   },
   {
-    name: "Leads to",
+    name: "Models",
     render: ({ targets }) =>
       html`<ol class="targets">
         ${targets.map(
@@ -105,7 +105,7 @@ const hedgeOf = (hedge: Alias["hedge"]) =>
           .join(", ");
 
 const STRATEGY_LABELS: Readonly<Record<string, string>> = {
-  ordered: "in this order",
+  ordered: "in the listed order",
   weighted: "by weight",
   fastest: "fastest first",
   cheapest: "cheapest first",

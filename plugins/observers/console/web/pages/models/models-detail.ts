@@ -76,7 +76,7 @@ export function ModelDetail({ model, close }: { model: string; close: () => void
   return html`<${Drawer}
     title=${model}
     close=${close}
-    actions=${html`<a class="button" href=${buildUrl("/routing", { model })}>Why this model</a>`}
+    actions=${html`<a class="button" href=${buildUrl("/routing", { model })}>Explain the routing</a>`}
   >
     <${QueryResult} of=${answer}
       >${(value: ModelExplanation) =>
@@ -116,7 +116,7 @@ export function ModelDetail({ model, close }: { model: string; close: () => void
       >${(value: PolicyExplanation) =>
         html`<${Box} title="Data handling by endpoint" flush>
           <${Table}
-            label="Ways"
+            label="Endpoints"
             rows=${value.routes}
             rowId=${(row: PolicyPath) => `${row.id} ${row.credential} ${row.protocol}`}
             columns=${PATH_COLUMNS}
@@ -207,7 +207,7 @@ const PATH_COLUMNS = [
       html`<span class="small quiet">${row.policy.reasons.join(", ") || "no objection"}</span>`,
   },
   {
-    name: "Said by",
+    name: "Evidence",
     render: (row: PolicyPath) =>
       html`<span class="small faint">${row.statements.map(({ level }) => level).join(", ")}</span>`,
   },

@@ -132,7 +132,7 @@ function Summary({ rows, all }: { rows: readonly ListedModel[]; all: number }) {
       {
         name: "Without a price",
         value: formatCount(unpriced.length),
-        note: unpriced.length > 0 ? "calls to them are unpriced" : "all have one",
+        note: unpriced.length > 0 ? "calls have no cost" : "every model has one",
         tone: unpriced.length > 0 ? "warn" : "good",
       },
       {

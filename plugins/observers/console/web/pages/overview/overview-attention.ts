@@ -162,7 +162,7 @@ export function NeedsAttention({ sums, span }: { sums: UsageReport | undefined; 
         html`<${AttentionItems}
             items=${items}
             bills=${billItems(sums, span)}
-          />${omitted > 0 && html`<p class="small quiet">And ${formatCount(omitted)} more.</p>`}${uncheckedLimits > 0 && html`<p class="small quiet">${formatCount(uncheckedLimits)} limits of keys were not checked: there are too many.</p>`}`}<//
+          />${omitted > 0 && html`<p class="small quiet">And ${formatCount(omitted)} more.</p>`}${uncheckedLimits > 0 && html`<p class="small quiet">${formatCount(uncheckedLimits)} limits of keys were not checked, because there are too many.</p>`}`}<//
     ><//
   >`;
 }

@@ -86,7 +86,7 @@ export function Traffic({ span, all, of = "Requests" }: TrafficProps) {
       />
       <${Chart}
         title="Time to first token"
-        label=${`Time to first token ${span.label}: half of the ${what} within ${duration(whole?.p50)}, 95 of 100 within ${duration(whole?.p95)}.`}
+        label=${`Time to first token ${span.label}: 50% of the ${what} within ${duration(whole?.p50)}, and 95% within ${duration(whole?.p95)}.`}
         times=${times}
         series=${first}
         format=${duration}

@@ -149,7 +149,7 @@ function figures(
       note: first && `p95 ${duration(first.p95)} · p99 ${duration(first.p99)}`,
     },
     {
-      name: "Whole response, p50",
+      name: "Total duration, p50",
       value: duration(row?.ms?.p50),
       note: row?.ms && `p95 ${duration(row.ms.p95)} · p99 ${duration(row.ms.p99)}`,
     },
@@ -217,7 +217,7 @@ function Spend({
       />`
     : html`<${Chart}
         title="Calls by model"
-        label=${`Calls by model ${span.label}; all of them were free.`}
+        label=${`Calls by model ${span.label}. All of them were free.`}
         times=${calls.times}
         series=${calls.lines}
         format=${formatCompact}

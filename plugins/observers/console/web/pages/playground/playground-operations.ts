@@ -30,7 +30,7 @@ export const embeddings: PlaygroundFrontend = {
   operation: "embedding",
   defaultModel: "demo/embed",
   path: () => "/v1/embeddings",
-  promptLabel: "Texts, one a line",
+  promptLabel: "Texts, one per line",
   fields: [],
   buildBody: ({ model, prompt }) => ({ model, input: nonEmptyLines(prompt) }),
   addEvent(heard, event) {
@@ -44,7 +44,7 @@ export const rerank: PlaygroundFrontend = {
   operation: "rerank",
   defaultModel: "demo/rerank",
   path: () => "/v2/rerank",
-  promptLabel: "Question",
+  promptLabel: "Query",
   fields: ["documents"],
   buildBody: ({ model, prompt, documents }) => ({
     model,
@@ -94,7 +94,7 @@ export const images: PlaygroundFrontend = {
   ...IMAGE_DEFAULTS,
   title: "Images",
   path: () => "/v1/images/generations",
-  promptLabel: "Picture of",
+  promptLabel: "Description of the image",
   fields: ["stream"],
   buildBody: ({ model, prompt, stream }) => ({ model, prompt, ...(stream && { stream }) }),
   snippet: { library: "openai", method: "images.generate" },

@@ -111,11 +111,11 @@ export function ResponseView({ sent }: { sent: PlaygroundExchange | undefined })
         ${response.ranking.length > 0 && html`<${Ranking} of=${response.ranking} documents=${sent.documents} />`}
         ${response.audioUrl && html`<audio controls src=${response.audioUrl} aria-label="Audio of the response"></audio>`}
       </div>
-      ${response.moderation.length > 0 && html`<${Table} label="Judgement" columns=${MODERATION_COLUMNS} rows=${response.moderation} rowId=${({ name }: ModerationScore) => name} />`}
+      ${response.moderation.length > 0 && html`<${Table} label="Result" columns=${MODERATION_COLUMNS} rows=${response.moderation} rowId=${({ name }: ModerationScore) => name} />`}
       ${response.toolCalls && html`<${Code} wrap=${true} label="Tool calls" text=${response.toolCalls} />`}
       <${FactList}
         of=${[
-          ["First bytes", firstByteMs === undefined ? undefined : formatDuration(firstByteMs)],
+          ["Response headers", firstByteMs === undefined ? undefined : formatDuration(firstByteMs)],
           ["Whole", totalMs === undefined ? undefined : formatDuration(totalMs)],
           [
             "Used",

@@ -36,7 +36,7 @@ const INITIAL_DRAFT: Omit<Draft, "model"> = {
   image: undefined,
   audio: undefined,
   documents:
-    "Cats sleep most of the day.\nA toll gate takes a fee from what passes.\nWhat a vehicle pays depends on its axles.",
+    "Cats sleep most of the day.\nA toll gate takes a fee from what passes.\nThe price for a vehicle depends on its axles.",
   voice: "alloy",
   format: "wav",
 };
@@ -184,7 +184,7 @@ function KeyField({ value, set }: { value: string; set: (to: string) => void }) 
         hint="Kept only in the memory of this page until you leave it."
       />
     </div>
-    ${value === "" && isAllowed("keys.create") && html`<p class="small row"><button type="button" class="button small" onClick=${make}>${icon("keys")}Make one for an hour</button></p>`}
+    ${value === "" && isAllowed("keys.create") && html`<p class="small row"><button type="button" class="button small" onClick=${make}>${icon("keys")}Create a key for 1 hour</button></p>`}
     ${problem && html`<${ErrorNote} problem=${problem} />`}
   </div>`;
 }
@@ -235,7 +235,7 @@ function RawExchange({
               ...Object.entries(sent.headers).map(([name, value]) => `${name}: ${value}`),
             ].join("\n")
         : (sent?.raw ?? "");
-  return html`<${Box} title="The wire" actions=${choice}>
+  return html`<${Box} title="Raw bytes" actions=${choice}>
     ${text ? html`<${Code} wrap=${true} label="Raw HTTP exchange" text=${truncate(text)} />` : html`<p class="quiet small">No data received yet.</p>`}
     ${sent?.headers["x-request-id"] && html`<p class="small"><a href=${buildUrl(`/requests/${sent.headers["x-request-id"]}`)}>Details of this request: routing, timing, and cost</a></p>`}
   <//>`;

@@ -21,9 +21,9 @@ import {
 const STATE_LABELS: Readonly<Record<string, string>> = {
   credential_rejected: "in cooldown: the provider rejected the credential",
   retry_after: "in cooldown: the provider sent retry-after",
-  open: "in cooldown: requests to it fail",
+  open: "in cooldown: its requests fail",
   half_open: "cooldown over: the next request is a probe",
-  recovering: "recovering: gets more requests step by step",
+  recovering: "recovering: its share of requests grows gradually",
 };
 
 export function ProviderDetail({
@@ -62,7 +62,7 @@ export function ProviderDetail({
             `p50 ${formatDuration(one.lastHour.firstTokenMs.p50)}, p95 ${formatDuration(one.lastHour.firstTokenMs.p95)}, p99 ${formatDuration(one.lastHour.firstTokenMs.p99)}`,
         ],
         [
-          "Whole call",
+          "Total duration",
           one.lastHour?.ms &&
             `p50 ${formatDuration(one.lastHour.ms.p50)}, p95 ${formatDuration(one.lastHour.ms.p95)}, p99 ${formatDuration(one.lastHour.ms.p99)}`,
         ],
@@ -95,7 +95,7 @@ export function ProviderDetail({
         label="Recent errors"
         rows=${one.recentFaults}
         rowId=${(row: Provider["recentFaults"][number]) => `${row.request} ${row.model}`}
-        empty=${html`<${EmptyState} of="check"><p>No request in the history failed at this provider.</p><//>`}
+        empty=${html`<${EmptyState} of="check"><p>The history has no failed request to this provider.</p><//>`}
         columns=${FAULT_COLUMNS}
       />
     <//>
@@ -141,7 +141,7 @@ function TestProvider({ one, again }: { one: Provider; again: () => void }) {
         ${test.value.tests.map(
           (each) =>
             html`<li key=${each.credential}>
-              <${Badge} tone=${each.ok ? "good" : "bad"}>${each.ok ? "Answers" : "Fails"}<//>
+              <${Badge} tone=${each.ok ? "good" : "bad"}>${each.ok ? "Works" : "Fails"}<//>
               <div class="grow">
                 <strong class="strong">${each.credential}</strong>${" "}
                 ${each.model && html`<span class="quiet">${each.model}</span>`}

@@ -24,7 +24,7 @@ interface HourStats {
   readonly failed: number;
 }
 
-/** Shares of failed calls from which an hour counts as degraded, and as an outage. */
+/** Minimum shares of failed calls at which an hour counts as degraded, and as an outage. */
 const DEGRADED_SHARE = 0.05;
 const OUTAGE_SHARE = 0.5;
 

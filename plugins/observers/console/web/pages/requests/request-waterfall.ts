@@ -78,7 +78,7 @@ function waterfallRows(seen: ObservedRequest): WaterfallRow[] {
           kind: "own",
           from: 0,
           to: overheadMs,
-          label: `${formatDuration(overheadMs)} in total, at any point of the request`,
+          label: `${formatDuration(overheadMs)} in total over the request`,
         },
       ],
     },

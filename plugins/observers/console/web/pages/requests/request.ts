@@ -37,7 +37,7 @@ export function RequestDetail({ id, close }: { id: string; close: () => void }) 
 
 function RequestView({ of: { id, record, charges } }: { of: FoundRequest }) {
   return html`
-    ${record ? html`<${RequestHeader} seen=${record} />` : html`<${Box} title="Forgotten"><p class="quiet">${id} is no longer in the request history. The ledger has its cost.</p><//>`}
+    ${record ? html`<${RequestHeader} seen=${record} />` : html`<${Box} title="No longer in the history"><p class="quiet">${id} is no longer in the request history. The ledger has its cost.</p><//>`}
     ${record?.calls && html`<${Hedged} calls=${record.calls} /><${Waterfall} seen=${record} />`}
     ${record && html`<${RoutingTrace} seen=${record} />`}
     ${charges.map((charge) => html`<${Bill} key=${charge.attempt} of=${charge} call=${record?.calls?.find(({ n }) => n === charge.n)} />`)}
@@ -49,7 +49,7 @@ const RequestHeader = ({ seen }: { seen: ObservedRequest }) =>
   html`<div class="row">
     <${Outcome} of=${seen} />
     <span class="strong break">${seen.model || "no model"}</span>
-    ${seen.served && html`<span class="quiet break">answered by ${seen.served}</span>`}
+    ${seen.served && html`<span class="quiet break">served by ${seen.served}</span>`}
     <span class="faint small">${formatDateTime(seen.at)}</span>
   </div>`;
 
@@ -80,7 +80,7 @@ function RoutingTrace({ seen }: { seen: ObservedRequest }) {
           html`<li key=${candidate + credential}>
             <div>
               <span class="strong">${candidate}</span> <span class="quiet">${credential}</span> was
-              passed over by ${by}: <code>${code}</code>
+              skipped by ${by}: <code>${code}</code>
             </div>
           </li>`,
       )}
@@ -107,7 +107,7 @@ const BILL_COLUMNS: readonly Column<BillLine>[] = [
   { name: "Unit", isRowHeader: true, render: ({ unit }) => unit.replaceAll("_", " ") },
   { name: "Count", isNumber: true, render: (line) => formatCount(line.count) },
   {
-    name: "Each million",
+    name: "Price per million",
     isNumber: true,
     render: (line) =>
       line.nano === undefined || line.count === 0
@@ -151,10 +151,13 @@ function Bill({ of: charge, call }: { of: Charge; call: ObservedCall | undefined
           ["Sent to", `${target.provider}/${target.model} as ${target.credential}`],
           ["Attempt", html`<code class="break">${charge.attempt}</code>`],
           [
-            "Upstream's id",
+            "Provider's ID",
             charge.upstreamId && html`<code class="break">${charge.upstreamId}</code>`,
           ],
-          ["Held before", charge.holdNano === undefined ? undefined : formatUsd(charge.holdNano)],
+          [
+            "Reserved amount",
+            charge.holdNano === undefined ? undefined : formatUsd(charge.holdNano),
+          ],
           [
             "Price row",
             charge.price && html`<code title=${charge.price}>${charge.price.slice(0, 16)}…</code>`,
@@ -185,14 +188,14 @@ const RequestFactsBox = ({ seen }: { seen: ObservedRequest }) =>
         ],
         ["Account", seen.account],
         [
-          "Asked at",
+          "Endpoint",
           `${seen.frontend} (${seen.protocol || "no protocol"}), ${seen.method} ${seen.route}`,
         ],
         ["Alias", seen.alias],
-        ["Lane", seen.mode],
+        ["Mode", seen.mode],
         ["Finish", seen.finish],
         [
-          "Failed as",
+          "Error kind",
           seen.fault && `${seen.fault.kind} ${seen.fault.code ?? ""} ${seen.fault.errno ?? ""}`,
         ],
         [
@@ -217,10 +220,10 @@ const RequestFactsBox = ({ seen }: { seen: ObservedRequest }) =>
             : `${formatBytes(seen.bytesIn)} in, ${formatBytes(seen.bytesOut ?? 0)} out`,
         ],
         [
-          "Client's own id",
+          "Client's own ID",
           seen.clientRequestId && html`<code class="break">${seen.clientRequestId}</code>`,
         ],
         ["Trace", seen.trace && html`<code class="break">${seen.trace.traceId}</code>`],
-        ["Answered by", `config ${seen.generation}, process ${seen.worker}`],
+        ["Served by", `config ${seen.generation}, process ${seen.worker}`],
       ]}
   /><//>`;

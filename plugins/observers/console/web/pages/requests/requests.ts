@@ -39,7 +39,7 @@ const RANGE_CHOICES = [
 const STATUSES = [
   ["", "All"],
   ["ok", "Succeeded"],
-  ["refused", "Refused"],
+  ["refused", "Rejected"],
   ["failed", "Failed"],
   ["canceled", "Canceled"],
 ] as const;
@@ -302,8 +302,8 @@ function LedgerRequests({
       ${found.items && html`<${SearchProgress} of=${found} />`}<//
     >
     <p class="small faint">
-      The ledger has requests that were sent to a provider. Requests that were rejected before that
-      are in the live list for a while. The ledger stores the outcome of each call, not the HTTP
+      The ledger has requests that were sent to a provider. The live list also has recent requests
+      that were rejected before that. The ledger stores the outcome of each call, not the HTTP
       status of the response. The number next to an outcome is the status that a client gets if the
       last call ends so before the response begins.
     </p>

@@ -219,7 +219,7 @@ function UsageTable({
   ];
   const shown = columns.filter(
     ({ name, footer }) =>
-      !["Written", "Reasoning", "Images", "Unpriced", "Estimated"].includes(name) || footer !== "0",
+      !["Output", "Reasoning", "Images", "Unpriced", "Estimated"].includes(name) || footer !== "0",
   );
   const rows = sortRows(sums.rows, by);
   const file = () => downloadText(`usage-by-${by}.csv`, toCsv(sums, by));
@@ -231,7 +231,7 @@ function UsageTable({
   >
     ${icon("down")}CSV
   </button>`;
-  return html`<${Box} title="Sums" actions=${actions} flush=${true}>
+  return html`<${Box} title="Totals" actions=${actions} flush=${true}>
     <${Table}
       label=${`Usage by ${by}, days of ${tz}`}
       columns=${shown}
