@@ -23,7 +23,7 @@ export default defineFrontend({
         path: "/v1/audio/speech",
         actionType: "generate",
         protocol: spoken,
-        // Clients read it as it comes, and do not ask for a stream.
+        // Clients read it as it arrives, and do not request a stream.
         readInput: (_x, { model }) =>
           typeof model === "string" ? { model, stream: true } : fail("invalid", "Name a model."),
       },

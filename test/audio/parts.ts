@@ -1,4 +1,5 @@
-// What both protocols of this package need: upstream's JSON, its errors, and errors for clients.
+// Shared parts of this package's protocols: the upstream's JSON, its errors, and errors for
+// clients.
 import { ERRORS, fail, type Fault, type JsonObject } from "tollgate/plugin";
 
 export const isObject = (value: unknown): value is JsonObject =>

@@ -1,4 +1,4 @@
-// Sound from words: JSON comes in, and sound goes out as it comes, without a word of JSON around it.
+// Audio from text: the request is JSON, and the response is audio, streamed without JSON around it.
 import {
   fail,
   type ClientHalf,
@@ -71,7 +71,7 @@ const server: ServerHalf<"recital"> = {
     writeEvent(event) {
       if (event.type === "item") write((event.item as Sound).bytes);
     },
-    // Sound has no words for it: the connection is all that can say it.
+    // Audio cannot express an error, so the connection is closed.
     writeFault() {},
   }),
   encodeResponse: ({ items = [] }) => Buffer.concat(items.map((item) => (item as Sound).bytes)),
@@ -95,7 +95,7 @@ const client: ClientHalf<"recital"> = {
   decodeFault: (status) => refused(status),
 };
 
-/** The last piece waits until the call is billed: without it the sound is not whole. */
+/** The last chunk waits until the call is billed: without it the audio is incomplete. */
 const relay: NonNullable<ClientHalf<"recital">["createPassthrough"]> = (sink, _to, headers) => {
   sink.setContentType(headers["content-type"] ?? "application/octet-stream");
   let last: Buffer | undefined;

@@ -1,4 +1,4 @@
-// Words from sound: a form comes in, and JSON, plain text or lines of JSON come out.
+// Text from audio: the request is a form, and the response is JSON, plain text, or JSON lines.
 import {
   fail,
   isFilePart,
@@ -64,7 +64,7 @@ const fileOf = ({ file }: Body): FilePart =>
     ? file
     : fail("invalid", "file must be a file of the form.", { param: "file", code: "invalid_file" });
 
-/** In a form all is text. */
+/** In a form every value is text. */
 function numberOf(said: unknown, field: string): number | undefined {
   if (said === undefined) return undefined;
   const number = typeof said === "string" ? Number(said) : said;
@@ -180,7 +180,9 @@ const client: ClientHalf<"dictation"> = {
   decodeFault: (status) => refused(status),
 };
 
-/** Upstream's own type goes on; plain text brings no counts, and lines bring them in the last one. */
+/**
+ * The upstream's own type is forwarded. Plain text has no counts, and the last JSON line has them.
+ */
 const relay: NonNullable<ClientHalf<"dictation">["createPassthrough"]> = (sink, to, headers) => {
   const mime = headers["content-type"] ?? "application/json";
   sink.setContentType(mime);
@@ -204,7 +206,7 @@ const relay: NonNullable<ClientHalf<"dictation">["createPassthrough"]> = (sink, 
   };
 };
 
-/** `passes`: the client's form and upstream's bytes go on as they came. */
+/** `passes`: the client's form and the upstream's bytes are forwarded unchanged. */
 export const transcripts = (passes = true): Protocol<"dictation"> => ({
   id: "dictations",
   operationSpec: transcriptWork,

@@ -1,4 +1,4 @@
-// What such a package may write, and what it may not.
+// Code that such a package may and may not write.
 import type { PassthroughSink, ServerHalf } from "tollgate/plugin";
 import { speech } from "./speech.ts";
 

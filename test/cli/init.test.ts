@@ -1,4 +1,5 @@
-// `tollgate init`: what a terminal is asked, what flags say in its place, and that what is written passes check.
+// `tollgate init`: the questions on a terminal, the options that replace them, and that the written
+// file passes check.
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parse } from "yaml";
@@ -77,7 +78,7 @@ it("flags: detects set variables, writes the file with its schema comment, and c
   expect([code, err]).toEqual([0, ""]);
   expect(out).toMatch(/^Wrote gateway\.yaml: no problems/);
   const text = await readFile(join(here.path, "gateway.yaml"), "utf8");
-  // An editor reads a schema that is there.
+  // An editor reads an existing schema.
   const [, schema = ""] = /^# yaml-language-server: \$schema=(.*)/.exec(text) ?? [];
   expect(JSON.parse(await readFile(resolve(here.path, schema), "utf8"))).toHaveProperty("$schema");
   expect(parse(text)).toMatchObject({

@@ -146,7 +146,7 @@ test("models: uses live lists of a running gateway first, and refreshes them on 
   );
   gateway.kill("SIGTERM");
   await gateway.exit;
-  // What was heard last is still known.
+  // The last list is still known.
   const after = await here.tollgate(["models", "--provider", "openai"]);
   expect(after.out).toMatch(/\nopenai\/gpt-image-2 /);
 });

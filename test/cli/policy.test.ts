@@ -32,7 +32,7 @@ test("policy explain: shows each provider, each level with its evidence, and whe
   );
   expect(claude.out).toContain('zero retention, "MSA 2026-03", until 2099-03-01');
 
-  // What a model needs to keep no declaration takes away, whatever its name ends in.
+  // No declaration overrides that a model must store data, whatever its name ends with.
   for (const model of ["claude-fable-5", "claude-fable-5-1", "claude-fable-5-20260609"]) {
     const fable = await explain(`anthropic/${model}`, "--zdr");
     expect(fable.code, model).toBe(1);

@@ -1,4 +1,4 @@
-// What stands in names and labels never steers the terminal that it is printed on.
+// Names and labels never control the terminal on which they are printed.
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { csvLine } from "../../src/cli/format/reports/csv.ts";
@@ -7,7 +7,7 @@ import { COMMAND_SPECS } from "../../src/admin/schema/command-specs.ts";
 import { validateInput } from "../../src/admin/dispatch/command-input.ts";
 
 const COLORS = new RegExp(`${String.fromCharCode(27)}\\[[\\d;]*m`, "g");
-/** C0, C1, separators of lines and paragraphs, and what turns the direction of writing. */
+/** C0, C1, line and paragraph separators, and changes of the writing direction. */
 const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 const codes = Array.from({ length: 0x2070 }, (_, i) => String.fromCharCode(i));
 const unsafe = codes.filter((c) => UNSAFE.test(c));
@@ -21,7 +21,7 @@ it("in messages", () => {
   fc.assert(
     fc.property(text, (said) => {
       expect(toPrintable(said, false).replace(/[\n\t]/g, "")).not.toMatch(UNSAFE);
-      // Where there are colors, nothing but colors is left.
+      // With colors, only color codes remain.
       const colored = toPrintable(said, true).replace(COLORS, "");
       expect(colored.replace(/[\n\t]/g, "")).not.toMatch(UNSAFE);
     }),

@@ -1,4 +1,4 @@
-// `tollgate reload`: what it says, and how it exits, with all processes changed or none.
+// `tollgate reload`: its output and exit codes, with all processes changed or none.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startDaemon, type Daemon } from "../kit/process/daemon.ts";
 import { runTollgate } from "../kit/process/command-line.ts";

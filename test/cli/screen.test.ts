@@ -1,4 +1,5 @@
-// A terminal that is drawn in place: each picture in one write, no longer and no wider than it is, and at the end it is as it was.
+// A terminal that is redrawn in place: each screen in one write, within the terminal's size, and
+// restored at the end.
 import { stripVTControlCharacters, styleText } from "node:util";
 import fc from "fast-check";
 import { expect, it } from "vitest";
@@ -17,7 +18,8 @@ it("replaces the previous screen in one write, and restores the terminal at the 
   expect(written).toHaveLength(4);
   const [enter, first, second, leave] = written as [string, string, string, string];
   expect(enter).toContain("\u001b[?1049h");
-  // Home, each line to its end, and nothing below: what is shorter leaves no rest, and the screen is never empty meanwhile.
+  // Home, each line to its end, and clear below: shorter text leaves no rest, and the screen is
+  // never empty in between.
   expect(first).toContain("\u001b[Hone\u001b[K\r\na line tha\u001b[K\r\nthree\u001b[K\u001b[J");
   expect(second).toContain("\u001b[Hshort\u001b[K\u001b[J");
   for (const text of [first, second]) expect(text).not.toContain("\u001b[2J");

@@ -61,7 +61,8 @@ test("on a new machine, prints which providers lack a variable, and the built-in
     200,
     "demo/echo",
   ]);
-  // A client is told what answers, and of no variable; the operator is.
+  // The message for a client names available models but no variable. The operator's message names
+  // it.
   const none = await ask(url, key, "openai/gpt-6");
   expect(none.status).toBe(404);
   expect(await none.text()).not.toMatch(/OPENAI_API_KEY|when:/);
@@ -164,7 +165,7 @@ test("commands reach it: status, explain, keys; a file change and a signal reloa
   expect(refused.out).toMatch(
     /last reload +rejected: the config has errors[\s\S]*gateway\.yaml:6:16 {2}error/,
   );
-  // The file has errors now, and the gateway is found all the same.
+  // The file has errors now, and the gateway is found nevertheless.
   expect((await here.tollgate(["explain", "quick"])).code).toBe(0);
   await here.write("gateway.yaml", `${MINIMAL_CONFIG}models: { quick: [demo/echo] }\n`);
   await until(async () => (await here.tollgate(["explain", "quick"])).out.includes("demo/echo"));

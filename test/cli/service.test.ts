@@ -1,4 +1,5 @@
-// Units of service managers: they are printed with this installation's paths, and what a service and its manager say to each other.
+// Service manager units: they are printed with this installation's paths. Also tests the messages
+// between a service and its manager.
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -102,7 +103,8 @@ describe("notifications to the service manager", () => {
         answers ? undefined : Promise.reject(new Error("The ledger is down."));
       const { made, told } = manager({ NOTIFY_SOCKET: "/x", WATCHDOG_USEC: "20000000" }, alive);
       await made!.notifyReady();
-      // The first sign of life is the new process's: half of the time may have gone by since the one before it gave one.
+      // The first watchdog notification is from the new process. Half of the interval may have
+      // passed since the previous one's.
       expect(told).toEqual([`READY=1 MAINPID=${process.pid} STATUS=serving WATCHDOG=1`]);
       await vi.advanceTimersByTimeAsync(10_000);
       expect(told.slice(1)).toEqual(["WATCHDOG=1 STATUS=serving"]);

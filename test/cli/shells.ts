@@ -1,4 +1,4 @@
-// What the real shells offer at the end of a line, when they have read a script of completions.
+// Completions of real shells at the end of a line, after they loaded a completion script.
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -10,9 +10,9 @@ export type Shell = (typeof SHELLS)[number];
 
 export const has = (shell: Shell): boolean => spawnSync(shell, ["--version"]).status === 0;
 
-/** How each is asked: a file beside `script`, `lines` and `out`, and the command that runs it. */
+/** How each is run: a file next to `script`, `lines`, and `out`, and the command that runs it. */
 const ASKED: Readonly<Record<Shell, { readonly file: string; readonly command: string[] }>> = {
-  // Words are given as bash would part them: at "=" too.
+  // Words are split like in bash, also at "=".
   bash: {
     command: ["bash", "--norc", "ask"],
     file: `source ./script
@@ -25,7 +25,8 @@ while IFS= read -r line; do
 done <lines >out
 `,
   },
-  // Completion is a part of its line editor, which wants a terminal. What is offered is seen on its way to the list.
+  // Completion belongs to its line editor, which needs a terminal. The offers are intercepted
+  // before the list.
   zsh: {
     command: [
       "zsh",
@@ -70,7 +71,10 @@ end <lines >out
   },
 };
 
-/** What it offers at the end of each line, in the order of the words. Files are those of the folder: the four that asking takes. */
+/**
+ * Offers at the end of each line, in the order of the words. Files are those of the folder: the
+ * four that the test writes.
+ */
 export async function offered(
   shell: Shell,
   lines: readonly string[],

@@ -1,4 +1,4 @@
-// `tollgate usage`: sums by anything, in any form, and names that are none.
+// `tollgate usage`: sums by any dimension, in any format, and unknown names.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCliInProcess } from "../kit/process/command-line.ts";
 import { type InProcessGateway, startInProcess } from "../kit/in-process.ts";
@@ -55,7 +55,7 @@ const usage = (...words: string[]) => asksHere("usage", ...words);
 const asksHere = (...words: string[]) =>
   runCliInProcess([...words, "--state-dir", daemon.stateDir]);
 
-/** As RFC 4180 has it: cells by line. */
+/** By RFC 4180: cells by line. */
 function cellsOf(csv: string): string[][] {
   expect(csv.endsWith("\r\n")).toBe(true);
   const rows: string[][] = [[]];
@@ -218,9 +218,9 @@ describe("for other programs", () => {
       const share = (least![size] / most![size]) * most!.eighths;
       expect(Math.abs(least!.eighths - share)).toBeLessThanOrEqual(0.5);
     };
-    // Nothing has cost anything: they are of calls.
+    // Without cost, the bars show calls.
     fair(await drawn(), "calls");
-    // The key that has asked less often pays more.
+    // The key with fewer requests pays more.
     const { items } = (await daemon.ask("ledger.entries", { state: "exact" })) as never as {
       items: readonly { attempt: string; labels: { "x-team"?: string } }[];
     };
@@ -239,7 +239,7 @@ it("rejects a name with terminal control characters", async () => {
   await expect(asked).rejects.toThrow(/name: expected printable text/);
 });
 
-/** How long a bar is, to an eighth of a character. */
+/** The length of a bar, to an eighth of a character. */
 const eighthsOf = (drawn: string): number =>
   [...drawn].reduce((sum, char) => {
     const eighths = 0x2590 - char.codePointAt(0)!;
@@ -247,7 +247,7 @@ const eighthsOf = (drawn: string): number =>
     return sum + eighths;
   }, 0);
 
-/** What the specification asks of a charge. */
+/** Requirements of the specification for a charge. */
 const NOT_NULL = [
   "BilledCost",
   "BillingAccountId",

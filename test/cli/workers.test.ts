@@ -1,4 +1,4 @@
-// The command line beside a gateway of several processes: nothing about it is different but what it says of them.
+// The command line with a gateway of several processes: only the list of processes differs.
 import { expect, test } from "vitest";
 import { startDaemon } from "../kit/process/daemon.ts";
 import { runTollgate } from "../kit/process/command-line.ts";

@@ -1,4 +1,4 @@
-// Claude Code, headless: a question on the command line, the answer on standard output.
+// Claude Code, headless: a prompt on the command line, and the response on standard output.
 import assert from "node:assert/strict";
 import { call, say, toolResults, type UpstreamRequest, type Check } from "tollgate/testing";
 import type { Client, Setting } from "./client.ts";
@@ -36,12 +36,12 @@ export const claudeCode: Client = {
   loses: (spoken) =>
     spoken === "messages" ? [] : ["cache_control", "context_management", "tools.defer_loading"],
   losesOfPictures: (spoken) => (spoken === "chat-completions" ? ["tool_result.content"] : []),
-  // It drops them itself when it takes a conversation up again.
+  // It drops them itself when it resumes a conversation.
   keepsThoughts: false,
   own: (of) => [searches(of), ...(of.spoken === "messages" ? [recovers(of)] : [])],
 };
 
-/** It declares most of its tools only when the model has looked for them. */
+/** It declares most of its tools only after the model has searched for them. */
 const searches = (of: Setting): Check => ({
   name: "finds a tool by searching",
   async run() {
@@ -62,7 +62,7 @@ const searches = (of: Setting): Check => ({
   },
 });
 
-/** It reads what it did wrong in upstream's own words, and does without. */
+/** It reads the error in the upstream's own message, and continues without the field. */
 const recovers = (of: Setting): Check => ({
   name: "does without what upstream does not take",
   async run() {

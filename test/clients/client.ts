@@ -3,26 +3,26 @@ import type { JsonObject } from "tollgate/plugin";
 import type { Package } from "./install.ts";
 import type { Command, Stage } from "./stage.ts";
 
-/** What tells one client from another; what is asked of all of them is in turns.ts. */
+/** Differences between clients. turns.ts contains the common checks. */
 export interface Client {
-  /** As one asks for it. */
+  /** Name on the command line. */
   readonly name: string;
   readonly package: Package;
-  /** One model it has never heard of, one it takes for a model it knows: it writes other requests for that. */
+  /** One unknown model, and one whose name it knows: it sends different requests for that. */
   readonly models: readonly [unknown: string, known: string];
   asks(of: Question): Promise<Command>;
   reads(path: string): Call;
   looks(path: string): Call;
-  /** The fields that a request loses on the way to this protocol; with a picture in it, these as well. */
+  /** Fields that a request loses in translation to this protocol, and more with an image. */
   loses(spoken: ScriptProtocol, model: string): readonly string[];
   losesOfPictures(spoken: ScriptProtocol): readonly string[];
-  /** Whether thoughts of earlier turns come along when a conversation goes on. */
+  /** Whether reasoning of earlier turns is sent when a conversation continues. */
   readonly keepsThoughts: boolean;
-  /** What no other client does. */
+  /** Features of this client only. */
   readonly own: (of: Setting) => Check[];
 }
 
-/** Where the checks of one client on one protocol are played. */
+/** The environment for the checks of one client with one protocol. */
 export interface Setting {
   readonly client: Client;
   /** The script that starts the client. */
@@ -36,13 +36,13 @@ export interface Question extends Setting {
   readonly cwd: string;
   readonly model: string;
   readonly words: string;
-  /** Goes on with the last conversation. */
+  /** Resumes the last conversation. */
   readonly again?: boolean;
-  /** Lines of configuration that are not the usual ones. */
+  /** Additional lines of configuration. */
   readonly config?: string;
 }
 
-/** What a model calls, by the client's own names. */
+/** Tools that a model calls, by the client's own names. */
 export interface Call {
   readonly tool: string;
   readonly args: JsonObject;

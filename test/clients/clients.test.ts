@@ -1,5 +1,5 @@
-// The short form of `npm run clients`: a few turns of each client, where it is installed already, and where a machine is
-// there to test (CI, or CLIENTS=1): then it is fetched, and CLIENTS=1 plays all of it.
+// The short form of `npm run clients`: a few turns of each client that is already installed. On a
+// test machine (CI, or CLIENTS=1) it is installed first, and CLIENTS=1 runs all turns.
 import { afterAll, describe, it } from "vitest";
 import { checksOf, CLIENTS } from "./clients.ts";
 import { isInstalled } from "./install.ts";

@@ -18,20 +18,20 @@ export const CLIENTS: readonly Client[] = [claudeCode, codex];
 
 const SPOKEN: readonly ScriptProtocol[] = ["messages", "chat-completions", "responses"];
 
-/** Checks, and what they need while they run. */
+/** Checks and their environment. */
 export interface Cast extends AsyncDisposable {
   readonly checks: readonly Check[];
 }
 
-/** What is played as one: a client with all that is asked of it. */
+/** A unit of work: a client with all of its checks. */
 export interface Play {
-  /** As one asks for it, the first and any more that mean several. */
+  /** Names on the command line: the first is unique, and others may select several. */
   readonly names: readonly string[];
   readonly title: string;
   cast(): Promise<Cast>;
 }
 
-/** Installs a client, and sets a stage for all that is asked of it. */
+/** Installs a client, and prepares the environment for its checks. */
 export async function checksOf(client: Client): Promise<Cast> {
   const script = await installed(client.package);
   const at = await stage(client.models);

@@ -1,4 +1,4 @@
-// Codex, as `codex exec` runs it: responses only, with tools of every kind.
+// Codex in the form of `codex exec`: responses only, with tools of every type.
 import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { declaredIn, USAGE } from "./scripts.ts";
 import { modelOn, type Script } from "./stage.ts";
 import { play, thoughtCameBack } from "./turns.ts";
 
-/** With a name it knows it declares other tools, apply_patch among them. */
+/** For a known model name it declares other tools, including apply_patch. */
 const [UNKNOWN, KNOWN] = ["model", "gpt-5.5"] as const;
 
 export const codex: Client = {
@@ -39,7 +39,7 @@ ${config}`,
         script,
         "exec",
         "--skip-git-repo-check",
-        // What the scripts do is harmless, and not every machine can build a sandbox.
+        // The scripts are harmless, and not every machine can create a sandbox.
         "--dangerously-bypass-approvals-and-sandbox",
         ...(again ? ["resume", "--last"] : []),
         words,
@@ -80,7 +80,7 @@ const PATCH = `*** Begin Patch
 *** End Patch
 `;
 
-/** A freeform tool where it is declared as one, else a function of one string. */
+/** A freeform tool if declared as one, and otherwise a function with one string. */
 const patching: Script = (asked) => {
   const [heard] = toolResults(asked);
   if (heard !== undefined)
@@ -106,7 +106,7 @@ const patches = (of: Setting): Check => ({
   },
 });
 
-/** The upstream of its own protocol would have to say the namespace itself. */
+/** An upstream of its own protocol would have to return the namespace itself. */
 const calls = (of: Setting): Check => ({
   name: "a tool in a namespace",
   async run() {

@@ -1,6 +1,6 @@
 import { inputTokens, outputTokens, type Usage } from "tollgate/plugin";
 
-/** Counts as clients have them: all that went in, what of it a cache gave, all that came out, what of it was thought. */
+/** Counts as clients report them: total input, cached input, total output, and reasoning. */
 export interface Counts {
   readonly input: number;
   readonly cached: number;

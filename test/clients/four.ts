@@ -1,6 +1,7 @@
-// Where SDKs are judged: the real daemon, and behind it a model in each of the four protocols that upstreams speak. It says
-// what fits the question, and refuses what no provider of that protocol would take: a result without its call, a history
-// that has lost its beginning. What a call cost stands in the daemon's own ledger, under the name of its check.
+// Environment for SDK tests: the real gateway with a model in each of the four upstream protocols.
+// It answers by the prompt, and rejects what no provider of that protocol would accept: a result
+// without its call, or a history without its start. The gateway's own ledger has the cost of each
+// call, under the name of its check.
 import { basename } from "node:path";
 import type { Usage } from "tollgate/plugin";
 import {
@@ -24,7 +25,7 @@ import { heard, refusal, type Heard } from "./heard.ts";
 import { settled } from "./ledger.ts";
 import { PICTURE, USAGE } from "./scripts.ts";
 
-/** The models that talk, by the protocol their provider speaks. */
+/** The chat models, by their provider's protocol. */
 export const TALKS = {
   mchat: "mchat/llama-4",
   mresp: "mresp/gpt-5.5",
@@ -32,59 +33,61 @@ export const TALKS = {
   mgem: "mgem/gemini-3.5-flash",
 } as const;
 
-/** The models that draw. */
+/** The image models. */
 export const DRAWS = {
   mchat: "mchat/sdxl",
   mresp: "mresp/gpt-image-2",
   mgem: "mgem/gemini-3-pro-image",
 } as const;
 
-/** The models that make vectors: of a host that knows one form of them, of one that knows both, and by another wire. */
+/**
+ * The embedding models: of a provider with one format, of one with both, and of another protocol.
+ */
 export const EMBEDS = {
   mchat: "mchat/nomic-embed",
   mresp: "mresp/text-embedding-3-small",
   mgem: "mgem/gemini-embedding-001",
 } as const;
 
-/** The models that write down what they hear: of a host that counts nothing, and of one that counts seconds. */
+/** The transcription models: of a provider without counts, and of one that counts seconds. */
 export const HEARS = { mchat: "mchat/my-whisper", mresp: "mresp/whisper-1" } as const;
 
-/** The models that speak: by the character, and by tokens that are told in events alone. */
+/** The speech models: billed by character, and by tokens that are only reported in events. */
 export const SPEAKS = { mchat: "mchat/my-tts", mresp: "mresp/gpt-4o-mini-tts" } as const;
 
-/** The models that rank, by each of the three wires. */
+/** The reranking models, for each of the three protocols. */
 export const RANKS = {
   mcoh: "mcoh/rerank-v3.5",
   mvoy: "mvoy/rerank-2.5",
   mvllm: "mvllm/bge-reranker",
 } as const;
 
-/** The models that change pictures. */
+/** The image edit models. */
 export const EDITS = {
   mresp: "mresp/gpt-image-2",
   mgem: "mgem/gemini-3-pro-image",
 } as const;
 
 export interface Four extends AsyncDisposable {
-  /** Of the daemon, without /v1. */
+  /** URL of the gateway, without /v1. */
   readonly url: string;
   readonly key: string;
-  /** The secret of a key whose budget is nothing. */
+  /** The secret of a key with a budget of zero. */
   spent(): Promise<string>;
-  /** What all calls of this check were billed. */
+  /** Bills of all calls of this check. */
   billed(check: string): Promise<readonly Usage[]>;
 }
 
-/** The header that tells calls of one check from calls of another. */
+/** The header that identifies calls of one check. */
 export const CHECK = "x-check";
 
-/** What these models say where nothing else is asked. */
+/** The models' default response. */
 export const HELLO = "Grüße aus Oslo 🌍";
 const SIGNATURE = "CiQBjz1rX4u8Wq9zv0R2H3Jp5mGmBw+L7dT2Yy/0a1bQ";
 
 function saying({ words, results, tools, pictures }: Heard): ModelScript {
   const notes = /Read these notes, one after the other: (.+)\./.exec(words)?.[1]?.split(" ") ?? [];
-  // One of them a turn: the last that was read says which is next.
+  // One per turn: the last result determines the next one.
   const read = notes.findIndex((note) => results.some((text) => text.includes(basename(note)))) + 1;
   if (tools.includes("read_file") && read < notes.length && (read > 0 || results.length === 0))
     return think("I should look.", SIGNATURE).call("read_file", { file_path: notes[read]! });
@@ -96,20 +99,20 @@ function saying({ words, results, tools, pictures }: Heard): ModelScript {
       .say("Let me see.")
       .call("get_weather", { city: "Oslo" })
       .call("get_weather", { city: 'R"ome' });
-  // Some ask for a shape by a tool of their own, some by a schema.
+  // Some request a schema by a tool of their own, others by a response format.
   const shaped = tools.find((name) => /^(Place|final_result|json)$/.test(name));
   if (shaped !== undefined) return say("").call(shaped, { city: "Oslo" });
   if (words.includes("Which city")) return say('{"city":"Oslo"}');
   return think("Hm, hm.", SIGNATURE).say(HELLO);
 }
 
-/** What a client is told that asks how hard a request is, to choose a model by that. */
+/** Response for a client that classifies a request in order to choose a model. */
 const CHOICE = say(JSON.stringify({ complexity_reasoning: "It is short.", complexity_score: 3 }));
 
-/** How long a model says nothing that is asked to be silent. */
+/** Duration of the silence that a model keeps on request. */
 export const SILENCE_MS = 20_000;
 
-/** Whatever is refused is refused as a provider would, and shows in the client. */
+/** Rejections have a provider's format, and show in the client. */
 const judged =
   (
     then: (
@@ -131,7 +134,7 @@ const judged =
   };
 
 const B64 = PICTURE.toString("base64");
-/** A picture is counted on these hosts, by what it took to draw it. */
+/** These providers count the input of an image. */
 const drawn = jsonResponse({
   created: 1,
   data: [{ b64_json: B64 }],
@@ -153,7 +156,7 @@ const drawnByGemini = jsonResponse({
   usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 1120, totalTokenCount: 1125 },
 });
 
-/** Of three documents: the last, the first, the second. */
+/** Order of three documents: the last, the first, the second. */
 const SCORES = [0.4, 0.1, 0.98];
 const ranked = ({ documents }: { documents: readonly unknown[] }) =>
   documents.map((_, index) => ({ index, relevance_score: SCORES[index] ?? 0 }));
@@ -255,7 +258,7 @@ providers:
   mcoh: { use: cohere, with: { base_url: "${url}/cohere/compatibility/v1", api_key: k }, models: { rerank-v3.5: { operation: rerank } } }
   mvoy: { use: voyage, with: { base_url: "${url}/voyage/v1", api_key: k } }
   mvllm: { use: vllm, with: { base_url: "${url}/vllm/v1" }, models: { bge-reranker: { operation: rerank, price: { input: "0.02" } } } }
-# Names that Gemini CLI asks for by itself.
+# Model names that Gemini CLI requests by itself.
 models:
   gemini-3.5-flash-lite: [mresp/gpt-5.5]
   gemini-3.8-flash: [mmsg/claude-sonnet-4-6]

@@ -1,26 +1,26 @@
-// What an upstream reads of a request, in whichever of the four protocols it came: enough to know what to answer, and what
-// no provider would take.
+// An upstream's view of a request in any of the four protocols: enough to choose a response, and to
+// detect invalid requests.
 import assert from "node:assert/strict";
 import { protocolAtPath, type UpstreamRequest } from "tollgate/testing";
 import { judged } from "../protocols/gemini/judge.ts";
 
 export interface Heard {
-  /** All that people wrote, in one text. */
+  /** All user text, joined. */
   readonly words: string;
-  /** What tools gave back last; empty when a person spoke last. */
+  /** The last tool results. Empty if the user sent the last message. */
   readonly results: readonly string[];
-  /** The tools there are. */
+  /** The declared tools. */
   readonly tools: readonly string[];
   readonly pictures: number;
 }
 
 export interface Said extends Heard {
-  /** Calls in the history, and results that answer one, by what each wire joins them with. */
+  /** Calls in the history, and results that match one, by the protocol's link. */
   readonly calls: readonly string[];
   readonly answers: readonly string[];
 }
 
-/** Why this would be refused; undefined: it would not. */
+/** Reason for a rejection. Undefined if it is valid. */
 export function refusal(asked: UpstreamRequest): string | undefined {
   try {
     if (protocolAtPath(asked.path) === undefined) judged(asked.json());
@@ -46,7 +46,7 @@ function reads(asked: UpstreamRequest): Said {
   return spoken === "responses" ? inResponses(body) : inGemini(body);
 }
 
-/** A content that is a text, or parts of which some are. */
+/** A content that is a string, or parts, some of which are text. */
 const textOf = (content: unknown): string =>
   typeof content === "string"
     ? content
@@ -54,7 +54,7 @@ const textOf = (content: unknown): string =>
         .map(({ text }) => text ?? "")
         .join("");
 const list = (value: unknown): any[] => (Array.isArray(value) ? value : []);
-/** The tail of a list that is of a kind. */
+/** The last items of a list that have a type. */
 const tail = (all: readonly any[], is: (one: any) => boolean): any[] =>
   all.slice(all.findLastIndex((one) => !is(one)) + 1);
 
@@ -112,7 +112,7 @@ function inResponses(body: any): Said {
   };
 }
 
-/** Its calls may come without ids: what joins them is judged apart. */
+/** Its calls may have no IDs, so their links are checked separately. */
 function inGemini(body: any): Said {
   const turns = list(body.contents);
   const partsOf = (some: readonly any[]) => some.flatMap(({ parts }) => list(parts));

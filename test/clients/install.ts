@@ -1,4 +1,5 @@
-// A client as npm has it, in a temporary folder of its own: never a dependency. What was installed once is found again.
+// A client from npm, in a temporary folder of its own: never a dependency. Installed clients are
+// reused.
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
@@ -24,7 +25,7 @@ export class NotInstalled extends Error {
 export interface Package {
   readonly name: string;
   readonly version: string;
-  /** The script in it that starts the client; it finds its own binary, install scripts or not. */
+  /** The script that starts the client. It finds its own binary with or without install scripts. */
   readonly main: string;
 }
 
@@ -45,7 +46,7 @@ export async function installed(of: Package): Promise<string> {
       cwd: place,
       timeout: INSTALL_MS,
     });
-    // A process that was quicker has put the same thing there.
+    // A faster process has put the same content there.
     await rename(place, folderOf(of)).catch(() => {});
   } catch (error) {
     throw new NotInstalled(`${of.name} ${of.version}`, error);

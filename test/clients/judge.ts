@@ -1,5 +1,6 @@
-// What must be so after every run, whichever client it is: it ended well and printed what the model said; upstream heard
-// all that the client sent; each call is in the books with the counts that upstream told; the daemon had nothing to complain of.
+// Requirements after every run of any client: it ended successfully and printed the model's text,
+// upstream received everything that the client sent, each call is in the ledger with the upstream's
+// counts, and the gateway logged no problem.
 import assert from "node:assert/strict";
 import type { JsonObject } from "tollgate/plugin";
 import type { UpstreamRequest } from "tollgate/testing";
@@ -7,13 +8,13 @@ import { USAGE } from "./scripts.ts";
 import type { Played, Served } from "./stage.ts";
 
 export interface Expected {
-  /** All that is printed. */
+  /** Expected output. */
   readonly says: string;
-  /** How often upstream is asked. */
+  /** Expected number of upstream calls. */
   readonly turns: number;
-  /** The losses that are told, by field; none more, none less. */
+  /** Expected warnings by field, exactly. */
   readonly loses: readonly string[];
-  /** Of the last turn, where they are others. */
+  /** Of the last turn, if different. */
   readonly losesLast?: readonly string[];
 }
 
@@ -40,7 +41,7 @@ export function judge(played: Played, { says, turns, loses, losesLast = loses }:
 const counted = (usage: JsonObject) =>
   Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== 0));
 
-/** Every text of the client's is in what upstream got. */
+/** Every text of the client is in the upstream's request. */
 function heardAll({ body, losses }: Served, asked: UpstreamRequest): void {
   const heard = textsOf(asked.json()).join("\n\n");
   const dropped = losses.flatMap(({ field, how }) => (how === "dropped" ? [field] : []));
@@ -56,20 +57,23 @@ function heardAll({ body, losses }: Served, asked: UpstreamRequest): void {
     );
 }
 
-/** Keys, proofs and names of kinds are not texts, and thoughts are judged apart: not every wire takes them back. */
+/**
+ * Keys, proofs, and type names are no text, and reasoning is checked separately, because not every
+ * protocol accepts it.
+ */
 const BESIDE =
   /^(type|role|model|id|call_id|tool_use_id|status|signature|encrypted_content|prompt_cache_key|include|format|enum|required|syntax|ttl|effort|display|mode|verbosity|keep|name|namespace|pattern|default|const|phase|summary|thinking|media_type)$/;
 
-/** A client's note to its own vendor, which no other vendor is told. */
+/** A client's telemetry for its own vendor, which no other vendor receives. */
 const OWN = /^x-anthropic-billing-header:/;
 
 function textsOf(value: unknown): string[] {
-  // Some write a picture as an address, some as its bytes.
+  // Some send an image as a URL, others as bytes.
   if (typeof value === "string") return [value.replace(/^data:[^,]*,/, "")];
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([key, one]) => {
     if (BESIDE.test(key)) return [];
-    // A call's arguments are a text here and a value there.
+    // A call's arguments are a string in some protocols and a value in others.
     return textsOf(key === "arguments" && typeof one === "string" ? JSON.parse(one) : one);
   });
 }

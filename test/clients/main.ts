@@ -1,5 +1,5 @@
-// `npm run clients`: real clients, as their users run them, against the real daemon. A client that cannot be
-// installed is skipped by name. The last line is `N passed, N failed, N skipped`.
+// `npm run clients`: real clients, as their users run them, with the real gateway. A client that
+// cannot be installed is skipped by name. The last line is `N passed, N failed, N skipped`.
 //
 //     npm run clients                          all of them
 //     npm run clients -- codex                 one
@@ -52,7 +52,7 @@ for (const { title, cast } of named.length > 0 ? named : PLAYS) {
   }
   results.push({ title, passed: passed - before.passed, failed: failed - before.failed });
 }
-// One that plays some of its turns says nothing of all.
+// A run of some turns proves nothing about all.
 if (args.includes("--page") && wanted.length === 0)
   writePage(results, new Date().toISOString().slice(0, 10));
 if (skipped.length > 0) console.log(`Skipped: ${skipped.join(", ")}`);

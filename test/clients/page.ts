@@ -113,7 +113,7 @@ export function writePage(results: readonly ClientResult[], date: string): void 
   writeFileSync(PAGE, replacePart(tested, "agents", agents));
 }
 
-/** A client, and the line of versions that it is in: two lines of one SDK are two rows. */
+/** A client and its version line: two lines of one SDK are two rows. */
 const keyOf = (line: string): string => {
   const [, name = "", version = ""] = line.split("|").map((cell) => cell.trim());
   return `${name} ${version.split(".")[0]}`;

@@ -1,4 +1,4 @@
-// What the model says in these plays. It calls what the client declared, and nothing else.
+// The model's behavior in these runs. It only calls tools that the client declared.
 import type { JsonObject } from "tollgate/plugin";
 import {
   errorResponse,
@@ -12,10 +12,10 @@ import {
 import type { Call } from "./client.ts";
 import type { Script } from "./stage.ts";
 
-/** What every answer costs. */
+/** Cost of every response. */
 export const USAGE = { input: 100, cache_read: 50, output: 20, reasoning: 8 };
 
-/** What stands in files. */
+/** Content of the files. */
 export const NOTES = ["The bridge is «green» 🌉.", 'No, it is "red".'] as const;
 
 /** One dot. */
@@ -27,19 +27,19 @@ export const PICTURE = Buffer.from(
 export const answering = (text: string): ModelScript =>
   think("Let me think.", "signed").say(text).usage(USAGE);
 
-/** Thinks, makes all the calls at once, then says which notes it was given. */
+/** Reasons, makes all calls in parallel, and then repeats the notes that it received. */
 export const reading =
   (calls: readonly Call[]): Script =>
   (asked) => {
     const heard = toolResults(asked);
-    // Clients run calls together, and the quicker one comes first.
+    // Clients run calls in parallel, and the faster one returns first.
     const found = NOTES.filter((note) => heard.some((text) => text.includes(note)));
     return heard.length > 0
       ? say(`I read: ${found.join(" ")}`).usage(USAGE)
       : calling(asked, calls, think("I should look.", "signed").say("I will look."));
   };
 
-/** Asks for a picture until it has one. */
+/** Requests an image until it has one. */
 export const looking =
   (call: Call): Script =>
   (asked) =>
@@ -52,7 +52,7 @@ export const remembering =
   (asked) =>
     say(words.every((one) => String(asked.body).includes(one)) ? then : "I forgot.").usage(USAGE);
 
-/** The first time refused, the second time cut in the middle. */
+/** The first time rejected, the second time truncated. */
 export const stumbling =
   (text: string): Script =>
   (asked) => {
@@ -76,7 +76,7 @@ export interface Declared {
   readonly required: readonly string[];
 }
 
-/** The tools that a model may call, in whatever protocol. */
+/** The tools that a model may call, in any protocol. */
 export function declaredIn(asked: UpstreamRequest): readonly Declared[] {
   const tools: readonly RawTool[] = asked.json().tools ?? [];
   return tools.flatMap((tool) => {

@@ -1,5 +1,5 @@
-// Where a client is judged: the real daemon, in front of an upstream that says what the script says, with a plugin in it
-// that writes down how each request ended. Nothing here reaches further than loopback.
+// Environment for client tests: the real gateway, with an upstream controlled by the script and a
+// plugin that records the end of each request. Nothing here connects beyond loopback.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -21,23 +21,23 @@ import { startDaemonWithUpstream } from "../kit/process/daemon.ts";
 import type { ParsedLogLine } from "../kit/process/program.ts";
 import { settled, type Entry } from "./ledger.ts";
 
-/** What became of one request, as the daemon itself has it. */
+/** The gateway's own record of one request. */
 export interface Served extends Pick<Outcome, "status" | "mode" | "losses"> {
   readonly path: string;
-  /** As the client sent it. */
+  /** The client's model name. */
   readonly body: JsonObject;
   readonly calls: readonly { readonly state: string; readonly usage: JsonObject }[];
 }
 
-/** One run of a client, seen from everywhere. */
+/** One run of a client, from all sides. */
 export interface Played {
   readonly code: number | null;
   readonly out: string;
   readonly err: string;
-  /** Generations that upstream was asked for. */
+  /** Generation requests at the upstream. */
   readonly asked: readonly UpstreamRequest[];
   readonly served: readonly Served[];
-  /** What else the daemon had to say: warnings and errors. */
+  /** Other warnings and errors of the gateway. */
   readonly complaints: readonly ParsedLogLine[];
   /** The entries of the ledger that settle calls. */
   readonly settled: readonly Entry[];
@@ -52,17 +52,19 @@ export interface Command {
 }
 
 export interface Stage extends AsyncDisposable {
-  /** Of the daemon, without /v1. */
+  /** URL of the gateway, without /v1. */
   readonly url: string;
   readonly key: string;
-  /** Empty, and gone with the stage. */
+  /** Empty, and removed at the end. */
   folder(): Promise<string>;
   play(script: Script, command: Command): Promise<Played>;
 }
 
 export type Script = (asked: UpstreamRequest) => ModelScript | ScriptedResponse;
 
-/** A name the client knows or does not know, reached in this protocol: the part after the slash is what clients look at. */
+/**
+ * A name that the client knows or not, in this protocol: clients look at the part after the slash.
+ */
 export const modelOn = (spoken: ScriptProtocol, name: string): string => `${spoken}/${name}`;
 
 const PLAY_MS = 180_000;
@@ -125,7 +127,7 @@ export async function stage(names: readonly string[]): Promise<Stage> {
       const asked = up.requests.filter(({ path }) => protocolAtPath(path) !== undefined);
       const news = () => gateway.log.slice(from);
       const served = () => news().filter((line) => line["served"] !== undefined);
-      // The last line may still be on its way; a request that never ends is told by its absence.
+      // The last line may be delayed. A request that never ends is missing.
       for (let i = 0; i < 100 && served().length < asked.length; i++) await sleep(10);
       return {
         ...ended,
@@ -151,7 +153,7 @@ function playing(script: Script): ScriptedRoutes {
   return Object.fromEntries(paths.map((path) => [`POST ${path}`, react]));
 }
 
-/** There is no proxy there: what a client wants from anywhere but loopback, it does not get. */
+/** There is no proxy at this address: a client cannot connect beyond loopback. */
 const NOWHERE = "http://127.0.0.1:9";
 export const ALONE = {
   HTTP_PROXY: NOWHERE,
@@ -164,7 +166,7 @@ export const ALONE = {
   no_proxy: "127.0.0.1",
 };
 
-/** A client's own program, which reaches nothing but this machine. */
+/** A client's own program, which can only connect to this machine. */
 export async function run(of: Command, timeout = PLAY_MS) {
   const { program = process.execPath, args, env, cwd } = of;
   const child = spawn(program, args, {

@@ -1,5 +1,5 @@
-// The tool runner of Anthropic's newest SDK, as it comes: it keeps its conversation in threads on the server's side unless
-// the server says that it has none, and then sends all of it.
+// The tool runner of Anthropic's newest SDK with default settings: it keeps its conversation in
+// server-side threads unless the server has none, and then sends all of it.
 import assert from "node:assert/strict";
 import Anthropic from "@anthropic-ai/sdk";
 import type { Check } from "tollgate/testing";

@@ -1,4 +1,4 @@
-// What every client must be able to do through the gateway, on an upstream of any protocol.
+// Features that every client must have through the gateway, on an upstream of any protocol.
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -84,7 +84,7 @@ export function turns(of: Setting): Check[] {
       assert.equal(played.asked.length, 3);
     }),
     check("is told at once what it must do", async () => {
-      // Some clients know these words and have their own for them.
+      // Some clients know these error texts and show their own.
       const words = "prompt is too long: 210000 tokens > 200000 maximum";
       const played = await play(of, refusing(400, words), { words: "Hello" });
       assert.equal(played.code, 1);
@@ -94,7 +94,7 @@ export function turns(of: Setting): Check[] {
   ].map(({ name, run }) => ({ name: `${client.name} on ${spoken}: ${name}`, run }));
 }
 
-/** The provider that signed a thought reads its signature again; no other does. */
+/** The provider that signed reasoning gets its signature back, and no other does. */
 export function thoughtCameBack({ spoken }: Setting, asked: UpstreamRequest): void {
   const sent = String(asked.body);
   if (spoken === "chat-completions") assert.doesNotMatch(sent, /tg1\.|"signed"/);

@@ -1,5 +1,5 @@
-// Bedrock on a loopback port: it checks every signature with the vendor's own signer, keeps a clock and keys that end, answers what
-// it is told to, and keeps the only true bill.
+// Bedrock on a loopback port: it validates every signature with the vendor's own signer, has a
+// clock and temporary keys, responds as configured, and keeps the reference bill.
 import { createHash, createHmac } from "node:crypto";
 import { SignatureV4 } from "@smithy/signature-v4";
 import {
@@ -14,7 +14,7 @@ import {
 } from "tollgate/testing";
 import { inConverse, inFrames, invoked } from "./aws-says.ts";
 
-/** As the vendor's signer wants to be handed its hash. */
+/** The hash in the form of the vendor's signer. */
 class Sha256 {
   readonly #hash;
   constructor(key?: string | ArrayBuffer | ArrayBufferView) {
@@ -38,7 +38,7 @@ export interface Signer {
   readonly token?: string;
 }
 
-/** What the vendor's own signer puts on a request. */
+/** Headers that the vendor's own signer adds to a request. */
 export async function officially(
   keys: Signer,
   of: {
@@ -81,22 +81,22 @@ export async function officially(
   return (signed as unknown as { headers: Record<string, string> }).headers;
 }
 
-/** A gateway's or an SDK's upstream. */
+/** An upstream for a gateway or an SDK. */
 export interface FakeAws extends AsyncDisposable {
   readonly up: TestUpstream;
   readonly url: string;
-  /** How far this service's clock is from the machine's. */
+  /** Offset of this service's clock from the machine's. */
   aheadMs: number;
-  /** The keys that are let in, and the tokens that are over. */
+  /** Accepted keys, and expired tokens. */
   readonly keys: Map<string, Signer>;
   readonly over: Set<string>;
   readonly bearers: Set<string>;
-  /** What every model says. */
+  /** Response of every model. */
   says: ModelScript;
   chunks: Chunks | undefined;
-  /** Answered before anything else, one by one. */
+  /** Responses that are sent first, one by one. */
   readonly next: ScriptedResponse[];
-  /** Changes an answer on its way. */
+  /** Changes an outgoing response. */
   bend: ((answer: ScriptedResponse) => ScriptedResponse) | undefined;
 }
 
@@ -243,7 +243,7 @@ function claude(fake: FakeAws, body: any, model: string, stream: boolean): Scrip
   return invoked(fake.says, model.replace(/^.*anthropic\./, "").replace(/-v\d+:\d+$/, ""), stream);
 }
 
-/** The same numbers for the same text, each time. */
+/** The same numbers for the same text. */
 export const vectorFor = (text: string, width = 4): number[] =>
   Array.from({ length: width }, (_, i) => ((text.length + i * 7) % 11) / 8);
 
@@ -255,7 +255,7 @@ function titan({ inputText, dimensions }: any): ScriptedResponse {
   };
 }
 
-/** The smallest picture there is, made larger by what it says of itself. */
+/** The smallest image, with a larger size in its header. */
 export const pictureOf = (width: number, height: number): string => {
   const head = Buffer.alloc(33);
   head.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52]);
@@ -267,7 +267,7 @@ export const pictureOf = (width: number, height: number): string => {
 const UNFIT =
   "This request has been blocked by our content filters. Please adjust your text prompt.";
 
-/** A prompt says how many of its pictures a filter holds back. */
+/** A prompt states how many of its images a filter blocks. */
 function canvas({ taskType, textToImageParams, imageGenerationConfig = {}, ...more }: any) {
   const { numberOfImages: n = 1, width = 1024, height = 1024, quality } = imageGenerationConfig;
   const known = ["standard", "premium", undefined].includes(quality);

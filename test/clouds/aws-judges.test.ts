@@ -1,4 +1,4 @@
-// The vendors' SDKs judge the fake: what they accept and read, our package may be tested on.
+// The vendors' SDKs validate the fake: our package may be tested with what they accept and read.
 import AnthropicBedrock from "@anthropic-ai/bedrock-sdk";
 import {
   BedrockRuntimeClient,

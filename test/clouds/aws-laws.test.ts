@@ -1,4 +1,4 @@
-// The binary event stream and the signature: by laws, and against what the vendor makes.
+// The binary event stream and the signature, tested by rules and against the vendor's code.
 import { linear } from "../protocols/linear/growth.ts";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -41,7 +41,7 @@ function read(chunks: readonly Buffer[]): Read {
   return { frames, fault: undefined };
 }
 
-/** Cut at these places. */
+/** Truncated at these places. */
 const cutAt = (bytes: Buffer, places: readonly number[]): Buffer[] => {
   const at = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b);
   return [0, ...at].map((from, i) => bytes.subarray(from, at[i] ?? bytes.length));
@@ -94,7 +94,7 @@ describe("the event stream", () => {
     for (const length of [17 * 1024 * 1024, 0xffff_ffff, 3]) {
       const bent = Buffer.from(head);
       bent.writeUInt32BE(length, 0);
-      // With a checksum that fits: the length alone is what is wrong.
+      // With a valid checksum: only the length is wrong.
       bent.writeUInt32BE(crc(bent.subarray(0, 8)), 8);
       expect(read([bent]).fault).toBe("bad_stream");
     }

@@ -1,5 +1,5 @@
-// What of AWS is not Bedrock's own protocols: where keys are found, the surfaces that speak as others do, the list of models, and
-// what each refusal means.
+// AWS features outside of Bedrock's own protocols: sources of keys, compatible APIs, the model
+// list, and the meaning of each error.
 import { AnthropicBedrockMantle } from "@anthropic-ai/bedrock-sdk";
 import OpenAI from "openai";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -18,14 +18,14 @@ let fake: FakeAws;
 let at: TestGateway;
 let openai: OpenAI;
 const home = mkdtempSync(join(tmpdir(), "tollgate-aws-"));
-/** The chain of the vendor's SDK reads these of the process itself. */
+/** The credential chain of the vendor's SDK reads these from the process environment. */
 const AROUND = {
   HOME: home,
   AWS_EC2_METADATA_DISABLED: "true",
   AWS_CONTAINER_CREDENTIALS_FULL_URI: "",
 };
 const before: Record<string, string | undefined> = {};
-/** How many keys the container has given. */
+/** Number of keys that the container has returned. */
 let given = 0;
 const messages = [{ role: "user" as const, content: "Hello" }];
 

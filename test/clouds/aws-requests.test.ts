@@ -1,5 +1,5 @@
-// What our codec asks of Converse: the vendor's own SDK writes the same, so it knows every member; and each of them was reviewed, so
-// that all of it may leave under Service-ZDR.
+// Requests of our codec to Converse: the vendor's own SDK writes the same, so it knows every
+// member, and each is on the allowlist, so all of it may be sent under Service-ZDR.
 import { BedrockRuntimeClient, ConverseCommand } from "@aws-sdk/client-bedrock-runtime";
 import { NodeHttpHandler } from "@smithy/node-http-handler";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -147,7 +147,7 @@ afterAll(async () => {
   await fake[Symbol.asyncDispose]();
 });
 
-/** As the SDK is handed bytes. */
+/** Bytes in the SDK's form. */
 const handed = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(handed);
   if (typeof value !== "object" || value === null) return value;

@@ -1,5 +1,6 @@
-// What a model at Bedrock says, in the service's own words, written from its documentation and not with our codec: Converse whole and
-// in frames, and Claude's events in frames. The frames are made by the vendor's own codec.
+// Responses of a model at Bedrock in the service's own format, written from its documentation
+// without our codec: Converse as one body and in frames, and Claude's events in frames. The
+// vendor's own codec creates the frames.
 import { EventStreamCodec } from "@smithy/eventstream-codec";
 import type { Usage } from "tollgate/plugin";
 import {
@@ -14,7 +15,7 @@ const codec = new EventStreamCodec(
   (text) => Buffer.from(text),
 );
 
-/** One frame, as the service writes it. */
+/** One frame in the service's form. */
 export function frame(headers: { readonly [name: string]: string }, body: object): Buffer {
   const all = Object.entries({ ...headers, ":content-type": "application/json" });
   return Buffer.from(
@@ -25,7 +26,7 @@ export function frame(headers: { readonly [name: string]: string }, body: object
   );
 }
 
-/** The padding is the service's: no reader may take it for anything. */
+/** The service adds padding, which no parser may interpret. */
 export const event = (type: string, body: object): Buffer =>
   frame({ ":message-type": "event", ":event-type": type }, { ...body, p: "abcdefghij" });
 
@@ -138,14 +139,14 @@ export function inFrames(speech: ModelScript): ScriptedResponse {
   return { ...streamed(pieces), ...(usage && { billedUsage: usage }) };
 }
 
-/** Claude's own answer, as InvokeModel gives it: whole, or its events in frames. */
+/** Claude's own response from InvokeModel: as one body, or its events in frames. */
 export function invoked(speech: ModelScript, model: string, stream: boolean): ScriptedResponse {
   const said = speech.toProtocol("messages", { stream, model });
   if (!stream) return said;
   const pieces = [said.body ?? []].flat().map((piece): ResponsePiece => {
     const tells = typeof piece === "object" && "tells" in piece ? piece.tells : undefined;
     const text = String(typeof piece === "object" && "tells" in piece ? piece.bytes : piece);
-    // Up to the line's feed: a text may hold what else ends a line to a pattern.
+    // Up to a line feed, because a text may contain other characters that end a line for a pattern.
     const data = /^data: ([^\n]*)/m.exec(text)![1]!;
     if (/"type":"error"/.test(data))
       return exception("throttlingException", JSON.parse(data).error.message);

@@ -1,5 +1,5 @@
-// The package behind a gateway, on the fake that the vendors' SDKs have judged: what clients get, what is billed, and what becomes of
-// what goes wrong.
+// The package in a gateway, with the fake that the vendors' SDKs have validated: responses, bills,
+// and failures.
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import fc from "fast-check";
@@ -183,7 +183,7 @@ describe.each([
     expect(fake.up.requests.at(-1)!.body.toString()).toContain(png);
   });
 
-  // What fails rests for a while: each of these has a gateway of its own.
+  // A failure causes a cooldown, so each of these has its own gateway.
   it("reports throttling as throttling", async () => {
     await using own = await mounted();
     fake.next.push(refusing(429, "ThrottlingException", "Too many requests."));
@@ -298,7 +298,9 @@ describe("an expired token", () => {
   });
 });
 
-/** A gateway whose operator has declared that AWS keeps nothing. `more`: of the provider's options. */
+/**
+ * A gateway whose operator has declared that AWS stores nothing. `more`: further provider options.
+ */
 const declared = (more = "") =>
   startTestGateway({
     plugins: { aws },
@@ -342,7 +344,7 @@ describe("a guardrail in the operator's config", () => {
           guardrailVersion: "3",
         });
       }
-      // What AWS keeps of what it stops was not read anywhere.
+      // No page states what AWS stores of blocked content.
       const refused = await privately(own, "/v1/chat/completions", {
         ...chat(`bedrock/${model}`),
         tools: undefined,

@@ -1,5 +1,5 @@
-// A resource at Azure on a loopback port: both surfaces of OpenAI's protocols, Anthropic's, Entra ID and a machine's identity; with the
-// content filter's words, and the only true bill.
+// An Azure resource on a loopback port: both APIs of OpenAI's protocols, Anthropic's API, Entra ID,
+// and a managed identity, with the content filter's format and the reference bill.
 import {
   jsonResponse,
   say,
@@ -16,7 +16,7 @@ export interface FakeAzure extends AsyncDisposable {
   readonly url: string;
   readonly good: Set<string>;
   minted: number;
-  /** What was asked of Entra ID and of the machine. */
+  /** Requests to Entra ID and to the machine's identity endpoint. */
   readonly grants: string[];
   says: ModelScript;
   chunks: Chunks | undefined;
@@ -85,7 +85,7 @@ function machine(fake: FakeAzure, asked: UpstreamRequest): ScriptedResponse {
   if (asked.headers["metadata"] !== "true" || asked.headers["x-identity-header"] !== "header-1")
     return jsonResponse({ error: "invalid_request" }, 400);
   fake.grants.push(`machine ${asked.query.get("resource")}`);
-  // As a moment, in text: this service has no other word.
+  // A time as text, which is this service's only form.
   const ends = String(Math.floor(Date.now() / 1000) + 3600);
   return jsonResponse({ access_token: made(fake), expires_on: ends, token_type: "Bearer" });
 }
@@ -98,7 +98,7 @@ export const throttled = (): ScriptedResponse => ({
   headers: { "content-type": "application/json", "retry-after": "60" },
 });
 
-/** As the filter refuses a prompt. */
+/** The filter's rejection of a prompt. */
 export const filtered = (): ScriptedResponse =>
   jsonResponse(
     {
@@ -170,7 +170,10 @@ function vectors({ input, encoding_format: form }: any): ScriptedResponse {
   };
 }
 
-/** The filter's results: of the prompt in a first chunk without choices, of the answer beside each choice. */
+/**
+ * The filter's results: for the prompt in a first chunk without choices, and for the response next
+ * to each choice.
+ */
 function annotated(answer: ScriptedResponse, stream: boolean): ScriptedResponse {
   const pieces = [answer.body ?? []].flat();
   const prompt = { prompt_filter_results: [{ prompt_index: 0, content_filter_results: FILTER }] };

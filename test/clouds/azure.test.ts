@@ -1,4 +1,4 @@
-// The vendors' SDKs judge the fake; then the package behind a gateway, on that fake.
+// The vendors' SDKs validate the fake. Then the package is tested in a gateway with that fake.
 import Anthropic from "@anthropic-ai/sdk";
 import { AnthropicFoundry } from "@anthropic-ai/foundry-sdk";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -196,7 +196,7 @@ describe.each([
     },
   );
 
-  // What fails rests for a while: each of these has a gateway of its own.
+  // A failure causes a cooldown, so each of these has its own gateway.
   it("reports throttling as throttling", async () => {
     await using own = await mounted();
     fake.next.push(throttled());

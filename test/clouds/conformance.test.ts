@@ -1,4 +1,4 @@
-// The clouds' packages keep the contract, by the checks that any third party's must pass.
+// The cloud packages keep the contract, by the checks for any third-party plugin.
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { ACCOUNT } from "./google-fake.ts";
 const folder = mkdtempSync(join(tmpdir(), "tollgate-clouds-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A recording, as it would stand in a package's own folder. */
+/** A recording, as in a package's own folder. */
 function record(place: string, request: object, answer: ScriptedResponse): void {
   const at = join(folder, place);
   mkdirSync(at, { recursive: true });
@@ -60,16 +60,16 @@ record(
     ],
   }),
 );
-// What answers every endpoint with a wire of its own: vectors, and pictures.
+// Responds on every endpoint with its own format: embeddings and images.
 record(
   "native/whole",
   { model: "model", input: "Hello" },
   answer({ embedding: [0.5, 1], inputTextTokenCount: 1, images: [pictureOf(64, 64)] }),
 );
-// Each endpoint counts another unit of it, and none has a text.
+// Each endpoint counts another unit of it, and none has text.
 writeFileSync(join(folder, "native/whole/expected.json"), JSON.stringify({ text: "" }));
 
-// What the vendors' own dialects sound like is recorded where their protocols are tested.
+// Recordings of the vendors' own dialects are next to the tests of their protocols.
 for (const protocol of ["gemini", "embeddings"]) {
   mkdirSync(join(folder, "others"), { recursive: true });
   const recorded = join(import.meta.dirname, "../fixtures/recordings", protocol);

@@ -1,5 +1,5 @@
-// Vertex on a loopback port, and beside it the address that gives tokens: it checks each assertion with the account's public key and
-// by its own clock, knows which tokens are still good, and keeps the only true bill.
+// Vertex on a loopback port, with the token endpoint: it validates each assertion with the
+// account's public key and its own clock, tracks valid tokens, and keeps the reference bill.
 import { createPublicKey, generateKeyPairSync, verify, type KeyObject } from "node:crypto";
 import {
   jsonResponse,
@@ -17,12 +17,12 @@ export interface FakeGoogle extends AsyncDisposable {
   readonly up: TestUpstream;
   readonly url: string;
   aheadMs: number;
-  /** Tokens that are good now; each new one is `token-1`, `token-2`, … */
+  /** Valid tokens. New ones are `token-1`, `token-2`, … */
   readonly good: Set<string>;
   minted: number;
-  /** How often a federated workload has asked. */
+  /** Number of requests by a federated workload. */
   exchanged: number;
-  /** No token is given. */
+  /** No token is returned. */
   denies: boolean;
   says: ModelScript;
   chunks: Chunks | undefined;
@@ -105,7 +105,7 @@ function token(fake: FakeGoogle, key: KeyObject, asked: UpstreamRequest): Script
   return jsonResponse({ access_token: made, expires_in: 3599, token_type: "Bearer" });
 }
 
-/** What Google hands a workload of another cloud: it is let in with a token that it has in a file. */
+/** Google's file for a workload of another cloud, which authenticates with a token in a file. */
 export const federated = ({ url }: FakeGoogle, file: string) => ({
   type: "external_account",
   audience: "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/q",
@@ -181,7 +181,10 @@ const usageOf = (u: Usage) => ({
 export const vectorFor = (text: string, width: number): number[] =>
   Array.from({ length: width }, (_, i) => ((text.length + i * 7) % 11) / 8);
 
-/** Gemini's own model takes one text, the others several; a vector is as long as the model's, or shorter. */
+/**
+ * Gemini's own model accepts one text, and the others several. An embedding has the model's width,
+ * or a smaller one.
+ */
 function vectors(model: string, { instances, parameters = {} }: any): ScriptedResponse {
   const most = model.startsWith("gemini-") ? 1 : 250;
   if (!Array.isArray(instances) || instances.length > most)

@@ -1,5 +1,6 @@
-// What the clouds charge and what the ledger says, where it goes wrong: answers that break off, a budget that many ask for at once, and a
-// gateway that is killed in the middle. Each package is a plugin of its own here, loaded by its path, as an operator's would be.
+// Bills of the clouds and ledger rows in failures: truncated responses, a budget with concurrent
+// requests, and a killed gateway. Each package is a plugin of its own here, loaded by its path,
+// like an operator's.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
@@ -158,7 +159,7 @@ providers:
     const first = await started();
     onTestFinished(() => rmSync(first.dir, { recursive: true, force: true }));
     expect(await ask(first, first.key, false)).toMatch(/^200 /);
-    // Split, since one write has no gap in it.
+    // Split, because one write has no gap.
     fake.bend = (answer) => ({ ...answer, chunks: 40, chunkDelayMs: 60_000 });
     const open = Promise.all([ask(first, first.key, true), ask(first, first.key, true)]);
     await until(() => fake.up.bills.length === 3);

@@ -1,4 +1,4 @@
-// What the gateway wrote into its ledger beside what the upstream charged, unit by unit.
+// Compares the gateway's ledger rows with the upstream's bill, unit by unit.
 import type { Usage } from "tollgate/plugin";
 import type { TestGateway, TestUpstream } from "tollgate/testing";
 

@@ -1,5 +1,6 @@
-// Google's own SDK for Gemini judges the fake: vectors by `predict`, and Gemini whole, streamed and counted. It is no dependency, so
-// it plays where it is installed already, and on a machine that is there to test (CI, or CLIENTS=1), which fetches it.
+// Google's own SDK for Gemini validates the fake: embeddings by `predict`, and Gemini streaming,
+// non-streaming, and token counts. It is no dependency, so this runs if it is installed, or on a
+// test machine (CI, or CLIENTS=1), which installs it.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { think } from "tollgate/testing";
 import { installed, isInstalled, type Package } from "../clients/install.ts";
@@ -10,7 +11,7 @@ const GENAI: Package = SDKS.find(({ name }) => name === "genai")!.package;
 const GEMINI = "gemini-3-pro-preview";
 const { CI, CLIENTS } = process.env;
 
-// The package is not there when types are checked.
+// The package is not installed during type checks.
 type Any = any; // oxlint-disable-line typescript/no-explicit-any
 
 describe.skipIf(!isInstalled(GENAI) && CI === undefined && CLIENTS === undefined)(
@@ -73,7 +74,7 @@ describe.skipIf(!isInstalled(GENAI) && CI === undefined && CLIENTS === undefined
     });
 
     it("reads Gemini responses and counts, streaming and non-streaming", async () => {
-      // It warns of what its short form of an answer leaves out.
+      // It warns of data that its short form of a response omits.
       vi.spyOn(console, "warn").mockImplementation(() => {});
       const asked = { model: GEMINI, contents: "Hello" };
       const whole = await models.generateContent(asked);

@@ -1,4 +1,4 @@
-// The vendors' SDKs judge the fake; then the package behind a gateway, on that fake.
+// The vendors' SDKs validate the fake. Then the package is tested in a gateway with that fake.
 import Anthropic from "@anthropic-ai/sdk";
 import { AnthropicVertex } from "@anthropic-ai/vertex-sdk";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -68,13 +68,13 @@ const folder = mkdtempSync(join(tmpdir(), "tollgate-google-"));
 
 beforeAll(async () => {
   fake = await fakeGoogle();
-  // A federated workload: what the library finds without asking any machine.
+  // A federated workload: the library finds it without contacting a machine.
   const file = join(folder, "subject");
   writeFileSync(file, "federated-1");
   const account = join(folder, "account.json");
   writeFileSync(account, JSON.stringify(federated(fake, file)));
   process.env["GOOGLE_APPLICATION_CREDENTIALS"] = account;
-  // Or the library would ask Google for it.
+  // Otherwise the library would request it from Google.
   process.env["GOOGLE_CLOUD_PROJECT"] = "my-project";
   at = await mounted();
   const about = { apiKey: "any", maxRetries: 0 };
@@ -188,7 +188,7 @@ describe.each([
     },
   );
 
-  // What fails rests for a while: each of these has a gateway of its own.
+  // A failure causes a cooldown, so each of these has its own gateway.
   it("reports throttling as throttling", async () => {
     await using own = await mounted();
     fake.next.push(throttled());
@@ -342,7 +342,7 @@ describe("embeddings", () => {
     const predictions = [{ embeddings: { values: [1, 2], statistics: { token_count: 1 } } }];
     for (const body of [{ predictions }, { predictions: [] }, { predictions: [{}] }, {}]) {
       await using own = await mounted();
-      // It is asked once more, and says so again.
+      // It is called again, with the same result.
       fake.next.push(...Array.from({ length: 4 }, () => jsonResponse(body as never)));
       await expect(
         clientOf(own).embeddings.create({

@@ -1,10 +1,11 @@
-// What is tried against the console, from outside and through the words that clients write: each in a real browser, or as one would send it.
+// Attacks on the console, from outside and through client text: each in a real browser, or as a raw
+// request.
 import { request } from "node:http";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { complaints } from "./browser.ts";
 import type { Stage } from "./stage.ts";
 
-/** What has gone wrong; each is a sentence. */
+/** Successful attacks, as sentences. */
 export type Wrong = string[];
 
 interface Told {
@@ -13,7 +14,7 @@ interface Told {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/** As a program sends it: any Host, any Origin, any cookie. */
+/** Like a program: with any Host, Origin, and cookie. */
 export function sent(
   url: string,
   of: { method?: string; headers?: Record<string, string>; body?: string } = {},
@@ -33,7 +34,7 @@ export function sent(
 const JSON_TYPE = { "content-type": "application/json" };
 const PAGE = { "x-tollgate-console": "1" };
 
-/** The cookie of a browser that is signed in. */
+/** The cookie of a signed-in browser. */
 export async function cookieOf(context: BrowserContext): Promise<string> {
   const [cookie] = await context.cookies();
   return `${cookie!.name}=${cookie!.value}`;
@@ -52,13 +53,13 @@ async function elsewhere(context: BrowserContext, html: string): Promise<Page> {
 const keysOf = async ({ gateway }: Stage): Promise<number> =>
   ((await gateway.ask("keys.list")) as { keys: readonly object[] }).keys.length;
 
-/** Forms and scripts of another site that ride on the session. */
+/** Forms and scripts of another site that use the session. */
 export async function forgery(stage: Stage, context: BrowserContext, wrong: Wrong): Promise<void> {
   const { origin } = new URL(stage.console);
   const target = `${origin}/admin/v1/keys.create`;
   const before = await keysOf(stage);
   const form = `<form method="post" enctype="text/plain" action="${target}"><input name='{"name":"forged","x":"' value='"}'></form><script>document.forms[0].submit()</script>`;
-  // Sending it leads away from the other site, so scripts are tried on a page of their own.
+  // A form submission leaves the other site, so scripts are tested on a separate page.
   const led = await elsewhere(context, form);
   await led.waitForLoadState("networkidle").catch(() => {});
   await led.close();
@@ -102,7 +103,7 @@ export async function forgery(stage: Stage, context: BrowserContext, wrong: Wron
   if ((await keysOf(stage)) !== before) wrong.push("forged: there is a key more");
 }
 
-/** In a frame of another page, or of one of its own. */
+/** In a frame of another page, or of its own page. */
 export async function framed(stage: Stage, context: BrowserContext, wrong: Wrong): Promise<void> {
   const page = await elsewhere(context, `<iframe src="${stage.console}/keys"></iframe>`);
   await page.waitForTimeout(700);
@@ -112,7 +113,7 @@ export async function framed(stage: Stage, context: BrowserContext, wrong: Wrong
   await page.close();
 }
 
-/** A session that the attacker has chosen, and words that are used twice. */
+/** A session that the attacker chose, and links that are used twice. */
 export async function fixation(stage: Stage, browser: Browser, wrong: Wrong): Promise<void> {
   const { origin } = new URL(stage.console);
   const context = await browser.newContext();
@@ -147,7 +148,7 @@ export async function fixation(stage: Stage, browser: Browser, wrong: Wrong): Pr
   await context.close();
 }
 
-/** A name of the attacker's that leads to this machine, and lines within headers. */
+/** A name of the attacker that resolves to this machine, and line breaks in headers. */
 export async function strangeHosts(stage: Stage, wrong: Wrong): Promise<void> {
   const { origin } = new URL(stage.console);
   for (const host of [
@@ -172,7 +173,7 @@ export async function strangeHosts(stage: Stage, wrong: Wrong): Promise<void> {
   }
 }
 
-/** Many words from one address; the last thing that is tried, since it locks that address out. */
+/** Many passwords from one address. This runs last, because it locks the address out. */
 export async function guessing(stage: Stage, wrong: Wrong): Promise<void> {
   const { origin } = new URL(stage.console);
   const statuses: number[] = [];
@@ -181,7 +182,7 @@ export async function guessing(stage: Stage, wrong: Wrong): Promise<void> {
     const headers = { ...JSON_TYPE, ...PAGE, origin };
     statuses.push((await sent(`${origin}/admin/v1/session`, { headers, body })).status);
   }
-  // Those that were wrong before count too.
+  // Earlier wrong ones count too.
   const looked = statuses.filter((status) => status === 401).length;
   if (looked > 10 || statuses.slice(10).some((status) => status !== 429))
     wrong.push(`guessed: ${statuses.join(", ")}`);
@@ -194,7 +195,7 @@ export async function guessing(stage: Stage, wrong: Wrong): Promise<void> {
   if (right.status !== 429) wrong.push("guessed: guessing goes on after ten wrong words");
 }
 
-/** What a name may be that would like to be more than a name. */
+/** Names that contain markup or code. */
 export const PAYLOADS = [
   "<script>xss()</script>",
   "<img src=x onerror=xss()>",
@@ -238,7 +239,9 @@ export const PAYLOADS = [
   "]]><script>xss()</script>",
 ] as const;
 
-/** Names of keys, labels, models, clients' ids and texts of errors, on every page that shows them. */
+/**
+ * Names of keys, labels, and models, client IDs, and error texts, on every page that shows them.
+ */
 export async function written(
   stage: Stage,
   context: BrowserContext,
@@ -248,7 +251,7 @@ export async function written(
   const { gateway } = stage;
   const said = { messages: [{ role: "user", content: "Hello" }] };
   for (const [i, payload] of PAYLOADS.entries()) {
-    // Names with control characters are refused; a model's name is what a client sends.
+    // Names with control characters are rejected. A model's name is the client's text.
     const name = payload.replaceAll(/\p{C}/gu, "");
     const { secret } = (await gateway.ask("keys.create", {
       name,
@@ -285,7 +288,7 @@ export async function written(
     await page.waitForLoadState("networkidle", { timeout: 800 }).catch(() => {});
   }
   wrong.push(...asked.map((url) => `written: ${url} was asked for`));
-  // A command that says no is a line of the browser's console too: only scripts and the policy are meant.
+  // A rejected command is a line in the browser's console too: only scripts and the policy count.
   const policy = found.filter((line) => !/Failed to load resource/.test(line));
   wrong.push(...policy.map((line) => `written: ${line}`));
   await page.close();

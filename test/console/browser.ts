@@ -1,4 +1,4 @@
-// Debian's Chromium, as a test drives it.
+// Debian's Chromium, controlled by a test.
 import axeCore from "axe-core";
 import { type Browser, chromium, type Page } from "playwright-core";
 
@@ -9,7 +9,7 @@ export const openBrowser = (): Promise<Browser> =>
     args: ["--no-sandbox"],
   });
 
-/** What a page has complained of: errors of its scripts, lines of its console, breaches of its policy. */
+/** Problems reported by a page: script errors, console lines, and policy violations. */
 export function complaints(page: Page): string[] {
   const found: string[] = [];
   page.on("console", (line) => line.type() === "error" && found.push(line.text()));
@@ -26,7 +26,10 @@ interface Violation {
   }[];
 }
 
-/** What axe finds, a line each. Through the debugger's door, since the page's own policy lets no other script in. */
+/**
+ * Findings of axe, one per line. Through the debugger, because the page's own policy allows no
+ * other script.
+ */
 export async function axe(page: Page): Promise<string[]> {
   const session = await page.context().newCDPSession(page);
   try {
@@ -65,6 +68,6 @@ const TOO_WIDE = `(() => {
   return { by, of };
 })()`;
 
-/** How far the page is wider than what shows it, and what sticks out. */
+/** How far the page is wider than its window, and the elements that overflow. */
 export const overflow = (page: Page): Promise<{ by: number; of: string[] }> =>
   page.evaluate(TOO_WIDE);

@@ -1,5 +1,6 @@
-// What each page is for, done on it: a provider tried, a config checked, the ledger proved and taken along, usage narrowed and saved, an
-// account's budget set in money and met, a model's facts and an audit entry read, an admin made and ended.
+// The purpose of each page: a provider is tested, a config checked, the ledger verified and
+// exported, usage filtered and saved, an account's budget set and reached, a model's facts and an
+// audit entry read, an admin created and revoked.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import type { Download, Page } from "playwright-core";
@@ -8,7 +9,7 @@ import { axe } from "./browser.ts";
 import { ask } from "./journey.ts";
 import { inside, type Journey } from "./journeys.ts";
 
-/** What a click saves, as text. */
+/** The file that a click saves, as text. */
 async function saved(page: Page, click: () => Promise<void>): Promise<[string, string]> {
   const [file] = await Promise.all<[Promise<Download>, Promise<void>]>([
     page.waitForEvent("download"),

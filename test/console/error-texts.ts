@@ -1,5 +1,5 @@
-// Texts of errors that a provider has made up, on every page that may show one: what is refused, what is told of it, its own list of
-// models, and its answer in the playground.
+// Error texts invented by a provider, on every page that may show one: the rejection, its details,
+// its model list, and its response in the playground.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, Page } from "playwright-core";
@@ -10,7 +10,7 @@ import { complaints } from "./browser.ts";
 const STATUSES = [400, 401, 403, 404, 422, 429, 500, 503];
 const SHOWN = "<img src=x onerror=xss()>";
 
-/** Each answer of it is an error, whose every member is one of the payloads. */
+/** Each response is an error, and each of its members is one of the payloads. */
 async function evil() {
   let n = 0;
   const server = createServer((req, res) => {
@@ -58,7 +58,7 @@ async function asked({ url, key, ask }: Daemon): Promise<string[]> {
   return ids;
 }
 
-/** The error stands there to the letter, and is nothing but text. */
+/** The error is shown literally, as text only. */
 async function inPlayground(page: Page, console: string, wrong: Wrong): Promise<void> {
   await page.goto(`${console}/playground?model=shown/m`);
   await page.getByRole("button", { name: "Create a key for 1 hour" }).click();

@@ -1,4 +1,5 @@
-// A first start on a terminal: it prints the key and a link, the link opens the console once, and no page leaves its reader standing.
+// A first start on a terminal: it prints the key and a link, the link opens the console once, and
+// every page shows a next step.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,7 +17,10 @@ interface FirstRun extends AsyncDisposable {
   readonly link: string;
 }
 
-/** The config that ships, on ports of its own, as `npm start` runs it on a terminal: `script` gives it one. */
+/**
+ * The built-in config on separate ports, as `npm start` runs it on a terminal, which `script`
+ * provides.
+ */
 async function startOnTerminal(): Promise<FirstRun> {
   const dir = await mkdtemp(join(tmpdir(), "tollgate-first-"));
   const shipped = await readFile(join(root, "gateway.yaml"), "utf8");
@@ -50,7 +54,7 @@ async function startOnTerminal(): Promise<FirstRun> {
   };
 }
 
-/** Before anything was asked: what each page has, or what it says to do next. */
+/** Before the first request: each page's data, or its next step. */
 const NEXT: readonly (readonly [
   address: string,
   there: (page: Page) => ReturnType<Page["getByText"]>,
@@ -87,7 +91,7 @@ export const firstRun: Journey = {
       if (page.url() !== at) await page.goto(at);
       await there(page).first().waitFor();
     }
-    // Where a page says so, its reader goes, and then there is something.
+    // The user follows the next step, and then the page has data.
     await page.goto(`${origin}/console/usage`);
     await page.locator(".empty").getByRole("link", { name: "Ask a model" }).click();
     await page.getByRole("button", { name: "Create a key for 1 hour" }).click();

@@ -1,5 +1,6 @@
-// What an operator does on a day: makes a key, spends with it, sees it counted, finds the request and reads why, sets a budget, is refused,
-// gives it another secret, ends it. With the mouse and the keyboard, in a real browser.
+// An operator's day: creates a key, spends with it, sees the usage, finds the request and its
+// reason, sets a budget, is rejected, rotates the secret, revokes the key. With mouse and keyboard,
+// in a real browser.
 import type { BrowserContext, Page } from "playwright-core";
 import { complaints } from "./browser.ts";
 import type { Wrong } from "./attacks.ts";
@@ -51,7 +52,7 @@ export async function journey(stage: Stage, context: BrowserContext, wrong: Wron
   }
 }
 
-/** What the gateway has answered to the page, by command. */
+/** The gateway's responses to the page, by command. */
 function responses(page: Page): () => Promise<readonly (readonly [string, string])[]> {
   const heard: Promise<readonly [string, string]>[] = [];
   page.on("response", (answer) => {

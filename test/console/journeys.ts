@@ -1,4 +1,5 @@
-// What operators do in the console, done by a browser: each journey in a context of its own, signed in by a link of its own.
+// Operators' tasks in the console, in a browser: each journey in its own context, signed in by its
+// own link.
 import assert from "node:assert/strict";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { BESIDE_OTHERS } from "../rig/rig.ts";
@@ -17,7 +18,7 @@ type Options = NonNullable<Parameters<Browser["newContext"]>[0]>;
 const VIOLATIONS = `addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) =>
   console.error("policy: " + violatedDirective + " " + blockedURI));`;
 
-/** Signed in, with a page whose complaints fail the journey. */
+/** Signed in, with a page whose problems fail the journey. */
 export async function inside(
   stage: Stage,
   browser: Browser,
@@ -229,10 +230,13 @@ const phone: Journey = {
     ),
 };
 
-/** Of a page that has been there once, as on every morning but the first. */
+/** For a page that was opened before, as on every day except the first. */
 const PAINT_MS = process.argv.includes("--alone") ? 300 : 300 * BESIDE_OTHERS;
 
-/** It is written down a moment after it. The page's own policy lets nothing wait for it by code that is text, so the page says it. */
+/**
+ * It is stored a moment later. The page's own policy allows no code in text that waits for it, so
+ * the page reports it.
+ */
 const PAINTED = `new Promise((seen) =>
   new PerformanceObserver((list) => {
     const [paint] = list.getEntriesByName("first-contentful-paint");

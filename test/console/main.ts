@@ -1,6 +1,6 @@
-// The console in a real browser: `node --conditions=tollgate-source test/console/main.ts`, with words of journeys: those alone.
-// `--alone`: the machine runs nothing else, so laws of speed hold to the letter.
-// Ends with a line `N passed, N failed`.
+// The console in a real browser: `node --conditions=tollgate-source test/console/main.ts`, with
+// words to select journeys. `--alone`: the machine is idle, so time limits apply exactly. Ends with
+// a line `N passed, N failed`.
 import { openBrowser } from "./browser.ts";
 import { DEEDS } from "./deeds.ts";
 import { JOURNEYS } from "./journeys.ts";

@@ -1,5 +1,5 @@
-// Each page while the database is away: what it reads from the store fails. The page says so, keeps its shape, and shows no empty place that
-// would invite an operator to begin anew.
+// Each page during a database outage: reads from the store fail. The page reports it, keeps its
+// layout, and shows no empty state that would invite an operator to start over.
 import assert from "node:assert/strict";
 import { until } from "../kit/wait.ts";
 import { overflow } from "./browser.ts";
@@ -10,7 +10,7 @@ import { VIEWS } from "./views.ts";
 const WITHOUT =
   /^(status|config\.|explain$|models\.|policy\.|plugins\.|providers\.|fleet$|stats$|sessions\.|requests\.(list|live|stats|series)$)/;
 const AWAY = "The store does not answer.";
-/** What a page says where there is nothing yet. */
+/** A page's text for an empty state. */
 const BEGINNINGS =
   /Create an account|A client needs a key|No changes yet|No admin has a token in the store|No key matches|An account is a budget/;
 

@@ -1,4 +1,4 @@
-// Two days of calls that were before a gateway started: in its ledger, and in the counts beside it.
+// Two days of calls before a gateway started: in its ledger, and in its request counts.
 import { join } from "node:path";
 import { writeOutages, writeStats } from "../../src/runtime/requests/persisted-stats.ts";
 import { Outages } from "../../src/runtime/requests/outages.ts";
@@ -9,7 +9,7 @@ import { createChance } from "../rig/rig.ts";
 
 const HOUR = 3_600_000;
 const HOURS = 48;
-/** A batch of requests every so often. */
+/** A batch of requests at an interval. */
 const STEP = HOUR / 12;
 const MODELS = ["acme/echo", "acme/lorem", "acme/think", "acme/slow"] as const;
 
@@ -18,7 +18,7 @@ interface Key {
   readonly team: string;
 }
 
-/** `stateDir`: of a gateway that does not run. */
+/** `stateDir`: of a stopped gateway. */
 export async function writePast(
   stateDir: string,
   keys: readonly Key[],
@@ -32,7 +32,7 @@ export async function writePast(
   for (let n = 0; at < now - STEP; at += STEP) {
     const batch: StoreCommand[] = [];
     const records: RequestRecord[] = [];
-    // Days are busier than nights.
+    // Days have more traffic than nights.
     const busy =
       2 + Math.round(5 * (1 + Math.sin(((at % 86_400_000) / 86_400_000 - 0.3) * 2 * Math.PI)));
     for (let i = 0; i < busy; i++) {
@@ -51,7 +51,7 @@ export async function writePast(
   await writeOutages(stateDir, outagesBefore(now));
 }
 
-/** Two cooldowns of a provider: one in the night, of all its models, and one of a model. */
+/** Two cooldowns of a provider: one at night for all its models, and one for a single model. */
 function outagesBefore(now: number): Outages {
   const outages = new Outages();
   const of = { provider: "acme", credential: "default" };

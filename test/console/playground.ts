@@ -1,4 +1,4 @@
-// The playground by a browser: each frontend is asked, its answer shown, its wire read.
+// The playground in a browser: each frontend is called, its response shown, and its raw bytes read.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 import { axe, overflow } from "./browser.ts";
@@ -14,7 +14,7 @@ const picture = {
   buffer: Buffer.from(PIXEL, "base64"),
 };
 
-/** What is done on the page, by its names. */
+/** Actions on the page, by the names of its elements. */
 const on = (page: Page) => ({
   send: page.getByRole("button", { name: "Send" }),
   answer: page.getByRole("region", { name: "Answer", exact: true }).last(),
@@ -108,7 +108,7 @@ const offers: Journey = {
     }),
 };
 
-/** As demo/speech leaves it: words in a file's comment, which demo/transcribe reads. */
+/** Like demo/speech: text in a file's comment, which demo/transcribe reads. */
 async function spoken(stage: Parameters<Journey["run"]>[0], words: string): Promise<Buffer> {
   const answer = await fetch(`${stage.gateway.url}/v1/audio/speech`, {
     method: "POST",
@@ -126,7 +126,7 @@ async function spoken(stage: Parameters<Journey["run"]>[0], words: string): Prom
   return Buffer.from(await answer.arrayBuffer());
 }
 
-/** How long a browser says that the page's sound is: it has read it. */
+/** Duration of the page's audio in the browser, which has therefore read it. */
 const PLAYED = `(async () => {
   const sound = document.querySelector("audio");
   if (sound.readyState < 1) await new Promise((done, bad) => {
@@ -139,10 +139,10 @@ const PLAYED = `(async () => {
 interface Work {
   readonly name: string;
   readonly model: string;
-  /** Fills in what the frontend wants, by its own fields. */
+  /** Fills in the frontend's own fields. */
   readonly fill: (page: Page) => Promise<unknown>;
   readonly shown: (page: Page) => Promise<void>;
-  /** In what is sent. */
+  /** In the request. */
   readonly sent: RegExp;
   readonly streams?: true;
 }
@@ -242,7 +242,7 @@ const worksOf = (sound: Buffer): readonly Work[] => {
       fill: (page) => page.getByLabel("Words to say").fill("Twelve words"),
       shown: async (page) => {
         await page.getByLabel("Audio of the response").waitFor();
-        // A twentieth of a second for each letter.
+        // A twentieth of a second per character.
         assert.equal(await page.evaluate(PLAYED), 12 / 20);
         await on(page).side("Answer");
         assert.match(await on(page).wire.innerText(), /^audio\/wav, \d{4,} bytes/);

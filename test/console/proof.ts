@@ -1,4 +1,4 @@
-// `npm run console:proof`: the journey of an operator and what is tried against the console, in Debian's Chromium.
+// `npm run console:proof`: an operator's journey and attacks on the console, in Debian's Chromium.
 import {
   forgery,
   fixation,

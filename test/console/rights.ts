@@ -1,4 +1,5 @@
-// Each page, for each role and each scope: it shows data or is not in the list of pages. Nothing is a refusal, and nothing is raw JSON.
+// Each page, for each role and each scope: it shows data, or is not in the list of pages. Nothing
+// is a rejection or raw JSON.
 import assert from "node:assert/strict";
 import type { Browser, Page } from "playwright-core";
 import { ROLES } from "../../src/config/sections/admin-config.ts";
@@ -9,7 +10,7 @@ import type { Stage } from "./stage.ts";
 import { VIEWS } from "./views.ts";
 
 const SCOPES = [undefined, "web"] as const;
-/** Shorter than anything that a page shows. */
+/** Shorter than any text on a page. */
 const LEAST = 40;
 
 async function signedIn(stage: Stage, browser: Browser, role: string, account?: string) {
@@ -52,7 +53,7 @@ export const rights: Journey = {
             refused.push(`${answer.status()} ${new URL(answer.url()).pathname}`);
         });
         const own = await pagesIn(page);
-        // An admin with the role metrics that is limited to an account has no page at all; every other one has.
+        // An admin with the role metrics and an account has no page. Every other one has some.
         if (own.length === 0 && role !== "metrics") wrong.push(`${reader}: no page`);
         for (const { name, address } of VIEWS) {
           if (name === "request" || name === "key-new") continue;

@@ -1,5 +1,6 @@
-// `npm run console:shots`: a picture of every view in light, dark and at phone width, in the folder that is named or in /tmp, and what is
-// wrong with them: an empty picture, a page that is wider than its window, a complaint of the browser. `--docs`: those of docs/guides/console.md.
+// `npm run console:shots`: a screenshot of every view in light, dark, and at phone width, in the
+// given folder or in /tmp, and its problems: an empty image, a page that is wider than its window,
+// or a browser error. `--docs`: the screenshots of docs/guides/console.md.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { tmpdir } from "node:os";
@@ -14,10 +15,10 @@ const EVERY = [
   { name: "phone", colorScheme: "light", width: 390, height: 844 },
   { name: "phone-dark", colorScheme: "dark", width: 390, height: 844 },
 ] as const;
-/** Small enough to lie beside the page. */
+/** Small enough to fit next to the text. */
 const IN_DOCS = [{ name: "", colorScheme: "light", width: 1040, height: 660 }] as const;
 
-/** Different colours in a picture; of an empty one there are few. */
+/** Number of colors in an image. An empty one has few. */
 function coloursOf(png: Buffer): number {
   const parts: Buffer[] = [];
   let wide = 0;
@@ -29,7 +30,7 @@ function coloursOf(png: Buffer): number {
     at += size + 12;
   }
   const bytes = inflateSync(Buffer.concat(parts));
-  // A row that is like the one above it says so with its filter and is zeros; what is drawn is not.
+  // A row equal to the previous one has a filter byte and zeros. Drawn content has others.
   let drawn = 0;
   for (let row = 0; row + wide <= bytes.length; row += wide)
     if (bytes.subarray(row + 1, row + wide).some((byte) => byte !== 0)) drawn++;

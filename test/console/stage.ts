@@ -1,4 +1,5 @@
-// A gateway with its console and traffic of every kind behind it: what pictures are taken of, and where journeys begin.
+// A gateway with its console and traffic of every type: for screenshots, and as the start of
+// journeys.
 import { formatLimit } from "../../src/plugin/store/limit.ts";
 import { writePast } from "./past.ts";
 import type { BrowserContext } from "playwright-core";
@@ -6,24 +7,24 @@ import { startDaemon, type Daemon } from "../kit/process/daemon.ts";
 
 export interface Stage extends AsyncDisposable {
   readonly gateway: Daemon;
-  /** Keys that may ask. */
+  /** Keys that may send requests. */
   readonly secrets: readonly string[];
-  /** Where the console is. */
+  /** URL of the console. */
   readonly console: string;
   /** Signs a browser in. */
   enter(browser: BrowserContext): Promise<void>;
-  /** One request of a key's, the first unless told; resolves when it is over. */
+  /** One request with a key, the first by default. Resolves when it has ended. */
   chat(model: string, words: string, secret?: string): Promise<unknown>;
-  /** So many requests of several kinds, failed ones too. */
+  /** A number of requests of several types, including failed ones. */
   play(rounds: number): Promise<void>;
 }
 
-/** Prices of a few tenths of a cent, so that there is something to see. */
+/** Prices of a few tenths of a cent, so that charts have content. */
 const PRICES = ["echo", "think", "lorem", "slow", "tools", "fail"]
   .map((name, i) => `      ${name}: { price: { input: "${2 + i}", output: "${8 + 3 * i}" } }`)
   .join("\n");
 
-/** A day in two weeks or so, so that there is something to see under "Needs attention". */
+/** A date in about two weeks, so that "Needs attention" has content. */
 const SOON = new Date(Date.now() + 16 * 86_400_000).toISOString().slice(0, 10);
 
 const YAML = `
@@ -55,7 +56,7 @@ const NAMES = [
   ["support bot", "web"],
 ] as const;
 
-/** Two teams under the one of gateway.yaml, and a key of each kind. */
+/** Two teams under the account of gateway.yaml, and a key of each type. */
 async function makeKeys(ask: Daemon["ask"]) {
   const budget = (usd: number) => [formatLimit({ unit: "nano_usd", max: usd * 1e9, per: "day" })];
   const parent = "house";

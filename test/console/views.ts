@@ -1,12 +1,12 @@
-// Every view of the console that is opened, looked at and judged: a line each.
+// Every view of the console that is opened and checked, one per line.
 export interface View {
-  /** Of the picture's file. */
+  /** Name of the image file. */
   readonly name: string;
   /** Behind /console. */
   readonly address: string;
-  /** Words that stand there when it is shown whole. */
+  /** Texts that are visible when it is complete. */
   readonly shows: string;
-  /** What is clicked when it is shown: the words of a link. */
+  /** Text of a link to click. */
   readonly opens?: string;
   /** It is in docs/guides/console.md. */
   readonly inDocs?: true;

@@ -1,4 +1,5 @@
-// What operators look at in the console: what needs attention, requests of the whole ledger, times, outages.
+// Monitoring in the console: attention items, requests of the whole ledger, time ranges, and
+// outages.
 import assert from "node:assert/strict";
 import { axe } from "./browser.ts";
 import { inside, type Journey } from "./journeys.ts";

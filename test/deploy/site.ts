@@ -1,4 +1,5 @@
-// The site of the pages in Debian's Chromium: read, searched, and judged by axe in light and dark; nothing asked of another host.
+// The site in Debian's Chromium: read, searched, and checked by axe in light and dark mode, without
+// requests to other hosts.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { readFileSync } from "node:fs";
@@ -14,7 +15,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 
-/** What is wrong, a line each. */
+/** Problems, one per line. */
 export async function readSite(): Promise<string[]> {
   const files = site();
   const server = createServer((req, res) => {
@@ -44,7 +45,7 @@ export async function readSite(): Promise<string[]> {
       });
       for (const path of pages) {
         await page.goto(`${origin}/${path}`);
-        // The largest pages have thousands of cells, each of which axe would look at twice.
+        // The largest pages have thousands of cells, each of which axe would check twice.
         if (
           colorScheme === "light" ||
           path === "index.html" ||

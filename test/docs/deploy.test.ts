@@ -1,4 +1,5 @@
-// What deploy/ brings: dashboards that one source writes, alerts that each have a test, and no name that the gateway does not have.
+// Contents of deploy/: dashboards from one source, alerts with a test each, and only names that the
+// gateway exports.
 import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -23,7 +24,7 @@ const SUFFIXES = {
 const NAMES = new Set(
   FAMILIES.flatMap(({ name, type }) => SUFFIXES[type].map((end) => `${name}${end}`)),
 );
-/** Every word of an expression that looks like one of our metrics. */
+/** Every word of an expression that looks like a Tollgate metric. */
 const named = (text: string): readonly string[] =>
   [...text.matchAll(/\b(?:tollgate|process|nodejs)_[a-z0-9_]+/g)].map(([name]) => name);
 
@@ -117,9 +118,9 @@ it("dashboards, alerts, their tests, and the page name only existing metrics, an
     read("deploy/prometheus/rules-tests.yaml"),
   ].flatMap(named);
   expect(used.filter((name) => !NAMES.has(name))).toEqual([]);
-  // The page names a histogram without what comes behind it.
+  // The page names a histogram without its suffix.
   const whole = new Set(FAMILIES.map(({ name }) => name));
-  // The label of Prometheus is no metric.
+  // Prometheus's label is not a metric.
   const metrics = named(page).filter((name) => name !== "tollgate_docs");
   expect(metrics.filter((name) => !NAMES.has(name) && !whole.has(name))).toEqual([]);
   const drawn = new Set([...shown, ...RULES.map(({ expr }) => expr)].flatMap(named));

@@ -1,4 +1,5 @@
-// What stands in examples/ does what its page says: it keeps the contract, and it works in a gateway.
+// The files in examples/ behave as their pages describe: they keep the contract, and work in a
+// gateway.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -63,7 +64,7 @@ describe("every example", () => {
     for (const file of readdirSync(FOLDER).filter((name) => name.endsWith(".ts"))) {
       const source = readFileSync(join(FOLDER, file), "utf8");
       expect(source.split("\n")[0]).toBe(`// examples/${file}`);
-      // As a plugin beside others of its kind would.
+      // Like a plugin next to others of its kind.
       for (const one of importsOf(source))
         expect(foreign(`plugins/examples/${file}`, one, ["tollgate-provider-aws"])).toBeUndefined();
     }
@@ -89,7 +90,7 @@ describe("every example", () => {
   for (const { name, run } of protocolChecks(linesProtocol())) it(name, run);
 });
 
-/** A gateway with the examples, before an upstream that says "Hello". */
+/** A gateway with the examples, and an upstream that responds with "Hello". */
 async function stage(yaml: string, credential = "") {
   const up = await startUpstream(scriptedModel(say("Hello"), ["large", "small"]));
   const at = await startTestGateway({
@@ -105,7 +106,7 @@ providers:
   return {
     up,
     at,
-    /** What was asked for an answer, as it came. */
+    /** The request for a response, as received. */
     asked: () => up.requests.filter(({ method }) => method === "POST"),
     ask: (path: string, body: object, key = "tester") =>
       fetch(`${at.url}${path}`, {
@@ -120,7 +121,7 @@ providers:
   };
 }
 
-/** Whose key it is, is the key. */
+/** The key's owner is the key itself. */
 const oneKey = defineMiddleware({
   api: 1,
   name: "cut",
@@ -185,7 +186,7 @@ describe("the redactor", () => {
       return ownCpuMs() - before;
     };
     const small = await spent(100_000);
-    // Five times as much; a square would be twenty-five times.
+    // Five times as much. Quadratic time would be twenty-five times.
     expect(await spent(500_000)).toBeLessThan(15 * Math.max(small, 20));
   });
 });
@@ -227,7 +228,7 @@ describe("the middleware with every hook", () => {
     const [sent] = it.asked();
     expect(it.asked()).toHaveLength(1);
     expect(sent!.body.toString()).toContain("Answer in English.");
-    // `edit` has removed it, so the provider's own quirk finds none.
+    // `edit` has removed it, so the provider's own quirk has no effect.
     expect(sent!.headers).not.toHaveProperty("x-acme-user");
     expect(sent!.headers["x-request-id"]).toBe(res.headers.get("x-request-id"));
     expect(it.at.storeCommands.find((row) => row.do === "reserve")).toMatchObject({
@@ -360,7 +361,7 @@ describe("the guard", () => {
   });
 });
 
-/** The text of an answer, whole or streamed, in the format of either frontend. */
+/** The text of a response, streaming or not, in the format of either frontend. */
 const textOf = (answer: string): string =>
   Array.from(answer.matchAll(/"(?:content|text)":"([^"]*)"/g), ([, text]) => text).join("");
 

@@ -1,5 +1,5 @@
-// What the pages show is right without being run: YAML is checked, examples are the files, links and names lead somewhere. `test/e2e/package/readme.test.ts` runs
-// the requests and commands.
+// Checks the pages without running them: YAML is valid, examples equal their files, and links and
+// names exist. `test/e2e/package/readme.test.ts` runs the requests and commands.
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -13,7 +13,7 @@ import { formatProblems } from "../../src/config/problem-report.ts";
 import { createLoader } from "../../src/loader/plugin-loader.ts";
 import { named, of, PAGES, ROOT } from "./pages.ts";
 
-/** Keys that the examples ask for. */
+/** Keys that the examples use. */
 function exampleOf(name: string | symbol): string | undefined {
   if (typeof name !== "string") return undefined;
   if (name === "ALERTS_SECRET") return `whsec_${"example+".repeat(4)}`;

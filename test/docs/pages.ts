@@ -1,4 +1,4 @@
-// The pages of this repository, and the blocks of code that they show.
+// The pages of this repository, and their code blocks.
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -28,6 +28,6 @@ const blocks: Block[] = PAGES.filter((page) => existsSync(join(ROOT, page))).fla
     text: m[3]!.replaceAll(new RegExp(`^${m[1]}`, "gm"), ""),
   }));
 });
-/** Blocks in a language. */
+/** Blocks in one language. */
 export const of = (language: string) => blocks.filter((b) => b.language === language);
 export const named = (b: Block) => `${b.page}:${b.line}`;

@@ -1,4 +1,5 @@
-// What a release ships beside the code: versions that agree, an entry in the changelog, and containers whose files fit together.
+// Files that a release ships with the code: consistent versions, an entry in the changelog, and
+// containers with matching files.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -97,7 +98,7 @@ describe("containers", () => {
         const [from] = volume.split(":") as [string];
         if (from.startsWith("."))
           expect([from, existsSync(join(DEPLOY, from))]).toEqual([from, true]);
-        // A path alone is a volume of each container's own.
+        // A path without a source is a volume of each container.
         else if (!from.startsWith("/")) expect(compose.volumes).toHaveProperty(from);
       }
       for (const secret of secrets) expect(compose.secrets).toHaveProperty(secret);
@@ -105,7 +106,7 @@ describe("containers", () => {
     for (const name of ["tollgate", "fleet"]) {
       const { volumes, ...service } = compose.services[name]!;
       expect(service).toMatchObject({ read_only: true, cap_drop: ["ALL"] });
-      // What a gateway owes a database that is away outlives its container.
+      // Rows that the database has not received survive the gateway's container.
       expect(volumes!.map((volume) => volume.split(":").at(-1))).toContain("/var/lib/tollgate");
     }
     const profiles = Object.entries(compose.services).map(([name, { profiles: of }]) => [name, of]);
@@ -142,7 +143,7 @@ describe("containers", () => {
     expect(composed.scrape_configs.map(({ job_name }) => job_name)).toEqual(
       own.scrape_configs.map(({ job_name }) => job_name),
     );
-    // A chart has files of its own folder alone; UPDATE_README=1 copies them.
+    // A chart can only contain files of its own folder. UPDATE_README=1 copies them.
     const files = [
       ["prometheus/rules.yaml", "rules.yaml"],
       ...readdirSync(join(DEPLOY, "grafana")).map((name) => [`grafana/${name}`, name]),

@@ -1,4 +1,5 @@
-// The style check: no file has more findings than its budget, and the check finds an old turn wherever a reader can meet it.
+// The style check: no file has more findings than its budget, and the check finds an outdated
+// phrase in every place of text.
 import { describe, expect, it } from "vitest";
 import {
   beyondBudget,

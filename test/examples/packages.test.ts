@@ -1,4 +1,5 @@
-// What stands in examples/packages is what an author would publish: small, on the contract alone, with a page that says what its schema says.
+// The folders in examples/packages are publishable: small, based on the contract only, with a page
+// that matches their schema.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

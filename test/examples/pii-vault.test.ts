@@ -1,2 +1,2 @@
-// The package's own tests, as its author plays them.
+// The package's own tests, as its author runs them.
 await import("../../examples/packages/middleware-pii-vault/test/pii-vault.test.ts");

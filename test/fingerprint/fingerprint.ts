@@ -1,5 +1,5 @@
-// A kind that the gateway does not know, as a package outside the tree adds it: what is asked for, what the host must know
-// of it, and a protocol with both halves.
+// A new operation, as an external package adds it: its request, the facts for the host, and a
+// protocol with both halves.
 import {
   ERRORS,
   fail,
@@ -143,7 +143,7 @@ const client: ClientHalf<"fingerprint"> = {
   },
 };
 
-/** The bytes pass; the counts are read from them. */
+/** The bytes are forwarded, and the counts are read from them. */
 const createPassthrough: NonNullable<ClientHalf<"fingerprint">["createPassthrough"]> = (sink) => {
   const chunks: Buffer[] = [];
   return {
@@ -161,7 +161,7 @@ const createPassthrough: NonNullable<ClientHalf<"fingerprint">["createPassthroug
   };
 };
 
-/** `passes`: upstream's bytes go on as they came. */
+/** `passes`: the upstream's bytes are forwarded unchanged. */
 export const fingerprints = (passes = true): Protocol<"fingerprint"> => ({
   id: "fingerprints",
   operationSpec: fingerprintOperation,

@@ -1,4 +1,4 @@
-// What a package that adds a kind may write, and what it may not.
+// Code that a package with an operation may and may not write.
 import {
   chatOperation,
   type Operation,

@@ -1,4 +1,5 @@
-// Clients that leave, upstreams that babble, hooks that lie: every road ends, with one row for each reserve.
+// Clients that disconnect, upstreams that misbehave, and hooks that break rules: every path ends,
+// with one row per reserve.
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
@@ -25,7 +26,9 @@ const good = () =>
   startBackend((req, res) => {
     res.writeHead(200, SSE).end([...HELLO, END].join(""));
   });
-/** The generation is left by every exchange: what retires it waits for none. One that is held hangs here. */
+/**
+ * Every exchange leaves its generation, which then ends without waiting. A retained one hangs here.
+ */
 const left = (s: Awaited<ReturnType<typeof startTestServices>>) => s.built.retire();
 
 const unhandled: unknown[] = [];
@@ -41,7 +44,7 @@ afterEach(async () => {
 });
 
 describe("a client that disconnects", () => {
-  /** Sends a head and perhaps a body, and leaves when told. */
+  /** Sends headers and optionally a body, and disconnects on request. */
   const visit = async (url: string, of: { length?: number; body?: string }) => {
     const socket = connect(Number(new URL(url).port), "127.0.0.1").on("error", () => {});
     await once(socket, "connect");
@@ -614,7 +617,7 @@ describe("a client that reads slowly", () => {
     });
     const answer = await s.ask(ASK);
     const waits = () => paused.mock.calls.length > resumed.mock.calls.length;
-    // What the system holds for the sockets is full at some time, and then it stays so.
+    // The system's socket buffers fill up, and then stay full.
     await until(
       async () =>
         waits() && (await waitUntilStable(() => paused.mock.calls.length, 1_000)) > 0 && waits(),

@@ -226,7 +226,7 @@ it("keys and teams of an export: the clients' key works unchanged, its hash does
     gateway.file,
   ]);
   expect([taken.code, taken.err]).toEqual([0, taken.err]);
-  // What was spent there is spent here: one dollar of the key's 2.50.
+  // Spending there counts here: one dollar of the key's 2.50.
   const shown = await runCliInProcess(["keys", "show", "ci", "--json", "-c", gateway.file]);
   const [key] = (
     JSON.parse(shown.out) as { keys: { limitUsage: { unit: string; used: string }[] }[] }

@@ -1,4 +1,5 @@
-// The keys of another gateway, out of what it exports: no key is lost on the way, none is invented, and what was not read is said.
+// Keys of another gateway from its export: no key is lost or invented, and omitted data is
+// reported.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,5 @@
-// What a key had spent in another gateway: it counts here from the first request on, for the key and for the accounts that it stands in, once.
+// A key's spending in another gateway counts here from the first request on, once, for the key and
+// its accounts.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,5 @@
-// `tollgate check-plugin`: what it says of a package that is good, of one that is not, and of what is none; and its exit codes.
+// `tollgate check-plugin`: its output for a valid package, an invalid one, and none, and its exit
+// codes.
 import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
@@ -7,7 +8,7 @@ import { jsonResponse, say, scriptedModel, startUpstream } from "tollgate/testin
 import { createTestFolder, type TestFolder } from "../../kit/process/command-line.ts";
 import { root } from "../../kit/process/program.ts";
 
-/** What `tollgate new` makes, as `npm install && npm run build` leave it. */
+/** The output of `tollgate new` after `npm install && npm run build`. */
 async function made(...sort: string[]): Promise<TestFolder & { readonly plugin: string }> {
   vi.spyOn(process, "emitWarning").mockImplementation(() => {});
   const here = await createTestFolder();

@@ -1,4 +1,4 @@
-// `tollgate new`: what it writes, where, under which names, and that it writes over nothing.
+// `tollgate new`: the files that it writes, their names, and that it overwrites nothing.
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
@@ -72,7 +72,8 @@ it.each([
   },
 );
 
-// Names that are words of JavaScript, of YAML, of what the tests around a plugin use themselves, with dashes and with digits.
+// Names that are keywords of JavaScript, of YAML, or of the tests around a plugin, with dashes and
+// digits.
 const ODD =
   "webhook-x a-1-b x2 class default in constructor prototype to-string door front back demo-2 yes no on off y " +
   "import-meta plugin test api env key acme-door " +

@@ -1,4 +1,5 @@
-// A plugin from a registry: what npm brings is shown, locked, and not run; and what npm does not know of it is not claimed.
+// A plugin from a registry: the downloaded files are shown and locked, but not run, and nothing is
+// claimed that npm does not know.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -15,7 +16,7 @@ afterEach(() => void vi.unstubAllEnvs());
 describe("the description of a package's source", () => {
   const RESOLVED = `https://registry.npmjs.org/${NAME}/-/${NAME}-1.2.3.tgz`;
 
-  /** An npm that says one thing, and notes that it was asked. */
+  /** An npm with a fixed output, which records its calls. */
   async function house(said: string, wanted = "1.2.3", resolved = RESOLVED): Promise<TestFolder> {
     const packages = { [`node_modules/${NAME}`]: { version: "1.2.3", resolved } };
     const made = await createTestFolder({
@@ -78,7 +79,7 @@ describe("the description of a package's source", () => {
   );
 });
 
-/** A registry with one package, whose script would leave a file. */
+/** A registry with one package, whose script would write a file. */
 async function registry(at: TestFolder) {
   const source = join(at.path, "source/package");
   mkdirSync(source, { recursive: true });

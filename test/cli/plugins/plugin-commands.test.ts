@@ -1,5 +1,5 @@
-// The commands that plugins bring, as options of the command line: on the files, in a running gateway, in one of several
-// processes. The same answers everywhere.
+// Commands of plugins as options of the command line: on the files, in a running gateway, and in
+// one of several processes. The results are the same.
 import { expect, test } from "vitest";
 import { createTestFolder, runTollgate } from "../../kit/process/command-line.ts";
 import { startDaemon } from "../../kit/process/daemon.ts";

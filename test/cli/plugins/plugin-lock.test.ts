@@ -1,4 +1,5 @@
-// What is installed is what was accepted: to the byte, with all that it depends on, before a line of it runs.
+// Installed files equal the accepted ones: byte for byte, including all dependencies, before any of
+// their code runs.
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -6,7 +7,7 @@ import { isOlderVersion } from "../../../src/loader/validate-definition.ts";
 import { createTestFolder, type TestFolder } from "../../kit/process/command-line.ts";
 import { root } from "../../kit/process/program.ts";
 
-/** It says that it was imported, so that a test sees when it was not. */
+/** It reports its import, so that a test can detect that it was not imported. */
 const PLUGIN = `
 import { defineProvider } from "tollgate/plugin";
 import { word } from "parrot-words";

@@ -1,4 +1,5 @@
-// `tollgate record`: what it asks of a provider of gateway.yaml, what it writes down, and that no secret is among it.
+// `tollgate record`: its requests to a provider in gateway.yaml and its output, which contains no
+// secret.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";

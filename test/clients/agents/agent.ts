@@ -3,7 +3,10 @@ import type { ScriptProtocol } from "tollgate/testing";
 import type { Call } from "../client.ts";
 import type { Command } from "../stage.ts";
 
-/** The checks of every agent. A client without a setting for plain answers has no check of them. */
+/**
+ * The checks of every agent. A client without a setting for non-streaming responses has no check of
+ * them.
+ */
 export type CheckName =
   | "plain answer"
   | "streamed answer"
@@ -18,11 +21,11 @@ export interface Agent {
   /** Name of the package in its registry. */
   readonly package: string;
   readonly version: string;
-  /** How many people use it, with the source of the figure. */
+  /** Number of its users, with the source of the figure. */
   readonly users: string;
   /** Protocol between the client and the gateway. */
   readonly protocol: ScriptProtocol;
-  /** Whether the client can request an answer without streaming. */
+  /** Whether the client can request a non-streaming response. */
   readonly plain: boolean;
   /** Installs the client. Returns the path of its program or script. */
   install(): Promise<string>;

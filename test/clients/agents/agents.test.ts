@@ -49,7 +49,10 @@ interface Planted {
   readonly status?: number;
 }
 
-/** A stage on which a client makes one request and prints the text of the answer, but for the planted defect. */
+/**
+ * A client that sends one request and prints the text of the response, with an optional planted
+ * defect.
+ */
 function stageWith({
   out = (said) => said,
   code = 0,

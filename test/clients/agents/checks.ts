@@ -1,5 +1,6 @@
-// The checks of every coding client and agent framework: an answer, a streamed answer, a tool call that changes a file, a
-// provider error, and a stream that breaks. The ledger must have the usage of each call that the upstream answered.
+// The checks of every coding client and agent framework: a response, a streaming response, a tool
+// call that changes a file, a provider error, and a truncated stream. The ledger must have the
+// usage of each answered upstream call.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,7 +18,7 @@ import { declaredIn, refusing } from "../scripts.ts";
 import type { Played, Script, Stage } from "../stage.ts";
 import type { Agent, CheckName } from "./agent.ts";
 
-/** A model of each provider. LiteLLM gives a meaning of its own to names that begin with "responses/". */
+/** A model of each provider. LiteLLM interprets names that start with "responses/". */
 const MODELS: { readonly [spoken in ScriptProtocol]: string } = {
   "chat-completions": "up-chat/model",
   messages: "up-messages/claude-sonnet-4-6",
@@ -31,7 +32,7 @@ const REFUSAL = "model is overqualified for this request (check 4711)";
 const BREAK = "generation stopped (check 4712)";
 const DONE = "The file is written.";
 
-/** Every call has a usage of its own, so that no call can pass for another. */
+/** Every call has a unique usage, so that calls cannot be confused. */
 const usageOf = (n: number): Usage => ({
   input: 1000 + n,
   cache_read: 50,
@@ -124,7 +125,7 @@ async function scene(of: Scene): Promise<Played> {
   return at.play(counting(script), command);
 }
 
-/** Gives each answer the usage of its number. */
+/** Returns each response with the usage of its number. */
 const counting =
   (script: Script): Script =>
   (asked) => {
@@ -182,7 +183,7 @@ function usagesIn({ settled }: Played): Usage[] {
     .toSorted((one, other) => (one["input"] ?? 0) - (other["input"] ?? 0));
 }
 
-/** A fault that is gone must leave the list. */
+/** A failure that no longer occurs must be removed from the list. */
 async function faulty(what: string, then: () => Promise<void>): Promise<void> {
   const failed = await then().then(
     () => false,

@@ -169,7 +169,7 @@ const cline: Agent = {
       env: {
         ...home(of),
         CLINE_NO_AUTO_UPDATE: "1",
-        // Without a hub: a process that stays and serves later runs.
+        // Without a hub, which would be a process that serves later runs.
         CLINE_SESSION_BACKEND_MODE: "local",
       },
       cwd: of.cwd,

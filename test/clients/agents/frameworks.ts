@@ -39,7 +39,7 @@ const claudeAgentSdk: Agent = {
       DISABLE_AUTOUPDATER: "1",
       DISABLE_TELEMETRY: "1",
       DISABLE_ERROR_REPORTING: "1",
-      // It refuses to run without permission prompts as root, except in a sandbox.
+      // As root, it refuses to run without permission prompts, except in a sandbox.
       IS_SANDBOX: "1",
     },
     cwd: of.cwd,

@@ -1,4 +1,5 @@
-// Gemini CLI, headless, in front of models of every protocol: a question on the command line, the answer on standard output.
+// Gemini CLI, headless, with models of every protocol: a prompt on the command line, and the
+// response on standard output.
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,7 +14,10 @@ import { run } from "../stage.ts";
 
 const CLI: Package = { name: "@google/gemini-cli", version: "0.61.0", main: "bundle/gemini.js" };
 const PLAY_MS = 180_000;
-/** Without the first it picks a way to sign in that has no headless form; it tries again for minutes unless it is told. */
+/**
+ * Without the first, it chooses a sign-in method without a headless form. Without the second, it
+ * retries for minutes.
+ */
 const SETTINGS = {
   security: { auth: { selectedType: "gemini-api-key" } },
   general: { disableAutoUpdate: true, disableUpdateNag: true, maxAttempts: 1 },
@@ -30,11 +34,11 @@ interface Ended {
 interface Asking {
   readonly at: Pick<Four, "url" | "key">;
   readonly check: string;
-  /** "auto": it chooses by itself, and asks another model first. */
+  /** "auto": it chooses a model itself, and calls another one first. */
   readonly model: string;
-  /** It says as JSON what it heard and counted. */
+  /** It reports its response and counts as JSON. */
   readonly json?: boolean;
-  /** Written beside it, before it starts. */
+  /** Written next to it before it starts. */
   readonly files?: Readonly<Record<string, string | Buffer>>;
   readonly words: (folder: string) => string;
 }
@@ -80,7 +84,10 @@ export const GEMINI_CLI: Play = {
   },
 };
 
-/** Without a model's name it asks a small one which to take, by a schema; the names that it knows lead to models of two wires. */
+/**
+ * Without a model's name, it asks a small model to choose, by a schema. The names that it knows are
+ * mapped to models of two protocols.
+ */
 function chosen(at: Four, script: string): Check {
   const name = "gemini-cli: a model chosen by a schema";
   return {
@@ -89,7 +96,7 @@ function chosen(at: Four, script: string): Check {
       const words = () => "Hello, wörld 🌍";
       const ended = await asked(script, { at, check: name, model: "auto", words });
       assert.deepEqual([ended.out, ended.code], [HELLO, 0], ended.err);
-      // What did not fit the schema would have been asked for again.
+      // A response that did not match the schema would have been requested again.
       assert.equal((await at.billed(name)).length, 2, "one call to choose, one to answer");
     },
   };
@@ -113,7 +120,7 @@ function checksOn(of: { at: Four; script: string; provider: string; model: strin
     if (typeof due === "string") assert.equal(ended.out, due, ended.err);
     else assert.match(ended.out, due, ended.err);
     assert.equal(ended.code, 0, ended.err);
-    // It asks what a picture would cost before it sends it: a row that counts nothing.
+    // It counts an image's tokens before it sends it: a row without usage.
     const rows = (await at.billed(name)).filter(({ output }) => output !== undefined);
     assert.equal(rows.length, calls, `the ledger has other calls: ${JSON.stringify(rows)}`);
   };
@@ -156,7 +163,7 @@ function checksOn(of: { at: Four; script: string; provider: string; model: strin
       () => "Please break off.",
       ({ code, out, err }) => {
         assert.notEqual(code, 0, `it was taken for an answer: ${out}`);
-        // Its fetch may hear of the end of the connection before it has read the last event.
+        // Its fetch may see the end of the connection before it has read the last event.
         assert.match(out + err, /broke|terminated/i);
       },
     ),

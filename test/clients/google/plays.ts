@@ -1,5 +1,5 @@
-// Google's SDKs in JavaScript and the frameworks that are built on them, in front of models of every protocol. What each of them
-// cannot read between the chunks of a stream shows here.
+// Google's JavaScript SDKs and frameworks based on them, with models of every protocol. Content
+// that they cannot read between the chunks of a stream shows here.
 import assert from "node:assert/strict";
 import type { Check } from "tollgate/testing";
 import type { Play } from "../clients.ts";
@@ -10,7 +10,10 @@ import { GENAI_IN_PYTHON, pythonChecks } from "../python/cast.ts";
 import { PICTURE } from "../scripts.ts";
 import { ready, SDKS, type Asking, type GoogleClient, type Heard, type Loaded } from "./sdks.ts";
 
-/** To Google the bytes of its own wire are its own: what an older client makes of them is not ours to judge. */
+/**
+ * For Google, the bytes of its own protocol are unchanged: the behavior of older clients is not
+ * tested.
+ */
 const modelsFor = ({ older }: GoogleClient) =>
   Object.entries(TALKS).filter(([id]) => older !== true || id !== "mgem");
 
@@ -29,7 +32,7 @@ export const GOOGLE: readonly Play[] = SDKS.map((client) => ({
   },
 }));
 
-/** All of them, and Python's, wait side by side before models that say nothing for 20 seconds. */
+/** All of them, including Python's, wait in parallel for models that are silent for 20 seconds. */
 export const SILENCE: Play = {
   names: ["silence", "google", "python"],
   title: "20 s of silence, to all of Google's clients at once",
@@ -79,7 +82,8 @@ function checksOf(client: GoogleClient, loaded: Loaded, at: Four): Check[] {
       check("schema", async (of) =>
         assert.deepEqual(await loaded.schema(of, "Which city?"), { city: "Oslo" }),
       ),
-      // A chat sends each chunk of a turn as a content of its own, which the scripted Gemini refuses and Google does not.
+      // A chat sends each chunk of a turn as a separate content, which the scripted Gemini rejects
+      // and Google accepts.
       ...(loaded.chat && provider !== "mgem"
         ? [
             check("chat, streamed", async (of) =>
@@ -137,7 +141,7 @@ function checksOf(client: GoogleClient, loaded: Loaded, at: Four): Check[] {
   return [...rounds, ...vectors, spent];
 }
 
-/** One of them rejects a promise that it keeps to itself as well. */
+/** One of them also rejects an internal promise. */
 async function aside(run: () => Promise<unknown>): Promise<void> {
   const ignored = () => {};
   process.on("unhandledRejection", ignored);

@@ -1,4 +1,4 @@
-// Google's clients in JavaScript, each doing the same things with its own means.
+// Google's JavaScript clients, each with the same tasks in its own API.
 import type { Four } from "../four.ts";
 import { CHECK } from "../four.ts";
 import { installed, type Package } from "../install.ts";
@@ -11,25 +11,25 @@ export const SCHEMA = {
 } as const;
 const rain = ({ city }: { city: string }): string => `Rain in ${city}.`;
 
-/** What a client made of an answer. */
+/** A client's view of a response. */
 export interface Heard {
   readonly text: string;
-  /** All that came in and out, where it tells. */
+  /** Total input and output, if reported. */
   readonly counts?: { readonly input: number; readonly output: number };
 }
 
 export interface Asking {
   readonly at: Pick<Four, "url" | "key">;
   readonly model: string;
-  /** What its calls are called in the ledger. */
+  /** Names of its calls in the ledger. */
   readonly check: string;
 }
 
-/** A client at work: each of these asks once, or as often as tools make it. */
+/** A client's tasks: each sends one request, or as many as tools cause. */
 export interface GoogleClient {
   readonly name: string;
   readonly package: Package;
-  /** It knows neither thoughts nor models by other names than Google's. */
+  /** It supports neither reasoning nor other models than Google's. */
   readonly older?: boolean;
   load(script: string): Promise<Loaded>;
 }
@@ -38,13 +38,13 @@ export interface Loaded {
   say(of: Asking, words: string, more?: { picture?: Buffer }): Promise<Heard>;
   stream(of: Asking, words: string): Promise<Heard>;
   schema(of: Asking, words: string): Promise<unknown>;
-  /** What it was told beside the answer, where it knows thoughts. */
+  /** Reasoning next to the response, if supported. */
   thoughts?(of: Asking, words: string): Promise<{ thought: string; text: string }>;
-  /** Two turns of a chat, streamed; what its history holds of them, in so many contents. */
+  /** Two streaming turns of a chat, and the number of contents in its history. */
   chat?(of: Asking, words: string): Promise<{ texts: readonly string[]; kept: number }>;
-  /** Of several texts, and of the first of them alone. */
+  /** For several texts, and for the first of them only. */
   vectors(of: Asking, texts: readonly string[]): Promise<Vectors>;
-  /** Until no tool is called, three turns at most. */
+  /** Until no tool is called, at most three turns. */
   tools(of: Asking, stream: boolean): Promise<Heard>;
 }
 
@@ -53,7 +53,7 @@ export interface Vectors {
   readonly one: readonly number[];
 }
 
-// These packages are not there when types are checked.
+// These packages are not installed during type checks.
 type Any = any; // oxlint-disable-line typescript/no-explicit-any
 const load = (script: string): Promise<Any> => import(script);
 const headers = ({ check }: Asking) => ({ [CHECK]: check });
@@ -153,7 +153,7 @@ const genai: GoogleClient = {
               said.push(...(chunk.candidates?.[0]?.content?.parts ?? []));
           else
             said.push(...(await models(of).generateContent(request)).candidates[0].content.parts);
-          // As its own chats keep them.
+          // In the form of its own chats.
           const kept = said.filter((part) => part.text !== "" || part.thoughtSignature);
           contents.push({ role: "model", parts: kept });
           const calls = said.flatMap(({ functionCall }) => functionCall ?? []);
@@ -184,7 +184,7 @@ const older: GoogleClient = {
       },
       async stream(of, words) {
         const { stream, response } = await model(of).generateContentStream(words);
-        // It fails beside the stream, and once more by itself.
+        // It fails next to the stream, and again by itself.
         response.catch(() => {});
         let text = "";
         for await (const chunk of stream) text += chunk.text();

@@ -1,4 +1,4 @@
-// Each operation as OpenAI's SDK and Vercel's are asked for it.
+// Each operation, requested with OpenAI's and Vercel's SDKs.
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { createOpenAI } from "@ai-sdk/openai";
 import {
@@ -35,7 +35,7 @@ const once = ({ headers, signal }: Asked) => ({
 const talk = (prompt: string): ModelMessage[] => [{ role: "user", content: prompt }];
 async function flowing(asked: ReturnType<typeof streamText>) {
   for await (const part of asked.fullStream) if (part.type === "error") throw part.error;
-  // An answer that was given up just ends there.
+  // A canceled response simply ends.
   if ((await asked.finishReason) === "error") throw new Error("it ended in an error");
 }
 
@@ -109,7 +109,7 @@ export const JAVASCRIPT: { readonly [name: string]: Operation } = {
   rerank: {
     models: WIRES.rerank,
     ways: {
-      // This SDK has no word for it.
+      // This SDK has no method for it.
       "openai js": (of) =>
         js(of).post("/rerank", {
           body: { model: of.model, query: of.prompt, documents: ["one", "two"] },

@@ -1,4 +1,4 @@
-// The same operations as OpenAI's SDK in Python is asked for them: one process, which is told by lines what to ask.
+// The same operations with OpenAI's Python SDK: one process, which receives tasks line by line.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";

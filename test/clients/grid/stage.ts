@@ -1,6 +1,6 @@
-// One gateway in front of an upstream that keeps its own bill, and the laws that hold for each operation, whichever library asks
-// and whichever wire answers: what the ledger books is what the upstream bills; what is given up lets its upstream go; what is
-// refused costs nothing, and no provider is asked.
+// One gateway with an upstream that keeps its own bill, and the rules for each operation with any
+// library and upstream protocol: the ledger equals the bill, a cancellation ends the upstream call,
+// and a rejection costs nothing and calls no provider.
 import assert from "node:assert/strict";
 import type { Check } from "tollgate/testing";
 import { digestKey } from "../../../src/lib/api-key.ts";
@@ -25,12 +25,12 @@ import {
 } from "../../rig/money/vendor-formats.ts";
 
 const KEYS = { alice: "alice-key", narrow: "narrow-key", poor: "poor-key" } as const;
-/** A wait that is given up long before. */
+/** A wait that is canceled long before its end. */
 const LONG_MS = 20_000;
 
-/** One question of one library, in the words of its cell. */
+/** One request of one library, with the name of its cell. */
 export interface Asked {
-  /** Of the gateway, without /v1. */
+  /** URL of the gateway, without /v1. */
   readonly url: string;
   readonly model: string;
   readonly prompt: string;
@@ -38,17 +38,17 @@ export interface Asked {
   readonly headers: Record<string, string>;
   readonly signal: AbortSignal | undefined;
 }
-/** What rejects has the status of its answer, as its library names it. */
+/** A rejection has the status of its response, by the library's name. */
 export type Ask = (of: Asked) => Promise<unknown>;
 
 export interface Operation {
-  /** One for each wire that answers it. */
+  /** One for each upstream protocol of the operation. */
   readonly models: readonly string[];
-  /** By the library and how it is asked. */
+  /** By library and type of request. */
   readonly ways: { readonly [way: string]: Ask };
 }
 
-/** Every operation, with one model for each of its wires. */
+/** Every operation, with one model for each of its protocols. */
 export const WIRES = {
   chat: ["chat/model", "messages/model", "responses/model", "gemini/model"],
   completions: ["bases/base", ...BASES],
@@ -92,7 +92,7 @@ interface Cell {
   readonly ask: Ask;
 }
 
-/** All cells of these operations, and the sum of what they cost. */
+/** All cells of these operations, and the sum of their costs. */
 export async function grid(operations: { readonly [name: string]: Operation }): Promise<Grid> {
   const bills = await startBillingUpstream();
   const gateway = await startDaemon({ yaml: yaml(bills.up.url) });

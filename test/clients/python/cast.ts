@@ -1,5 +1,6 @@
-// Clients in Python: one process for each library, told check by check what to do. It judges what the library made of the
-// answers; here it is judged whether the library counted what the ledger says.
+// Python clients: one process for each library, which receives its checks one by one. The process
+// checks the library's view of the responses, and this file checks that the library's counts equal
+// the ledger's.
 import assert from "node:assert/strict";
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
@@ -12,11 +13,11 @@ import { ALONE } from "../stage.ts";
 import { compiled, older, python } from "./venv.ts";
 
 export interface Library {
-  /** As the registry names it. */
+  /** Name in the registry. */
   readonly name: string;
-  /** The script beside this file. */
+  /** The script next to this file. */
   readonly script: string;
-  /** It is given the older line of Anthropic's SDK. */
+  /** It gets the older line of Anthropic's SDK. */
   readonly older?: boolean;
 }
 
@@ -29,11 +30,11 @@ export const LIBRARIES: readonly Library[] = [
   { name: "anthropic", script: "anthropic_sdk.py", older: true },
   { name: "langchain-openai", script: "langchain_openai_client.py" },
   { name: "llama-index-llms-openai-like", script: "llama_index_client.py" },
-  // It takes any line by its own word, and knows none but this.
+  // It declares support for any line, and only works with this one.
   { name: "pydantic-ai-slim", script: "pydantic_ai_client.py", older: true },
 ];
 
-/** A library that says nothing for so long hangs; its first word comes when it is imported. */
+/** A library that is silent for this long hangs. Its first line follows its import. */
 const SILENT_MS = 120_000;
 
 type Count = Pick<Counts, "input" | "output"> & Partial<Counts>;
@@ -43,7 +44,7 @@ interface Told {
   readonly why?: string;
 }
 
-/** As people ask for it, told from its other lines. */
+/** Name on the command line, which distinguishes its version lines. */
 export const titleOf = ({ name, script, older: isOlder = false }: Library): string =>
   isOlder && script === "anthropic_sdk.py" ? `${name} 0` : name;
 
@@ -92,7 +93,7 @@ export async function pythonChecks(
   };
 }
 
-/** The next line it says; what it prints beside that is shown when it ends without a word. */
+/** Its next line. Other output is shown if it ends without one. */
 function listening(child: ChildProcessWithoutNullStreams): () => Promise<Told> {
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   let beside = "";
@@ -107,7 +108,7 @@ function listening(child: ChildProcessWithoutNullStreams): () => Promise<Told> {
   };
 }
 
-/** Sums over all calls of the check; what a library does not count is not compared. */
+/** Sums over all calls of the check. Counts that a library lacks are not compared. */
 async function agree(counts: readonly Count[], check: string, at: Four): Promise<void> {
   const billed = (await at.billed(check)).map(countsOf);
   if (counts.length === 0) return;

@@ -1,4 +1,4 @@
-// Answers of every shape, as each of our wires writes them: what readers in another language are to read.
+// Responses of every form in each protocol, for parsers in another language.
 import { writeFile } from "node:fs/promises";
 import * as fc from "fast-check";
 import { collectResponse } from "tollgate/plugin";
@@ -9,12 +9,12 @@ import { said } from "../../protocols/generators/essence.ts";
 
 const EACH = 150;
 
-/** Writes a line for each answer, and says by which seed the same ones come again. */
+/** Writes a line for each response, and prints the seed that reproduces them. */
 export async function writeCorpus(path: string, seed = Date.now() % 2 ** 31): Promise<number> {
   const lines = Object.entries(chats).flatMap(([wire, { server }]) => {
     const to = (stream: boolean) =>
       createResponseContext({ stream, body: { stream_options: { include_usage: true } } });
-    // A client of chat completions is answered with a freeform call only where it declared one.
+    // A chat completions client only receives a freeform call if it declared one.
     const shape = wire === "chat-completions" ? { kinds: ["text", "reasoning", "call"] } : {};
     return fc.sample(anyAnswers(shape as object), { numRuns: EACH, seed }).map((events) => {
       const answer = collectResponse(events);
@@ -24,7 +24,7 @@ export async function writeCorpus(path: string, seed = Date.now() % 2 ** 31): Pr
         wire,
         stream: encodeText(server as never, events, to(true)),
         whole: server!.encodeResponse(answer, to(false)),
-        // Of what is refused, some show no words.
+        // Some refusals have no text.
         text: refuses ? null : text,
         calls: calls.map(({ name }) => name),
       });

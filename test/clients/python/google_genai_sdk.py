@@ -33,7 +33,7 @@ class Place(BaseModel):
     city: str
 
 
-# One that nothing names closes its connections.
+# An unreferenced client closes its connections.
 open_clients: list[genai.Client] = []
 
 
@@ -119,7 +119,7 @@ def loop(of: Case, stream: bool) -> None:
             answer = models.generate_content(model=of.model, contents=contents, config=config)
             parts, usage = answer.candidates[0].content.parts, answer.usage_metadata
         count(of, usage)
-        # The last chunk of a stream has a text without a word: it is no part of what was said.
+        # The last chunk of a stream has an empty text, which is no part of the content.
         parts = [part for part in parts if part.text != "" or part.thought_signature]
         contents.append(types.Content(role="model", parts=parts))
         calls = [part.function_call for part in parts if part.function_call]

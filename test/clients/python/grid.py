@@ -14,7 +14,7 @@ Asked = dict[str, Any]
 Ask = Callable[[AsyncOpenAI, Asked], Awaitable[Any]]
 
 DOT = os.environ["PICTURE"]
-# No file says more seconds than its bytes hold, at 750 of them a second.
+# No file states more seconds than its bytes can contain, at 750 bytes per second.
 HEARD_BYTES = 31 * 750
 
 
@@ -53,7 +53,7 @@ async def aloud(to: AsyncOpenAI, of: Asked) -> None:
 
 
 async def ranked(to: AsyncOpenAI, of: Asked) -> None:
-    # This SDK has no word for it.
+    # This SDK has no method for it.
     body = {"model": of["model"], "query": of["prompt"], "documents": ["one", "two"]}
     await to.post("/rerank", cast_to=object, body=body)
 
@@ -93,7 +93,7 @@ WAYS: dict[str, dict[str, Ask]] = {
 }
 
 
-# Connections are shared; who asks is said with each question.
+# Connections are shared, and each request states its sender.
 ASKING = AsyncOpenAI(base_url="http://127.0.0.1", api_key="none", max_retries=0)
 
 
@@ -111,7 +111,7 @@ async def came_to(of: Asked) -> Any:
 
 
 async def serve() -> None:
-    # What libraries print must not come between the lines.
+    # Output of libraries must not appear between the lines.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     running: dict[int, asyncio.Task[None]] = {}

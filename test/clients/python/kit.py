@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 URL = os.environ["GATEWAY_URL"]
 KEY = os.environ["GATEWAY_KEY"]
-# Its budget is nothing.
+# Its budget is zero.
 SPENT_KEY = os.environ["SPENT_KEY"]
 TALKS: dict[str, str] = json.loads(os.environ["TALKS"])
 DRAWS: dict[str, str] = json.loads(os.environ["DRAWS"])
@@ -95,7 +95,7 @@ def same(got: Any, due: Any) -> None:
 
 
 def serve() -> None:
-    # What libraries print must not come between the lines.
+    # Output of libraries must not appear between the lines.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

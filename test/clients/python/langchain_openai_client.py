@@ -175,7 +175,7 @@ def embeddings(of: Case) -> None:
         api_key=KEY,  # type: ignore[arg-type]
         max_retries=0,
         default_headers=of.headers,
-        # Otherwise it fetches a tokenizer of its own from the internet.
+        # Otherwise it downloads a tokenizer from the internet.
         check_embedding_ctx_length=False,
     )
     texts = ["A harbour at dusk", "Rain"]

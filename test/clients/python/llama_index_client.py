@@ -52,7 +52,7 @@ def responding(of: Case) -> OpenAILikeResponses:
 
 def count(of: Case, answer: Any) -> None:
     raw = answer.raw
-    # Of a stream of responses, the last event.
+    # The last event of a responses stream.
     raw = getattr(raw, "response", raw)
     usage = raw["usage"] if isinstance(raw, dict) else raw.usage
     if hasattr(usage, "prompt_tokens"):

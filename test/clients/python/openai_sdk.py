@@ -230,7 +230,7 @@ def responses_loop(of: Case, stream: bool) -> None:
         calls = [item for item in answer.output if item.type == "function_call"]
         if not calls:
             return same(answer.output_text, REPORT)
-        # The SDK's own parsed arguments are no field of the wire.
+        # The SDK's own parsed arguments are no field of the protocol.
         items += [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in answer.output]
         for call in calls:
             given = rain(**json.loads(call.arguments))

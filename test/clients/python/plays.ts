@@ -1,4 +1,5 @@
-// Each library is one play; so are the models that libraries publish, which read answers of every shape without a daemon.
+// Each library is one run. The models that libraries publish are another one, which parses
+// responses of every form without a gateway.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,7 +40,7 @@ export const PYTHON: readonly Play[] = [
       const at = await four();
       const { checks, [Symbol.asyncDispose]: over } = await pythonChecks(library, at);
       return {
-        // All clients wait for that one together.
+        // All clients wait for this one together.
         checks: checks.filter(({ name }) => !name.includes(" silence")),
         async [Symbol.asyncDispose]() {
           await over();

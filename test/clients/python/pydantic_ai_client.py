@@ -115,7 +115,7 @@ def all_of(wire: str, to: Any) -> None:
     add("tools_streamed", streams_tools)
     add("shape_by_tool", lambda of, model: shapes(of, model, ToolOutput(Place, name="final_result")))
     add("picture", looks)
-    # It asks a model of Anthropic's for a schema only where it knows the name.
+    # It requests a schema from an Anthropic model only if it knows the name.
     if wire != "messages":
         add("shape_by_schema", lambda of, model: shapes(of, model, NativeOutput(Place)))
 

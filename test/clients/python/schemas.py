@@ -130,7 +130,7 @@ def every_stream(of: Case) -> None:
         try:
             text, calls = READ[of.model](one["stream"])
         except (ContentFilterFinishReasonError, LengthFinishReasonError):
-            # That it was cut is what it had to say.
+            # It was truncated, which is the expected result.
             return
         same(calls, one["calls"])
         if one["text"] is not None:

@@ -1,5 +1,5 @@
-// Python's own shelf: a virtual environment with the newest clients that have been tried here, made once for each list of
-// them, in a temporary folder. On a machine that has Python but cannot make one, the missing package is installed first.
+// A virtual environment with the newest tested Python clients, created once for each list in a
+// temporary folder. If Python cannot create one, the missing package is installed first.
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -10,11 +10,11 @@ import { NotInstalled, SHELF } from "../install.ts";
 
 const run = promisify(execFile);
 const WANTED = join(import.meta.dirname, "requirements.txt");
-/** What stands beside these in an older line, because one of them wants it, or because it speaks otherwise. */
+/** Older versions next to these, because a client needs them, or because their format differs. */
 const OLDER = join(import.meta.dirname, "requirements-older.txt");
-/** A minute on a machine of its own, ten times that on one that is shared. */
+/** A minute on an idle machine, and ten times that on a shared one. */
 const INSTALL_MS = 900_000;
-/** What is never imported need not be compiled. */
+/** Modules that are never imported are not compiled. */
 const QUIETLY = ["--quiet", "--disable-pip-version-check", "--no-input", "--no-compile"];
 
 const text = readFileSync(WANTED, "utf8");
@@ -26,20 +26,20 @@ const FOLDER = join(
     .digest("hex")
     .slice(0, 12)}`,
 );
-/** Goes before the others on the path of a library that is to have the older ones. */
+/** First on the path of a library that needs the older versions. */
 export const older = join(FOLDER, "older");
 
-/** Where compiled code is kept, that of the scripts beside this file too. */
+/** Folder for compiled code, including the scripts next to this file. */
 export const compiled = join(FOLDER, "compiled");
 
-/** Of a package, as it is wanted. */
+/** Version of a package. */
 export const versionOf = (name: string, isOlder = false): string =>
   new RegExp(`^${name}(?:\\[.*\\])?==(.*)$`, "m").exec(isOlder ? olderText : text)?.[1] ??
   (isOlder ? versionOf(name) : "");
 
 let making: Promise<string> | undefined;
 
-/** The path of an interpreter that has all of them. What cannot be installed is not tried again for each of them. */
+/** The path of an interpreter with all of them. A failed installation is not repeated for each. */
 export const python = (): Promise<string> =>
   (making ??= environment(FOLDER, async (pip) => {
     await pip("-r", WANTED);
@@ -48,13 +48,13 @@ export const python = (): Promise<string> =>
 
 type Pip = (...args: readonly string[]) => Promise<unknown>;
 
-/** Creates a virtual environment, or finds it whole. Returns the path of its interpreter. */
+/** Creates a virtual environment, or finds a complete one. Returns the path of its interpreter. */
 export async function environment(
   folder: string,
   fill: (pip: Pip) => Promise<unknown>,
 ): Promise<string> {
   const python = join(folder, "bin/python");
-  // Written last: an environment without it broke off and is made again.
+  // Written last: an environment without it is incomplete and created again.
   const whole = join(folder, "whole");
   if (existsSync(whole)) return python;
   const options = { timeout: INSTALL_MS, maxBuffer: 1 << 26 };
@@ -70,7 +70,9 @@ export async function environment(
   return python;
 }
 
-/** One that can make environments. Without the package for it, the module is there and fails. */
+/**
+ * An interpreter that can create environments. Without its package, the module exists and fails.
+ */
 async function interpreter(): Promise<string> {
   const able = () =>
     run("python3", ["-c", "import ensurepip, venv"]).then(

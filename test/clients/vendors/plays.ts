@@ -1,4 +1,5 @@
-// The vendors' own SDKs for vectors and rankings, and OpenAI's for Azure, in front of models of every wire behind the gateway.
+// The vendors' own SDKs for embeddings and reranking, and OpenAI's for Azure, with models of every
+// protocol behind the gateway.
 import assert from "node:assert/strict";
 import type { Check } from "tollgate/testing";
 import { vectorOf } from "../../e2e/operations/embedding-vendors.ts";
@@ -7,7 +8,7 @@ import { CHECK, EMBEDS, four, HELLO, RANKS, TALKS, type Four } from "../four.ts"
 import type { Cast, Play } from "../clients.ts";
 import { installed, type Package } from "../install.ts";
 
-// These packages are not there when types are checked.
+// These packages are not installed during type checks.
 type Any = any; // oxlint-disable-line typescript/no-explicit-any
 
 const COHERE: Package = { name: "cohere-ai", version: "8.1.0", main: "index.js" };
@@ -25,7 +26,7 @@ interface Asking {
   readonly check: string;
 }
 
-/** One check of every one of these models, told in the ledger by its name. */
+/** One check of every one of these models, identified in the ledger by its name. */
 const each = (
   client: string,
   what: string,
@@ -55,7 +56,7 @@ const play = (
 });
 const titleOf = ({ name, version }: Package) => `${name} ${version}`;
 
-/** As a client of Cohere counts them, and one row in the ledger. */
+/** As a Cohere client counts them, with one row in the ledger. */
 async function billed({ at, check }: Asking, searches?: number): Promise<void> {
   const rows = await at.billed(check);
   assert.equal(rows.length, 1, "one call, one row");

@@ -1,4 +1,4 @@
-// Answers with so many of something, on both lanes, streamed and whole.
+// Responses with a number of some item, in both modes, streaming and non-streaming.
 import { type ModelEvent, type Protocol, type Settle, type UsageReport } from "tollgate/plugin";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
 import { imageOperation } from "../../../src/model/operations/image-operation.ts";
@@ -29,7 +29,7 @@ export const LANES: { readonly [name: string]: Lane } = {
 };
 const TRANSLATED = Object.entries(LANES).filter(([, { verbatim }]) => !verbatim);
 
-/** A protocol whose answers mean these events, whatever their bytes are. */
+/** A protocol whose responses have these events, whatever their bytes are. */
 function meaning(events: () => Iterable<ModelEvent>, verbatim: boolean): Protocol<"chat"> {
   const base = createToyProtocol(verbatim ? "toy" : "other", { relay: verbatim });
   const client = base.client!;
@@ -62,7 +62,7 @@ function meaning(events: () => Iterable<ModelEvent>, verbatim: boolean): Protoco
   };
 }
 
-/** What becomes of an answer that is good but for what there is too much of. */
+/** Result of a response that is valid except for an excess of some item. */
 async function heard(
   provider: TestServicesOptions["providers"][string],
   { stream }: Pick<Lane, "stream">,
@@ -73,7 +73,7 @@ async function heard(
   const got = await s.ask({ model: "p/m", stream, ...(of.ask ?? { text: "Hi" }) });
   const text = await got.text();
   const settles = s.journal.filter((c) => c.do === "settle") as Settle[];
-  // Whichever way it ended, nothing of it is held any more.
+  // However it ended, nothing of it stays in memory.
   await until(() => s.house.memoryBudget.usedBytes === 0);
   const outcome = settles[0]?.outcome;
   if (settles.length > 1) throw new Error("It was billed twice.");
@@ -105,11 +105,11 @@ const END: readonly ModelEvent[] = [
   { type: "usage", usage },
   { type: "finish", reason: "stop" },
 ];
-/** Some of them, with what every answer has around them: as many events in all. */
+/** Some of them, with the events of every response around them: this many in total. */
 function* events(n: number): Generator<ModelEvent> {
   yield START;
   yield* WORDS;
-  // The same object again: it is counted all the same.
+  // The same object again, which is counted nevertheless.
   const more: ModelEvent = { type: "close", index: 0 };
   for (let i = 6; i < n; i++) yield more;
   yield* END;
@@ -141,15 +141,15 @@ const onLanes = (
 
 const LINE = { id: "u", say: "", usage, end: "stop" };
 const said = (of: object): string => `${JSON.stringify(of)}\n`;
-/** An answer of so many bytes: one line of the smallest protocol. */
+/** A response of this many bytes: one line of the smallest protocol. */
 const line = (n: number): string => said({ ...LINE, say: "x".repeat(n - said(LINE).length) });
-/** An answer of so many letters: where it is written anew, nothing else of it stays. */
+/** A response of this many characters. In translated mode, nothing else of it is kept. */
 function* words(n: number): Generator<string> {
   for (let left = n; left > 0; left -= 100_000)
     yield said({ say: "x".repeat(Math.min(left, 100_000)) });
   yield said(LINE);
 }
-/** So many of what the lane keeps. */
+/** This many of the items that a mode keeps. */
 async function long(n: number, lane: Lane, of: Partial<TestServicesOptions>, work: object = {}) {
   const text = lane.stream && !lane.verbatim ? [...words(n)].join("") : line(n);
   await using up = await startBackend((_req, res) => {
@@ -166,7 +166,7 @@ async function long(n: number, lane: Lane, of: Partial<TestServicesOptions>, wor
   return outcome;
 }
 const LONG = 3_000_000;
-/** Of an answer that is kept only in numbers. */
+/** Of a response of which only numbers are kept. */
 function held(n: number, work: object): Promise<Outcome> {
   const exchange = {
     operationSpec: work,
@@ -175,7 +175,7 @@ function held(n: number, work: object): Promise<Outcome> {
   return faultIn(() => new BufferedBytes({ exchange } as never).add(n));
 }
 
-/** An upstream's refusal of so many bytes: as much of it as its codec reads. */
+/** An upstream's error of this many bytes, as far as its codec reads it. */
 async function refusal(n: number, again: boolean): Promise<Outcome> {
   let asked = 0;
   const sizes: number[] = [];
@@ -209,7 +209,7 @@ const SAID =
   event({ usage: { prompt_tokens: 1, completion_tokens: 1 } }) +
   "data: [DONE]\n\n";
 
-/** A stream that begins with these bytes, to a client of another protocol or of the same one. */
+/** A stream that starts with these bytes, for a client of another protocol or of the same one. */
 const begun = (from: string, stream: boolean, begin: (n: number) => string): Way => ({
   async drive(n) {
     await using up = await startBackend((_req, res) => {
@@ -227,7 +227,7 @@ const streamed = (begin: (n: number) => string): Driver =>
       [`to ${from}, whole`, begun(from, false, begin)],
     ]),
   );
-/** Lines that are none of them too long. */
+/** Lines, none of which is too long. */
 function lines(n: number): string {
   const full = `:${"x".repeat(500_000)}\n`;
   const many = Math.floor((n - 10) / full.length);
@@ -272,7 +272,7 @@ export const answers = {
     "after another token": { drive: (n) => refusal(n, true) },
   },
   line: Object.fromEntries(
-    // Verbatim, no line is taken apart: what is bounded there is the event.
+    // In passthrough mode lines are not parsed, so the limit applies to the event.
     Object.entries(streamed((n) => `:${"x".repeat(n - 1)}\n\n`)).filter(
       ([name]) => !name.includes("chat-completions"),
     ),

@@ -1,4 +1,5 @@
-// Every bound there is, driven to its limit and one beyond it, wherever it is kept to. A bound without a driver does not compile.
+// Every bound is tested at its limit and one above it, in every place that enforces it. A bound
+// without a driver does not compile.
 import { describe, it } from "vitest";
 import type { BoundName } from "../../../src/lib/bounds.ts";
 import { everyNth } from "../../kit/law-effort.ts";

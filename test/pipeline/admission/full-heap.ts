@@ -1,21 +1,24 @@
-// A process with a small heap, a gate in it and one call under way: fills its heap to the share that it is told, and says whether
-// another call is taken.
+// A process with a small heap, an admission queue, and one open call: fills its heap to the given
+// share, and reports whether another call is admitted.
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { AdmissionQueue } from "../../../src/pipeline/admission/admission-queue.ts";
 import { LoadMonitor } from "../../../src/pipeline/admission/load-monitor.ts";
 
-/** What a tick is, and more than one. */
+/** More than one tick. */
 const TICKS_MS = 250;
 const PIECE = 1_000_000;
-/** As it was started. */
+/** As started. */
 const MOST = Number(process.argv[2]) * 2 ** 20;
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 const gate = new AdmissionQueue({ maxConcurrent: 10, maxQueueWaitMs: 1_000 }, new LoadMonitor());
 const kept: number[][] = [];
-/** Of what lives longer: with more than all of that V8 ends the process, whatever room is left for what is young. */
+/**
+ * For old objects: with more than all of it, V8 ends the process, however much space is left for
+ * young ones.
+ */
 const part = (): number =>
   getHeapSpaceStatistics().reduce(
     (sum, { space_name: name, space_used_size: used }) => (name === "new_space" ? sum : sum + used),
@@ -37,11 +40,11 @@ process.on("message", ({ share, running }: { share: number; running: boolean }) 
   filled(share);
 });
 
-/** What a collection finds is swept later: it is looked at again when that is over. */
+/** Garbage is swept later, so memory is measured again afterwards. */
 function filled(share: number): void {
   for (collect(); part() < share; collect())
     while (part() < share) kept.push(Array<number>(PIECE / 8).fill(0.5));
-  // The first call is what has it measured.
+  // The first call triggers the measurement.
   taken();
   setTimeout(() => {
     if (part() < share) return filled(share);

@@ -9,7 +9,7 @@ const EASY = { start() {}, isLagging: false, isOverloaded: false };
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }));
 afterEach(() => void vi.useRealTimers());
 
-/** A gate, and what became of each that came to it. */
+/** An admission queue, and the result of each request. */
 function scene(most: number, waitMs = 1_000) {
   const gate = new AdmissionQueue({ maxConcurrent: most, maxQueueWaitMs: waitMs }, EASY);
   const came: { who: string; state: "in" | "waits" | "refused"; after: number }[] = [];
@@ -89,7 +89,7 @@ describe("the gate", () => {
     let refused = 0;
     gate.acquire("a")!.catch(() => refused++);
     for (let i = 0; i < 20; i++) {
-      // Its timer is due after some milliseconds, and comes seconds later.
+      // Its timer is due after some milliseconds, and fires seconds later.
       now += 3_000;
       vi.advanceTimersByTime(3);
     }
@@ -106,7 +106,7 @@ describe("the gate", () => {
     for (let i = 0; i < 10; i++) enter("a");
     const late: { state: string; after: number }[] = [];
     for (let ms = 0; ms < 400; ms++) {
-      // Three come for one that leaves.
+      // Three arrive for each that leaves.
       for (let i = 0; i < 3; i++) {
         const one = enter("a");
         if (ms > 200) late.push(one);
@@ -123,7 +123,7 @@ describe("the gate", () => {
     expect(Math.max(...served.map(({ after }) => after))).toBeLessThanOrEqual(5);
   });
 
-  // Calls that take as long as each other come and go together: the queue is empty for a moment, and too much all the same.
+  // Calls of equal duration start and end together: the queue is briefly empty under overload.
   it("keeps rejecting within milliseconds under overload, whatever empties the queue", async () => {
     const [most, takes] = [64, 200];
     const { gate, enter, came } = scene(most, 250);
@@ -161,7 +161,7 @@ describe("the gate", () => {
     for (let ms = 0; ms < 600; ms++) {
       for (let i = 0; i < 5; i++) enter("greedy");
       if (ms % 20 === 0) enter("modest");
-      // Of those that are in, the one that came first leaves.
+      // The oldest of the admitted requests leaves.
       const first = came.findIndex(({ state }) => state === "in");
       if (gate.running === 10 && first >= 0) gate.release(came.splice(first, 1)[0]!.who);
       await vi.advanceTimersByTimeAsync(1);
@@ -231,7 +231,7 @@ describe("the gate", () => {
 });
 
 describe("the limit", () => {
-  /** So many windows in which each call took so long. */
+  /** This many windows with this duration of each call. */
   const pass = (
     limit: AdaptiveLimit,
     from: number,
@@ -261,7 +261,7 @@ describe("the limit", () => {
     expect(limit.current).toBeLessThan(600);
     now = pass(limit, now, 50, 300, 900);
     expect(limit.current).toBe(MIN_LIMIT);
-    // It is in the way, and calls are as fast as ever: within two seconds it is where it was.
+    // It limits, and calls are as fast as before: within two seconds it recovers.
     now = pass(limit, now, 20, 2, 1_000);
     expect(limit.current).toBe(1_000);
   });

@@ -1,4 +1,4 @@
-// What a model that reads a part of JSON Schema only is sent, and what its answers cite.
+// Requests to a model that supports a part of JSON Schema, and citations in its responses.
 import type { JsonObject } from "tollgate/plugin";
 import { gemini } from "tollgate/protocols/gemini";
 import { toOpenApiSubset } from "../../../src/protocols/gemini/client/openapi-schema.ts";
@@ -24,7 +24,7 @@ const FUNCTION = {
   }),
 };
 
-/** What becomes of a request whose answer is this one. */
+/** Result of a request with this response. */
 async function asked(
   from: Client,
   body: object,
@@ -59,7 +59,10 @@ const declared = (schema: (n: number) => JsonObject): Driver =>
     ]),
   );
 
-/** So many levels, each but the last two led to by a reference: as they stand, they would be too deep a body. */
+/**
+ * This many levels, all except for the last two by reference: without references, the body would be
+ * nested too deeply.
+ */
 function levels(n: number): JsonObject {
   const within = (inside: JsonObject): JsonObject => ({
     type: "object",
@@ -76,7 +79,7 @@ const parts = (n: number): JsonObject => ({
 });
 
 const TIMES = 20;
-/** What a reference leads to, many times, and beside it words that stand there once. */
+/** The target of a reference, used many times, next to text that appears once. */
 const repeated = (letters: number, beside: number): JsonObject => ({
   type: "object",
   description: "x".repeat(beside),
@@ -85,20 +88,20 @@ const repeated = (letters: number, beside: number): JsonObject => ({
   ),
   $defs: { a: { type: "string", description: "x".repeat(letters) } },
 });
-/** As the schema's own reader counts them. */
+/** Counted by the schema's own parser. */
 function spelledBy(schema: JsonObject): number {
   const purse = { remaining: 1e9 };
   toOpenApiSubset(schema, "tools.f", purse, () => {});
   return 1e9 - purse.remaining;
 }
-/** Letters that stand there themselves are paid for twice over: each takes one off. */
+/** Literal characters count twice, so each reduces the rest by one. */
 function spelled(n: number): JsonObject {
   const letters = Math.ceil(n / (TIMES - 2)) + 10;
   return repeated(letters, spelledBy(repeated(letters, 0)) - n);
 }
 
 const TEXT = 1024 * 1024 + 100;
-/** Words that are found after so many bytes have been searched for others that stand nowhere. */
+/** Text that is found after this many bytes were searched for other text that is not there. */
 async function cited(n: number): Promise<Outcome> {
   const before = n - 1 - 7 * TEXT;
   const text = "a".repeat(before) + "words" + "a".repeat(TEXT - before - 5);

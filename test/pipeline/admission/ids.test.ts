@@ -1,4 +1,5 @@
-// An answer under an id of 10 MB: neither the ledger nor the log has any of it, and the client has its answer.
+// A response with an ID of 10 MB: neither the ledger nor the log contains it, and the client has
+// its response.
 import { describe, expect, it } from "vitest";
 import type { Settle } from "tollgate/plugin";
 import { boundMessage } from "../../../src/lib/bounds.ts";
@@ -45,7 +46,7 @@ const generated = {
   usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
 };
 
-/** What says Hello under that id, whole and streamed. */
+/** An upstream that responds with Hello and that ID, streaming and non-streaming. */
 const SAYS: { readonly [wire: string]: readonly [whole: () => string, streamed: () => string] } = {
   "chat-completions": [
     () =>
@@ -106,7 +107,7 @@ const SAYS: { readonly [wire: string]: readonly [whole: () => string, streamed: 
   ],
   gemini: [() => JSON.stringify(generated), () => event(generated)],
 };
-/** The words, in however many pieces. */
+/** The text, in any number of chunks. */
 const said = (text: string): string =>
   /Hello/.test(text)
     ? "Hello"
@@ -133,7 +134,8 @@ describe("an ID of 10 MB", () => {
       });
       const got = await s.ask({ model: "p/m", stream, ...LEAST[from] });
       const text = await got.text();
-      // Its events hold words, and are small: such a one is not read, and its client is told.
+      // Its events contain text and are small: an event this large is not read, and its client gets
+      // an error.
       if (stream && wire === "chat-completions")
         expect(text.slice(-1_000)).toContain(boundMessage("event"));
       else expect([got.status, said(text)]).toEqual([200, "Hello"]);

@@ -1,4 +1,4 @@
-// What comes from a provider beside its answers to calls, and events that hold more than words.
+// Provider data other than responses to calls, and events with more than text.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Protocol } from "tollgate/plugin";
@@ -22,7 +22,7 @@ const LONG = 3_000_000;
 const ASKED = 100;
 const BLANKS = Buffer.alloc(MIB, " ");
 
-/** An answer of so many bytes that are nowhere all at once. */
+/** A response of this many bytes, which never exist at the same time. */
 async function large(n: number, status = 200) {
   const server = createServer((_req, res) => {
     res.writeHead(status, { "content-type": "application/json" });
@@ -88,7 +88,7 @@ async function kept(n: number, of: Partial<TestServicesOptions>, asked = ASKED):
   if (got.status === 200 && text.length === n) return "passes";
   return { status: got.status, text, to: frontend as never };
 }
-/** What a provider says to a plugin's token, as much as its scheme hears. */
+/** A provider's response to a plugin's token, as far as its scheme reads it. */
 async function refused(n: number): Promise<Outcome> {
   await using up = await large(n, 401);
   let size = 0;
@@ -124,7 +124,7 @@ async function counted(n: number): Promise<Outcome> {
   return got.status === 200 ? "passes" : { status: got.status, text, to: frontend as never };
 }
 
-/** One event of so many bytes, which says nothing. */
+/** One event of this many bytes without content. */
 function* comment(n: number): Generator<Buffer> {
   yield Buffer.from(":");
   let left = n - 3;
@@ -179,7 +179,7 @@ export const providers = {
     },
   },
   inFlight: {
-    // The first MiB of it asks for none; beside it stands the request.
+    // The first MiB needs no reservation. The request is next to it.
     "an answer that is asked for by its id": {
       most: 2 * MIB + ASKED,
       drive: (n) => kept(3 * MIB, { room: 2 * MIB + ASKED }, n - 2 * MIB),

@@ -1,4 +1,4 @@
-// Requests of every protocol with so many of something, through the walk.
+// Requests of every protocol with a number of some item, through the pipeline.
 import { once } from "node:events";
 import { connect } from "node:net";
 import type { Protocol } from "tollgate/plugin";
@@ -29,7 +29,7 @@ const answers = () =>
         : jsonResponse({ created: 1, data: [{ b64_json: PNG }] })),
   });
 
-/** A gateway for clients of one protocol, and a provider that speaks the same one. */
+/** A gateway for clients of one protocol, with a provider of the same one. */
 async function opened(protocol: Protocol<any>, more: Partial<TestServicesOptions>) {
   const up = await answers();
   const image = protocol.operationSpec.name === "image";
@@ -61,12 +61,12 @@ const told = async (
   got: Response,
 ): Promise<Outcome> => {
   const text = await got.text();
-  // Whichever way it ended, nothing of it is held any more.
+  // However it ended, nothing of it stays in memory.
   await until(() => house.memoryBudget.usedBytes === 0);
   return got.status === 200 ? "passes" : ({ status: got.status, text, to } as Told);
 };
 
-/** The least that a client sends, and more of it. */
+/** A client's minimal request, and additions to it. */
 async function ask(
   from: string,
   more: string,
@@ -95,18 +95,18 @@ const all = (
     ]),
   );
 
-/** Values in a JSON text, itself included. */
+/** Values in a JSON text, including itself. */
 const count = (value: unknown): number =>
   typeof value === "object" && value !== null
     ? Object.values(value).reduce((sum: number, one) => sum + count(one), 1)
     : 1;
-/** In the least that a client sends. */
+/** In a client's minimal request. */
 const least = (from: string): number => count({ model: "p/m", ...SPOKEN[from]!.least });
-/** Lists in a list: so many values in all. None of them is a number, of which four count as one. */
+/** Nested lists with this many values in total. None is a number, of which four count as one. */
 function values(n: number): string {
   const lists: string[] = [];
   for (let left = n - 1; left > 0;) {
-    // None is left over that would have to be an empty list.
+    // None is left that would have to be an empty list.
     const here = left > 10_001 ? Math.min(left - 2, 10_001) : left;
     lists.push(
       here === 1
@@ -129,7 +129,7 @@ const TOOLS: { readonly [from: string]: (i: number) => object | number } = {
 const listed = (n: number, one: (i: number) => unknown) =>
   JSON.stringify(Array.from({ length: n }, (_, i) => one(i)));
 
-/** A form that a client of the smallest protocol sends. */
+/** A form from a client of the smallest protocol. */
 async function form(parts: string): Promise<Outcome> {
   const { protocol } = SPOKEN["toy"]!;
   await using at = await opened(protocol, { body: "either" });
@@ -144,13 +144,13 @@ async function form(parts: string): Promise<Outcome> {
 const field = (name: string, value = "x", more = "") =>
   `--b\r\nContent-Disposition: form-data; name="${name}"\r\n${more}\r\n${value}\r\n`;
 
-/** A part whose head has so many bytes, up to its content. */
+/** A part with headers of this many bytes. */
 function headed(n: number): string {
   const bare = field("a", "", "X: \r\n").length - "--b\r\n\r\n".length;
   return field("a", "", `X: ${"x".repeat(n - bare)}\r\n`);
 }
 
-/** Of a body that never comes: what its head alone is told. */
+/** A body that never arrives: the response to its headers. */
 async function announced(n: number, of: Partial<TestServicesOptions>): Promise<Outcome> {
   const { protocol } = SPOKEN["toy"]!;
   await using at = await opened(protocol, of);
@@ -192,7 +192,7 @@ const BODY = 300_000;
 const LARGE = 1024 * 1024;
 const ROOM = 3 * 65_536;
 
-/** A proof as it was sealed, with so many characters. */
+/** A sealed proof with this many characters. */
 function sealed(n: number): Outcome {
   const letter = '{"t":"words"}'.padEnd(Math.floor(((n - 4) * 3) / 4), " ");
   const data = `tg1.${Buffer.from(letter).toString("base64url")}`;

@@ -1,5 +1,5 @@
-// What there may be at most of a request, of an answer and of all of them together; and that what was held is free again,
-// whichever way it ends.
+// Memory limits of a request, of a response, and in total; and that memory is released, however it
+// ends.
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import fc from "fast-check";
@@ -32,7 +32,7 @@ const to = (base: string, protocol = createToyProtocol()): TestServicesOptions["
   p: { endpoints: [{ protocol, base, auth: "none" }] },
 });
 
-/** A head that announces so much, and as much of a body as is given. */
+/** Headers with this content length, and as much of a body as given. */
 async function visit(
   url: string,
   length: number | "chunked",
@@ -56,7 +56,7 @@ describe("memory for bodies", () => {
       providers: to("http://127.0.0.1:9"),
       room: 1000,
     });
-    // More than would be thrown away to keep the connection.
+    // More than would be discarded to keep the connection.
     const socket = await visit(s.url, 200_000);
     await until(() => socket.said().includes("gateway_busy"));
     expect(socket.said()).toMatch(/^HTTP\/1\.1 503 /);
@@ -165,7 +165,7 @@ describe("the content of a body", () => {
   });
 
   it("that is not JSON is reported, however unusual it is", () => {
-    // What the look over the bytes finds in it must not be an error of its own.
+    // A finding of the byte scan must not be an error itself.
     return fc.assert(
       fc.asyncProperty(
         fc.array(fc.constantFrom("{", "}", "[", "]", '"', "\\", ":", ",", "a", "\\u0061", " "), {
@@ -335,7 +335,7 @@ describe("an upstream that never ends", () => {
       providers: to(up.base, mute),
       bounds: { responseBytes: 3_000_000 },
     });
-    // It breaks off: what ends without a word would look whole.
+    // It is truncated: without an error it would look complete.
     await expect((await s.ask({ ...ASK, stream: true })).text()).rejects.toThrow("terminated");
     expect(s.journal.filter((c) => c.do === "settle")).toHaveLength(1);
   });

@@ -1,4 +1,4 @@
-// Connections, as the listener meets them, with the limits that it has unless told otherwise.
+// Connections at the listener, with its default limits.
 import { once } from "node:events";
 import type { RequestListener, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -33,7 +33,7 @@ const refusal = (text: string): Outcome => {
 };
 const well: RequestListener = (_req, res) => void res.end("ok");
 
-/** A socket without a machine behind it: what is written to it is kept. */
+/** A socket without a network: written data is kept. */
 class Pretended extends Duplex {
   said = "";
   readonly remoteAddress: string;
@@ -54,14 +54,14 @@ class Pretended extends Duplex {
     done();
   }
 }
-/** So many connections, from as many addresses as are given. */
+/** This many connections, from the given number of addresses. */
 async function crowd(n: number, address: (i: number) => string): Promise<Outcome> {
   await using at = await opened(well);
   let last: Pretended;
   for (let i = 0; i < n; i++) at.server.emit("connection", (last = new Pretended(address(i))));
   return last!.said === "" ? "passes" : refusal(last!.said);
 }
-/** The same with sockets, where an operator allows few. */
+/** The same with sockets, with a low limit by the operator. */
 async function few(n: number, limits: Partial<ListenLimits>): Promise<Outcome> {
   await using at = await opened(well, limits);
   const all: Awaited<ReturnType<typeof dialled>>[] = [];
@@ -74,7 +74,7 @@ async function few(n: number, limits: Partial<ListenLimits>): Promise<Outcome> {
   return said.includes("ok") ? "passes" : refusal(said);
 }
 
-/** Requests that are all under way at once. */
+/** Requests that are open at the same time. */
 async function atOnce(n: number): Promise<Outcome> {
   const waiting: ServerResponse[] = [];
   await using at = await opened((_req, res) => void waiting.push(res));
@@ -88,7 +88,7 @@ async function atOnce(n: number): Promise<Outcome> {
   return answered(socket.said()) === n ? "passes" : refusal(socket.said());
 }
 
-/** One after the other; the last of them says that it is the last. */
+/** One after another. The last response announces the end of the connection. */
 async function inTurn(n: number): Promise<Outcome> {
   await using at = await opened(well);
   const socket = await dialled(at.port);
@@ -98,7 +98,7 @@ async function inTurn(n: number): Promise<Outcome> {
     seen += answered(String(chunk));
     over ||= /\r\nconnection: close\r\n/i.test(String(chunk));
   });
-  // As many at once as may be, so that it does not take long.
+  // As many in parallel as possible, to save time.
   const { max } = BOUNDS.inFlightPerSocket;
   for (let sent = 0; sent < n && !over; sent += max) {
     const some = Math.min(max, n - sent);
@@ -120,7 +120,7 @@ async function headed(n: number): Promise<Outcome> {
   return answered(socket.said()) === 1 ? "passes" : refusal(socket.said());
 }
 
-/** Reports that wait while as many as may be are under way. */
+/** Reports that wait while the maximum number runs. */
 async function waiting(n: number, key: (i: number) => string): Promise<Outcome> {
   const read = createQueryLimiter(60_000);
   const away = new AbortController();
@@ -145,10 +145,10 @@ export const sockets = {
     "of one address": { drive: (n) => crowd(n, () => "192.0.2.1") },
     "with sockets": { most: 3, drive: (n) => few(n, { connectionsPerAddress: 3 }) },
   },
-  // A client that is told to wait may come again on the same terms.
+  // A client that is told to wait may retry under the same conditions.
   inFlightPerSocket: { "at once": { drive: atOnce } },
   requestsPerSocket: { "one after the other": { drive: inTurn } },
-  // A head has a status of its own.
+  // Headers have a status of their own.
   headers: { "of one request": { status: 431, drive: headed } },
   usageQueries: { "of as many keys": { drive: (n) => waiting(n, (i) => `k${i}`) } },
   usageQueriesPerKey: { "of one key": { drive: (n) => waiting(n, () => "k") } },

@@ -1,4 +1,5 @@
-// How late a process is: by its own work, since a machine that gives its time to others is no reason to refuse a client.
+// Delay of a process by its own work, because a machine with other load is no reason to reject a
+// client.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
@@ -7,7 +8,7 @@ import { LoadMonitor } from "../../../src/pipeline/admission/load-monitor.ts";
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
 afterEach(() => void vi.useRealTimers());
 
-/** So many ticks, each late by so much, in which the process worked for so long. */
+/** This many ticks, each with this delay and this CPU time of the process. */
 function after(ticks: number, lateMs: number, workedMs: number): LoadMonitor {
   let [now, worked] = [0, 0];
   const strain = new LoadMonitor({ now: () => now, cpuMs: () => worked });
@@ -37,7 +38,10 @@ it("a process on time is neither, however much it works", () => {
   expect([busy.isLagging, busy.isOverloaded]).toEqual([false, false]);
 });
 
-/** That of a small container; near the end of a smaller one V8 itself ends the process, in its collections. */
+/**
+ * The memory of a small container. Near the limit of a smaller one, V8 itself ends the process
+ * during a collection.
+ */
 const HEAP_MB = 768;
 
 it("a process whose heap exceeds its share admits no new calls until memory is free", async () => {
@@ -54,7 +58,7 @@ it("a process whose heap exceeds its share admits no new calls until memory is f
   expect(await asked(0.01)).toBe(true);
   expect(await asked(0.85)).toBe(true);
   expect(await asked(0.96)).toBe(false);
-  // A process that does nothing would let nothing go: one call is always taken.
+  // An idle process would release nothing, so one call is always admitted.
   expect(await asked(0.96, false)).toBe(true);
   expect(await asked(0.96)).toBe(false);
   expect(await asked(0.3)).toBe(true);

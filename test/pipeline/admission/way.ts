@@ -1,30 +1,31 @@
-// One way to a bound: so many of what it counts are sent through what keeps to it, and told is what came of that.
+// One path to a bound: sends a number of the counted items through the code that enforces it, and
+// returns the result.
 import { expect } from "vitest";
 import type { Protocol } from "tollgate/plugin";
 import { BOUNDS, type Bound, type BoundName } from "../../../src/lib/bounds.ts";
 import { ERRORS, getFault, type Fault } from "../../../src/model/error.ts";
 import { createBoundExceeded } from "../../../src/model/bound-exceeded.ts";
 
-/** What a client was told. */
+/** The client's response. */
 export interface Told {
   readonly status: number;
   readonly text: string;
-  /** Whose client it was; the door's, which speaks to every client alike, when it is absent. */
+  /** The client's protocol. If unset, the listener, which responds to all clients alike. */
   readonly to?: Protocol<never>;
-  /** What the ledger calls it. */
+  /** The ledger's outcome. */
   readonly outcome?: string;
 }
 export type Outcome = "passes" | "beyond" | Told | { readonly fault: Fault | undefined };
 
 export interface Way {
   readonly drive: (n: number) => Promise<Outcome> | Outcome;
-  /** A smaller bound, where an operator may set one or the code takes one. */
+  /** A smaller bound, if it is configurable or an argument. */
   readonly most?: number;
-  /** In place of the kind's own. */
+  /** Replaces the default of the kind. */
   readonly status?: number;
 }
 
-/** By name, the ways to a bound: every place that keeps to it. */
+/** Paths to a bound, by name: every place that enforces it. */
 export type Driver = { readonly [way: string]: Way };
 
 export const faultIn = async (work: () => unknown): Promise<Outcome> => {
@@ -43,7 +44,7 @@ const short = (outcome: Outcome): string =>
       ? JSON.stringify(outcome.fault)
       : `${outcome.status} ${outcome.text.slice(0, 500)} … ${outcome.text.slice(-500)}`;
 
-/** So many pass, and of one more is said what the list says. */
+/** This many pass, and one more gets the listed error. */
 export async function judge(name: BoundName, { drive, most, status }: Way): Promise<void> {
   const bound: Bound = BOUNDS[name];
   const at = most ?? bound.max;
@@ -59,7 +60,7 @@ export async function judge(name: BoundName, { drive, most, status }: Way): Prom
       code: fault.code,
       message: expect.stringContaining(fault.message),
     });
-  // Into a stream that has begun an error is written in the protocol's own way, behind a good status.
+  // In a stream that has started, an error has the protocol's own form, with a success status.
   const { to, text } = outcome;
   const begun = to !== undefined && outcome.status === 200;
   if (!begun) expect(outcome.status, text.slice(0, 500)).toBe(status ?? ERRORS[fault.kind][0]);

@@ -1,5 +1,5 @@
-// Forms: any content under any boundary comes back byte for byte, edits change what they name and nothing else, and what
-// could be read in two ways is not read at all. Another implementation of the standard is the judge.
+// Forms: any content with any boundary is decoded byte for byte, edits change only what they name,
+// and ambiguous forms are rejected. Another implementation of the standard is used for comparison.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isFilePart, type Body, type Field } from "tollgate/plugin";
@@ -31,7 +31,7 @@ const boundaries = fc
     fc.constantFrom(...BCHARS),
   )
   .map(([text, last]) => text + last);
-/** Bytes that are made of what a boundary is made of, as often as not. */
+/** Bytes that often consist of the boundary's characters. */
 const bytes = (boundary: string) =>
   fc
     .array(
@@ -64,7 +64,7 @@ const fieldOf = (boundary: string): fc.Arbitrary<Field> => {
     { weight: 4, arbitrary: one },
     fc.array(one, { minLength: 1, maxLength: 3 }),
     fc.dictionary(member, words, { minKeys: 1, maxKeys: 3 }),
-    // Each object of a list begins with a member that the one before it has.
+    // Each object of a list starts with a member that the previous one has.
     fc.array(fc.record({ a: words, b: words }), { minLength: 1, maxLength: 3 }),
   ) as fc.Arbitrary<Field>;
 };
@@ -75,7 +75,7 @@ const forms = boundaries.chain((boundary) =>
   }),
 );
 
-/** As plain values, a file's bytes included. */
+/** As plain values, including the bytes of files. */
 const plain = (value: unknown): unknown =>
   isFilePart(value)
     ? { filename: value.filename, mime: value.mime, data: value.data.toString("latin1") }
@@ -126,7 +126,7 @@ describe("an encoded form", () => {
           if (found.flaw) throw new Error(found.flaw.message);
           const ours = found.parts.map(({ name, filename, contentStart, contentEnd }) => {
             const content = raw.subarray(contentStart, contentEnd);
-            // The judge takes a mark of order away.
+            // The other parser removes a byte order mark.
             if (filename === undefined) return [name, content.toString().replace(/^\uFEFF/, "")];
             return [name, [filename, content.toString("latin1")]];
           });

@@ -1,4 +1,4 @@
-// A form that an endpoint sends by itself is looked at and edited by hooks as its JSON is.
+// Hooks see and edit the form of a native endpoint like its JSON.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { apiKeySchema, defineMiddleware, defineProvider, isFilePart } from "tollgate/plugin";
 import { startTestGateway, jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";

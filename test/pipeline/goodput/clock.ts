@@ -1,4 +1,5 @@
-// Virtual time: `performance.now` and timers of this process, driven by the test. Nothing waits for a real clock.
+// Virtual time: `performance.now` and timers of this process, controlled by the test. Nothing waits
+// for a real clock.
 interface Due {
   readonly at: number;
   readonly n: number;
@@ -14,7 +15,7 @@ export class VirtualClock implements Disposable {
   readonly #heap: Due[] = [];
   readonly #real = { now: performance.now, setTimeout, clearTimeout, random: Math.random };
 
-  /** `chance`: in place of Math.random. */
+  /** `chance`: replaces Math.random. */
   constructor(chance: () => number) {
     performance.now = () => this.#now;
     Math.random = chance;
@@ -46,7 +47,7 @@ export class VirtualClock implements Disposable {
     return due;
   }
 
-  /** Until nothing is due. Between two moments all promises settle. */
+  /** Until nothing is due. All promises settle between two moments. */
   async run(): Promise<void> {
     for (let due = this.#pop(); due; due = this.#pop()) {
       if (due.off) {
@@ -56,7 +57,7 @@ export class VirtualClock implements Disposable {
       if (due.at > this.#now) {
         await turn();
         const [first] = this.#heap;
-        // What settled may have made something that is due earlier.
+        // Settled promises may have added an earlier timer.
         if (first && before(first, due)) {
           this.at(due.at, due.run);
           continue;

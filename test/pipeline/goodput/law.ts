@@ -1,4 +1,4 @@
-// The laws of one pattern and shape: goodput, load, and which refusals there are.
+// Checks of one pattern and setup: goodput, load, and types of rejections.
 import { PATTERNS } from "./patterns.ts";
 import { direct, gateway, type Load, type Upstreams } from "./simulation.ts";
 
@@ -25,7 +25,7 @@ export const load = (more: Partial<Load> = {}): Load => ({
   ...more,
 });
 
-/** What is wrong with the gateway, in words. */
+/** Violations of the gateway, in words. */
 export async function judged(of: Load, upstreams: Upstreams): Promise<string[]> {
   const [without, through] = [await direct(of, upstreams), await gateway(of, upstreams)];
   const { goodput, calls, asked, told } = through;

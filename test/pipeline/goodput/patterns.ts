@@ -1,4 +1,4 @@
-// How upstreams fail. Each knows its own past only.
+// Failure patterns of upstreams. Each only knows its own past.
 import type { Outcome, Upstreams } from "./simulation.ts";
 
 const OK_MS = 40;
@@ -17,7 +17,7 @@ const broken: Readonly<Record<string, Ending>> = {
   "a time out": () => ({ ms: 10_000, kind: "timeout", stage: "no_response" }),
 };
 
-/** Of each target that the pattern touches; the others succeed. */
+/** For each affected target. The others succeed. */
 const independent =
   (p: number, end: Ending, good: Outcome = ok): Upstreams =>
   () =>
@@ -30,7 +30,7 @@ const bursts =
   ({ now }) =>
     now % everyMs < offMs ? end(0) : good;
 
-/** Only one of the targets fails. */
+/** Only one target fails. */
 const only =
   (target: number, of: Upstreams): Upstreams =>
   () => {
@@ -38,7 +38,7 @@ const only =
     return (asked) => (asked.target === target ? call(asked) : ok);
   };
 
-/** Each target's success share, in turn. */
+/** Success rate of each target, in turn. */
 const unequal =
   (shares: readonly number[]): Upstreams =>
   () =>
@@ -52,7 +52,10 @@ const counted = (left: number, waitMs: number): Outcome => ({
   headers: { "x-ratelimit-remaining-requests": String(left) },
 });
 
-/** An account that takes so many requests per window, and says how long the rest of it is, in whole seconds. */
+/**
+ * An account that accepts a number of requests per window, and returns the rest of the window in
+ * whole seconds.
+ */
 const windowed =
   (most: number, windowMs: number): Upstreams =>
   () => {
@@ -66,7 +69,7 @@ const windowed =
     };
   };
 
-/** An account with a bucket that fills evenly. */
+/** An account with a bucket that refills continuously. */
 const bucket =
   (rate: number, size: number): Upstreams =>
   () => {

@@ -1,5 +1,6 @@
-// Requests through the real route and dispatch stages, before simulated upstreams, in virtual time. Only the call itself is simulated:
-// what it takes and how it ends. The same requests are sent directly too, with the same luck.
+// Requests through the real route and dispatch stages, with simulated upstreams, in virtual time.
+// Only the call itself is simulated: its duration and its end. The same requests are also sent
+// directly, with the same random numbers.
 import { hash } from "node:crypto";
 import type { ErrorKind } from "tollgate/plugin";
 import { createFault, getFault } from "../../../src/model/error.ts";
@@ -12,7 +13,7 @@ import { attributeFault } from "../../../src/pipeline/faults/fault-source.ts";
 import { markAccountLimit } from "../../../src/pipeline/faults/rate-limits.ts";
 import { VirtualClock } from "./clock.ts";
 
-/** How one call ends. Without a kind it succeeds. */
+/** Result of one call. Without a kind it succeeds. */
 export interface Outcome {
   readonly ms: number;
   readonly kind?: ErrorKind;
@@ -26,35 +27,35 @@ export interface Asked {
   readonly now: number;
   readonly target: number;
   readonly key: string;
-  /** 0 to 1, of this request and attempt alone. */
+  /** 0 to 1, for this request and attempt only. */
   readonly luck: number;
 }
 
-/** One world's upstreams: what they know of their own past is theirs. */
+/** Upstreams of one simulation, with their own past. */
 export type Upstreams = () => (asked: Asked) => Outcome;
 
 export interface Load {
   readonly requests: number;
-  /** Of each key, per second. */
+  /** Per key and second. */
   readonly rates: Readonly<Record<string, number>>;
   readonly targets: number;
   readonly processes: number;
   readonly seed: number;
-  /** How long a call stays without content before another one is made beside it; absent: it is waited for. */
+  /** Time without content before a hedge. If unset, no hedge. */
   readonly hedgeMs?: number;
 }
 
 export interface Result {
-  /** Share that succeeds, of all and by key. */
+  /** Success rate, in total and by key. */
   readonly goodput: number;
   readonly of: Readonly<Record<string, number>>;
   readonly asked: number;
   readonly calls: number;
-  /** Calls of each target. */
+  /** Calls per target. */
   readonly at: readonly number[];
-  /** By key: requests that were not sent at once, to the first target. */
+  /** By key: requests that were not sent immediately to the first target. */
   readonly moved: Readonly<Record<string, number>>;
-  /** What clients were told, by code. */
+  /** Clients' errors, by code. */
   readonly told: Readonly<Record<string, number>>;
 }
 
@@ -73,7 +74,7 @@ function arrivals({ requests, rates, seed }: Load): Arrival[] {
   return Object.entries(rates)
     .flatMap(([key, rate]) =>
       Array.from({ length: Math.round((requests * rate) / all) }, (_, i) => ({
-        // Evenly, and not in step with anything else.
+        // At even intervals, not synchronized with anything else.
         at: BEGIN + ((i + luckOf(seed, key, i)) * 1_000) / rate,
         key,
       })),
@@ -82,7 +83,7 @@ function arrivals({ requests, rates, seed }: Load): Arrival[] {
     .map((one, i) => ({ ...one, i }));
 }
 
-/** Each request is one call of the first target. */
+/** Each request is one call to the first target. */
 export async function direct(load: Load, upstreams: Upstreams): Promise<Result> {
   using clock = new VirtualClock(steadyChance());
   const call = upstreams();
@@ -184,7 +185,7 @@ const sum = (of: Map<string, number>): number => [...of.values()].reduce((all, n
 
 const TIMES = { totalMs: 3_600_000, classes: new Map() };
 
-/** One process of a gateway: what it knows of its targets, and a route with all of them in their order. */
+/** One process of a gateway with its own target state, and a route with all of them in order. */
 function processOf({ targets, hedgeMs }: Load) {
   const rests = new TargetHealth();
   const candidates = Array.from({ length: targets }, (_, i) => {
@@ -254,7 +255,7 @@ function exchange(id: string, key: string, gen: object, make: Make) {
   };
 }
 
-/** In place of the station that makes the call. */
+/** Replaces the stage that makes the call. */
 class SimulatedCall {
   readonly #call: any;
   failurePoint: FailurePoint = "rejected";
@@ -292,7 +293,7 @@ class SimulatedCall {
   }
 }
 
-/** Chance of the gateway's own, the same in each run. */
+/** The gateway's own random numbers, the same in each run. */
 function steadyChance(): () => number {
   let n = 0;
   return () => luckOf("own", n++);

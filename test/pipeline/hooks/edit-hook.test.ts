@@ -1,5 +1,5 @@
-// A hook that puts fields in place of the client's: whatever is sent is what would be sent had the client said it so itself, and
-// whatever may not leave does not.
+// A hook that replaces fields of the client: the outgoing request equals the one that the client
+// could have sent, and forbidden fields are not sent.
 import { describe, expect, it } from "vitest";
 import { fail, type Body, type Hooks } from "tollgate/plugin";
 import { jsonResponse, say, startUpstream } from "tollgate/testing";
@@ -9,7 +9,7 @@ import { CLIENTS, isImage, ROADS, TARGETS } from "../protocol-pairs.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
 
 const other = { role: "user", content: "Said by a template: ☕" };
-/** A conversation that is another one, a bound, a field that no codec knows, one that goes. */
+/** Another conversation, an output limit, an unknown field, and a removed one. */
 const EDITS: { readonly [client: string]: readonly Body[] } = {
   "chat-completions": [
     { messages: [other] },

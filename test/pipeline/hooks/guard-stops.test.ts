@@ -1,5 +1,6 @@
-// A guard that stops an answer: whatever client and provider speak, on both lanes, whole and streamed, and wherever a word is cut,
-// nothing of that word's end and nothing behind it reaches the client.
+// A guard that stops a response: for any client and provider protocol, in both modes, streaming or
+// not, and wherever a word is split, neither the end of that word nor anything after it reaches the
+// client.
 import { describe, expect, it } from "vitest";
 import type { Hooks } from "tollgate/plugin";
 import { jsonResponse, say, startUpstream, type ModelScript } from "tollgate/testing";
@@ -11,7 +12,10 @@ import { CLIENTS, isImage, ROADS, TARGETS } from "../protocol-pairs.ts";
 const SAID = "I give a blue tulip to STRANGER";
 const letters = (text: string): ModelScript =>
   [...text].slice(1).reduce((made, one) => made.say(one), say(text[0]!));
-/** A word a piece; a letter a piece; cut within the word; and all at once, the stranger far behind. */
+/**
+ * One word per chunk, one character per chunk, split within the word, and all together with the
+ * blocked word at the end.
+ */
 const SPEECHES: { readonly [how: string]: ModelScript } = {
   words: say(SAID),
   letters: letters(SAID),
@@ -19,7 +23,7 @@ const SPEECHES: { readonly [how: string]: ModelScript } = {
   "far behind": letters(`I give a blue tulip${" and more".repeat(40)} to STRANGER`),
 };
 
-/** All strings of an answer, one after the other: what any client could make words of. */
+/** All strings of a response, joined: everything that a client could read. */
 function words(body: string): string {
   const all: string[] = [];
   const read = (_name: string, value: unknown) => (
@@ -47,7 +51,7 @@ describe.each(ROADS.filter(([from]) => !isImage(from)))("from %s into %s", (from
         p: { endpoints: [{ protocol: TARGETS[into]!, base: `${up.url}/v1`, auth: "none" }] },
       },
       hooks: [await hooksOf()],
-      // Google's clients say it in the path.
+      // Google's clients put it in the path.
       read: (x, body) => ({
         model: body["model"] as string,
         stream: from === "gemini" ? x.headers["x-streamed"] === "true" : body["stream"] === true,

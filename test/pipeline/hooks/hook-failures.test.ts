@@ -1,4 +1,5 @@
-// What becomes of a request when a hook fails, hook by hook: it throws what is no refusal, or it takes too long.
+// Effects of a failing hook on a request, hook by hook: it throws an error that is no rejection, or
+// it takes too long.
 import { describe, expect, it } from "vitest";
 import {
   fail,
@@ -72,7 +73,7 @@ describe.each(PASSABLE)("%s", (name) => {
     it("ends the request, unless the operator chose otherwise", async () => {
       const got = await asked({ ...failing(name, run), timeoutMs });
       expect(got).toMatchObject({ status: hangs ? 503 : 500, asked: 0, rows: [], rests: [] });
-      // By its name in gateway.yaml, and not by what it threw.
+      // By its name in gateway.yaml, and not by its error.
       expect(got.text).toContain("middleware.m0");
       expect(got.text).not.toContain("a mistake");
       if (hangs)
@@ -334,7 +335,7 @@ describe("a failure that is never skipped", () => {
     );
   });
 
-  // An author who writes JavaScript is told by no compiler. A promise that fails unheard would end the process.
+  // A JavaScript author gets no compiler error. An unhandled rejection would end the process.
   describe.each([
     ["comes to its end later", () => turnEventLoop(1)],
     ["fails later", async () => mistake()],

@@ -1,5 +1,5 @@
-// Answers that a hook gives in place of a provider: recorded ones, which fit or are not given, and ones of its own, which the
-// host writes in any protocol and books at nothing. And what a reply says of limits, and of its bill.
+// Responses that a hook returns in place of a provider: recorded ones, which must fit, and its own,
+// which the host encodes in any protocol and bills at zero. Also limits and bill of a reply.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fail, collectResponse } from "tollgate/plugin";

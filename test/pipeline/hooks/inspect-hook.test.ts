@@ -1,4 +1,4 @@
-// A hook that reads what is asked, refuses or notes, and changes nothing: every lane stays as it was.
+// A hook that reads, rejects, or notes a request and changes nothing: the mode does not change.
 import { describe, expect, it } from "vitest";
 import { fail, type Hooks, type ModelRequest } from "tollgate/plugin";
 import { jsonResponse, say, startUpstream } from "tollgate/testing";
@@ -193,7 +193,7 @@ describe.each(Object.keys(CLIENTS).filter((id) => id !== "images"))(
       expect(seen[0]!.rest).toMatchObject({ x_unknown: [1, { a: "é" }] });
       const { model: _model, ...rest } = body;
       const sent = JSON.parse(up.requests[0]!.body.toString());
-      // On one wire the model stands in the path.
+      // In one protocol the model is in the path.
       expect(sent).toMatchObject(from === "gemini" ? rest : { ...rest, model: "m" });
       expect(sent.model).toBe(from === "gemini" ? undefined : "m");
       expect(reserves(s.journal)[0].clientRequest.mode).toBe("passthrough");

@@ -1,4 +1,5 @@
-// What plugins ask models on behalf of a client's request: its key pays, its limits and its privacy hold, and it ends with it.
+// Subrequests of plugins on behalf of a client's request: its key pays, its limits and privacy
+// apply, and they end with it.
 import { describe, expect, it } from "vitest";
 import {
   defineMiddleware,
@@ -20,7 +21,7 @@ interface Judging {
   readonly failed: unknown[];
 }
 
-/** Asks in `inspect`, as often as told. */
+/** Sends subrequests in `inspect`, as many as configured. */
 const judge = (
   name: string,
   of: Judging,
@@ -54,7 +55,7 @@ const asks = (ctx: Context, as: RequestHead, more: object = {}) =>
     { parentRequest: as },
   );
 
-/** Lets every client in, with what it may use. */
+/** Admits every client, with the configured rights. */
 const door = (limits: readonly object[] = [], more: object = {}) =>
   defineMiddleware({
     api: 1,
@@ -104,7 +105,7 @@ describe("ctx.sendSubrequest", () => {
       ["client", parent, "middleware.judge", of.heard[1]!.id],
       ["client", undefined, undefined, parent],
     ]);
-    // Every call that upstream was asked for is billed once, and nothing else is.
+    // Every upstream call is billed once, and nothing else is.
     const posts = at.upstream.requests.filter(
       ({ method, path }) => method === "POST" && path.endsWith("completions"),
     );
@@ -131,7 +132,7 @@ describe("ctx.sendSubrequest", () => {
           void (event.type === "finish" && seen.push(`watching ${call.exchange.id}`)),
       }),
     });
-    // An event hook, which makes every response pass the hooks as events.
+    // An event hook, which passes every response through the hooks as events.
     const other = defineMiddleware({
       api: 1,
       name: "other",
@@ -191,7 +192,8 @@ describe("ctx.sendSubrequest", () => {
     const two: Judging = { heard: [], failed: [] };
     await using at = await started([door(), judge("one", one), judge("two", two)]);
     expect((await at.ask("up/model", "hello")).status).toBe(200);
-    // The client's: one asks (and two about that), two asks (and one about that).
+    // The client's request: one sends a subrequest (which two sees and answers with another), and
+    // two sends one (which one sees).
     expect([one.heard.length, two.heard.length]).toEqual([2, 2]);
     expect(reserves(at)).toHaveLength(5);
   });
@@ -204,7 +206,7 @@ describe("ctx.sendSubrequest", () => {
     const said = all.flatMap(({ failed }) => failed).map(String);
     expect(said.length).toBeGreaterThan(0);
     expect(new Set(said)).toEqual(new Set([expect.stringContaining("at most 4 levels deep")]));
-    // The plugins are mounted in a circle: no client can mend that by a retry.
+    // The plugins call each other in a circle, which no retry can fix.
     const kinds = all.flatMap(({ failed }) => failed).map((problem) => getFault(problem)?.kind);
     expect(new Set(kinds)).toEqual(new Set(["internal"]));
     const parents = new Map(reserves(at).map((row) => [row.request, row.labels?.["parent"]]));

@@ -1,5 +1,6 @@
-// A hook that keeps failing is not asked for a while: what is closed stays closed, what may be passed over is passed over, and a good
-// answer ends it. What a hook gives is looked at before it is used.
+// A hook that keeps failing is not called for some time: a fail-closed hook stays closed, a
+// skippable one is skipped, and a success ends it. The result of a hook is validated before it is
+// used.
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { fail, type Hooks, type ModelEvent } from "tollgate/plugin";
@@ -44,7 +45,7 @@ describe("a hook breaker", () => {
       pass(ms - 1);
       expect(one.tryEnter()).toBe(false);
       pass(1);
-      // One goes to see.
+      // One probe is sent.
       expect([one.tryEnter(), one.tryEnter()]).toEqual([true, false]);
       one.recordFailure("timeout", "k");
     }
@@ -99,7 +100,7 @@ describe("a hook breaker", () => {
   });
 });
 
-/** A gateway whose clients are as many as its requests. */
+/** A gateway with a different client for each request. */
 async function house(
   hook: NonNullable<TestServicesOptions["hooks"]>[number],
   more: Partial<TestServicesOptions> = {},

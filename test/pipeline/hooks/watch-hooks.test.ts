@@ -1,5 +1,6 @@
-// Hooks that look and change nothing. The laws: with one that watches, a client gets the same bytes as without it, on the same
-// lane, however they come; what was shown is the whole answer; and what was not shown does not leave.
+// Hooks that watch and change nothing. With a watcher, a client gets the same bytes as without it,
+// in the same mode, for any chunks. The watcher sees the whole response, and content that it has
+// not seen is not sent.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fail, createResponseCollector, type Hooks, type ModelEvent } from "tollgate/plugin";
@@ -27,7 +28,7 @@ const ROADS = SPOKEN.flatMap((from) => SPOKEN.map((into) => [from, into] as cons
 const speech = (text: string): ModelScript =>
   think("Hm.").say(text).call("look", { at: "Zürich" }).usage({ input: 7, output: 5 });
 
-/** One gateway before one upstream that says the same thing however often it is asked, in whatever pieces. */
+/** One gateway with one upstream that repeats the same response, in any chunks. */
 async function stage(
   from: ScriptProtocol,
   into: ScriptProtocol,
@@ -68,7 +69,7 @@ async function stage(
 
 const lanes = (journal: readonly any[]) =>
   new Set(journal.filter((row) => row.do === "reserve").map((row) => row.clientRequest.mode));
-/** Without what the gateway makes anew for each answer. */
+/** Without values that differ in each response. */
 const plain = (text: string) =>
   text.replace(
     /"(id|item_id|created|created_at|completed_at|obfuscation)":("[^"]*"|\d+)/g,
@@ -137,7 +138,7 @@ describe.each(ROADS)("from %s to %s", (from, into) => {
         );
         expect(got.text).not.toMatch(/SECRET|of the house/);
         expect(got.text).toContain("Stopped here.");
-        // A pause in the pieces may bring the refusal before anything has left.
+        // A pause between chunks lets the rejection arrive before any content is sent.
         if (!stream || first) expect(got.status).toBe(400);
       }),
       { numRuns: 10, endOnFailure: true },
@@ -292,7 +293,7 @@ describe.each([
 });
 
 describe("content that cannot be decoded", () => {
-  /** A codec that cannot read what its own relay passes. */
+  /** A codec that cannot decode what its own relay forwards. */
   const blind = () => {
     const protocol = createToyProtocol();
     return {

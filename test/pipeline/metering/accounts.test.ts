@@ -1,4 +1,5 @@
-// What an account says holds for each key in it and in all accounts below it: limits beside the key's own, the rest narrowed.
+// Settings of an account apply to each key in it and in all nested accounts: limits in addition to
+// the key's own, and other settings as restrictions.
 import * as fc from "fast-check";
 import { expect, it, onTestFinished } from "vitest";
 import { fail, type Identity, type ModelEvent, type Reserve } from "tollgate/plugin";
@@ -126,7 +127,7 @@ it("models, frontends, and privacy become stricter at each level", async () => {
     accounts: strict,
     identity: { ...identity, privacy: "off" },
   } as never);
-  // What the toy's provider keeps is not known.
+  // The data policy of the toy's provider is unknown.
   expect(kept.status).not.toBe(200);
   expect(kept.text).toMatch(/privacy|retain|ZDR|zdr/i);
 });
@@ -181,7 +182,7 @@ it("the intersection of patterns with several stars matches nothing that only on
   expect(intersectPatterns("p/*flux*", "p/*")).toEqual(["p/*flux*"]);
 });
 
-/** Of each account which one before it, if any, it stands in. */
+/** The parent of each account, which is an earlier one or none. */
 const trees = fc.array(
   fc.record({
     under: fc.nat(),
@@ -204,7 +205,7 @@ it("in any tree, a key may do what all of its accounts allow, and nothing else",
       (tree, own, names) => {
         const all = new Map<string, AccountConfig>();
         for (const [i, { under, max, privacy, ...said }] of tree.entries()) {
-          // The root stands in none.
+          // The root has no parent.
           const parent = i === 0 ? undefined : `a${under % i}`;
           const limits = max === undefined ? [] : [day(`account:a${i}`, max)];
           all.set(`a${i}`, {

@@ -1,5 +1,6 @@
-// The tripwire of money: every foreign field, in every chat body, on every road. What a hard budget sets aside is never below
-// what an upstream may bill that reads all it was sent, and makes the most of it.
+// The cost tripwire: every foreign field, in every chat body, on every path. The reservation of a
+// hard budget is never below the bill of an upstream that interprets everything as generously as
+// possible.
 import { expect, it } from "vitest";
 import type { Reserve } from "tollgate/plugin";
 import { BASES, CHAT_FACTS, CHATS, TARGETS, worst } from "../../rig/money/reservations.ts";

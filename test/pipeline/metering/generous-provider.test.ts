@@ -1,5 +1,6 @@
-// The law of hard budgets: an honest provider that reads a money field as generously as any backend does never bills more than was
-// held. For every operation and protocol: names, places and forms of such fields.
+// The rule of hard budgets: an honest provider that interprets a cost field as generously as any
+// backend never bills more than was reserved. For every operation and protocol: names, positions,
+// and forms of such fields.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { road, ROADS } from "../../rig/money/generous-case.ts";
@@ -13,7 +14,8 @@ describe("a hard budget reserves enough", () => {
       }),
       { numRuns: 25 },
     );
-    // The law is about requests that leave. Many are refused, so more are drawn until enough have left.
+    // The rule concerns sent requests. Many are rejected, so requests are drawn until enough were
+    // sent.
     for (let seed = 0; seed < 500 && one.counts.left <= 3; seed++)
       expect(await one.try(seed)).toBeUndefined();
     expect(one.counts.left, `of ${one.counts.asked}`).toBeGreaterThan(3);

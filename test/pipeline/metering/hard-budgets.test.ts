@@ -1,4 +1,5 @@
-// Hard budgets, vector by vector: requests that made a hold smaller than an honest provider's bill, each as it was found.
+// Hard budgets, case by case: requests whose reservation was once smaller than an honest provider's
+// bill.
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Json, ModelEvent, Protocol, Reserve, Settle } from "tollgate/plugin";
@@ -11,7 +12,7 @@ import { createToyProtocol } from "../toy-protocol.ts";
 const limit = { scope: "key", unit: "nano_usd", max: 10n ** 18n, per: "total" } as const;
 const hooks = [{ charge: () => ({ hold: "hard" as const, limits: [limit] }) }];
 
-/** Asks one model of an operation. What left is undefined where the request was rejected. */
+/** Sends a request of an operation. The outgoing request is undefined if it was rejected. */
 async function asked(
   name: string,
   [from, into]: readonly [string, string],
@@ -78,7 +79,7 @@ describe("an unreadable cost field is rejected by its name", () => {
     );
     expect(sent).toBeUndefined();
     expect(status, JSON.stringify(error)).toBe(400);
-    // What the schema of a protocol describes is rejected by it under any budget.
+    // A protocol's schema rejects invalid fields under any budget.
     expect(error.message).toMatch(/a hard budget requires a value|must be/);
     const named = Object.keys(body).find(
       (field) => !["messages", "contents", "prompt"].includes(field),
@@ -158,7 +159,7 @@ describe("a field that lowers a reservation must be documented for that API", ()
       tools: tools("web_search"),
     });
     expect(messages.held).toBeLessThan(150_000_000n);
-    // Ten runs, each of which reads all that the model can.
+    // Ten runs, each with the model's maximum input.
     expect(responses.held).toBeGreaterThan(11n * 50_000n * 1_000n);
   });
 });
@@ -188,7 +189,7 @@ describe("costs without a limiting field", () => {
         param: "size",
       });
     }
-    // A model whose largest picture is known is held for that.
+    // A model whose largest image is known reserves it.
     const known = await asked("drawn", IMAGES, { prompt: "a" }, "known");
     expect(known.held).toBeGreaterThan(66_560n * 30_000n);
   });

@@ -1,5 +1,6 @@
-// One Idempotency-Key is one bill, however often its request is asked upstream: an attempt that fails is no second request. What is
-// counted here are requests, as the ledger's rows name them, and not what upstream was sent.
+// Requests with one Idempotency-Key are billed once, however many attempts they need: a failed
+// attempt is no second request. Requests are counted by the ledger's rows, and not by upstream
+// calls.
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import {
@@ -21,7 +22,7 @@ const broken =
   (after: NonNullable<ScriptedResponse["truncation"]>["after"]): ScriptedReply =>
   (asked) => ({ ...hello.toResponse(asked), truncation: { after, how: "reset" } });
 
-/** What upstream does with an attempt, and whether that may cost something. */
+/** The upstream's behavior for an attempt, and whether it may cost something. */
 const ATTEMPTS = {
   answers: (asked) => hello.toResponse(asked),
   busy: errorResponse(503, "No."),
@@ -54,7 +55,7 @@ const house = (from: string, into: string, more: object = {}) =>
     ...more,
   });
 
-/** The requests that have reserved a row, and those of them that were billed, each in the order in which it was. */
+/** Requests with a reserve row, and those that were billed, each in order. */
 function rows({ journal }: Awaited<ReturnType<typeof startTestServices>>) {
   const requestOf = new Map(
     journal.flatMap((row) => (row.do === "reserve" ? [[row.attempt, row.request]] : [])),
@@ -81,7 +82,7 @@ it("however its attempts end, no second request with the same key is billed", as
   await fc.assert(
     fc.asyncProperty(road, async ({ from, into, stream, script, again }) => {
       await using s = await house(from, into);
-      // After what was scripted upstream would answer: whatever is asked once too often is billed.
+      // After its script the upstream would respond: an excess call is billed.
       up.setRoutes({ "POST *": [...script.map((one) => ATTEMPTS[one]), ATTEMPTS.answers] });
       const headers = { "idempotency-key": `n${name++}` };
       const ask = async () => {

@@ -1,5 +1,5 @@
-// An upstream that reports its usage in more pieces than there may be, or under names and ids of any length: the row stays
-// small, and what was used is billed, as a guess where nothing better is known.
+// An upstream that reports its usage in too many parts, or with names and IDs of any length: the
+// row stays small, and usage is billed, as an estimate if necessary.
 import { describe, expect, it } from "vitest";
 import type { Price, Reserve, Settle } from "tollgate/plugin";
 import { chats, LEAST } from "../../protocols/generators/codecs.ts";
@@ -55,7 +55,7 @@ describe.each(Object.keys(SAYS))("an upstream that reports %s", (what) => {
         },
       },
     });
-    // A stream that failed may be cut off.
+    // A failed stream may be truncated.
     await (await s.ask({ model: "p/m", stream, ...LEAST[from] })).text().catch(() => "");
     const reserve = s.journal.find((c) => c.do === "reserve") as Reserve;
     const settles = s.journal.filter((c) => c.do === "settle") as Settle[];

@@ -1,4 +1,5 @@
-// What a call is priced with: the moment of its reserve, and the terms that upstream reports or, failing that, were asked.
+// The price of a call: by the time of its reserve, and by the terms that upstream reports, or else
+// the requested ones.
 import { describe, expect, it } from "vitest";
 import {
   chatOperation,

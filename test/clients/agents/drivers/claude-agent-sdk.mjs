@@ -1,4 +1,5 @@
-// Runs one prompt through the Claude Agent SDK. Its tools are those of the Claude Code program that it ships.
+// Runs one prompt through the Claude Agent SDK. Its tools are those of its bundled Claude Code
+// program.
 import { pathToFileURL } from "node:url";
 
 const { DRIVEN, MODEL, PROMPT, STREAM } = process.env;
