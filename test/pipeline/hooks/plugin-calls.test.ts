@@ -192,8 +192,8 @@ describe("ctx.sendSubrequest", () => {
     const two: Judging = { heard: [], failed: [] };
     await using at = await started([door(), judge("one", one), judge("two", two)]);
     expect((await at.ask("up/model", "hello")).status).toBe(200);
-    // The client's request: one sends a subrequest (which two sees and answers with another), and
-    // two sends one (which one sees).
+    // The client's request: one sends a subrequest, for which two sends another; two sends one, for
+    // which one sends another.
     expect([one.heard.length, two.heard.length]).toEqual([2, 2]);
     expect(reserves(at)).toHaveLength(5);
   });
