@@ -448,7 +448,7 @@ describe("the modes", () => {
     const slow = await s.ask({ model: "p/m", text: "x", stream: true });
     const reader = slow.body!.getReader();
     await reader.read();
-    // What sockets and their two ends keep between them is a few megabytes; the answer is 128.
+    // Sockets and their two ends buffer a few megabytes, and the response has 128.
     const held = await still();
     expect(held).toBeLessThan(most / 4);
     let bytes = 0;
@@ -763,7 +763,7 @@ describe("headers that are sent early", () => {
     const got = lines(await res.text());
     expect(got.filter((l) => l.model)).toEqual([expect.objectContaining({ model: "c/m" })]);
     expect(got.at(-1).end).toBe("stop");
-    // b would have lost something that the head did not say.
+    // b would have lost a field that the headers did not report.
     expect(lossy.asked).toHaveLength(0);
   });
 

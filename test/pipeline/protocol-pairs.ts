@@ -1,4 +1,5 @@
-// A gateway in one process between clients of every protocol and upstreams of every protocol, which say what they were sent.
+// A gateway in one process between clients and upstreams of every protocol, which report what they
+// received.
 import zdr from "../../plugins/middleware/zdr.ts";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini, geminiImage } from "tollgate/protocols/gemini";
@@ -12,7 +13,7 @@ import { mark } from "./privacy/foreign-fields.ts";
 import { startTestServices } from "../kit/test-services.ts";
 
 const hi = { role: "user", content: "Hi" };
-/** What a client of each protocol sends at least. */
+/** Minimal client request of each protocol. */
 export const CLIENTS: { readonly [id: string]: { protocol: Protocol<any>; least: object } } = {
   "chat-completions": { protocol: chatCompletions(), least: { messages: [hi] } },
   messages: { protocol: messages(), least: { max_tokens: 10, messages: [hi] } },
@@ -29,7 +30,7 @@ export const TARGETS: { readonly [id: string]: Protocol<any> } = {
   "gemini-image": geminiImage(),
 };
 export const isImage = (id: string): boolean => id === "images" || id === "gemini-image";
-/** Every road that a request may take: from a client of one protocol to an upstream of another. */
+/** Every path of a request: from a client's protocol to an upstream's. */
 export const ROADS: readonly (readonly [from: string, into: string])[] = Object.keys(
   CLIENTS,
 ).flatMap((from) =>
@@ -38,7 +39,9 @@ export const ROADS: readonly (readonly [from: string, into: string])[] = Object.
     .map((into) => [from, into] as const),
 );
 
-/** For `everyNth`: over all roads of a client, and over all roads to a target, each remainder occurs. */
+/**
+ * For `everyNth`: each remainder occurs for all paths of a client, and for all paths to a target.
+ */
 export const columnOf = (from: string, into: string): number =>
   Object.keys(CLIENTS).indexOf(from) + Object.keys(TARGETS).indexOf(into);
 
@@ -46,13 +49,13 @@ export interface Ways {
   stateMode?: "reject" | "relay";
   identity?: Omit<Identity, "id">;
   zdrAllowedFields?: readonly string[];
-  /** Where the frontend says that it goes. */
+  /** The protocol that the frontend states. */
   read?: PipelineRoute["readInput"];
-  /** What the provider says of data, beside what the operator has declared of its account. */
+  /** The provider's data policy, in addition to the operator's declaration. */
   dataPolicy?: DataPolicy;
 }
 
-/** Whatever was signed: these are kept, and learnt from. */
+/** Any signature: these are stored and returned. */
 const KEPT = [`*${mark("models")}`, "*:online", "@preset/*"].map((model) => ({
   model,
   dataPolicy: { requires: "unavailable" as const, retention: { kind: "unknown" as const } },
@@ -61,7 +64,7 @@ const KEPT = [`*${mark("models")}`, "*:online", "@preset/*"].map((model) => ({
 const DECLARED = { declared: true, until: "2099-01-01" };
 
 export interface Sent {
-  /** All that upstream was sent for it; "" when nothing was. */
+  /** Everything that upstream received for it. "" if nothing was sent. */
   readonly text: string;
   readonly status: number;
   // oxlint-disable-next-line typescript/no-explicit-any
@@ -75,7 +78,7 @@ export interface Roads extends AsyncDisposable {
 }
 
 export interface Road extends AsyncDisposable {
-  /** `path`: "/toy/count" asks how many tokens it would be. */
+  /** `path`: "/toy/count" requests a token count. */
   send(
     into: string,
     fields: object,

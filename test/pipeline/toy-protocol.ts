@@ -1,5 +1,5 @@
-// The smallest protocol with everything a protocol has: one JSON line an event, both halves and a relay. The walk is
-// judged with it, so that no codec's fault is the walk's.
+// The smallest protocol with all features: one JSON line per event, both halves, and a relay. It
+// tests the pipeline independently of any real codec.
 import { StringDecoder } from "node:string_decoder";
 import {
   chatOperation,
@@ -27,7 +27,7 @@ function parsed(text: string): Line {
   }
 }
 
-/** Proxies answer in anything. */
+/** Proxies may respond with anything. */
 function errorIn(text: string): string | undefined {
   try {
     return (JSON.parse(text) as Line | null)?.error ?? undefined;
@@ -38,7 +38,7 @@ function errorIn(text: string): string | undefined {
 
 const splitter = (on: (line: string) => void) => {
   let rest = "";
-  // A character may come in two chunks.
+  // A character may be split into two chunks.
   const text = new StringDecoder("utf8");
   return {
     push(chunk: Buffer) {

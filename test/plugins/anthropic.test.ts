@@ -1,4 +1,4 @@
-// The anthropic provider and its compatible sibling, by themselves.
+// The anthropic provider and its compatible sibling, without a gateway.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import anthropic from "../../plugins/providers/anthropic.ts";
 import compatible from "../../plugins/providers/anthropic-compatible.ts";
@@ -162,7 +162,7 @@ describe("metadata of Claude models", () => {
     expect(body["thinking"].type).toBe(type);
     expect(body["output_config"]?.effort).toBe(effort);
     const kept = ["temperature", "top_p"].filter((field) => field in body);
-    // A budget to think with takes the temperature away.
+    // A reasoning budget removes the temperature.
     expect(kept).toEqual(type === "enabled" ? [] : sampling);
   });
 

@@ -1,4 +1,4 @@
-// Limits of keys in gateway.yaml: dollars become nano-dollars, the same amount to the last digit.
+// Limits of keys in gateway.yaml: dollars become nano-dollars, exactly.
 import * as fc from "fast-check";
 import { expect, it, onTestFinished } from "vitest";
 import type { Identity } from "tollgate/plugin";

@@ -1,6 +1,6 @@
-// Every row at work: mounted in one real daemon, asked by a client of each protocol it speaks, it reaches the address and
-// sends the key as its documentation has it. And what it names of its limits and errors is understood by whatever codec
-// meets it.
+// Every row in use: mounted in one real gateway and called by a client of each of its protocols, it
+// calls the documented address with the documented key. Every codec understands its limits and
+// errors.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ALL_ROWS } from "../../plugins/providers/provider-rows.ts";
@@ -25,7 +25,7 @@ import {
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 import { until } from "../kit/wait.ts";
 
-/** By row and protocol: how the key is sent and where to, written down from the documentation. */
+/** By row and protocol: the place of the key and the address, written from the documentation. */
 const ADDRESSES: { readonly [row: string]: { readonly [protocol: string]: string } } = JSON.parse(
   readFileSync(new URL("../fixtures/addresses.json", import.meta.url), "utf8"),
 );
@@ -64,7 +64,7 @@ const ASKED: { readonly [protocol: string]: { path: string; body: object } } = {
   "ollama-generate": GOES_ON,
   transcriptions: { path: "/v1/audio/transcriptions", body: { file: "a fjord's sound" } },
 };
-/** What a protocol is asked: its own sample at its own path, unless it is listed. */
+/** The request in a protocol: its own sample at its own path, unless the model is listed. */
 function askedOf(row: ProviderRow, protocol: string): { path: string; body: object } {
   if (ASKED[protocol]) return ASKED[protocol];
   const endpoint = endpointsOf(row, row.base ?? "http://localhost/v1").find(
@@ -75,7 +75,7 @@ function askedOf(row: ProviderRow, protocol: string): { path: string; body: obje
   const { model: _, ...body } = client!.encodeRequest(operationSpec.sampleRequest("m"), call);
   return { path: `/v1${client!.paths.generate as string}`, body };
 }
-/** Asked in a form. */
+/** Sent as a form. */
 const FORMS: ReadonlySet<string> = new Set(["transcriptions"]);
 
 function formOf(fields: object): FormData {
@@ -86,7 +86,7 @@ function formOf(fields: object): FormData {
   return form;
 }
 
-/** What its models are listed as; one that chats need not be listed. */
+/** Names of its models. A chat model need not be listed. */
 const KIND: { readonly [protocol: string]: readonly [kind: string, model: string] } = {
   images: ["image", "pic-*"],
   embeddings: ["embedding", "embed-*"],
@@ -111,7 +111,7 @@ const spoken = ALL_ROWS.flatMap((row) =>
   Object.keys(row.protocols).map((protocol) => ({ row, name: row.name, protocol })),
 );
 
-/** Each row stands under its own name, and below it as deep as it does at home. */
+/** Each row has its own name as a prefix, and its usual path below it. */
 const pathOf = (row: ProviderRow): string =>
   row.base === undefined
     ? ({ azure: "/openai/v1", bedrock: "/openai/v1", "azure-anthropic": "/anthropic/v1" }[
@@ -236,7 +236,7 @@ describe("addresses", () => {
   );
 });
 
-// ── lists, as these backends write them ──
+// ── model lists in the form of these backends ──
 
 const LISTS: { readonly [row: string]: { body: Json; models: readonly object[] } } = {
   together: {
@@ -386,7 +386,7 @@ describe("errors", () => {
   it.each(spoken)("of $name in $protocol keep the provider's message", ({ row, protocol }) => {
     const { errors } = ALL_ROWS.find(({ name }) => name === row.name)!;
     const client = clientOf(row, protocol);
-    // A messages endpoint has that protocol's own shape too, whatever stands beside it.
+    // A messages endpoint also has that protocol's own format, in addition to any other.
     const shapes = protocol === "messages" ? ([errors, "anthropic"] as const) : [errors];
     for (const shape of shapes)
       for (const [status, kind] of STATUSES) {
@@ -395,7 +395,7 @@ describe("errors", () => {
         expect({ shape, status, kind: fault.kind, message: fault.message }).toEqual({
           shape,
           status,
-          // Anthropic's own types win over a status that is a mere failure.
+          // Anthropic's own types take precedence over a generic status.
           kind: shape === "anthropic" && status === 400 ? "upstream" : kind,
           message: WORDS,
         });

@@ -34,7 +34,10 @@ afterAll(async () => {
 const PICTURE = png(40, 25);
 const image = { headers: { "content-type": "image/png" }, body: PICTURE };
 
-/** The service: takes a job, lets it be pending for a while, then shows it at an address of its own. */
+/**
+ * The service: accepts a job, keeps it pending for some time, then serves the result at another
+ * address.
+ */
 async function service(
   more: ScriptedRoutes | ((url: () => string) => ScriptedRoutes) = {},
 ): Promise<TestUpstream> {
@@ -153,7 +156,7 @@ describe.concurrent("a job", () => {
   it("becomes one job per image, in parallel", async () => {
     const jobs = () => u.requests.filter(({ method }) => method === "POST").length;
     const u: TestUpstream = await service((url) => ({
-      // None of them is ready before all of them are here.
+      // None of them is ready before all have arrived.
       "GET /poll": () =>
         jobs() < 3
           ? jsonResponse({ status: "Pending" })
@@ -272,7 +275,7 @@ describe.concurrent("a job that fails", () => {
     });
     expect(await caught(draw(u, { n: 3 }))).toMatchObject({ code: "job_failed" });
     const then = asks;
-    // Longer than the slowest pause between two questions.
+    // Longer than the longest interval between two polls.
     time.skip(10_000);
     await turnEventLoop();
     expect(asks).toBe(then);
@@ -305,7 +308,8 @@ describe.concurrent("a job that fails", () => {
       const u = await service({ "POST *": jsonResponse({ id: "j", polling_url: url }) });
       expect(await caught(draw(u))).toMatchObject({ code: "bad_polling_url" });
     }
-    // A picture that stands elsewhere is fetched without the key, by what guards all that leaves: here, nothing.
+    // An image at another address is fetched without the key, through the egress guard, which
+    // rejects it here.
     const moved = await service({
       "GET /poll": jsonResponse({ status: "Ready", result: { sample: `${other.url}/sample.png` } }),
     });

@@ -1,4 +1,4 @@
-// The chat endpoint's own decisions: where it is, and whose key counts.
+// The chat endpoint's own decisions: its path, and the key that counts.
 import { describe, expect, test } from "vitest";
 import chat from "../../plugins/frontends/chat-completions.ts";
 import { getFault, type Frontend, type HeadersIn } from "../../src/plugin/index.ts";

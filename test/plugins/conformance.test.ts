@@ -1,4 +1,4 @@
-// Everything in plugins/ keeps the contract that third parties keep, by the same checks.
+// All plugins in plugins/ keep the contract for third parties, by the same checks.
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import type { Definition } from "tollgate/plugin";
 import { conformanceChecks } from "tollgate/testing";
 import { builtin } from "../../plugins/index.ts";
 
-/** Options that have no default; everything else is what a bare `use:` gives. */
+/** Options without a default. Everything else is the result of a bare `use:`. */
 const WITH: Readonly<Record<string, unknown>> = {
   base_url: "http://127.0.0.1:9/v1",
   to: { chat: { url: "http://127.0.0.1:9", format: "slack" } },
@@ -24,8 +24,8 @@ const PLUGINS = Object.entries(builtin).flatMap(([kind, all]) =>
 );
 
 /**
- * What the kit's upstream does not speak is recorded where its protocol is tested, in the vendors' own dialect; what other
- * vendors make of it, and of a native endpoint, has tests of its own.
+ * Formats that the kit's upstream does not support are recorded next to the tests of their
+ * protocol. Vendor dialects and native endpoints have tests of their own.
  */
 const RECORDED = mkdtempSync(join(tmpdir(), "tollgate-recorded-"));
 const recorded = (protocol: string, as = protocol) =>
@@ -42,7 +42,7 @@ for (const protocol of [
   "transcriptions",
 ])
   recorded(protocol);
-// Several pictures of Google's are asked for one by one, each answered whole, by code of the provider's own.
+// Google's images are requested one by one without streaming, by the provider's own code.
 mkdirSync(join(RECORDED, "native/whole"), { recursive: true });
 for (const file of ["request.json", "upstream.http"])
   recorded(`gemini-image/whole/${file}`, `native/whole/${file}`);
@@ -50,7 +50,7 @@ writeFileSync(join(RECORDED, "native/whole/expected.json"), '{ "finish": "stop" 
 afterAll(() => rmSync(RECORDED, { recursive: true }));
 const OWN_DIALECT = ["google", "openai"];
 
-/** A value like nothing else for every field of a credential. */
+/** A unique value for every field of a credential. */
 function canaries(definition: Definition): Record<string, unknown> {
   const schema = "credential" in definition ? definition.credential : undefined;
   return Object.fromEntries(
@@ -64,7 +64,7 @@ describe.each(PLUGINS)("%s %s", async (_kind, name, load) => {
   const required = (definition.options?.["required"] ?? []) as string[];
   const given = {
     ...Object.fromEntries(required.map((option) => [option, WITH[option]])),
-    // Its lines are for another test to read.
+    // Another test checks its lines.
     ...(name === "access-log" && { file: "/dev/null" }),
   };
   const credential = canaries(definition);

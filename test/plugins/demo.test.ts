@@ -181,7 +181,7 @@ describe("chat", () => {
       finish: { reason: "stop" },
     });
     expect(await said("tools", more(true))).toBe("weather failed: rain");
-    // A result that was answered already is history.
+    // An answered result is history.
     const { turns } = more(false);
     const again = [...turns, { role: "assistant", blocks: [] } as Turn, user("And now?")];
     expect((await answer("tools", request(again, { tools: r.tools }))).finish.reason).toBe(
@@ -513,7 +513,7 @@ describe("images", () => {
   const bytes = (events: readonly ModelEvent[]) =>
     events.flatMap((e) => (e.type === "media" && "bytes" in e.media ? [e.media.bytes] : []));
 
-  /** Chunks with their checksums, and as many bytes of pixels as the head says. */
+  /** Chunks with valid checksums, and as many bytes of pixels as the header states. */
   const verify = (png: Buffer): { width: number; height: number; alpha: boolean } => {
     expect(png.subarray(0, 8).toString("hex")).toBe("89504e470d0a1a0a");
     const chunks = new Map<string, Buffer>();

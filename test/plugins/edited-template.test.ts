@@ -1,4 +1,5 @@
-// The tests that `tollgate new` writes judge the plugin, not its first form: they still pass when its author adds a list of models.
+// The tests of `tollgate new` check the plugin, not its first form: they still pass when its author
+// adds a model list.
 import { execFile } from "node:child_process";
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

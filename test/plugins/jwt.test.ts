@@ -1,4 +1,5 @@
-// Clients by the tokens of an identity provider: what is proved, what is refused, what an issuer is asked, and how each frontend says it.
+// Clients with tokens of an identity provider: accepted and rejected tokens, requests to an issuer,
+// and each frontend's error.
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import {
@@ -45,7 +46,7 @@ const signed = (claims: JWTPayload = {}, kid = "RS256 old", head: object = {}) =
     .setProtectedHeader({ alg: kid.split(" ")[0]!, kid, ...head })
     .sign(pairs.get(kid)!.privateKey);
 
-/** The middleware before an issuer whose keys a test chooses. */
+/** The middleware with an issuer whose keys a test chooses. */
 async function door(more: object = {}, kids: string[] = ALGORITHMS.map((alg) => `${alg} old`)) {
   const asked: string[] = [];
   const at = createTestContext({
@@ -139,7 +140,7 @@ describe("a token", () => {
       `${head}.${raised}.${end}`,
       `${head}.${body}.${end.slice(0, -4)}AAAA`,
       `${head}.${body}.`,
-      // An embedded key, an unknown critical extension, a body that is none.
+      // An embedded key, an unknown critical extension, and an invalid body.
       `${base64url.encode(JSON.stringify({ alg: "RS256", jwk: await jwkOf("RS256 new") }))}.${body}.${end}`,
       await signed({}, "RS256 old", { crit: ["x"], x: 1, b64: true }).catch(() => open),
       `${head}.bm9uZQ.${end}`,
@@ -170,7 +171,7 @@ describe("a token", () => {
         fc.constantFrom("A", "b", "9", "-"),
         async (i, letter) => {
           const changed = token.slice(0, i) + letter + token.slice(i + 1);
-          // The last letter of base64 has bits that mean nothing.
+          // The last character of base64 has unused bits.
           fc.pre(
             base64url.decode(changed.split(".")[2] ?? "").join() !==
               base64url.decode(token.split(".")[2]!).join() || i < token.lastIndexOf("."),
@@ -192,7 +193,7 @@ describe("the token cache", () => {
     const first = await ask(token);
     kids.length = 0;
     expect(ask(token)).toBe(first);
-    // Alike but for the last letter of its signature.
+    // Equal except for the last character of its signature.
     const alike = ask(`${token.slice(0, -1)}${token.endsWith("A") ? "Q" : "A"}`);
     expect(alike).toBeInstanceOf(Promise);
     await Promise.resolve(alike).catch(() => {});

@@ -1,4 +1,4 @@
-// One form of limits everywhere: the text that the command line takes.
+// One form of limits everywhere: the text that the command line accepts.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import {

@@ -1,4 +1,5 @@
-// The messages frontend and its providers, as a client meets them: a real gateway, a fake upstream.
+// The messages frontend and its providers, from a client's view: a real gateway and a fake
+// upstream.
 import Anthropic, { AuthenticationError, BadRequestError, NotFoundError } from "@anthropic-ai/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -134,7 +135,8 @@ describe("max_tokens", () => {
   });
 });
 
-// ── how a client may bring its key ────────────────────────────────────────────────────────────────────────────────
+// ── places of a client's key
+// ────────────────────────────────────────────────────────────────────────────────
 
 const OLD = "2023-06-01";
 const NEW = "2026-10-21";

@@ -1,4 +1,5 @@
-// Upstream answers the question for its models with anything: what is said of that is ours, in words, and never the engine's.
+// Upstream responds to a model list request with anything: the error is the gateway's own text, and
+// never the engine's.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { builtin } from "../../plugins/index.ts";
@@ -6,13 +7,13 @@ import { createInMemoryModelLists } from "../../src/catalog/model-lists.ts";
 import { createListRefresher } from "../../src/catalog/list-refresher.ts";
 import { getFault, publicErrorText } from "../../src/model/error.ts";
 
-/** Words that V8 has for what a program does wrong. */
+/** V8's messages for programming errors. */
 const ENGINE =
   /Cannot (read|set|convert|destructure)|is not (a function|iterable|defined|valid JSON)|reading '|Unexpected (token|end|non)|JSON at position|of undefined|of null|Invalid (array length|time value)/;
 
 type Models = (line: object) => Promise<unknown>;
 
-/** Every provider that asks, with as few options as it takes. */
+/** Every provider with a model list, with a minimum of options. */
 const asking: [string, Models][] = [];
 for (const [name, load] of Object.entries(builtin.provider)) {
   const { default: definition } = (await load()) as { default: any };

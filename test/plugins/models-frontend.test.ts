@@ -64,7 +64,7 @@ const catalog = createCatalog({
   }),
 });
 
-/** As the host does it: what a key may not use is not there. */
+/** Like the host: models that a key may not use do not exist. */
 const KEYS: Record<string, Identity> = {
   all: { id: "k1" },
   some: { id: "k2", models: ["openai/*"] },

@@ -196,7 +196,7 @@ describe("a call is priced", () => {
     const media = { media: { count: 1, bytes: 40 } };
     expect(await heldOf(media, "hard")).toBe(50_000_000n + 10_000n);
     const expected = (await heldOf(media, "expected")) - (await heldOf({}, "expected"));
-    // 1,600 tokens for the picture, and its bytes are no text.
+    // 1,600 tokens for the image, whose bytes are no text.
     expect(expected).toBeGreaterThan(1_580_000n);
     expect(expected).toBeLessThan(1_600_000n);
   });
@@ -223,7 +223,7 @@ it("an expected reservation learns a key's usual usage", async () => {
   const taken = s.journal
     .filter((c) => c.do === "reserve")
     .map((c) => (c as Reserve).claims.find(({ unit }) => unit === "nano_usd")!.take);
-  // At first the least there is; then what it turned out to be.
+  // At first the minimum, and then the actual size.
   expect(taken[0]).toBeLessThan(11_000_000n);
   expect(taken.at(-1)).toBeGreaterThan(50_000_000n);
 });
@@ -302,7 +302,7 @@ describe("a bill in parts", () => {
 });
 
 describe("the unseen part of a truncated response", () => {
-  /** The client leaves after the first word. */
+  /** The client disconnects after the first word. */
   async function left(of: {
     can?: object;
     stream?: boolean;
@@ -367,7 +367,7 @@ describe("the unseen part of a truncated response", () => {
     const reasoning = { unit: "reasoning", usd: "20", per: 1_000_000 } as const;
     const priced: Price = { lines: [...price.lines, reasoning] };
     const { settle } = await left({ max: 50, priced, reports: { input: 1_000 } });
-    // 1,000 read; the word that came, and 49 of thought.
+    // 1,000 read, the received word, and 49 of reasoning.
     expect(settle.costNano).toBe(1_000_000n + 10_000n + 49n * 20_000n);
   });
 

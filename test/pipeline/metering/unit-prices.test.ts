@@ -1,5 +1,5 @@
-// A budget is kept only where each part of a bill has a price: a request that asks for another part is refused by name. Without a budget
-// that part is billed as an estimate.
+// A budget requires a price for each part of a bill: a request for an unpriced part is rejected by
+// name. Without a budget, that part is billed as an estimate.
 import { expect, it } from "vitest";
 import type { Price, PriceLine, Protocol, Settle, Unit } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
@@ -91,7 +91,7 @@ const CHAT = chatCompletions() as Protocol;
 const MESSAGES = messages() as Protocol;
 const RESPONSES = responses() as Protocol;
 
-/** Protocol, what is asked for, the tool's name in the refusal, and its unit. */
+/** Protocol, request, the tool's name in the rejection, and its unit. */
 const TOOLS: readonly (readonly [Protocol, object, string, Unit])[] = [
   [CHAT, { web_search_options: {} }, "web_search", "searches"],
   [CHAT, { plugins: [{ id: "web" }] }, "web_search", "searches"],
@@ -146,7 +146,7 @@ it.each(TOOLS.map((row) => [row[0].id, row[2], ...row] as const))(
       expect((await ask(protocol, { fields, price: withUnit(unit), hold })).status).toBe(200);
       expect((await ask(protocol, { fields, price: FREE, hold })).status).toBe(200);
     }
-    // Without a budget it is answered; runs that are not counted are an estimate.
+    // Without a budget it is answered. Uncounted runs are an estimate.
     const { status, settle } = await ask(protocol, { fields, price: plain });
     expect(status).toBe(200);
     const counted = protocol.client!.countedToolUnits?.includes(unit);
@@ -171,7 +171,7 @@ it("a service tier without a price is rejected by name under a budget, and bille
     const refused = await ask(CHAT, { fields, price: plain, hold: "expected" });
     expect(refused).toMatchObject({ status: 429, sent: 0 });
     expect(refused.text).toContain(`service tier \\"${tier}\\"`);
-    // A compatible host says back what it was asked for.
+    // A compatible provider echoes the request.
     const { settle } = await ask(CHAT, { fields, price: plain, answer: { service_tier: tier } });
     expect(settle).toMatchObject({ state: "estimated", costNano: 120_000n });
   }

@@ -1,4 +1,5 @@
-// What an upstream says of the operator's account stays here: no lane and no protocol hands it on, in an answer or a refusal.
+// Response headers about the operator's account are not forwarded, in any mode and protocol, in
+// responses and errors.
 import { describe, expect, it } from "vitest";
 import type { Protocol } from "tollgate/plugin";
 import { images } from "tollgate/protocols/images";
@@ -6,7 +7,7 @@ import { chats, LEAST } from "../../protocols/generators/codecs.ts";
 import { upstreamAnswers } from "../../protocols/linear/answers.ts";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
 
-/** As the providers of these protocols are documented to send them. */
+/** Headers that the providers of these protocols document. */
 const ACCOUNT = {
   "openai-organization": "org-1",
   "openai-project": "proj-1",
@@ -29,7 +30,7 @@ const ACCOUNT = {
 const protocols: { readonly [id: string]: Protocol } = { ...chats, images: images() };
 const BODIES: { readonly [id: string]: object } = { ...LEAST, images: { prompt: "a harbour" } };
 
-/** A protocol whose list is as loose as a list can be. */
+/** A protocol with the loosest possible header list. */
 const loose = (protocol: Protocol): Protocol => ({
   ...protocol,
   headers: { response: ["openai-*", "anthropic-*", "x-*", "set-cookie"] },
@@ -70,5 +71,5 @@ describe.each(Object.keys(protocols))("%s", (id) => {
   });
 });
 
-/** Of no account: a loose list lets them through. */
+/** About no account: a loose list forwards them. */
 const HARMLESS = new Set(["x-ms-region", "x-request-id", "request-id", "cf-ray"]);

@@ -1,5 +1,5 @@
-// What a client writes is no order to the gateway, however a third party's protocol reads it: a candidate is named by a frontend
-// alone, and the client's own key goes to no provider.
+// Client text never controls the gateway, however a third-party protocol reads it: only a frontend
+// names a candidate, and the client's own key reaches no provider.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Protocol } from "tollgate/plugin";
@@ -12,7 +12,7 @@ const speaking = () =>
     (_req, res) => void res.writeHead(200, { "content-type": "text/event-stream" }).end(END),
   );
 
-/** A protocol whose schema asks for nothing, and which lets all headers of some kind through. */
+/** A protocol whose schema requires nothing, and which forwards all headers of some kind. */
 function loose(headers: readonly string[]): Protocol<"chat"> {
   const protocol = createToyProtocol();
   return {

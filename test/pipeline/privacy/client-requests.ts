@@ -1,4 +1,4 @@
-// What clients send as they are today, field by field: Claude Code and Codex as they were seen on the wire, and the usual
+// Current requests of clients, field by field: Claude Code and Codex as captured, and the usual
 // fields of the SDKs.
 const SCHEMA = { type: "object", properties: { a: { type: "string" } }, required: ["a"] };
 const CACHED = { cache_control: { type: "ephemeral", ttl: "1h" } };
@@ -223,7 +223,10 @@ const compatible = {
   thinking: { type: "enabled" },
 };
 
-/** As Gemini CLI writes it: types in upper case, calls and their results with ids, its own stand-in for a signature. */
+/**
+ * In Gemini CLI's form: types in upper case, calls and results with IDs, and its own placeholder
+ * signature.
+ */
 const geminiCli = {
   contents: [
     { role: "user", parts: [{ text: "Look." }] },

@@ -1,4 +1,5 @@
-// A provider that writes the operator's key into the head of its answer: whatever the lane, no client reads it there.
+// A provider that returns the operator's key in its response headers: no client receives it, in any
+// mode.
 import { describe, expect, it } from "vitest";
 import type { Protocol } from "tollgate/plugin";
 import { images } from "tollgate/protocols/images";
@@ -7,13 +8,13 @@ import { upstreamAnswers } from "../../protocols/linear/answers.ts";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
 
-/** As the scene has it for a provider named p. */
+/** As for a provider named p. */
 const KEY = "secret-p";
 
 const BODIES: { readonly [id: string]: object } = { ...LEAST, images: { prompt: "a harbour" } };
 const protocols: { readonly [id: string]: Protocol } = { ...chats, images: images() };
 
-/** Lets through whatever there is. */
+/** Forwards all headers. */
 const loose = (protocol: Protocol): Protocol => ({
   ...protocol,
   headers: { response: ["openai-*", "anthropic-*", "x-*"] },
@@ -64,7 +65,7 @@ describe.each(pairs)("from %s to %s", (from, to) => {
     const told = [...answered.headers].map((line) => line.join(": "));
     expect(told.filter((line) => line.includes(KEY))).toEqual([]);
     expect(told.filter((line) => line.includes(Buffer.from(KEY).toString("base64")))).toEqual([]);
-    // On passthrough mode the rest of the line passes.
+    // In passthrough mode, the rest of the header is forwarded.
     expect(answered.headers.get("openai-version")).toBe(from === to ? "of K [secret]" : null);
   });
 });

@@ -1,4 +1,5 @@
-// What a client sends and what upstream answers may break us in any way: the engine's words about it reach no client.
+// Client requests and upstream responses may cause any internal error: the engine's message reaches
+// no client.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";

@@ -1,7 +1,9 @@
-// What leaves is what was looked at. Every documented field of every protocol stands in every other protocol's body, nested too,
-// and runs against every target; whatever an upstream must not be sent carries a mark, and no upstream may see it.
+// Sent bodies are the analyzed ones. Every documented field of every protocol is put into every
+// other protocol's body, nested too, for every target. Everything that an upstream must not receive
+// is marked, and no mark may reach an upstream.
 //
-// To add a tripwire: rows with a `what` of their own in `foreign.ts`, and what must not be seen in `TRIPWIRES`.
+// To add a tripwire, add rows with their own `what` to `foreign.ts`, and the forbidden content to
+// `TRIPWIRES`.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DOCUMENTED, FOREIGN, mark, type What } from "./foreign-fields.ts";
 import { everyNth } from "../../kit/law-effort.ts";
@@ -19,7 +21,7 @@ it.each(ROADS)("a plain request of %s reaches %s, whatever is requested", async 
     expect((await gate.send(into, {}, { "service-zdr": level })).text).toContain('{"');
 });
 
-/** When each kind of thing may not be seen. */
+/** When each kind must not be sent. */
 interface Setting {
   readonly name: string;
   readonly trips: readonly What[];
@@ -44,7 +46,7 @@ const TRIPWIRES: readonly Setting[] = [
     zdr: "strict",
   },
 ];
-/** Marks of a cache are their own mark. */
+/** Cache marks are their own marker. */
 const seen = (what: What, text: string): boolean =>
   what === "cache" ? /cache_?control|prompt_cache/i.test(text) : text.includes(mark(what));
 
@@ -180,7 +182,7 @@ describe.each(["required", "off"])("with Service-ZDR: %s", (level) => {
 });
 
 const chats = ROADS.filter(([from]) => !isImage(from));
-/** A tool of a type that is in no documentation, as each protocol's clients would declare it. */
+/** A tool of an undocumented type, declared as each protocol's clients would. */
 const strange = (from: string) => ({ tools: [{ type: "wat_tool", name: from }] });
 
 describe("a tool of a type that is newer than the gateway", () => {

@@ -1,15 +1,18 @@
-// Fields that a body may hold though its own protocol never heard of them: every documented field of every protocol, and
-// what is named in them carries a mark by which it is known again upstream. Written from the documentation of the protocols
-// and of the families that imitate them, not from the gateway's tables, which are judged with it.
+// Fields that a body may contain although its own protocol does not know them: every documented
+// field of every protocol, with markers that are recognized upstream. Written from the
+// documentation of the protocols and of compatible APIs, not from the gateway's tables, which are
+// tested with it.
 //
-// A new tripwire (money, say) is a new `what`, rows for it below, and a line in `TRIPWIRES` of `sent-bodies.test.ts`.
+// A new tripwire (cost, for example) is a new `what`, rows for it below, and a line in `TRIPWIRES`
+// of `sent-bodies.test.ts`.
 import { bodies as chat } from "../../protocols/chat-completions/fields.ts";
 import { bodies as messages } from "../../protocols/messages/fields.ts";
 import { bodies as responses } from "../../protocols/responses/fields.ts";
 
 /**
- * state: names what another side keeps · keeps: asks to be kept · hosted: runs elsewhere and keeps · models: names another model ·
- * account: names the account · unknown: of which nothing is known · cache: a mark of a prompt cache
+ * state: names stored objects · keeps: requests storage · hosted: runs elsewhere and stores ·
+ * models: names another model · account: names the account · unknown: unknown meaning · cache: a
+ * prompt cache mark
  */
 export type What = "state" | "keeps" | "hosted" | "models" | "account" | "unknown" | "cache";
 
@@ -19,7 +22,7 @@ export interface Foreign {
   readonly fields: { readonly [field: string]: unknown };
 }
 
-/** What is searched for in what an upstream was sent. */
+/** Texts to search for in an upstream's request. */
 export const mark = (what: What): string => `trip-${what}`;
 
 const state = mark("state");
@@ -86,7 +89,7 @@ const NAMES: readonly (readonly [What, object])[] = [
   ["unknown", { extra: [[{ a: mark("unknown") }]] }],
 ];
 
-/** One declaration of a tool, which may stand in more places than one. */
+/** One declaration of a tool, which may be in several positions. */
 const TOOLS: readonly (readonly [What, object])[] = [
   ["state", { type: "file_search", vector_store_ids: [state] }],
   ["state", { type: "collections_search", collection_ids: [state] }],
@@ -111,7 +114,9 @@ const TOOLS: readonly (readonly [What, object])[] = [
 ];
 
 const say = { role: "user", content: "Hi" };
-/** Where a tool may be declared: at the top, inside of another, and by what stands in the conversation. */
+/**
+ * Positions of a tool declaration: at the top, inside another one, and next to conversation items.
+ */
 const PLACES: readonly (readonly [string, (tool: object) => object])[] = [
   ["tools", (tool) => ({ tools: [tool] })],
   [
@@ -172,7 +177,7 @@ const named = (what: What, fields: object, at = ""): Foreign => ({
   fields: fields as Foreign["fields"],
 });
 
-/** Everything that trips a wire. */
+/** Everything that triggers a tripwire. */
 export const FOREIGN: readonly Foreign[] = [
   ...NAMES.map(([what, fields]) => named(what, fields)),
   ...TOOLS.flatMap(([what, tool]) =>
@@ -181,7 +186,10 @@ export const FOREIGN: readonly Foreign[] = [
   ...CACHED.map((fields) => named("cache", fields)),
 ];
 
-/** Every documented field of every protocol, one at a time: what its own documentation says, in any other body. */
+/**
+ * Every documented field of every protocol, one at a time: as its own documentation states, in any
+ * other body.
+ */
 export const DOCUMENTED: readonly { readonly [field: string]: unknown }[] = [
   ...new Map(
     [...chat, ...messages, ...responses].flatMap((body) =>

@@ -1,5 +1,5 @@
-// Clients that share a display name: whatever the gateway keeps for one of them (results of Idempotency-Keys, items of responses, usage,
-// conversations, cached answers) is out of reach of every other one, whatever their ids look like.
+// Clients with the same display name: no data of one (results of Idempotency-Keys, response items,
+// usage, conversations, cached responses) is accessible to another, whatever their IDs are.
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { defineMiddleware, type Exchange, type Identity } from "tollgate/plugin";
@@ -7,7 +7,7 @@ import { jsonResponse, say, startGateway } from "tollgate/testing";
 import cache from "../../../examples/packages/middleware-exact-cache/src/index.ts";
 import { conversationIdOf } from "../../../src/pipeline/exchange/conversation-id.ts";
 
-/** Takes a secret for the identity that it encodes. */
+/** Uses a secret as the identity that it encodes. */
 const door = defineMiddleware({
   api: 1,
   name: "door",
@@ -40,7 +40,7 @@ beforeAll(async () => {
 });
 afterAll(() => at?.[Symbol.asyncDispose]());
 
-/** Ids that might run into one another, or into what they are joined with. */
+/** IDs that could be confused with each other, or with a joined form. */
 const id = fc.oneof(
   fc.constantFrom(
     "k",

@@ -1,5 +1,5 @@
-// What leaves is what was looked at: a hold is made from the body that upstream reads, and no field of another protocol goes
-// where the target's codec knows it.
+// Sent bodies are the analyzed ones: a reservation uses the body that upstream reads, and no field
+// of another protocol is sent under a name that the target's codec knows.
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
 import type { Price, Reserve } from "tollgate/plugin";
@@ -84,14 +84,14 @@ describe("a field that the target's codec sets", () => {
       const strange = ["n", "seed", "best_of", "speed", "thinking", "reasoning", "tool_choice"];
       for (const field of from === into ? [] : strange.filter((name) => client.knowsField!(name))) {
         const { body } = await left(from!, into!, { [field]: "?" });
-        // Whatever its own codec made of it, it is not the client's word as it came.
+        // A value that its own codec set is not the client's original.
         if (body && !(field in own.body!)) expect(body[field], field).not.toBe("?");
       }
     },
   );
 });
 
-/** Names that mean something to the language, and nothing to an API. */
+/** Names with a meaning in JavaScript and none in an API. */
 const ODD = ["__proto__", "constructor", "hasOwnProperty", "then", "catch", "toJSON", "valueOf"];
 const VALUES = ["-1", "null", '"then"', '{"n":128}', "[[]]"];
 
@@ -102,7 +102,7 @@ it.each(Object.keys(chats).flatMap((from) => Object.keys(upstreams).map((into) =
       for (const value of VALUES) {
         const { body } = await left(from!, into!, JSON.parse(`{"${name}":${value}}`));
         const said = `${name}: ${value}`;
-        // One API refuses a request for a name that it does not know: only its own clients may mean it.
+        // One API rejects unknown names, so only its own clients may send them.
         if (into !== "gemini" || from === "gemini")
           expect(Object.hasOwn(body!, name), said).toBe(true);
         if (Object.hasOwn(body!, name)) expect(body![name], said).toEqual(JSON.parse(value));

@@ -1,5 +1,5 @@
-// Under Service-ZDR what has not been reviewed stays; what clients send as they are today has been reviewed, by name and with the
-// reason, and works.
+// Under Service-ZDR, fields that are not on the allowlist are not sent. Current requests of clients
+// are on the allowlist, by name with the reason, and work.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => all[Symbol.asyncDispose]());
 
 const required = { "service-zdr": "required" };
-/** Of an endpoint whose policy was read, what its provider lists is what keeps. */
+/** For an endpoint with a reviewed policy, only fields listed by its provider store data. */
 const dataPolicy = {
   retention: { kind: "days", days: 30 },
   trains: "no",
@@ -36,7 +36,7 @@ const dataPolicy = {
 } as const;
 
 describe.each(SENT)("%s", (_name, from, body) => {
-  // A knob that another wire has not heard of leaves for it no more than any other stranger.
+  // A parameter that another protocol does not know is treated like any unknown field.
   const roads = ROADS.filter(([a, b]) => a === from && (!("min_p" in body) || a === b));
   it.each(roads)("works under `required`, from %s to %s", async (_from, into) => {
     await using road = await all.open(from, { dataPolicy });
@@ -158,7 +158,7 @@ describe("every hosted tool on the allowlist has an entry in each data policy", 
       ),
     ),
   );
-  /** Read where the policy was read: these keep nothing there. */
+  /** Reviewed with the policy: these store nothing there. */
   const SAFE: { readonly [provider: string]: readonly string[] } = {
     anthropic: [
       "hosted.apply_patch",

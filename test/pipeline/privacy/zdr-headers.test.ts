@@ -1,4 +1,4 @@
-// Under Service-ZDR no byte of a client's head leaves unless a review names it: on every road.
+// Under Service-ZDR, client headers are sent only if the allowlist names them, on every path.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -16,10 +16,13 @@ const dataPolicy = {
   trains: "no",
   zeroWhen: "credential",
 } as const;
-/** A word that stands nowhere else. */
+/** A unique word. */
 const MARK = "xq7mark";
 
-/** Every header that some protocol passes on, and some that clients send: each with a word that no review names. */
+/**
+ * Every header that some protocol forwards, and some that clients send, each with a value that is
+ * not on the allowlist.
+ */
 const NAMES: readonly string[] = [
   ...new Set([
     ...Object.values(TARGETS).flatMap(({ headers }) =>

@@ -1,5 +1,6 @@
-// A codec whose methods give anything at all: each request ends with an error or with what can be read, each reserve has its settle, and
-// nothing is left open. Nothing leaves for a provider that its codec has not put into words.
+// A codec whose methods return anything: each request ends with an error or a readable response,
+// each reserve has its settle, and nothing stays open. Nothing is sent to a provider that its codec
+// did not encode.
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Protocol } from "tollgate/plugin";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
@@ -62,7 +63,7 @@ const CLIENT = [
   "analyze",
 ] as const;
 
-/** With one member that gives this. */
+/** With one member that returns this. */
 function odd(id: string, half: "server" | "client", member: string, value: unknown): Protocol {
   const protocol = createToyProtocol(id);
   const made = member === "ping" ? value : () => value;
@@ -73,11 +74,14 @@ interface Told {
   readonly said: string;
   readonly status: number;
   readonly stream: boolean;
-  /** Whether anything has left for the provider. */
+  /** Whether anything was sent to the provider. */
   readonly left: boolean;
 }
 
-/** Asks for whole answers and streams, of a provider that answers and of one that refuses. */
+/**
+ * Requests non-streaming and streaming responses, from a provider that answers and one that
+ * rejects.
+ */
 async function tried(client: Protocol, upstreams: readonly Protocol[]): Promise<Told[]> {
   let status = 200;
   await using up = await startBackend((req, res) => {
@@ -104,7 +108,7 @@ async function tried(client: Protocol, upstreams: readonly Protocol[]): Promise<
             async (res) => `${res.status} ${await res.text()}`,
             (problem: Error) => problem.name,
           );
-        // A connection that breaks off is an end; one that stays silent is none.
+        // A truncated connection has ended, and a silent one has not.
         expect(said).not.toContain("TimeoutError");
         told.push({ said, status, stream, left: up.asked.length > before });
       }
@@ -114,7 +118,7 @@ async function tried(client: Protocol, upstreams: readonly Protocol[]): Promise<
   return told;
 }
 
-/** Takes all, says nothing, and finds nothing wrong. */
+/** Accepts everything, and returns nothing. */
 const mute = () => ({ push() {}, end() {}, writeFault() {}, isBetweenEvents: true });
 
 describe.each(SERVER)("a server half whose %s returns", (member) => {
@@ -124,7 +128,7 @@ describe.each(SERVER)("a server half whose %s returns", (member) => {
   });
 });
 
-/** What may be a body. */
+/** Valid bodies. */
 const isObject = (value: unknown) =>
   typeof value === "object" &&
   value !== null &&

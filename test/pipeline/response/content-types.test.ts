@@ -1,4 +1,5 @@
-// What a client is told that an answer is: the protocol's word, or a relay's; and what a route's read says is spoken.
+// The media type of a response: the protocol's, or a relay's; and the protocol that a route's read
+// result names.
 import { createServer, type ServerResponse } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -57,7 +58,7 @@ it("no headers are sent during silence if a comment is not possible, so that the
   let over = false;
   void got.then(() => (over = true));
   await until(() => answer !== undefined);
-  // Ten seconds are what a stream with pings waits.
+  // A stream with pings waits ten seconds.
   time.skip(11_000);
   await turnEventLoop();
   expect(over).toBe(false);
@@ -66,7 +67,7 @@ it("no headers are sent during silence if a comment is not possible, so that the
   expect([res.headers.get("content-type"), await res.text()]).toEqual(["audio/flac", "sound"]);
 });
 
-/** Says its type when it has said something already. */
+/** Sets its type after it has sent data. */
 const late = (): Protocol<"recital"> => {
   const good = speech();
   return {

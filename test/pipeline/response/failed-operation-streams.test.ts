@@ -1,5 +1,5 @@
-// Streams of other works than chats that fail after their head was sent: no client program takes one for a whole answer. Every road
-// to failure, before and after the first content, translated and verbatim.
+// Streams of operations other than chat that fail after their headers: no client program takes one
+// for a complete response. Every kind of failure, before and after content, in both modes.
 import OpenAI, { toFile } from "openai";
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
@@ -16,14 +16,14 @@ interface Streamed {
   readonly protocol: Protocol;
   readonly body?: PipelineRoute["body"];
   readonly mime: string;
-  /** The first part of an answer. */
+  /** The first part of a response. */
   readonly half: string;
   readonly roads: readonly (keyof typeof ROADS)[];
-  /** Reads to the end; throws where the client takes it for a failure. */
+  /** Reads to the end. Throws if the client detects a failure. */
   read(client: OpenAI, model: string): Promise<void>;
 }
 
-/** What becomes of the provider's answer. */
+/** How the provider's response ends. */
 const ROADS = {
   reset: (res: ServerResponse) => void res.destroy(),
   "too-soon": (res: ServerResponse) => void res.end(),
@@ -72,7 +72,7 @@ const WORKS: { readonly [name: string]: Streamed } = {
       throw new Error("There is no image.");
     },
   },
-  // Raw sound has no end of its own: a message that ends well is whole.
+  // Raw audio has no end of its own: a complete HTTP message is a complete response.
   speech: {
     protocol: speech(),
     mime: "audio/mpeg",
@@ -124,7 +124,7 @@ test.each(cases)(
       frontend: protocol,
       attempts: { perTarget: 1, total: 1 },
       ...(body && { body }),
-      // A hook that may change requests closes passthrough mode.
+      // A hook that may change requests disables passthrough mode.
       hooks: lane === "passthrough" ? [] : [{ rewrite: (request: ModelRequest) => request }],
       providers: {
         p: {
@@ -132,7 +132,7 @@ test.each(cases)(
           facts: new Map(roads.map((model) => [model, { operation: protocol.operationSpec.name }])),
         },
       },
-      // Clients read sound as it comes, and do not ask for a stream.
+      // Clients read audio as it arrives, and do not request a stream.
       ...(name === "speech" && {
         read: (_x, { model }) => ({ model: String(model), stream: true }),
       }),
@@ -151,7 +151,7 @@ test.each(cases)(
         () => undefined,
       );
       await until(() => waiting.length === 1);
-      // Without content the head leaves after ten seconds, where the format has pings.
+      // Without content, headers are sent after ten seconds if the format has pings.
       if (when === "before") time.skip(11_000);
       if (when === "after" || protocol.server!.ping !== "") await until(() => opened > before);
       ROADS[road](waiting.pop()!);

@@ -1,5 +1,6 @@
-// A stream that fails after its head was sent is a failure to every client program: to the official SDKs, and to a program that
-// reads until the end. Every road to failure, before and after the first content, translated and verbatim.
+// A stream that fails after its headers is a failure for every client program: for the official
+// SDKs, and for a program that reads to the end. Every kind of failure, before and after content,
+// in both modes.
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { expect, test } from "vitest";
@@ -11,7 +12,7 @@ import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { until } from "../../kit/wait.ts";
 import { chats, LEAST } from "../../protocols/generators/codecs.ts";
 
-/** What is written of an answer before it fails: its beginning, or nothing that a client could read. */
+/** Part of a response before its failure: its start, or nothing that a client could read. */
 const HALF: readonly ModelEvent[] = [
   { type: "start", id: "up1", model: "up" },
   { type: "open", index: 0, block: { type: "text" } },
@@ -29,7 +30,7 @@ function failure(wire: string): string {
 const more = (wire: string, text: string) =>
   encodeText(chats[wire]!.server!, [...HALF.slice(0, 2), { type: "delta", index: 0, text }], to);
 
-/** What becomes of the upstream's answer. */
+/** How the upstream's response ends. */
 const ROADS: { readonly [name: string]: (res: ServerResponse, wire: string) => void } = {
   reset: (res) => void res.destroy(),
   "too-soon": (res) => void res.end(),
@@ -40,7 +41,7 @@ const ROADS: { readonly [name: string]: (res: ServerResponse, wire: string) => v
   silence() {},
 };
 
-/** A guard that watches the words. */
+/** A guard that watches the text. */
 const guard = {
   watch: (_call: unknown, stop: (fault: Fault) => void) => (event: ModelEvent) => {
     const text = event.type === "delta" ? event.text : "";
@@ -49,7 +50,7 @@ const guard = {
   },
 };
 
-/** Reads to the end what the gateway says; throws where the client takes it for a failure. */
+/** Reads the gateway's response to the end. Throws if the client detects a failure. */
 type Fetch = (input: unknown, init: RequestInit | undefined) => Promise<Response>;
 const READS: { readonly [id: string]: (ask: Fetch, road: string) => Promise<unknown> } = {
   "chat-completions": async (ask, road) => {
@@ -75,7 +76,8 @@ const READS: { readonly [id: string]: (ask: Fetch, road: string) => Promise<unkn
     });
     for await (const _ of stream);
   },
-  // Several of its clients read past an error: only a connection that breaks is a failure to all of them.
+  // Several of its clients ignore an error event: only a broken connection is a failure for all of
+  // them.
   gemini: async (ask, road) => {
     const res = await ask("", {
       method: "POST",
@@ -127,7 +129,7 @@ test.each(pairs)(
       ),
     );
     await until(() => waiting.size === roads.length);
-    // Without content the head leaves after ten seconds.
+    // Without content, headers are sent after ten seconds.
     if (when === "before") time.skip(11_000);
     await until(() => opened === roads.length);
     for (const [road, res] of waiting) ROADS[road]!(res, wire);

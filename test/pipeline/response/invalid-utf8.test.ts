@@ -1,5 +1,5 @@
-// A stream in which one event is no UTF-8, whichever it is: its client sees all of it, or an error of its protocol, and never an end
-// that looks like one without being it.
+// A stream in which any one event is not UTF-8: its client gets all of it, or an error of its
+// protocol, and never a false end.
 import { describe, expect, it } from "vitest";
 import { say, startUpstream, type ResponsePiece } from "tollgate/testing";
 import { startTestServices, TIMEOUTS } from "../../kit/test-services.ts";

@@ -1,4 +1,4 @@
-// What a translation loses is named, once each, however much it is.
+// Fields that a translation drops are reported once each, whatever their number.
 import { expect, it } from "vitest";
 import { HostCall } from "../../../src/pipeline/exchange/call.ts";
 import { ownCpuMs } from "../../kit/process/cpu-time.ts";

@@ -1,4 +1,5 @@
-// How an answer comes is said by its media type: a document is held whole, everything else is read as it was asked for.
+// The media type determines how a response is read: a document is buffered, and everything else is
+// read in the requested form.
 import { describe, expect, it } from "vitest";
 import { bodyFormOf } from "../../../src/lib/media-type.ts";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
@@ -51,7 +52,7 @@ describe.each([
       await using up = await startBackend((_req, res) => {
         res.writeHead(200, { "content-type": type });
         res.write(`${LINES.slice(0, 2).join("\n")}\n`);
-        // The rest is not sent before the client has the beginning: what is held whole hangs here.
+        // The rest is sent after the client has the start, so a buffered response hangs here.
         void first.promise.then(() => res.end(`${LINES.slice(2).join("\n")}\n`));
       });
       await using s = await startTestServices({

@@ -1,5 +1,5 @@
-// Endpoints that send by themselves keep what is promised of all others: a lost field is in the warnings header, a strict request
-// is rejected for it, and the client waits as long as the provider asks.
+// Native endpoints keep the guarantees of all others: a dropped field is in the warnings header, a
+// strict request is rejected for it, and the client gets the provider's retry time.
 import { defineProvider, fail, type Call, type ErrorKind, type ModelEvent } from "tollgate/plugin";
 import { jsonResponse, startGateway, type ScriptedResponse } from "tollgate/testing";
 import type { ServerResponse } from "node:http";
@@ -10,7 +10,7 @@ import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { until } from "../../kit/wait.ts";
 import { chats, LEAST } from "../../protocols/generators/codecs.ts";
 
-/** Where in `run` a field is lost. */
+/** Position in `run` at which a field is dropped. */
 const PLACES = ["at first", "after the fetch", "after start", "after open"] as const;
 type Place = (typeof PLACES)[number];
 

@@ -1,5 +1,5 @@
-// A native endpoint is handed its answer as it comes. Judged by the order of events: upstream sends its second part only when the client
-// has the first.
+// A native endpoint receives its response as it arrives. Tested by the order of events: upstream
+// sends its second part only when the client has the first.
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { defineProvider } from "tollgate/plugin";
@@ -7,7 +7,7 @@ import { startTestGateway } from "tollgate/testing";
 import { expect, it } from "vitest";
 import { until } from "../../kit/wait.ts";
 
-/** An upstream of which the test writes each piece. */
+/** An upstream whose chunks the test sends one by one. */
 async function upstreamOf(): Promise<
   AsyncDisposable & { url: string; answers: ServerResponse[]; closed: number }
 > {
@@ -31,7 +31,7 @@ async function upstreamOf(): Promise<
 
 type How = "each piece" | "head alone" | "until its end";
 
-/** Says each piece of upstream as a delta. `how`: what of the body it reads. */
+/** Emits each chunk of upstream as a delta. `how`: how it reads the body. */
 const plugin = (url: string, how: How) =>
   defineProvider({
     api: 1,
@@ -90,7 +90,7 @@ async function scene(how: How) {
   };
 }
 
-/** Reads until the text has come, and returns all that came. */
+/** Reads until the text has arrived, and returns everything. */
 async function readTo(reader: ReadableStreamDefaultReader<Uint8Array>, text: string) {
   let all = "";
   while (!all.includes(text)) {

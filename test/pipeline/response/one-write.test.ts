@@ -1,10 +1,11 @@
-// What a relay passes on within one push(), and what an encoder writes for one chunk, leaves in one write to the client's socket.
+// Output of a relay in one push(), and of an encoder for one chunk, is sent to the client's socket
+// in one write.
 import { Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
 
-/** Both ways in which Node hands bytes to the system, by their private names. */
+/** Both of Node's methods that pass bytes to the system, by their private names. */
 const spied = Socket.prototype as unknown as {
   _write(chunk: Buffer | string, encoding: string, done: () => void): void;
   _writev(chunks: readonly { chunk: Buffer | string }[], done: () => void): void;
@@ -12,7 +13,7 @@ const spied = Socket.prototype as unknown as {
 const { _write, _writev } = spied;
 afterEach(() => Object.assign(spied, { _write, _writev }));
 
-/** What was written to clients of this port, a text for each write. */
+/** Writes to clients of this port, one text each. */
 function writesTo(port: number): string[] {
   const writes: string[] = [];
   const note = (socket: Socket, text: string) =>

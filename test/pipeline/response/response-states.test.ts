@@ -1,4 +1,5 @@
-// The states of a response. Whatever happens to a call, and in which order: it is settled once, and its response ends once.
+// The states of a response. For any events in any order, a call is settled once, and its response
+// ends once.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createFault } from "tollgate/plugin";
@@ -30,7 +31,7 @@ const EVENTS = [
   "fail",
 ] as const satisfies readonly ResponseEvent[];
 
-/** Every state that can be reached, with what may follow. */
+/** Every reachable state, with its possible events. */
 function reachable(): ReadonlyMap<ResponseState, readonly ResponseState[]> {
   const found = new Map<ResponseState, readonly ResponseState[]>();
   const visit = (state: ResponseState) => {
@@ -85,7 +86,7 @@ describe("the command table", () => {
           expect(
             [state.awaitsRow, state.awaitsEnd, state.awaitsUpstream].filter(Boolean).length,
           ).toBeGreaterThan(0);
-        // Nothing is waited for again.
+        // Nothing is awaited twice.
         if (state.isFinishing && !one.isOver) {
           expect(one.isFinishing).toBe(true);
           for (const part of ["awaitsRow", "awaitsEnd", "awaitsUpstream"] as const)
@@ -111,7 +112,7 @@ describe("the command table", () => {
     for (const state of finishing) {
       for (const event of ["row", "end", "upstream"] as const) {
         const before = waits(state);
-        // A row or an end that was not awaited cannot come.
+        // A row or an end that was not awaited cannot occur.
         if (!before[event] && event !== "upstream") continue;
         const expected = { ...before, [event]: false };
         expect([state.name, event, waits(state.after(event))]).toEqual([
@@ -141,7 +142,7 @@ describe("the command table", () => {
 
 const nothing = () => {};
 
-/** The response of a provider. */
+/** A provider's response. */
 interface UpstreamStub {
   readonly status: number;
   readonly headers: { readonly [name: string]: string };
@@ -156,7 +157,7 @@ interface UpstreamStub {
 }
 const line = (of: object): Buffer => Buffer.from(`${JSON.stringify(of)}\n`);
 
-/** One call whose provider, client, ledger, and clock only the test moves. */
+/** One call whose provider, client, ledger, and clock are controlled by the test. */
 function scene(of: { passthrough: boolean; stream: boolean; drains: boolean }) {
   const entries = new Set<TimerEntry>();
   const rows: (() => void)[] = [];
@@ -287,7 +288,7 @@ function scene(of: { passthrough: boolean; stream: boolean; drains: boolean }) {
   void present(call, { type: "http", response: source as never }, answer, tally).then(
     () => (done = "complete"),
     (problem: unknown) => {
-      // As the execution of an attempt does.
+      // Like the execution of an attempt.
       done = "failed";
       ends++;
       void settleCall(tally, { fault: getFault(problem) ?? { kind: "internal", message: "" } });
@@ -317,7 +318,7 @@ function scene(of: { passthrough: boolean; stream: boolean; drains: boolean }) {
   };
 }
 
-/** As a watch hook stops a response. */
+/** Like a watch hook that stops a response. */
 function stop(answer: ClientResponse): void {
   const writer = answer.writer as unknown as { stopWith(fault: object): void } | undefined;
   writer?.stopWith({ kind: "content_policy", message: "No." });
@@ -340,7 +341,7 @@ const HAPPENINGS = [
   "forbidden",
 ] as const satisfies readonly Happening[];
 
-/** Lets everything run that waits for a promise. */
+/** Runs everything that waits for a promise. */
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe("a response", () => {
@@ -358,7 +359,7 @@ describe("a response", () => {
             gets[what]();
             if (waits) await turn();
           }
-          // A provider's connection ends at last, a row is written, and time passes.
+          // The provider's connection ends, a row is written, and time passes.
           for (const what of ["cut", "row", "tick", "row", "tick", "row"] as const) {
             gets[what]();
             await turn();
@@ -376,7 +377,7 @@ describe("a response", () => {
       ),
       { numRuns: trialCount(2_000) },
     );
-    // Each way to end was tried: complete, failed before content, and failed after it.
+    // Each end was tested: complete, failed before content, and failed after it.
     for (const what of ["complete ok", "failed upstream", "complete upstream", "failed canceled"])
       expect([what, seen.get(what) ?? 0]).toEqual([what, expect.any(Number)]);
     expect(

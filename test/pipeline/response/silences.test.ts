@@ -1,5 +1,5 @@
-// A stream with a silence of 16 seconds in it, before its first words or after them: the gateway writes something to its client,
-// and every official SDK reads the same answer as without.
+// A stream with a silence of 16 seconds before or after its first text: the gateway writes
+// something to its client, and every official SDK reads the same response.
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import type { ModelEvent } from "tollgate/plugin";
@@ -30,7 +30,7 @@ test.each(roads)("%s, an upstream of %s: silent %s its first token", async (clie
   const time = installTestClock();
   const text = encodeText(chats[wire]!.server!, SAID, createResponseContext({ stream: true }));
   const events = text.split(/(?<=\n\n)/);
-  // As far as the first words are out.
+  // Until the first text is sent.
   const first = events.findIndex((event) => event.includes("One") || event.includes("On")) + 1;
   const begun = when === "before" ? 0 : first;
   let up: ServerResponse | undefined;

@@ -1,5 +1,5 @@
-// Stop sequences on a provider whose format has none: the answer ends before the first of them, wherever its pieces are cut, the
-// provider is told to stop, and what it made is billed.
+// Stop sequences for a provider without them: the response ends before the first one, however it is
+// split, the provider's call ends, and its output is billed.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ModelEvent, ModelRequest, Settle } from "tollgate/plugin";
@@ -32,7 +32,7 @@ function stopped(events: readonly ModelEvent[], texts: readonly string[], whole 
   return { out, said, ended, finish: out.at(-1) };
 }
 
-/** Where generation would have stopped: at the text that is complete first, and of those at the longest. */
+/** End of the generation: at the text that is complete first, and at the longest of several. */
 function due(text: string, texts: readonly string[]): string | undefined {
   for (let end = 1; end <= text.length; end++) {
     const found = texts.filter((one) => text.slice(0, end).endsWith(one));
@@ -125,7 +125,7 @@ describe.each(["chat-completions", "messages", "gemini"])(
       await using up = await startBackend((req, res) => {
         expect(JSON.parse(req.body)).not.toHaveProperty("stop");
         if (stream) {
-          // Its provider has more to say, and goes on until the connection is closed.
+          // Its provider has more output, and continues until the connection is closed.
           res.writeHead(200, { "content-type": "text/event-stream" });
           return void res.write(parts.slice(0, last + 1).join(""));
         }
@@ -208,7 +208,7 @@ it.each(ENDPOINTS)(
     await using up = await startBackend((_req, res) => void res.writeHead(500).end("{}"));
     await using s = await startTestServices({
       frontend: chats["messages"]!,
-      // No endpoint gets the client's bytes as they are.
+      // No endpoint receives the client's bytes unchanged.
       hooks: [{ rewrite: (request: ModelRequest) => request }],
       attempts: { perTarget: 1, total: 1 },
       providers: {
@@ -223,7 +223,7 @@ it.each(ENDPOINTS)(
     });
     for (const count of [0, 1, 4, 5, 6]) {
       await s.ask({ ...LEAST["messages"], stop_sequences: texts(count), model: "p/m" });
-      // The client's own format comes first.
+      // The client's own format is preferred.
       const order = ids.toSorted((a, b) => Number(b === "messages") - Number(a === "messages"));
       const takes = order.find((id) => (chats[id]!.client!.maxStopSequences ?? Infinity) >= count);
       expect(up.asked.at(-1)!.url, `${count}`).toContain(`/${takes ?? order[0]}/`);

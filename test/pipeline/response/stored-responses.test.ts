@@ -1,4 +1,4 @@
-// What is asked for by its id bears the name that the client knows, however much there is of it.
+// A stored response has the model name that the client knows, however large it is.
 import { expect, it } from "vitest";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { createToyProtocol } from "../toy-protocol.ts";

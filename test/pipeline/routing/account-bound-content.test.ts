@@ -1,5 +1,5 @@
-// What belongs to one account of a provider: encrypted reasoning that another account cannot read is left out and named, once; what a
-// request names by an id is asked of one account alone.
+// Content of one provider account: encrypted reasoning that another account cannot read is omitted
+// and reported once, and a stored object is requested from its account only.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { responses } from "tollgate/protocols/responses";
@@ -100,7 +100,7 @@ describe("a stored object", () => {
     await using down = await accounts({ state: "relay", down: "a" });
     const { status, asked } = await down.ask(file);
     expect([status, keys(asked)]).toEqual([503, new Set(["Bearer a"])]);
-    // Of others the one that is well is asked.
+    // Of the others, the healthy one is called.
     expect((await down.ask("Hi")).status).toBe(200);
   });
 });
@@ -126,7 +126,7 @@ describe("encrypted reasoning", () => {
     expect((await once.ask(turn("a"))).status).toBe(400);
     await using stubborn = await accounts({ stubborn: true, target: 4 });
     expect((await stubborn.ask(turn("a"))).asked).toHaveLength(2);
-    // Then it is the account that made it, or none.
+    // Then it is the account that created it, or none.
     await using strict = await accounts({ down: "a" });
     await using compacted = await accounts({ down: "a" });
     const all = [...turn("a"), { type: "compaction", id: "c", encrypted_content: "of a" }];

@@ -1,5 +1,6 @@
-// Which other candidate is asked after a failure, for each stage of a call and each kind: what the two tables say together. The walk does
-// not even ask once content has left; that the table would forbid it is seen here.
+// The candidate that is called after a failure, for each stage of a call and each kind of error:
+// the combination of both tables. The pipeline does not even check after content was sent; that the
+// table would forbid it is tested here.
 import { createCallFacts } from "../../kit/call-facts.ts";
 import { describe, expect, it } from "vitest";
 import { ERRORS, createFault, type ErrorKind } from "tollgate/plugin";
@@ -12,7 +13,7 @@ import { attributeFault } from "../../../src/pipeline/faults/fault-source.ts";
 
 const KINDS = Object.keys(ERRORS) as ErrorKind[];
 
-/** Attempts read it themselves, and no result here depends on how much time passes. */
+/** Attempts read the clock themselves, and no result here depends on elapsed time. */
 const clock = () => performance.now();
 
 const TIMES = { totalMs: 60_000, classes: new Map() };
@@ -66,13 +67,13 @@ it.each(Object.keys(FAILURE_POINTS) as FailurePoint[])("%s: only if it is config
     }
 });
 
-/** A call of the only client that there is here. */
+/** A call of the only client here. */
 const of = (request: string) =>
   createCallFacts({ startedAt: clock(), client: "", requestId: request });
 
 describe("candidates a and b, where a states a retry time and b is in cooldown", () => {
   const TOLD = createFault("rate_limited", "Slow down.", { retryAfterMs: 1_000 });
-  /** `spent`: the budget of retries is used up. */
+  /** `spent`: the retry budget is used up. */
   function story({ spent }: { spent: boolean }) {
     rests = new TargetHealth();
     const [a, b] = [candidate("a"), candidate("b")];
@@ -105,7 +106,7 @@ describe("if every candidate is in cooldown", () => {
     for (let i = 0; i < 20; i++) {
       for (const one of [a, b])
         rests.recordFailure(one, { kind: "overloaded", message: "No." }, of(`r${i}`));
-      // Older than the cooldown, so that it ends none.
+      // Before the cooldown, so that it ends none.
       if (i % 2 === 0) rests.recordSuccess(b, 0, "");
     }
     while (rests.retryBudget("").takeRetry(false));

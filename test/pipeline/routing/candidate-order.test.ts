@@ -1,4 +1,5 @@
-// Which candidate is tried first: credentials by weight, candidates by weight where the route says so, and what a route hook says is last.
+// Order of candidates: credentials by weight, candidates by weight if the route configures it, and
+// the final order of a route hook.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { HostCandidate } from "../../../src/pipeline/exchange/mounted.ts";
@@ -41,10 +42,10 @@ const plain = (more: Partial<RoutingRuleInputs> = {}): RoutingRuleInputs => ({
   ...more,
 });
 
-/** How often each comes first. */
+/** How often each is first. */
 function firsts(seats: readonly HostCandidate[], pick: RoutingStrategy, runs = 20_000) {
   const counts: Record<string, number> = {};
-  // A fixed row of numbers: the shares are the same in each run of the test.
+  // A fixed sequence of numbers: the shares are the same in each run.
   const chance = xorshift(7);
   for (let i = 0; i < runs; i++) {
     const [one] = applyRoutingRule(seats, ROUTING_RULES[pick], plain({ random: chance }));
@@ -165,7 +166,7 @@ describe("candidates", () => {
           const expected = [...seats].sort((a, b) =>
             cents(a) < cents(b) ? -1 : cents(a) > cents(b) ? 1 : 0,
           );
-          // A nano-dollar is a tenth of the least that is counted here, rounded up.
+          // A nano-dollar is a tenth of the smallest counted amount, rounded up.
           const sums = (list: readonly HostCandidate[]) =>
             list.map((one) => Math.ceil(cents(one) / 10));
           expect(sums(out)).toEqual(sums(expected));

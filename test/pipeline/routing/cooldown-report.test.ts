@@ -1,5 +1,5 @@
-// `tollgate explain`, the Routing page, and `tollgate status` read one report of cooldowns. What they say of the order is what the next request
-// does, and what its record says of the candidates that it did not call.
+// `tollgate explain`, the Routing page, and `tollgate status` use one cooldown report. The reported
+// order equals the next request's, and its record lists the candidates that it did not call.
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { createFault } from "tollgate/plugin";
@@ -105,9 +105,10 @@ it("the reported order is the order of the next request, for each key", () => {
       const { first, recorded } = asks(key);
       const [head] = turns;
       const told = head!.callOrder === "not_called" ? undefined : head!.candidate.provider;
-      // A target that recovers gets a part of the requests: either is right.
+      // A recovering target gets a share of the requests, so either is right.
       if (!all.every(({ state }) => COOLDOWN_STATES.has(state))) return;
-      // A target that failed lately and is in no cooldown has no report, so its lower success rate is not known here.
+      // A target with recent failures but no cooldown has no report, so its lower success rate is
+      // unknown here.
       const unreported = candidates.some(
         ({ provider, mounted: { target } }) =>
           !target.isHealthy && !all.some((rest) => rest.provider === provider),
@@ -115,8 +116,8 @@ it("the reported order is the order of the next request, for each key", () => {
       if (unreported) return;
       if (turns.some(({ isCoolingDown }) => isCoolingDown)) cooled++;
       expect(told).toBe(first);
-      // Each candidate that is skipped on the way to the first call is recorded. It is told to be in cooldown, or its cooldown of other keys is
-      // told: it fails more often than one in cooldown.
+      // Each candidate that is skipped before the first call is recorded. The report shows its
+      // cooldown or that of other keys, or it fails more often than one in cooldown.
       for (const provider of recorded) {
         const { callOrder, cooldown } = turns.find(
           ({ candidate }) => candidate.provider === provider,

@@ -1,5 +1,6 @@
-// Whose failure it is. The law: no request of one key changes where another's goes, unless upstream said something of the
-// account or the target in a way that is no prose; and what only the host may say, no other can say in its place.
+// The scope of a failure: no request of one key affects another key's routing, unless upstream made
+// a machine-readable statement about the account or the target. Statements reserved to the host
+// cannot be made by others.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fail, createFault, type ErrorKind, type Fault, type JsonObject } from "tollgate/plugin";
@@ -31,12 +32,12 @@ const good = () =>
     res.end(LINE);
   });
 
-/** A codec that says of each refusal what the test says. */
+/** A codec that decodes each error as the test states. */
 const saying = (fault: () => Fault) => {
   const protocol = createToyProtocol("other");
   return { ...protocol, client: { ...protocol.client!, decodeFault: fault } };
 };
-/** What fails so often is left alone, whatever the kind of the failure. */
+/** A target that fails so often is in cooldown, whatever the kind of failure is. */
 const IN_A_ROW = 5;
 const refusing = () =>
   startBackend((_req, res) => {
@@ -45,7 +46,7 @@ const refusing = () =>
   });
 
 describe("a fault set by an upstream, a codec, or a plugin", () => {
-  /** What the host itself writes there or once wrote, and whatever else there is. */
+  /** Values that the host writes or once wrote there, and any others. */
   const bag = fc.oneof(
     fc.constantFrom<JsonObject>(
       { own: true },

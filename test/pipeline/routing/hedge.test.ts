@@ -1,4 +1,5 @@
-// Hedging: a call that stays without content gets another one beside it. One of them answers, and both are billed.
+// Hedging: a call without content gets a second one in parallel. One of them responds, and both are
+// billed.
 import type { ServerResponse } from "node:http";
 import { Readable, Writable } from "node:stream";
 import fc from "fast-check";
@@ -74,7 +75,7 @@ it.each(ROADS)(
   },
 );
 
-/** How far a native endpoint has come when it loses, and its row. */
+/** Progress of a native endpoint when it loses, and its row. */
 const SENDS = {
   "a fetch with a body that is not answered": ["never"],
   "a fetch whose answer has begun": ["begun"],
@@ -87,7 +88,7 @@ const SENDS = {
   "nothing yet": ["wait"],
 } as const;
 type Step = (typeof SENDS)[keyof typeof SENDS][number];
-/** Only what its provider refused, or was never sent, costs nothing. */
+/** Only a request that its provider rejected, or never received, is free. */
 const isBilled = (steps: readonly Step[]): boolean =>
   steps.some((step) => step === "never" || step === "begun" || step === "job");
 
@@ -237,10 +238,10 @@ it("if both fail, the client gets the first error, and the next candidate is tri
   expect(await (await more.ask({ model: "m", text: "hi" })).text()).toContain('"say":"C"');
 });
 
-// From here on in virtual time: the whole walk but for its two sockets.
+// From here on in virtual time: the whole pipeline except for its two sockets.
 
 interface Script {
-  /** Until the head, then until the first content, then until the end, in milliseconds. */
+  /** Milliseconds to the headers, then to the first token, then to the end. */
   readonly ms: readonly [number, number, number];
   readonly ends: "well" | "503" | "cut before content" | "cut after content" | "never";
 }
@@ -250,7 +251,7 @@ interface UpstreamCall {
   over: "well" | "aborted" | "cut" | undefined;
 }
 
-/** In place of undici's pools. */
+/** Replaces undici's pools. */
 function pools(script: () => Script, calls: UpstreamCall[], sent: () => void) {
   const dispatch = (_options: unknown, handler: any) => {
     const { ms, ends } = script();
@@ -369,7 +370,7 @@ it("one response, canceled losers, one row per call, no hedge after the first to
     ledgerQueue.settle = async (row: object) => void s.journal.push(row as never);
     const mounted = s.built.gen.findRoute("/toy")!;
     let made = 0;
-    // One after the other: so it is known which calls belong to which request.
+    // One after another, so that calls can be assigned to requests.
     for (const [gap, its] of all) {
       clock.at(clock.now + gap, () => {});
       await clock.run();
@@ -385,7 +386,7 @@ it("one response, canceled losers, one row per call, no hedge after the first to
       } as never);
       const { promise: over, resolve } = Promise.withResolvers<void>();
       void walking.then(resolve);
-      // A request that no call answers is given up by its client.
+      // A client disconnects from a request that no call answers.
       clock.at(clock.now + 5_000, () => void (outcome ?? res.destroy()));
       await clock.run();
       await over;
@@ -394,7 +395,7 @@ it("one response, canceled losers, one row per call, no hedge after the first to
       const attempts = (what: string) =>
         rows.flatMap((one) => (one.do === what ? [(one as Settle).attempt] : [])).toSorted();
       expect(attempts("settle")).toEqual(attempts("reserve"));
-      // A call that is given up between its row and its request costs nothing.
+      // A call that is canceled between its row and its request is free.
       const billed = rows.filter((one) => one.do === "settle" && one.state !== "void");
       expect(billed.length).toBeLessThanOrEqual(mine.length);
       expect(mine.length).toBeLessThanOrEqual(attempts("reserve").length);
@@ -407,7 +408,7 @@ it("one response, canceled losers, one row per call, no hedge after the first to
       for (const call of mine) expect(call.over).toBeDefined();
       const beside = outcome!.calls.filter(({ hedge }) => hedge);
       expect(beside.length).toBeLessThanOrEqual(1);
-      // Whose content the client has is told last.
+      // The call whose content the client has is last.
       if (said.length > 0) expect(outcome!.calls.at(-1)!.upstreamId).toBe(said[0]!.id);
       made += beside.length;
     }
@@ -432,7 +433,7 @@ function request() {
   });
 }
 
-/** A chat that never answers, or after a while. */
+/** A chat that never responds, or after a delay. */
 const chat = (ms: number | undefined) =>
   startBackend((_req, res) => {
     if (ms === undefined) return;
@@ -497,7 +498,7 @@ models: { m: { candidates: [a/m, b/m], hedge: 20ms } }
   expect(spent).toBeLessThanOrEqual(BigInt(max));
   expect(Math.round(Number(res.headers.get("x-tollgate-cost")) * 1e9)).toBe(Number(spent));
   expect(b.asked).toHaveLength(attempts - 1);
-  // The call that was canceled is billed by an estimate, and the one that answered is the last one.
+  // The canceled call is billed as an estimate, and the one that responded is last.
   expect(calls.map(({ state }) => state)).toEqual(
     attempts === 2 ? ["estimated", "exact"] : ["exact"],
   );

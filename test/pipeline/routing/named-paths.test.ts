@@ -1,4 +1,5 @@
-// A route's name leads to the path that an endpoint has for it; an endpoint that has none is never asked for something else.
+// A route's name selects the path of an endpoint, and an endpoint without such a path is never
+// called for it.
 import { describe, expect, it } from "vitest";
 import { startUpstream } from "tollgate/testing";
 import { startTestServices } from "../../kit/test-services.ts";

@@ -1,4 +1,4 @@
-// What a client reads when no candidate is there: names that do answer, and nothing of the operator's.
+// A client's error without candidates: names that respond, and nothing about the operator.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
@@ -47,7 +47,7 @@ it("names only models that respond, nothing private of the operator, and adds no
       async (models, names, may) => {
         await using s = await startTestServices({
           frontend: createToyProtocol(),
-          // A credential that serves nothing of what is listed.
+          // A credential that serves none of the listed models.
           providers: { up: one(), tied: one(["else"]) } as never,
           unmounted: { off: SECRET },
           models,
@@ -78,7 +78,7 @@ it("names only models that respond, nothing private of the operator, and adds no
           const added = /add the (name|provider).*"([^":]+)(?::|\/)/.exec(fault.message);
           if (added?.[1] === "name") expect(Object.keys(models), said).not.toContain(added[2]);
           if (added?.[1] === "provider") expect(["up", "tied", "off"]).not.toContain(added[2]);
-          // A name that the file has is not said to be missing.
+          // A name in the config is not reported as missing.
           if (Object.hasOwn(models, model) && allowed(model))
             expect(said).not.toContain(`Model ${model} not found`);
         }
@@ -86,7 +86,7 @@ it("names only models that respond, nothing private of the operator, and adds no
     ),
     {
       numRuns: 60,
-      // A name that the file has, and that leads to a name that it has not.
+      // A name in the config that maps to an unknown name.
       examples: [[{ "m-large": ["fast"] }, Array(6).fill("m-large"), /./]],
     },
   );

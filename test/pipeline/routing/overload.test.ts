@@ -1,4 +1,4 @@
-// What is one request too many: refused on its head, in its protocol's words, without a row.
+// An excess request: rejected by its headers, in its protocol's format, without a row.
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, it } from "vitest";
@@ -28,7 +28,7 @@ it("a request is rejected before its body is read, and the others continue", asy
   await once(socket, "connect");
   let said = "";
   socket.on("data", (chunk) => (said += chunk));
-  // A head alone: it announces a body that never comes.
+  // Headers only: they announce a body that never arrives.
   socket.write(
     "POST /toy HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 2000\r\n\r\n",
   );
@@ -38,7 +38,7 @@ it("a request is rejected before its body is read, and the others continue", asy
   expect(said).not.toMatch(/x-should-retry: false/i);
   free();
   expect((await first).status).toBe(200);
-  // One that comes later finds its turn free again, and of the refused one there is no row.
+  // A later request is admitted again, and the rejected one has no row.
   expect((await s.ask({ model: "p/m", text: "Hi" })).status).toBe(200);
   expect(s.journal.filter((row) => row.do === "reserve")).toHaveLength(2);
   await until(() => s.house.admissionQueue.running === 0);

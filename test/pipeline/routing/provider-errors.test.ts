@@ -1,5 +1,6 @@
-// With one candidate, an error is the provider's: its status, its `retry-after`, its wording. This holds for the first failure and for the hundredth, in
-// every protocol, whole and streamed, passed through and translated. No earlier failure makes a later request fail.
+// With one candidate, an error is the provider's: its status, its `retry-after`, its message. This
+// holds for the first failure and for the hundredth, in every protocol, streaming and
+// non-streaming, in both modes. No earlier failure makes a later request fail.
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -13,7 +14,7 @@ import {
 } from "tollgate/testing";
 
 const WORDS = "the reactor is being refueled";
-/** What the provider answers next. Empty: it works. */
+/** The provider's next responses. Empty: it works. */
 let failures: ScriptedResponse[] = [];
 let at: StartedGateway;
 beforeAll(async () => {

@@ -1,5 +1,6 @@
-// The table of retries is what the walk does: for each way in which a call can fail, in each protocol, whole and streamed, on both lanes,
-// with another candidate and without one. What was sent upstream, what the client got and what stands in the ledger is read off it.
+// The retry table describes the pipeline: for each failure of a call, in each protocol, streaming
+// and non-streaming, in both modes, with another candidate and without one. The upstream's
+// requests, the client's response, and the ledger row are compared with it.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { ERRORS, type ErrorKind } from "tollgate/plugin";
 import {
@@ -29,9 +30,9 @@ interface Failure {
   readonly stage: FailurePoint;
   readonly kind: ErrorKind;
   readonly reaction: ScriptedReply;
-  /** What it asks for is too long to be waited for here, or is not said. */
+  /** Its retry time is too long to wait for, or missing. */
   readonly untold?: true;
-  /** An error of the provider without a time: the gateway adds none. */
+  /** A provider's error without a retry time: the gateway adds none. */
   readonly timeless?: true;
   readonly only?: "stream" | "whole";
 }
@@ -50,7 +51,7 @@ const refused = (
   ...(more.retryAfter === undefined && { timeless: true as const }),
 });
 
-/** What a model says that is well, in whatever protocol it is asked. */
+/** A healthy model's response in any protocol. */
 const hello = (asked: UpstreamRequest): ScriptedResponse => {
   const { type, stream, pieces, bytes } = goodAnswer(asked);
   return {
@@ -158,7 +159,7 @@ const provider = (
   timeouts: { ...TIMEOUTS, ...more },
   ...(isImage(into) && { facts: new Map([[modelOf(into), { operation: "image" }]]) }),
 });
-/** By its name an answer is known to be a picture. */
+/** The name that identifies an image response. */
 const modelOf = (into: string) => (into === "gemini-image" ? "m-image" : "m");
 
 const SILENT: { readonly [S in FailurePoint]?: object } = {
@@ -167,7 +168,7 @@ const SILENT: { readonly [S in FailurePoint]?: object } = {
 };
 
 interface Case extends Failure {
-  /** Its provider, so that none rests for another's failure. */
+  /** A provider of its own, so that no cooldown affects another. */
   readonly at: string;
   readonly stream: boolean;
   readonly other: boolean;
@@ -183,7 +184,7 @@ const CASES: readonly Case[] = FAILURES.flatMap((failure, i) =>
     ),
 );
 
-/** What the table says of it. */
+/** The table's entry for it. */
 function expected({ stage, kind, untold, timeless, other }: Case) {
   const again = untold ? undefined : retryModeAfter(stage, kind);
   const next = other && FAILURE_POINTS[stage].allowsFailover && ON.includes(kind);
@@ -197,11 +198,11 @@ function expected({ stage, kind, untold, timeless, other }: Case) {
 
 describe.each(LANES)("from %s into %s", (from, into) => {
   it("each failure has the effect in the table", async () => {
-    // The shortest pauses that there may be.
+    // The shortest possible backoffs.
     const dice = vi.spyOn(Math, "random").mockReturnValue(0.01);
     onTestFinished(() => void dice.mockRestore());
     const m = modelOf(into);
-    // What draws and streams sends pieces of its own that are no content.
+    // Streaming image models send other events before content.
     const all = CASES.filter(({ stream }) => !stream || !isImage(into));
     await using s = await startTestServices({
       frontend: CLIENTS[from]!.protocol,
@@ -220,7 +221,7 @@ describe.each(LANES)("from %s into %s", (from, into) => {
     });
     const ask = async (one: Case) => {
       const { at, other, stream } = one;
-      // Its budget of retries is no part of this table.
+      // The retry budget is not part of this table.
       for (let i = 0; i < 50; i++)
         s.house.targetHealth.retryBudget("k1").addRequest(performance.now());
       const before = up.requests.length;

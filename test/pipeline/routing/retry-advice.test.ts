@@ -1,5 +1,6 @@
-// What a refusal says of trying again: its headers, its text, and its body in each protocol are one value, for every kind of failure, and an
-// official SDK that goes by them recovers from what may be tried again and gives up at once on what may not.
+// Retry advice of a rejection: headers, text, and body in each protocol have one value, for every
+// kind of failure. An official SDK that follows them recovers from retryable ones, and stops
+// immediately on others.
 import Anthropic from "@anthropic-ai/sdk";
 import * as fc from "fast-check";
 import OpenAI from "openai";
@@ -14,12 +15,12 @@ import { parseError } from "../../../src/protocols/failure/parse-error.ts";
 import { root } from "../../kit/process/program.ts";
 
 const KINDS = Object.keys(ERRORS) as ErrorKind[];
-/** The kinds that a client may send again, by this test's own account. */
+/** Kinds that a client may retry, listed independently by this test. */
 const AGAIN = ["rate_limited", "overloaded", "timeout", "upstream", "unavailable"];
 
 let left = 0;
 let asked = 0;
-/** Fails as a request's header says, as often as a test says. */
+/** Fails as a request's header orders, as often as configured. */
 const failing = defineMiddleware({
   api: 1,
   name: "failing",
@@ -127,9 +128,9 @@ describe.each(Object.entries(PATHS))("a rejection at %s", (_, [path, body]) => {
           text: s,
           info: path.includes("generateContent") && wait !== undefined ? `${wait / 1_000}s` : null,
         });
-        // Anthropic has a status of its own for what is overloaded.
+        // Anthropic has its own status for overload.
         if (!path.endsWith("/messages")) expect(res.status).toBe(ERRORS[kind][0]);
-        // Nothing was sent, so nothing is said of a provider.
+        // Nothing was sent, so no provider is named.
         expect([
           res.headers.get("x-tollgate-provider"),
           res.headers.get("x-tollgate-attempts"),

@@ -1,4 +1,5 @@
-// What a route hook may choose by: what rests and why, the weights of credentials, and what a request would cost.
+// Inputs of a route hook: cooldowns with reasons, weights of credentials, and the cost of a
+// request.
 import { createCallFacts } from "../../kit/call-facts.ts";
 import { describe, expect, it } from "vitest";
 import type { Candidate, Context, Hooks, Price, Usage } from "tollgate/plugin";
@@ -36,7 +37,7 @@ const limited = ({ house }: Stage, candidate: HostCandidate, retryAfterMs: numbe
   house.targetHealth.recordFailure(
     candidate,
     { kind: "rate_limited", message: "Busy.", retryAfterMs },
-    // What was asked before the last rest ended would be no news.
+    // A response to a call before the end of the last cooldown would not count.
     createCallFacts({ startedAt: performance.now() }),
   );
 
@@ -67,11 +68,12 @@ describe("a route hook", () => {
     const [rest] = s.house.targetHealth.describeCooldowns();
     expect(seen[1]).toEqual({ a: { until: rest!.until, reason: "rate_limited" }, b: undefined });
     expect([bad.asked.length, up.asked.length]).toEqual([1, 2]);
-    // An answer of now ends it.
+    // A current response ends it.
     s.house.targetHealth.recordSuccess(calls[0] as HostCandidate, performance.now(), "k1");
     await (await s.ask({ model: "any", text: "x" })).text();
     expect(seen[2]).toEqual({ a: undefined, b: undefined });
-    // It rests again, and is all that is left: what is kept of its call says what is true for longer.
+    // It is in cooldown again, and the only candidate left: the longer of two cooldowns is
+    // reported.
     await (await s.ask({ model: "a/m", text: "x" })).text();
     expect(seen[3]!["a"]?.reason).toBe("rate_limited");
     expect(calls.map(({ cooldown }) => cooldown)).toEqual(Array(6).fill(undefined));
@@ -132,7 +134,7 @@ describe("a route hook", () => {
       providers: {
         dear: priced(perMillion("10", "10")),
         unknown: priced(undefined),
-        // Cheap to read and dear to write: the size of the request decides.
+        // Cheap input and expensive output: the size of the request decides.
         reader: priced(perMillion("1", "100")),
       },
       models: { any: ["dear/m", "unknown/m", "reader/m"] },

@@ -1,4 +1,5 @@
-// One conversation stays where its prompt is cached: what moves when a target comes, goes or rests, and which processes agree on it.
+// A conversation stays at its prompt cache: which ones move when a target is added, removed, or in
+// cooldown, and that processes agree.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
@@ -82,7 +83,7 @@ describe("rendezvous", () => {
   });
 });
 
-/** A conversation after so many turns, as clients of each protocol send it, with cache marks that wander. */
+/** A conversation after a number of turns in each protocol, with moving cache marks. */
 const mark = { cache_control: { type: "ephemeral" } };
 const turns = (system: string, first: string, n: number) => ({
   "chat-completions": {
@@ -172,7 +173,9 @@ describe.each(PROTOCOLS.map((protocol) => [protocol.id, protocol.server!] as con
   },
 );
 
-/** Each credential has its own cache: a prompt of which it has read the beginning before is a hit for that part. */
+/**
+ * Each credential has its own cache: a prompt whose start was read before is a hit for that part.
+ */
 async function caching() {
   const seen = new Map<string, Set<string>>();
   const counts = { read: 0, hit: 0 };
@@ -249,10 +252,10 @@ describe("with a prompt cache per credential", () => {
     const weighted = await talking("weighted");
     const sticky = await talking("sticky");
     expect([...sticky.where.values()].every((at) => at.size === 1)).toBe(true);
-    // All but a conversation's newest turn.
+    // All of a conversation except its newest turn.
     expect(sticky.read - sticky.hit).toBe(9 * 12);
     expect(weighted.hit / weighted.read).toBeLessThan(sticky.hit / sticky.read - 0.05);
-    // A provider is told which of them belong together, and nothing else.
+    // A provider only learns which of them belong together.
     expect(new Set(weighted.told)).toEqual(new Set([undefined]));
     expect(new Set(sticky.told).size).toBe(9);
     for (const told of sticky.told) expect(told).toMatch(/^[0-9a-f]{32}$/);

@@ -1,4 +1,5 @@
-// Each pick through the gateway: where requests go, what a rest does to it, what a route hook says last, and what costs nothing.
+// Each strategy in the gateway: the order of requests, the effect of a cooldown, the final order of
+// a route hook, and free models.
 import { createCallFacts } from "../../kit/call-facts.ts";
 import { describe, expect, it } from "vitest";
 import type { Hooks } from "tollgate/plugin";
@@ -23,7 +24,7 @@ async function stage(of: {
   readonly pick: NonNullable<TestServicesOptions["pick"]>;
   readonly weights?: Record<string, number>;
   readonly prices?: Record<string, string | undefined>;
-  /** What each is like now. */
+  /** Current state of each. */
   readonly slow?: { [provider: string]: number };
   readonly hooks?: Hooks[];
 }) {
@@ -80,7 +81,7 @@ describe("a routing strategy", () => {
     of.limit("c");
     expect(await of.ask()).toBe("a");
     of.limit("a");
-    // Its price is not known.
+    // Its price is unknown.
     expect(await of.ask()).toBe("b");
   });
 

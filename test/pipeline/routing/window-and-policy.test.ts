@@ -1,5 +1,5 @@
-// Failures that another candidate may mend at another price: a larger window, another policy. It is tried where the operator
-// asks for it, and nowhere else.
+// Failures that another candidate may fix at another price: a larger context window, or another
+// policy. It is called only if the operator configured it.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ERRORS, fail, type ErrorKind, type Protocol } from "tollgate/plugin";
@@ -13,7 +13,7 @@ import { createToyProtocol } from "../toy-protocol.ts";
 const ASKED = (Object.keys(ERRORS) as ErrorKind[]).filter((kind) => ERRORS[kind][1] === "opt_in");
 const LINE = { id: "u", model: "m", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" };
 
-/** A codec that says of each refusal what the test says. */
+/** A codec that decodes each error as the test states. */
 function saying(kind: ErrorKind, id = "toy"): Protocol<"chat"> {
   const protocol = createToyProtocol(id);
   return {
@@ -26,7 +26,7 @@ const endpoint = (base: string, protocol: Protocol) => ({
   endpoints: [{ protocol, base, auth: "none" as const }],
 });
 
-/** Asks a route of two: the first refuses with this kind, the second answers. */
+/** Calls a route of two: the first rejects with this kind, and the second responds. */
 async function asked(of: {
   kind: ErrorKind;
   on: readonly ErrorKind[];

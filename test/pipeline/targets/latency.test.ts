@@ -1,9 +1,12 @@
-// How fast a target is taken to be: what was measured, what is silent now, and what nothing has renewed for long.
+// The estimated speed of a target: from measurements, current silence, and old values.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Latency } from "../../../src/pipeline/targets/latency.ts";
 
-/** Targets under load: each request goes to the one that is reckoned fastest, and its content comes when `ms` says. */
+/**
+ * Targets under load: each request is sent to the one with the fastest estimate, and its content
+ * arrives after `ms`.
+ */
 function run(of: {
   readonly ms: readonly ((now: number) => number)[];
   readonly everyMs: number;

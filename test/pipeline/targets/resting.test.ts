@@ -1,4 +1,4 @@
-// What one answer ends, what is told of it, and how a client says that it tries again by itself.
+// Effects of one response, its reports, and how a client indicates its own retries.
 import { createCallFacts } from "../../kit/call-facts.ts";
 import fc from "fast-check";
 import { expect, it } from "vitest";

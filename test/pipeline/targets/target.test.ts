@@ -1,4 +1,4 @@
-// Cooldowns, circuit breakers and what they follow from, with a clock of the test's own.
+// Cooldowns, circuit breakers, and their evidence, with a test clock.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ErrorKind, Fault } from "tollgate/plugin";
@@ -129,7 +129,7 @@ describe("failures of one client", () => {
         for (const { kind, ms, good, told } of steps) {
           now += ms;
           for (let i = 0; i < good; i++) one.recordSuccess(now, now, "a");
-          // A limit that is said of this request alone.
+          // A rate limit for this request only.
           const scope = kind === "rate_limited" && told ? "request" : undefined;
           fail(one, now, kind, { scope, ...(scope && { retryAfterMs: 60_000 }) });
           expect([one.statusFor(now, "b"), one.tryEnter(now, "b"), one.isFull("b")]).toEqual([
@@ -179,7 +179,7 @@ describe("a circuit breaker", () => {
       expect(one.tryEnter(now, "a")).toBe("probe");
       expect(one.tryEnter(now, "a")).toBeUndefined();
       expect(one.statusFor(now, "a")?.state).toBe("half_open");
-      // What was under way when it opened says nothing new.
+      // Calls that were open when it opened are no new evidence.
       fail(one, now);
       expect(one.statusFor(now, "a")?.state).toBe("half_open");
       fail(one, now, "overloaded", { probe: true });
@@ -349,7 +349,7 @@ describe("a concurrency limit while nothing succeeds", () => {
     const { limit, pass } = stage();
     for (let i = 0; i < 9; i++) limit.decrease();
     void enter(limit);
-    // It lasts for longer than failures do: one place more.
+    // It lasts longer than failures do: the limit grows by one.
     pass(24);
     const [one, other] = [
       enter(limit) as Promise<ConcurrencySlot>,
@@ -380,7 +380,7 @@ describe("a concurrency limit while nothing succeeds", () => {
 });
 
 describe("the recovery", () => {
-  /** So many answers a second for ten seconds, then a failure of all that lasts. */
+  /** A number of responses per second for ten seconds, then a failure of all. */
   const ailing = (pace: number, awayMs: number) => {
     const one = target();
     for (let second = 0; second < 10; second++)
@@ -392,7 +392,7 @@ describe("the recovery", () => {
   };
   const passed = (of: UpstreamTarget, from: number, ms: number) => {
     let count = 0;
-    // Ten times what it can take, evenly.
+    // Ten times its capacity, evenly.
     for (let t = from; t < from + ms; t++)
       for (let i = 0; i < 5; i++)
         if (of.tryEnter(t, "a")) {

@@ -1,4 +1,4 @@
-// How long a call may take: by what it asks of which model, and by what its client says.
+// Timeouts of a call: by its operation and model, and by its client's headers.
 import { expect, it } from "vitest";
 import type { HostCall } from "../../../src/pipeline/exchange/call.ts";
 import { timeoutClassOf, timeoutsFor } from "../../../src/pipeline/targets/timeouts.ts";
@@ -14,7 +14,7 @@ it("a class is the operation, and for chats also whether the call streams", () =
   expect(timeoutClassOf({ info: info("chat", false), stream: true })).toBe("quick");
   expect(timeoutClassOf({ info: info("chat", false), stream: false })).toBe("reasoning");
   expect(timeoutClassOf({ info: info("chat", true), stream: true })).toBe("reasoning");
-  // What is not known may think.
+  // An unknown model may reason.
   expect(timeoutClassOf({ info: info("chat"), stream: true })).toBe("reasoning");
   expect(timeoutClassOf({ info: info("image"), stream: false })).toBe("image");
   expect(timeoutClassOf({ info: info("chess"), stream: true })).toBe("chess");
@@ -49,7 +49,7 @@ it("a client's hint lowers the total, and nothing raises it", () => {
   const read = { "x-stainless-read-timeout": "20" };
   expect(total(read)).toBeLessThanOrEqual(20_000);
   expect(total({ ...read, "x-stainless-timeout": "10" })).toBeLessThanOrEqual(10_000);
-  // A stream has pings: no read of its client takes so long.
+  // A stream has pings, so no read of its client takes this long.
   expect(total(read, true)).toBe(3_600_000);
   expect(timeoutsFor(call(read, false))).toMatchObject({ isClientLimit: true });
 });

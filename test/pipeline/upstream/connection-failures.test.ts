@@ -1,4 +1,4 @@
-// What is said of a line to a provider that broke: which it was, in words that name no address.
+// Errors of a failed connection to a provider: its cause, without any address.
 import { createServer, type AddressInfo } from "node:net";
 import { afterAll, expect, it } from "vitest";
 import type { Dispatcher } from "undici";
@@ -15,7 +15,7 @@ afterAll(async () => {
   await pools[Symbol.asyncDispose]();
 });
 
-/** What becomes of a call whose upstream says so much and closes. */
+/** Result of a call whose upstream sends this and closes. */
 async function told(said: string | undefined, scheme = "http"): Promise<string> {
   const server = createServer((socket) => void socket.on("error", () => {}).end(said ?? ""));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

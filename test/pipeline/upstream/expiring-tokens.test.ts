@@ -1,5 +1,6 @@
-// Auth with a token that ends: what a provider calls over is fetched anew once, for all calls that it fails, and each of them is
-// sent again once. No call is sent a third time, none has two rows, and none that was let in is sent again.
+// Auth with an expiring token: a token that a provider rejects is renewed once for all calls that
+// it fails, and each of them is sent again once. No call is sent a third time or has two rows, and
+// no accepted call is sent again.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fail, type Auth, type AuthRejection, type Protocol } from "tollgate/plugin";
@@ -9,7 +10,7 @@ import { turnEventLoop } from "../../kit/wait.ts";
 
 const ANSWER = { id: "u", model: "m", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" };
 
-/** An account whose tokens end when it says so, and a scheme that keeps one. */
+/** An account whose tokens expire on request, and a scheme that caches one. */
 function account(of: { refuse?: (refusal: AuthRejection) => boolean; broken?: boolean } = {}) {
   let good = 1;
   let token = 1;
@@ -31,9 +32,9 @@ function account(of: { refuse?: (refusal: AuthRejection) => boolean; broken?: bo
     auth,
     heard,
     fetched: () => fetched,
-    /** What there is now is over. */
+    /** The current token has expired. */
     end: () => void good++,
-    /** Whether it lets this in. */
+    /** Whether it accepts this token. */
     lets: (authorization: string | undefined) => authorization === `Bearer ${good}`,
   };
 }

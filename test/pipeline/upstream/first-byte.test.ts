@@ -1,4 +1,5 @@
-// The time to the first byte runs until an answer begins: its head and comments of its stream are not yet an answer.
+// The first_byte timeout runs until a response starts: its headers and the comments of its stream
+// do not count.
 import { expect, it } from "vitest";
 import { TimerWheel } from "../../../src/pipeline/admission/timer-wheel.ts";
 import { LeadingComments } from "../../../src/pipeline/upstream/upstream-http-response.ts";
@@ -6,7 +7,7 @@ import { UpstreamHttpResponse } from "../../../src/pipeline/upstream/upstream-ht
 
 const TIMES = { firstByteMs: 1_000, idleMs: 5_000, totalMs: 60_000 };
 
-/** What it fails with, when it is looked at so many milliseconds after it began. */
+/** The error if it is checked this many milliseconds after the start. */
 function lateAfter(ms: number, chunks: readonly string[], type = "text/event-stream") {
   using dog = new TimerWheel();
   const response = new UpstreamHttpResponse(dog, TIMES);

@@ -1,5 +1,5 @@
-// A large body on its way: however it comes in, the provider reads the client's bytes with its model in place, and what was
-// only announced takes no memory.
+// A large body: however it arrives, the provider reads the client's bytes with its model in place,
+// and announced bytes take no memory.
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
@@ -42,7 +42,7 @@ async function client(url: string, framing: string): Promise<Socket & { said(): 
   return Object.assign(socket, { said: () => text });
 }
 
-/** Its model stands in front, in the middle or at the end. */
+/** Its model is at the start, in the middle, or at the end. */
 const bodyOf = (size: number, at: number, model = "p/m"): string => {
   const text = "0123456789".repeat(Math.ceil(size / 10));
   const cut = Math.floor(text.length * at);

@@ -1,4 +1,5 @@
-// How far a call has come whose endpoint sends by itself: what was asked for with a body and not answered may have been taken on.
+// Progress of a native endpoint's call: a request with a body and without a response may have been
+// accepted.
 import { expect, it } from "vitest";
 import type { FailurePoint } from "../../../src/model/call-retry.ts";
 import { trackPluginFetch } from "../../../src/pipeline/exchange/plugin-fetch.ts";

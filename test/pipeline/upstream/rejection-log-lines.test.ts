@@ -1,4 +1,5 @@
-// A client that is refused again and again costs the log a line at once and one per minute, not one for each request.
+// A client that is rejected repeatedly causes one log line immediately and one per minute, not one
+// per request.
 import { expect, it } from "vitest";
 import { fail, type ErrorKind } from "tollgate/plugin";
 import { startTestServices } from "../../kit/test-services.ts";

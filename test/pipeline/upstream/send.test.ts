@@ -1,4 +1,4 @@
-// One request to an upstream: what its taker asks for while bytes are on their way.
+// One request to an upstream: its consumer controls the flow of bytes.
 import { Pool } from "undici";
 import { expect, it } from "vitest";
 import { BodyChunks } from "../../../src/pipeline/upstream/outgoing-request.ts";
@@ -38,7 +38,7 @@ it("a consumer that is full receives no more data", async () => {
 it("receives nothing while paused, and every byte once and in order", async () => {
   const whole = Buffer.from(Array.from({ length: 300_000 }, (_, i) => (i * 7) % 251));
   await using up = await startBackend((_req, res) => {
-    // In chunks of HTTP of every size: several of them come with one read.
+    // In HTTP chunks of every size: several arrive in one read.
     for (let at = 0, size = 1; at < whole.length; at += size, size = (size * 3) % 9_001)
       res.write(whole.subarray(at, at + size));
     res.end();
@@ -69,7 +69,7 @@ it("receives nothing while paused, and every byte once and in order", async () =
       }),
     );
     expect(Buffer.concat(came).equals(whole)).toBe(true);
-    // What its end brings along is given with it.
+    // Data that arrives with its end is delivered with it.
     expect(early).toBeLessThan(2);
   }
   await pool.destroy();
@@ -94,7 +94,7 @@ it.each([["x-named", "content-length"], ["content-length", String(2 * 262_144)],
   },
 );
 
-/** It has a head. */
+/** It has headers. */
 const begun = (
   dog: TimerWheel,
   pool: Pool,

@@ -1,5 +1,5 @@
-// The kit is worth what it catches: defects are planted one by one into plugins that are good, and each is found by the check that
-// names it. docs/plugins/defects.md is the list.
+// Tests the kit by the defects that it finds: defects are planted one by one into valid plugins,
+// and the named check finds each. docs/plugins/defects.md lists them.
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ const DEFECTS: readonly Defect[] = [
   ...storeDefects,
 ];
 
-/** Every check that the kit has for what stands in this folder. */
+/** Every check of the kit for the plugins in this folder. */
 async function checksOf(folder: string, template: string, apart: boolean): Promise<Check[]> {
   const { tollgate } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   const recordings = tollgate.recordings && { recordings: join(folder, tollgate.recordings) };
@@ -93,7 +93,7 @@ describe("a plugin", () => {
 });
 
 describe("a package", () => {
-  /** As `npm run build` leaves it, but for what the compiler would make of it. */
+  /** As after `npm run build`, except for compiled code. */
   const built = () => {
     const folder = mkdtempSync(join(tmpdir(), "tollgate-package-"));
     onTestFinished(() => removed(folder));

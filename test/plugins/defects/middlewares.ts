@@ -1,5 +1,5 @@
-// Defects of middlewares, each in the template that it fits. Those of the guard are found by its table of cases where a law cannot
-// know which words are meant.
+// Defects of middleware, each in a matching template. The guard's case table finds those for which
+// no general rule exists.
 import type { Defect } from "./planted.ts";
 
 export const middlewareDefects: readonly Defect[] = [

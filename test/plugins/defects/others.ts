@@ -1,4 +1,4 @@
-// Defects of protocols, frontends, observers and stores, each in the template that it fits.
+// Defects of protocols, frontends, observers, and stores, each in a matching template.
 import type { Defect } from "./planted.ts";
 
 const CLIENT = "src/client.ts";

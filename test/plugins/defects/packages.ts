@@ -1,10 +1,11 @@
-// Defects of packages: what npm, a gateway or an operator meets before any code of the plugin runs.
+// Defects of packages, which affect npm, a gateway, or an operator before any code of the plugin
+// runs.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 type Manifest = Record<string, any>;
 
-/** One defect of a package, and the check of `check-plugin` that has to find it. */
+/** One defect of a package, and the check of `check-plugin` that must find it. */
 export interface PackageDefect {
   readonly what: string;
   plant(manifest: Manifest, folder: string): void;

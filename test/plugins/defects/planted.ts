@@ -13,11 +13,11 @@ import { join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "../../..");
 
-/** One defect, and the check that has to find it. */
+/** One defect, and the check that must find it. */
 export interface Defect {
-  /** Which template it is planted in. */
+  /** The template in which it is planted. */
   readonly in: string;
-  /** What is wrong, for a page. */
+  /** The defect, for a page. */
   readonly what: string;
   /** "src/index.ts" unless told. */
   readonly file?: string;
@@ -27,13 +27,15 @@ export interface Defect {
   readonly and?: readonly [from: string, to: string];
   /** The name of the check, without the plugin's. */
   readonly check: string;
-  /** What it says of it. */
+  /** Its message. */
   readonly says: RegExp;
-  /** The check runs the plugin in a process of its own. */
+  /** The check runs the plugin in a separate process. */
   readonly apart?: true;
 }
 
-/** The template in a folder of its own, with Tollgate beside it, edited. Throws where the edit changes nothing. */
+/**
+ * The edited template in a folder of its own, next to Tollgate. Throws if the edit changes nothing.
+ */
 export function planted({ in: template, file = "src/index.ts", from, to, and }: Defect): string {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-defect-"));
   cpSync(join(ROOT, "templates", template), folder, { recursive: true });

@@ -1,4 +1,4 @@
-// Defects of providers, each in the template that it fits.
+// Defects of providers, each in a matching template.
 import type { Defect } from "./planted.ts";
 
 const AUTH = 'auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },';

@@ -1,4 +1,4 @@
-// State, and whose it is: what one key made, no other can reach, continue or even notice.
+// Stored state and its owner: no key can access, continue, or even detect what another key created.
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
 import type {
@@ -303,7 +303,7 @@ describe("the item cache", () => {
     expect(memory.find("quiet", "m")).toBeDefined();
     expect(memory.find("loud", "m49")).toBeDefined();
     expect(memory.find("loud", "m0")).toBeUndefined();
-    // What is larger than a key's whole share is not kept at all.
+    // An item larger than a key's whole share is not stored.
     memory.add("large", "x".repeat(201));
     expect(memory.bytes).toBeLessThanOrEqual(400);
   });
@@ -346,7 +346,7 @@ describe("the item cache", () => {
             if (step.do === "find") {
               const found = memory.find(step.who, `m${step.id}`);
               const expected = kept.get(`${step.who} m${step.id}`);
-              // It may have forgotten, but it never makes up, never mixes up, and never remembers for too long.
+              // It may forget, but it never invents, confuses, or keeps items too long.
               if (found) {
                 expect(found["pad"]).toBe("x".repeat(expected!.pad));
                 expect(now - expected!.at).toBeLessThan(100);

@@ -1,4 +1,5 @@
-// The observer `alerts` in its parts: what is told and how often, what a receiver can prove, and what becomes of it while it is down.
+// The parts of the observer `alerts`: alerts and their frequency, signatures, and alerts for a
+// receiver that is down.
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -445,7 +446,7 @@ const receiver: Receiver = {
   secret: parseSecret(SECRET),
 };
 
-/** A receiver that takes what it likes, and a clock that a test moves. */
+/** A receiver with configurable responses, and a clock that a test moves. */
 function scene(path: string, takes: (alert: Alert, now: number) => boolean) {
   const heard: { id: string; subject: string; n: number; taken: boolean }[] = [];
   let now = NOON;
@@ -499,7 +500,7 @@ describe("delivery", () => {
       expect(numbers.map(({ n }) => n)).toEqual(
         numbers.map(({ n }) => n).toSorted((a, b) => a - b),
       );
-    // It is asked again and again, and not all the time.
+    // It is retried, with pauses.
     expect(at.heard.length - taken.length).toBeLessThan(200);
     expect(at.outbox.pending).toEqual([]);
   });
@@ -572,7 +573,7 @@ describe("delivery", () => {
     }
     await at.go();
     expect(at.outbox.pending).toEqual([]);
-    // Each alert is three lines on its way; what stays is its id.
+    // Each alert takes three lines in transit. Only its ID remains.
     expect(readFileSync(path, "utf8").split("\n").length).toBeLessThan(4_100);
     await at.restart();
     expect(readFileSync(path, "utf8").split("\n").length).toBeLessThan(1_510);

@@ -1,4 +1,5 @@
-// What a collector would read of a post: JSON as it is, protobuf by the rows of its messages, back into the same form.
+// A collector's view of an export: JSON unchanged, and protobuf decoded to the same form by its
+// message tables.
 import { gunzipSync } from "node:zlib";
 import type { UpstreamRequest } from "tollgate/testing";
 import {
@@ -10,7 +11,7 @@ import {
 
 export type Decoded = { [field: string]: any };
 
-/** The items of a post: spans, metrics or lines; a collector sends those of several resources at once. */
+/** The items of an export: spans, metrics, or log records of one or several resources. */
 export function itemsOf(post: UpstreamRequest): Decoded[] {
   const { headers, path } = post;
   const signal = path.split("/").at(-1) as Signal;

@@ -1,4 +1,5 @@
-// What `/metrics` reads in the moment it is asked: each gauge has the value of what the gateway says of itself, in the unit of its name.
+// Values that `/metrics` reads at the time of a scrape: each gauge has the gateway's own value, in
+// the unit of its name.
 import { describe, expect, it } from "vitest";
 import type { ListedModel, Observer, ObserverRoute, GatewayStats } from "tollgate/plugin";
 import { createTestContext } from "tollgate/testing";
@@ -103,7 +104,7 @@ const MODELS: readonly ListedModel[] = [
   model("q", "stays", "no date", undefined),
 ];
 
-/** As they are written, by the whole name of their sample. */
+/** As exported, by the full name of their sample. */
 const EXPECTED = {
   tollgate_build_info: [`version="9.8.7",node="${process.version}" 1`],
   tollgate_workers: ["3"],
@@ -150,7 +151,7 @@ const EXPECTED = {
   tollgate_fleet_nodes: ['state="live" 3', 'state="left" 2', 'state="dead" 1'],
   tollgate_store_clock_ahead_seconds: ["-0.25"],
   tollgate_store_lag_seconds: ["1.5"],
-  // Of two credentials the older list and the worse one; what has never come has no time.
+  // Of two credentials, the older list and the worse state. A list that never arrived has no time.
   tollgate_model_list_last_success_timestamp_seconds: ['provider="p" 1794998000'],
   tollgate_model_list_failures: ['provider="p" 4', 'provider="q" 6'],
   tollgate_observer_dropped_records_total: ['observer="observers.otlp" 8'],
@@ -178,7 +179,7 @@ const EXPECTED = {
     `pid="${pid}",gc_kind="incremental" 0`,
     `pid="${pid}",gc_kind="weakcb" 0`,
   ]),
-  // The day on which the first of a provider's facts has to be read again.
+  // The date of the earliest review of a provider's facts.
   tollgate_policy_expiry_timestamp_seconds: [
     `provider="p" ${Date.parse("2026-03-01T12:00:00Z") / 1_000}`,
   ],
@@ -188,7 +189,7 @@ const EXPECTED = {
   ],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
-/** They come from bills, and how many have folded from what was counted: other tests have them. */
+/** They come from bills, and folded ones from counters, which other tests cover. */
 const ELSEWHERE: readonly string[] = [
   READ_METRICS.budgetLimit.name,
   READ_METRICS.budgetUsed.name,
