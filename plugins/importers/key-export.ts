@@ -244,7 +244,7 @@ const checkedLimit = (limit: Json, where: string): string =>
       );
 
 /**
- * Returns a key as keys.json contains it, from which `importedKeys` reads the same key. Amounts are
+ * Returns a key in the form of keys.json. `importedKeys` reads the same key from it. Amounts are
  * decimal dollars.
  * @param key A key as `keys.import` accepts it.
  */

@@ -3,7 +3,7 @@
 
 const BLOCK = 512;
 const EMPTY = Buffer.alloc(BLOCK);
-/** First size that 11 octal digits cannot hold. Such sizes are written in binary. */
+/** First size that 11 octal digits cannot hold. Such sizes have a binary encoding. */
 const OCTAL = 8 ** 11;
 const LONGEST_NAME = 100;
 

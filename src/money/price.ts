@@ -329,7 +329,7 @@ function nearestCacheWriteRate(unit: Unit, rate: RateLookup): Fraction | undefin
   return undefined;
 }
 
-/** Whether another unit that measures the same goods is counted and listed. */
+/** Whether another unit for the same content is counted and has a price. */
 function isCoveredByEquivalent(unit: Unit, usage: Usage, rate: RateLookup): boolean {
   const alike = EQUIVALENT_UNITS.find((units) => units.includes(unit)) ?? [];
   return alike.some((u) => u !== unit && (usage[u] ?? 0) > 0 && (rate(u) ?? rate(u, true)));

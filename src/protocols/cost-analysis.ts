@@ -260,8 +260,7 @@ const REASONING_SWITCHES: readonly {
 const OFF_VALUES: ReadonlySet<unknown> = new Set([false, 0, "none", "disabled", "off"]);
 
 /**
- * Whether the response may contain reasoning: the body does not disable it in a field that
- * documents this.
+ * Whether the response may contain reasoning, because no documented field of the body disables it.
  */
 export const mayReason = (out: Outgoing, documented: readonly string[]): boolean =>
   requestsReasoning((field) => out.get(field), documented) !== "off";

@@ -61,7 +61,7 @@ export interface StreamCase {
   readonly endsInError?: boolean;
 }
 
-/** Modes: the client's protocol is the provider's protocol, or another one. */
+/** Modes: client and provider use the same protocol, or different ones. */
 const MODES = ["passthrough", "translated"] as const;
 type TestMode = (typeof MODES)[number];
 

@@ -52,7 +52,7 @@ export const facts: Facts = {
     {
       model: "image",
       operation: "image",
-      name: "Demo: draws a landscape",
+      name: "Demo: generates a landscape",
       can: { stream: true },
       limits: { images: 10 },
       image: {

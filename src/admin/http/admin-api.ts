@@ -357,7 +357,7 @@ function parseJson(text: string): Json {
 }
 
 /**
- * Parses query parameters. A list can be repeated parameters or comma-separated values. Other types
+ * Parses query parameters. A list can be repeated parameters or comma-separated values. Types other
  * than text and lists are JSON.
  */
 function parseQueryInput(schema: Schema, query: string): JsonObject {

@@ -291,8 +291,8 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
       this.#advance("give_up");
       return this.#response?.abort(createFault("canceled", "given up"));
     }
-    // Finish before the provider's response is aborted, because its end is reported here
-    // immediately as another error.
+    // The state changes before the provider's response is aborted, because the abort immediately
+    // reports another error here.
     this.#advance("fail");
     this.#response?.abort(createFault("canceled", "given up"));
     if (!this.response.isCommitted || !x.stream || x.state.connection.isDisconnected)

@@ -104,8 +104,8 @@ const RATE_UNIT_PATTERN = COUNTED_UNITS.filter((unit) => unit !== "concurrent").
 export const LIMIT_SCHEMA = {
   type: "string",
   pattern: `^(?:usd=\\d{1,9}(?:\\.\\d{1,9})?/(?:${SPAN_PATTERN})|(?:${RATE_UNIT_PATTERN})=\\d{1,15}/(?:${SPAN_PATTERN})|concurrent=\\d{1,15})$`,
-  "x-expects": "a limit such as usd=300/month, requests=60/minute or concurrent=5",
-  description: `A limit: usd=300/month, requests=60/minute or concurrent=5. Units: usd, ${COUNTED_UNITS.join(", ")}. Spans: ${SPAN_PATTERN.replaceAll("|", ", ")}; concurrent has none`,
+  "x-expects": "a limit such as usd=300/month, requests=60/minute, or concurrent=5",
+  description: `A limit: usd=300/month, requests=60/minute, or concurrent=5. Units: usd, ${COUNTED_UNITS.join(", ")}. Spans: ${SPAN_PATTERN.replaceAll("|", ", ")}; concurrent has none`,
 } as const;
 
 const LIMIT_PATTERN = new RegExp(LIMIT_SCHEMA.pattern);

@@ -202,8 +202,8 @@ export function outputPart(
 const OWN_FILES = new Set([ORIGIN, "chat-completions", "openai"]);
 
 /**
- * Returns the file ID. Throws if the file belongs to another provider, where its ID has no meaning
- * here.
+ * Returns the file ID. Throws if the file belongs to another provider, because its ID is unknown to
+ * this one.
  */
 function requireOwnFile(media: Media, what: string): string {
   if ("fileId" in media && OWN_FILES.has(media.origin)) return media.fileId;

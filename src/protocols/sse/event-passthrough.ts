@@ -17,7 +17,7 @@ export abstract class EventPassthrough implements PassthroughStream {
   protected readonly sink: PassthroughSink;
   protected readonly out: WriteBatch;
   protected readonly events: EventSplitter;
-  /** Whether the response has ended. After that, the gateway may write nothing. */
+  /** Whether the response has ended. After that, the gateway must not write anything. */
   protected isOver = false;
   #hasBegun = false;
   /** Body of a response that is not a stream, although one was requested. */

@@ -86,7 +86,7 @@ const readVisible = async (store: Store) => ({
   key: await store.findKey("d1"),
 });
 
-/** Checks of moving to a store of the same kind, which the author's test creates. */
+/** Checks of a transfer to a store of the same kind, which the author's test creates. */
 export const transferLaws: readonly Law[] = [
   [
     "a transferred ledger is identical: rows, sums, keys, budget usage, and open calls",

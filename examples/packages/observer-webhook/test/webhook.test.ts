@@ -1,4 +1,4 @@
-// The signed requests, and their retries in order, each record once.
+// Tests signed requests, and retries in order with each record once.
 import { createHmac } from "node:crypto";
 import { jsonResponse, startGateway, startUpstream } from "tollgate/testing";
 import { testConformance } from "tollgate/testing/vitest";

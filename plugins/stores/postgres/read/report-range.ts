@@ -17,7 +17,7 @@ export interface TimeRange {
 
 /**
  * Splits the query range into whole UTC spans, for each span length that can answer it. The first
- * length covers as much as possible. The next lengths cover the remainder at both ends.
+ * length covers as much as possible. The shorter lengths cover the remainder at both ends.
  */
 export function splitIntoSpans(
   of: TotalsQuery,

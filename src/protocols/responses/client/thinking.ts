@@ -28,8 +28,8 @@ export function reasoningTo(
 }
 
 /**
- * Returns the effort of a request in this protocol unchanged, because its meaning is a matter
- * between client and model.
+ * Returns the effort of a request in this protocol unchanged, because only the client and the model
+ * interpret it.
  */
 const ownEffort = ({ mode, effort }: Reasoning): string | undefined =>
   mode === "off" ? "none" : effort;
