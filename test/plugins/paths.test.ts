@@ -1,4 +1,4 @@
-// However a user pastes the base address, the same thing answers; and a client that sends two keys is asked for one, everywhere.
+// Any form of the base URL works, and a client with two different keys is rejected everywhere.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import chat from "../../plugins/frontends/chat-completions.ts";
 import images from "../../plugins/frontends/images.ts";
@@ -48,7 +48,7 @@ const ROUTES: readonly (readonly [method: string, path: string])[] = [
   ["GET", "/usage"],
 ];
 
-/** Answered with words, and with nothing else. */
+/** Answered with text only. */
 const NEVER = "POST /images/variations";
 const AZURE = /^POST \/openai\/deployments\//;
 
@@ -120,7 +120,7 @@ it("all routes are listed here", async () => {
   );
   expect(new Set(tried)).toEqual(
     new Set(
-      // Azure's paths have no other form: they are tried by its clients.
+      // Azure's paths have no other form. Its clients test them.
       served.filter(
         (route) =>
           !route.startsWith("HEAD") && route !== "GET /" && route !== NEVER && !AZURE.test(route),

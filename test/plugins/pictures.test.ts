@@ -1,4 +1,5 @@
-// Pictures through a gateway: of models that make one at a time, and of hosts that stream them or do not.
+// Images through a gateway: with models that generate one at a time, and with providers with and
+// without streaming.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   eventStreamResponse,
@@ -63,7 +64,7 @@ providers:
   live: { use: openai-compatible, with: { base_url: "${up.url}/live", images: ["*"], image_streams: true } }
 `,
   });
-  // Its models are listed in the background.
+  // Its model list is fetched in the background.
   await until(async () => (await ask({ n: 11 })).status === 400);
 });
 afterAll(async () => {

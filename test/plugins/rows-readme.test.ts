@@ -1,4 +1,4 @@
-// The README's table is what the rows say. UPDATE_README=1 writes it anew.
+// The README's table matches the rows. UPDATE_README=1 writes it.
 import { readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { ALL_ROWS } from "../../plugins/providers/provider-rows.ts";

@@ -1,5 +1,5 @@
-// Providers that are data. Every one of them mounts and has its quirks pinned: what a client wrote, and what leaves for the
-// backend.
+// Providers that are data. Each is mounted, and its quirks are pinned: the client's request and the
+// outgoing one.
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { builtin } from "../../plugins/index.ts";
@@ -43,7 +43,7 @@ async function mounted(row: CompatibleProvider, options: object = {}) {
   expect(errors).toEqual([]);
   return row.setup(value as never, host.ctx);
 }
-/** Rows without an address of their own stand wherever the operator says. */
+/** Rows without a fixed address use the operator's. */
 const SOMEWHERE = { base_url: "https://x.example/v1" };
 const homeless = (row: CompatibleProvider): boolean =>
   (row.options as { required?: string[] }).required?.includes("base_url") === true;
@@ -71,7 +71,7 @@ describe.each(fixtures)("$row", ({ row, cases }) => {
   test.each(cases)("$name", async ({ model, request, sent, losses, refused, ...of_ }) => {
     const { protocol } = await endpoint(row, of_.protocol ?? "chat-completions");
     const of = createCallContext({ model, stream: request["stream"] === true });
-    // Passthrough mode, as the host runs it: the client's own bytes with edits.
+    // Passthrough mode as the host runs it: the client's own bytes with edits.
     const raw = Buffer.from(JSON.stringify({ model: "p/m", ...request }));
     const { spans } = scan(raw) as unknown as { spans: never };
     const out = new OutgoingRequest({

@@ -1,4 +1,5 @@
-// What a row ships is what it serves: each pattern of an endpoint fits some model, and each model with a kind has an endpoint.
+// A row serves its own metadata: each pattern of an endpoint matches a model, and each model has an
+// endpoint for its type.
 import { describe, expect, it } from "vitest";
 import { ALL_ROWS, rowProviders } from "../../plugins/providers/provider-rows.ts";
 import { createTestContext } from "tollgate/testing";

@@ -1,4 +1,5 @@
-// What `tollgate new` begins a plugin from is a plugin: it keeps the contract as it stands, and its page says what its schema says.
+// Templates of `tollgate new` are plugins: they keep the contract unchanged, and their pages match
+// their schemas.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

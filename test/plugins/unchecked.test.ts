@@ -1,4 +1,4 @@
-// What a provider claims of others without having checked it stands beside it wherever it is chosen from.
+// Unverified claims of a provider are shown wherever it can be chosen.
 import { expect, it } from "vitest";
 import { ALL_ROWS } from "../../plugins/providers/provider-rows.ts";
 import { createTestFolder } from "../kit/process/command-line.ts";

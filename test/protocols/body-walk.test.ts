@@ -1,5 +1,5 @@
-// The one walk over a body: what is found after edits is what is found in the body that leaves, words that objects have by
-// themselves are no words of the tables, and it takes as long as the body is large.
+// The one search of a body: references after edits equal those in the outgoing body, inherited
+// properties are no names in the tables, and the search takes linear time.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type {
@@ -71,7 +71,7 @@ describe("found references", () => {
       fc.property(body, fc.array(fc.tuple(field, fc.option(value))), (came, edits) => {
         const out = new OutgoingRequest({ method: "POST", path: "/", body: came as Body });
         for (const [name, edit] of edits) {
-          // A reader looks in between, as codecs and hooks do.
+          // A reader inspects it in between, like codecs and hooks.
           out.references();
           out.set(name, edit === null ? undefined : edit);
         }
@@ -139,7 +139,7 @@ describe.each(
     schema,
     strict: fc.constantFrom(undefined, false),
   });
-  /** What is named in the request that leaves. */
+  /** Items reported for the outgoing request. */
   const named = (tools: ChatRequest["tools"]): string[] => {
     const request: ChatRequest = {
       operation: "chat",
@@ -161,7 +161,7 @@ describe.each(
 
   it("is never reported as a hosted tool, whatever its schema contains", () => {
     fc.assert(
-      // Names of tools are unique: the gateway rejects a request in which they are not.
+      // Tool names are unique: the gateway rejects a request with duplicates.
       fc.property(
         fc.uniqueArray(tool, { minLength: 1, maxLength: 3, selector: ({ name }) => name }),
         (tools) => {
@@ -216,7 +216,7 @@ describe("the search takes linear time", () => {
   const nested = (depth: number): unknown => (depth === 0 ? {} : [nested(depth - 1)]);
   const review = mergeAllowlist(chatCompletions().zdrAllowedFields!);
   const allowed = parseAllowances(["messages[].content[].nothing"]);
-  /** How often something in it is read: no clock, so that no busy machine is to blame. */
+  /** Number of reads: without a clock, so that a busy machine has no effect. */
   const steps = (body: object): number => {
     let reads = 0;
     const seen = (of: object): object =>
@@ -244,7 +244,7 @@ describe("the search takes linear time", () => {
 });
 
 describe("a boolean field", () => {
-  // What the readers of forms, and lax readers of JSON, take for true and for false.
+  // Values that form parsers and lax JSON parsers accept as true and false.
   const on = ["true", "True", "TRUE", "1", "on", "yes", "y", "t", 1, true];
   const off = ["false", "False", "0", "off", "no", "n", "f", "", 0, false, null];
   const switches = ["store", "background", "deferred", "enable_search"];

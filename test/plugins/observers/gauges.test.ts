@@ -272,9 +272,9 @@ it("time to first token and seconds per token count streamed calls only, and tok
   });
   const of = await scraped(SAID, (observer) =>
     observer.onCharges!([
-      // 125 ms for 8 tokens behind the first.
+      // 125 ms for 8 tokens after the first one.
       call(true, { total: 250, firstToken: 125 }, 9),
-      // Of one token there is none behind the first.
+      // A single token has none after it.
       call(true, { total: 300, firstToken: 300 }, 1),
       call(false, { total: 5_000, firstToken: 4_000 }, 9),
       call(true, { total: 5_000 }, 9),

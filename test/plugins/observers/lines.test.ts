@@ -1,4 +1,5 @@
-// A line of the access log: whatever a client wrote, one request is one line, and what is read back is what was told.
+// A line of the access log: whatever a client sends, one request is one line, and the parsed values
+// equal the original ones.
 import fc from "fast-check";
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
@@ -39,7 +40,7 @@ const call = (
 const asJson = createLineWriter("json", FIELD_NAMES);
 const asLogfmt = createLineWriter("logfmt", FIELD_NAMES);
 
-/** Letters, and all that could end a line, a value or a name, or hide. */
+/** Letters, and all characters that could end a line, a value, or a name, or hide text. */
 const sly = fc.string({
   unit: fc.oneof(
     fc.constantFrom('"', "\\", "\n", "\r", "\u0000", "\u001b", "\u007f", "\u0085", "\u009b"),
@@ -72,7 +73,7 @@ const sly = fc.string({
 });
 const whole = (text: string) => text.toWellFormed() === text;
 
-/** The reader of an operator's tool: pairs, quoted or bare. */
+/** A parser like an operator's tool: pairs, quoted or bare. */
 function read(line: string): Map<string, string> {
   const pairs = new Map<string, string>();
   const pair = /([^\s=]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)(?: |$)/gy;

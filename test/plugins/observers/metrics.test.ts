@@ -1,4 +1,5 @@
-// The observer `metrics`: what it writes is what the formats ask for, its money is exact, and no client makes series.
+// The observer `metrics`: its output follows the formats, its amounts are exact, and clients cannot
+// create series.
 import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -138,7 +139,7 @@ it("100,000 invented names of models, codes, keys, and labels create no more ser
   const now = parseSamples(await text());
   const series = new Map<string, number>();
   for (const { name } of now) series.set(name, (series.get(name) ?? 0) + 1);
-  // A histogram has a line for each bucket of a series.
+  // A histogram has one line per bucket of a series.
   for (const [name, count] of series)
     if (!name.endsWith("_bucket")) expect([name, count <= MAX_SERIES + 1]).toEqual([name, true]);
   expect(now.length).toBeLessThan(3_000);
@@ -164,7 +165,7 @@ it("every observation above a metric's cap is counted as folded, and no other: 1
   const { observer, text, test } = await mounted({}, { models });
   await using _ = test;
   for (let round = 0; round < 3; round++) {
-    // A name that no catalog has is called so as well, and is no name too many.
+    // An unknown name uses this value as well, and does not exceed the limit.
     const all = [...names, "made-up"].map((name) => line(5n, {}, name));
     if (round === 0) all.unshift(all.pop()!);
     await observer.onCharges!(all);
@@ -175,7 +176,7 @@ it("every observation above a metric's cap is counted as folded, and no other: 1
       .filter(({ name }) => name === "tollgate_series_overflow_total")
       .map(({ labels, value }) => [/metric="(.*)"/.exec(labels)![1]!, value]),
   );
-  // The first call of a made-up name took one of the series.
+  // The first call of an invented name used one of the series.
   const beyond = (names.length + 1 - MAX_SERIES) * 3;
   for (const metric of [
     "tollgate_calls",
@@ -189,10 +190,10 @@ it("every observation above a metric's cap is counted as folded, and no other: 1
     expect([metric, folded.get(metric)]).toEqual([metric, beyond]);
   expect(folded.get("tollgate_calls_unpriced")).toBe(0);
   expect(folded.get("tollgate_requests")).toBe(0);
-  // Two units, each a series of its own: half of the models have one.
+  // Two units, each with its own series: half of the models have one.
   const units = (names.length + 1) * 2 - MAX_SERIES;
   expect(folded.get("tollgate_tokens")).toBe(units * 3);
-  // Both directions are one instrument, which is written as two metrics.
+  // Both directions are one instrument, which is exported as two metrics.
   const ways = ["input", "output"].map((way) =>
     folded.get(`gen_ai_client_inference_usage_${way}_tokens`)!,
   );
@@ -424,10 +425,10 @@ it("of 10,000 series takes about 10 ms of CPU time, in either format", async () 
     };
     const { text } = await scrape();
     expect(parseSamples(text).length).toBeGreaterThan(10_000);
-    // What is not yet compiled, and what another thread of the process works meanwhile, is none of its work.
+    // Code that is not yet compiled, and other threads of the process, do not count.
     const took = [];
     for (let i = 0; i < 20; i++) took.push((await scrape()).took);
-    // A margin of ten.
+    // A margin of factor ten.
     expect(Math.min(...took)).toBeLessThan(100);
   }
 });

@@ -1,4 +1,5 @@
-// The observer `otlp` in its parts: what it writes, what it keeps, where it sends it, and what it does when that is not taken.
+// The parts of the observer `otlp`: its output, its queue, its destinations, and its behavior after
+// rejections.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
@@ -45,7 +46,7 @@ const SCALARS: { readonly [S in Scalar]: fc.Arbitrary<unknown> } = {
   double: fc.double({ noNaN: true }),
 };
 
-/** Any message of a shape. A value that holds values holds no more of them below that. */
+/** Any message of a shape. A nested value contains no further nested values. */
 function messages(shape: MessageShape, depth = 0): fc.Arbitrary<ProtobufMessage> {
   const one = ({ type, isRepeated }: FieldShape): fc.Arbitrary<unknown> => {
     const single = typeof type === "string" ? SCALARS[type] : messages(type, depth + 1);
@@ -73,7 +74,7 @@ describe("protobuf", () => {
   });
 });
 
-/** Requests that are much alike, and some that are not. */
+/** Requests that are mostly similar. */
 const requests: fc.Arbitrary<RequestRecord> = fc
   .record({
     model: fc.constantFrom("fast", "slow", "m\u00e4r", "x".repeat(300)),
@@ -159,7 +160,7 @@ describe("spans of requests", () => {
     (signal) => {
       fc.assert(
         fc.property(fc.array(requests, { minLength: 1, maxLength: 12 }), (some) => {
-          // Fields of the second half were kept when the first half was written.
+          // Fields of the second half were cached when the first half was written.
           const all = [...some.flatMap((one) => [one, twinOf(one)]), ...some];
           expect(sorted(said({ protocol: "http/protobuf", signal }, all))).toEqual(
             sorted(said({ protocol: "http/json", signal }, all)),
@@ -260,7 +261,10 @@ describe("spans of requests", () => {
   });
 });
 
-/** Much like it, and in a client's trace where the other one is not; with content where the other one has none. */
+/**
+ * Similar, but inside a client's trace where the other one is not, and with content where the other
+ * one has none.
+ */
 const twinOf = (one: RequestRecord): RequestRecord => ({
   ...one,
   at: one.at + 1,
@@ -274,7 +278,7 @@ const twinOf = (one: RequestRecord): RequestRecord => ({
   })),
 });
 
-/** Fields stand in another order where some of them were kept. */
+/** Fields have another order if some of them were cached. */
 const sorted = (value: unknown): unknown =>
   Array.isArray(value)
     ? value.map(sorted)
@@ -516,7 +520,7 @@ describe("batches of a traffic burst", () => {
       send,
     });
     for (let burst = 0; burst < 20; burst++) {
-      // One is under way while others fill.
+      // One is being sent while others fill.
       for (let i = 0; i < 40; i++) batches.add(1, (next) => next().add({}));
       await batches.flush();
     }

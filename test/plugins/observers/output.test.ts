@@ -1,4 +1,5 @@
-// Where the lines of the access log go: a file that is renamed under it, one that cannot be written, and the journal.
+// Destinations of the access log: a file that is renamed, one that cannot be written, and the
+// journal.
 import {
   mkdirSync,
   mkdtempSync,
@@ -69,7 +70,7 @@ describe("a file", () => {
     for (let n = 0; n < 60; n++) {
       all.push(made.write(`${n}\n`, 1));
       if (n % 10 === 4) {
-        // What is on its way goes where the name was.
+        // Pending lines are written to the old file.
         renameSync(path, `${path}.${n}`);
         put.push(`${path}.${n}`);
         all.push(n % 20 === 4 ? made.reopenIfRotated() : made.reopen());
@@ -83,7 +84,7 @@ describe("a file", () => {
     await made.reopenIfRotated();
     await made.write("after\n", 1);
     expect(linesOf(path)).toEqual(["after"]);
-    // `copytruncate`: what comes next stands at the beginning, and not behind a hole.
+    // `copytruncate`: the next lines are at the start, and not after a hole.
     writeFileSync(path, "");
     await made.write("next\n", 1);
     expect(readFileSync(path, "utf8")).toBe("next\n");

@@ -1,4 +1,5 @@
-// Series of a metric: at most so many, however long what was found is kept, and each observation beyond them is counted as one.
+// Series of a metric: up to a maximum, however long a found series is kept, and each observation
+// beyond it is counted once.
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { COUNTED_FAMILIES } from "../../../plugins/observers/metrics/families.ts";
@@ -10,13 +11,13 @@ import {
 
 const MOST = 4;
 
-/** Two names from outside, and a label of ours, which folds into nothing. */
+/** Two external names, and a label of the gateway, which is never folded. */
 const asked = fc.array(
   fc.record({
     from: fc.constantFrom("a", "b", "c", OTHER),
     to: fc.constantFrom("a", "b", OTHER),
     kind: fc.constantFrom("x", "y"),
-    /** Whether it is found anew, or was kept from the time before. */
+    /** Whether it is looked up again, or was kept from an earlier time. */
     kept: fc.boolean(),
     amount: fc.integer({ min: 0, max: 5 }),
   }),
@@ -57,7 +58,7 @@ it.each(["count", "money", "histogram"] as const)(
         }
         expect(series.overflowCount()).toBe(beyond);
         expect(series.overflowCount("x") + series.overflowCount("y")).toBe(beyond);
-        // Two kinds, which do not fold, of what is called other.
+        // Two types of the name `other`, which are not folded together.
         expect(series.all.length).toBeLessThanOrEqual(MOST + 2);
         const names = series.all.map(({ values }) => values.join());
         expect(new Set(names).size).toBe(names.length);

@@ -1,4 +1,5 @@
-// Archives have one format: each store reads those of the others, and nothing is lost. The third store is one on the kit.
+// Archives have one format: each store reads those of the others without loss. The third store is
+// based on the kit.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

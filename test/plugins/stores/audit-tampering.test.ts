@@ -1,4 +1,4 @@
-// What operators did, in the file itself: what is changed, taken out or put in afterwards is named by verify.
+// The audit log in the file itself: verify reports changed, removed, and added entries.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// What goes between the threads, and from there into the file, is read as it was told, whatever it holds.
+// Messages between the threads, and to the file, are decoded unchanged, whatever they contain.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ type Told<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
 const money = fc.bigInt({ min: 0n, max: 2n ** 63n - 1n });
 const amount = fc.option(money, { nil: null });
 const word = fc.string({ unit: "binary", maxLength: 12 });
-/** What something is looked up by is text. */
+/** Lookup keys are text. */
 const name = fc
   .string({ unit: "grapheme", minLength: 1, maxLength: 12 })
   .filter((text) => !text.includes("\0") && text.isWellFormed());
@@ -243,7 +243,7 @@ test("a stored result does not retain its batch", () => {
     const fresh = { ...one, key: `key-${i}`, holdNano: 10n ** 15n };
     open.push(unpack(packer.encode([fresh, ...rest]))[0]);
   }
-  // The batches were 10 MB.
+  // The batches had 10 MB.
   expect(used() - before).toBeLessThan(2_000_000);
   expect(open.length).toBe(200);
 });

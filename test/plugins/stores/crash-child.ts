@@ -1,4 +1,4 @@
-// A gateway's worth of ledger traffic until it is killed. Says what was acknowledged, after it was.
+// Ledger traffic of a gateway until it is killed. Prints what was acknowledged afterwards.
 import { createLedgerQueue } from "../../../src/runtime/ledger/ledger-queue.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { onFile } from "./stores-under-test.ts";
@@ -7,7 +7,7 @@ import { turnEventLoop } from "../../kit/wait.ts";
 const [file, run, durability] = process.argv.slice(2) as [string, string, "power" | "relaxed"];
 const { store } = await onFile(file, { durability });
 const { recovered } = await store.open({ instance: run });
-// Whatever else this machine is doing, no caller here gives up.
+// No caller here times out, whatever else this machine does.
 const ledger = createLedgerQueue(store, { storeTimeoutMs: 30_000 });
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 say(`open ${recovered}`);
@@ -28,7 +28,7 @@ async function client(c: number): Promise<never> {
         ],
       }),
     );
-    // As many clients as there are leases: a denial means that a dead call still holds one.
+    // As many clients as leases: a denial means that a dead call still holds one.
     if (!verdict.ok) process.exit(3);
     say(`reserved ${attempt}`);
     if (i % 3 === 0) {

@@ -10,7 +10,7 @@ import { onFile } from "./stores-under-test.ts";
 
 const CHILD = new URL("./crash-child.ts", import.meta.url).pathname;
 
-/** What was acknowledged before the plug was pulled. */
+/** Acknowledged rows before the simulated power failure. */
 interface Heard {
   reserved: Set<string>;
   settled: Map<string, bigint>;
@@ -84,11 +84,11 @@ it("after twenty simulated power failures, no acknowledged row is lost or double
 
 it("control: `relaxed` loses rows, because it acknowledges before it commits", async () => {
   let seen = 0;
-  // In which kill it shows is a matter of chance.
+  // Chance decides which kill shows it.
   for (let tries = 0; tries < 10 && seen === 0; tries++) {
     const found = await pull(5, "relaxed");
     seen = found.lost + found.unpaid;
-    // Even so the books balance.
+    // The ledger is valid nevertheless.
     expect(found).toMatchObject({ twice: 0, open: 0, wrong: [] });
   }
   expect(seen).toBeGreaterThan(0);

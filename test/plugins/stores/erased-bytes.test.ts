@@ -1,4 +1,5 @@
-// What the laws of a store cannot see of a ledger's life: the bytes on the disk, and what was changed in them.
+// Properties of a ledger that the store's checks cannot see: the bytes on disk, and changes of
+// them.
 import {
   existsSync,
   mkdtempSync,
@@ -35,7 +36,7 @@ async function opened() {
   };
 }
 
-/** Whether any file beside the ledger has these bytes. */
+/** Whether any file next to the ledger contains these bytes. */
 const found = (file: string, text: string): string[] =>
   readdirSync(dirname(file)).filter((name) =>
     readFileSync(join(dirname(file), name)).includes(text),
@@ -234,7 +235,7 @@ it("a ledger from before the first release is rejected with a fix", async () => 
 
 const DAY = 86_400_000;
 const total = { scope: "key:alice", unit: "nano_usd", max: 10n ** 12n, per: "total" } as const;
-/** Calls of several days, some of which end in the next commit, and corrections that come days later. */
+/** Calls of several days, some of which end in the next commit, and corrections days later. */
 async function days(store: Store): Promise<void> {
   for (let d = 0; d < 4; d++) {
     const at = NOON + d * DAY;
@@ -332,7 +333,7 @@ it("labels of pruned rows are in no byte, and later ones are kept", async () => 
   );
   expect((await store.listEntries({ attempt: "next" })).items[0]?.labels).toEqual({ team: "core" });
   expect(await store.verify!()).toEqual([]);
-  // What the log of writes has of it goes with the next one that is taken in.
+  // The next checkpoint removes it from the write-ahead log.
   await keeping.erase({ label: { name: "user", value: "canary-new" } });
   expect(found(file, "canary-")).toEqual([]);
 });
@@ -353,18 +354,18 @@ it("repeated prunes give the same reports", async () => {
       typeof v === "bigint" ? `${v}` : v,
     );
     expect(said).toBe(sums);
-    // What budgets count of a call is told by its own rows alone.
+    // Only a call's own rows contain its budget usage.
     const [verdict] = await store.apply([
       reserveCommand(`probe${d}`, { at: NOON + 3 * DAY, claims: [{ ...total, take: 0n }] }),
       settleCommand(`probe${d}`, { at: NOON + 3 * DAY, state: "void", costNano: 0n, usage: {} }),
     ]);
     expect(verdict).toMatchObject({ ok: true, limits: [{ remaining: total.max - 4n * 31n + 2n }] });
   }
-  // The next archive begins where the rows that are gone have ended.
+  // The next archive starts at the end of the pruned rows.
   const next = join(folder, "next.jsonl.gz");
   await keeping.archive(next, { before: Infinity, labels: true });
   expect((await keeping.readArchive(next)).problems).toEqual([]);
-  // What follows its end is not read, and the file is closed all the same.
+  // Data after its end is not read, and the file is closed nevertheless.
   appendFileSync(next, Buffer.alloc(1 << 20));
   expect((await keeping.readArchive(next)).rows).toBeGreaterThan(0);
   expect(kept.rows).toBe(6);

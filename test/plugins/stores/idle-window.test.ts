@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { IdleWindow } from "../../../plugins/stores/sqlite/sums/idle-window.ts";
 
-/** Commands in each second, and how many were behind when they were summed up. */
+/** Commands per second, and the number of pending ones when they were summed. */
 async function lived(seconds: readonly number[], end = false): Promise<number[]> {
   const summed: number[] = [];
   let behind = 0;

@@ -1,4 +1,4 @@
-// What a ledger does, told as simply as it can be: a map of calls and sums over it. Slow, and obviously right.
+// A ledger in its simplest form: a map of calls and sums over it. Slow, and obviously correct.
 import type { Limit } from "../../../src/plugin/store/limit.ts";
 import type { StoreCommand } from "../../../src/plugin/store/store.ts";
 
@@ -23,7 +23,7 @@ export class Impossible extends Error {}
 
 export class LedgerModel {
   calls = new Map<string, Call>();
-  /** Requests a minute: how many milliseconds of allowance are used up, as of when. */
+  /** Requests per minute: used allowance in milliseconds, and its time. */
   rates = new Map<string, { used: number; at: number }>();
   clock = 0;
 
@@ -76,7 +76,7 @@ export class LedgerModel {
     return { ok: true, left: left() };
   }
 
-  /** Max less everything that calls hold or have used in that window. */
+  /** The limit less everything that calls have reserved or used in that window. */
   private left(claim: Claim & { window: string }, now: number): bigint {
     if (claim.per === "minute") {
       const { used } = this.rate(claim, now, 0);
@@ -105,7 +105,7 @@ export class LedgerModel {
     };
   }
 
-  /** What was open is recovered from what was heard, or from its hold. */
+  /** Open calls are recovered with their last progress, or with their reservation. */
   crash(at: number): number {
     this.clock = Math.max(0, ...[...this.rates.values()].map((rate) => rate.at));
     const open = [...this.calls.values()].filter(({ settled }) => !settled);

@@ -1,4 +1,5 @@
-// A ledger that several gateways open at once, in memory: all that a store of several instances has to be, without a database.
+// A ledger that several gateways open at the same time, in memory: everything that a store of
+// several instances needs, without a database.
 import { fail, type Store, type StoreEvent, type StoreInstance } from "tollgate/plugin";
 import {
   checkCommand,
@@ -19,7 +20,7 @@ interface Instance extends StoreInstance {
 
 export interface SharedLedger {
   store(): Store;
-  /** Its lease is over, though it may live. */
+  /** Its lease has expired, although it may be alive. */
   bury(instance: string): void;
 }
 
@@ -48,7 +49,7 @@ export function sharedLedger(lease = { durationMs: 15_000, heartbeatMs: 5_000 })
     }
   }
 
-  /** What the dead have left open. */
+  /** Open calls of dead instances. */
   function recover(by: string): number {
     const left = [...book.openCalls.values()].filter(
       ({ row }) => instances.get(row.instance)?.state !== "live",

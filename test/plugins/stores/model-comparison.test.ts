@@ -16,7 +16,7 @@ import { Impossible, LedgerModel, type Op } from "./ledger-model.ts";
 import { makeMemory } from "./stores-under-test.ts";
 import { trialCount } from "../../kit/law-effort.ts";
 
-/** What a test needs of a store: the same words for both. */
+/** Functions that a test needs of a store, the same for both. */
 interface Real {
   apply(batch: readonly StoreCommand[]): Promise<readonly CommandResult[]>;
   crash(): Promise<number>;
@@ -36,7 +36,7 @@ async function memory(): Promise<Real> {
   };
 }
 
-/** The writer and the reader without their threads. A crash is a copy of what is on the disk at that moment. */
+/** The writer and the reader without their threads. A crash is a copy of the current files. */
 async function sqlite(): Promise<Real> {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-model-"));
   const file = (n: number): string => join(folder, `ledger-${n}.db`);
@@ -72,7 +72,7 @@ async function sqlite(): Promise<Real> {
   };
 }
 
-// Recovery asks the machine's clock; the rest of time is not faked.
+// Recovery uses the machine's clock. Other times are not faked.
 beforeAll(() => void vi.useFakeTimers({ toFake: ["Date"] }));
 afterAll(() => void vi.useRealTimers());
 
@@ -82,7 +82,7 @@ const scope = fc.constantFrom("key:a", "key:b");
 const attempt = fc.integer({ min: 0, max: 25 }).map((i) => `a${i}`);
 const cost = fc.option(fc.bigInt(0n, 900n), { nil: null, freq: 8 });
 
-/** Every claim a key of this model has; what is taken differs. */
+/** Every claim of a key in this model. The amount differs. */
 const claims = fc
   .tuple(scope, fc.bigInt(0n, 400n), fc.bigInt(0n, 60n), fc.bigInt(0n, 1n))
   .map(([scope, money, tokens, one]) => [
@@ -93,7 +93,10 @@ const claims = fc
     { scope, unit: "requests", max: 6, per: "minute", take: one } as const,
   ]);
 
-/** At: minutes mostly, a little disorder, and now and then a clock that was set days forth or back. */
+/**
+ * Times: mostly minutes, sometimes out of order, and sometimes with a clock that was set days
+ * forward or back.
+ */
 const step = fc.oneof(
   { weight: 10, arbitrary: fc.integer({ min: 0, max: 20_000 }) },
   { weight: 3, arbitrary: fc.integer({ min: -5_000, max: 0 }) },
@@ -214,7 +217,7 @@ class Crash implements fc.AsyncCommand<Seen, Real> {
   toString = (): string => "crash";
 }
 
-/** Every call has its rows, once; the sums are the sums; the store agrees with itself. */
+/** Every call has its rows once, the sums are right, and the store is consistent. */
 async function audit(model: LedgerModel, real: Real): Promise<void> {
   const store = real.store();
   const entries = (await store.listEntries({}, { limit: 1_000 })).items;
@@ -266,12 +269,12 @@ for (const [name, make, numRuns] of [
           await real.end();
         }
       }),
-      // RUNS=20 for a long look, SEED=280303986 for the same one again.
+      // RUNS=20 for a long run, SEED=280303986 to repeat one.
       { numRuns: trialCount(numRuns) * Number(process.env["RUNS"] ?? 1), ...SEED },
     );
   });
 
-/** How much of a minute's six requests key:a has left, asked at that moment; asking takes nothing. */
+/** How much of six requests per minute key:a has left at that moment. The query uses none. */
 async function leftAt(real: Real, at: number, attempt: string): Promise<bigint> {
   const none = { scope: "key:a", unit: "requests", max: 6, per: "minute", take: 0n } as const;
   const [verdict] = await real.apply([

@@ -1,4 +1,5 @@
-// The store of several gateways on a server of the tests: emptied for each law, so that its schema is made once.
+// The store of several gateways on a test server: emptied for each check, so that its schema is
+// created once.
 import {
   createPostgresStore,
   type PostgresSettings,
@@ -34,7 +35,7 @@ export const settings = (url: string, more: Partial<PostgresSettings> = {}): Pos
   };
 };
 
-/** All that a ledger is in. */
+/** All tables of a ledger. */
 export const TABLES = [
   ..."change_counter node meter open_call batch ledger_row terms note checkpoint checkpoint_rollup erased key account price audit shared chain rollup_position budget_lease lease_recall lease_use".split(
     " ",
@@ -42,7 +43,7 @@ export const TABLES = [
   ...ROLLUP_TABLE_NAMES,
 ];
 
-/** Statements of the tests' own. */
+/** The tests' own statements. */
 export const askAt = (url: string) => {
   const line = new PipelinedConnection(async () => ({ connectionString: url, types: TEXT_TYPES }));
   return {
@@ -52,7 +53,7 @@ export const askAt = (url: string) => {
   };
 };
 
-/** As a migration has left it. The triggers that keep rows are put aside for it. */
+/** As after a migration. The triggers that protect rows are disabled for it. */
 const EMPTIED = (
   s: string,
 ): string => `DO $$ BEGIN IF to_regclass('${s}.schema_version') IS NOT NULL THEN
@@ -60,7 +61,7 @@ const EMPTIED = (
   ${TABLES.map((table) => `DELETE FROM ${s}.${table};`).join(" ")}
   INSERT INTO ${s}.change_counter DEFAULT VALUES; INSERT INTO ${s}.chain DEFAULT VALUES; INSERT INTO ${s}.rollup_position DEFAULT VALUES; END IF; END $$`;
 
-/** For one law. `url`: of a database that others do not use at that time. */
+/** For one check. `url`: of a database that no other test uses at that time. */
 export async function makePostgres(
   url: string,
   more: Partial<PostgresSettings> = {},
@@ -101,7 +102,10 @@ export async function makePostgres(
   };
 }
 
-/** Three, the first of them by a road of its own. `pooled`: the address of a pooler before the database, which the road leads to. */
+/**
+ * Three, the first of them with its own link. `pooled`: the address of a pooler in front of the
+ * database, to which the link leads.
+ */
 export async function makeFleet(
   to: { readonly port: number },
   url: string,

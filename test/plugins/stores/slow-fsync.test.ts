@@ -1,5 +1,6 @@
-// A disk whose fsync takes long, for real: the daemon's own system calls are slowed. Requests take longer and are answered
-// right, the event loop does not notice, and every row is there. Needs a C compiler and Linux, and says so where there is none.
+// A disk with a slow fsync: the gateway's own system calls are delayed. Requests take longer and
+// are answered correctly, the event loop is not blocked, and every row exists. Needs a C compiler
+// and Linux, and is skipped without them.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +11,10 @@ import { createSlowFsync } from "../../kit/database/c-programs.ts";
 import { startDaemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 
-/** So long that a busy machine, which keeps an answer for a hundred times what it takes, does not look like a commit. */
+/**
+ * Long enough that a delay on a busy machine, up to a hundred times the usual, does not look like a
+ * commit.
+ */
 const SLOW_MS = 1_000;
 const AT_ONCE = 40;
 
@@ -54,7 +58,8 @@ providers:
       return { status: res.status, text };
     }),
   );
-  // Before the first answer there are two commits. A loop that stood still for them would answer no more than one or two of these.
+  // Two commits precede the first response. A blocked event loop would answer only one or two of
+  // these.
   while (over === 0) {
     expect(await (await fetch(`${at.url}/healthz`)).text()).not.toBe("");
     if (over === 0) healthy++;
@@ -66,7 +71,7 @@ providers:
   }
   writeFileSync(slow, "0");
   let settles: LedgerEntry[] = [];
-  // An answer does not wait for ever until its bill is written.
+  // A response does not wait for its row forever.
   await until(async () => {
     const { items } = (await at.ask("ledger.entries", { limit: 1_000 })) as unknown as {
       items: LedgerEntry[];

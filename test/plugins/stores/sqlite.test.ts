@@ -144,7 +144,10 @@ describe("the hash chain detects", () => {
     return { problems: await made.store.verify!(), made };
   }
 
-  /** Entry `seq` is `seq - first` in its batch's list; here a call is a batch: its reserve, its settle. */
+  /**
+   * Entry `seq` is `seq - first` in its batch's list. Here a call is a batch: its reserve and its
+   * settle.
+   */
   const set = (seq: number, place: number, value: string): string =>
     `UPDATE batch SET rows = json_set(rows, '$[${(seq + 1) % 2}][${place}]', ${value}) WHERE first = ${seq - ((seq + 1) % 2)}`;
   const AT_COST = 8;
@@ -192,7 +195,7 @@ describe("the hash chain detects", () => {
       const { problems, made } = await tampered(sql);
       expect(problems.length).toBeGreaterThan(0);
       if (/ batch /.test(sql)) {
-        // What is near the end is found at every start.
+        // Changes near the end are found at every start.
         await made.crash();
         const next = await onFile(made.file);
         await expect(next.store.open(owner("two"))).rejects.toThrow(
@@ -342,7 +345,7 @@ describe("failures", () => {
     const other = new DatabaseSync(file);
     other.exec("BEGIN IMMEDIATE");
     const applied = store.apply([reserveCommand("a")]);
-    // A loop that waited for the lock would never come to the line that lets go of it.
+    // An event loop that waited for the lock would never reach the line that releases it.
     await turnEventLoop(2_000);
     other.exec("COMMIT");
     await applied;
@@ -361,7 +364,7 @@ describe("failures", () => {
     // While the lock is held.
     await expect(ledger.reserve(reserveCommand("b"))).rejects.toThrow(/ledger cannot be written/);
     expect(ledger.isHealthy).toBe(false);
-    // The settle is tried more than once.
+    // The settle is retried.
     const before = tries;
     await until(() => tries > before + 1);
     other.exec("COMMIT");
@@ -373,7 +376,7 @@ describe("failures", () => {
       ({ attempt, kind, state }) => `${attempt} ${kind} ${state}`,
     );
     expect(found.slice(0, 2)).toEqual(["a reserve open", "a settle exact"]);
-    // Whatever became of the one that was refused, nothing is held for it.
+    // Whatever happened to the rejected one, nothing is reserved for it.
     expect(
       (await store.listEntries({ state: "open" })).items.filter(({ attempt }) => attempt === "b"),
     ).toEqual([]);
@@ -441,7 +444,7 @@ describe("failures", () => {
 
 describe("a large ledger", () => {
   const MANY = 10_000;
-  /** Calls of `k`, a commit for each thousand, but for one of another key amid them. */
+  /** Calls of `k`, one commit per thousand, and one call of another key among them. */
   async function grown(store: Store): Promise<void> {
     for (let from = 0; from < MANY; from += 1_000) {
       const batch: StoreCommand[] = [];
@@ -515,7 +518,7 @@ describe("a large ledger", () => {
       reserveCommand("b"),
       settleCommand("b"),
     ]);
-    // A repeat amid others: the batch is done over, with care.
+    // A repeat among others: the batch is applied again, one by one.
     await made.store.apply([
       reserveCommand("a1"),
       reserveCommand("d"),
@@ -554,7 +557,7 @@ describe("a large ledger", () => {
   });
 });
 
-/** A file system of three megabytes; only some machines let a test have one. */
+/** A file system of three megabytes, which only some machines allow. */
 function tinyDisk(): string | undefined {
   const at = mkdtempSync(join(tmpdir(), "tollgate-disk-"));
   const { status } = spawnSync("mount", ["-t", "tmpfs", "-o", "size=3m", "tmpfs", at]);
@@ -585,7 +588,7 @@ it("a full disk rejects new calls, settles open ones, and recovers", async (test
   try {
     for (;;) appendFileSync(junk, Buffer.alloc(4_096));
   } catch {
-    // That was the last byte.
+    // That was the last free byte.
   }
   for (let i = 0; ledger.isHealthy && i < 400; i++)
     await ledger.reserve(reserveCommand(`n${i}`)).then(

@@ -1,4 +1,4 @@
-// The two stores, as tests make them: memory, and sqlite in a folder of its own whose owner can be killed.
+// The two stores for tests: memory, and sqlite in a folder of its own whose owner can be killed.
 import type { Store } from "tollgate/plugin";
 import { createTestContext } from "../../../src/testing/context.ts";
 import type { StoreUnderTest } from "../../../src/testing/store.ts";

@@ -1,4 +1,5 @@
-// Sums that were made once are the sums of their entries: for any rows, questions, time zones, restarts and losses.
+// Cached sums equal the sums of their entries: for any rows, queries, time zones, restarts, and
+// losses.
 import {
   copyFileSync,
   existsSync,
@@ -36,12 +37,15 @@ import { Writer } from "../../../plugins/stores/sqlite/write/writer.ts";
 
 const SEED = process.env["SEED"] === undefined ? {} : { seed: Number(process.env["SEED"]) };
 const HOUR = 3_600_000;
-/** Clocks go forward on that day in Berlin, at one o'clock UTC. */
+/** Clocks go forward on that day in Berlin, at 01:00 UTC. */
 const MARCH = Date.UTC(2026, 2, 29);
 
 const STOPPED = new Error("stopped");
 
-/** A ledger with its writer, without threads. A crash is a copy of what is on the disk, with the sums of now or of before. */
+/**
+ * A ledger with its writer, without threads. A crash is a copy of the files, with the sums of now
+ * or before.
+ */
 class Ledger {
   readonly #folder = mkdtempSync(join(tmpdir(), "tollgate-sums-"));
   #n = 0;
@@ -69,7 +73,7 @@ class Ledger {
     try {
       this.#writer.apply(this.#packer.encode(batch));
     } catch {
-      // What cannot be obeyed did not happen.
+      // A rejected command has no effect.
     }
   }
 
@@ -86,7 +90,7 @@ class Ledger {
     this.#packer = createBatchEncoder();
   }
 
-  /** `stops`: it is killed before what is gone is swept. */
+  /** `stops`: it is killed before pruned rows are swept. */
   async prune(before: number, stops = false): Promise<void> {
     const here = <S extends object>(of: S): WorkerThread<S> =>
       ({
@@ -105,7 +109,7 @@ class Ledger {
       });
   }
 
-  /** The last entry that is gone. */
+  /** The last pruned entry. */
   get base(): number {
     const db = new DatabaseSync(this.file, { readOnly: true });
     const { last } = db.prepare("SELECT coalesce(max(last), 0) AS last FROM checkpoint").get()!;
@@ -113,7 +117,7 @@ class Ledger {
     return Number(last);
   }
 
-  /** Up to which entry sums go, and which are gone that are in none of them. */
+  /** The last entry in the sums, and pruned ones in none of them. */
   get summed(): { seq: number; pruned: number } | undefined {
     const db = new DatabaseSync(`${this.file}.rollups`);
     const row = db.prepare("SELECT seq, compacted_up_to FROM position").get();
@@ -121,7 +125,7 @@ class Ledger {
     return row && { seq: Number(row["seq"]), pruned: Number(row["compacted_up_to"]) };
   }
 
-  /** What it tells without sums. */
+  /** Its result without sums. */
   async told(questions: readonly TotalsQuery[]): Promise<(readonly LedgerTotal[])[]> {
     const file = `${this.file}.copy`;
     for (const end of ["", "-wal", ".rollups", ".rollups-wal", ".rollups-shm", "-shm"])
@@ -135,7 +139,7 @@ class Ledger {
     return told;
   }
 
-  /** Nothing reads any more. */
+  /** No reader is active any more. */
   leave(): void {
     this.#reader?.close();
     this.#reader = undefined;
@@ -146,7 +150,7 @@ class Ledger {
   }
 }
 
-/** Entry by entry, from what a listing says. */
+/** Entry by entry, from a listing. */
 async function plain(
   reader: {
     listEntries(
@@ -276,7 +280,7 @@ const question: fc.Arbitrary<TotalsQuery> = fc.record({
   outcome: sometimes(fc.constantFrom("ok", "recovered", "adjusted")),
 });
 
-/** As pages ask: by one thing, without conditions. */
+/** Like pages: by one dimension, without filters. */
 const plainly: fc.Arbitrary<TotalsQuery> = fc.record(
   {
     by: fc.uniqueArray(fc.constantFrom(...DIMENSIONS), { maxLength: 2 }),
@@ -350,7 +354,7 @@ it("a report from sums after a prune equals one without sums", async () => {
   );
 });
 
-/** Calls of a day, one a minute. */
+/** Calls of a day, one per minute. */
 function aDay(
   ledger: Ledger,
   calls = 600,
@@ -512,7 +516,7 @@ describe("the rollup file", () => {
     aDay(few, 1_400);
     for (const one of [ledger, few]) {
       await one.reader.updateRollups(1);
-      // What was still growing is over now.
+      // A growing sum is complete now.
       one.apply([
         reserveCommand("z", { at: MARCH + 90_000_000 }),
         settleCommand("z", { at: MARCH + 90_000_000 }),

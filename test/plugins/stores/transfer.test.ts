@@ -1,4 +1,5 @@
-// A ledger moves from one kind of store to the other and back: rows, sums, budgets and what is open are the same, and the chain says where it came from.
+// A ledger is moved from one kind of store to the other and back: rows, sums, budgets, and open
+// calls are the same, and the chain records its origin.
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,7 +39,7 @@ async function copied(from: Store, to: Store) {
   return { rest, ...(await into.finish(rest)) };
 }
 
-/** Calls, some of them open, recovered, corrected, of two processes. */
+/** Calls of two processes: some open, some recovered, some corrected. */
 async function filled(store: Store, label: string): Promise<void> {
   await store.open({ instance: "first" });
   const claims = LIMITS.map((limit) => ({ ...limit, take: 100n }));
@@ -98,7 +99,10 @@ const said = async (store: Store) => ({
   state: (await store.maintenance!.readState!()).prunedRows,
 });
 
-/** A reserve that a prune has kept for later corrections alone, its settle gone, is listed by the one store and not by the other. */
+/**
+ * A reserve that a prune kept only for later corrections, without its settle, is listed by one
+ * store and not by the other.
+ */
 const spoken = <R extends { kind: string; attempt: string }>(rows: readonly R[]): R[] =>
   rows.filter(
     ({ kind, attempt }) =>

@@ -1,5 +1,6 @@
-// Events that are known by their bytes are passed on without being read. A decoder that reads each of them, one byte after the
-// other, must come to the same: the same bytes for the client, the same words, the same end, the same fault.
+// Events with known bytes are forwarded without decoding. A decoder that reads each of them, byte
+// by byte, must have the same result: the same bytes for the client, the same text, the same end,
+// the same fault.
 import * as fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
@@ -10,7 +11,7 @@ import { createResponseContext } from "../../../src/testing/index.ts";
 
 const { client } = chatCompletions();
 
-/** All that a relay says of these chunks, its fault included. */
+/** Everything that a relay reports for these chunks, including its fault. */
 function heard(chunks: readonly Buffer[]) {
   const out: Buffer[] = [];
   const said = { words: 0, ids: [] as string[], usage: [] as unknown[], finish: "", fault: "" };
@@ -40,7 +41,7 @@ function heard(chunks: readonly Buffer[]) {
   return { ...said, bytes: Buffer.concat(out).toString("latin1") };
 }
 
-/** What a client reads: an event's data, however its lines end. */
+/** A client's view: an event's data, with any line ends. */
 const read = (bytes: string): unknown[] =>
   bytes
     .replace(/\r\n?/g, "\n")
@@ -59,7 +60,7 @@ const byteByByte = (b: Buffer) => Array.from(b, (_, i) => b.subarray(i, i + 1));
 
 const LF = ["\n\n", "\n\n", "\n\n", "\n\n\n", "\n"];
 const CR = ["\n\n", "\n\n", "\r\n\r\n", "\r\n\r\n", "\r\r", "\n\r\n", "\r\n\n"];
-/** Inside a string's quotes, as it stands on the wire. */
+/** Inside a string's quotes, as encoded. */
 const inside = fc.oneof(
   { weight: 6, arbitrary: fc.string({ maxLength: 12 }).map((s) => JSON.stringify(s).slice(1, -1)) },
   { weight: 2, arbitrary: fc.nat({ max: 300 }).map((n) => "long ".repeat(n)) },
@@ -68,7 +69,7 @@ const inside = fc.oneof(
     arbitrary: fc.constantFrom("é", "\ufeff", "\\u0022", "\\\\", '\\"}]}\\n\\ndata: {'),
   },
 );
-/** And what may not stand there. */
+/** And characters that are not allowed there. */
 const BROKEN = [
   "\\",
   "\n",
@@ -102,7 +103,7 @@ const other = fc.constantFrom(
 );
 const FIRST =
   'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}\n\n';
-/** Mostly alike, and mostly some that were learned before. */
+/** Mostly similar, and mostly learned before. */
 const talk = (words: fc.Arbitrary<string>, ends: readonly string[]) =>
   fc
     .tuple(
@@ -202,7 +203,7 @@ test("events before a fault in the same chunk reach the client, and their text i
   expect(got.fault).toContain("no");
 });
 
-/** Each by itself, as the last one holds: counts, and why it ended. */
+/** Each separately, because the last one counts: usage, and finish reason. */
 const telling = (finish: string, output: number) =>
   FIRST.replace(
     '"finish_reason":null}]',
@@ -222,7 +223,10 @@ test.each([
   expect(said([first, FIRST, a, b, a])).toEqual(said([first, FIRST, a]));
 });
 
-/** Words that stand on the wire as they are said: of others the wire's bytes are counted, which are never fewer. */
+/**
+ * Text that is encoded as it is. For other text the encoded bytes are counted, which are never
+ * fewer.
+ */
 const plain = fc.oneof(
   fc.string({ maxLength: 8 }).filter((s) => JSON.stringify(s) === `"${s}"`),
   fc.nat({ max: 60 }).map((n) => "long ".repeat(n)),

@@ -1,4 +1,4 @@
-// What each backend's oddities come to: one reading, whichever backend wrote them.
+// Quirks of each backend: one interpretation, whichever backend sent them.
 import { expect, test } from "vitest";
 import {
   chatCompletions,

@@ -1,4 +1,4 @@
-// Pieces of calls as they are really sent, and what they come to.
+// Real pieces of calls, and their results.
 import { expect, test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import { getFault, collectResponse } from "../../../src/plugin/index.ts";

@@ -1,4 +1,5 @@
-// The same number for the client and for the ledger, where a backend counts in a way of its own: in passthrough mode too.
+// The same number for the client and the ledger if a backend counts differently, also in
+// passthrough mode.
 import { expect, test } from "vitest";
 import { inputTokens, outputTokens, type JsonObject, type Usage } from "tollgate/plugin";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
@@ -63,7 +64,7 @@ const stream = (usage: JsonObject, beside: boolean): Buffer => {
   );
 };
 
-/** The last report that a client would read. */
+/** The last usage report that a client would read. */
 function read(bytes: Buffer): JsonObject | undefined {
   const texts = bytes.toString().startsWith("{")
     ? [bytes.toString()]
@@ -104,7 +105,7 @@ for (const [form, make, streamed] of forms) {
       completion_tokens: outputTokens(priced),
       total_tokens: inputTokens(priced) + outputTokens(priced),
     });
-    // What is not counted here stays.
+    // Uncounted fields stay.
     for (const name of ["queue_time", "num_search_queries", "reasoning_tokens"])
       if (name in usage) expect(told[name]).toEqual(usage[name]);
     const details = usage["completion_tokens_details"] as JsonObject | undefined;

@@ -1,4 +1,5 @@
-// Token counts: units that do not overlap and add up to what was reported, whatever the imitator's habits.
+// Token counts: units that do not overlap and add up to the reported total, whatever the backend's
+// convention is.
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { inputTokens, outputTokens } from "../../../src/model/usage.ts";
@@ -53,7 +54,7 @@ describe("counts", () => {
         expect(outputTokens(usage)).toBe(output);
         expect(usage.reasoning!).toBeLessThanOrEqual(output);
         for (const count of Object.values(usage)) expect(count).toBeGreaterThanOrEqual(0);
-        // What we tell is what we were told, and is read back as the same.
+        // Our report equals the received one, and is decoded to the same counts.
         const told = usageTo(usage);
         expect(told).toMatchObject({
           prompt_tokens: prompt,

@@ -1,4 +1,5 @@
-// Our own streams and answers: their grammar as strict clients read it, and one meaning in both forms.
+// Our own streams and responses: their grammar for strict clients, and the same content in both
+// forms.
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
@@ -61,11 +62,11 @@ const made: fc.Arbitrary<Made> = fc.oneof(
   }),
 );
 
-/** Blocks that open and speak in any order that the grammar allows. */
+/** Blocks that open and emit in any order that the grammar allows. */
 const speech: fc.Arbitrary<ModelEvent[]> = fc
   .tuple(fc.array(made, { maxLength: 5 }), fc.array(fc.nat(), { maxLength: 40 }), fc.boolean())
   .map(([blocks, picks, together]) => {
-    // A call is signed where it begins, before anything else happens; reasoning is signed where it ends.
+    // A call is signed where it starts, before anything else. Reasoning is signed where it ends.
     const queues = blocks.map(({ block, pieces, proof }, index): ModelEvent[][] => {
       const call = block.type === "call";
       const open: ModelEvent = {
@@ -83,7 +84,7 @@ const speech: fc.Arbitrary<ModelEvent[]> = fc
     });
     const events: ModelEvent[] = [{ type: "start", id: "up", model: "m" }];
     let turn = 0;
-    // Blocks open in the order of their indexes, so that the fold keeps it.
+    // Blocks open in the order of their indexes, so that collecting keeps it.
     let opened = 0;
     while (queues.some((q) => q.length > 0)) {
       const ready = queues
@@ -104,7 +105,7 @@ const speech: fc.Arbitrary<ModelEvent[]> = fc
     return events;
   });
 
-/** What this wire can keep apart: texts run together, and so does reasoning. */
+/** Boundaries that this protocol can express: texts are joined, and so is reasoning. */
 const heard = (blocks: readonly Block[]) => ({
   text: blocks.map((b) => (b.type === "text" ? b.text : "")).join(""),
   refusal: blocks.map((b) => (b.type === "refusal" ? b.text : "")).join(""),
@@ -190,7 +191,7 @@ describe("any response", () => {
         if (request.operation !== "chat") throw new Error("chat");
         const proofs = (blocks: readonly Block[], type: Block["type"]) =>
           blocks.flatMap((b) => (b.type === type && b.proof ? [b.proof] : []));
-        // Native details are one list, whichever of the blocks they came with.
+        // Native details are one list, whichever block they belong to.
         const foreign = (all: object[]) =>
           all.filter((p) => (p as { origin: string }).origin !== "chat-completions");
         for (const type of ["reasoning", "call"] as const)

@@ -1,4 +1,4 @@
-// What upstreams' errors mean, whichever backend wrote them and however.
+// The meaning of upstream errors, whichever backend sent them in any form.
 import { describe, expect, test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import { ERRORS, type ErrorKind } from "../../../src/plugin/index.ts";

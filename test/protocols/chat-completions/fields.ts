@@ -134,7 +134,7 @@ const ROWS: readonly Row<object>[] = [
 
 const LEAST = { model: "m", max_completion_tokens: 4000, messages: [hi] };
 
-/** Every row as a body of its own. */
+/** Every row as a separate body. */
 export const bodies: readonly object[] = ROWS.map(([, more]) => ({ ...LEAST, ...more }));
 
 export const table = (): string => fromClients("chat-completions", LEAST, ROWS);

@@ -1,4 +1,5 @@
-// What an upstream may do wrong, in both modes: a clean error or a right answer, never a hang, a crash or a half-truth.
+// Upstream misbehavior, in both modes: an error or a valid response, never a hang, a crash, or a
+// partial result.
 import { describe, expect, test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import { getFault, collectResponse, type Fault } from "../../../src/plugin/index.ts";

@@ -1,4 +1,4 @@
-// The laws that hold for every protocol, over this one's recordings.
+// The rules for every protocol, with this one's recordings.
 import { test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import type { Protocol } from "../../../src/plugin/index.ts";
@@ -6,7 +6,7 @@ import { protocolChecks } from "../../../src/testing/index.ts";
 
 const folder = (name: string) => new URL(`../../fixtures/recordings/${name}/`, import.meta.url);
 
-// Everything that some backend of this wire can be told, so that nothing is lost on the way.
+// Everything that some backend of this protocol supports, so that nothing is lost.
 const everything = chatCompletions({
   topK: true,
   mediaUrls: true,
@@ -17,7 +17,7 @@ const everything = chatCompletions({
 });
 const tags = chatCompletions({ thinkTags: true, reasoningNotInOutput: true });
 
-/** The host sets what no codec knows; so must a judge without one. */
+/** The host sets unknown fields, and so must a test without one. */
 const hosted = (p: Protocol<"chat">): Protocol<"chat"> => ({
   ...p,
   client: {
@@ -29,7 +29,7 @@ const hosted = (p: Protocol<"chat">): Protocol<"chat"> => ({
 for (const { name, run } of [
   ...protocolChecks(hosted(everything), { recordings: folder("chat-completions"), trials: 20 }),
   ...protocolChecks(tags, { recordings: folder("chat-completions-tags"), trials: 20 }).filter(
-    // What a relay passes on keeps its tags: they are the client's to read.
+    // Forwarded text keeps its tags, which the client interprets.
     ({ name }) => !name.includes("passthrough and translation give the same result"),
   ),
 ])

@@ -1,4 +1,4 @@
-// The order in which meters are locked is the database's, whatever they are called.
+// Meters are locked in the database's order, whatever they are called.
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { compareBytes } from "../../../../plugins/stores/postgres/connection/array-literal.ts";

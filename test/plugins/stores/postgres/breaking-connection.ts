@@ -1,9 +1,10 @@
-// A line to the database that breaks by chance: before a statement is sent, after it was answered, or while it is still on its way.
+// A database connection that breaks at random: before a statement is sent, after its response, or
+// in between.
 import type { PipelinedConnection } from "../../../../plugins/stores/postgres/connection/pipelined-connection.ts";
 
 export type BrittleLine = PipelinedConnection & { calm(yes: boolean): void };
 
-/** `share`: of statements, that break it in each of these ways. */
+/** `share`: of statements that break it in each of these ways. */
 export function brittle(
   line: PipelinedConnection,
   chance: () => number,
@@ -27,12 +28,12 @@ export function brittle(
       const { connectionCount } = line;
       return async (question: Parameters<typeof ask>[0]) => {
         const luck = calm ? 0.5 : chance();
-        // What follows is not sent either.
+        // Later data is not sent either.
         if (luck < share) over = connectionCount;
         if (over === connectionCount) throw broken();
         if (luck > 1 - share) {
           over = connectionCount;
-          // It arrives, whatever its sender does meanwhile.
+          // It arrives, whatever its sender does in the meantime.
           ask(question).catch(() => undefined);
           throw broken();
         }

@@ -1,5 +1,6 @@
-// What calls have in common is written once on PostgreSQL, for each gateway. It goes with the last row that names it, and it is erased where it stands; a gateway
-// that remembers it says it anew then, and no row is without it.
+// Common data of calls is written once per gateway on PostgreSQL. It is deleted with the last row
+// that uses it, and erased in place. A gateway that caches it writes it again then, and no row
+// lacks it.
 import * as fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { hashLabels } from "tollgate/store";
@@ -19,7 +20,7 @@ import { askAt, makePostgres, settings } from "../postgres-under-test.ts";
 const LABELS = { user: "canary-4711" };
 const DAY = 86_400_000;
 
-/** It loses the answer to one commit. */
+/** It loses the response to one commit. */
 class Forgetful extends PipelinedConnection {
   loses = false;
   override async connect(): Promise<RunSql> {
@@ -153,7 +154,7 @@ describe.skipIf(!hasPostgres())("ledger texts", () => {
       });
     await waiting(1);
     const sweeps = sweeper.ask("SELECT tollgate.delete_unused_terms_1(0, 0, 2000)");
-    // Where nothing holds it back it is over at once.
+    // Without any delay it ends immediately.
     await Promise.race([waiting(2), sweeps]);
     await holder.ask("COMMIT");
     await Promise.all([writes, sweeps]);
@@ -195,7 +196,7 @@ describe.skipIf(!hasPostgres())("ledger texts", () => {
     const line = new Forgetful(() => connectionConfig(of.address, { statementMs: 2_000 }));
     const writer = createWriter(line, { ...of, usesPreparedStatements: true });
     await writer.open({ instance: "three" }, () => {});
-    // Two limits of one meter: it goes the exact way.
+    // Two limits of one meter: exact mode is used.
     const claims = (max: bigint) =>
       [{ scope: "key:k", unit: "nano_usd", max, per: "total", take: 1n }] as const;
     line.loses = true;

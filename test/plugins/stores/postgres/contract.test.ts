@@ -1,5 +1,5 @@
-// The store of several gateways, on a real server: alone, three of them of which one has a road that can be cut, and behind a pooler that gives each
-// transaction another connection.
+// The store of several gateways, on a real server: alone, three of them with one connection that
+// can be cut, and behind a pooler that assigns each transaction another connection.
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { fleetChecks, storeChecks } from "../../../../src/testing/store.ts";
 import {

@@ -1,4 +1,4 @@
-// Commands are kept as they were told, whatever what tells them does with its own afterwards.
+// Commands are stored as sent, whatever their sender changes afterwards.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { clonePlain } from "../../../../plugins/stores/postgres/writer.ts";

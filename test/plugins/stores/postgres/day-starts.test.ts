@@ -1,4 +1,5 @@
-// Where days of a zone begin, as the database is told: what it puts under one of them is of one day, and of two it is never the same.
+// Starts of days in a time zone for the database: everything grouped under one start belongs to one
+// day, and two days never share one.
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { zoneClock } from "../../../../src/lib/time/time-zone.ts";

@@ -1,4 +1,5 @@
-// Entries get their numbers in the background by one gateway at a time, a few times a second however many there are; and all of them get one.
+// Entries get their numbers in the background from one gateway at a time, a few times per second,
+// and all of them get one.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Store } from "../../../../src/plugin/store/store.ts";
 import { reserveCommand } from "../../../../src/testing/store.ts";
@@ -25,9 +26,9 @@ describe.skipIf(!hasPostgres())("entry numbers assigned in the background", () =
     await store.open({ instance: "one" });
     await store.apply([reserveCommand("a.1", { at: Date.now(), claims: [] })]);
     await by.ask("UPDATE tollgate.chain SET sequenced_at = clock_timestamp()");
-    // A reader waits for none of this.
+    // No reader waits for this.
     expect((await store.listEntries({}, { limit: 9 })).items).toHaveLength(1);
-    // It is at it in the background itself.
+    // It runs in the background itself.
     await dispose();
     const soon = async () =>
       (await other.ask("SELECT tollgate.assign_sequence_1(9, false) AS many"))[0]!;
@@ -35,10 +36,10 @@ describe.skipIf(!hasPostgres())("entry numbers assigned in the background", () =
     await by.ask("UPDATE tollgate.chain SET sequenced_at = '-infinity'");
     expect(await soon()).toEqual({ many: null });
     await by.ask("COMMIT");
-    // Nor later than that where the database's clock was set back.
+    // Nor later than that if the database's clock was set back.
     await by.ask("UPDATE tollgate.chain SET sequenced_at = clock_timestamp() + interval '1 hour'");
     expect((await soon())["many"]).not.toBeNull();
-    // A busy machine may let the moment pass between the two.
+    // A busy machine may delay the time between the two.
     await until(async () => {
       await by.ask("UPDATE tollgate.chain SET sequenced_at = clock_timestamp()");
       return (await soon())["many"] === null;
@@ -53,7 +54,7 @@ describe.skipIf(!hasPostgres())("entry numbers assigned in the background", () =
     const time = installTestClock();
     time.stop();
     await store.apply([reserveCommand("c.1", { at: Date.now(), claims: [] })]);
-    // Another one is at it before this one looks.
+    // Another one runs it before this one checks.
     await by.ask("SELECT tollgate.assign_sequence_1(9, true)");
     await store.apply([reserveCommand("c.2", { at: Date.now(), claims: [] })]);
     time.skip(250);
@@ -87,7 +88,7 @@ describe.skipIf(!hasPostgres())("entry numbers assigned in the background", () =
       );
     await until(async () => (await leftAt(by.ask)) === 0);
     await dispose();
-    // A few times a second, and not with each batch.
+    // A few times per second, and not with each batch.
     expect(await called()).toBeLessThan(n / 2);
   });
 });

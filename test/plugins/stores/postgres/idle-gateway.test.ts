@@ -1,4 +1,4 @@
-// A gateway that has nothing to write asks what is new all the same: another one's changes are known to it within a second and a half.
+// An idle gateway checks for changes nevertheless: it learns of another one's changes within 1.5 s.
 import { expect, it, vi } from "vitest";
 import type {
   PipelinedConnection,
@@ -8,7 +8,7 @@ import type {
 import { createWriter } from "../../../../plugins/stores/postgres/writer.ts";
 import { settings } from "../postgres-under-test.ts";
 
-/** So long an answer takes: a beat that counts from there is late for the next second. */
+/** Duration of a response: a heartbeat that counts from its end is late for the next second. */
 const TRIP_MS = 3;
 
 it("the status is updated by each check, although responses arrive later", async () => {

@@ -1,5 +1,5 @@
-// What a gateway concludes from its own row, of which it asks each new connection: what has happened of a batch whose answer was lost, and what a database
-// that was set back does not know any more.
+// Conclusions of a gateway from its own row, which it reads on each new connection: the outcome of
+// a batch whose response was lost, and the rows that a database that was set back lacks.
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ afterEach(() => vi.useRealTimers());
 
 const HEAD = Buffer.from("its newest batch");
 
-/** One that has written so many batches, ten seconds apart. */
+/** A node with this many batches, ten seconds apart. */
 async function written(many: number) {
   vi.useFakeTimers({ toFake: ["performance"] });
   const of = { ...settings("postgres://localhost/none"), usesPreparedStatements: true };
@@ -67,7 +67,7 @@ it("a batch whose response was lost is committed exactly if the chain ends with 
 
 it("does not end before the database has all sent rows: rows that it lost stay on disk", async () => {
   const { node } = await written(3);
-  // The answer comes over a new connection: the row of this node is gone with all else.
+  // The response arrives on a new connection: the row of this node is gone with everything else.
   await expect(node.replayBeforeLeave(async () => [])).rejects.toThrow("fenced");
   expect(node.isUnknownToDatabase).toBe(true);
   const { node: other } = await written(3);

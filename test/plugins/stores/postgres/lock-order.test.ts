@@ -1,5 +1,5 @@
-// Gateways that want the same rows at the same moment wait for each other in one order: none of them is ended by the database, which would be tried
-// again.
+// Gateways that need the same rows at the same time wait in one order: the database aborts none of
+// them, which would only be retried.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { reserveCommand } from "../../../../src/testing/store.ts";
 import { MIGRATIONS } from "../../../../plugins/stores/postgres/schema/migrations.ts";
@@ -19,7 +19,7 @@ describe.skipIf(!hasPostgres())("gateways do not deadlock", () => {
     url = await server.database();
   });
   afterAll(() => server?.[Symbol.asyncDispose]());
-  /** Each connection tells of its own when it ends. */
+  /** Each connection reports its counters when it ends. */
   const deadlocks = async () => {
     const sql = (text: string) => server.sql(url, text);
     const many = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()";
@@ -32,7 +32,7 @@ describe.skipIf(!hasPostgres())("gateways do not deadlock", () => {
     const stores = [store, await openAnother(), await openAnother(), await openAnother()];
     for (const [i, each] of stores.entries()) await each.open({ instance: `node ${i}` });
     for (let round = 0; round < ROUNDS; round++) {
-      // Some are there, and the rest are new to all.
+      // Some exist, and the rest are new to all.
       const claim = (letter: string) => ({
         scope: `key:${letter < "d" ? "" : round}${letter}`,
         unit: "nano_usd" as const,
@@ -45,7 +45,7 @@ describe.skipIf(!hasPostgres())("gateways do not deadlock", () => {
           const claims = LETTERS.filter((_, l) => (round + i + l) % 3 !== 0).map(claim);
           const call = (n: number) =>
             reserveCommand(`${round}.${i}.${n}`, { at: 1_000 + n * (i % 2), claims });
-          // Of several moments it is decided under locks.
+          // Decided under locks for several moments.
           return each.apply([call(0), call(1)]);
         }),
       );
@@ -63,7 +63,7 @@ describe.skipIf(!hasPostgres())("gateways do not deadlock", () => {
     await store.open({ instance: "one" });
     await other.open({ instance: "other" });
     const by = askAt(url);
-    // As where a machine stops for a moment between the first look and the second.
+    // As if a machine pauses between the first read and the second.
     const sound = /CREATE FUNCTION \S+\.heartbeat_1.*?\$beat\$;/s.exec(
       MIGRATIONS[0]!.expand("tollgate"),
     )![0];

@@ -12,7 +12,7 @@ describe("the contract of a store, on PostgreSQL", () => {
 
   const make = async () => {
     await db.exec(`DROP SCHEMA public CASCADE; CREATE SCHEMA public; ${SCHEMA}`);
-    // The database goes on when a gateway is gone.
+    // The database survives a gateway.
     return {
       store: postgresStore(db),
       crash: async () => postgresStore(db),

@@ -1,5 +1,6 @@
-// A spike: the store's contract on PostgreSQL, in a database that outlives the gateway. It shows that the contract asks for
-// nothing that only SQLite has: every method waits, a batch is one transaction, exactly once is a unique index.
+// An experiment: the store's contract on PostgreSQL, in a database that outlives the gateway. It
+// shows that the contract requires nothing that only SQLite has: every method is asynchronous, a
+// batch is one transaction, and exactly once is a unique index.
 import type { PGlite, Transaction } from "@electric-sql/pglite";
 import type { StoreCommand, KeyRecord, Price, Store, Usage } from "tollgate/plugin";
 import {
@@ -42,7 +43,7 @@ export const SCHEMA = `
 type Asks = Pick<Transaction, "query">;
 type Write = (tx: Asks) => Promise<unknown>;
 
-/** Neither a text of PostgreSQL nor its JSON has NUL or half a character. */
+/** Neither text nor JSON of PostgreSQL can contain NUL or half a surrogate pair. */
 const readable = (value: unknown): unknown =>
   typeof value === "string"
     ? value
@@ -59,7 +60,7 @@ export function postgresStore(pglite: PGlite): Store {
   let instance = "";
   const opened = () => createLedgerRules(journal, () => instance);
   let book: ReturnType<typeof opened> | undefined;
-  /** What the batch knows of its attempts, and what it will write. */
+  /** The batch's knowledge of its attempts, and its rows. */
   let known = new Map<string, { past: CallRows | undefined; names: Set<string> }>();
   let writes: Write[] = [];
   let last: Promise<unknown> = Promise.resolve();
@@ -121,7 +122,7 @@ export function postgresStore(pglite: PGlite): Store {
     if (row.kind === "settle") await tx.query("DELETE FROM open WHERE attempt = $1", [row.attempt]);
   }
 
-  /** One transaction: what the work says is written, or nothing is. */
+  /** One transaction: everything is written, or nothing. */
   async function transaction<T>(work: (tx: Asks) => Promise<T>): Promise<T> {
     writes = [];
     try {
@@ -160,7 +161,7 @@ export function postgresStore(pglite: PGlite): Store {
     }
   }
 
-  /** One after the other: a batch sees what the one before it left. */
+  /** One after another: a batch sees the result of the previous one. */
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
     const turn = last.then(work, work);
     last = turn.catch(() => undefined);
@@ -274,7 +275,7 @@ export function postgresStore(pglite: PGlite): Store {
         size,
         ({ seq }) => `${seq}`,
       );
-      // What has no column of its own is looked at here.
+      // Fields without a column are filtered here.
       const asked = Object.entries(query).map(([name, value]) => [name, readable(value)]);
       const wanted = Object.fromEntries(asked) as typeof query;
       const items = found.items.filter((entry) => matchesQuery(entry as never, wanted, false));

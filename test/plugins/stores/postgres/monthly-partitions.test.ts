@@ -1,4 +1,5 @@
-// Rows lie in months: each month's place is made before the month begins, by whatever clock and zone the database has, and goes with its last row.
+// Monthly partitions: each is created before the month starts, by any clock and time zone of the
+// database, and dropped with its last row.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import type { PostgresStore } from "../../../../plugins/stores/postgres/store.ts";
 import { createPeriodicMaintenance } from "../../../../plugins/stores/postgres/membership/periodic-maintenance.ts";
@@ -51,7 +52,7 @@ describe.skipIf(!hasPostgres())("monthly partitions of a postgres store", () => 
     end = made.dispose;
     await store.open({ instance: "one" });
     by = askAt(url);
-    // Functions that name no schema find this clock before the server's own.
+    // Functions without a schema prefix find this clock before the server's own.
     await by.ask("DROP SCHEMA IF EXISTS wrong CASCADE");
     await by.ask("CREATE SCHEMA wrong");
   });
@@ -72,7 +73,7 @@ describe.skipIf(!hasPostgres())("monthly partitions of a postgres store", () => 
     );
     return rows.map((row) => row["month"]!);
   };
-  /** It is this moment for the connection of these tests. */
+  /** The time for this test's connection. */
   const clock = async (at: string, zone = "UTC") => {
     await by.ask(
       `CREATE OR REPLACE FUNCTION wrong.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT '${at}'::timestamptz $$`,
@@ -124,7 +125,7 @@ describe.skipIf(!hasPostgres())("monthly partitions of a postgres store", () => 
       reserveCommand("last", { at: turn - 1 }),
       reserveCommand("first", { at: turn }),
     ]);
-    // The end of a call lies with its beginning.
+    // The end of a call is in the partition of its start.
     await store.apply([settleCommand("last", { at: turn + DAY })]);
     expect([await lies("last"), await lies("first")]).toEqual([
       ["ledger_row_2040_12"],
@@ -154,7 +155,7 @@ describe.skipIf(!hasPostgres())("monthly partitions of a postgres store", () => 
     await store.apply([reserveCommand("old", { at: NOON }), reserveCommand("older", { at: NOON })]);
     await store.apply([settleCommand("old", { at: NOON + 1_000 })]);
     await store.apply([settleCommand("older", { at: NOON + 1_000 })]);
-    // What a later row speaks of keeps its month.
+    // A row that a later row refers to keeps its month.
     const late = { attempt: "older", costNano: -2n, reason: "refund", actor: "x" };
     await store.apply([{ do: "adjust", at: NOON + 40 * DAY, ...late }]);
     await store.maintenance!.prune!(NOON + DAY);

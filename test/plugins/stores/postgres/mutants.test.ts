@@ -1,4 +1,5 @@
-// A mutant that changes nothing would be found by no test, and one that changes two places says nothing of either.
+// No test would find a mutant that changes nothing, and one that changes two places proves nothing
+// about either.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";

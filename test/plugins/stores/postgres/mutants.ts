@@ -1,11 +1,11 @@
-// One line changed in the store of several gateways, at a time: what that line is there for, and the tests that have to miss it. `npm run rig fleet-mutants`
-// plays them.
+// One changed line in the store of several gateways at a time: its purpose, and the tests that must
+// fail. `npm run rig fleet-mutants` runs them.
 import type { ChangedSource } from "../../../rig/mutants/changed-source.ts";
 
 export interface Mutant extends ChangedSource {
   /** Test files, relative to this folder and without `.test.ts`. */
   readonly by: readonly string[];
-  /** Of these, the tests that have one of these words. */
+  /** Tests of these files whose title contains one of these words. */
   readonly named?: string | undefined;
 }
 
@@ -25,9 +25,9 @@ const of = (
     ]),
   );
 
-/** Named by their file, and by what the store does then. */
+/** Named by their file, and by the resulting behavior of the store. */
 export const MUTANTS: Readonly<Record<string, Mutant>> = {
-  // Budgets that all draw on.
+  // Budgets that all gateways use.
   ...of(
     "schema/budget-lease-sql",
     ["budgets/lease-counts", "budgets/budget-leases", "failover/database-outage"],
@@ -142,7 +142,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       'if (c.do !== "reserve") continue;',
     ],
   }),
-  // While the database is away.
+  // During a database outage.
   ...of("leases/offline-calls", ["failover/database-outage"], {
     "a budget without a slice is spent": [
       "if (part === undefined ||",
@@ -348,7 +348,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     "one more is missing than is": ["from: n + 1, to: head.n", "from: n, to: head.n"],
     "how far it came is forgotten": ["      head.n = n;\n      ", ""],
   }),
-  // By whose clock, and how often.
+  // Clocks and frequencies.
   ...of(
     "write/batch-submit",
     ["contract"],
@@ -366,7 +366,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "WHERE attempt = ANY ($1::text[]) ORDER BY attempt",
     ],
   }),
-  // What is kept, and what goes.
+  // Kept and deleted rows.
   ...of("schema/compaction-sql", ["contract", "retention"], {
     "sums of days keep what is gone": [
       '${addToRollupsSql(schema, "b.seq >= p_from AND b.seq < p_to", "-")}',

@@ -1,5 +1,5 @@
-// The laws of a store once more where its database is reached as in the field: behind a pooler that gives each transaction another connection, and
-// over a network.
+// The store's checks again with a realistic database connection: behind a pooler that assigns each
+// transaction another connection, and over a network.
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { storeChecks } from "../../../../src/testing/store.ts";
 import {
@@ -13,7 +13,7 @@ import {
 import { startTcpProxy, type TcpProxy } from "../../../kit/database/tcp-proxy.ts";
 import { makePostgres, settings } from "../postgres-under-test.ts";
 
-/** One way: there and back as between two zones of a cloud. */
+/** In one direction: the round trip is like between two zones of a cloud. */
 const TRIP_MS = 0.3;
 
 describe.skipIf(!hasPostgres())("the postgres store", () => {

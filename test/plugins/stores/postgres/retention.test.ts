@@ -1,4 +1,5 @@
-// What stands for rows that are gone, in a database that others than a gateway may reach: any change of it is found; and archives, which prove themselves.
+// The replacement of pruned rows, in a database that others can access too: any change is detected.
+// Also archives, which can be verified on their own.
 import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -82,7 +83,7 @@ describe.skipIf(!hasPostgres())("retention in the postgres store", () => {
       2,
     );
     expect(await problems()).toEqual([]);
-    // When what spoke of it goes, it goes.
+    // It is deleted when the row that refers to it is deleted.
     await store.maintenance!.prune!(NOON + 3 * DAY);
     expect(await sums()).toEqual(before);
     for (const table of ["ledger_row", "terms", ...ROLLUP_TABLE_NAMES])
@@ -105,7 +106,7 @@ describe.skipIf(!hasPostgres())("retention in the postgres store", () => {
   it("exactly the rows before the given time are pruned", async () => {
     const last = NOON + DAY + 3 * 60_000 + 1_000;
     await store.maintenance!.prune!(last);
-    // Its reserve is from before; its end is not, and says what it needs of it.
+    // Its reserve is older, its end is not, and contains what it needs of it.
     expect((await store.listEntries({ attempt: "c1.3" })).items.map(({ kind }) => kind)).toEqual([
       "settle",
     ]);
@@ -162,7 +163,7 @@ describe.skipIf(!hasPostgres())("retention in the postgres store", () => {
     it("has no labels unless requested, and is verified nevertheless", async () => {
       const whole = await archived(BEFORE, true);
       expect(whole.text).toContain(LABELS.user);
-      // What follows its end is not read, and the file is closed all the same.
+      // Data after its end is not read, and the file is closed nevertheless.
       await appendFile(whole.file, Buffer.alloc(1 << 20));
       expect((await read(whole.file)).rows).toBe(whole.facts.rows);
       const bare = await archived(BEFORE, false);
@@ -174,7 +175,7 @@ describe.skipIf(!hasPostgres())("retention in the postgres store", () => {
 
     it("ends at the given time, and the next one continues it", async () => {
       const one = await archived(BEFORE, true);
-      // Two days of four calls, and the one that is spoken of.
+      // Two days of four calls, and the referenced one.
       expect(one.facts.rows).toBe(18);
       await store.maintenance!.prune!(BEFORE);
       const two = await archived(NOON + 5 * DAY, true);

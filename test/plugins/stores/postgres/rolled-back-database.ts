@@ -1,7 +1,10 @@
-// A database that is as it was a moment ago, as after a failover to a replica that was behind.
+// A database in an earlier state, as after a failover to a lagging replica.
 import { TABLES } from "../postgres-under-test.ts";
 
-/** A replica is behind as a whole: of one moment, whatever gateways close or add up meanwhile. */
+/**
+ * A replica lags as a whole: its state is of one moment, whatever gateways number or sum in the
+ * meantime.
+ */
 export const copyOf = (ask: (text: string) => Promise<unknown>) => ({
   save: () =>
     ask(`BEGIN ISOLATION LEVEL REPEATABLE READ;

@@ -1,4 +1,4 @@
-// A row that goes into columns and comes back is the same row: what goes without saying is said again.
+// A row that is split into columns and read again is the same row, including implied values.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { ALL_COLUMNS, decodeColumns, type ColumnRow } from "tollgate/store";
@@ -120,7 +120,7 @@ it("known texts are referenced from then on, and get a new number after they are
         const row = { ...of, target, privacy: "off", labels: {}, price: null, meterAmounts: [] };
         const booked = known.planRow({ ...row, usage: {}, outcome: "" } as never, 1);
         const { fresh, known: named } = known.partition([booked, booked]);
-        // Either way it is said once.
+        // In both cases it is written once.
         expect([...fresh.map(({ id }) => id), ...named]).toEqual([booked.terms.id]);
         for (const { id, cacheKey } of fresh) {
           expect(there.has(id)).toBe(false);
@@ -157,7 +157,7 @@ it("nothing is evicted within a batch, however many texts it has", () => {
     known: [1],
     fresh: [{ id: 20_002 }],
   });
-  // Before the next one they are too many.
+  // Before the next one they exceed the limit.
   known.beginBatch();
   expect(known.partition([book("first")])).toMatchObject({ known: [], fresh: [{ id: 20_003 }] });
 });

@@ -1,4 +1,5 @@
-// What the store of several gateways keeps besides the laws: rights, forms, sums of days, and that what was changed by hand is found.
+// Properties of the store of several gateways beyond the checks: permissions, formats, sums by day,
+// and detection of manual changes.
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { getFault } from "../../../../src/model/error.ts";
@@ -62,7 +63,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
       (at) => at,
       async () => {},
     ).readSize();
-    // All of them in order is what it would take without one.
+    // Without an index, it would sort all of them.
     expect(plans.join()).toContain("seq_idx");
     await made.dispose();
   });
@@ -129,7 +130,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     expect(await store.commands!["migrate"]!.run({})).toEqual({ made: [] });
     await store.open({ instance: "one" });
     await store.close();
-    // What the plan says is what a migration does.
+    // The plan equals the migration.
     const other = await server.database();
     await server.sql(other, plan.statements.join(";\n"));
     const tables =
@@ -180,7 +181,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
       const reports = createReadPool(connecting, 1, pooled);
       for (let i = 0; i < 2; i++) {
         expect(await reports.sql({ text: "SHOW jit" })).toEqual([{ jit: "off" }]);
-        // One that fails leaves nothing behind it that the next one meets.
+        // A failed one leaves nothing for the next one.
         await expect(reports.sql({ text: "SELECT 1 / 0" })).rejects.toThrow(/division/);
       }
       await reports.close();
@@ -309,7 +310,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
         at: NOON + DAY,
         attempt: settled!.attempt,
         costNano: -3n,
-        // For the reader: no sum counts it.
+        // For the reader: no sum includes it.
         usage: { input: 5, seconds: 0.5 },
         reason: `r${round}`,
         actor: "x",
@@ -330,7 +331,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
   });
 });
 
-/** By everything, of everything; whole days, parts of days, and zones. */
+/** By every dimension, with every filter; full days, parts of days, and time zones. */
 const QUERIES = (DAY: number): readonly Parameters<Store["sumEntries"]>[0][] => {
   const noon = NOON;
   const midnight = Math.floor(NOON / DAY) * DAY;

@@ -1,5 +1,6 @@
-// The way to a PostgreSQL that takes encrypted connections alone: the server proves its name by a certificate of an authority that the operator names, and
-// nothing less is offered. Migrations, the gateway and reports each come as a role of their own.
+// A PostgreSQL that only accepts encrypted connections: the server has a certificate of an
+// authority that the operator names, and nothing weaker is offered. Migrations, the gateway, and
+// reports each use their own role.
 import { chownSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,9 +19,9 @@ const NOBODY = 65_534;
 const ours = authority("Ours");
 const strange = authority("Strange");
 const server = ours.issue({ name: "localhost" });
-/** What a gateway proves its own name by. */
+/** The client certificate of a gateway. */
 const client = ours.issue({ name: "certified" });
-/** Behind each address stands what the operator's files say. */
+/** Each address has the operator's settings. */
 const FILES: Readonly<Record<string, string>> = {
   ours: ours.root,
   strange: strange.root,
@@ -88,7 +89,7 @@ describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
       }),
     );
   };
-  /** What keeps it from being reached. */
+  /** Reason why it cannot be reached. */
   const why = async (of: PostgresStore): Promise<string> => {
     try {
       return String(await of.commands!["status"]!.run({}));

@@ -1,4 +1,5 @@
-// Connections that break at every moment, and a database that was set back: what was acknowledged is there, and once.
+// Connections that break at every moment, and a database that was set back: acknowledged rows exist
+// once.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { getFault } from "../../../../src/model/error.ts";
 import type { StoreEvent } from "../../../../src/plugin/store/store-instance.ts";
@@ -47,7 +48,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
         try {
           return await writer.apply(batch);
         } catch (error) {
-          // As the host does: it was rejected, so it is told again.
+          // Like the host: a rejected batch is sent again.
           if (getFault(error)?.kind === "invalid") throw error;
         }
     };
@@ -70,7 +71,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
         batch.push(settleCommand(open.shift()!, { at: Date.now(), costNano }));
       }
       open.push(...begun);
-      // Now and then the same call twice, or a call that begins and ends at once: the exact way.
+      // Sometimes the same call twice, or a call that starts and ends immediately: exact mode.
       if (i % 7 === 0) batch.push(batch[0]!);
       await tell(batch);
     }
@@ -117,7 +118,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
       settleCommand("c", { at, costNano: 40n }),
       settleCommand("e", { at, costNano: 50n }),
     ];
-    // The fence is the host's to see to.
+    // Fencing is handled by the host.
     await store.apply(end).catch(async () => {
       await store.open({ instance: "one" }, (one) => void news.push(one));
       await store.apply(end);
@@ -138,7 +139,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     await made.dispose();
   });
 
-  // Its log is written on in ten seconds, unless a commit asks for it.
+  // Its write-ahead log is written every ten seconds, unless a commit requires it.
   const LATE = ["wal_writer_delay=10000ms", "wal_writer_flush_after=1GB"];
   const begin = (name: string): StoreCommand =>
     reserveCommand(name, { at: Date.now(), claims: [{ ...claim, take: 1_000n }] });
@@ -146,9 +147,9 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
   it.each([
     ["flushed", "plain", [begin("a")], 1],
     ["synced", "plain", [begin("a")], 1],
-    // The same call twice goes the exact way.
+    // The same call twice uses exact mode.
     ["flushed", "exact", [begin("a"), begin("a")], 1],
-    // The test can fail.
+    // Control: the test can fail.
     ["relaxed", "plain", [begin("a")], 0],
   ] as const)(
     "%s, in %s mode: acknowledged rows survive a killed database, without a replay",

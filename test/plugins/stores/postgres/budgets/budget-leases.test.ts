@@ -1,4 +1,5 @@
-// Budgets that many gateways draw on at once are counted in slices: never over, to the last of it, and nothing stays set aside for the dead.
+// Budgets that many gateways share are leased: never exceeded, spent completely, and no lease stays
+// with dead gateways.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { StoreEvent } from "../../../../../src/plugin/store/store-instance.ts";
 import type { StoreCommand, CommandResult } from "../../../../../src/plugin/store/store.ts";
@@ -22,7 +23,9 @@ const take = (attempt: string, max: bigint): StoreCommand =>
 const pay = (attempt: string, costNano = TAKE): StoreCommand =>
   settleCommand(attempt, { at: Date.now(), costNano });
 
-/** As the host does it: what did not come through on a broken road, or on a machine with other work, is told again. */
+/**
+ * Like the host: a batch that failed on a broken connection, or on a busy machine, is sent again.
+ */
 async function again<T>(work: () => Promise<T>, times = 20): Promise<T> {
   try {
     return await work();
@@ -38,7 +41,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
   let road: TcpProxy;
   let made: Awaited<ReturnType<typeof makePostgres>>;
   let open: PostgresStore[] = [];
-  /** What was crossed and no verdict said. */
+  /** A reached threshold that no result reported. */
   let heard: number[];
   beforeAll(async () => {
     server = await startPostgres();
@@ -91,7 +94,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     const [row] = await asked("SELECT level, reserved FROM tollgate.meter");
     return { level: BigInt(row!["level"]!), held: BigInt(row!["reserved"]!) };
   };
-  /** Both have called so often of late that what they draw on is hot. */
+  /** Both have called so often recently that their budget is leased. */
   async function heated(
     stores: readonly PostgresStore[],
     max: bigint,
@@ -107,12 +110,14 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
         }
       return (await slices()).length === stores.length;
     });
-    // They have heard so, too.
+    // They have received this information too.
     for (const store of stores) await store.apply([{ do: "heartbeat", at: Date.now() }]);
     return n;
   }
 
-  /** Until its slice has spent what the budget's row does not know yet. Says in how many calls. */
+  /**
+   * Until its lease has spent what the budget's row does not know yet. Returns the number of calls.
+   */
   async function spending(store: PostgresStore, name: string, max: bigint): Promise<bigint> {
     let n = 0n;
     await until(async () => {
@@ -130,7 +135,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     const n = BigInt(await heated([one, two], max));
     let verdicts: readonly CommandResult[] = [];
     let times = 0n;
-    // Between two signs of life nothing is written there; a sign of life may come in between.
+    // Between two heartbeats nothing is written there. A heartbeat may occur in between.
     await until(async () => {
       const before = await meter();
       const name = `a${times++}`;
@@ -158,7 +163,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     await until(async () => {
       for (const store of stores)
         for (let i = 0; i < 10; i++) await store.apply([take(`f${n++}`, 10n ** 9n)]);
-      // Both have looked which gateways draw on it.
+      // Both have checked which gateways use it.
       return (await asked("SELECT 1 FROM tollgate.lease_use")).length === 2;
     });
     expect(await slices()).toEqual([]);
@@ -243,7 +248,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
       );
       return BigInt(rows[0]?.["amount"] ?? 0);
     };
-    // One gateway lives: half of 999 calls; and of four calls that are left none.
+    // With one live gateway: half of 999 calls, and none of the last four.
     expect(await granted(4n * TAKE)).toBe(0n);
     expect(await granted(max)).toBe((999n * TAKE) / 2n);
     const { level, held } = await meter();
@@ -298,14 +303,15 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     open = [];
     expect(heard).toEqual([50, 80]);
     expect(await meter()).toEqual({ level: 85_000n, held: 0n });
-    // What a slice has spent that stays is added up each time, and crosses a part of the limit once.
+    // The spending of a lease that stays is added each time, and reaches a threshold once.
     const more = `SELECT level, peak FROM tollgate.take_lease_1('one', false, 0, ARRAY['${id!}'], ARRAY[100000], ARRAY[0::numeric], ARRAY[0::numeric])`;
     await asked(`${spent(id!)} 'one', 0, 11000, false)`);
     expect(await asked(more)).toEqual([{ level: "96000", peak: "85000" }]);
     expect(await asked(more)).toEqual([{ level: "96000", peak: "96000" }]);
   });
 
-  // A law over random worlds: calls begin and end, gateways die and come back, roads break, all on one budget.
+  // A rule for random scenarios: calls start and end, gateways die and return, and connections
+  // break, all on one budget.
   it.each([1, 2])(
     "random scenarios: never exceeded, spent completely, nothing stuck (%i)",
     async (seed) => {
@@ -314,7 +320,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
       const stores = new Map<string, PostgresStore>();
       for (const name of names) stores.set(name, await node(name));
       const max = 300n * TAKE;
-      // However many calls that takes, the budget is whole after it.
+      // The budget is complete afterwards, however many calls that takes.
       await heated([...stores.values()], max, 0n);
       const under: { name: string; attempt: string }[] = [];
       let [count, refused] = [0, 0];
@@ -357,7 +363,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
       await looked();
       for (const { name, attempt } of under)
         await again(() => stores.get(name)!.apply([pay(attempt)]));
-      // A client that comes again gets the rest of it, to the last.
+      // A client that retries gets the rest of it completely.
       await until(async () => {
         const store = chanced.one([...stores.values()]);
         const attempt = `s${count++}`;

@@ -1,4 +1,5 @@
-// Calls that flood a budget which is spent: the database is asked some four times a second, and none is refused for longer than a moment though there is room.
+// Calls on a spent budget at a high rate: about four queries per second are sent to the database,
+// and none is rejected for longer than a moment if budget is left.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Store, CommandResult } from "../../../../../src/plugin/store/store.ts";
 import { reserveCommand, settleCommand } from "../../../../../src/testing/store.ts";
@@ -18,7 +19,7 @@ describe.skipIf(!hasPostgres())("a spent budget under many requests", () => {
   });
   afterAll(() => server?.[Symbol.asyncDispose]());
 
-  /** Calls of `take` each, all at once: how many were let through. */
+  /** Concurrent calls of `take` each: the number of admitted ones. */
   const passed = async (
     store: Store,
     { calls = CALLS, take = 10n, max = 100n, scope = "key:flooded" } = {},
@@ -55,7 +56,7 @@ describe.skipIf(!hasPostgres())("a spent budget under many requests", () => {
     const [row] = await by.ask(
       "SELECT sum(calls) AS many FROM pg_stat_user_functions WHERE funcname = 'apply_batch_1'",
     );
-    // What it was asked for the first time, too.
+    // Including the first query.
     expect(Number(row!["many"])).toBeLessThanOrEqual(5 * seconds + 5);
     expect(refused).toBeGreaterThan(5_000);
   });
@@ -79,7 +80,7 @@ describe.skipIf(!hasPostgres())("a spent budget under many requests", () => {
     const next = call({ take: 10n, max: 135n, scope: "key:flooded" });
     expect(oks(await store.apply([ends, next]))).toBe(2);
     expect(await passed(store, { max: 135n })).toBe(1);
-    // Behind them it makes room for the next batch.
+    // After them it frees budget for the next batch.
     time.skip(260);
     const flood = Array.from({ length: CALLS }, () =>
       call({ take: 10n, max: 135n, scope: "key:flooded" }),

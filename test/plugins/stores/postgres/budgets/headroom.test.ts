@@ -1,4 +1,5 @@
-// Where there was plenty of room a moment ago a batch is written without a look: it costs no limit, and none is refused that fits.
+// If ample budget was left a moment ago, a batch is written without a check: no limit is exceeded,
+// and no fitting call is rejected.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Store } from "../../../../../src/plugin/store/store.ts";
 import { reserveCommand } from "../../../../../src/testing/store.ts";
@@ -68,7 +69,7 @@ describe("ample budget", () => {
     ample.update([ends], [state(10_000n)], 0);
     expect(ample.hasHeadroom([ends], 0, 0)).toBe(true);
     expect(ample.hasHeadroom([sum()], 0, 0)).toBe(false);
-    // What was known of its room stays known.
+    // The known rest stays known.
     ample.update([sum()], [state(0n)], 0);
     ample.update([ends], [state(0n)], 200);
     expect(ample.hasHeadroom([sum()], 0, 300)).toBe(true);
@@ -114,7 +115,7 @@ describe.skipIf(!hasPostgres())("a gateway with ample budget", () => {
     await one.open({ instance: "one" });
     await other.open({ instance: "other" });
     expect(await taken(one, 1n, 5)).toBe(5);
-    // It has seen the room, and the other one leaves seven of it.
+    // It has seen the rest, and the other one leaves seven of it.
     expect(await taken(other, 9_988n)).toBe(1);
     expect(await taken(one, 1n, 20)).toBe(7);
     expect(await taken(one, 1n)).toBe(0);
@@ -137,7 +138,7 @@ describe.skipIf(!hasPostgres())("a gateway with ample budget", () => {
     await by.ask("UPDATE tollgate.meter SET at = at + 3600000 WHERE id LIKE 'requests|hour|%'");
     await ask();
     const [meter] = await by.ask("SELECT at FROM tollgate.meter WHERE id LIKE 'requests|hour|%'");
-    // It is an hour behind the meter's or none at all.
+    // It is an hour behind the meter's, or unknown.
     const now = Date.now();
     expect(Number(meter!["at"])).toBeLessThan(now + 1_800_000);
     await dispose();

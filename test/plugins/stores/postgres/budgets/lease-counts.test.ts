@@ -1,4 +1,5 @@
-// What one gateway knows of its slices, on a real database: which calls are counted in them, and what is there when it is not known whether something happened.
+// A gateway's knowledge of its leases, on a real database: the calls that they count, and the rest
+// after an unknown outcome.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { insertNode } from "../../../../../plugins/stores/postgres/membership/heartbeat.ts";
 import type { MeterDelta } from "../../../../../plugins/stores/postgres/rows/batch-plan.ts";
@@ -72,7 +73,7 @@ describe.skipIf(!hasPostgres())("the budget leases of a gateway", () => {
     expect(fits(sum({ take: 1_200n, running: 1_001n, required: 900n }))).toBe(false);
     expect(fits(takes(10n, MAX - 1n))).toBe(false);
     expect(fits(takes(10n, MAX + 1n))).toBe(true);
-    // What a call gives back has no limit of its own.
+    // A returned amount has no limit of its own.
     expect(fits(sum({ max: null, running: -5n }))).toBe(true);
     expect(slices.split([sum({ id: "nano_usd|total|0|account:other" })], 1)).toBeUndefined();
     expect(fits(takes(10n), 2)).toBe(false);
@@ -87,7 +88,7 @@ describe.skipIf(!hasPostgres())("the budget leases of a gateway", () => {
     slices.reserve([takes(600n)])(true);
     expect(slices.leasedAmount(ID)).toBe(400n);
     const given = slices.reserve([sum({ max: null, released: 600n, used: 100n, running: -500n })]);
-    // What is given back is there once that is known.
+    // A returned amount is available when that is known.
     expect(slices.leasedAmount(ID)).toBe(400n);
     given(true);
     expect(slices.leasedAmount(ID)).toBe(900n);

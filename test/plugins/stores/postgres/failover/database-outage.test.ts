@@ -1,4 +1,5 @@
-// A gateway whose database is away and that goes on within what it has set aside: never over, told once, and refused where nothing was set aside.
+// A gateway in offline mode: leases are never exceeded, calls are recorded once, and calls without
+// a lease are rejected.
 import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +26,7 @@ const budget = {
   take: 1_000n,
 } as const;
 const rate = { scope: "key:alice", unit: "requests", max: 6, per: "hour", take: 1n } as const;
-/** A tenth of what is left: 100 calls are 10 apart. */
+/** A tenth of the rest: 100 calls in steps of 10. */
 const away = { maxMs: 60_000, share: 0.1 };
 
 const take = (attempt: string, claims: readonly object[] = [budget]): StoreCommand =>
@@ -66,7 +67,7 @@ describe.skipIf(!hasPostgres())("a gateway without its database", () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** By the road, with a folder of its own. */
+  /** Through the link, with its own folder. */
   async function opened(instance: string, goesOn?: typeof away): Promise<PostgresStore> {
     const address = settings(road.through(url)).address;
     const store = createPostgresStore(
@@ -95,7 +96,7 @@ describe.skipIf(!hasPostgres())("a gateway without its database", () => {
     const [count] = await made.store.readLimits!([limit], Date.now());
     return [count!.used, count!.reserved] as const;
   };
-  /** The server writes it, and has nothing to tell it by: the road is cut meanwhile. */
+  /** The server writes it, and cannot report it, because the link is cut in the meantime. */
   async function lost<T>(work: () => Promise<T>): Promise<T> {
     await using by = askAt(url);
     await by.ask("BEGIN");
@@ -114,17 +115,17 @@ describe.skipIf(!hasPostgres())("a gateway without its database", () => {
     await by.ask("COMMIT");
     return asked;
   }
-  /** Its rows, a settle by its outcome. */
+  /** Its rows, with a settle by its outcome. */
   const kindsOf = async (attempt: string) =>
     (await made.store.listEntries({ attempt })).items.map(({ kind, outcome }) =>
       kind === "settle" ? outcome : kind,
     );
-  /** It has called with that budget, and set a part of it aside. */
+  /** It has called with that budget, and leased a part of it. */
   async function sliced(store: PostgresStore): Promise<void> {
     await store.apply([take("first")]);
     await store.apply([pay("first")]);
     await until(async () => (await slices()).length === 1);
-    // It has heard so, too.
+    // It has received this information too.
     await store.apply([{ do: "heartbeat", at: Date.now() }]);
   }
 
@@ -139,10 +140,10 @@ describe.skipIf(!hasPostgres())("a gateway without its database", () => {
     expect((await store.apply([take("a0")]))[0]!.ok).toBe(true);
     expect(news.map(({ type }) => type)).toContain("offline_started");
     for (let i = 1; i < 9; i++) expect((await store.apply([take(`a${i}`)]))[0]!.ok).toBe(true);
-    // Ten thousand were not quite set aside.
+    // Slightly less than ten thousand were leased.
     expect(await codeOf(store.apply([take("over")]))).toBe("not_available_offline");
     expect((await store.apply([take("a0")]))[0]!.ok).toBe(true);
-    // Whose end gives room for another.
+    // Its end frees budget for another.
     await store.apply([pay("a0", 0n), pay("under-way", 800n)]);
     expect((await store.apply([take("again")]))[0]!.ok).toBe(true);
     road.mend();
@@ -167,12 +168,12 @@ describe.skipIf(!hasPostgres())("a gateway without its database", () => {
     await store.apply([
       { do: "key", at: Date.now(), key: { id: "k", digest: "d", created: Date.now() } },
     ]);
-    // What it has heard of itself takes nothing away that is asked for after it.
+    // Information about itself does not reduce later requests.
     await until(() => news.some(({ type }) => type === "keys_changed"));
     await store.findKey("d");
     road.cut();
     await store.apply([take("begins")]);
-    // What asks the database first waits a moment before it asks again.
+    // A call that queried the database waits a moment before the next query.
     const time = installTestClock();
     time.stop();
     for (const claims of [
@@ -187,7 +188,7 @@ describe.skipIf(!hasPostgres())("a gateway without its database", () => {
     time.go();
     expect((await store.findKey("d"))?.id).toBe("k");
     expect(await codeOf(store.findKey("unknown"))).toBe("store_unreachable");
-    // A rate is this gateway's part of it: two live, so three of six.
+    // A rate limit is divided: two gateways live, so three of six.
     const verdicts = [];
     for (let i = 0; i < 4; i++)
       verdicts.push((await store.apply([take(`r${i}`, [budget, rate])]))[0]!.ok);
@@ -225,7 +226,7 @@ describe.skipIf(!hasPostgres())("a gateway without its database", () => {
     expect(await codeOf(store.apply([take("none", [{ ...budget, take: 0n }])]))).toBe(
       "not_available_offline",
     );
-    // The same call again is no other.
+    // A repeated call is not a new one.
     expect(await store.apply([take("all", [{ ...budget, take: part }])])).toEqual([{ ok: true }]);
   });
 
@@ -328,7 +329,7 @@ describe.skipIf(!hasPostgres())("a gateway without its database", () => {
     expect(news.filter(({ type }) => type === "unavailable")).toHaveLength(1);
     const ends = async (call: string) => expect(await store.apply([pay(call)])).toEqual([OK]);
     await ends("a");
-    // It takes nothing that is new, and the host hears so when it asks.
+    // It accepts no new calls, which the host learns from its result.
     const isThere = store.apply([{ do: "heartbeat", at: Date.now() }]);
     expect(await codeOf(isThere)).toBe("store_unreachable");
     expect(await codeOf(store.apply([pay("b"), take("new")]))).toBe("not_available_offline");
@@ -342,7 +343,7 @@ describe.skipIf(!hasPostgres())("a gateway without its database", () => {
     await ends("b");
     await store.close(false);
     open.pop();
-    // Others take it for dead before its successor is there.
+    // Others expire its lease before its successor starts.
     await made.expireLease("one");
     await made.store.apply([{ do: "heartbeat", at: Date.now() }]);
     road.mend();
@@ -368,7 +369,7 @@ describe.skipIf(!hasPostgres())("a gateway without its database", () => {
     await store.apply([take("b"), pay("a", 700n)]);
     await store.close(false);
     open.pop();
-    // No other gives back what it may have spent, however long it is dead.
+    // No other gateway returns what it may have spent, however long it is dead.
     await made.expireLease("one");
     await made.store.apply([{ do: "heartbeat", at: Date.now() }]);
     expect(await held()).toEqual([900n, part]);
@@ -399,7 +400,7 @@ describe.skipIf(!hasPostgres())("a gateway without its database", () => {
       (made.store as PostgresStore).commands!["release"]!.run({ gateway });
     expect(await codeOf(release("one"))).toBe("lives");
     await made.expireLease("one");
-    // By the beginning of its id, as `tollgate fleet` shows it; a slip releases nothing.
+    // By the start of its ID, as `tollgate fleet` shows it. A typo releases nothing.
     expect(await codeOf(release("o-ne"))).toBe("no_gateway");
     await mkdir(folder);
     await opened("onward");
@@ -422,7 +423,7 @@ describe.skipIf(!hasPostgres())("a gateway without its database", () => {
     open.push(two);
     await two.open({ instance: "two" });
     let fit = 1;
-    // Where others have set something aside a client is told to come again.
+    // If others hold leases, a client gets a retry time.
     await until(async () => {
       const [verdict] = await two.apply([take(`t${fit}`)]);
       if (verdict!.ok) {

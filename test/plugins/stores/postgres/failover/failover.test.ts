@@ -1,5 +1,5 @@
-// A primary that dies, and a replica that had not heard all that it acknowledged: what is missing is told again, by those that live and from the disks
-// of those that do not; or another gateway says what is gone.
+// A dying primary, and a replica that lacks acknowledged rows: live gateways send the missing ones
+// again, and the disks of dead ones are replayed. Otherwise another gateway reports the loss.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,10 +35,10 @@ const take = (attempt: string): StoreCommand =>
 const pay = (attempt: string): StoreCommand =>
   settleCommand(attempt, { at: Date.now(), costNano: 900n });
 const alive = (): StoreCommand => ({ do: "heartbeat", at: Date.now() });
-/** Apart by so much, its lease is over. */
+/** After this long, its lease has expired. */
 const LEASE_MS = 3_000;
 
-/** A primary, the road that gateways go to it by, and what they have on their disks. */
+/** A primary, the link of the gateways to it, and the contents of their disks. */
 async function scene() {
   await using made = new AsyncDisposableStack();
   const primary = made.use(await startPostgres());
@@ -76,14 +76,14 @@ async function scene() {
       await store.open({ instance }, heard);
       return store;
     },
-    /** It has so many rows, and hears no more. */
+    /** It has this many rows, and receives no more. */
     async replicaOf(rows: number): Promise<void> {
       replica = kept.use(await startReplica(primary));
       await until(async () => (await known()) === rows);
       await primary.deafen();
     },
     known,
-    /** The replica is the primary; gateways do not know the way to it yet. */
+    /** The replica is the primary. Gateways do not know its address yet. */
     async promoted(): Promise<void> {
       await primary.kill();
       await replica!.promote();
@@ -95,13 +95,13 @@ async function scene() {
   };
 }
 
-/** What it says of a call: kinds of rows, and of a settle its outcome. */
+/** Its view of a call: types of rows, and the outcome of a settle. */
 const saidOf = async (store: Store, attempt: string): Promise<readonly string[]> =>
   (await store.listEntries({ attempt }, { limit: 100 })).items.map(({ kind, outcome }) =>
     kind === "settle" ? outcome : kind,
   );
 
-/** Its own calls are recovered before it tells how they ended, or they are not. */
+/** Whether its own calls are recovered before it reports how they ended. */
 const ENDED = [
   ["reserve", "ok"],
   ["reserve", "recovered", "adjust"],
@@ -129,11 +129,11 @@ describe.skipIf(!hasPostgres())("a failover that lost recent rows", { timeout: 1
     await one.apply([take("a")]);
     await two.apply([take("b")]);
     await at.replicaOf(2);
-    // Acknowledged, and nowhere but on the primary and with the gateways that were told.
+    // Acknowledged, and only on the primary and at the gateways that sent them.
     await one.apply([pay("a"), take("c")]);
     await two.apply([pay("b"), take("d")]);
     await two.apply([take("e"), pay("d")]);
-    // Each has seen how far the other had come.
+    // Each has seen the position of the other.
     await one.apply([alive()]);
     await at.primary.kill();
     await two.close(false);
@@ -183,7 +183,7 @@ describe.skipIf(!hasPostgres())("a failover that lost recent rows", { timeout: 1
     await at.sql("UPDATE tollgate.node SET state = 'dead'");
     at.lead();
     if (ends) {
-      // Its beat finds the new one. No batch has asked of it what it knows.
+      // Its heartbeat finds the new one. No batch has compared its state.
       await until(async () => Number(await at.sql(CONNECTED)) > 0);
       await one.close();
       one = await at.opened("two", folder);
@@ -209,7 +209,7 @@ describe.skipIf(!hasPostgres())("a failover that lost recent rows", { timeout: 1
     await one.apply([pay("a"), take("c")]);
     await at.promoted();
     await at.sql("UPDATE tollgate.node SET state = 'dead'");
-    // Apart by now: this goes to its own disk.
+    // Offline by now: this goes to its own disk.
     await until(() => takes(one, [pay("b")]));
     at.lead();
     if (ends !== undefined) {
@@ -224,7 +224,7 @@ describe.skipIf(!hasPostgres())("a failover that lost recent rows", { timeout: 1
   });
 });
 
-/** As the host does: opened again where it was taken for dead, and told again while nothing answers. */
+/** Like the host: reopened after its lease expired, and retried while nothing responds. */
 async function told(
   store: Store,
   batch: readonly StoreCommand[],

@@ -1,5 +1,5 @@
-// What a failover has lost of a gateway that is gone is named within seconds by those that live, and not with their next but one sign of life: until then an operator
-// believes a ledger that is not whole.
+// Live gateways report rows that a failover lost from a stopped gateway within seconds, and not
+// only with their second heartbeat. Until then an operator would trust an incomplete ledger.
 import { expect, it } from "vitest";
 import { createPostgresStore } from "../../../../../plugins/stores/postgres/store.ts";
 import type { StoreEvent } from "../../../../../src/plugin/store/store-instance.ts";
@@ -9,7 +9,7 @@ import { startTcpProxy } from "../../../../kit/database/tcp-proxy.ts";
 import { until } from "../../../../kit/wait.ts";
 import { settings } from "../../postgres-under-test.ts";
 
-/** Ten times what is promised. */
+/** Ten times the documented time. */
 const NAMED_MS = 5_000 * 10;
 
 it.skipIf(!hasPostgres()).each(["one that is idle", "one that is busy"])(
@@ -26,7 +26,7 @@ it.skipIf(!hasPostgres()).each(["one that is idle", "one that is busy"])(
       reportAddress: address,
       clock: "database",
     } as const;
-    // Nothing here says "alive" in the host's place: its next sign would come after a third of the lease.
+    // No host sends heartbeats here: its next one would follow after a third of the lease.
     const [one, two] = [
       createPostgresStore(settings(url, by)),
       createPostgresStore(settings(url, by)),
@@ -58,7 +58,7 @@ it.skipIf(!hasPostgres()).each(["one that is idle", "one that is busy"])(
       NAMED_MS,
     );
     expect(named()).toEqual({ type: "rows_lost", instance: "two", from: 2, to: 3 });
-    // It is not named again by what is written later, nor with a sign of life.
+    // It is not reported again by later writes or heartbeats.
     for (let i = 0; i < 5; i++) {
       await one.apply(begin(`after.${i}`));
       await one.apply([{ do: "heartbeat", at: Date.now() }]);

@@ -1,4 +1,4 @@
-// What a gateway decides while its database is away, and in which order it sends that afterwards.
+// Decisions of a gateway during a database outage, and the order in which it sends them afterwards.
 import { expect, it } from "vitest";
 import { OfflineMode } from "../../../../../plugins/stores/postgres/offline/offline-mode.ts";
 import { Spool } from "../../../../../plugins/stores/postgres/offline/spool.ts";

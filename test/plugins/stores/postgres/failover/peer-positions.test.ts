@@ -1,4 +1,5 @@
-// What one gateway says of another whose row went back: nothing while that one may tell it again, and once, with its numbers, when no gateway has.
+// Reports of a gateway about another one whose row went back: none while that one may send it
+// again, and one, with its numbers, when no gateway has.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { insertNode } from "../../../../../plugins/stores/postgres/membership/heartbeat.ts";
 import { PeerPositions } from "../../../../../plugins/stores/postgres/membership/peer-positions.ts";

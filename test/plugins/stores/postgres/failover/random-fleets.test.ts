@@ -1,4 +1,5 @@
-// A short form of `npm run rig fleet-worlds`, on a real server. Nightly: the commit run has the same laws in fleet-sim.test.ts, on virtual time.
+// A short form of `npm run rig fleet-worlds`, on a real server. Nightly: in the commit run,
+// fleet-sim.test.ts has the same rules, on virtual time.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hasPostgres, startPostgres, type Postgres } from "../../../../kit/database/postgres.ts";
 import { fleetWorlds } from "../../../../rig/fleet/fleet-worlds.ts";

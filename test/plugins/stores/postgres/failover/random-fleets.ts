@@ -1,6 +1,7 @@
-// Small worlds by chance, against the real gate: some gateways on one budget of twenty calls, messages that are lost on their way or on the way back,
-// gateways that die, that stand still until they are taken for dead and come back, and a database that is set back. Most defects need three events.
-// A world says what was done in it; the same seed does the same.
+// Small random simulations against the real admission function: some gateways on one budget of
+// twenty calls, messages that are lost in either direction, gateways that die or pause until their
+// lease expires and return, and a database that is set back. Most defects need three events. A
+// simulation prints its steps, and the same seed repeats them.
 import { getFault } from "../../../../../src/model/error.ts";
 import type { StoreCommand, CommandResult } from "../../../../../src/plugin/store/store.ts";
 import { reserveCommand, settleCommand } from "../../../../../src/testing/store.ts";
@@ -18,19 +19,19 @@ const MAX = 20n * TAKE;
 const BUDGET = { scope: "account:all", unit: "nano_usd", max: MAX, per: "total" } as const;
 const ID = "nano_usd|total|0|account:all";
 const STEPS = 40;
-/** A host does not ask for ever either. */
+/** A host does not retry forever either. */
 const TRIES = 40;
 
 interface Gateway {
   readonly name: string;
   readonly writer: Writer;
   readonly line: BrittleLine;
-  /** Calls that it has let through, and not ended. */
+  /** Admitted calls that have not ended. */
   open: string[];
 }
 
 export interface World {
-  /** What does not hold; none: all of it does. */
+  /** Violations. None: all rules hold. */
   readonly wrong: readonly string[];
   readonly done: readonly string[];
 }
@@ -42,11 +43,11 @@ export async function world(url: string, seed: number): Promise<World> {
   const made = await makePostgres(url, { clock: "database" });
   const by = askAt(url);
   const copy = copyOf(by.ask);
-  /** What calls cost that have ended, by the provider's own bill. */
+  /** Cost of ended calls, by the provider's own bill. */
   const bill = new Map<string, bigint>();
   const gateways: Gateway[] = [];
   let [count, born] = [0, 0];
-  /** A copy of the ledger from which no gateway has gone since. */
+  /** A copy of the ledger that is older than the exit of any gateway. */
   let copied = false;
 
   const reaped = () => reached(() => made.store.apply([{ do: "heartbeat", at: Date.now() }]));
@@ -59,7 +60,10 @@ export async function world(url: string, seed: number): Promise<World> {
         await again?.().catch(() => undefined);
       }
   };
-  /** As the host does: what is rejected is told again, and a gateway that was taken for dead opens the store once more. */
+  /**
+   * Like the host: a rejected batch is sent again, and a gateway whose lease expired reopens the
+   * store.
+   */
   const tell = (of: Gateway, batch: readonly StoreCommand[]): Promise<readonly CommandResult[]> =>
     reached(
       () => of.writer.apply(batch),
@@ -110,7 +114,7 @@ export async function world(url: string, seed: number): Promise<World> {
   const events: Readonly<Record<string, readonly [share: number, () => Promise<void>]>> = {
     begin: [30, () => batchOf(calls)],
     end: [30, () => batchOf(ends)],
-    // Some of them in the same moment.
+    // Some of them at the same moment.
     together: [
       15,
       async () => {
@@ -132,7 +136,7 @@ export async function world(url: string, seed: number): Promise<World> {
           })),
         ),
     ],
-    // What was told once more, as after an answer that was lost on its way to the host.
+    // A batch that was sent again, as after a response that was lost on its way to the host.
     again: [
       6,
       async () => {
@@ -153,7 +157,7 @@ export async function world(url: string, seed: number): Promise<World> {
         await begin();
       },
     ],
-    // It stands still, and is taken for dead.
+    // It pauses, and its lease expires.
     stand: [
       5,
       async () => {
@@ -183,7 +187,8 @@ export async function world(url: string, seed: number): Promise<World> {
       async () => {
         if (!copied) return;
         await copy.setBack();
-        // Until all have told what they know, a call more may be let through: docs/guides/fleet.md says so.
+        // Until all have sent their rows, one more call may be admitted, as docs/guides/fleet.md
+        // states.
         for (const of of gateways) await tell(of, [{ do: "heartbeat", at: Date.now() }]);
       },
     ],
@@ -225,7 +230,7 @@ export async function world(url: string, seed: number): Promise<World> {
   return { wrong, done };
 }
 
-/** All calls are over: each once, at its price, and the budget is what they came to. */
+/** All calls have ended: each once, at its price, and the budget is their sum. */
 async function judged(
   ask: (text: string) => Promise<readonly Readonly<Record<string, string | null>>[]>,
   bill: ReadonlyMap<string, bigint>,

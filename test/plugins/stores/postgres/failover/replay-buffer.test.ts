@@ -1,4 +1,4 @@
-// The second copy of what was acknowledged, and how it is told to a database that was set back.
+// The second copy of acknowledged rows, and its replay to a database that was set back.
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createFault } from "../../../../../src/model/error.ts";
 import type { StoreCommand, CommandResult } from "../../../../../src/plugin/store/store.ts";
@@ -49,7 +49,7 @@ describe("stored state", () => {
     for (const n of [1, 2]) kept(ring, n);
     ring.onNewNode();
     for (const n of [1, 2, 3]) kept(ring, n);
-    // In the order in which they came.
+    // In the order of arrival.
     expect(ring.takeAfter(1)).toEqual({
       batches: [batch(1), batch(2), batch(2), batch(3)],
       whole: true,
@@ -64,7 +64,7 @@ describe("stored state", () => {
       kept(ring, n);
       vi.advanceTimersByTime(10_000);
     }
-    // Of number 14 and those after it no more than a minute has gone by when 20 came.
+    // When 20 arrived, at most a minute had passed since number 14 and later ones.
     expect(ring.takeAfter(12).whole).toBe(false);
     const { batches, whole } = ring.takeAfter(13);
     expect([batches, whole]).toEqual([[], true]);

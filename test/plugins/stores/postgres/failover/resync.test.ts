@@ -1,4 +1,5 @@
-// The way back to the database: it is over when the database knows all that was decided without it, and what was being decided at that moment is among that.
+// The return to the database ends when the database has all decisions of the outage, including
+// those that were in progress.
 import { expect, it } from "vitest";
 import type { StoreCommand } from "../../../../../src/plugin/store/store.ts";
 import { reserveCommand, settleCommand } from "../../../../../src/testing/store.ts";
@@ -10,7 +11,7 @@ import type { LocalNode } from "../../../../../plugins/stores/postgres/local-nod
 const now = (at: number) => at;
 const ask = async () => [];
 
-/** `lives`: the database knows it still. */
+/** `lives`: the database still knows it. */
 function stage(lives: boolean) {
   const said: string[] = [];
   const disk = Promise.withResolvers<void>();
@@ -55,7 +56,7 @@ it.each([
     slowly();
     const deciding = outage.decide([settleCommand("b"), settleCommand("c")], now);
     const back = resync(ask, node, outage, undefined);
-    // All that can be told is told, and it waits.
+    // Everything possible is sent, and it waits.
     for (let i = 0; i < 20; i++) await Promise.resolve();
     expect(said).toEqual([...first, "a"]);
     expect(outage.isActive).toBe(true);

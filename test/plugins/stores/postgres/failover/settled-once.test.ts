@@ -1,5 +1,6 @@
-// A dead gateway's calls are settled once, though two others see at the same moment that they are open. The index that refuses a second end is put aside for it: it is
-// the last guard, and would hide what the first one does.
+// A dead gateway's calls are settled once, although two others see them open at the same moment.
+// The index that rejects a second end is disabled for this test: it is the last protection, and
+// would hide the first one.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { reserveCommand } from "../../../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../../../kit/database/postgres.ts";

@@ -1,4 +1,4 @@
-// What a gateway keeps on its own disk of what it was told, and what the next one in the same folder reads there.
+// Rows that a gateway keeps on its own disk, and what the next one in the same folder reads.
 import { appendFile, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
