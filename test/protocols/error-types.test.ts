@@ -1,4 +1,4 @@
-// One vocabulary: what an upstream's failure means does not depend on the protocol in which it was asked.
+// One vocabulary: the meaning of an upstream failure does not depend on the protocol.
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { ERRORS, getFault, type ErrorKind, type JsonObject, type Protocol } from "tollgate/plugin";
@@ -41,7 +41,7 @@ describe.each(ALL)("$id", (protocol) => {
   });
 });
 
-/** Names that machines give: types, codes, reasons, of all vendors and of none. */
+/** Machine-readable names: types, codes, and reasons of all vendors, and unknown ones. */
 const NAMES = [
   "insufficient_quota",
   "billing_error",
@@ -59,7 +59,7 @@ const NAMES = [
   "__proto__",
 ];
 
-/** The shapes in which the field says an error. */
+/** The formats of errors in use. */
 const SHAPES: readonly ((name: string, message: string) => JsonObject)[] = [
   (code, message) => ({ error: { message, type: "some_error", param: null, code } }),
   (type, message) => ({ type: "error", error: { type, message } }),
@@ -85,7 +85,7 @@ test("a code has the same meaning in every protocol, format, and status", () => 
   );
 });
 
-/** What vendors write of accounts and of targets, as a client may make them quote it. */
+/** Vendors' texts about accounts and targets, which a client may cause them to quote. */
 const POISON = [
   "billing",
   "credit balance is too low",

@@ -18,7 +18,7 @@ import {
 
 type Seen = [event: string, data: string];
 
-/** The bytes cut at these places. */
+/** The bytes, split at these places. */
 const cut = (b: Buffer, at: readonly number[]): Buffer[] => {
   const places = [...new Set([0, ...at.map((n) => n % (b.length + 1)), b.length])].toSorted(
     (x, y) => x - y,
@@ -43,7 +43,7 @@ const codeOf = (run: () => unknown): string | undefined => {
   return undefined;
 };
 
-// What the standard says, written a second time in the plainest way: the judge of the fast one.
+// A second, simple implementation of the standard, for comparison with the fast one.
 const standard = (text: string): Seen[] => {
   const seen: Seen[] = [];
   let event = "";
@@ -198,7 +198,7 @@ describe("frames", () => {
 describe("byte tools", () => {
   const object = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }), { maxKeys: 6 });
   const spaced = (v: unknown, indent: number) => JSON.stringify(v, null, indent);
-  /** Own data properties only, as JSON text has them: `__proto__` is a key like others. */
+  /** Own data properties only, as in JSON: `__proto__` is a key like others. */
   const own = (o: Record<string, unknown>, key: string) =>
     Object.getOwnPropertyDescriptor(o, key)?.value;
 

@@ -1,4 +1,4 @@
-// An error and a warning name the field that the client wrote: whatever a client half of another wire calls it.
+// An error and a warning use the client's name of the field, whatever another protocol calls it.
 import { describe, expect, test } from "vitest";
 import { getFault, type Body, type ChatRequest, type Protocol } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
@@ -8,7 +8,7 @@ import { responses } from "tollgate/protocols/responses";
 import { createCallContext, encodeOutgoing } from "tollgate/testing";
 
 const schema = { type: "object", properties: { a: { type: "string" } } };
-/** Everything that another wire may have no word for, one field at a time, in each door's own words. */
+/** Fields that another protocol may not support, one at a time, in each protocol's own names. */
 const DOORS: readonly [Protocol, base: Body, knobs: Body][] = [
   [
     chatCompletions(),
@@ -122,7 +122,7 @@ describe.each(CASES)("$door.id to $target.id", ({ door, target, field, body }) =
       named.push(getFault(error)!.param ?? field);
     }
     named.push(...of.losses.map((loss) => loss.field));
-    // What it wrote, and what it might have: a default is named by the field that sets it.
+    // The client's own field, and possible ones: a default is reported by the field that sets it.
     const known = new Set([...keys(body), ...keys(DOORS.find(([one]) => one === door)!.slice(1))]);
     for (const name of named) {
       const said = door.server!.clientFieldName!(name, body);

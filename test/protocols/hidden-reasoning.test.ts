@@ -1,5 +1,5 @@
-// Whether what leaves may be answered with thought that no client sees: no only where that is certain, since what breaks off is
-// billed with room for it.
+// Whether the outgoing request may cause reasoning that no client sees: no only if this is certain,
+// because a truncated response is billed with it.
 import { describe, expect, it } from "vitest";
 import type { Protocol } from "tollgate/plugin";
 import { createCallContext, createOutgoing } from "tollgate/testing";

@@ -1,4 +1,4 @@
-// Tools that the provider runs are counted in each protocol, in both modes, streamed and whole.
+// Hosted tools are counted in each protocol, in both modes, streaming and non-streaming.
 import { describe, expect, it } from "vitest";
 import type { Json, JsonObject, Protocol, Unit, Usage } from "tollgate/plugin";
 import {

@@ -1,5 +1,5 @@
-// A client's word is looked up in tables of ours. Names that every object inherits are in none of them: wherever a client may
-// write a word, such a one is a word like any other, and no engine's error.
+// Client text is looked up in tables. Inherited property names are in none of them: wherever a
+// client may write a name, such a one is an ordinary name, and causes no engine error.
 import { describe, expect, it } from "vitest";
 import { getFault, type Body, type Price, type Protocol } from "tollgate/plugin";
 import { createCallContext, createOutgoing } from "tollgate/testing";
@@ -36,7 +36,7 @@ const TIERED: Price = {
 
 type Path = readonly (string | number)[];
 
-/** Every place where a client wrote a word. */
+/** Every position of a client's name. */
 function words(value: unknown, at: Path = []): Path[] {
   if (typeof value === "string") return [at];
   if (typeof value !== "object" || value === null) return [];
@@ -48,12 +48,12 @@ function said(body: object, at: Path, word: string): Body {
   const last = at.at(-1)!;
   const inner = at.slice(0, -1).reduce((of, key) => of[key], copy);
   inner[last] = word;
-  // And what stands beside a type often stands under its name.
+  // Content next to a type is often under its name.
   if (last === "type") Object.defineProperty(inner, word, { value: {}, enumerable: true });
   return copy;
 }
 
-/** Whatever fails must be a fault of ours. */
+/** Any failure must be a fault. */
 function through(wrong: string[], where: string, work: () => unknown): void {
   try {
     work();
@@ -83,7 +83,7 @@ describe.each(WRITTEN)("in %s", (_name, protocol, bodies) => {
             price: TIERED,
             input: 1,
           });
-          // Of what asks for a tier that is not known, the price is not known; never less than that of the plain one.
+          // A request for an unknown tier has an unknown price, never lower than the default one.
           if (held.nano !== null && protocol.operationSpec.name === "chat")
             expect(held.nano, where).toBeGreaterThan(0n);
           const request = protocol.server!.decodeRequest(written, "generate");

@@ -1,4 +1,4 @@
-// Protocols share their tools: none has its own copy of a function that reads JSON values.
+// Protocols share their functions: none has its own copy of a function that reads JSON values.
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 

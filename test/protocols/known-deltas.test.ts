@@ -1,6 +1,6 @@
-// Messages and Responses: deltas that are known by their bytes are passed on without a look. A relay that knows none must come to
-// the same, whatever the cut: the same bytes for the client, the same words, the same end, the same fault. Chat's has a
-// test of its own, for its events name the model.
+// Messages and Responses: deltas with known bytes are forwarded without parsing. A relay without
+// known ones must have the same result, for any chunks: the same bytes for the client, the same
+// text, the same end, the same fault. Chat has its own test, because its events contain the model.
 import * as fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { getFault } from "../../src/model/error.ts";
@@ -55,7 +55,7 @@ const WIRES = {
 
 type Wire = (typeof WIRES)[keyof typeof WIRES];
 
-/** All that a relay says of these chunks, its fault included. */
+/** Everything that a relay reports for these chunks, including its fault. */
 function heard({ client }: Wire, chunks: readonly Buffer[]) {
   const out: Buffer[] = [];
   const said = { words: 0, ids: [] as string[], usage: [] as unknown[], finish: "", fault: "" };
@@ -81,7 +81,7 @@ function heard({ client }: Wire, chunks: readonly Buffer[]) {
     const fault = getFault(thrown);
     if (!fault) throw thrown;
     said.fault = `${fault.code}: ${fault.message}`;
-    // What a failure is told with goes on from the last event that passed.
+    // An error continues the numbering after the last forwarded event.
     relay.writeFault(fault);
   }
   return {
@@ -92,7 +92,7 @@ function heard({ client }: Wire, chunks: readonly Buffer[]) {
   };
 }
 
-/** The same of a relay that learns nothing. */
+/** The same from a relay that learns nothing. */
 function unlearned(wire: Wire, body: Buffer) {
   const find = vi.spyOn(EventTemplates.prototype, "find").mockReturnValue(false);
   try {

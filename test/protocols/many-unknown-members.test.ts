@@ -1,4 +1,4 @@
-// What a hostile client can make of the members that no protocol knows: many of them, and names that mean something to objects.
+// Attacks with unknown members: many of them, and names with a meaning for objects.
 import { expect, it } from "vitest";
 import type { JsonObject } from "../../src/model/values.ts";
 import {

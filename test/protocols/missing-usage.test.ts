@@ -1,5 +1,5 @@
-// What the ledger prices is what the client reads, in passthrough mode too: where upstream has counted nothing that can be
-// believed, the relay says what was settled; where it has, every byte stays as it came.
+// The priced usage equals the client's, also in passthrough mode: without credible upstream counts,
+// the relay adds the settled ones. With them, every byte stays unchanged.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
@@ -31,7 +31,7 @@ const ASKED = { stream_options: { include_usage: true }, input: "?" };
 
 const clientOf = (spoken: string) => chats[spoken]!.client as ClientHalf<Operation>;
 
-/** What a client of this protocol reads, as strictly as our own decoder reads an upstream. */
+/** A client's view in this protocol, as strict as our own decoder. */
 function read(spoken: string, bytes: Buffer, stream: boolean): { input: number; output: number } {
   const of = createCallContext({ stream });
   const events = stream
@@ -108,7 +108,7 @@ describe.each(Object.keys(chats))("an upstream of %s", (spoken) => {
         continue;
       }
       if (without.usage.output === undefined) continue;
-      // Some say it inside a choice or under a name of their own, where clients do not look.
+      // Some send it inside a choice or under another name, where clients do not look.
       if (spoken === "chat-completions" && !atTheTop(body, stream)) continue;
       counted++;
       expect(String(relayed(spoken, [body], stream, SETTLED)), name).toBe(String(without.bytes));

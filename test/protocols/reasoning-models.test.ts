@@ -1,5 +1,6 @@
-// What is known of a model decides what it is sent, whatever the wire: no effort that it does not know, no word of thinking
-// to one that does not think, nothing that it answers with an error. And what is left out has a name.
+// Model metadata determines the outgoing request in every protocol: no unsupported effort, no
+// reasoning setting for a model without reasoning, and no rejected field. Omitted fields are
+// reported.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { getFault, type ChatRequest, type Json, type Protocol } from "tollgate/plugin";
@@ -16,7 +17,7 @@ const LADDER = ["minimal", "low", "medium", "high", "xhigh", "max"];
 const request = (more: Partial<ChatRequest>): ChatRequest =>
   createChatRequest({ output: { maxTokens: 9000 }, ...more });
 
-/** Every word that stands anywhere under these names. */
+/** Every value under these names. */
 function said(body: unknown, names: ReadonlySet<string>, found: Json[] = []): Json[] {
   if (typeof body !== "object" || body === null) return found;
   for (const [name, value] of Object.entries(body)) {
@@ -36,7 +37,7 @@ const reasoning = fc.oneof(
 );
 const ladder = fc.subarray(LADDER, { minLength: 1 });
 
-/** Each wire for a backend whose models know these efforts and no others. */
+/** Each protocol with a backend whose models support exactly these efforts. */
 const WIRES: readonly [id: string, of: (efforts: readonly string[], off: boolean) => Protocol][] = [
   ["chat-completions", (efforts, off) => chatCompletions(row(efforts, off))],
   ["responses", (efforts, off) => responses({ chatDialect: row(efforts, off) })],
@@ -63,7 +64,7 @@ describe.each(WIRES)("%s", (_id, wire) => {
         try {
           body = encodeOutgoing(wire(efforts, off).client!, request({ reasoning }), of).body;
         } catch (error) {
-          // A client that said no is not answered with thought that it pays for.
+          // A client that disabled reasoning does not pay for it.
           expect(getFault(error)).toMatchObject({ kind: "unsupported" });
           expect([reasoning.mode, (reasoning as { effort?: string }).effort]).toContain(
             reasoning.mode === "off" ? "off" : "none",

@@ -1,5 +1,5 @@
-// What a decoder or a relay has read it lets go of: of a stream whose chunks never end where an event does, no more stays
-// than the event that has not ended yet.
+// A decoder or a relay releases what it has read: of a stream whose chunks never end with an event,
+// only the incomplete event stays in memory.
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
@@ -13,7 +13,7 @@ import { upstreams } from "./generators/codecs.ts";
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
-/** Of each wire an event that says nothing new. */
+/** A repeatable event of each protocol. */
 const EVENTS: { readonly [wire: string]: object } = {
   "chat-completions": { id: "c", object: "chat.completion.chunk", model: "m", choices: [] },
   messages: { type: "ping" },
@@ -59,7 +59,7 @@ describe("after a long stream", () => {
     collect();
     const before = process.memoryUsage().arrayBuffers;
     for (let i = 0; i < TIMES; i++) reader.push(Buffer.from(chunk));
-    // What is dead is freed beside the program.
+    // Garbage is freed concurrently.
     await until(() => {
       collect();
       return process.memoryUsage().arrayBuffers - before < 8 * MIB;

@@ -1,5 +1,5 @@
-// Requests over every wire and every ordered pair: what the model reads is what the client wrote, and whatever changed on
-// the way was declared.
+// Requests in every protocol and every ordered pair: the model reads what the client wrote, and
+// every change was reported.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
@@ -33,7 +33,7 @@ interface Sent {
   readonly losses: readonly ReportedLoss[];
 }
 
-/** What leaves for upstream; undefined when this wire refuses to say it. */
+/** The outgoing request. Undefined if this protocol rejects it. */
 function sent({ id, client }: Protocol<"chat">, request: ChatRequest): Sent | undefined {
   const of = createCallContext({ model: request.model, stream: request.stream });
   try {
@@ -42,7 +42,7 @@ function sent({ id, client }: Protocol<"chat">, request: ChatRequest): Sent | un
       deepFreeze(structuredClone(request)),
       of,
     );
-    // Where they stand in the path, a frontend puts them beside the body.
+    // If they are in the path, a frontend adds them to the body.
     const { model, stream } = request;
     const beside = id === "gemini" ? { model, stream } : {};
     return { body: JSON.parse(JSON.stringify({ ...body, ...beside })), losses: of.losses };
@@ -110,7 +110,7 @@ describe.each(names)("a request in %s", (name) => {
 
 describe.each(pairs)("a request from %s to %s", (from, into) => {
   const [a, b] = [chats[from]!, upstreams[into]!];
-  /** As a client of the first protocol wrote it. */
+  /** In the first protocol's form. */
   const asWritten = (request: ChatRequest) => {
     const wire = sent(a, request);
     return wire && read(a, wire.body);
@@ -146,7 +146,7 @@ describe.each(pairs)("a request from %s to %s", (from, into) => {
         const written = asWritten(request);
         const wire = written && sent(b, written);
         if (!wire) return;
-        // What arrives was said in the second wire's own words: nothing is left over that only the first knows.
+        // The result is in the second protocol's form: no field of the first one is left.
         expect(read(b, wire.body).rest).toEqual({});
       }),
       { numRuns: RUNS },

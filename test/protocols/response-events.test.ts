@@ -1,4 +1,4 @@
-// An answer and its events are one thing said twice.
+// A response and its events have the same content.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { collectResponse, type ModelResponse } from "tollgate/plugin";

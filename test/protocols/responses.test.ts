@@ -1,5 +1,5 @@
-// Answers over every ordered pair of protocols: what one wire said, another says; whole or streamed, however the bytes
-// come; and each of our streams obeys its wire, as a checker that knows no codec reads it.
+// Responses for every ordered pair of protocols keep their content, streaming or not, for any
+// chunks. Each of our streams follows its protocol, by a checker that knows no codec.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { collectResponse, type ModelEvent, type Protocol } from "tollgate/plugin";

@@ -1,5 +1,5 @@
-// Every stream that is written here is accepted by the official SDKs of its protocol, with and without silences in it: none drops
-// the turn, fails, or reads other words.
+// The official SDKs of a protocol accept every stream that is encoded here, with and without
+// silences: none drops the turn, fails, or reads other text.
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { collectResponse, type ModelEvent } from "tollgate/plugin";
@@ -10,7 +10,7 @@ import { chats, TELL_ALL } from "./generators/codecs.ts";
 import { GOOGLE_SDKS, kept } from "./generators/google-sdks.ts";
 import { READERS } from "./generators/sdk-readers.ts";
 
-/** What a client of this protocol is sent: before every piece, so many pings. */
+/** Data sent to a client of this protocol, with a number of pings before every chunk. */
 function streamed(
   id: string,
   events: readonly ModelEvent[],
@@ -49,7 +49,7 @@ test.each(READERS)("%s: a stream is accepted by %s", async (id, _, reads) => {
   );
 });
 
-/** Where texts of one character, sources and likelihoods are all that there is. */
+/** With nothing but texts of one character, sources, and log probabilities. */
 const open = (index: number, type: "text" | "reasoning"): ModelEvent => ({
   type: "open",
   index,

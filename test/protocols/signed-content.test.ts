@@ -1,5 +1,6 @@
-// What a provider signed comes back to it: an answer goes out in one protocol, the client sends it back with its next
-// turn as clients do, and upstream gets its own proof again, byte for byte, beside the words it was made for.
+// Signed content is returned to its provider: a response is sent in one protocol, the client sends
+// it back with its next turn as clients do, and upstream gets its own proof again, byte for byte,
+// next to its content.
 import { describe, expect, it } from "vitest";
 import {
   collectResponse,
@@ -29,7 +30,7 @@ const TEXT = " First, the weather.\n\nThen — “naturally” — the rest.  ";
 const SIGNATURE = 'EqQBCkYIAhgC+/="sig"';
 const ASKED = "What is the weather?";
 
-/** How clients of each protocol put an answer and a tool's result into the next request. */
+/** How clients of each protocol add a response and a tool's result to the next request. */
 const CLIENTS: {
   readonly [protocol: string]: {
     first(): JsonObject;
@@ -129,7 +130,7 @@ const CLIENTS: {
 };
 const SCHEMA = { type: "object", properties: { city: { type: "string" } } };
 
-/** The proofs that upstream finds in a request, with the words beside them. */
+/** The proofs in an upstream's request, with their text. */
 const FOUND: { readonly [protocol: string]: (body: any) => unknown } = {
   messages: ({ messages }) =>
     messages
@@ -142,7 +143,7 @@ const FOUND: { readonly [protocol: string]: (body: any) => unknown } = {
         summary: summary.filter((part: any) => part.text !== ""),
         encrypted_content,
       })),
-  // What was thought stays behind; what signed it stands on the call that followed.
+  // Reasoning is omitted, and its signature is on the call that followed.
   gemini: ({ contents }) =>
     contents.flatMap(({ parts }: any) => parts).filter((part: any) => part.thoughtSignature),
 };
@@ -177,7 +178,7 @@ function heard(upstream: Protocol<"chat">, protocol: string, speech: ModelScript
   return decode(upstream.client as never, [Buffer.from(text)], createCallContext({ stream: true }));
 }
 
-/** The answer as a client has it: whole, or put together from its stream by reading it back. */
+/** The response from a client's view, or collected from its stream. */
 function received(client: Protocol<"chat">, events: readonly ModelEvent[], body: Body): unknown {
   return plainJson(
     client.server!.encodeResponse(collectResponse(events), createResponseContext({ body })),

@@ -1,6 +1,6 @@
-// Everything we say is read by the strictest reader that is published for its wire: the AI SDK parses each chunk and each
-// answer with closed schemas, and what one of them refuses is an error to a client's user. Whatever the events are, in
-// whatever order, streamed or whole, it reads all the words and calls there are.
+// The strictest published parser of each protocol accepts everything that we send: the AI SDK
+// validates each chunk and each response by closed schemas, and a rejection is an error for a
+// client's user. For any events in any order, streaming or not, it reads all text and calls.
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
@@ -20,7 +20,7 @@ import { said, type Called } from "./generators/essence.ts";
 
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
 
-/** Answers every request with these bytes. */
+/** Responds to every request with these bytes. */
 type Sdk = (fetch: typeof globalThis.fetch) => Reader;
 type Reader = ReturnType<ReturnType<typeof createOpenAI>["chat"]>;
 const about = { apiKey: "key", baseURL: "http://127.0.0.1:9/v1" };
@@ -29,7 +29,7 @@ const READERS: readonly {
   readonly wire: string;
   readonly name: string;
   readonly sdk: Sdk;
-  /** It shows thoughts; it takes freeform calls of a client that declared none. */
+  /** It shows reasoning, and accepts freeform calls although the client declared none. */
   readonly thoughts: boolean;
   readonly custom: boolean;
 }[] = [
@@ -101,7 +101,10 @@ async function readStream(sdk: Sdk, text: string): Promise<Read> {
   return read;
 }
 
-/** A freeform call that the limit may have cut: `incomplete`, as its own provider says it too, and no client may run it. */
+/**
+ * A freeform call that the limit may have truncated: `incomplete`, as its own provider sends it,
+ * and no client may run it.
+ */
 const isCut = (error: unknown): boolean => {
   const { item } = ((error as { value?: unknown }).value ?? {}) as { item?: Item };
   return item?.type === "custom_tool_call" && item.status === "incomplete";
@@ -124,7 +127,7 @@ function add(read: Read, { toolName: name, input, providerExecuted }: ToolCall):
   if (!providerExecuted) read.calls.push({ name, args: JSON.parse(input) as unknown });
 }
 
-/** Messages knows no freeform tools: there it is a function of one text. */
+/** Messages has no freeform tools: there it is a function with one text. */
 const asRead = (wire: string, { name, args }: Called) => ({
   name,
   args: typeof args === "string" && wire === "messages" ? { input: args } : args,
@@ -144,7 +147,7 @@ describe.each(READERS)("$wire as @ai-sdk/$name reads it", ({ wire, sdk, thoughts
       expect(read.calls).toEqual(calls.map((call) => asRead(wire, call)));
       expect(read.end).not.toBe("error");
     }
-    // Some have no place for the words of a refusal.
+    // Some have no field for a refusal's text.
     if (end !== "refused") expect(read.text).toBe(text);
     if (thoughts) expect(read.thought).toBe(thought);
   };
@@ -169,7 +172,7 @@ describe.each(READERS)("$wire as @ai-sdk/$name reads it", ({ wire, sdk, thoughts
     ));
 });
 
-// It keeps what comes with a call's name and nothing that comes later.
+// It only keeps data that arrives with a call's name.
 it("a signature of Gemini is sent with the name of its call", async () => {
   const folder = new URL("../fixtures/recordings/gemini", import.meta.url);
   const { body, headers } = readRecordings(folder).find(

@@ -1,4 +1,4 @@
-// Passthrough mode: bytes pass, one value changes, and what must be known is read.
+// Passthrough mode: bytes are forwarded, one value changes, and necessary facts are read.
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
@@ -19,7 +19,7 @@ const streams = [
 );
 const asked = { stream_options: { include_usage: true } };
 
-/** What a client reads: the data of every event, parsed. */
+/** A client's view: the data of every event, parsed. */
 const datas = (bytes: Buffer): unknown[] =>
   bytes
     .toString()
@@ -34,7 +34,10 @@ const renamed = (all: unknown[]): unknown[] =>
     typeof d === "object" && d !== null && "model" in d ? { ...d, model: "provider/model" } : d,
   );
 
-/** A report that counts in a way of its own is told as it is priced: what that comes to, counts.test.ts and corrected.test.ts say. */
+/**
+ * A report with its own convention is converted to the priced form: counts.test.ts and
+ * corrected.test.ts test the result.
+ */
 const ODD: { readonly [recording: string]: object } = { "gemini-tools": { completion_tokens: 50 } };
 
 describe.each(streams.map((r) => [r.name, r] as const))("%s", (name, recording) => {

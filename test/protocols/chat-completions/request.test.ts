@@ -1,4 +1,5 @@
-// Requests: what the server half understands, what the client half can say of it, and what it must admit or refuse.
+// Requests: decoding by the server half, and encoding by the client half with its warnings and
+// rejections.
 import { Ajv } from "ajv";
 import { describe, expect, test } from "vitest";
 import {
@@ -21,7 +22,7 @@ const read = (body: JsonObject) =>
 const user = (content: unknown) =>
   read({ messages: [{ role: "user", content }] as never }).turns[0]!.blocks;
 
-/** What leaves for a request of any protocol, and what was lost on the way. */
+/** The outgoing request for any protocol's request, with its warnings. */
 function sent(request: ChatRequest, dialect: ChatDialect = {}, model = "up") {
   const of = createCallContext({ model, stream: request.stream });
   const { body } = encodeOutgoing(chatCompletions(dialect).client!, request, of);
@@ -37,7 +38,7 @@ const refusal = (run: () => unknown) => {
   return undefined;
 };
 
-/** A request as another protocol's server half would have made it. */
+/** A request as another protocol's server half decodes it. */
 const asked = (more: Partial<ChatRequest>): ChatRequest =>
   createChatRequest({ ext: { messages: {} }, ...more });
 
@@ -332,7 +333,7 @@ describe("decoding", () => {
       { role: "user", content: "!" },
       messages[2],
     ]);
-    // A plain copy says the same, in our own words.
+    // A plain copy has the same content, encoded again.
     expect(sent(structuredClone(request)).body["messages"]).toEqual([
       { role: "system", content: "S" },
       { role: "user", content: "Q" },

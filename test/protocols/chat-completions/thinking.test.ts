@@ -1,5 +1,5 @@
-// The documented `thinking` and `reasoning_effort`, in every way that models are told to think: the same in both modes,
-// because the same last step says it.
+// The documented `thinking` and `reasoning_effort`, in every form in which models accept reasoning
+// settings: the same in both modes, because they share the last step.
 import { describe, expect, test } from "vitest";
 import {
   chatCompletions,

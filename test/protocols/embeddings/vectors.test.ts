@@ -1,4 +1,5 @@
-// What a client asked for is what it gets, whatever form a provider answers in; and what is no answer to its request is none.
+// A client gets the format that it requested, whatever format a provider returns. An invalid
+// response is an error.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
@@ -43,7 +44,7 @@ const plainZero = (all: readonly (readonly number[])[]) =>
 type Form = "float" | "base64" | undefined;
 const forms = fc.constantFrom<Form>("float", "base64", undefined);
 
-/** Upstream's answer, in a form of its own. */
+/** Upstream's response, in its own format. */
 const answered = (all: readonly (readonly number[])[], form: Form): Buffer =>
   Buffer.from(
     JSON.stringify({
@@ -58,7 +59,7 @@ const answered = (all: readonly (readonly number[])[], form: Form): Buffer =>
     }),
   );
 
-/** On both modes: what a client reads. */
+/** In both modes: the client's view. */
 function read(said: Buffer, body: Body): { data: { index: number; embedding: Json }[] }[] {
   const to = createResponseContext({ body });
   return [

@@ -1,5 +1,5 @@
-// What Gemini and its imitators answer when they do not keep to the documentation, and what must never be taken for an
-// answer.
+// Undocumented responses of Gemini and compatible servers, and content that must never be taken for
+// a response.
 import { describe, expect, it } from "vitest";
 import { getFault, collectResponse, type ModelEvent, type Price } from "tollgate/plugin";
 import { gemini, geminiImage } from "tollgate/protocols/gemini";
@@ -233,7 +233,7 @@ describe("errors keep their meaning", () => {
       { status: "INVALID_ARGUMENT", details: [{ reason: "API_KEY_INVALID" }] },
       "upstream_auth",
     ],
-    // Prose is the client's as soon as it quotes a request: it says nothing of an account.
+    // Prose may quote a request, so it is never evidence about an account.
     [400, { message: "API key expired. Please renew the API key." }, "invalid"],
     [400, { message: "User location is not supported for the API use." }, "invalid"],
     [
@@ -257,7 +257,7 @@ describe("errors keep their meaning", () => {
     [500, { status: "INTERNAL" }, "upstream"],
     [503, { status: "UNAVAILABLE" }, "overloaded"],
     [504, { status: "DEADLINE_EXCEEDED" }, "timeout"],
-    // A name says more than a number that a proxy may have changed.
+    // A name is more reliable than a number, which a proxy may have changed.
     [500, { status: "RESOURCE_EXHAUSTED" }, "rate_limited"],
     [418, {}, "invalid"],
   ])("%i %j", (status, error, expected) => {

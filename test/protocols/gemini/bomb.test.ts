@@ -1,4 +1,5 @@
-// What references spell is counted without being made: a schema of a few bytes that spells millions is refused for the price of its bytes.
+// The expansion of references is counted without creating it: a schema of a few bytes that expands
+// to millions is rejected by its size.
 import { expect, it } from "vitest";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
 import { toOpenApiSubset } from "../../../src/protocols/gemini/client/openapi-schema.ts";
@@ -6,7 +7,7 @@ import type { JsonObject } from "tollgate/plugin";
 import { ownCpuMs } from "../../kit/process/cpu-time.ts";
 
 const ref = (i: number) => ({ $ref: `#/$defs/l${i}` });
-/** As a client's text is read: no two parts are one object. */
+/** Parsed like a client's text: no two parts are one object. */
 const bomb = (levels: number, twice: (i: number) => JsonObject): JsonObject => {
   const $defs: Record<string, JsonObject> = { l0: { type: "string" } };
   for (let i = 1; i <= levels; i++) $defs[`l${i}`] = twice(i - 1);
@@ -38,7 +39,7 @@ it.each(Object.entries(BOMBS))(
     refused();
     const before = ownCpuMs();
     for (let i = 0; i < 20; i++) refused();
-    // Making what it may spell takes some 80 ms; of all of them together there is less time here than of ten such.
+    // Expanding it takes about 80 ms. All of them together take less here than ten such expansions.
     expect((ownCpuMs() - before) / 20).toBeLessThan(20);
   },
 );

@@ -26,7 +26,7 @@ const calling = (functionCallingConfig: object): object => ({
 const png = { mimeType: "image/png", data: "iVBORw0KGgo=" };
 const JSON_ = "application/json";
 
-/** As a client of gemini writes it. */
+/** In the form of a gemini client. */
 const OWN: readonly Row<object>[] = [
   ["temperature", config({ temperature: 0.5 })],
   ["topK", config({ topK: 5 })],
@@ -96,7 +96,7 @@ const OWN: readonly Row<object>[] = [
   ["executableCode and results", done({ executableCode: { language: "PYTHON", code: "1" } })],
 ];
 
-/** The same without what is in question. */
+/** The same without the field in question. */
 const bare = (body: { contents?: any }): object =>
   body.contents
     ? {
@@ -111,7 +111,7 @@ const bare = (body: { contents?: any }): object =>
 
 const LEAST = { model: "m", contents: [user(ask)] };
 
-/** Every row as a body of its own. */
+/** Every row as a separate body. */
 export const bodies: readonly object[] = OWN.map(([, more]) => ({ ...LEAST, ...more }));
 
 export const table = (): string =>

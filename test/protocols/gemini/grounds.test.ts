@@ -8,7 +8,7 @@ it("a position is in bytes, wherever the text was split", () => {
   fc.assert(
     fc.property(words, fc.array(fc.nat(130)), fc.array(fc.nat(70)), (text, cuts, places) => {
       const passed = new SentText();
-      // Also between the two halves of a letter.
+      // Also between the two halves of a surrogate pair.
       const ends = [...cuts.map((at) => at % (text.length + 1)), text.length].toSorted(
         (a, b) => a - b,
       );

@@ -1,4 +1,4 @@
-// What the documented API answers with 400. A fake upstream asks this of every request before it answers.
+// Requests that the documented API rejects with 400. A fake upstream checks every request.
 import assert from "node:assert/strict";
 
 const TOP = new Set(
@@ -7,7 +7,7 @@ const TOP = new Set(
   ),
 );
 
-/** `model`: those before the third generation ask for no signatures. */
+/** `model`: those before the third generation need no signatures. */
 export function judged(body: any, model = ""): void {
   const asked = body.generateContentRequest ?? body;
   for (const field in body) assert.ok(TOP.has(field), `Unknown name "${field}"`);
@@ -33,7 +33,7 @@ export function judged(body: any, model = ""): void {
   for (const name of names) assert.match(name, /^[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}$/);
 }
 
-/** One kind of data each; words, unless they are signed, are not empty. */
+/** Each part has one kind of data, and text is not empty unless it is signed. */
 function checkPart(part: any): void {
   const kinds = ["text", "inlineData", "fileData", "functionCall", "functionResponse"];
   assert.equal(kinds.filter((kind) => kind in part).length, 1, JSON.stringify(part));
@@ -42,7 +42,7 @@ function checkPart(part: any): void {
   assert.ok(typeof object === "object" && !Array.isArray(object), "a Struct");
 }
 
-/** A step of calls is signed at its first, and answered in the very next turn, one for one. */
+/** A step of calls is signed at its first call, and answered in the next turn, one by one. */
 function checkStep(parts: any[], next: any[], signed: boolean): void {
   const calls = parts.filter((part) => part.functionCall);
   if (calls.length === 0) return;

@@ -1,4 +1,4 @@
-// The laws that hold for every protocol, over this one's recordings, written after the documented wire.
+// The rules for every protocol, with this one's recordings, written from the documentation.
 import { test } from "vitest";
 import { protocolChecks } from "tollgate/testing";
 import { gemini, geminiImage } from "tollgate/protocols/gemini";

@@ -1,5 +1,5 @@
-// What leaves for a Gemini model: each model's own words for thinking and schemas, and a verdict for everything that this
-// wire cannot say.
+// Outgoing requests for Gemini models: each model's own form of reasoning and schemas, and a
+// warning or rejection for everything that this protocol does not support.
 import { describe, expect, it } from "vitest";
 import {
   getFault,
@@ -502,7 +502,7 @@ describe("parameters", () => {
     // By the first of its two names.
     expect(body.safetySettings).toEqual([]);
     expect(losses).toEqual(["min_p: unknown_to_gemini", "thinking: unknown_to_gemini"]);
-    // Newer than the fake API, in Google's spelling: that is Google's to judge.
+    // Newer than the fake API, in Google's spelling: Google validates it.
     expect(() => sent({ rest: { newThing: 1 } })).toThrow('Unknown name "newThing"');
   });
 

@@ -1,4 +1,5 @@
-// Schemas for models that read a part of JSON Schema only: the same in other words, less and declared, or refused.
+// Schemas for models that support a part of JSON Schema: converted, reduced with a warning, or
+// rejected.
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
 import { getFault, type JsonObject } from "tollgate/plugin";
@@ -100,7 +101,7 @@ describe("converts with a warning", () => {
   });
 });
 
-/** Each twice as large as the one before it. */
+/** Each twice as large as the previous one. */
 const laughs = (depth: number) => ({
   type: "object",
   properties: { a: { $ref: "#/$defs/l0" } },
@@ -206,7 +207,7 @@ const KNOWN = new Set(
   ),
 );
 
-/** Every word of a schema, at every depth. */
+/** Every keyword of a schema, at every depth. */
 function wordsIn(schema: JsonObject, found = new Set<string>()): Set<string> {
   for (const [word, value] of Object.entries(schema)) {
     found.add(word);

@@ -1,4 +1,4 @@
-// What a model says, as a fake Gemini says it. Written from the API's documentation, not with the codec.
+// Responses of a fake Gemini. Written from the API's documentation, not with the codec.
 import {
   eventStreamResponse,
   jsonResponse,
@@ -18,7 +18,10 @@ export interface Manner {
   readonly n?: number;
 }
 
-/** A signature stands on the first call that follows the thoughts it signs, else on the words; at the end, on a part without any. */
+/**
+ * A signature is on the first call after the reasoning that it signs, or else on the text. At the
+ * end, it is on a part without text.
+ */
 function partsOf({ output: { items } }: ModelScript): JsonObject[] {
   const parts: JsonObject[] = [];
   let signature: string | undefined;
@@ -83,7 +86,7 @@ export function inGemini(
   };
 }
 
-/** Word by word; the last of them is signed. */
+/** Word by word. The last one is signed. */
 function spread(part: JsonObject): JsonObject[] {
   const { text, thoughtSignature, ...marks } = part;
   if (typeof text !== "string" || text === "") return [part];
@@ -95,7 +98,7 @@ function spread(part: JsonObject): JsonObject[] {
   }));
 }
 
-/** A fake Gemini API that says this to every client, counts tokens and lists one model. */
+/** A fake Gemini API with this response, token counts, and one model. */
 export function speakingGemini(
   what: ModelScript | ((asked: UpstreamRequest) => ModelScript),
 ): ScriptedRoutes {
@@ -125,7 +128,7 @@ export function speakingGemini(
 
 const ASKED = /models\/(.+):(?:g|streamG)enerateContent$/;
 
-/** In the protocol that a path belongs to: a fake upstream of all of them. Undefined where it is none of theirs. */
+/** In the protocol of a path: a fake upstream for all of them. Undefined for other paths. */
 export function inAny(speech: ModelScript, asked: UpstreamRequest): ScriptedResponse | undefined {
   if (protocolAtPath(asked.path)) return speech.toResponse(asked);
   const [, model] = ASKED.exec(asked.path) ?? [];

@@ -1,4 +1,4 @@
-// An answer's end and its counts as Gemini writes them, from the API's documentation.
+// The end of a response and its counts in Gemini's form, from the API's documentation.
 import { inputTokens, type Finish, type JsonObject, type Usage } from "tollgate/plugin";
 
 const ENDS: { readonly [reason: string]: string } = {
@@ -11,7 +11,7 @@ const ENDS: { readonly [reason: string]: string } = {
 
 export const endOf = ({ reason }: Pick<Finish, "reason">): string => ENDS[reason] ?? "STOP";
 
-/** Zeros are left out. */
+/** Zeros are omitted. */
 export function countsOf(u: Usage): JsonObject {
   const prompt = inputTokens(u);
   const thoughts = u.reasoning ?? 0;

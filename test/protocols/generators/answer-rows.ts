@@ -1,4 +1,4 @@
-// Answers with one thing more to say, each beside the same without it.
+// Responses with one additional item, each next to the same one without it.
 
 export type Row = readonly [name: string, more: object, plain: object];
 

@@ -1,5 +1,5 @@
-// Answers in which anything stands anywhere: what `answers` says, and beside it signatures, citations, likelihoods, pictures,
-// sound and what providers did on their own side, wherever the grammar of events lets them stand.
+// Responses with content in any place: text and calls, and in addition signatures, citations, log
+// probabilities, images, audio, and hosted tools, wherever the grammar allows them.
 import * as fc from "fast-check";
 import type { Json, ModelEvent, OpenBlock, Proof } from "tollgate/plugin";
 import { answers, type AnswerShape } from "./arbitrary.ts";
@@ -66,7 +66,7 @@ const LIKELIHOODS: readonly (readonly Json[])[] = [
   ],
 ];
 
-/** What stands beside words and calls, block by block. */
+/** Content next to text and calls, block by block. */
 const BESIDE: readonly (readonly [OpenBlock, readonly Inside[]])[] = [
   [{ type: "image" }, [{ type: "media", media: { mime: "image/png", base64: "iVBORw0KGgo=" } }]],
   [{ type: "image" }, [{ type: "media", media: { url: "https://example.com/a.png" } }]],
@@ -110,7 +110,7 @@ const BESIDE: readonly (readonly [OpenBlock, readonly Inside[]])[] = [
 
 type Inside = { type: "media"; media: Extract<ModelEvent, { type: "media" }>["media"] };
 
-/** What one roll of the dice adds. */
+/** The addition of one random draw. */
 interface Dice {
   readonly what: "proof" | "cite" | "logprobs" | "block";
   readonly at: number;
@@ -140,7 +140,7 @@ function thrown(events: ModelEvent[], { what, at, which }: Dice, n: number): Mod
   if (what === "block") {
     const [shape, inside] = pick(BESIDE);
     const index = 1000 + n;
-    // Nothing has the id of anything else.
+    // All IDs are unique.
     const block = JSON.parse(JSON.stringify(shape).replace(/_1"/g, `_${index}"`)) as OpenBlock;
     // Between the start and the counts.
     const place = 1 + (at % (events.length - 2));
@@ -178,7 +178,10 @@ interface Span {
   readonly to: number;
 }
 
-/** The blocks that take one: a citation or likelihoods stand on text, and one signature on anything that is the model's own. */
+/**
+ * Blocks that accept one: a citation or log probabilities on text, and one signature on any content
+ * of the model.
+ */
 function opened(events: readonly ModelEvent[], what: Dice["what"]): Span[] {
   return events.flatMap((e, from) => {
     if (e.type !== "open") return [];

@@ -1,5 +1,5 @@
-// By chance: requests, answers and the ways in which bytes arrive. Everything here is legal; what is not is written by
-// hand where it is tested.
+// Random requests, responses, and byte splits. Everything here is valid. Invalid content is written
+// next to its test.
 import * as fc from "fast-check";
 import type {
   Block,
@@ -14,7 +14,10 @@ import type {
   Usage,
 } from "tollgate/plugin";
 
-/** Texts that codecs trip over: quotes, line ends, other people's markers, characters of every width. */
+/**
+ * Texts that are hard for codecs: quotes, line ends, markers of other protocols, and characters of
+ * every width.
+ */
 export const words: fc.Arbitrary<string> = fc.oneof(
   { weight: 4, arbitrary: fc.string({ unit: "grapheme", minLength: 1, maxLength: 24 }) },
   fc.constantFrom(
@@ -36,10 +39,10 @@ const name = (max: number) =>
   fc
     .array(fc.constantFrom(...NAME), { minLength: 1, maxLength: max })
     .map((letters) => letters.join(""));
-/** Legal on every wire. */
+/** Valid in every protocol. */
 export const toolName: fc.Arbitrary<string> = name(30).map((text) => `t${text}`);
 
-/** An object that is the same after JSON: no negative zero, nothing absent. */
+/** An object that is the same after JSON: no negative zero, and nothing undefined. */
 export const jsonObject: fc.Arbitrary<JsonObject> = fc
   .dictionary(
     fc.string({ maxLength: 8 }).filter((key) => key !== "__proto__"),
@@ -48,7 +51,7 @@ export const jsonObject: fc.Arbitrary<JsonObject> = fc
   )
   .map((value) => JSON.parse(JSON.stringify(value)) as JsonObject);
 
-/** Bytes cut anywhere, seldom between characters. */
+/** Bytes split anywhere, seldom between characters. */
 export const chunking: fc.Arbitrary<{ seed: number; max: number }> = fc.record({
   seed: fc.nat(),
   max: fc.constantFrom(1, 2, 3, 7, 40, 400, 4000),
@@ -57,12 +60,12 @@ export const chunking: fc.Arbitrary<{ seed: number; max: number }> = fc.record({
 // ── answers ──
 
 export interface AnswerShape {
-  /** Several blocks open at once. Unless told: no. */
+  /** Several blocks open at the same time. Default: no. */
   readonly interleaved?: boolean;
-  /** Whose proofs there may be. Unless told: none. */
+  /** Creators of proofs. Default: none. */
   readonly proofs?: readonly Proof[];
   readonly kinds?: readonly ("text" | "reasoning" | "call" | "custom")[];
-  /** Some answers refuse: then that is all their words. */
+  /** Some responses are refusals, without any other text. */
   readonly refusals?: boolean;
   readonly maxBlocks?: number;
 }
@@ -87,7 +90,7 @@ export const usage: fc.Arbitrary<Usage> = fc
   })
   .map(({ visible, ...counts }) => ({ ...counts, output: visible + counts.reasoning }));
 
-/** Everything an answer can be, as a stream of events that obeys its grammar. */
+/** Every possible response, as a stream of events that follows the grammar. */
 export function answers(shape: AnswerShape = {}): fc.Arbitrary<ModelEvent[]> {
   const kinds = shape.kinds ?? ["text", "reasoning", "call"];
   const sketch: fc.Arbitrary<Sketch> = fc.record({
@@ -152,7 +155,7 @@ function told(sketch: Sketch, index: number): ModelEvent[] {
   ];
 }
 
-/** Cut between UTF-16 units, as models' tokens are: a pair of surrogates may be torn. */
+/** Split between UTF-16 units, like models' tokens: a surrogate pair may be split. */
 function shredded(text: string, pieces: number): string[] {
   const length = Math.ceil(text.length / pieces);
   const parts: string[] = [];
@@ -160,7 +163,7 @@ function shredded(text: string, pieces: number): string[] {
   return parts;
 }
 
-/** One after the other, or as chance will have it; blocks open in their order. */
+/** One after another, or in random order. Blocks open in their order. */
 function arranged(
   queues: readonly ModelEvent[][],
   interleaved: boolean,
@@ -198,7 +201,7 @@ const paper: fc.Arbitrary<Block> = fc.constantFrom<Block>(
 
 export interface RequestShape {
   readonly media?: boolean;
-  /** Sampling and the other knobs. */
+  /** Sampling and other parameters. */
   readonly knobs?: boolean;
   /** System and developer turns in the middle. */
   readonly interjections?: boolean;
@@ -262,7 +265,7 @@ const tool: fc.Arbitrary<Tool> = fc.record({
   ),
 });
 
-/** Every tool that was called is declared, and no name twice. */
+/** Every called tool is declared, and no name twice. */
 function unique(tools: readonly Tool[], rounds: readonly Round[]): Tool[] {
   const called = rounds.flatMap(({ calls }) => calls.map(({ name: of }) => of));
   const all = new Map(tools.map((one) => [one.name, one]));
@@ -301,7 +304,7 @@ function turnsOf({ ask, say, calls, interject }: Round, round: number): Turn[] {
 const maybe = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
   fc.option(arbitrary, { nil: undefined, freq: 2 });
 
-/** Everything one can turn, within what every wire calls a number of its kind. */
+/** Every parameter, within the range that every protocol accepts. */
 const knobs: fc.Arbitrary<Partial<ChatRequest>> = fc.record({
   user: maybe(fc.constantFrom("user-1", "abc")),
   toolChoice: maybe(fc.constantFrom<"auto" | "none" | "required">("auto", "none", "required")),

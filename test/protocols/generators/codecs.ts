@@ -1,4 +1,4 @@
-// Every codec for chats, by name, in its plain dialect.
+// Every chat codec by name, in its default dialect.
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini } from "tollgate/protocols/gemini";
 import { messages } from "tollgate/protocols/messages";
@@ -12,7 +12,7 @@ export const chats: { readonly [id: string]: Protocol<"chat"> } = {
   gemini: gemini(),
 };
 
-/** What a client of each writes at least. */
+/** Minimal client request of each. */
 export const LEAST: { readonly [id: string]: object } = {
   "chat-completions": { messages: [{ role: "user", content: "Hi" }] },
   messages: { messages: [{ role: "user", content: "Hi" }], max_tokens: 100 },
@@ -20,11 +20,11 @@ export const LEAST: { readonly [id: string]: object } = {
   gemini: { contents: [{ role: "user", parts: [{ text: "Hi" }] }] },
 };
 
-/** What a client of each adds to be told thoughts and counts, where it has to ask for them. */
+/** A client's additional fields that request reasoning and counts, where necessary. */
 export const TELL_ALL = {
   stream_options: { include_usage: true },
   generationConfig: { thinkingConfig: { includeThoughts: true } },
 };
 
-/** What providers speak: all of them. */
+/** Protocols of providers: all of them. */
 export const upstreams = { ...chats };

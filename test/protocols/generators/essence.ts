@@ -1,5 +1,5 @@
-// What a request asks and what an answer says, apart from how a wire writes it: two that are the same here mean the same
-// to the model and to the client.
+// The content of a request or a response, independent of its protocol: if two are equal here, they
+// have the same meaning for the model and the client.
 import {
   inputTokens,
   outputTokens,
@@ -11,7 +11,7 @@ import {
 } from "tollgate/plugin";
 import { withoutUndefined, type ReportedLoss } from "tollgate/testing";
 
-/** Which ends are one for a reader: no wire tells all of them apart. */
+/** Finish reasons that a reader treats alike: no protocol distinguishes all of them. */
 const ENDS: { readonly [reason in FinishReason]: string } = {
   stop: "stop",
   stop_sequence: "stop",
@@ -31,7 +31,7 @@ export interface Called {
 }
 
 export interface Said {
-  /** Words that people see. A refusal is one of them. */
+  /** Visible text. A refusal is part of it. */
   readonly text: string;
   readonly thought: string;
   readonly calls: readonly Called[];
@@ -48,7 +48,7 @@ export function said(answer: ModelResponse): Said {
       .map((b) => (b.type === "reasoning" ? (b.text ?? b.summary?.join("\n\n") ?? "") : ""))
       .join(""),
     calls: blocks.flatMap((b) => (b.type === "call" ? [callOf(b)] : [])),
-    // A wire either has a reason for a refusal or a place for its words.
+    // A protocol has either a finish reason or a text field for a refusal.
     end: refused && answer.finish.reason === "stop" ? "refused" : ENDS[answer.finish.reason],
     usage: {
       input: inputTokens(usage),
@@ -59,7 +59,7 @@ export function said(answer: ModelResponse): Said {
   };
 }
 
-/** Arguments as a model means them: the object, however it is written; of a freeform tool, the text. */
+/** Arguments by meaning: the parsed object, or the text of a freeform tool. */
 const callOf = ({ id, name, tool, args }: Extract<Block, { type: "call" }>): Called => ({
   id,
   name,
@@ -73,7 +73,10 @@ interface Line {
   readonly what: unknown;
 }
 
-/** A conversation as the model reads it: what each role said, in order; what one says in a row is one. */
+/**
+ * A conversation as the model reads it: content by role, in order. Consecutive content of one role
+ * is one turn.
+ */
 export function conversation(request: ChatRequest): Line[] {
   const lines: Line[] = [];
   const add = (who: string, what: unknown) => {
@@ -100,7 +103,7 @@ export function conversation(request: ChatRequest): Line[] {
       case "audio":
       case "video":
         return add(who, { [b.type]: mediaOf(b.media) });
-      // Reasoning goes back to the provider that made it; what is opaque is one protocol's own.
+      // Reasoning is sent back to its provider, and opaque content belongs to one protocol.
       default:
         return undefined;
     }
@@ -113,7 +116,7 @@ export function conversation(request: ChatRequest): Line[] {
   return lines;
 }
 
-/** Wires join what stands in several blocks with lines of their own. */
+/** Protocols join the text of several blocks with line breaks. */
 const dense = (text: string) => text.replace(/\s+/g, "");
 const textOf = (blocks: readonly Block[]) =>
   blocks.map((b) => (b.type === "text" ? b.text : "")).join("");
@@ -126,7 +129,7 @@ function mediaOf(media: Media): unknown {
   return "url" in media ? media.url : media.fileId;
 }
 
-/** Each knob, by name, as plain values. What says no more than saying nothing is left out. */
+/** Each parameter by name, as a plain value. Parameters without effect are omitted. */
 export function knobs(request: ChatRequest): { readonly [name: string]: unknown } {
   const { output, sampling, reasoning, tools, ...r } = request;
   const { logitBias, ...numbers } = sampling;
@@ -138,7 +141,7 @@ export function knobs(request: ChatRequest): { readonly [name: string]: unknown 
     verbosity: output.verbosity,
     format: formatOf(output.format),
     toolChoice: r.toolChoice === "auto" ? undefined : r.toolChoice,
-    // A model that may call no tool calls none at once.
+    // A model that may call no tool calls none in parallel.
     parallel:
       r.parallelToolCalls === true || r.toolChoice === "none" ? undefined : r.parallelToolCalls,
     user: r.user,
@@ -150,14 +153,17 @@ export function knobs(request: ChatRequest): { readonly [name: string]: unknown 
   }) as { readonly [name: string]: unknown };
 }
 
-/** A schema's name is a label that only some wires need, and keeping to it strictly is all that some know. */
+/**
+ * A schema's name is a label that only some protocols need, and strictness is all that some
+ * support.
+ */
 function formatOf(format: ChatRequest["output"]["format"]): unknown {
   if (format?.type === "text") return undefined;
   if (format?.type !== "schema") return format;
   return { ...format, name: undefined, strict: format.strict === false ? false : undefined };
 }
 
-/** What a loss may call a knob. */
+/** Possible names of a parameter in a warning. */
 const WORDS: { readonly [knob: string]: RegExp } = {
   temperature: /temperature/i,
   topP: /top_?p/i,
@@ -180,7 +186,7 @@ const WORDS: { readonly [knob: string]: RegExp } = {
   tools: /tools?\b/i,
 };
 
-/** Knobs that changed although no client said so. */
+/** Parameters that changed although no client set them. */
 export function silently(
   before: ChatRequest,
   after: ChatRequest,

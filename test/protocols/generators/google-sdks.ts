@@ -1,5 +1,5 @@
-// How Google's SDKs read a stream and decide whether a turn stays in a chat's history: their rules, line by line after their
-// sources, because several lines of each are in use at once.
+// How Google's SDKs read a stream and decide whether a turn stays in a chat's history: their rules,
+// line by line from their sources, because several version lines are in use.
 import assert from "node:assert/strict";
 
 interface Chunk {
@@ -11,7 +11,7 @@ interface Chunk {
 
 export interface GoogleSdk {
   readonly name: string;
-  /** Every chunk that it makes of a stream; throws where the SDK does. */
+  /** Every chunk that it decodes from a stream. Throws where the SDK does. */
   read(stream: string): Chunk[];
   /** Whether it keeps the content of a chunk. */
   keeps(chunk: Chunk): boolean;
@@ -19,7 +19,7 @@ export interface GoogleSdk {
 
 const json = (text: string): Chunk => JSON.parse(text) as Chunk;
 
-/** `^data: (.*)\n\n` from the start of what is left: nothing else may stand between two events. */
+/** `^data: (.*)\n\n` from the start of the rest: nothing else may be between two events. */
 function byPattern(stream: string): Chunk[] {
   const chunks: Chunk[] = [];
   let rest = stream;
@@ -33,7 +33,7 @@ function byPattern(stream: string): Chunk[] {
   return chunks;
 }
 
-/** Whole events between blank lines, of which those without data are skipped. */
+/** Complete events between blank lines, skipping those without data. */
 function byEvent(stream: string): Chunk[] {
   const events = stream.split(/\n\n|\r\r|\r\n\r\n/);
   assert.equal(events.pop()!.trim(), "", "Incomplete JSON segment at the end");
@@ -43,7 +43,10 @@ function byEvent(stream: string): Chunk[] {
     .map((event) => json(event.slice(5).trim()));
 }
 
-/** Line by line, where a line without `data: ` is JSON too. Python's `splitlines` knows many ends of a line. */
+/**
+ * Line by line, where a line without `data: ` is JSON too. Python's `splitlines` knows many line
+ * ends.
+ */
 const byLine =
   (ends: RegExp) =>
   (stream: string): Chunk[] =>
@@ -52,7 +55,7 @@ const byLine =
       .filter((line) => line !== "")
       .map((line) => json(line.startsWith("data: ") ? line.slice(6) : line));
 
-/** Go: any line that is no data is an error. */
+/** Go: any line without data is an error. */
 const byField = (stream: string): Chunk[] =>
   stream
     .split("\n")
@@ -84,7 +87,7 @@ export const GOOGLE_SDKS: readonly GoogleSdk[] = [
   { name: "google.golang.org/genai 1", read: byField, keeps: hasParts },
 ];
 
-/** What a chat of this SDK keeps of a streamed turn, in one text; undefined: it drops the turn. */
+/** Content of a streamed turn in this SDK's chat, as one text. Undefined: it drops the turn. */
 export function kept({ read, keeps }: GoogleSdk, stream: string): string | undefined {
   const chunks = read(stream);
   const ended = chunks.some((chunk) => chunk.candidates?.[0]?.finishReason !== undefined);

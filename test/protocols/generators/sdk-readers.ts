@@ -1,4 +1,5 @@
-// The official SDKs as readers of streams: each makes the words of an answer out of a stream, or throws.
+// The official SDKs as readers of streams: each collects the text of a response from a stream, or
+// throws.
 import assert from "node:assert/strict";
 import Anthropic from "@anthropic-ai/sdk";
 import Anthropic0 from "anthropic-sdk-0";
@@ -7,7 +8,7 @@ import { GOOGLE_SDKS, kept } from "./google-sdks.ts";
 
 type Reads = (stream: string) => Promise<string | undefined> | string | undefined;
 
-/** Every event that an SDK is handed before the stream is over. */
+/** Every event that an SDK receives before the end of the stream. */
 const fetched = (stream: string) => async () =>
   new Response(stream, { headers: { "content-type": "text/event-stream" } });
 

@@ -1,4 +1,4 @@
-// A member that no protocol knows, put anywhere into a request; and what became of it.
+// An unknown member, inserted anywhere into a request, and its result.
 import {
   getFault,
   type Body,
@@ -13,7 +13,7 @@ export type Path = readonly (string | number)[];
 
 export const NAME = "x_stranger";
 
-/** Every place in a body where an object stands, and so where there may be one member more. */
+/** Every position of an object in a body, where an additional member is possible. */
 export function places(value: unknown, at: Path = []): Path[] {
   if (typeof value !== "object" || value === null) return [];
   const within = Object.entries(value).flatMap(([key, inner]) =>
@@ -22,16 +22,16 @@ export function places(value: unknown, at: Path = []): Path[] {
   return Array.isArray(value) ? within : [at, ...within];
 }
 
-/** The body with the stranger in that place. */
+/** The body with the unknown member at that position. */
 export function visited(body: object, at: Path, name = NAME): object {
   const copy = structuredClone(body) as any;
   const place = at.reduce((inner, key) => inner[key], copy);
-  // Any name may be sent, and an assignment to "__proto__" is none.
+  // Any name may be sent, and an assignment to "__proto__" does not create a member.
   Object.defineProperty(place, name, { value: "here", enumerable: true });
   return copy;
 }
 
-/** What leaves for upstream; "refused" when this wire cannot say it. */
+/** The outgoing request. "refused" if this protocol cannot express it. */
 export function sent(
   { client }: Protocol<"chat">,
   request: ChatRequest,
@@ -50,8 +50,8 @@ export const read = ({ server }: Protocol<"chat">, body: object): ChatRequest =>
   server!.decodeRequest(deepFreeze(structuredClone(body)) as Body, "generate") as ChatRequest;
 
 /**
- * Where it is silent, and what was told instead; undefined where it is not: the stranger leaves with the body, or the
- * request is refused, or a loss names it or what it stands in.
+ * Silent losses, with the actual warnings. Undefined if there are none: the member is in the
+ * outgoing body, the request is rejected, or a warning names it or its container.
  */
 export function silence(
   from: Protocol<"chat">,
@@ -68,13 +68,13 @@ export function silence(
   return `${at.join(".")} into ${into.id}: told ${told || "nothing"}`;
 }
 
-/** The member itself, or something that it is in: by the name of a member, or by the type that an object says it is. */
+/** The member itself, or a container of it: by a member's name, or by an object's type. */
 function isOf({ field, code }: ReportedLoss, body: object, at: Path, name: string): boolean {
   const last = field.split(/[.[\]]+/).findLast((word) => word !== "" && !/^\d+$/.test(word));
   if (last === name || at.includes(last!)) return true;
   const around = at.map((_, i) => at.slice(0, i + 1).reduce(into, body as any));
   const types = around.flatMap((place) => place?.type ?? []);
-  // A call that hosted code has made belongs to what that code did.
+  // A call made by hosted code is part of that code's run.
   const hosted =
     types.some((type) => HOSTED.has(type)) ||
     around.some((place) => place?.caller?.tool_id || place?.executableCode);
@@ -83,7 +83,7 @@ function isOf({ field, code }: ReportedLoss, body: object, at: Path, name: strin
 
 const into = (of: any, key: string | number): any => of[key];
 
-/** What a hosted tool did is left out as a whole, and told under one name. */
+/** A hosted tool's run is omitted as a whole, and reported under one name. */
 const WHOLE: ReadonlySet<string> = new Set([
   "hosted_history",
   "foreign_content",
@@ -96,7 +96,10 @@ const HOSTED: ReadonlySet<unknown> = new Set([
   "compaction",
 ]);
 
-/** Where another wire need not say a word: what a tool takes is the tool's own, and one field is between a client and its vendor. */
+/**
+ * No warning is needed for a tool's own arguments, and for one field between a client and its
+ * vendor.
+ */
 export const isPrivate = (at: Path): boolean =>
   at.some((key) => SCHEMAS.has(key)) || at[0] === "client_metadata";
 const SCHEMAS: ReadonlySet<unknown> = new Set([
@@ -105,7 +108,7 @@ const SCHEMAS: ReadonlySet<unknown> = new Set([
   "parametersJsonSchema",
 ]);
 
-/** As after a hook that has touched all of the conversation: no words of its own protocol are remembered. */
+/** As after a hook that edited the whole conversation: its own protocol's text is not reused. */
 export const touched = (request: ChatRequest): ChatRequest => ({
   ...request,
   instructions: structuredClone(request.instructions),

@@ -492,7 +492,7 @@ describe("a stream", () => {
           'usage {"input":7,"image_in":0,"image_out":9,"output":0}',
           "finish stop",
         ]);
-        // Content first; the terminal waits behind the finish.
+        // Content first. The terminal event waits for the finish.
         expect(s.log.indexOf("content")).toBeLessThan(s.log.indexOf("finish stop"));
         expect(s.log.lastIndexOf("bytes")).toBeGreaterThan(s.log.indexOf("finish stop"));
       }),

@@ -1,4 +1,4 @@
-// Pictures as small as their formats allow, and the roles that a host plays for a codec.
+// Minimal images of each format, and fakes of the host for a codec.
 import { deflateSync, crc32 } from "node:zlib";
 import type { ModelInfo } from "../../../src/model/facts.ts";
 import type { ModelEvent } from "../../../src/model/event.ts";
@@ -76,7 +76,7 @@ export function collected(run: (emit: (e: ModelEvent) => void) => void): ModelEv
   return events;
 }
 
-/** Notes what a relay reports, in order, with the bytes between. */
+/** Records a relay's reports in order, with the bytes in between. */
 export function sink(): PassthroughSink & {
   log: string[];
   write(b: Buffer): void;

@@ -1,4 +1,5 @@
-// Answers of hostile or merely strange upstreams, as event streams and as whole bodies, each of about `n` pieces.
+// Responses of hostile or unusual upstreams, as event streams and as bodies, each of about `n`
+// pieces.
 import type { Json } from "tollgate/plugin";
 import { shuffled, times } from "./requests.ts";
 

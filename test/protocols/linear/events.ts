@@ -1,4 +1,4 @@
-// Canonical events in their worst shapes, as decoders of any protocol may hand them to any server half.
+// Canonical events in their worst forms, from decoders of any protocol to any server half.
 import type { ModelEvent } from "tollgate/plugin";
 import { shuffled, times } from "./requests.ts";
 

@@ -1,20 +1,21 @@
-// How work grows: the same shape at several sizes. It runs where little of the stack is left, so that what recurses, or spreads a list over arguments, falls.
+// Growth of work: the same form at several sizes. It runs with little stack left, so that
+// recursion, or spreading a list into arguments, fails.
 import assert from "node:assert/strict";
 import { getFault } from "tollgate/plugin";
 import { measure } from "../../kit/process/cpu-time.ts";
 
-/** Made once; what it returns is run, and only that is measured. */
+/** Created once. Its result is run, and only that is measured. */
 export type Shape = (n: number) => () => unknown;
 
 const TIMES = 4;
-/** Linear work is four times as much; twice that is noise, sixteen times is a square. */
+/** Linear work grows by four, noise doubles that, and quadratic work grows by sixteen. */
 const MOST = 9;
-/** Less than this at the larger size is too little to tell growth by. */
+/** Less time than this at the larger size is too little to measure growth. */
 const FLOOR_MS = 4;
 
-/** Fails on growth beyond linear, and on any throw that is no fault. `n`: pieces. */
+/** Fails on growth above linear, and on any exception that is no fault. `n`: pieces. */
 export function linear(shape: Shape, n: number): void {
-  // Other work on the machine makes one look like many: only processor time convicts.
+  // Other load on the machine may look like growth, so only CPU time counts.
   const { elapsed } = measured(shape(n));
   if (elapsed > FLOOR_MS && elapsed > MOST * measured(shape(n / TIMES)).elapsed) convict(shape, n);
 }
@@ -23,7 +24,7 @@ function convict(shape: Shape, n: number): void {
   let [small, large] = [0, 0];
   for (let attempt = 0; attempt < 2; attempt++) {
     large = mean(shape, n);
-    // No more than a few ticks of the clock that counts it.
+    // Only a few ticks of the CPU clock.
     if (large < FLOOR_MS) return;
     small = mean(shape, n / TIMES);
     if (large <= MOST * small) return;
@@ -33,7 +34,7 @@ function convict(shape: Shape, n: number): void {
   );
 }
 
-/** So much processor time is measured that the ticks in which it is counted do not matter. */
+/** Enough CPU time that the ticks of its clock do not matter. */
 const ENOUGH_MS = 24;
 
 function mean(shape: Shape, n: number): number {
@@ -54,7 +55,7 @@ function measured(run: () => unknown): ReturnType<typeof measure> {
       try {
         run();
       } catch (error) {
-        // To refuse is an answer.
+        // A rejection is a valid result.
         if (!getFault(error)) throw error;
       }
     });
@@ -62,7 +63,7 @@ function measured(run: () => unknown): ReturnType<typeof measure> {
   return found;
 }
 
-/** Frames that are left: enough for 64 levels of anything, too few for a level or an argument for each part. */
+/** Remaining stack frames: enough for 64 levels, too few for a level or an argument per part. */
 const LEFT = 1200;
 
 export function narrowly(run: () => void): void {
@@ -73,7 +74,7 @@ export function narrowly(run: () => void): void {
     try {
       down();
     } catch {
-      // The stack is full: some of it is given back before the work begins.
+      // The stack is full: some of it is released before the work starts.
     }
     if (unwound++ !== LEFT) return;
     try {

@@ -1,5 +1,5 @@
-// Linear: whatever a client or an upstream sends, every half of every codec does work in proportion to its bytes, needs a
-// stack for 64 levels and no more, and throws nothing but faults.
+// Linear: for any data of a client or an upstream, every half of every codec works in proportion to
+// its bytes, needs a stack for at most 64 levels, and throws nothing but faults.
 import { describe, it } from "vitest";
 import {
   collectResponse,
@@ -28,7 +28,10 @@ import { eventShapes } from "./events.ts";
 import { linear } from "./growth.ts";
 import { bodies, times } from "./requests.ts";
 
-/** Pieces: as many as tell a square from a line, and no more than every run can afford. `npm run rig linear` takes more. */
+/**
+ * Pieces: enough to distinguish quadratic from linear, and few enough for every run.
+ * `npm run rig linear` uses more.
+ */
 const N = Number(process.env["LINEAR_PIECES"] ?? 2000);
 
 const chats: { readonly [id: string]: Protocol<"chat"> } = {
@@ -38,7 +41,7 @@ const chats: { readonly [id: string]: Protocol<"chat"> } = {
   gemini: gemini(),
 };
 
-/** A backend that wants everything else than usual: each of its traits is a walk over the request. */
+/** A backend with all unusual traits: each of them causes a pass over the request. */
 const odd = chatCompletions({
   customTools: false,
   contentParts: false,
@@ -172,7 +175,7 @@ function passed(relay: Relaying, chunks: readonly Buffer[], stream: boolean): vo
   tap.end();
 }
 
-/** Tools that the client declared: each of their names may be looked for. */
+/** Declared tools of the client: each of their names may be looked up. */
 const declaring: { readonly [id: string]: (n: number) => Body } = {
   "chat-completions": (n) => ({
     tools: times(n, (i) => ({ type: "function", function: { name: `f${i}` } })),

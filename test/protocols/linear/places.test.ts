@@ -1,5 +1,6 @@
-// Whatever text a client puts wherever a text or a name can stand, no codec handles its characters one by one: all that is done
-// with a request costs a few passes of the engine's own JSON over it. Every protocol that is exported is tried, in its own review's places.
+// Whatever text a client writes in any position, no codec processes its characters one by one: all
+// work on a request costs a few passes of the engine's own JSON. Every exported protocol is tested,
+// in the positions of its allowlist.
 import { measure } from "../../kit/process/cpu-time.ts";
 import { readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
@@ -13,7 +14,7 @@ import { bodies } from "./requests.ts";
 
 const ROOT = new URL("../../../src/protocols/", import.meta.url);
 
-/** Every protocol that some folder makes without being told anything. */
+/** Every protocol that a folder creates without arguments. */
 async function exported(): Promise<Map<string, Protocol<Operation>>> {
   const found = new Map<string, Protocol<Operation>>();
   for (const entry of readdirSync(ROOT, { withFileTypes: true })) {
@@ -42,22 +43,25 @@ function protocolFrom(make: unknown): Protocol<Operation> | undefined {
 }
 
 const protocols = await exported();
-/** Of one wire the first. */
+/** The first of each name. */
 const served = [...protocols].filter(
   ([name, { id, server }]) =>
     server && [...protocols].find(([, one]) => one.id === id)![0] === name,
 );
 
-/** A first look, and the one that convicts. */
+/** A first measurement, and a longer one for suspects. */
 const [SMALL, LARGE] = [4 * 1024, 256 * 1024];
-/** Passes of JSON that one stage may cost. The worst that is native comes to less than half; a callback for each letter to a hundred. */
+/**
+ * JSON passes that one stage may cost. The worst native work costs less than half. A callback per
+ * character costs a hundred.
+ */
 const PASSES = 20;
 const small = mixed(SMALL);
 const large = mixed(LARGE);
 
 type Stage = readonly [name: string, run: (body: JsonObject) => unknown];
 
-/** All that reads a request before it leaves. */
+/** All code that reads a request before it is sent. */
 function stagesOf({ server, client, operationSpec }: Protocol<Operation>): Stage[] {
   const targets = [...protocols].filter(([, one]) => one.operationSpec.name === operationSpec.name);
   return [
@@ -88,7 +92,7 @@ const measured = (run: () => unknown) =>
 const pass = (body: JsonObject) => () => JSON.parse(JSON.stringify(body)) as unknown;
 const least = (of: () => number): number => Math.min(of(), of(), of());
 
-/** So much processor time is measured that the ticks in which it is counted do not matter. */
+/** Enough CPU time that the ticks of its clock do not matter. */
 function mean(run: () => unknown): number {
   let [all, times] = [0, 0];
   while (all < 24 && times < 20) {
@@ -98,7 +102,7 @@ function mean(run: () => unknown): number {
   return all / times;
 }
 
-/** Why it is too slow; undefined: it is not. */
+/** Reason if it is too slow. Undefined otherwise. */
 function slow(stages: readonly Stage[], place: Place, k: number): string | undefined {
   const body = place.body(small[k]!);
   const all = () => {
@@ -137,7 +141,7 @@ describe.each(served)("%s", (_name, protocol) => {
   it("decodes a text anywhere at the speed of JSON", () => {
     const wrong: string[] = [];
     const all = [...stringsIn(corpus), ...reviewed(protocol, start)];
-    // Each place with two of the texts: neighbours have the others.
+    // Each position with two of the texts. Neighboring positions have the others.
     for (const [i, place] of all.entries())
       for (const k of [i % small.length, (i * 3 + 1) % small.length]) {
         const why = slow(stages, place, k);

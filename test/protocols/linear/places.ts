@@ -1,5 +1,5 @@
-// Where a client's text can stand in a body, for any protocol: in its review, in the bodies that tests have, and under the
-// words that mean something wherever they stand. And the texts that are worst for whatever reads them.
+// Positions of client text in a body, for any protocol: in its allowlist, in the bodies of tests,
+// and under names that have a meaning anywhere. And the worst texts for any parser.
 import type { AllowedContent, Json, JsonObject, Protocol, AllowedFields } from "tollgate/plugin";
 import {
   mergeAllowlist,
@@ -10,13 +10,16 @@ import {
   STATE_RULES,
 } from "tollgate/protocols/references";
 
-/** A body with a text, or a name, at one place of it. */
+/** A body with a text, or a name, at one position. */
 export interface Place {
   readonly at: string;
   readonly body: (text: string) => JsonObject;
 }
 
-/** Characters that some reader handles one by one: escapes, separators, letters of two and of four bytes. */
+/**
+ * Characters that some parser handles one by one: escapes, separators, and characters of two and
+ * four bytes.
+ */
 export const ALPHABETS = [
   "x",
   "é",
@@ -50,7 +53,7 @@ export const ALPHABETS = [
   "1ms",
 ] as const;
 
-/** What a text may begin with to be read as more than a text. */
+/** Prefixes that give a text a special meaning. */
 export const BEGINNINGS = [
   "",
   "https://a.googleapis.com/",
@@ -62,15 +65,15 @@ export const BEGINNINGS = [
   "{",
 ] as const;
 
-/** Runs of every alphabet after one another, of about so many characters in all. */
+/** Runs of every alphabet in sequence, with about this many characters in total. */
 const runs = (length: number): string =>
   ALPHABETS.map((a) => a.repeat(Math.ceil(length / ALPHABETS.length / a.length))).join("");
 
-/** Each beginning with runs of every alphabet. */
+/** Each starts with runs of every alphabet. */
 export const mixed = (length: number): readonly string[] =>
   BEGINNINGS.map((beginning) => beginning + runs(length));
 
-/** Every place of these bodies where a string stands, of each kind of place one. */
+/** Every string position of these bodies, one for each kind of position. */
 export function* stringsIn(bodies: Iterable<JsonObject>): Generator<Place> {
   const seen = new Set<string>();
   for (const body of bodies)
@@ -91,7 +94,7 @@ function* leaves(value: Json, at: Path = []): Generator<Path> {
     yield* leaves((value as JsonObject)[key]!, [...at, Array.isArray(value) ? Number(key) : key]);
 }
 
-/** Another word here makes the rest of the body unread: places beside them are what is tried. They are tried in reviews. */
+/** Other values here make the rest of the body unread. Allowlist tests cover them. */
 const FIXED: ReadonlySet<string | number> = new Set(["role"]);
 
 function replaced(value: Json, [first, ...rest]: Path, text: string): Json {
@@ -102,7 +105,7 @@ function replaced(value: Json, [first, ...rest]: Path, text: string): Json {
     : { ...(value as JsonObject), [first]: inner };
 }
 
-/** Every place of a protocol's review, on top of the least that is a body. */
+/** Every position of a protocol's allowlist, on top of a minimal body. */
 export function* reviewed(
   { zdrAllowedFields: review }: Protocol,
   least: JsonObject,
@@ -115,7 +118,7 @@ export function* reviewed(
 
 type Put = (value: Json) => JsonObject;
 
-/** `seen`: a member of one type of object is the same wherever such an object stands. */
+/** `seen`: a member of one object type is the same wherever such an object is. */
 function* within(
   inside: AllowedContent,
   at: string,
@@ -144,7 +147,7 @@ function* within(
   }
 }
 
-/** Reviews do not say what is a list: their names do. */
+/** Allowlists do not mark lists. Their names do. */
 const LISTS = /(?:s|\bcontent|\binput|\bsystem|\bsummary|\boutput)$/;
 
 const isPair = (
@@ -152,7 +155,7 @@ const isPair = (
 ): inside is readonly [string | null, { readonly [type: string]: AllowedFields | "free" }] =>
   Array.isArray(inside);
 
-/** Words that mean the same wherever they stand, at the top and inside of a member that no protocol knows. */
+/** Names with the same meaning anywhere, at the top and inside an unknown member. */
 export function* wordsOf(least: JsonObject): Generator<Place> {
   const words = [
     ...Object.keys(STATE_RULES),
@@ -172,7 +175,7 @@ export function* wordsOf(least: JsonObject): Generator<Place> {
     }
 }
 
-/** A member's name at every place where an object stands: many names, as long as a name may be, and all of one alphabet. */
+/** A member's name in every object: many names of maximum length, of one alphabet. */
 export function* namesIn(bodies: Iterable<JsonObject>): Generator<Place> {
   const seen = new Set<string>();
   for (const body of bodies)
@@ -198,7 +201,7 @@ function named(text: string): JsonObject {
   return members;
 }
 
-/** Bytes of UTF-8 are up to three times as many. */
+/** UTF-8 has up to three times as many bytes. */
 const LONG = 80;
 
 function widened(value: Json, [first, ...rest]: Path, more: JsonObject): Json {

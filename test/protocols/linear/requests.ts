@@ -1,4 +1,5 @@
-// Requests in their worst shapes, each of about `n` pieces: wide, deep, shuffled, many small, one huge.
+// Requests in their worst forms, each of about `n` pieces: wide, deep, shuffled, many small, one
+// huge.
 import type { Json, JsonObject } from "tollgate/plugin";
 import { schemas } from "./schemas.ts";
 import { wires, type Wire } from "./wires.ts";
@@ -8,7 +9,7 @@ export type Bodies = { readonly [shape: string]: (n: number) => JsonObject };
 export const times = <T>(n: number, one: (i: number) => T): T[] =>
   Array.from({ length: n }, (_, i) => one(i));
 
-/** The same list in another order, always the same one. */
+/** The same list in another, fixed order. */
 export const shuffled = <T>(all: readonly T[]): T[] =>
   all
     .map((one, i) => [Math.imul(i + 1, 2_654_435_761) >>> 0, one] as const)
@@ -179,7 +180,7 @@ const chat = wires["chat-completions"]!;
 const hi = chat.says("user", [chat.text("Hi")]);
 const said = (more: JsonObject): Json => ({ role: "assistant", content: "x", ...more });
 
-/** As a client of gemini gets it. */
+/** As a gemini client receives it. */
 const enveloped = (n: number): string =>
   Buffer.from(
     JSON.stringify([

@@ -1,4 +1,4 @@
-// Schemas of tools in their worst shapes.
+// Tool schemas in their worst forms.
 import type { Json, JsonObject } from "tollgate/plugin";
 
 const times = <T>(n: number, one: (i: number) => T): T[] =>
@@ -12,7 +12,7 @@ const object = (properties: JsonObject, more: JsonObject = {}): JsonObject => ({
 });
 const ref = (name: string): JsonObject => ({ $ref: `#/$defs/${name}` });
 
-/** Each level says the next one twice. */
+/** Each level contains the next one twice. */
 const doubled = (levels: number, twice: (next: JsonObject) => JsonObject): JsonObject =>
   object(
     { a: ref("l0") },

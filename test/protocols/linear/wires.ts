@@ -1,4 +1,4 @@
-// How each protocol's clients write what all of them can say: turns, parts, calls, results, tools.
+// Each protocol's form of common content: turns, parts, calls, results, tools.
 import type { Json, JsonObject } from "tollgate/plugin";
 
 export interface Wire {
@@ -101,7 +101,7 @@ const gemini: Wire = {
   results: (all) => [
     {
       role: "user",
-      // Half of the clients name no id.
+      // Half of the clients send no ID.
       parts: all.map(({ id, parts }, i) => ({
         functionResponse: {
           ...(i % 2 && { id }),

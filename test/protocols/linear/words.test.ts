@@ -1,12 +1,12 @@
-// A client's word is never a key to more than a table holds: at every place of a body where a word stands, "constructor" and
-// "__proto__" are as unknown as any other, in every half of every codec.
+// Client text only selects entries that a table contains: in every position of a body,
+// "constructor" and "__proto__" are as unknown as any other name, in every half of every codec.
 import { describe, expect, it } from "vitest";
 import { getFault, type Json, type JsonObject } from "tollgate/plugin";
 import { createCallContext, createOutgoing, encodeOutgoing } from "tollgate/testing";
 import { chats } from "../generators/codecs.ts";
 import { bodies } from "./requests.ts";
 
-/** The same body, once for each of its strings, with the word in its place. */
+/** The same body, once for each of its strings, with the name in its place. */
 function* placed(value: Json, word: string): Generator<Json> {
   if (typeof value === "string") yield word;
   if (typeof value !== "object" || value === null) return;
@@ -44,7 +44,7 @@ describe.each(Object.keys(bodies))("a request of %s", (id) => {
           const left = tried(
             () => encodeOutgoing(target.client!, request as never, createCallContext()).body,
           );
-          // Nothing but data leaves: no function, and nothing that a table has from its maker.
+          // Outgoing data only: no function, and no inherited property of a table.
           if (left !== undefined) expect(functionIn(left), `${shape} to ${target.id}`).toBe(false);
         }
       }

@@ -1,4 +1,4 @@
-// Answers by chance: what any upstream may say, and in which order its blocks may come.
+// Random responses: any upstream content, with blocks in any order.
 import * as fc from "fast-check";
 import type { FinishReason, ModelEvent, OpenBlock } from "../../../src/model/event.ts";
 import type { Proof } from "../../../src/model/request.ts";
@@ -37,7 +37,7 @@ const args = fc
   })
   .map((o) => JSON.stringify(o));
 
-/** A text in pieces. */
+/** A text in chunks. */
 const pieces = (whole: fc.Arbitrary<string>) =>
   fc.tuple(whole, fc.array(fc.nat(20), { maxLength: 3 })).map(([text, cuts]) => {
     const at = [0, ...cuts.map((n) => Math.min(n, text.length)).toSorted((a, b) => a - b)];
@@ -56,7 +56,7 @@ const told: fc.Arbitrary<Telling> = fc.oneof<fc.Arbitrary<Telling>[]>(
       proof: maybe(foreign),
       cites: fc.constant<Told["cites"]>([]),
     })
-    // A signature on no words at all moves to the words before it.
+    // A signature without text belongs to the text before it.
     .filter(({ parts, proof }) => !proof || parts.join("") !== ""),
   fc.record({
     block: fc.constant(() => ({ type: "text" as const })),
@@ -96,7 +96,7 @@ const reason: fc.Arbitrary<FinishReason> = fc.constantFrom(
   "other",
 );
 
-/** Whole answers as events; blocks may be open together. */
+/** Non-streaming responses as events. Several blocks may be open. */
 export const answers: fc.Arbitrary<ModelEvent[]> = fc
   .record({
     blocks: fc.array(told, { maxLength: 5 }),
@@ -117,7 +117,7 @@ export const answers: fc.Arbitrary<ModelEvent[]> = fc
     const chance = order[Symbol.iterator]();
     const pick = (n: number) => (chance.next().value as number) % n;
     const events: ModelEvent[] = [{ type: "start", id: "up_1", model: "m" }];
-    // Each block's own events in their order; which block speaks next is chance.
+    // Each block's own events in order. The sequence of blocks is random.
     const queues = blocks.map(({ block, parts, proof, cites }, index): ModelEvent[] => [
       { type: "open", index, block: block(index) },
       ...parts.map((text): ModelEvent => ({ type: "delta", index, text })),

@@ -1,4 +1,4 @@
-// A codec's halves on requests, without a host.
+// A codec's halves for requests, without a host.
 import { expect } from "vitest";
 import { getFault, type Fault } from "../../../src/model/error.ts";
 import type { ModelInfo } from "../../../src/model/facts.ts";
@@ -40,7 +40,7 @@ export const refusal = (run: () => unknown): Fault => {
   return expect.unreachable("nothing was refused");
 };
 
-/** As another protocol's server half hands it over. */
+/** As another protocol's server half decodes it. */
 export const asked = (more: Partial<ChatRequest> = {}): ChatRequest =>
   createChatRequest({ model: "p/m", output: { maxTokens: 100 }, ...more });
 

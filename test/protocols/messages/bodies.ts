@@ -1,4 +1,4 @@
-// Request bodies by chance: everything that the documented wire has, and some that is newer.
+// Random request bodies: everything in the documented API, and some newer content.
 import * as fc from "fast-check";
 
 const key = fc.constantFrom("a", "b", "c d");
@@ -121,7 +121,7 @@ const hosted = fc.oneof(
 
 const user = fc.record({
   role: fc.constant("user"),
-  // Results first, as the protocol has it.
+  // Results first, as the protocol requires.
   content: fc.oneof(
     said,
     fc
@@ -238,7 +238,7 @@ export const bodies = fc
   )
   .map(([{ messages, last, ...body }, more]) => {
     const whole = { ...body, messages: [...messages, last], ...more };
-    // Without tools there is nothing to choose among.
+    // Without tools there is no tool choice.
     if (!("tools" in more) && whole.tool_choice?.type !== "none") delete whole.tool_choice;
     return whole as Record<string, any>;
   });

@@ -1,4 +1,5 @@
-// What clients of this wire get: the grammar of the stream, the whole answer, and what they can send back.
+// This protocol's clients: the grammar of their stream, the non-streaming response, and the content
+// that they can send back.
 import Anthropic from "@anthropic-ai/sdk";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -72,7 +73,7 @@ test("the official SDK collects the stream into the non-streaming response", asy
   );
 });
 
-/** What a client that echoes the answer to the letter brings back. */
+/** Content that a client returns if it echoes the response exactly. */
 const echoed = (content: unknown): readonly Block[] =>
   (
     server.decodeRequest(
@@ -88,7 +89,7 @@ const echoed = (content: unknown): readonly Block[] =>
     ) as ChatRequest
   ).turns.at(-1)!.blocks;
 
-/** What follows the last words is only a proof: it stays behind, so that clients find words at the end. */
+/** Only a proof follows the last text: it is omitted, so that clients find text at the end. */
 function spokenLast(blocks: readonly Block[]): readonly Block[] {
   const end = blocks.findLastIndex(
     (b) =>
@@ -109,7 +110,7 @@ test("a response is sent back unchanged, including proofs of other providers", (
         if (block.type === "reasoning") {
           const said = block.text ?? block.summary?.[0] ?? "";
           if (said === "" && !block.proof) return [];
-          // Of a digest without words only the proof is left, and of our own upstream's there are none.
+          // A summary without text only keeps the proof, and the own upstream's has none.
           const native = block.proof?.origin === "messages";
           if (block.summary && native && block.proof!.kind === "signature")
             return [{ type: "reasoning", text: said, proof: block.proof! }];
@@ -133,7 +134,7 @@ test("a response is sent back unchanged, including proofs of other providers", (
   );
 });
 
-/** A signature without a word stays a thinking block with an empty text. */
+/** A signature without text stays a thinking block with an empty text. */
 const own = (block: Extract<Block, { type: "reasoning" }>) =>
   block.proof?.origin === "messages" && block.proof.kind === "signature"
     ? { text: "", proof: block.proof }
@@ -146,7 +147,8 @@ const textOf = (block: Extract<Block, { type: "text" }>): Block => {
 };
 
 const comparable = (block: Block): unknown => {
-  // A proof of our own on a text or a redaction beside words cannot be: no upstream of this wire says so.
+  // A proof of our own on text, or a redaction next to text, cannot occur: no upstream of this
+  // protocol sends it.
   if (block.type === "reasoning" && block.proof?.origin === "messages")
     return { type: "reasoning", data: block.proof.data };
   return JSON.parse(JSON.stringify(block));

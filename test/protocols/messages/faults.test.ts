@@ -1,4 +1,4 @@
-// Errors: what an upstream's mean, and how ours are told.
+// Errors: the meaning of an upstream's, and the format of ours.
 import { describe, expect, test } from "vitest";
 import { ERRORS, getFault, type ErrorKind } from "../../../src/model/error.ts";
 import type { HeadersIn } from "../../../src/model/values.ts";

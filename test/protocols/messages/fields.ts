@@ -22,7 +22,7 @@ const pdf = { type: "base64", media_type: "application/pdf", data: "AA==" };
 
 const f = { name: "f", input_schema: { type: "object" } };
 
-/** As a client of messages writes it. */
+/** In the form of a messages client. */
 const OWN: readonly Row<object>[] = [
   ["temperature", { temperature: 0.5 }],
   ["top_k", { top_k: 5 }],
@@ -104,7 +104,7 @@ const OWN: readonly Row<object>[] = [
   ],
 ];
 
-/** The same without what is in question. */
+/** The same without the field in question. */
 const bare = (body: { messages?: any; tools?: any }): object => ({
   ...(body.messages && {
     messages: (body.messages as readonly { role: string; content: any }[]).map(
@@ -123,7 +123,7 @@ const bareBlock = (b: any): object[] => {
 
 const LEAST = { model: "m", max_tokens: 4000, messages: [{ role: "user", content: "?" }] };
 
-/** Every row as a body of its own. */
+/** Every row as a separate body. */
 export const bodies: readonly object[] = OWN.map(([, more]) => ({ ...LEAST, ...more }));
 
 export const table = (): string =>

@@ -1,4 +1,5 @@
-// Requests of other protocols: what this wire cannot say is refused or declared, cell by cell.
+// Requests of other protocols: content that this protocol cannot express is rejected or reported,
+// case by case.
 import { describe, expect, test } from "vitest";
 import type { Block, ChatRequest } from "../../../src/model/request.ts";
 import { messages } from "../../../src/protocols/messages/index.ts";

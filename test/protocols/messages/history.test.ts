@@ -1,4 +1,4 @@
-// What was said before: turns, media, proofs and marks on this wire.
+// The history: turns, media, proofs, and cache marks in this protocol.
 import { describe, expect, test } from "vitest";
 import type { Block, ChatRequest } from "../../../src/model/request.ts";
 import { seal } from "../../../src/protocols/proof-envelope.ts";

@@ -1,4 +1,5 @@
-// An upstream that is broken or means harm: a clean error or a right answer, in both modes, never a hang or a crash.
+// A broken or hostile upstream: an error or a valid response, in both modes, never a hang or a
+// crash.
 import { describe, expect, test } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
 import { collectResponse } from "../../../src/model/response-collector.ts";

@@ -1,11 +1,14 @@
-// The laws that hold for every protocol, over this one's recordings.
+// The rules for every protocol, with this one's recordings.
 import { test } from "vitest";
 import { protocolChecks } from "../../../src/testing/protocol-laws.ts";
 import { protocol } from "./recorded.ts";
 
 const recordings = new URL("../../fixtures/recordings/messages/", import.meta.url);
 
-/** A call whose arguments were cut off can be streamed as far as it goes; a whole answer has objects only, and leaves it out. */
+/**
+ * A call with truncated arguments can be streamed partially. A non-streaming response only has
+ * objects, and omits it.
+ */
 const EXCEPT =
   "messages: streaming and non-streaming responses have the same content: truncated-call";
 

@@ -1,5 +1,5 @@
-// Messages beside chat completions, where both have their own ways: what a coding client sends to a chat backend, and
-// what a chat client's tools become on this wire and back.
+// Messages together with chat completions, where the two differ: a coding client's requests to a
+// chat backend, and a chat client's tools in this protocol and back.
 import { describe, expect, test } from "vitest";
 import { collectResponse } from "../../../src/model/response-collector.ts";
 import type { ModelEvent } from "../../../src/model/event.ts";
@@ -29,7 +29,7 @@ const heard = (speech: ModelScript, wire: "messages" | "chat-completions"): Mode
     createCallContext({ stream: true }),
   );
 
-/** A backend that thinks in the open, and wants to be reminded of what it thought. */
+/** A backend with unsigned reasoning that must be sent back. */
 const thoughtful = chatCompletions({
   reasoning: { control: "effort", echo: "reasoning_content" },
 }).client as ClientHalf<"chat">;
@@ -148,7 +148,7 @@ describe("a coding client on a chat backend", () => {
     };
     const echo = toChat(next, thoughtful).body["messages"].at(-2);
     expect(echo).toMatchObject({ role: "assistant", reasoning_content: "Hm, a.txt." });
-    // The same conversation, moved to Anthropic: what is not signed there is an error there.
+    // The same conversation, moved to Anthropic, where unsigned reasoning is an error.
     const moved = encodeOutgoing(
       client,
       server.decodeRequest(next as never, "generate") as ChatRequest,

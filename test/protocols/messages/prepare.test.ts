@@ -1,4 +1,4 @@
-// The last look before a request leaves, in both modes: state, envelopes, dialects, bounds.
+// The last step before a request is sent, in both modes: stored state, envelopes, dialects, limits.
 import { describe, expect, test } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
 import type { Proof } from "../../../src/model/request.ts";

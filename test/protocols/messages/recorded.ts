@@ -1,4 +1,5 @@
-// What the messages tests have in common: recordings written after the documented wire, and a codec without a host.
+// Shared parts of the messages tests: recordings written from the documentation, and a codec
+// without a host.
 import {
   isStreamRecording,
   readRecordings,

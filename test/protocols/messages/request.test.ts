@@ -1,4 +1,4 @@
-// What a client wrote is kept to the last mark.
+// A client's request is kept completely.
 import { Ajv } from "ajv";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -32,7 +32,10 @@ test("every top-level field is decoded", () => {
   );
 });
 
-/** The same said in the longer way: a text as a list of blocks, a caller that is the client itself left out. */
+/**
+ * The same in the longer form: a text as a list of blocks, and without a caller that is the client
+ * itself.
+ */
 const spelled = (content: any): any =>
   typeof content === "string"
     ? [{ type: "text", text: content }]

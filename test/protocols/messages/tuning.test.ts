@@ -1,4 +1,4 @@
-// Thinking, sampling and the choice of tools, in the words of each model.
+// Reasoning, sampling, and tool choice in each model's form.
 import { describe, expect, test } from "vitest";
 import type { ChatRequest } from "../../../src/model/request.ts";
 import type { MessagesDialect } from "../../../src/protocols/messages/index.ts";

@@ -53,7 +53,7 @@ describe.each(streams.map((r) => [r.name, r] as const))("the stream %s", (_name,
     const finish = events.find((e) => e.type === "finish");
     expect(tapped.usage).toEqual(usageOf(events));
     expect(tapped.id).toEqual(start?.id);
-    // A decoder has seen the blocks; a tap only the word.
+    // A decoder has seen the blocks. Passthrough only has the stop reason.
     if (finish?.reason !== "tool_calls") expect(tapped.finish).toEqual(finish?.reason);
   });
 
@@ -157,7 +157,7 @@ test.each([
   const good = runRelay(client, [before], to);
   expect(runRelay(client, [said], to)).toEqual(good);
   expect(good.bytes.toString()).toMatch(/data: {"type":"message_stop"}\n\n$/);
-  // Where the answer has no end yet, its name alone makes none.
+  // Without an end of the response, the event's name alone does not create one.
   const early = before.subarray(0, before.indexOf("event: message_delta"));
   const cut = Buffer.concat([early, Buffer.from(`event: message_stop\n${data}`)]);
   expect(() => runRelay(client, [cut], to)).toThrow(/ended before its response was complete/);

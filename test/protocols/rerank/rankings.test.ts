@@ -1,4 +1,5 @@
-// A ranking is in order, names each document once, and is as long as was asked for, whatever upstream said and in either mode.
+// A ranking is sorted, names each document once, and has the requested length, for any upstream
+// response in either mode.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { getFault, type Body } from "tollgate/plugin";
@@ -17,7 +18,7 @@ const body = (documents: number, more: object = {}): Body => ({
 const said = (rows: readonly object[]) =>
   Buffer.from(JSON.stringify({ id: "x", results: rows, usage: { total_tokens: 3 } }));
 
-/** On both modes: what a client reads. */
+/** In both modes: the client's view. */
 const read = (from: Buffer, asked: Body): any[] => {
   const to = createResponseContext({ body: asked });
   return [

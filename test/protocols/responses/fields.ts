@@ -15,7 +15,7 @@ const tool = (...tools: object[]) => ({
   tools: [{ type: "function", name: "f", strict: false }, ...tools],
 });
 
-/** As a client of responses writes it, and what it is compared with. */
+/** In the form of a responses client, and its comparison. */
 const OWN: readonly Row<object>[] = [
   ["instructions", { instructions: "x" }],
   ["role system or developer, first", { input: [{ role: "developer", content: "x" }, hi] }],
@@ -169,7 +169,7 @@ const OWN: readonly Row<object>[] = [
 
 const LEAST = { ...base, input: [hi] };
 
-/** Every row as a body of its own. */
+/** Every row as a separate body. */
 export const bodies: readonly object[] = OWN.map(([, more]) => ({ ...LEAST, ...more }));
 
 export const table = (): string => fromClients("responses", LEAST, OWN);

@@ -1,6 +1,6 @@
 import { getFault, type Fault } from "tollgate/plugin";
 
-/** What was refused; nothing else may be thrown. */
+/** The rejection. Nothing else may be thrown. */
 export function faultFrom(run: () => unknown): Fault {
   try {
     run();

@@ -1,5 +1,6 @@
-// Our answers and events against the published schema of Open Responses, version 2026-04-24, whose facts stand in
-// open-responses.schema.json. What we say beyond its unions is listed here by name, and nothing else gets through.
+// Our responses and events compared with the published schema of Open Responses, version
+// 2026-04-24, in open-responses.schema.json. Our additions to its unions are listed here by name,
+// and nothing else passes.
 import { Ajv2020 } from "ajv/dist/2020.js";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -18,7 +19,7 @@ import published from "./open-responses.schema.json" with { type: "json" };
 
 /** Items of tools that the published union does not have. */
 const ITEMS_BEYOND = ["custom_tool_call", "image_generation_call", "web_search_call"];
-/** Events of those tools, and the name by which clients know the deltas of raw reasoning. */
+/** Events of those tools, and the usual name for deltas of raw reasoning. */
 const EVENTS_BEYOND = [
   "response.custom_tool_call_input.delta",
   "response.custom_tool_call_input.done",
@@ -32,7 +33,10 @@ const EVENTS_BEYOND = [
   "response.reasoning_text.delta",
   "response.reasoning_text.done",
 ];
-/** Said back as the client wrote it, where the published schema has no word for it: what, asked how, and where it fails. */
+/**
+ * Echoed as the client wrote it, although the published schema lacks it: the field, the request,
+ * and the failing location.
+ */
 const ECHOES_BEYOND: readonly (readonly [string, Body, string])[] = [
   ["a tool that is no function", { tools: [{ type: "custom", name: "c" }] }, "/tools/0/type"],
   [
@@ -60,7 +64,7 @@ function hold(valid: typeof isEvent, value: any): void {
   if (!valid(value)) throw new Error(`${ajv.errorsText(valid.errors)}: ${JSON.stringify(value)}`);
 }
 
-/** What was met of the names that the published schema does not have. */
+/** Names that occurred although the published schema lacks them. */
 const met = new Set<string>();
 const isBeyond = (names: readonly string[], { type }: { type: string }): boolean => {
   if (names.includes(type)) met.add(type);

@@ -1,5 +1,6 @@
-// A client's own replay of a stream: items are built from what was said piece by piece, and what is said at the end must
-// be the same. On top of the wire's grammar, every event and every response is held against the documented shapes.
+// A client's own replay of a stream: items are built from deltas, and the final content must be the
+// same. In addition to the grammar, every event and every response is validated by the documented
+// forms.
 import assert from "node:assert/strict";
 import { checkStream, checkWhole } from "../wire/responses.ts";
 import { wireEvents, type Ending } from "../wire/events.ts";
@@ -9,7 +10,7 @@ export interface Heard {
   readonly events: readonly any[];
   /** The last event's response. */
   readonly response: any;
-  /** What a client that reads deltas only has put together. */
+  /** The result of a client that only reads deltas. */
   readonly built: readonly any[];
 }
 
@@ -27,7 +28,7 @@ export function replay(text: string, ending: Ending = "complete"): Heard {
     assert.equal(done.size, built.length, "no item is left unclosed");
     for (const [i, item] of built.entries()) same(item, response.output[i]);
   } else {
-    // Of an answer that broke off, nothing that a client would act upon may look finished.
+    // In a truncated response, nothing that a client would act on may look complete.
     assert.deepEqual(
       response.output.map((item: any) => item.id),
       built.filter((_, i) => done.has(i)).map((item) => item.id),
@@ -37,7 +38,7 @@ export function replay(text: string, ending: Ending = "complete"): Heard {
   return { events, response, built };
 }
 
-/** The whole answer, held against the same shapes. */
+/** The non-streaming response, validated by the same forms. */
 export function judge(response: any): any {
   checkWhole(response);
   shapes.response(response);
@@ -88,7 +89,10 @@ function build(event: any, built: any[], done: Set<number>): void {
   }
 }
 
-/** Deltas alone make the item; only its state, a secret, a result and empty arguments come with its end. */
+/**
+ * Deltas alone build the item. Only its state, encrypted content, a result, and empty arguments are
+ * added at its end.
+ */
 function same(built: any, item: any): void {
   const { status: _s, encrypted_content: _e, result: _r, ...expected } = item;
   const { status: _t, result: _q, ...got } = built;

@@ -1,5 +1,5 @@
-// Every ordered pair of protocols that responses is in: what is asked arrives or is declared, what is answered is the same
-// answer, streamed and whole.
+// Every ordered pair of protocols with responses: requests are kept or reported, and responses are
+// the same, streaming and non-streaming.
 import { readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -88,7 +88,7 @@ const answers = (upstream: Name): [string, ModelEvent[]][] =>
     ];
   });
 
-/** What an answer says to its reader: words, calls, counts. */
+/** Content of a response for its reader: text, calls, counts. */
 function told(events: readonly ModelEvent[]) {
   const { blocks, usage: u, finish } = collectResponse(events);
   const words = (type: string) =>
@@ -140,7 +140,7 @@ describe.each(pairs)("a %s client of a %s upstream", (from, upstream) => {
     const whole = JSON.parse(
       JSON.stringify(server.encodeResponse(collectResponse(events), createResponseContext())),
     );
-    // As SDKs send an answer back.
+    // In the form in which SDKs send a response back.
     const history: Body =
       from === "responses"
         ? {
@@ -189,7 +189,7 @@ describe.each(pairs)("a %s client of a %s upstream", (from, upstream) => {
   });
 });
 
-/** Where the same thing stands in each protocol. */
+/** Positions of the same content in each protocol. */
 const PNG = "iVBORw0KGgo=";
 const PDF = "JVBERi0=";
 const WAV = "UklGRg==";
@@ -299,7 +299,7 @@ function verdict(from: Name, to: Name, body: Body): Verdict {
   const request = half(from).server.decodeRequest(body, "generate") as ChatRequest;
   const sent = found(request);
   expect(sent, "the sender's own codec sees it").toHaveLength(1);
-  // A copy: what is written anew is what is judged.
+  // A copy, so that the encoded form is compared.
   const of = createCallContext();
   let wire: Body;
   try {
@@ -338,7 +338,7 @@ describe("a conversation", () => {
     .string({ unit: "grapheme", minLength: 1, maxLength: 6 })
     .filter((w) => w.trim() !== "");
   const json = fc.constantFrom("{}", '{"a":1}', '{"b":["x"]}');
-  /** What is asked, a step with its calls and what came of them, or what was said. */
+  /** The request: a step with its calls and their results, or text. */
   const round = fc.record({
     ask: word,
     said: fc.option(word),
@@ -476,7 +476,9 @@ describe("a conversation", () => {
     }),
   };
 
-  /** What stands in it, in order; where one wire has two messages and another one, the words are the same. */
+  /**
+   * Its content in order. If one protocol has two messages and another one, the text is the same.
+   */
   function gist(request: ChatRequest) {
     const said: [string, string][] = [];
     const add = (who: string, what: string) => {

@@ -1,4 +1,5 @@
-// The final list says every item once more. Whatever stands between, in front or without a name: each is heard once.
+// The final list repeats every item. Whatever is between, before, or without a name, each is
+// decoded once.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { collectResponse, type JsonObject, type ModelEvent } from "tollgate/plugin";
@@ -27,7 +28,7 @@ const whole = ({ type, n }: Item): JsonObject => {
   }
 };
 
-/** How it is streamed, at a place among those that are, or with nothing but its name. */
+/** How it is streamed: at a position among the others, or with its name only. */
 function events(one: Item, output_index: number): JsonObject[] {
   const all = whole(one);
   const at = { item_id: all["id"]!, ...(one.numbered && { output_index }) };

@@ -1,4 +1,4 @@
-// Requests: what a client sends, as the service understands it, and as it is sent on.
+// Requests: from a client, decoded like the service does, and encoded again.
 import { readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -171,7 +171,7 @@ describe("a request", () => {
         expect(
           faultFrom(() => other.client!.encodeRequest(request as never, createCallContext())).kind,
         ).toBe("unsupported");
-      // This protocol says it again, touched or not.
+      // This protocol echoes it, edited or not.
       for (const same of [request, { ...request, turns: structuredClone(request.turns) as any }]) {
         const wire = encode(same);
         expect(wire.prompt).toEqual(body["prompt"]);
@@ -528,7 +528,7 @@ describe("any request of this protocol", () => {
     fc.record({
       type: fc.constant("function_call_output"),
       call_id: id,
-      // Tools say and show; they do not speak.
+      // Tool results contain text and media, and no audio.
       output: fc.oneof(
         word,
         fc.array(
@@ -601,10 +601,10 @@ describe("any request of this protocol", () => {
     fc.assert(
       fc.property(body, (raw) => {
         const first = decode(same(raw)) as ChatRequest;
-        // A copy has forgotten its words.
+        // A copy has lost its original form.
         const again = decode(same(encode(structuredClone(first)))) as ChatRequest;
         const meaning = ({ ext: _e, model: _m, ...r }: ChatRequest) => withoutUndefined(r);
-        // A result says of itself which kind of call it answers only where that call is known.
+        // A result only states its type of call if that call is known.
         expect(meaning(again)).toEqual(meaning(first));
       }),
       { numRuns: 300 },

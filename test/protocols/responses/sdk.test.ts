@@ -1,4 +1,4 @@
-// The official SDK as a judge: a server that is nothing but this codec's server half answers it.
+// The official SDK with a server that consists of this codec's server half.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Ajv } from "ajv";
@@ -20,7 +20,7 @@ import { createResponseContext, encodeText } from "tollgate/testing";
 const server = responses().server!;
 const valid = new Ajv({ strict: false }).compile(server.schema as object);
 
-/** What the model does, by what the user last said. */
+/** The model's behavior, by the user's last message. */
 type Script = (
   request: ChatRequest,
 ) => readonly ModelEvent[] | { fault: Fault; after?: readonly ModelEvent[] };

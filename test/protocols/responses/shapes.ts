@@ -1,5 +1,5 @@
-// The documented shapes of a response and of every event, as JSON Schema, written from the published reference. Closed
-// where clients are closed: an event or item of a kind that is not here fails.
+// The documented forms of a response and of every event, as JSON Schema, written from the published
+// reference. Closed where clients are closed: an unlisted event or item fails.
 import { Ajv } from "ajv";
 
 const text = { type: "string" };
@@ -85,7 +85,7 @@ const item = {
       status: { enum: ["in_progress", "searching", "completed", "failed"] },
       action: { type: "object", required: ["type"] },
     }),
-    // Other hosted tools travel as they are.
+    // Other hosted tools are forwarded unchanged.
     all({
       id: text,
       type: {
@@ -167,7 +167,7 @@ const response = all({
   prompt_cache_key: nullable(text),
 });
 
-/** How many keys the published schema requires. */
+/** Number of keys that the published schema requires. */
 export const REQUIRED = response.required;
 
 const at = { item_id: text, output_index: count };

@@ -1,4 +1,4 @@
-// What leaves for an upstream: nothing is kept unless it was asked for, and nothing is found by an id alone.
+// Outgoing requests: nothing is stored unless requested, and nothing is found by an ID alone.
 import { describe, expect, it } from "vitest";
 import type { CallContext, Body } from "tollgate/plugin";
 import { responses } from "tollgate/protocols/responses";
@@ -8,7 +8,7 @@ import { faultFrom } from "./kit.ts";
 
 const client = responses().client!;
 
-/** What is left of a body after the codec's last word. */
+/** The body after the codec's last step. */
 function leaving(body: Body, of: Partial<CallContext> = {}, codec = client): any {
   const out = new OutgoingRequest({ method: "POST", path: "/responses", body });
   codec.prepare!(out, createCallContext(of));

@@ -1,4 +1,4 @@
-// Our streams and whole answers, replayed as a client would.
+// Our streams and non-streaming responses, replayed like a client does.
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -10,7 +10,7 @@ import { REQUIRED } from "./shapes.ts";
 
 const server = responses().server!;
 
-/** A block in one go. */
+/** A block in one event. */
 const block = (index: number, open: OpenBlock, ...said: string[]): ModelEvent[] => [
   { type: "open", index, block: open },
   ...said.map((text): ModelEvent => ({ type: "delta", index, text })),
@@ -171,7 +171,7 @@ describe.each(Object.entries(scenarios))("%s", (_name, events) => {
   it("follows the grammar from the first event to the last", () => void streamed(events));
 
   it("streams the content of the non-streaming response", () => {
-    // Ids of items and all: a client may read either.
+    // Including IDs of items, because a client may read either.
     expect(streamed(events).response).toEqual(whole(events));
   });
 });
@@ -250,7 +250,7 @@ describe("a response", () => {
         answer("tool_calls", block(0, { type: "call", id: "c1", name, tool: "function" }, ...args)),
         { tools },
       ).response.output[0];
-    // A function that stands for free text gives its text, unescaped.
+    // A function in place of a freeform tool returns its text, unescaped.
     expect(said("apply_patch", '{"input":"a\\n\\"b\\" é"}')).toMatchObject({
       type: "custom_tool_call",
       name: "apply_patch",
@@ -308,7 +308,7 @@ describe("a response", () => {
         const { response, events: told } = replay(out, "failed");
         assert.equal(response.error.message, "It broke.", name);
         assert.equal(told.at(-2).type, "error", name);
-        // A call that was not closed is never concluded: a client would run it.
+        // A call that was not closed is never completed, because a client would run it.
         const open = new Set<number>();
         for (const e of events.slice(0, n)) {
           if (e.type === "open" && e.block.type === "call") open.add(e.index);
@@ -374,7 +374,7 @@ describe("events in any order", () => {
     }),
     { maxLength: 6 },
   );
-  /** Blocks that are open together, their events shuffled together. */
+  /** Blocks that are open together, with shuffled events. */
   const interleaved = fc
     .tuple(blocks, fc.array(fc.nat({ max: 99 }), { minLength: 200, maxLength: 200 }))
     .map(([list, chance]) => {
@@ -424,7 +424,8 @@ describe("events in any order", () => {
         ];
         const got = streamed(events).response;
         const expected = whole(events);
-        // The whole answer is told in the order in which blocks were opened, and so is the stream.
+        // The non-streaming response has blocks in the order in which they were opened, and so has
+        // the stream.
         expect(got).toEqual(expected);
       }),
       { numRuns: 300 },

@@ -1,5 +1,5 @@
-// What upstreams really send: right answers are read, and whatever else comes is a clean error, never a hang, a crash or a
-// success that was none.
+// Real upstream responses: valid ones are decoded, and anything else is an error, never a hang, a
+// crash, or a false success.
 import assert from "node:assert/strict";
 import { describe, expect, it } from "vitest";
 import { getFault, collectResponse, type JsonObject } from "tollgate/plugin";
@@ -191,7 +191,7 @@ describe("an upstream's stream", () => {
     expect(
       counted({ input_tokens: 5, input_tokens_details: { cached_tokens: 9 }, output_tokens: 1 }),
     ).toEqual({ input: 0, cache_read: 9, output: 1 });
-    // Reasoning that was counted beside the output.
+    // Reasoning that was counted outside of the output.
     expect(
       counted({
         input_tokens: 5,
@@ -374,7 +374,7 @@ describe("passthrough mode", () => {
     expect(pass(answer)).toBe(JSON.stringify({ ...answer, model: "openai/gpt-6" }, null, 1));
     const deleted = { id: "resp_1", object: "response.deleted", deleted: true };
     expect(pass(deleted)).toBe(JSON.stringify(deleted, null, 1));
-    // An answer that failed long ago is read like any other.
+    // A response that failed long ago is decoded like any other.
     const failed = response({ status: "failed", error: { code: "x", message: "y" } });
     expect(() => pass(failed)).not.toThrow();
     expect(() => pass(failed, { input: "Hi" })).toThrow();

@@ -79,7 +79,7 @@ describe("the rules of protocols", () => {
 
 const NONE = Buffer.alloc(0);
 const WORDS = { json: Buffer.from(' {"a": 1, "b'), page: Buffer.from("<html>") };
-/** Some begin as words do. What is in no text tells them from these. */
+/** Some start like text. Bytes that no text contains distinguish them. */
 const sounds = fc
   .tuple(
     fc.constantFrom(NONE, WORDS.json, WORDS.page),
