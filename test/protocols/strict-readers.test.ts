@@ -193,6 +193,6 @@ it("a signature of Gemini is sent with the name of its call", async () => {
   for await (const part of stream)
     if (part.type === "tool-call")
       signed.push(part.providerMetadata?.["team"]?.["thoughtSignature"] !== undefined);
-  // Of calls that are made at once, the first is signed.
+  // Of parallel calls, the first is signed.
   expect(signed).toEqual([true, false]);
 });

@@ -1,4 +1,4 @@
-// A character that upstream tore in two is whole again, and one that never was whole is none.
+// A character that upstream split in two is joined, and an incomplete one is replaced.
 import { describe, expect, it } from "vitest";
 import { collectResponse, type ModelEvent } from "tollgate/plugin";
 import { createResponseContext, encodeText } from "tollgate/testing";
@@ -34,7 +34,7 @@ describe.each(Object.keys(chats))("in a non-streaming response of %s", (wire) =>
     expect(text).not.toContain("\ufffd");
   });
 
-  // What is not well formed JSON.stringify writes as an escape, on which parsers of other languages raise.
+  // JSON.stringify escapes malformed text, which parsers of other languages reject.
   it("a single half is replaced", () => {
     for (const torn of ['{"a":"\ud83c"}', '{"a":"\udf0d"}', '{"a":"\udf0d\ud83c"}']) {
       const text = told(torn);

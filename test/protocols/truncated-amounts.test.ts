@@ -1,5 +1,5 @@
-// A stream that is cut is billed by the text that passed. Relays must find about as much of it as a decoder reads, without
-// decoding: hardly less, and little more than its JSON escapes.
+// A truncated stream is billed by the forwarded text. Relays must find about the same amount as a
+// decoder, without decoding: hardly less, and little more than its JSON escapes.
 import { describe, expect, it } from "vitest";
 import type { ClientHalf, ModelEvent, PassthroughSink } from "tollgate/plugin";
 import { isStreamRecording, readRecordings } from "../../src/testing/recording.ts";

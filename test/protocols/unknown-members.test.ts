@@ -1,4 +1,5 @@
-// Nothing is lost in silence: a member that no codec knows, at any place of a request, leaves for upstream or is named.
+// No silent loss: a member that no codec knows, in any position of a request, is sent upstream or
+// reported.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type ClientHalf, type Operation } from "tollgate/plugin";
@@ -33,7 +34,7 @@ const pairs = Object.keys(chats).flatMap((a) =>
   Object.keys(upstreams).map((b): [string, string] => [a, b]),
 );
 
-/** As clients write, by chance. */
+/** As clients send it, at random. */
 const WRITING: { readonly [protocol: string]: fc.Arbitrary<object> } = {
   "chat-completions": spoken("chat-completions"),
   messages: fc.oneof(spoken("messages"), anyMessages),
@@ -110,7 +111,7 @@ describe.each(Object.entries(chats))("an unedited request in %s", (name, codec) 
   });
 });
 
-/** Where even the own wire has no place for it: the field goes out under its newer name. */
+/** If even the same protocol has no place for it: the field is sent under its newer name. */
 const ALONE: { readonly [protocol: string]: readonly string[] } = {
   "chat-completions": ["functions.0"],
 };

@@ -1,5 +1,6 @@
-// A member that no codec knows, anywhere in an upstream's answer: in passthrough mode it passes; in translated mode it
-// is left out, or comes back inside what is opaque, and either way nothing else is heard differently.
+// A member that no codec knows, anywhere in an upstream's response: it is forwarded in passthrough
+// mode. In translated mode it is omitted, or kept in opaque content. Other content is decoded as
+// without it.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { collectResponse, type ClientHalf, type Operation, type ModelEvent } from "tollgate/plugin";
@@ -19,7 +20,7 @@ interface Recorded {
   readonly name: string;
   readonly stream: boolean;
   readonly lines: readonly string[];
-  /** Every place where there may be one member more: in which line, and where in it. */
+  /** Every position of an additional member: the line, and the place in it. */
   readonly places: readonly { readonly line: number; readonly at: Path }[];
 }
 
@@ -41,7 +42,7 @@ function recorded(spoken: string): Recorded[] {
   });
 }
 
-/** Numbers that JavaScript cannot hold would be other numbers once they are written again. */
+/** Numbers that JavaScript cannot represent would change when they are encoded again. */
 const LONG = /\d{16}/;
 
 function parsed(json: string): unknown {
@@ -114,7 +115,7 @@ describe.each(Object.keys(upstreams))("an unknown field in a response of %s", (s
           finishOffset: 0,
         });
         const more = String(after.bytes).includes(NAME);
-        // What stands after the end passes to no client, with a stranger or without.
+        // Content after the end reaches no client, with or without an unknown member.
         if (!more) expect(String(after.bytes)).toBe(String(before.bytes));
         if (more) passed++;
       }),
@@ -124,7 +125,7 @@ describe.each(Object.keys(upstreams))("an unknown field in a response of %s", (s
   });
 });
 
-/** Inside what is opaque (another's block, arguments, citations) the stranger comes along. */
+/** Inside opaque content (another's block, arguments, citations) the unknown member is kept. */
 function without(value: unknown): unknown {
   if (typeof value === "string" && value.includes(NAME))
     return value.replace(new RegExp(`,?\\s*"${NAME}":\\s*"here"`, "g"), "");

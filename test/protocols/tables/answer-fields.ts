@@ -17,7 +17,7 @@ const ROWS: { readonly [upstream: string]: readonly Row[] } = {
   gemini: inGemini,
 };
 
-/** What a client reads; what went wrong, when it reads nothing. */
+/** The client's view, or the failure if it has none. */
 function heard(from: string, into: string, answer: object): string | { refused: string } {
   const events: ModelEvent[] = [];
   try {

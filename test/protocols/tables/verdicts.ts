@@ -15,10 +15,10 @@ import { createCallContext, encodeOutgoing } from "tollgate/testing";
 import { upstreams } from "../generators/codecs.ts";
 import { createChatRequest } from "../../kit/requests.ts";
 
-/** What a row is about: its name, a request with it, and what that is compared with. */
+/** A row: its name, a request with its field, and the request that it is compared with. */
 export type Row<T> = readonly [name: string, more: T, plain?: T];
 
-/** What the route that was asked at calls itself. */
+/** Name of the requested route. */
 type Route = Partial<Pick<CallContext, "action">>;
 
 interface Sent {
@@ -26,7 +26,7 @@ interface Sent {
   losses: readonly { how: string; code: string | undefined; field: string }[];
 }
 
-/** Codecs of one kind, by what their column is called. */
+/** Codecs of one kind, by the name of their column. */
 export interface Wires {
   readonly [name: string]: Protocol<any>;
 }
@@ -47,7 +47,10 @@ function sent(
   }
 }
 
-/** In one word, and the code where there is one: what differs from the same request without it. */
+/**
+ * As one word, with the code if there is one: the difference from the same request without the
+ * field.
+ */
 function verdict(
   wire: Protocol<any>,
   request: ModelRequest,
@@ -85,7 +88,7 @@ export function table(
   ].join("\n");
 }
 
-/** As after a hook that has touched all of the conversation: no words of its own protocol are remembered. */
+/** As after a hook that edited the whole conversation: its own protocol's text is not reused. */
 const anew = (r: ChatRequest): ChatRequest => ({
   ...r,
   instructions: structuredClone(r.instructions),
@@ -93,7 +96,7 @@ const anew = (r: ChatRequest): ChatRequest => ({
   tools: structuredClone(r.tools),
 });
 
-/** Rows as a client of `protocol` writes them, on a body that says the least. */
+/** Rows in a client's form of `protocol`, on a minimal body. */
 export function fromClients(protocol: string, least: object, rows: readonly Row<object>[]): string {
   const { server } = upstreams[protocol]!;
   const read = (more: object) =>
@@ -106,7 +109,7 @@ export function fromClients(protocol: string, least: object, rows: readonly Row<
   );
 }
 
-/** Rows as any protocol hands them over. */
+/** Rows in the common form of any protocol. */
 export const fromAny = (rows: readonly Row<Partial<ChatRequest>>[]): string =>
   table(
     upstreams,
@@ -124,7 +127,10 @@ export const asked = (more: Partial<ChatRequest> = {}): ChatRequest =>
     ...more,
   });
 
-/** The same request without what is in question: marks off the texts, other blocks left out. */
+/**
+ * The same request without the content in question: marks removed from the texts, and other blocks
+ * omitted.
+ */
 const neutral = (more: Partial<ChatRequest>): ChatRequest =>
   asked(
     more.turns && {

@@ -8,7 +8,7 @@ import { table as verdicts, type Row, type Wires } from "../tables/verdicts.ts";
 const row = (name: string) =>
   transcriptions(ALL_ROWS.find((one) => one.name === name)!.protocols.transcriptions);
 
-/** As OpenAI's own provider has it, for one of its models. */
+/** Like OpenAI's own provider, for one of its models. */
 function ofOpenai(model: string): ReturnType<typeof transcriptions> {
   const { endpoints } = openai.setup(
     { base_url: "https://api.openai.com/v1" } as never,

@@ -110,7 +110,7 @@ describe("the rules of protocols", () => {
 });
 
 describe("the format that a client requested", () => {
-  /** On both modes: what a client reads. */
+  /** In both modes: the client's view. */
   const read = (
     said: Buffer,
     headers: HeadersIn,

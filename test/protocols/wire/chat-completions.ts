@@ -1,5 +1,5 @@
-// What a client of chat completions may expect of our streams and answers, written from the protocol's documentation and
-// from what SDKs throw on.
+// A chat completions client's expectations of our streams and responses, written from the
+// protocol's documentation and from the errors of SDKs.
 import assert from "node:assert/strict";
 import { hasAll, isCount, wireEvents, type Ending } from "./events.ts";
 
@@ -69,7 +69,7 @@ export function checkStream(text: string, ending: Ending, usageAsked: boolean): 
   if (ending === "complete") assert.equal(usages, usageAsked ? 1 : 0, "one usage chunk if asked");
 }
 
-/** Python's SDK puts a list together by its entries' places. */
+/** Python's SDK assembles a list by the positions of its entries. */
 function checkPlaces(key: string, entries: readonly any[], lists: Map<string, number>): void {
   for (const { index } of entries) {
     const due = lists.get(key) ?? 0;
@@ -78,7 +78,7 @@ function checkPlaces(key: string, entries: readonly any[], lists: Map<string, nu
   }
 }
 
-/** `kinds`: of the calls that were begun. */
+/** `kinds`: of the started calls. */
 function checkCalls(deltas: any[], kinds: string[]): void {
   assert.ok(deltas.length > 0, "no empty tool_calls");
   for (const delta of deltas) {
@@ -92,7 +92,7 @@ function checkCalls(deltas: any[], kinds: string[]): void {
       assert.equal(about[delta.type === "custom" ? "input" : "arguments"], "");
       kinds.push(delta.type);
     } else {
-      // A signature may come late, but never alone.
+      // A signature may be late, but never alone.
       assert.deepEqual(
         Object.keys(delta).filter((key) => key !== "extra_content"),
         ["index", kind],

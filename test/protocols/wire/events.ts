@@ -6,9 +6,10 @@ export interface WireEvent {
 }
 
 /**
- * Reads a stream that we wrote, as strictly as the strictest client: LF only, every event whole with its blank line,
- * `event:` before `data:`, one line of each, one space after the colon. Comments may stand between events. No half of a
- * surrogate pair, which JSON can write and other languages' strings cannot hold.
+ * Reads one of our streams as strictly as the strictest client: LF only, every event complete with
+ * its blank line, `event:` before `data:`, one line of each, and one space after the colon.
+ * Comments may be between events. No half of a surrogate pair, which JSON can express and strings
+ * of other languages cannot.
  */
 export function wireEvents(text: string): WireEvent[] {
   assert.ok(!text.includes("\r"), "lines end in LF");
@@ -37,7 +38,7 @@ function wholeIn(data: string): boolean {
   return whole;
 }
 
-/** How the stream must end: as it should, in the protocol's own error, or either. */
+/** How the stream must end: normally, with the protocol's own error, or either. */
 export type Ending = "complete" | "failed";
 
 export function hasAll(object: object, keys: readonly string[], what: string): void {

@@ -1,12 +1,12 @@
-// What a client of gemini may expect of our streams and answers.
+// A gemini client's expectations of our streams and responses.
 import assert from "node:assert/strict";
 import { hasAll, isCount, wireEvents, type Ending } from "./events.ts";
 
 const FINISH = ["STOP", "MAX_TOKENS", "SAFETY", "OTHER", "CONTINUATION", "MALFORMED_FUNCTION_CALL"];
-/** What a part is, each alone; marks may stand on it. */
+/** Types of a part, each alone. Marks may be on it. */
 const KINDS = ["text", "functionCall", "inlineData", "fileData", "executableCode"];
 const MARKS = ["thought", "thoughtSignature"];
-/** The one client that checks it reads bytes in this alphabet alone. */
+/** The one client that checks it only accepts bytes in this alphabet. */
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 export function checkStream(text: string, ending: Ending): void {

@@ -1,4 +1,4 @@
-// What a client of messages may expect of our streams and answers.
+// A messages client's expectations of our streams and responses.
 import assert from "node:assert/strict";
 import { hasAll, isCount, wireEvents, type Ending } from "./events.ts";
 
@@ -11,7 +11,7 @@ const STOP = [
   "refusal",
   "model_context_window_exceeded",
 ];
-/** Which deltas a block takes. */
+/** Deltas that a block accepts. */
 const DELTAS: { readonly [block: string]: readonly string[] } = {
   text: ["text_delta", "citations_delta"],
   thinking: ["thinking_delta", "signature_delta"],

@@ -1,4 +1,5 @@
-// What a client of responses may expect of our streams and answers: a client's own replay of the life of every item.
+// A responses client's expectations of our streams and responses: a client's own replay of the life
+// of every item.
 import assert from "node:assert/strict";
 import { hasAll, isCount, wireEvents, type Ending } from "./events.ts";
 
@@ -18,7 +19,7 @@ interface Item {
   readonly id: string;
   readonly type: string;
   readonly name: string | undefined;
-  /** Per part of a message or of reasoning: what its deltas have said, and whether it is closed. */
+  /** Per part of a message or of reasoning: the content of its deltas, and whether it is closed. */
   readonly parts: Map<string, { text: string; said: boolean; done: boolean }>;
   args: string;
   argsDone: boolean;
@@ -167,7 +168,7 @@ function step(event: any, items: Item[], ids: Set<string>, callIds: Set<string>)
       item.argsDone = true;
       return;
     default:
-      // Hosted tools tell their own story.
+      // Hosted tools have events of their own.
       assert.match(
         type,
         /^response\.(web_search|file_search|image_generation|code_interpreter|mcp)_/,

@@ -1,4 +1,5 @@
-// Accounts and keys by command: what is refused and how it is said, what new keys get, what a file has before the store.
+// Accounts and keys by command: rejections and their messages, defaults of new keys, and precedence
+// of the file over the store.
 import { beforeEach, expect, it } from "vitest";
 import type { JsonObject } from "tollgate/plugin";
 import type { AccountConfig } from "../../../src/config/gateway-config.ts";
@@ -114,7 +115,7 @@ it("an account is created inside one of the file, changed, moved, and revoked, e
   const { path, models } = await account("update", { id: "web", parent: null, models: null });
   expect([path, models]).toEqual(["web", undefined]);
   expect(await account("close", { id: "web" })).toMatchObject({ state: "closed", version: 4 });
-  // Once more changes nothing.
+  // A repetition changes nothing.
   expect(await account("close", { id: "web" })).toMatchObject({ version: 4, closedAt: now });
   expect(told).toEqual([
     "account created web",
@@ -152,7 +153,7 @@ it("an impossible change is rejected by name", async () => {
   expect(await said("accounts.create", { id: "c", parent: "last" })).toMatch(
     /account_too_deep: Nesting c under house\/wing\/a\/b\/d0\/.*\/last would make 17 levels/,
   );
-  // A tree is as deep as what stands in it.
+  // A tree is as deep as its deepest account.
   expect(await said("accounts.update", { id: "x", parent: "d10" })).toMatch(
     /account_too_deep: Nesting x under house\/.*\/d10 would make 17/,
   );

@@ -1,5 +1,5 @@
-// What a giver that is held to one account is told is the same whether other accounts are there or not, and so is the work that is done
-// before it is told: neither its words nor its time say anything of theirs.
+// Results for a principal with one account are the same whether other accounts exist or not, and so
+// is the work before them: neither text nor timing reveals anything about others.
 import * as fc from "fast-check";
 import { expect, it, onTestFinished, vi } from "vitest";
 import type { JsonObject } from "tollgate/plugin";
@@ -90,7 +90,7 @@ const seen = (n: number, key: string | undefined, account: string | undefined) =
     status: n % 3 === 0 ? 502 : 200,
   });
 
-/** Requests that the gateway remembers, and those that are not over. */
+/** Requests in the gateway's history, and open ones. */
 function liveOf(others: boolean) {
   const ring = new RequestRing(1_000, NOON);
   const stats = new RequestStats(() => NOON);
@@ -121,7 +121,7 @@ function liveOf(others: boolean) {
   };
 }
 
-/** A gateway's commands over a store, and each question that the store is asked. */
+/** A gateway's commands with a store, and each query to the store. */
 async function world(others: boolean) {
   const { store: kept } = await makeMemory();
   await kept.open({ instance: "one" });
@@ -161,7 +161,7 @@ async function world(others: boolean) {
         () => ({ account: [...accounts.keys()] }),
       ),
       ...createRequestCommands({ store, running: liveOf(others) }),
-      // Without a running gateway it does not wait for a request that may be on its way.
+      // Without a running gateway it does not wait for a request that may arrive.
       ...createShowCommand({ store }),
       ...createKeyCommands(shelf, around, () => NOON),
       ...accountCommands(shelf, around, () => NOON),
@@ -187,14 +187,14 @@ async function world(others: boolean) {
   return ask;
 }
 
-/** New ones are another word each time. */
+/** New secrets differ each time. */
 const settled = (said: string): string =>
   said.replaceAll(/"(secret|id|created)":("[^"]*"|\d+)/g, '"$1":"…"');
 
 const NAMES = Object.entries(COMMAND_SPECS as Readonly<Record<string, CommandSpec>>)
   .filter(
     ([name, { accountScope }]) =>
-      // Those of `status`, `explain`, and models are about the gateway.
+      // Those of `status`, `explain`, and models concern the gateway.
       accountScope && /^(ledger|usage|keys|accounts|requests|stats)\./.test(name),
   )
   .map(([name]) => name);
@@ -223,7 +223,7 @@ const question = (words: readonly string[]) =>
     limit: fc.constantFrom(undefined, 1, 2),
     last: fc.constantFrom(undefined, 1, 2, 5),
   });
-/** Of what is said, what the command takes. */
+/** The members of the input that the command accepts. */
 function inputOf({
   name,
   said,
@@ -243,7 +243,7 @@ function inputOf({
     Object.entries(said).filter(([member]) => Object.hasOwn(properties, member)),
   );
   for (const member of required) input[member] ??= "kOwn";
-  // A search is continued by a word, and the others by a number.
+  // A search continues with a text cursor, and the others with a number.
   for (const [member, value] of Object.entries(more))
     if (value !== undefined && Object.hasOwn(properties, member) && name !== "requests.search")
       input[member] = value;
@@ -251,7 +251,7 @@ function inputOf({
 }
 
 it("is the same as without other accounts", async () => {
-  // A search ends after a while; here no time passes.
+  // A search ends after some time. Here no time passes.
   vi.spyOn(performance, "now").mockReturnValue(1_000);
   onTestFinished(() => void vi.restoreAllMocks());
   expect(NAMES).toEqual(

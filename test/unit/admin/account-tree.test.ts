@@ -1,5 +1,6 @@
-// The tree of accounts against a model of it, command by command: made, moved, changed and ended while calls are open, over two processes
-// and both stores. Each verdict, each number and each row is what the model says.
+// The account tree compared with a model, command by command: created, moved, changed, and closed
+// during open calls, with two processes and both stores. Each result, number, and row equals the
+// model's.
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
 import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -16,7 +17,7 @@ import type { JsonObject } from "../../../src/model/values.ts";
 import { Accounts } from "../../../src/pipeline/accounts/accounts.ts";
 import { makeMemory, makeSqlite } from "../../plugins/stores/stores-under-test.ts";
 
-/** As simple as it can be said. */
+/** In its simplest form. */
 interface Node {
   parent: string | undefined;
   max: bigint | undefined;
@@ -47,7 +48,7 @@ class Model {
   closed(id: string): boolean {
     return this.path(id).some((each) => this.nodes.get(each)!.ended);
   }
-  /** Why it cannot stand there. */
+  /** Reason why it cannot be nested there. */
   refusal(id: string, parent: string | undefined): string | undefined {
     if (parent === undefined) return undefined;
     if (!this.nodes.has(parent)) return "unknown_account";
@@ -334,7 +335,7 @@ describe.each(stores)("on the %s store", (_name, make, numRuns) => {
   });
 });
 
-/** After everything, once more. */
+/** After everything, again. */
 async function last(model: Model, real: Real): Promise<void> {
   const [of] = fc.sample(look, 1);
   await of!.run(model, real);

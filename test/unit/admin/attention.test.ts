@@ -1,4 +1,5 @@
-// What needs attention: everything that is wrong is in it, the most urgent first, and to an admin of one account only that account's.
+// Attention items: all problems, the most urgent first, and for an admin of one account only those
+// of that account.
 import { expect, it } from "vitest";
 import type { Limit } from "tollgate/plugin";
 import { AccountTree } from "../../../src/admin/access/account-tree.ts";

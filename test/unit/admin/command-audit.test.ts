@@ -1,4 +1,4 @@
-// What cannot be written down is not done, and what is written down has no secret.
+// A command that cannot be audited does not run, and audit rows contain no secret.
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { AuditEnd, AuditEntry, AuditLog } from "tollgate/plugin";
@@ -136,7 +136,7 @@ it("a result that reports no change is a failure", async () => {
   ]);
 });
 
-/** Commands that change the whole gateway, or many things at once. */
+/** Commands that change the whole gateway, or many objects. */
 const WHOLE = ["reload", "ledger.prune", "erase", "keys.import", "console"];
 
 it("every command that changes something names its target, also one that it is about to create", async () => {

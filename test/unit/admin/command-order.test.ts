@@ -1,4 +1,4 @@
-// Commands that write what follows from what they read: nothing changes in between, whichever of them it would be.
+// Commands that write a consequence of what they read: nothing changes in between.
 import { expect, it } from "vitest";
 import { CommandAudit } from "../../../src/admin/dispatch/command-audit.ts";
 import { CommandDispatcher } from "../../../src/admin/dispatch/command-dispatcher.ts";
@@ -6,7 +6,7 @@ import { SHELL_PRINCIPAL } from "../../../src/runtime/access/principal.ts";
 import { COMMAND_SPECS } from "../../../src/admin/schema/command-specs.ts";
 import { turnEventLoop } from "../../kit/wait.ts";
 
-/** A gate before commands that each take a while, and how many of them were at work at once. */
+/** A gate in front of slow commands, and the number of concurrent ones. */
 function slowGate() {
   let [now, most] = [0, 0];
   const run = async () => {

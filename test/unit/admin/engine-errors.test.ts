@@ -1,5 +1,6 @@
-// What an engine says of a program's mistake is for the log's `err`: over the control socket, between processes, in a
-// reload's problems and in a status stand the kind of it, the file and the line.
+// An engine's message about a programming error is only in the log's `err`: over the control
+// socket, between processes, in problems of a reload, and in a status, only its kind, file, and
+// line appear.
 import { EventEmitter } from "node:events";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -97,7 +98,10 @@ it("invalid JSON is reported with the gateway's own message", async () => {
   await rm(path, { recursive: true });
 });
 
-/** Where the words of any error are passed on as they are: what says them to people, and what carries them to another process. */
+/**
+ * Places in which the text of any error is passed on unchanged: output for people, and transport to
+ * another process.
+ */
 const EXEMPT = new Set([
   "model/error.ts",
   "runtime/workers/ipc-link.ts",

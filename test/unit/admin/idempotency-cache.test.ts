@@ -1,9 +1,10 @@
-// Results of the admin API's Idempotency-Keys: each principal has its own room, and none outlasts its time.
+// Results of the admin API's Idempotency-Keys: each principal has its own space, and none outlasts
+// its time.
 import { expect, it } from "vitest";
 import { IdempotencyCache } from "../../../src/admin/http/idempotency-cache.ts";
 import { installTestClock } from "../../kit/clock.ts";
 
-/** A table, and how often a command of it ran. */
+/** A command table, and how often a command of it ran. */
 function table() {
   const made = new IdempotencyCache();
   const ran: string[] = [];

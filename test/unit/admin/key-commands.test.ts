@@ -21,7 +21,7 @@ beforeEach(() => {
   now = Date.UTC(2026, 10, 21);
   records = new Map();
   const list = () => [...records.values()].sort((a, b) => a.created - b.created);
-  // Pages of two, so that code that forgets the next one is seen.
+  // Pages of two, so that code without paging fails.
   const keys = async ({ after }: PageRequest = {}) => {
     const from = Number(after ?? 0);
     const items = list().slice(from, from + 2);
@@ -34,7 +34,7 @@ beforeEach(() => {
   );
 });
 
-/** Over a store that has these readings. */
+/** On a store with these results. */
 const shelf = (store: Parameters<typeof createRepositoryReads>[0]): KeyRepository => ({
   ...createRepositoryReads(store, () => now),
   writeKey: async (record) => void records.set(record.digest, record),
@@ -106,7 +106,7 @@ test("rotation keeps the key and its grants, and the old secret stays valid for 
   expect(records.get(digestKey(first.secret))?.expires).toBe(now + HOUR);
   expect(records.get(digestKey(second.secret))?.expires).toBeUndefined();
   await does("rotate", { id: "a", overlapMs: 100 * HOUR });
-  // What was to end sooner still does.
+  // An earlier end stays.
   expect(records.get(digestKey(first.secret))?.expires).toBe(now + HOUR);
   await does("revoke", { id: first.key.id });
   expect([...records.values()].every(({ revoked }) => revoked === now)).toBe(true);

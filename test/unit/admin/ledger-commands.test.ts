@@ -1,4 +1,5 @@
-// The ledger as an operator asks for it: a key is meant by its id or its name, and a model is said as clients write it.
+// Ledger commands for an operator: a key is given by its ID or its name, and a model is shown as
+// clients write it.
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { getFault, type Store } from "tollgate/plugin";
 import { createTestContext } from "../../../src/testing/context.ts";

@@ -1,5 +1,5 @@
-// Budgets that nest, under many calls at once, from two processes: no bill is above what any account on the way up allows, and
-// no call is refused but by a meter that had no room for it.
+// Nested budgets, with many concurrent calls, from two processes: no bill exceeds a parent
+// account's limit, and no call is rejected except by a full meter.
 import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Reserve, Store, CommandResult } from "tollgate/plugin";
@@ -23,9 +23,9 @@ const call = fc.record({
   of: fc.nat(),
   worker: fc.nat(1),
   hold: fc.bigInt(1n, 25n),
-  /** Of the hold, in percent; a hard hold is never too small. */
+  /** Percent of the reservation. A hard one is never too small. */
   bill: fc.bigInt(0n, 100n),
-  /** Turns of the queue between its two ends. */
+  /** Turns of the queue between start and end of a call. */
   turns: fc.nat(5),
 });
 
@@ -43,7 +43,7 @@ describe.each(stores)("on the %s store", (_name, make) => {
     onTestFinished(() => made.dispose());
     await made.store.open({ instance: "one" });
     const apply = createBatchForwarder(made.store);
-    // As two workers have it: packed, carried together, and told.
+    // Like with two workers: encoded, sent together, and decoded.
     const workers = [0, 1].map(() =>
       createLedgerQueue({
         apply: async (batch) =>
@@ -102,7 +102,7 @@ describe.each(stores)("on the %s store", (_name, make) => {
               };
               const verdict: CommandResult = await ledger.reserve(command);
               if (!verdict.ok) {
-                // What it names is its own, and had less left than was asked for.
+                // The named limit is its own, and had less left than requested.
                 expect(branch.limits.map(({ scope }) => scope)).toContain(verdict.denied.scope);
                 expect(BigInt(verdict.denied.remaining)).toBeLessThan(hold);
                 refused++;
@@ -127,7 +127,7 @@ describe.each(stores)("on the %s store", (_name, make) => {
           for (const [i, { max }] of nodes.entries()) {
             const spent = held.get(ids[i]!) ?? 0n;
             if (max !== undefined) expect(spent).toBeLessThanOrEqual(max);
-            // To the last nano-dollar: what is left is what was not spent.
+            // Exact to the nano-dollar: the rest is the unspent amount.
             const left = await workers[0]!.reserve({
               do: "reserve",
               at: Date.now(),

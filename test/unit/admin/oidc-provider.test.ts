@@ -1,5 +1,5 @@
-// An ID token is believed when each of its claims is what this sign-in asks for, and its signature is one of the provider's keys': each
-// check by itself, with a token in which only that is wrong.
+// An ID token is accepted if each of its claims matches this sign-in, and one of the provider's
+// keys signed it: each check separately, with a token in which only that is wrong.
 import { exportJWK, generateKeyPair, SignJWT, type JWTPayload } from "jose";
 import { beforeAll, expect, it } from "vitest";
 import type { OidcConfig } from "../../../src/config/gateway-config.ts";
@@ -53,7 +53,7 @@ interface Answers {
   readonly asked?: Request[];
 }
 
-/** A provider whose answers are as they should be, but for what is said. */
+/** A provider with correct responses except for the configured defect. */
 async function providerOf({ discovered, token, keys, asked = [] }: Answers): Promise<OidcProvider> {
   const jwks = {
     keys: [

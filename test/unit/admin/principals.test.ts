@@ -1,5 +1,5 @@
-// Principals of the admin API: whatever is kept for one of them is keyed by issuer, subject, role, and account. Display names are drawn from
-// a small alphabet, so that most generated principals share theirs.
+// Principals of the admin API: data of one is keyed by issuer, subject, role, and account. Display
+// names are drawn from a small alphabet, so that most generated principals share theirs.
 import { Readable } from "node:stream";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
@@ -51,7 +51,7 @@ const drawn: fc.Arbitrary<Drawn> = fc.record({
 
 const TOKEN = "file-token-0123456789abcdef-";
 
-/** The admin side of a gateway, with a command that makes a secret. */
+/** The admin side of a gateway, with a command that creates a secret. */
 function site() {
   const tokens: AdminConfig["tokens"][number][] = [];
   const records = new Map<string, KeyRecord>();
@@ -102,7 +102,7 @@ function site() {
 
 const groupOf = ({ role, account }: Drawn) => `${role} ${account}`;
 
-/** The headers that a principal's requests carry. */
+/** Headers of a principal's requests. */
 function credential(of: Drawn, at: ReturnType<typeof site>, n: number): Record<string, string> {
   if (of.kind === "file") {
     const token = TOKEN + n;
@@ -120,7 +120,7 @@ function credential(of: Drawn, at: ReturnType<typeof site>, n: number): Record<s
   return { cookie: `tollgate=${at.holders.sessions.start(holder, "127.0.0.1").token}` };
 }
 
-/** gateway.yaml's `admin.oidc`, with a group for each of these people. */
+/** gateway.yaml's `admin.oidc`, with a group for each of these users. */
 const providerOf = (issuer: string, people: readonly Drawn[]) =>
   ({
     issuer,
@@ -158,7 +158,7 @@ async function post(
   return { status, body: JSON.parse(text) };
 }
 
-/** What makes a principal another one, by this test's own account of it. */
+/** Fields that distinguish principals, listed independently by this test. */
 const same = (of: Drawn, n: number): string =>
   JSON.stringify(
     of.kind === "oidc"
@@ -268,7 +268,7 @@ it.each(unverified)("ignore an email address that the provider has not verified:
   const config = { issuer: ISSUERS[0]!, groupsClaim: "groups", nameClaim: "email", roles } as never;
   const claims = { sub: "s1", email: "boss@example.com", groups: ["staff"], ...said };
   expect(principalOfClaims(claims, config).name).toBe("admin:oidc:s1");
-  // Nor as what grants a role.
+  // Nor as the source of a role.
   const byEmail = {
     ...(config as OidcConfig),
     groupsClaim: "email",

@@ -1,4 +1,4 @@
-// The search over the ledger: its pages together are what the ledger has, and each of them is a bounded piece of work.
+// The ledger search: its pages together equal the ledger, and each has a limited amount of work.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Store, StoreCommand } from "tollgate/plugin";
@@ -143,7 +143,8 @@ it("rows with one timestamp are read page by page, and each is found once", asyn
         ).toEqual(wanted.toSorted());
         const moments = cut.flat().map(({ at }) => at);
         expect(moments).toEqual(moments.toSorted((a, b) => b - a));
-        // What one answer reads is bounded by its limit, not by how many rows have one timestamp.
+        // A page's limit determines how many rows are read, not the number of rows with one
+        // timestamp.
         for (const page of cut) expect(page.length).toBeLessThanOrEqual(6 * limit);
         for (const { rows } of reads) expect(rows).toBeLessThanOrEqual(4 * limit);
       },
@@ -239,7 +240,7 @@ it("a range that takes too long is narrowed, and the page states how far it got"
     listEntries: async (query, page, of) => {
       const width = query.to! - query.from!;
       if (width > 0) widths.push(width);
-      // As a store does that is told to stop.
+      // Like a store that is told to stop.
       if (width > 900_000 && query.to! > NOON - 4_000_000)
         await new Promise((_, no) =>
           of!.signal!.addEventListener("abort", () => no(of!.signal!.reason)),

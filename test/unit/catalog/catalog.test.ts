@@ -134,7 +134,7 @@ describe("existing models", () => {
     expect(catalog.list().map((l) => l.id)).toEqual(["openai/gpt-6"]);
     lists.update("openai", "main", [chat("gpt-7")], AT);
     expect(catalog.list().map((l) => l.id)).toEqual(["openai/gpt-7"]);
-    // Forwarded, and what we know of it is still known.
+    // Forwarded, with the known metadata.
     expect(catalog.find("openai", "gpt-6")).toMatchObject({
       listed: false,
       info: { price: price("2") },

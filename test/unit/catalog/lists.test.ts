@@ -136,7 +136,7 @@ describe("live lists", () => {
     for (let i = 0; i < 50; i++) {
       lists.update("openai", "main", [{ model: `m${i}`, operation: "chat" }], AT + i);
       if (i % 5 === 0) await new Promise(setImmediate);
-      // A reader that comes at any time finds a whole file or none.
+      // A reader finds a complete file or none at any time.
       const text = await readFile(path, "utf8").catch(() => "{}");
       expect(() => JSON.parse(text)).not.toThrow();
     }

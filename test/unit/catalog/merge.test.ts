@@ -25,7 +25,7 @@ const layer: fc.Arbitrary<FactLayer> = fc.record({
   at: fc.constantFrom("2026-11-01", "2026-11-02"),
   facts: said,
 });
-/** Strongest first, as the catalog hands them over. */
+/** Highest first, in the catalog's order. */
 const layers = fc
   .array(layer, { maxLength: 5 })
   .map((all) =>
@@ -36,7 +36,7 @@ const layers = fc
     ),
   );
 
-/** Every fact by itself, as `sources` names them. */
+/** Every fact separately, by its name in `sources`. */
 const facts = (of: object): [string, unknown][] =>
   Object.entries(of).flatMap(([field, value]): [string, unknown][] =>
     ["can", "limits", "image"].includes(field)
@@ -52,7 +52,7 @@ describe("merging model facts", () => {
         const after = mergeFacts("m", [...strong, { ...weak, from: "shipped" }]);
         const now = new Map(facts(after.info));
         for (const [fact, value] of facts(before.info)) {
-          // Below the operator's word, "image" says more than "chat".
+          // Below the operator, "image" takes precedence over "chat".
           if (fact === "operation" && before.sources["operation"]?.from !== "operator") continue;
           expect(now.get(fact)).toEqual(value);
         }

@@ -1,4 +1,5 @@
-// The data policies that ship: each by the schema, none better than its evidence, none for ever.
+// Built-in data policies: each is valid by the schema, none is better than its evidence, and none
+// lasts forever.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv } from "ajv";
@@ -20,10 +21,13 @@ const shipped = readdirSync(folder).map((file) => {
 });
 const schema = JSON.parse(readFileSync(join(root, "schemas/policy.schema.json"), "utf8")) as object;
 const valid = new Ajv({ strict: true, strictRequired: false, strictTypes: false }).compile(schema);
-/** The day on which they were last looked at: tests must not fail because time passes. */
+/** The date of their last review, because tests must not fail as time passes. */
 const NOW = Date.parse("2026-11-21");
 
-/** Providers that keep nothing of a plain request without a declaration. An author that adds a name here has read the evidence. */
+/**
+ * Providers with zero retention of a plain request without a declaration. An author who adds a name
+ * here has read the evidence.
+ */
 const ZERO = ["deepinfra", "fireworks", "openrouter", "vercel"];
 
 const bare = (name: string, more: object = {}) =>

@@ -63,7 +63,7 @@ const worseRetention = (r: Retention): Retention[] =>
         .filter((k) => RANK[k] > RANK[r.kind])
         .map((k) => (k === "days" ? { kind: "days", days: 30 } : { kind: k }) as Retention);
 
-/** Every way in which a level could be known to be worse than it is. */
+/** Every way in which a level could be known to be worse. */
 function worsened(l: DataPolicy): DataPolicy[] {
   const trains = ["no", "opt_out", "unknown", "yes"] as const;
   return [

@@ -12,7 +12,7 @@ import {
 } from "../../../src/catalog/list-refresher.ts";
 import { createConditionalFetch } from "../../../src/catalog/conditional-fetch.ts";
 
-/** Time that moves when told to, in the order of what is due. */
+/** Time that a test moves, in the order of due timers. */
 class Hand implements Clock {
   at = 1_000_000;
   #due: { at: number; call: () => void }[] = [];
@@ -273,7 +273,7 @@ describe("conditional requests", () => {
       if (asked.headers["if-none-match"] === etag) answer.writeHead(304).end();
       else answer.writeHead(200, { etag, "content-type": "application/json" }).end(body);
     });
-    // Each question has a fetch of its own, with its own deadline; the memory is the line's.
+    // Each request has its own fetch and timeout. The cache belongs to the list.
     const through = createConditionalFetch();
     const get = () => through(plain)(url).then((answer) => answer.json());
     for (let i = 0; i < 3; i++) expect(await get()).toEqual({ data: [1] });

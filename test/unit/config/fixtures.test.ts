@@ -1,4 +1,4 @@
-// Broken configs and what is said of them, word for word. UPDATE_FIXTURES=1 writes what is said now.
+// Invalid configs with their exact messages. UPDATE_FIXTURES=1 writes the current ones.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

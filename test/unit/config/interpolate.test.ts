@@ -17,7 +17,7 @@ const filled = (text: string, env: Record<string, string | undefined> = {}) => {
   return { text: result.text, flaws: [...flaws, ...result.flaws].map((f) => f.words.id) };
 };
 
-/** Text that likes to look like a reference. */
+/** Text similar to a reference. */
 const tricky = fc
   .array(fc.constantFrom("$", "{", "}", "${", "$${", "env:", "file:", "A", ":-", "x", " "), {
     maxLength: 12,
@@ -48,7 +48,7 @@ describe("round trip", () => {
     fc.assert(
       fc.property(tricky, name, tricky, tricky, (before, variable, value, after) => {
         const text = `${escapeTemplate(before)}\${env:${variable}}${escapeTemplate(after)}`;
-        // A "$" before "${" would make it a literal; that is what writing it means.
+        // A "$" before "${" makes it a literal.
         fc.pre(!before.endsWith("$"));
         expect(filled(text, { [variable]: value })).toEqual({
           text: before + value + after,

@@ -14,7 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), "tollgate-config-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const file = join(folder, "gateway.yaml");
-/** Files in a folder of their own; the first is the main one. */
+/** Files in a folder of their own. The first is the main file. */
 let count = 0;
 function write(files: Record<string, string>): string {
   const at = join(folder, String(count++));
@@ -85,7 +85,7 @@ describe("defaults and forms", () => {
         log: { level: "info", slowRequestMs: 10_000 },
         store: { use: "sqlite", options: { durability: "power" } },
       });
-      // Without a word about it, no client gets in without a key.
+      // By default, every client needs a key.
       expect(config.middleware.map((m) => m.id)).toContain("middleware.auth");
     }
   });
@@ -183,7 +183,7 @@ describe("defaults and forms", () => {
     expect(first("all")).toEqual([20_000, 20_000, 3_000]);
     expect(first("some")).toEqual([20_000, 10_000, 3_000]);
     expect(timeouts.classes.get("reasoning")!.totalMs).toBe(180_000);
-    // What the file says of classes stands in place of those that come with it.
+    // Classes in the file replace the built-in ones.
     expect([...timeouts.classes.keys()]).toEqual(["image", "reasoning"]);
   });
   it("shutdown is one duration, or two", async () => {
@@ -368,7 +368,7 @@ describe("include", () => {
     const { config, problems } = await loadConfig(main, { env: {}, loadPlugin: load });
     expect(problems).toEqual([]);
     expect([...config!.providers.keys()]).toEqual(["demo", "a", "b"]);
-    // A path is relative to the file it stands in.
+    // A path is relative to its file.
     const stateDir = join(main, "../providers/s");
     expect(config).toMatchObject({
       workers: 2,
@@ -427,7 +427,7 @@ describe("locations", () => {
     expect(at("store")).toEqual([main, 6, 8]);
     expect(at("providers.demo")).toEqual([b, 2, 3]);
     expect(at("providers.other")).toEqual([b, 3, 17]);
-    // A default, which stands nowhere.
+    // A default, which has no location.
     expect(at("frontends.messages")).toEqual([main, 0, 0]);
   });
 });
@@ -463,7 +463,7 @@ describe("invalid files", () => {
       write({ "gateway.yaml": "include: more.yaml", "more.yaml": text });
     const half = await loadConfig(including(" \n"), { env: {}, loadPlugin: load });
     expect([half.config, ids(half)]).toEqual([undefined, ["config/empty-file"]]);
-    // A part with every line of it commented out is meant.
+    // A section with all lines commented out is intentional.
     expect(ids(await loadConfig(including("# models:\n"), { env: {}, loadPlugin: load }))).toEqual(
       [],
     );

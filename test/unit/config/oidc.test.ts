@@ -1,4 +1,5 @@
-// The identity provider under `admin:`: what is written wrong is told at its place, and its secret is in nothing that is shown.
+// The identity provider under `admin:`: errors are reported with their location, and its secret is
+// never shown.
 import { expect, it } from "vitest";
 import { builtin } from "../../../plugins/index.ts";
 import { loadConfig } from "../../../src/config/load-config.ts";

@@ -1,4 +1,4 @@
-// Words of other products: a config that uses one is told what to write here, and what it is told is a config that passes.
+// Names of other products: an error suggests the right name, and the suggested config is valid.
 import { expect, it } from "vitest";
 import { createPluginLoader } from "../../../src/cli/support/load-config.ts";
 import { loadConfig } from "../../../src/config/load-config.ts";

@@ -1,4 +1,4 @@
-// Relative paths of a config: each is relative to the file in which it is written, in every option of every plugin.
+// Relative paths of a config: each is relative to its file, in every option of every plugin.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -58,7 +58,7 @@ it.each([
   expect(config.stateDir).toBe(at("state"));
 });
 
-/** Every option of every built-in plugin, by its place. */
+/** Every option of every built-in plugin, by its path. */
 function* options(schema: any, at: string): Generator<readonly [string, any]> {
   if (typeof schema !== "object" || schema === null) return;
   for (const [name, each] of Object.entries(schema.properties ?? {})) {

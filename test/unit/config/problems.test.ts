@@ -5,7 +5,7 @@ import { summarizeProblems, problem, type ProblemText } from "../../../src/confi
 const spot = { source: { file: "f", text: "x", lines: new LineCounter() }, start: 0, end: 1 };
 spot.source.lines.addNewLine(0);
 
-/** Something of every kind that the factories take. */
+/** An example of every type that the factories accept. */
 const say = (factory: (...args: never[]) => ProblemText) => {
   for (const args of [
     ["a", "b", "c", []],

@@ -21,7 +21,7 @@ describe("aliases", () => {
             list.map((each) => (each in given ? each : "demo/x")),
           ]),
         );
-        // Five names: a walk of six steps has met one of them twice.
+        // Five names: a chain of six steps has visited one of them twice.
         const ends = (name: string, steps: number): boolean =>
           steps < 6 && known[name]!.every((next) => !(next in known) || ends(next, steps + 1));
         const circular = Object.keys(known).some((name) => !ends(name, 0));

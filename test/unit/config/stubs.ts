@@ -1,4 +1,4 @@
-// Definitions with the names of real plugins and just enough options to be wrong about, behind the real loader.
+// Definitions with the names of real plugins and a few options for errors, with the real loader.
 import { createLoader } from "../../../src/loader/plugin-loader.ts";
 import { DEFAULT_FRONTENDS } from "../../../src/config/schema/config-schema.ts";
 import type { BuiltinPlugins } from "../../../src/loader/resolve-plugin.ts";

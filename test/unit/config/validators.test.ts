@@ -1,4 +1,4 @@
-// What the build makes of our schemas says what ajv says, word for word.
+// Compiled validators return exactly the results of ajv.
 import { createRequire } from "node:module";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -19,7 +19,7 @@ function made(schema: object, rules: SchemaRules) {
   return exports.create(rules.options.formats);
 }
 
-/** Every key, every word and every example that the schema has, at any depth. */
+/** Every key, value, and example of the schema, at any depth. */
 function wordsIn(value: unknown, into = new Set<unknown>()): Set<unknown> {
   if (typeof value !== "object" || value === null) into.add(value);
   else
@@ -30,7 +30,7 @@ function wordsIn(value: unknown, into = new Set<unknown>()): Set<unknown> {
   return into;
 }
 
-/** Values that a schema has something to say about: its own keys and words, in any order. */
+/** Relevant values for a schema: its own keys and values, in any order. */
 function valuesFor(schema: object): fc.Arbitrary<unknown> {
   const words = fc.constantFrom(...wordsIn(schema));
   const keys = fc.constantFrom(...[...wordsIn(schema)].filter((word) => typeof word === "string"));

@@ -1,4 +1,5 @@
-// An account that the console writes as lines of gateway.yaml is the account: it is read back as it was, whatever its names are.
+// An account that the console writes as lines of gateway.yaml is parsed to the same account,
+// whatever its names are.
 import fc from "fast-check";
 import { parse } from "yaml";
 import { expect, it } from "vitest";

@@ -1,4 +1,4 @@
-// What the playground knows of frontends is held to those that there are: one that comes later is missed here.
+// The playground's frontends equal the existing ones: a new one is detected here.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -17,7 +17,7 @@ interface Route {
   readonly path: string | readonly string[];
 }
 
-/** Routes to models, by what they are called. */
+/** Routes to models, by name. */
 async function routesOf(file: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const { default: plugin } = (await import(join(FOLDER, file))) as {
     default?: { setup(options: object, ctx: object): { routes: readonly Route[] } };
@@ -38,7 +38,7 @@ async function routesOf(file: string): Promise<ReadonlyMap<string, readonly stri
 
 const DRAFT = { model: "demo/echo", stream: false } as never;
 
-/** As the host reads a route's path. */
+/** As the host parses a route's path. */
 const pattern = (path: string): RegExp =>
   new RegExp(`^${path.replace(/\*\*:\w+/g, ".+").replace(/:\w+/g, "[^/]+")}$`);
 

@@ -1,4 +1,4 @@
-// The limits that a form of the console accepts are those of the gateway.
+// The console's forms accept the same limits as the gateway.
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import {

@@ -66,7 +66,7 @@ it("Admins lists tokens of the file and groups of the identity provider with rol
     "labs | the identity provider, through this group | viewer account lab",
   ]);
   expect(admins.text()).toContain("https://idp.example");
-  // The reader may not create or end admins, nor list sessions: none of these is offered.
+  // The user may not create or end admins, nor list sessions: none of these is offered.
   expect(admins.text()).not.toMatch(/New admin|Sessions|\bEnd\b/);
 });
 

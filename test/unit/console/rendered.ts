@@ -1,9 +1,9 @@
-// Renders a page of the console without a browser: just enough of a document for Preact, and a gateway that answers from a table.
-// What needs layout or focus is tested in Chromium (`test/console`).
+// Renders a page of the console without a browser: a minimal document for Preact, and a gateway
+// that responds from a table. Layout and focus are tested in Chromium (`test/console`).
 import { vi } from "vitest";
 import { until } from "../../kit/wait.ts";
 
-// The types of Preact bring those of a browser, which this program does not have.
+// Preact's types require those of a browser, which this program does not have.
 const untyped = (name: string): Promise<any> => import(name);
 const { render, h } = await untyped("preact");
 
@@ -109,11 +109,11 @@ export function asBrowser(address: string): void {
 export interface RenderedPage extends Disposable {
   /** Calls to the gateway, in order. */
   readonly asked: readonly (readonly [command: string, input: Record<string, unknown>])[];
-  /** Words of the page, with single spaces. */
+  /** Text of the page, with single spaces. */
   text(): string;
   /** Cells of each row of each table. */
   rows(): string[][];
-  /** Waits until the page contains these words. */
+  /** Waits until the page contains this text. */
   shows(words: string): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
-// The pages of the console offer what the session allows: each command that a page runs stands behind `isAllowed`, or is asked by `useQuery`, which asks
-// nothing that the reader may not.
+// The console's pages offer what the session allows: each command of a page is guarded by
+// `isAllowed`, or is requested by `useQuery`, which skips forbidden commands.
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -18,7 +18,7 @@ const commandsIn = (text: string, call: string): string[] =>
     ([, name]) => name!,
   );
 
-/** What a page needs is what `page-list.ts` gives it for. */
+/** The requirements of a page are those in `page-list.ts`. */
 const NEEDED = new Set(
   [...ALL.matchAll(/requiredCommands: \[([^\]]*)\]/g)].flatMap(([, list]) =>
     [...list!.matchAll(/"([a-z.]+)"/g)].map(([, name]) => name!),

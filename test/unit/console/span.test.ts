@@ -1,4 +1,4 @@
-// The time that a page is about: days are the reader's, in every zone and over every change of clocks.
+// The time range of a page: days are in the user's time zone, across every clock change.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import {
@@ -18,7 +18,7 @@ it("a local time is converted to its moment, to the minute", () => {
       const local = toLocalField(at, zone);
       const back = parseLocalField(local, zone)!;
       expect(toLocalField(back, zone)).toBe(local);
-      // An hour that the clocks repeat has two moments of one name.
+      // A repeated hour has two moments with one name.
       expect([0, 3_600_000]).toContain(Math.abs(at - (at % 60_000) - back));
     }),
   );

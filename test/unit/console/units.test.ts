@@ -1,4 +1,5 @@
-// The console's pages are a program of their own, for browsers: what they repeat of the gateway is held to it here.
+// The console's pages are a separate program for browsers: values that they repeat are compared
+// with the gateway's here.
 import { expect, it } from "vitest";
 import { UNITS as SHOWN } from "../../../plugins/observers/console/web/pages/usage/usage-units.ts";
 import { OUTCOME_STATUS } from "../../../plugins/observers/console/web/pages/requests-outcomes.ts";

@@ -1,5 +1,5 @@
-// Requests that pass by a plugin outside are young when they are over. What keeps one a little too long makes it old, with all that
-// hangs on it, and that costs more than the question did.
+// Requests through an isolated plugin are young objects when they end. Retaining one slightly too
+// long promotes it with everything it refers to, which costs more than the call.
 import { duplexPair } from "node:stream";
 import { GCProfiler } from "node:v8";
 import { expect, it } from "vitest";
@@ -13,7 +13,7 @@ import { call, exchange } from "../../../src/testing/fakes.ts";
 import { until } from "../../kit/wait.ts";
 
 const REQUESTS = 20_000;
-/** What hangs on each on the gateway's side, in numbers of eight bytes. */
+/** Data of each on the gateway's side, in numbers of eight bytes. */
 const NUMBERS = 500;
 
 it("a completed request is released immediately, on both sides", async () => {
@@ -44,7 +44,7 @@ it("a completed request is released immediately, on both sides", async () => {
   const round = async (requests: number) => {
     for (let i = 0; i < requests; i += 8) await Promise.all(Array.from({ length: 8 }, one));
   };
-  // Until code and shapes are what they will be.
+  // Until code and object shapes are stable.
   await round(20_000);
   const profiler = new GCProfiler();
   profiler.start();

@@ -1,4 +1,5 @@
-// What a plugin outside says is not believed: whatever it says, others go on, and what was asked of it is told.
+// Output of an isolated plugin is not trusted: whatever it sends, others continue, and its own
+// calls fail.
 import { duplexPair } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
@@ -64,7 +65,7 @@ describe("a connection", () => {
     say({ reply: 1 });
     say({ reply: 2 });
     await both;
-    // Alone it goes a little later.
+    // Alone it is sent slightly later.
     link.notifyLazily("request_end", { exchange: "2" });
     await until(() => asked.length === 5);
     link.close("done");

@@ -1,5 +1,6 @@
-// A child process in a namespace of process ids of its own: it can name no process of the gateway, whatever is left to it. Where the system has
-// no such namespaces there is nothing to see here; the replaced functions of `cli/signals.ts` are tried everywhere (test/e2e/plugins/isolated-plugins.test.ts).
+// A child process in a PID namespace of its own cannot address any process of the gateway. Without
+// such namespaces the test is skipped. The replaced functions of `cli/signals.ts` are tested
+// everywhere (test/e2e/plugins/isolated-plugins.test.ts).
 import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
 import { pidNamespacePrefix } from "../../../src/isolation/child-process.ts";

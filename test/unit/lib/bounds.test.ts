@@ -1,4 +1,4 @@
-// The list of bounds is whole: each has its words, and what an operator may set is what the schema says.
+// The list of bounds is complete: each has its message, and the configurable ones equal the schema.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,5 @@
-// No process of ours opens a debugger on a signal: every place that starts one says so, and so does everything that ships.
+// No process opens a debugger on a signal: every place that starts one disables it, and so does
+// everything that ships.
 import { readFileSync } from "node:fs";
 import { globSync } from "node:fs";
 import { join } from "node:path";

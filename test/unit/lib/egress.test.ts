@@ -154,7 +154,7 @@ describe("dialing", () => {
   it("checks the address of the connection again", async () => {
     const port = await server();
     let asked = 0;
-    // Says yes to the look-up and no to the socket: what a look-up that lies would come to.
+    // Allows the lookup and not the socket, like a lookup with a false result.
     const agent = new Agent({ connect: createEgressGuard(() => asked++ === 0).connect });
     await expect(request(`http://127.0.0.1:${port}/`, { dispatcher: agent })).rejects.toThrowError(
       expect.objectContaining({ code: "address_not_public" }),

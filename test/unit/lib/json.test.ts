@@ -8,7 +8,7 @@ const MAX_DEPTH = BOUNDS.depth.max;
 
 const flawOf = (text: string) => scan(Buffer.from(text)).flaw?.code;
 
-/** Any JSON object, written with any white space and any optional escapes that serialisers use. */
+/** Any JSON object, with any white space and any optional escapes of serializers. */
 const object = fc.dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue({ maxDepth: 6 }));
 
 describe("the scanner", () => {
@@ -103,7 +103,7 @@ it("finds the ends of strings and counts escapes, whatever they contain", () => 
 });
 
 it("four numbers of a list are one value, for any formatting and any steps", () => {
-  // What OpenAI takes in one request for vectors: 300,000 ids in as many texts as there may be.
+  // OpenAI's maximum for one embedding request: 300,000 IDs in as many texts as possible.
   const lists = Array.from({ length: 2_048 }, () => Array<number>(146).fill(40_000));
   const body = { model: "openai/text-embedding-3-small", input: lists };
   for (const text of [JSON.stringify(body), JSON.stringify(body, null, 2)]) {
@@ -114,7 +114,7 @@ it("four numbers of a list are one value, for any formatting and any steps", () 
     while (!(seen = scanner.scanTo(1_000)));
     expect(seen.flaw).toBeUndefined();
   }
-  // The object, its list, and the first of it; then one for each four.
+  // The object, its list, and its first value; then one for every four.
   const many = (n: number, one: string) => Buffer.from(`{"a":[${Array(n).fill(one).join(", ")}]}`);
   for (const one of ["7", "-0.5", "1e3"]) {
     expect(scan(many(1 + 4 * 7 + 3, one), 10).flaw, one).toBeUndefined();

@@ -1,4 +1,5 @@
-// Output that cannot be written, as of a terminal that is gone or of a full disk, never fails what is logged.
+// A log output that cannot be written, as of a lost terminal or a full disk, never fails the
+// logging code.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { open } from "node:fs/promises";
@@ -6,7 +7,7 @@ import { expect, it } from "vitest";
 
 const LOG = new URL("../../../src/lib/log/log.ts", import.meta.url).href;
 
-/** Logs much more than may wait, and says at the end how much memory it has. */
+/** Logs much more than may be queued, and finally reports its memory. */
 const program = (pretty: boolean): string => `
 import { createLog } from ${JSON.stringify(LOG)};
 const log = createLog({ level: "info", pretty: ${pretty} });
@@ -33,6 +34,6 @@ it.each([
   child.stderr!.setEncoding("utf8").on("data", (text: string) => (said += text));
   const [code] = (await once(child, "close")) as [number | null];
   expect([code, said.slice(0, 2_000)]).toEqual([0, expect.stringContaining('"failed":0')]);
-  // 20 MB were logged; what cannot be written is dropped, not kept.
+  // 20 MB were logged: lines that cannot be written are dropped, not kept.
   expect(JSON.parse(said).external).toBeLessThan(300e6);
 });

@@ -14,7 +14,7 @@ function logged(
   return lines;
 }
 
-/** Every string in a value, keys included. */
+/** Every string in a value, including keys. */
 function* strings(value: unknown): Generator<string> {
   if (typeof value === "string") yield value;
   else if (Array.isArray(value)) for (const each of value) yield* strings(each);
@@ -47,7 +47,7 @@ const ways: Record<string, (secret: string, before: string, after: string) => st
   "in a query": (s, a, b) => `${new URL(`http://x/?k=${encodeURIComponent(a + s + b)}`)}`,
 };
 
-/** Ways to read the secret back out of a text. */
+/** Ways to recover the secret from a text. */
 function readable(text: string, value: string): boolean {
   const json = (text: string) => JSON.stringify(text).slice(1, -1);
   const uri = encodeURIComponent(value);

@@ -1,4 +1,4 @@
-// The cloud's metadata service has many spellings, and each is known for what it is.
+// The cloud's metadata service has many spellings, and each is recognized.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createMetadataGuard } from "../../../src/lib/net/egress-guard.ts";
@@ -14,7 +14,7 @@ const ADDRESSES = [
   "169.254.0.23",
 ];
 
-/** One IPv4 address in the ways in which an address may spell it. */
+/** Spellings of one IPv4 address. */
 const spelled = fc
   .tuple(fc.constantFrom(...ADDRESSES), fc.constantFrom("dotted", "whole", "hex", "octal", "v6"))
   .map(([address, how]) => {

@@ -1,4 +1,5 @@
-// The network of an address: it holds the address, it is no narrower than it says, and the same for all that are in it.
+// The network of an address: it contains the address, has the stated size, and is the same for all
+// addresses in it.
 import fc from "fast-check";
 import { BlockList, isIPv6 } from "node:net";
 import { describe, expect, it } from "vitest";
@@ -27,7 +28,7 @@ describe("the network of an address", () => {
   it("of IPv6 is its /48, in any spelling", () => {
     fc.assert(
       fc.property(fc.ipV6(), (address) => {
-        // An address of the first kind is IPv4's: it has another network.
+        // A mapped address belongs to IPv4 and has another network.
         if (/^::ffff:\d+\./i.test(address)) return;
         const network = networkPrefixOf(address)!;
         expect(network.endsWith("/48")).toBe(true);

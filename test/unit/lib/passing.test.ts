@@ -3,7 +3,8 @@ import { it } from "vitest";
 import { ProbingMap } from "../../../src/lib/probing-map.ts";
 
 it("contains added and not removed items, for any order of operations", () => {
-  // Few names, many of which begin their search at one place, and enough of them that it widens.
+  // Few names, many of which start their search at one place, and enough of them that the table
+  // grows.
   const name = fc.oneof(
     fc.nat(40).map((n) => `same-end-of-sixteen-characters:${n}`.split("").toReversed().join("")),
     fc.nat(1_000).map((n) => `${n}.1`),

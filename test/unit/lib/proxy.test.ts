@@ -1,4 +1,4 @@
-// Calls through an HTTP proxy: what it is asked, what it is not, and what becomes of its refusals.
+// Calls through an HTTP proxy: requests that use it, those that do not, and its errors.
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createSecure } from "node:https";

@@ -10,7 +10,7 @@ const asked = (url: string) => {
   return req;
 };
 
-/** A name as clients may write it: any letter escaped, any letter in capitals. */
+/** Spellings of a name by clients: any character escaped, any letter in upper case. */
 const disguised = (name: string) =>
   fc
     .array(fc.constantFrom("plain", "escaped", "capital"), {

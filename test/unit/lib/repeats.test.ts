@@ -1,4 +1,5 @@
-// A line that would come again and again: told at once the first time, then once a while, and none of them is lost from the count.
+// A repeated log line: it is logged immediately the first time, then at intervals, and the count is
+// complete.
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { LogThrottle } from "../../../src/lib/log/log-throttle.ts";
@@ -25,7 +26,7 @@ describe("repeated log lines", () => {
         }
         repeats[Symbol.dispose]();
         expect(told).toEqual(asked);
-        // The last one of each may be the end's.
+        // The last one of each may be logged at the end.
         for (const times of Object.values(at))
           for (let i = 1; i < times.length - 1; i++)
             expect(times[i]! - times[i - 1]!).toBeGreaterThanOrEqual(60_000);

@@ -1,4 +1,4 @@
-// What a scope does again and again: never beside itself, and not after its end.
+// A scope's repeated task: never concurrent with itself, and not after its end.
 import { expect, it, vi } from "vitest";
 import { LifetimeScope } from "../../../src/lib/lifetime-scope.ts";
 

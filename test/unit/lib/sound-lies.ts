@@ -1,10 +1,10 @@
-// Sound files whose headers state less than they hold: a generator of lies for each format. The frames stay as they were encoded, so a
-// decoder that plays what is there gets all of it.
+// Audio files whose headers state less than they contain: a generator of false headers for each
+// format. The frames are unchanged, so a decoder plays all of them.
 
 export interface Lie {
   readonly what: string;
   readonly file: Buffer;
-  /** How often the sound is in it. */
+  /** Number of repetitions of the audio. */
   readonly times: number;
 }
 
@@ -22,14 +22,17 @@ const copied = (file: Buffer, edit: (copy: Buffer) => void): Buffer => {
 };
 const lie = (what: string, file: Buffer, times = 1): Lie => ({ what, file, times });
 
-/** Every place of a name. */
+/** Every position of a name. */
 function places(file: Buffer, name: string | Buffer): number[] {
   const found: number[] = [];
   for (let at = file.indexOf(name); at >= 0; at = file.indexOf(name, at + 1)) found.push(at);
   return found;
 }
 
-/** Each of these files twice is a stream that some decoders play to its end. Bytes before and behind are stepped over. */
+/**
+ * Two of these files in sequence are a stream that some decoders play to its end. They skip bytes
+ * before and after.
+ */
 const ANY: Liar = (file) => [
   lie("junk behind it", Buffer.concat([file, Buffer.alloc(9_000, 65)])),
   lie("junk before it", Buffer.concat([Buffer.alloc(9_000, 65), file])),

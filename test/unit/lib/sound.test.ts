@@ -1,4 +1,5 @@
-// How long a sound is, by its own file: of every format as real encoders write it, of files whose headers lie, and of any bytes.
+// The duration of audio by its own file: for every format of real encoders, for false headers, and
+// for any bytes.
 import { readdirSync, readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -6,7 +7,9 @@ import { measureAudio } from "../../../src/lib/sound/audio-duration.ts";
 import { lies, type Lie } from "./sound-lies.ts";
 
 const FOLDER = new URL("../../fixtures/sounds/", import.meta.url);
-/** Each says in its name how many milliseconds were encoded; `at-most`: how many its last piece may miss. */
+/**
+ * Each name contains the encoded milliseconds. `at-most`: the maximum that its last frame may lack.
+ */
 const FILES = readdirSync(FOLDER)
   .filter((name) => /-\d+ms\./.test(name))
   .map(
@@ -18,7 +21,7 @@ const FILES = readdirSync(FOLDER)
       ] as const,
   );
 
-/** Encoders add a little at both ends, and one that does not know the end leaves out its last piece. */
+/** Encoders add a little at both ends, and one that does not know the end omits its last frame. */
 const NEAR = 0.13;
 
 describe("audio of real encoders", () => {
@@ -50,7 +53,7 @@ describe("audio of real encoders", () => {
   });
 });
 
-/** A duration that is taken for exact may be too short by this share: what encoders add at both ends, and what they round. */
+/** An exact duration may be too short by this share, because encoders pad both ends and round. */
 const SHORTEST = 0.85;
 
 describe("a false header", () => {
@@ -101,7 +104,7 @@ describe("a false header", () => {
   }
 });
 
-/** Bytes per second that a codec of each format may need, with room for the container. */
+/** Bytes per second that a codec of each format may need, including the container. */
 const BITRATES: { readonly [format: string]: readonly [least: number, most: number] } = {
   wav: [4_000, 98_304_000],
   flac: [0, 18_350_000],
@@ -143,7 +146,7 @@ describe("any other file", () => {
     );
   });
 
-  // Eighty files of 3 MiB each: with a search that starts over it would take hours.
+  // Eighty files of 3 MiB each: with a restarting search, this would take hours.
   it("is parsed in linear time", () => {
     const MIB = 1024 * 1024;
     const one = (head: string | Buffer, fill: string | Buffer) => {

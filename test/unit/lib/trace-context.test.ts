@@ -1,4 +1,4 @@
-// Trace context, as W3C has it: what is well-formed goes on, what is not is as if it had not come.
+// Trace context by W3C: valid headers are forwarded, and invalid ones are ignored.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
@@ -32,7 +32,7 @@ describe("traceparent", () => {
   it.each([
     [`00-${TRACE}-${SPAN}-01`, true],
     [`00-${TRACE}-${SPAN}-00`, false],
-    // Flags that this level does not know are none of its business.
+    // Flags that this level does not know are ignored.
     [`00-${TRACE}-${SPAN}-03`, true],
     [`cc-${TRACE}-${SPAN}-01`, true],
     [`cc-${TRACE}-${SPAN}-01-what-may-come`, true],
@@ -53,7 +53,7 @@ describe("traceparent", () => {
     `00-${TRACE.toUpperCase()}-${SPAN}-01`,
     `00-${TRACE}0-${SPAN}-01`,
     `00-${TRACE}-${SPAN}-0x`,
-    // Twice: Node joins what came in two lines.
+    // Twice: Node joins two header lines.
     `00-${TRACE}-${SPAN}-01, 00-${TRACE}-${SPAN}-01`,
   ])("%j is invalid", (text) => expect(parseTraceparent(text)).toBeUndefined());
 

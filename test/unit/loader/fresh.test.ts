@@ -1,4 +1,4 @@
-// A plugin is what its files say when it is loaded, whatever they said before.
+// A plugin has the current content of its files when it is loaded, whatever they contained before.
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -30,7 +30,7 @@ const summary = async (load: ReturnType<typeof loader>, use: string): Promise<st
   return found.definition.summary as string;
 };
 
-/** How a plugin may be written, and whether Node imports it by itself or jiti does. */
+/** Forms of a plugin, and whether Node or jiti imports it. */
 const WAYS: readonly [
   way: string,
   end: string,
@@ -177,7 +177,7 @@ it("for any imports and any edit, a plugin matches the files on disk", async () 
       async (leads, edits) => {
         const dir = `law${run++}`;
         const texts = leads.map(() => 0);
-        // A function asks at last, so that circles say something too.
+        // A function is called last, so that circular imports work.
         const put = (i: number) =>
           write(
             `${dir}/m${i}.mjs`,

@@ -384,7 +384,10 @@ describe("the cache of transformed sources", () => {
   const poisoned = expect.objectContaining({
     default: expect.objectContaining({ name: "poison" }),
   });
-  /** Fills a cache as jiti does, then swaps the code in it, keeping the suffix that jiti checks: a process that uses it, runs it. */
+  /**
+   * Fills a cache like jiti, then replaces its code with the suffix that jiti checks: a process
+   * that uses the cache runs it.
+   */
   async function poison(cache: string, file: string) {
     await naive(cache).import(file);
     for (const name of readdirSync(cache)) {
@@ -420,7 +423,7 @@ describe("the cache of transformed sources", () => {
     const cache = join(stateDir, "cache/jiti");
     mkdirSync(cache, { recursive: true, mode: 0o700 });
     await poison(cache, write("p.ts", PLUGIN));
-    // Which is why no other user may write there.
+    // So no other user may write there.
     expect((await loaded("./p.ts", "provider", { stateDir })).definition.name).toBe("poison");
   });
 

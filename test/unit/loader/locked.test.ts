@@ -1,5 +1,6 @@
-// A locked package loads what its lock covers, and nothing else: over generated packages, with files in every place that npm, a person, or an
-// attacker may put them, and every way by which code loads code. The hooks are Node's own, so this runs in a process of its own.
+// A locked package loads only files that its lock covers: for generated packages, with files
+// wherever npm, a user, or an attacker may put them, and every way in which code loads code. The
+// hooks are Node's own, so this runs in a separate process.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, it } from "vitest";

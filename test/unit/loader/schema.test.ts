@@ -11,7 +11,7 @@ import {
 import { type Definition, defineProvider } from "../../../src/plugin/index.ts";
 import { builtin } from "../config/stubs.ts";
 
-/** A plugin whose schema uses what schemas can: references of its own, alternatives, rules across options. */
+/** A plugin whose schema uses all features: references, alternatives, and rules across options. */
 const rich = defineProvider({
   api: 1,
   name: "rich",
@@ -53,7 +53,7 @@ for (const [kind, modules] of Object.entries(builtin))
   }
 
 const schema = editorSchema(known);
-/** As an editor has it: plain draft-07, strict about what it does not know but for our own marks. */
+/** Like an editor: plain draft-07, strict about unknown keywords except for our own. */
 const ajv = new Ajv({
   strict: true,
   strictTypes: false,

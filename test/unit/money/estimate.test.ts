@@ -154,9 +154,9 @@ describe("a reservation", () => {
     expect(held({ size: "1024x1024" })).toBe(340_000_000n);
     expect(held({ quality: "low" })).toBe(20_000_000n);
     expect(held({ quality: "medium", size: "1024x1024" })).toBe(80_000_000n);
-    // A size that the list has not: what it will be billed as is not known.
+    // An unlisted size: its bill is unknown.
     expect(held({ quality: "medium", size: "999x999" })).toBe(500_000_000n);
-    // The plain line is no bound where upstream may choose a dearer variant.
+    // The plain price is no bound if upstream may choose a more expensive variant.
     const plain: Price = { lines: [images("0.04"), images("0.08", { quality: "high" })] };
     expect(held({ price: plain })).toBe(160_000_000n);
     expect(held({ price: plain, quality: "low", size: "1x1" })).toBe(80_000_000n);

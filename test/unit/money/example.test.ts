@@ -29,7 +29,7 @@ describe("an example", () => {
             return;
           }
           const sum = billed.reduce((all, { nano }) => all + nano, 0n);
-          // Each line is rounded for show, the bill once.
+          // Each line is rounded for display, and the bill once.
           expect(Math.abs(Number(sum - nano))).toBeLessThanOrEqual(billed.length);
         },
       ),

@@ -19,7 +19,7 @@ const schema = JSON.parse(readFileSync(join(root, "schemas/price.schema.json"), 
 const valid = new Ajv({ strict: true, allErrors: true, strictRequired: false }).compile(schema);
 const every = shipped.flatMap(({ facts }) => facts.models);
 
-/** Some providers run these for nothing. */
+/** Some providers offer these for free. */
 const TOOLS: readonly Unit[] = [
   "searches",
   "map_searches",

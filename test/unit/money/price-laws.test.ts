@@ -1,4 +1,5 @@
-// A count can only add to a bill: whatever a provider reports beside what has a price, the bill is never lower for it.
+// A count can only raise a bill: whatever a provider reports in addition to priced units, the bill
+// is never lower.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
@@ -20,7 +21,7 @@ const shipped = readdirSync(FACTS)
   .flatMap((name) => (JSON.parse(readFileSync(join(FACTS, name), "utf8")) as Facts).models)
   .flatMap(({ price }) => (price ? [price] : []));
 
-/** Prices that have lines for the same units in the same circumstances: one of each shape. */
+/** Prices with the same units and conditions: one of each form. */
 const shapeOf = (price: Price): string =>
   JSON.stringify(price, (key, value: unknown) => (key === "usd" ? 0 : value));
 const SHAPES = [...new Map(shipped.map((price) => [shapeOf(price), price])).values()];
@@ -66,7 +67,7 @@ const usages = fc.record(
   { requiredKeys: [] },
 ) as fc.Arbitrary<Usage>;
 
-/** Without this unit, and without others that measure the same goods. */
+/** Without this unit, and without equivalent ones. */
 function without(usage: Usage, unit: Unit): Usage {
   const gone = EQUIVALENT_UNITS.find((units) => units.includes(unit)) ?? [unit];
   return Object.fromEntries(Object.entries(usage).filter(([u]) => !gone.includes(u as Unit)));
@@ -79,7 +80,7 @@ it("cost(usage) >= cost(usage without any one unit): all units, built-in prices,
       fc.property(usages, circumstances, (usage, c) => {
         const whole = calculateCost(usage, price, c)!;
         for (const unit of UNITS) {
-          // A share of the output, not a further count: its own rate may be lower.
+          // A part of the output, not an additional count: its own rate may be lower.
           if (unit === "reasoning" || usage[unit] === undefined) continue;
           const rest = calculateCost(without(usage, unit), price, c)!;
           expect(whole >= rest, `${unit} of ${JSON.stringify(usage)}: ${whole} < ${rest}`).toBe(

@@ -86,7 +86,7 @@ const tiny: Price = { lines: per1M({ input: "0.0025", output: "0.000001" }) };
 
 const december = Date.UTC(2026, 11, 31, 23, 59, 59);
 
-/** What, the usage, the price, nano-dollars worked out by hand, and what else decides. */
+/** Description, usage, price, and the nano-dollars calculated by hand, with other conditions. */
 const worked: [string, Usage, Price, bigint | null, PricingContext?][] = [
   ["a small chat", { input: 1_000, output: 500 }, mini, 150_000n + 300_000n],
   ["one token of each", { input: 1, output: 1 }, mini, 750n],

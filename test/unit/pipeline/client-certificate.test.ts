@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { parseSubjectAltName } from "../../../src/pipeline/exchange/client-certificate.ts";
 
-/** As Node writes it: what could be taken for the next name is quoted. */
+/** As Node formats it: content that could be taken for the next name is quoted. */
 const written = (kind: string, name: string) =>
   `${kind}:${/[",\\]|[^\x20-\x7e]/.test(name) ? JSON.stringify(name) : name}`;
 

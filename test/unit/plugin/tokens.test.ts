@@ -1,4 +1,4 @@
-// Tokens that end, by a clock that is handed in.
+// Expiring tokens, with a clock as an argument.
 import { describe, expect, it } from "vitest";
 import { AccountTokens, type MintedToken } from "tollgate/plugin";
 

@@ -1,4 +1,5 @@
-// The length of a text is checked before anything else is done with it, and in constant time: bodies may hold 32 MB of text.
+// The length of a text is checked before any other work, in constant time: bodies may have 32 MB of
+// text.
 import { expect, it } from "vitest";
 import { createBodyValidator } from "../../../src/runtime/generation/mount-endpoint.ts";
 import { chatCompletions } from "tollgate/protocols/chat-completions";

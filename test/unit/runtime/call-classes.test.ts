@@ -1,11 +1,12 @@
-// Classes of calls and kinds of models that gateway.yaml names: one list judges every place, and a wrong name is an error at its key.
+// Call classes and model types in gateway.yaml: one list validates every place, and a wrong name is
+// an error at its key.
 import { describe, expect, it } from "vitest";
 import { startDryRun } from "../../../src/server/dry-run.ts";
 import { loadGatewayConfig, quietLog } from "../../../src/cli/support/load-config.ts";
 import { BUILT_IN_OPERATIONS } from "../../../src/model/operations/built-in-operations.ts";
 import { createTestFolder } from "../../kit/process/command-line.ts";
 
-/** Every place that names a class; `at`: line and column of the name. */
+/** Every place of a class. `at`: line and column of the name. */
 const PLACES = {
   "timeouts.classes": {
     yaml: (name: string) => `timeouts:\n  classes:\n    ${name}: { total: 5s }\n`,

@@ -6,7 +6,10 @@ import { createEgressGuard } from "../../../src/lib/net/egress-guard.ts";
 import { getFault, type Fault } from "../../../src/model/error.ts";
 
 const servers: Server[] = [];
-/** On 127.0.0.1, the only address that these tests let in; 127.0.0.2 and localhost's ::1 stay inside. */
+/**
+ * On 127.0.0.1, the only address that these tests allow. 127.0.0.2 and localhost's ::1 stay
+ * internal.
+ */
 const serve = async (listener: RequestListener, host = "127.0.0.1"): Promise<string> => {
   const server = createServer(listener);
   servers.push(server);

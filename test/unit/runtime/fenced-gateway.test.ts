@@ -1,4 +1,5 @@
-// A gateway that was taken for dead while it lived: whatever it writes next, the store is opened again first, and the same is told once more.
+// A gateway whose lease expired while it was alive: before its next write the store is reopened,
+// and the write is repeated.
 import { expect, it } from "vitest";
 import { LifetimeScope, SharedResources } from "../../../src/lib/lifetime-scope.ts";
 import { createFault } from "../../../src/model/error.ts";
@@ -7,7 +8,7 @@ import type { Store } from "../../../src/plugin/store/store.ts";
 import { createPluginPeers } from "../../../src/runtime/services/plugin-peers.ts";
 import { openStore } from "../../../src/runtime/ledger/open-store.ts";
 
-/** Fenced once, until it is opened again. */
+/** Fenced once, until it is reopened. */
 function fencing() {
   const told: string[] = [];
   let live = true;

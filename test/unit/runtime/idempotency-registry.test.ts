@@ -1,4 +1,4 @@
-// What is known of Idempotency-Keys, and how much of it is kept.
+// State of Idempotency-Keys, and its limits.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { InMemoryIdempotencyRegistry } from "../../../src/runtime/services/idempotency-registry.ts";
@@ -41,7 +41,7 @@ describe("idempotency keys", () => {
     expect(table.claim(claim("k", "n")).state).toBe("completed");
     now = 86_400_000;
     expect(table.claim(claim("k", "n")).state).toBe("new");
-    // One that is under way is not forgotten, however long it takes.
+    // An open one is not evicted, however long it takes.
     now *= 3;
     expect(table.claim(claim("k", "n")).state).toBe("running");
   });
@@ -86,7 +86,7 @@ describe("idempotency keys", () => {
     const other = { ...claim("k", "n"), requestId: "other" };
     table.claim(claim("k", "n"));
     for (let i = 0; i < 10_000; i++) table.claim(claim("k", String(i)));
-    // So many are under way that the first has been forgotten.
+    // So many are open that the first was evicted.
     expect(table.claim(other)).toEqual({ state: "new" });
     table.complete(claim("k", "n"), undefined);
     expect(table.claim(other)).toEqual({ state: "running" });

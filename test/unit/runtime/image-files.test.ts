@@ -88,7 +88,7 @@ describe("files with an expiry", () => {
     const { path } = await files.store(PNG, "image/png");
     const other = (await files.store(PNG, "image/jpeg")).path;
     const mutated = fc.tuple(fc.nat(path.length - 8), fc.constantFrom(..."0aZ_-.%/&")).map(
-      // Everything behind "/files/" may be tried.
+      // Any path below "/files/" may be requested.
       ([at, c]) => path.slice(0, 7 + at) + c + path.slice(8 + at),
     );
     await fc.assert(
@@ -134,7 +134,7 @@ describe("files with an expiry", () => {
     expect(many.filter((m) => m.status === "fulfilled")).toHaveLength(2);
     expect(await codeOf(files.store(Buffer.alloc(10), "image/png"))).toBe("files_full");
     expect(files.counts()).toMatchObject({ files: 2, bytes: 20 });
-    // What has ended makes room by itself.
+    // Expired files free their space automatically.
     time += 2_000;
     const kept = await files.store(Buffer.alloc(10), "image/png", 1e15);
     expect(kept.expiresAt).toBeLessThanOrEqual(time + 7 * 86_400_000 + 1_000);

@@ -1,4 +1,5 @@
-// One health state for all processes: whatever each of them finds out, all say the same once the messages have arrived.
+// One health state for all processes: whatever each detects, all report the same once the messages
+// have arrived.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { StoreCommand, CommandResult } from "../../../src/plugin/store/store.ts";
@@ -12,7 +13,10 @@ import { createLedgerQueue } from "../../../src/runtime/ledger/ledger-queue.ts";
 import { reserveCommand } from "../../../src/testing/store.ts";
 import { until } from "../../kit/wait.ts";
 
-/** A primary with a store that fails on demand, and workers that borrow it, wired as the processes are. */
+/**
+ * A primary with a store that fails on demand, and workers that borrow it, connected like the
+ * processes.
+ */
 function gateway(workers: number) {
   const at = { failing: false, notices: [] as boolean[] };
   const apply = async (batch: readonly StoreCommand[]): Promise<readonly CommandResult[]> => {

@@ -8,7 +8,7 @@ import { createTestContext } from "../../../src/testing/context.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import memory from "../../../plugins/stores/memory.ts";
 
-/** A real store behind a gate: batches can be held, refused, or slowed. */
+/** A real store behind a gate: batches can be held, rejected, or delayed. */
 async function house(options: LedgerQueueOptions = {}) {
   const lent = createTestContext();
   onTestFinished(() => lent.end());
@@ -32,7 +32,7 @@ async function house(options: LedgerQueueOptions = {}) {
   return { ledger, store, batches, told, kinds, gate: (g: typeof gate) => void (gate = g) };
 }
 
-/** What waits this long is given up: where a test is about that. */
+/** The store's timeout, for tests about it. */
 const IMPATIENT = { storeTimeoutMs: 60 };
 
 function latch() {
@@ -65,7 +65,7 @@ describe("group commit", () => {
     turn();
     for (let i = 0; i < 100; i++) await h.ledger.reserve(reserveCommand(`a${i}`));
     over = true;
-    // A timer of a single millisecond is hundreds of turns of a loop that has nothing else to do.
+    // A timer of 1 ms is hundreds of turns of an idle event loop.
     expect(turns).toBeLessThan(1_000);
   });
 
@@ -175,7 +175,7 @@ describe("a rejected batch", () => {
     h.gate(() => {
       if (broken) throw new Error("disk full");
     });
-    // While it is still broken.
+    // While it still fails.
     await expect(h.ledger.reserve(reserveCommand("a"))).rejects.toThrow(/ledger cannot be written/);
     await expect(h.ledger.reserve(reserveCommand("b"))).rejects.toThrow();
     broken = false;
@@ -186,7 +186,7 @@ describe("a rejected batch", () => {
 
   it("a rejected batch may be committed: a rejected reserve is then undone", async () => {
     const h = await house(IMPATIENT);
-    // The answer is lost on its way, and then the way.
+    // The response is lost, and then the connection.
     h.gate(async (batch) => {
       if (batch.some((c) => c.do === "reserve")) await h.store.apply(batch);
       throw new Error("gone");
@@ -283,7 +283,7 @@ describe("a store that reports itself unreachable", () => {
     await h.ledger.flush();
     expect([h.ledger.isHealthy, h.ledger.isUnreachable]).toEqual([true, false]);
     expect(await h.kinds("a")).toEqual(["reserve open", "settle exact"]);
-    // It was in the store's hands.
+    // The store had accepted it.
     expect(await h.kinds("b")).toEqual(["reserve open", "settle void"]);
     expect([await h.kinds("c"), await h.kinds("d")]).toEqual([[], []]);
     expect((await h.ledger.reserve(reserveCommand("e"))).ok).toBe(true);

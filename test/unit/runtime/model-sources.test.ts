@@ -12,7 +12,7 @@ afterAll(async () => {
   await pools[Symbol.asyncDispose]();
 });
 
-/** The one line of a provider whose list is the text at /v1/models. */
+/** The source of a provider whose list is the text at /v1/models. */
 async function line(listener: RequestListener) {
   const server = createServer(listener);
   servers.push(server);

@@ -1,4 +1,5 @@
-// What rests and what answers again: one line each, however many processes find it out and however often it fails.
+// Cooldowns and recoveries: one line each, however many processes detect them and however often the
+// target fails.
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { EventLog } from "../../../src/runtime/observers/event-log.ts";
@@ -24,7 +25,7 @@ it("is logged once when it starts and once when it ends, with dates in place of 
               }
             : { type: "cooldown_ended", at: i * 1_000, ...what },
         );
-      // Each line follows another one than itself, and the first says that something rests.
+      // Lines alternate, and the first reports a cooldown.
       const expected = fails.filter((failed, i) => failed !== (i > 0 ? fails[i - 1] : false));
       expect(lines.map(([message]) => /provider unavailable/.test(message))).toEqual(expected);
       for (const [message, { until, seconds }] of lines)

@@ -1,4 +1,5 @@
-// What observers get: everything in order, in batches with a bound; nothing waits for one, and one does not wait for another.
+// Data for observers: everything in order, in batches of limited size. Nothing waits for an
+// observer, and observers do not wait for each other.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { GatewayEvent, Observer, RequestRecord } from "tollgate/plugin";
@@ -193,7 +194,7 @@ describe("an observer", () => {
     await audience.detach([one, deaf]);
     expect([seen, most]).toEqual([12, 256]);
     expect(heard.length).toBeGreaterThanOrEqual(10_000);
-    // What it was told before it stood still, and what was kept for it since.
+    // The events before it hung, and those that were queued since.
     expect(heard.length).toBeLessThan(11_500);
     expect(heard).toEqual(heard.map((_, n) => `d${n}`));
     expect(audience.droppedCounts()["observers.x"]).toBe(12_000 - heard.length);

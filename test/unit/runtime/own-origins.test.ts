@@ -1,4 +1,5 @@
-// A plugin reaches the public internet, and whatever its operator's own options name; nothing else, whatever a client asks of it.
+// A plugin can reach the public internet and the addresses in its operator's options, and nothing
+// else, whatever a client requests.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -20,7 +21,7 @@ const [named, listed, other] = servers.map(
 ) as [string, string, string];
 const away = () => other;
 
-/** Fetches what it is asked to, and says what came of it. Follows redirects, as a plugin may. */
+/** Fetches the requested URL, and returns the result. Follows redirects, as a plugin may. */
 const fetcher = (more: object = {}): Definition =>
   defineFrontend({
     api: 1,
@@ -234,7 +235,7 @@ providers: { asks: { with: { at: ${JSON.stringify(named)}, api_key: sk-1 } } }`,
     body: JSON.stringify({ model: "asks/m", messages: [{ role: "user", content: "x" }] }),
   });
   await res.text();
-  // The credential goes to what the endpoint binds it to, and to nothing that an option only names.
+  // The credential is only sent to origins bound by the endpoint, and to none that an option names.
   expect(seen).toEqual([
     "middleware none",
     "middleware refused",

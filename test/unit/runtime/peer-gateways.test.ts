@@ -1,4 +1,4 @@
-// What gateways say to one another is read by none but those with the same secret.
+// Messages between gateways can only be read with the same secret.
 import fc from "fast-check";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -32,7 +32,7 @@ it("any value is decoded unchanged; a modified value and another secret are reje
   );
 });
 
-/** A gateway that knows this. */
+/** A gateway with this knowledge. */
 async function node(known: Readonly<Record<string, unknown>>, own = secret): Promise<string> {
   const server = createServer(async (req, res) => {
     expect(req.url).toBe(PEER_PATH);
@@ -65,7 +65,7 @@ it("returns the first response, or all; gateways that are stopped, unaware, or h
       lastHeartbeatAt: 0,
       info: { version: "1", host: "h", pid: 1, address },
     })),
-    // This one itself, and one without an address.
+    // The gateway itself, and one without an address.
     {
       instance: "me",
       state: "live",

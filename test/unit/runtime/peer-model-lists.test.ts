@@ -1,4 +1,5 @@
-// While a provider cannot say what it has, what gateways on one store were told last counts: the newest, in whatever order they answer.
+// While a provider's list is unavailable, the newest list of any gateway on the same store is used,
+// in any order of responses.
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { createInMemoryModelLists, type ModelList } from "../../../src/catalog/model-lists.ts";

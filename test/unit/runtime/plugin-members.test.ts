@@ -1,4 +1,4 @@
-// What a plugin has and nothing calls is refused when it is mounted, with the name that was meant.
+// A plugin's unknown members are rejected when it is mounted, with the probable name.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { HOOK_COMBINATIONS, type Definition } from "tollgate/plugin";

@@ -1,4 +1,4 @@
-// A provider that never says whether it is ready: neither a start nor a reload waits for it for longer than its deadline.
+// A provider that never reports readiness: neither a start nor a reload waits beyond the timeout.
 import { expect, it } from "vitest";
 import { SecretMask } from "../../../src/lib/log/secret-mask.ts";
 import { LifetimeScope } from "../../../src/lib/lifetime-scope.ts";

@@ -1,4 +1,4 @@
-// What observers are told of bills is what the ledger has: whatever batches say, land twice, are denied or come late, the sums are
+// Charges for observers equal the ledger: if batches are repeated, denied, or late, the sums are
 // the same to the nano-dollar.
 import fc from "fast-check";
 import { expect, it } from "vitest";
@@ -15,7 +15,7 @@ import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.
 const log = { warn() {}, error() {} } as never;
 const OWNER = { instance: "one" };
 
-/** What becomes of one call: in which batches its commands stand, and whether a batch's answer is lost on its way. */
+/** One call: the batches of its commands, and whether a batch's response is lost. */
 const aCall = fc.record({
   model: fc.constantFrom("a", "b", "c"),
   cost: fc.option(fc.bigInt(0n, 10n ** 12n), { nil: null, freq: 6 }),
@@ -46,7 +46,7 @@ it("the sum of all records equals the ledger, by model, for any batches and lost
         const flaky = {
           async apply(batch: readonly StoreCommand[]) {
             const verdicts = await store.apply(batch);
-            // It happened, and the answer did not come: the host tells the same batch again.
+            // It was committed, and the response was lost: the host sends the same batch again.
             if (lost[turn++ % lost.length] && turn % 2 === 1)
               throw new Error("The answer is lost.");
             return verdicts;
@@ -89,7 +89,7 @@ it("the sum of all records equals the ledger, by model, for any batches and lost
         for (const batch of rounds) if (batch) await apply(batch).catch(() => apply(batch));
         await audience.detach([one]);
 
-        // What was void stands in no sum.
+        // A void call is in no sum.
         const settled = lines.filter(({ type, state }) => type === "settle" && state !== "void");
         const told: Record<string, readonly [bigint, number, number]> = {};
         for (const { call, costNano, usage } of settled) {

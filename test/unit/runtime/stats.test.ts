@@ -1,4 +1,4 @@
-// Readings of several processes as one: whatever answers, is late or ends, what only counts up never falls.
+// Stats of several processes as one: whichever responds, is late, or ends, counters never decrease.
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import {
@@ -128,7 +128,7 @@ const PRIMARY: PrimaryStatsSource = {
   readStoreSize: async () => undefined,
 };
 
-/** A process that counts, answers or not, and may end. */
+/** A process with counters that may respond or not, and may end. */
 class Child implements StatsSource {
   count = 0;
   silent = false;

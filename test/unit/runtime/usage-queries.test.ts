@@ -1,4 +1,5 @@
-// Readings of the ledger: few at once, one of each key, few that wait; and what no client wants any more makes no room for the next.
+// Ledger reads: few at the same time, one per key, few waiting; and a canceled read does not delay
+// the next one.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { getFault } from "tollgate/plugin";
@@ -48,7 +49,7 @@ describe("a read queue", () => {
       away.abort();
     }
     await turn();
-    // The first is under way until the store lets go of it; none of the others ever began.
+    // The first one runs until the store returns, and none of the others started.
     expect(at.under.map(({ key }) => key)).toEqual(["k1"]);
     expect(at.under[0]!.signal.aborted).toBe(true);
     expect(codes).toHaveLength(100);

@@ -1,4 +1,4 @@
-// What is found without a search is what a search finds.
+// The exact-path shortcut finds the same route as a search.
 import { H3 } from "h3";
 import { expect, it } from "vitest";
 import { createNodeHandler } from "../../../../src/runtime/http/node-adapter.ts";
@@ -22,7 +22,7 @@ it.each([
   ["POST /chat?a=/v1/models", "/chat"],
   ["GET /v1/models", "/v1/models"],
   ["GET /both", "/both"],
-  // The rest is h3's.
+  // h3 handles the rest.
   ["POST /both", undefined],
   ["GET /v1/chat", undefined],
   ["HEAD /v1/models", undefined],

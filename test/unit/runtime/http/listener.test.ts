@@ -31,7 +31,7 @@ async function up(
   return listening;
 }
 
-/** Passes time in seconds, and lets both sides read and write in each of them. */
+/** Passes time in seconds, during which both sides can read and write. */
 async function pass(time: TestClock, ms: number, each: () => void = () => {}): Promise<void> {
   for (let passed = 0; passed < ms; passed += 1_000) {
     each();
@@ -47,7 +47,7 @@ const readAll = async (req: IncomingMessage): Promise<string> => {
   return text;
 };
 
-/** Reads the whole body and says how much it was; notes which requests it saw. */
+/** Reads the whole body and reports its size. Records the requests that it saw. */
 function echo(): { handler: RequestListener; seen: string[] } {
   const seen: string[] = [];
   return {
@@ -190,14 +190,14 @@ describe("rejected before the handler", () => {
     const { port } = await up(handler, {
       onRejected: (refusal, { id }) => told.push([refusal.status, id]),
     });
-    // A second request behind the first must never be answered: that would be a smuggled one.
+    // A second request after the first must never be answered, because it would be smuggled.
     const answer = await say(port, `${text}GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n`);
     expect([status(answer), answers(answer), seen]).toEqual([expected, 1, []]);
     expect(answer.toLowerCase()).toContain("connection: close");
     if (answer.includes("content-type")) {
       const body = JSON.parse(answer.slice(answer.indexOf("\r\n\r\n"))) as Record<string, object>;
       expect(body).toMatchObject({ type: "error", error: { message: expect.any(String) } });
-      // What the client may ask about later is what was told here.
+      // Data that the test queries later.
       const [, id] = /^x-request-id: (\S+)\r$/im.exec(answer) ?? [];
       expect(told).toEqual([[expected, id]]);
     }
@@ -315,7 +315,7 @@ describe("a response before a small body has arrived", () => {
     client.send(head);
     expect(await client.until(/busy/)).not.toMatch(/connection: close/i);
     client.send("hello");
-    // Longer than a head may take: what came was no head.
+    // Longer than the headers' timeout: the data was no headers.
     await pass(time, 2 * DEFAULT_LIMITS.headTimeoutMs);
     expect(client.isClosed).toBe(false);
     client.send(`${head}hel`);
@@ -482,7 +482,7 @@ describe("excessive input", () => {
           if (when === "before reading") refuse();
           else req.once("data", refuse);
         },
-        // Longer than a test may take: what closes it is how much came.
+        // Longer than a test's timeout: only the amount of data closes it.
         { limits: { lingerMs: 600_000 } },
       );
       const client = await dial(port);
@@ -500,14 +500,14 @@ describe("excessive input", () => {
       expect(status(answer)).toBe(413);
       expect(answer.toLowerCase()).toContain("connection: close");
       await until(() => client.isGone);
-      // What the kernel on both sides holds is all that ever left.
+      // Only data in the kernel's buffers on both sides has left.
       expect(client.socket.bytesWritten).toBeLessThan(64 << 20);
     });
 
   test("a client that sends for a short time still gets the complete early response", async () => {
     const long = "x".repeat(1 << 20);
     const { port } = await up((_, res) => res.writeHead(413).end(long), {
-      // Longer than a test may take.
+      // Longer than a test's timeout.
       limits: { lingerMs: 600_000 },
     });
     const client = await dial(port);
@@ -645,7 +645,8 @@ describe("shutdown", () => {
     await turnEventLoop();
     begun!.end("b");
     unbegun!.end("c");
-    // Begun before the end was near, so it could not say that it is the last; ended all the same, when it asks nothing more.
+    // Started before the shutdown, so it could not announce the end. It ends nevertheless if no
+    // further request follows.
     expect(await streaming.closed()).toMatch(/a[\s\S]*b/);
     expect((await fresh.closed()).toLowerCase()).toContain("connection: close");
     expect(await closing).toBe(0);
@@ -661,7 +662,7 @@ describe("shutdown", () => {
     const get = request(["GET / HTTP/1.1", "Host: localhost"]);
     kept!.send(get);
     await kept!.until(/told/);
-    // Of what is sent from here on nothing is read before the end begins.
+    // Data sent from here on is not read before the shutdown starts.
     kept!.send(get);
     fresh!.send(get);
     const closing = listening.close(60_000);
@@ -670,7 +671,7 @@ describe("shutdown", () => {
     late!.send("Host: localhost\r\n\r\n");
     for (const client of [kept!, fresh!, late!])
       expect((await client.closed()).toLowerCase()).toMatch(/connection: close[^]*told$/);
-    // One that says nothing is waited for a moment alone, and not as long as a head may take.
+    // A silent one only gets a moment, and not the headers' timeout.
     time.skip(3_000);
     await silent!.closed();
     expect(await closing).toBe(0);
@@ -696,7 +697,7 @@ describe("shutdown", () => {
     const closing = listening.close(60_000);
     begun.end("ended");
     await streaming.until(/ended/);
-    // A network lies between what we said and what it says.
+    // There is a network between our message and its next one.
     await pass(time, 3_000);
     idle.send(get);
     streaming.send(get);
@@ -718,7 +719,7 @@ describe("shutdown", () => {
     await turnEventLoop();
     client.send("cd");
     await client.closed();
-    // None was cut at the deadline.
+    // None was aborted at the timeout.
     expect(await closing).toBe(0);
   });
 
@@ -730,7 +731,7 @@ describe("shutdown", () => {
     const client = await dial(listening.port);
     client.send(request(["GET / HTTP/1.1", "Host: localhost"]));
     await client.until(/told/);
-    // Two looks at all sockets.
+    // Two sweeps over all sockets.
     await pass(time, 3_000);
     const closing = listening.close(60_000);
     await client.closed();
@@ -745,7 +746,7 @@ describe("shutdown", () => {
       socket.write(get);
       return (await socket.toArray()).join("");
     });
-    // They are made by now, and nothing has been told of them.
+    // They are established by now, and no event was reported.
     await new Promise<void>((resolve) => process.nextTick(resolve));
     const closing = listening.close(60_000);
     for (const text of await Promise.all(heard)) expect(text).toMatch(/told$/);
@@ -783,7 +784,7 @@ describe("shutdown", () => {
 });
 
 describe("a stalled client", () => {
-  /** Whole: one write of more than the system holds for a socket. */
+  /** Complete: one write that exceeds the system's socket buffer. */
   const large = Buffer.alloc(40_000_000, 97);
 
   test("that does not read a non-streaming response is disconnected, and its memory is released", async () => {

@@ -1,17 +1,17 @@
-// A client that says exactly what it is told to, byte by byte.
+// A client that sends exactly the given bytes.
 import { connect, type Socket } from "node:net";
 
 export interface RawClient {
   readonly socket: Socket;
   send(text: string | Buffer): void;
-  /** What came so far. */
+  /** Data received so far. */
   readonly text: string;
   /** Whether the other side has closed. */
   readonly isClosed: boolean;
-  /** Whether nothing more can be sent either. */
+  /** Whether no more data can be sent either. */
   readonly isGone: boolean;
   until(what: RegExp): Promise<string>;
-  /** Everything that came until the other side closed. */
+  /** All data until the other side closed. */
   closed(): Promise<string>;
 }
 
@@ -71,7 +71,7 @@ export async function dial(port: number, host = "127.0.0.1"): Promise<RawClient>
   };
 }
 
-/** One connection, one text, all that comes back. */
+/** One connection, one text, and the whole response. */
 export async function say(port: number, text: string, host?: string): Promise<string> {
   const client = await dial(port, host);
   client.send(text);

@@ -34,7 +34,7 @@ test("a certificate that was replaced between its read and its first check is us
     watchCertificate(server, tls as never, { key: "listen.tls", log });
     return server;
   };
-  // Its files are looked at first, and it has nothing to say.
+  // Its files are checked first, without a finding.
   const same = await follow("same", () => {});
   const other = await follow("other", issue);
   await until(() => said.length > 0);

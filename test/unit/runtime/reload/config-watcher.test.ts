@@ -39,18 +39,21 @@ async function watched(
     hashOf: () => undefined,
     onChange: () => void seen.told++,
     onError: (error) => void seen.errors.push(error),
-    // Events alone, unless a test is about the slow look.
+    // Events only, unless a test concerns polling.
     pollMs: 1 << 30,
     ...more,
   });
-  // Followed from the first look on: an event that brings a second one says that it is so far.
+  // Watched from the first check on: an event with a second change shows this.
   await looked(seen, 2);
   return seen;
 }
 
 let writes = 0;
 
-/** Waits until all that was written so far has been compared: a look that began afterwards is over when the next one begins. */
+/**
+ * Waits until everything written so far was compared: a check that started later is complete when
+ * the next one starts.
+ */
 async function looked(seen: { looks: number; errors: unknown[] }, goal = seen.looks + 2) {
   await until(async () => {
     await writeFile(at("beside"), `${writes++}`);
@@ -121,7 +124,7 @@ test("a plugin's file that changed between import and first check is reported, a
     );
   {
     await using _ = watching();
-    // Each look asks for the list, and for what was read of each of the three files that it does not know.
+    // Each check requests the list, and the content of the three files that it does not know.
     await looked(seen, 6);
     expect(told).toBe(0);
   }
@@ -160,7 +163,7 @@ test("a file that is removed and restored is reported both times", async () => {
 });
 
 test("a link to another directory is a change, and so is an edit of its target", async () => {
-  // As orchestrators mount a config: gateway.yaml → ..data/gateway.yaml, ..data → a dated folder.
+  // Like orchestrators mount a config: gateway.yaml → ..data/gateway.yaml, ..data → a dated folder.
   for (const [dated, text] of Object.entries({ "..1": "one", "..2": "two" })) {
     await mkdir(at(dated));
     await writeFile(at(`${dated}/gateway.yaml`), text);
@@ -187,7 +190,7 @@ test("many writes together are one change, and continuous writes are reported ne
     await writeFile(at("a.yaml"), `again ${writes++}`);
     return seen.told >= 5;
   });
-  // Many times more writes than are told, each of which has a quiet time before it.
+  // Many more writes than reports, each of which needs a quiet period.
   expect(writes).toBeGreaterThan(5);
 });
 
@@ -225,7 +228,7 @@ test("a longer list is watched from the next check", async () => {
   const seen = await watched(() => names, { pollMs: 50 });
   names = ["a.yaml", "sub/b.yaml"];
   const { looks } = seen;
-  // The one after the next begins when the next is over.
+  // The second next one starts when the next is complete.
   await until(() => seen.looks >= looks + 2);
   expect(seen.told).toBe(0);
   await writeFile(at("sub/b.yaml"), "2");
@@ -244,7 +247,7 @@ test("a missing directory is reported each time, and watched as soon as it exist
     await writeFile(at("later/a.yaml"), `${n}`);
     let told = seen.told;
     await until(() => seen.told > told);
-    // By an event: before the slow look has come again. A busy machine gets more than one try.
+    // Through an event, before the next poll. A busy machine gets several attempts.
     let byEvent = false;
     for (let tries = 0; tries < 20 && !byEvent; tries++) {
       const before = slowLooks;
@@ -268,7 +271,7 @@ test("reports nothing after its end", async () => {
   const { looks } = seen;
   const other = await watched(["a.yaml"]);
   await writeFile(at("a.yaml"), "2");
-  // What another one sees, this one would see too.
+  // An event for one watcher would also reach this one.
   await until(() => other.told === 1);
   expect([seen.told, seen.looks]).toEqual([0, looks]);
 });

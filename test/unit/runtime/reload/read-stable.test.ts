@@ -19,7 +19,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const BEFORE = "providers: { demo: { use: demo } }\n";
 const WHOLE = "providers: { demo: { use: demo } }\nmodels: { fast: [demo/echo] }\n";
 
-/** What a program that saves a file does to it, one step after the other. */
+/** Steps of a program that saves a file. */
 const saves = (file: string): Record<string, readonly (() => void)[]> => {
   const write = (text: string) => () => writeFileSync(file, text);
   const beside = `${file}.swp`;
@@ -57,7 +57,8 @@ it("a file is read completely, before or after a save, however it is saved", asy
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...names),
-      // How many steps of the save happen before the reading, and at each pause of it: none is a writer that has ended.
+      // Steps of the save before the read, and at each of its pauses. None: the writer has
+      // finished.
       fc.integer({ min: 1, max: 3 }),
       fc.infiniteStream(fc.integer({ min: 1, max: 3 })),
       async (name, early, at) => {
@@ -69,7 +70,8 @@ it("a file is read completely, before or after a save, however it is saved", asy
           for (const step of steps.splice(0, at.next().value)) step();
         };
         const { text } = await readWhenStable(reader(file), [file], { sleep: pause });
-        // Before: the watcher tells of the rest. Not there: the reload is refused, and the same.
+        // Before: the watcher reports the rest. Missing: the reload is rejected, and the same
+        // applies.
         const whole = [WHOLE, ...(/beside/.test(name) ? [BEFORE] : [])];
         expect(/moved/.test(name) ? [...whole, BEFORE, undefined] : whole, name).toContain(text);
       },

@@ -1,4 +1,4 @@
-// What observers are told of reloads: enough to know whether the file on disk is what runs, and nothing twice.
+// Reload events for observers: enough to know whether the file on disk is in use, and none twice.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { isReportable, rejectionReasonOf } from "../../../../src/runtime/reload/reload-events.ts";

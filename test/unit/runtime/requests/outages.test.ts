@@ -1,4 +1,5 @@
-// When providers were in cooldown: one outage from the first failure to the first response, whatever several workers report of it.
+// Cooldowns of providers: one outage from the first failure to the first response, whatever several
+// workers report.
 import { expect, it } from "vitest";
 import type { GatewayEvent } from "tollgate/plugin";
 import { Outages } from "../../../../src/runtime/requests/outages.ts";
@@ -46,7 +47,7 @@ it("exists after a restart, and the number is limited", () => {
   expect(after.listOf("acme")).toEqual(outages.listOf("acme"));
   expect(outages.listOf("acme")).toHaveLength(20);
   expect((JSON.parse(outages.serialize().toString()) as unknown[]).length).toBe(500);
-  // It goes on where the process before ended.
+  // It continues the outage of the previous process.
   after.onEvent(answers(6_000));
   expect(after.listOf("acme")[0]).toMatchObject({ startedAt: 5_000, recoveredAt: 6_000 });
   for (const wrong of ["", "{}", "[{}]", '[{"provider":"a","credential":"b","model":1}]'])

@@ -1,4 +1,4 @@
-// Requests that are over: the newest so many, in their order, however slowly they are read.
+// Completed requests: the newest up to a limit, in order, however slowly they are read.
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";

@@ -1,4 +1,4 @@
-// Counts and times: what is added up is what came, over restarts too, and however much comes there is a bound.
+// Counts and times: sums equal the requests, also across restarts, with an upper limit.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
@@ -207,7 +207,7 @@ describe("limits apply", () => {
     expect(rows.length).toBeLessThanOrEqual(101);
     expect(rows.find(({ name }) => name === "big")!.requests).toBe(33_334);
     expect(rows.reduce((all, { requests }) => all + requests, 0)).toBe(100_001);
-    // A file of what is kept has a few bytes for each of them.
+    // A file of stored stats has a few bytes for each of them.
     expect(stats.serialize().length).toBeLessThan(200_000);
   });
 
@@ -228,7 +228,7 @@ describe("limits apply", () => {
         () => true,
         () => read++,
       );
-      // The one that runs is beside them.
+      // The current one is in addition to them.
       expect(read).toBeGreaterThanOrEqual(left);
       expect(read).toBeLessThanOrEqual(most);
       expect(Buffer.concat(slots.serialize()).length).toBeLessThan(Math.min(bytes * 2, 2_000));
@@ -242,7 +242,7 @@ describe("limits apply", () => {
     for (let n = 0; n < 100; n++) {
       slots.advanceTo(n * MINUTE);
       slots.cellOf("key:k").increment("requests");
-      // Others take from Node's pool meanwhile.
+      // Other code uses Node's buffer pool in the meantime.
       for (let i = 0; i < 30; i++) Buffer.from("x".repeat(1_000));
     }
     const again = new TimeSlots(bounds, 0);

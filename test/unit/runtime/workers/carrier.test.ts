@@ -5,7 +5,10 @@ import { fail, getFault } from "../../../../src/model/error.ts";
 import type { StoreCommand, CommandResult } from "../../../../src/plugin/store/store.ts";
 import { reserveCommand } from "../../../../src/testing/store.ts";
 
-/** Answers with the attempt's own number; commands below zero are impossible, and `broken` refuses everything. */
+/**
+ * Returns the attempt's own number. Negative commands are impossible, and `broken` rejects
+ * everything.
+ */
 function recording(options: { broken?: (batch: number) => boolean } = {}) {
   const batches: string[][] = [];
   let inFlight = 0;
@@ -67,7 +70,7 @@ it("any concurrent calls are sent completely or not at all, once, with the right
             },
             (error: unknown) => {
               const impossible = getFault(error)?.kind === "invalid";
-              // Only whose own it is hears of a mistake.
+              // Only the caller gets the error.
               expect(impossible && !numbers.some((n) => n < 0)).toBe(false);
               return numbers;
             },

@@ -1,5 +1,5 @@
-// What may happen to a worker at the moment at which the crew looks elsewhere. Real processes, which only say what they
-// are told to be.
+// Events of a worker at a moment in which the pool does not check. Real processes with configured
+// messages.
 import cluster from "node:cluster";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,8 +19,9 @@ import { until } from "../../../kit/wait.ts";
 const LINK = new URL("../../../../src/runtime/workers/ipc-link.ts", import.meta.url).href;
 
 /**
- * `order.env` names a folder, in which it notes what it begins to prepare, and a file in it that it waits for; and where the first one to commit
- * writes its process id, for the second one to kill it.
+ * `order.env` names a folder, in which it records that it started to prepare, and a file in it that
+ * it waits for. It also names the file in which the first one to commit writes its PID, for the
+ * second one to kill it.
  */
 const PROGRAM = `
 import { existsSync, watch, writeFileSync } from "node:fs";

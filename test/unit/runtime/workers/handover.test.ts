@@ -1,4 +1,5 @@
-// A connection that was handed to a worker which stands, and is then ended: no client waits for it for ever.
+// A connection that was handed to a blocked worker that is then ended: no client waits for it
+// forever.
 import cluster, { type Worker } from "node:cluster";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -20,7 +21,7 @@ const server = createServer((_req, res) => res.end(String(process.pid))).listen(
 process.on("disconnect", () => process.exit());
 `;
 
-/** So many workers on one port. */
+/** Number of workers on one port. */
 async function crew(size: number): Promise<{ workers: Worker[]; port: number }> {
   const exec = join(folder, "serves.mjs");
   writeFileSync(exec, SERVES);
@@ -34,7 +35,7 @@ async function crew(size: number): Promise<{ workers: Worker[]; port: number }> 
   return { workers, port: (await Promise.all(ports))[0]! };
 }
 
-/** On a connection of its own: which process has answered, or what became of it instead. */
+/** On its own connection: the process that responded, or the failure. */
 const asked = (port: number): Promise<string> =>
   new Promise((resolve) => {
     get({ port, host: "127.0.0.1", agent: false }, (res) => {
