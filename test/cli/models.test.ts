@@ -55,7 +55,7 @@ test("models explain: shows each source, the price, and the expiry date", async 
   expect(words.out).toMatch(/\n {2}price +gateway\.yaml +\$2\.50 in, \$10 out; token prices are/);
   expect(words.out).toMatch(/\n {2}limits\.context +built-in, \d{4}-\d\d-\d\d +400,000\n/);
   expect(words.out).toMatch(
-    /costs +10,000 tokens in, 1,000 out: \$0\.035 \(10,000 input \$0\.025 \+ 1,000 output \$0\.01\)/,
+    /example cost +10,000 tokens in, 1,000 out: \$0\.035 \(10,000 input \$0\.025 \+ 1,000 output \$0\.01\)/,
   );
   expect(words.out).toMatch(new RegExp(`retires +${soon}, in 20 days`));
 
