@@ -1,4 +1,5 @@
-// Two gateways on one store, in one process: what one does the other one knows, and a gateway that was taken for dead goes on.
+// Two gateways on one store, in one process: each sees what the other does, and a gateway that was
+// considered dead continues.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -160,7 +161,7 @@ it("heartbeats have the interval that the store requires", async () => {
   const a = await started(ledger);
   const [{ instance }] = (await a.status()).instances as never as [{ instance: string }];
   ledger.bury(instance);
-  // Nothing is asked of it: it finds out by itself.
+  // No request is sent to it: it finds out by itself.
   await until(async () => (await a.status()).instances?.[0]?.state === "live");
 });
 
@@ -218,7 +219,7 @@ it("a store that reports itself unreachable: 503 immediately, nothing sent, and 
   expect(await ask(a, key)).toBe(200);
   gone = true;
   hear!({ type: "unavailable", reason: "connection refused" });
-  // A store that is asked would keep each of them until some time has passed.
+  // A store that has to be asked would hold each of them for some time.
   const time = installTestClock();
   time.stop();
   for (const each of [key, key, key]) expect(await ask(a, each)).toBe(503);
@@ -242,7 +243,7 @@ it("waits for a store that starts later; a rejection ends the start", async () =
   };
   const a = await started({ ...ledger, store: () => late }, lines);
   expect(await ask(a, a.firstKey!)).toBe(200);
-  // The same again is no news.
+  // A repetition is not reported again.
   expect(lines.join("").match(/store unavailable at startup/g)).toHaveLength(1);
   const no = async () => createFault("invalid", "Its form is newer than this gateway.");
   const refused = { ...store, open: () => no().then((error) => Promise.reject(error)) };

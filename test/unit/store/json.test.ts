@@ -22,7 +22,7 @@ it("is decoded to the same value, wherever its big integers are", () => {
       const before = structuredClone(value);
       const text = toJson(value);
       expect(fromJson(text)).toEqual(value);
-      // It is not changed by being written.
+      // Writing does not change it.
       expect(value).toEqual(before);
     }),
   );
@@ -34,7 +34,7 @@ it("equals JSON's result if it contains no big integer", () => {
       expect(toJson(value)).toBe(JSON.stringify(value));
     }),
   );
-  // A name that says no more than others.
+  // `toJSON` is a name without special meaning.
   expect(fromJson(toJson({ toJSON: "x", a: 1n }))).toEqual({ toJSON: "x", a: 1n });
   const dated = { at: new Date(0), nothing: undefined, list: [undefined, 1n] };
   expect(toJson(dated)).toBe('{"at":"1970-01-01T00:00:00.000Z","list":[null,{"~bigint":"1"}]}');

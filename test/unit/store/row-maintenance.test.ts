@@ -1,4 +1,5 @@
-// A store that keeps complete rows gets retention, archives, and erasure from the kit, also while it is written to.
+// A store that keeps complete rows gets retention, archives, and erasure from the kit, even during
+// writes.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

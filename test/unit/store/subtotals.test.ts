@@ -1,4 +1,4 @@
-// Sums of sums are the sums of their rows, whatever their order, and their text is one.
+// Sums of sums equal the sums of their rows in any order, and have the same text.
 import { expect, it } from "vitest";
 import * as fc from "fast-check";
 import {
@@ -12,7 +12,7 @@ import {
 } from "tollgate/store";
 import type { SummableRow, TotalsQuery } from "tollgate/store";
 
-/** What each depth must be able to say. */
+/** What a result of each depth must contain. */
 const SAYS: Readonly<Record<RollupLevel, TotalsQuery["by"]>> = {
   calls: ["provider", "model", "credential", "outcome", "price", "state"],
   holders: ["key", "accounts", "state"],

@@ -1,4 +1,4 @@
-// Days and hours of time zones, against the system's own calendar.
+// Days and hours of time zones, compared with the system's calendar.
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
 import { isTimeZone, zoneClock } from "tollgate/store";
@@ -19,7 +19,7 @@ const ZONES = [
 const zone = fc.constantFrom(...ZONES);
 const at = fc.integer({ min: Date.UTC(1950, 0), max: Date.UTC(2060, 0) });
 
-/** What the system says that a clock on the wall shows. */
+/** The local time according to the system. */
 function wall(name: string, moment: number): string {
   const parts = new Intl.DateTimeFormat("en-US", {
     timeZone: name,
@@ -33,7 +33,7 @@ function wall(name: string, moment: number): string {
   return `${of("year")}-${of("month")}-${of("day")}T${of("hour")}`;
 }
 
-/** Whether the clocks of a zone are changed within a stretch. */
+/** Whether the zone's clocks change within a period. */
 function isChanged(name: string, start: number, length: number): boolean {
   const offset = (moment: number) => Date.parse(`${wall(name, moment)}:00:00Z`) - moment;
   const first = offset(start);
@@ -71,7 +71,7 @@ describe("any moment in any zone", () => {
             names.add(clock[unit](each + 299_999));
           }
           if (clock.isWithin(unit, start, start + length)) expect(names.size).toBe(1);
-          // It may return false for a stretch in which clocks are changed, and for no other.
+          // It may return false for a period in which clocks change, and for no other.
           else if (!isChanged(name, start, length)) expect(names.size).toBeGreaterThan(1);
         }
       }),

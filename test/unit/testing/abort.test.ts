@@ -1,5 +1,5 @@
-// The kit judges an abort by the order of events: the work ends and its connection is closed while upstream is silent. How long a busy machine
-// takes for it is no fault of the plugin.
+// The kit judges an abort by the order of events: the work ends and its connection is closed while
+// the upstream is silent. The time that a busy machine needs for this is not the plugin's fault.
 import { expect, it } from "vitest";
 import type { Provider } from "../../../src/plugin/provider.ts";
 import { checkAborts } from "../../../src/testing/conformance/operation.ts";
@@ -18,7 +18,7 @@ const provider = (models: Provider["listModels"]) =>
     listModels: models,
   }) as unknown as Provider;
 
-/** As on a machine that has no time for this process. */
+/** As on a machine that is too busy to run this process. */
 function busy(ms: number): void {
   const from = ownCpuMs();
   while (ownCpuMs() - from < ms);

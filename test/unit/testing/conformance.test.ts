@@ -1,5 +1,5 @@
-// The kit is worth what it catches: one good plugin of each kind passes, and each of its mutants fails the check that is
-// named for it.
+// The kit is only as good as what it catches: one correct plugin of each kind passes, and each of
+// its mutants fails the check that is named for it.
 import { createServer } from "node:net";
 import { writeFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -27,7 +27,7 @@ async function broken(definition: unknown, options: ConformanceOptions = {}): Pr
 }
 
 const CANARY = "canary-7f3a-secret";
-// What its native endpoint is told by its upstream is nowhere recorded, and that is said.
+// The upstream's response to its native endpoint is not recorded, and the report states that.
 const keyed = {
   with: { region: "eu" },
   credential: { api_key: CANARY },
@@ -410,7 +410,7 @@ describe("a frontend", () => {
 });
 
 describe("a middleware", () => {
-  /** A cache that keeps what it is told under a name. */
+  /** A cache that stores values under a name. */
   const kept = new Map<unknown, unknown>();
   const shelf = async (next: any, name: () => unknown) => {
     if (kept.has(name())) return kept.get(name());

@@ -1,5 +1,6 @@
-// A decoder is judged by what its upstream said, cut and split by the kit, alone and through a real gateway: each fault that
-// a decoder may have is caught, and where there is nothing to judge it by, that is what the author is told.
+// A decoder is judged by its upstream's recorded response, cut and split by the kit, alone and
+// through a real gateway. Each possible fault of a decoder is caught. Where there is nothing to
+// judge it by, the author is told so.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,7 +42,7 @@ recorded("toy/whole", "HTTP/1.1 200 OK\ncontent-type: application/json", WHOLE, 
 recorded("toy/refused", "HTTP/1.1 429 Slow\ncontent-type: application/json", ERROR, asked(false));
 recorded("native/one", "HTTP/1.1 200 OK\ncontent-type: application/x-ndjson", LINES, {});
 
-/** The codec's own fault, if any: what it makes of events, of pushing and of ending. */
+/** The codec's own fault, if any, in how it handles events, pushes, and the end. */
 interface Fault {
   event?(event: ModelEvent, emit: (event: ModelEvent) => void): void;
   push?(chunk: Buffer, decoder: Decoder): void;

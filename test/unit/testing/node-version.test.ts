@@ -1,4 +1,5 @@
-// On an old Node every way to the tests ends with the same message, which names the commands that use the Node of the checkout.
+// On an old Node, every command that runs tests ends with the same message, which names the
+// commands that use the checkout's own Node.
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

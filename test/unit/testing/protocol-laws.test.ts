@@ -1,5 +1,5 @@
-// The laws are only worth something if they catch a broken codec: a small protocol keeps them all, and each of its
-// mutants breaks the one that is named for it.
+// The laws are only useful if they catch a broken codec: a small protocol passes all of them, and
+// each of its mutants fails the law that is named for it.
 import { describe, expect, it } from "vitest";
 import {
   chatOperation,
@@ -11,7 +11,7 @@ import {
 } from "tollgate/plugin";
 import { protocolChecks, type Recording } from "tollgate/testing";
 
-/** One JSON object a line. */
+/** One JSON object per line. */
 interface Mutant {
   lineBuffer?: false;
   ignoreEnd?: true;

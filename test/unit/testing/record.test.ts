@@ -1,4 +1,5 @@
-// What is recorded: each endpoint, streamed and whole, every secret masked; and the live laws, within their cap.
+// Recording covers each endpoint, streamed and whole, with every secret masked; and the live laws,
+// within their spending cap.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

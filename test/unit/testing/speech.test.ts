@@ -1,4 +1,5 @@
-// The fake upstream's words are judged by those they are for: the official SDKs, and our own checkers of the wires.
+// The fake upstream's responses are checked by their consumers: the official SDKs, and our own
+// checkers of the wire formats.
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

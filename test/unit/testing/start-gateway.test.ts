@@ -1,4 +1,5 @@
-// A gateway in a test: what a client asks, what the upstream hears, what the ledger has.
+// A gateway in a test: what a client requests, what the upstream receives, and what the ledger
+// records.
 import { describe, expect, it } from "vitest";
 import { defineMiddleware, defineObserver, fail } from "tollgate/plugin";
 import { errorResponse, hookChecks, say, scriptedModel, startGateway } from "tollgate/testing";
@@ -59,7 +60,10 @@ describe("a gateway in a test", () => {
   });
 });
 
-/** Hides a name on its way out, and gives it back on its way in; `split`: it forgets that a word may come in two pieces. */
+/**
+ * Replaces a name in requests and restores it in responses. `split`: it forgets that a word may
+ * arrive in two pieces.
+ */
 const masker = (split: boolean) =>
   defineMiddleware({
     api: 1,
@@ -82,7 +86,7 @@ const masker = (split: boolean) =>
           if (event.type === "delta") {
             const text = (split ? "" : held) + event.text;
             const whole = text.replaceAll("secret", "******");
-            // What may be the beginning of the word stays until it is known.
+            // Text that may be the beginning of the word is held back until that is clear.
             const keep = split ? 0 : tail(whole);
             held = whole.slice(whole.length - keep);
             if (whole.length > keep) next({ ...event, text: whole.slice(0, whole.length - keep) });

@@ -46,7 +46,7 @@ const asked = (port: number): Promise<string> =>
   });
 
 it.each([
-  // Workers, those of them that stand, clients.
+  // Workers, blocked workers, clients.
   [2, 1, 6],
   [3, 2, 8],
   [2, 2, 5],
@@ -61,7 +61,7 @@ it.each([
       for (const pid of standing) process.kill(pid, "SIGSTOP");
       const heard: string[] = [];
       const all = Array.from({ length: n }, () => asked(port).then((said) => heard.push(said)));
-      // Each that stands was handed one of them, and is handed no more.
+      // Each blocked worker received one connection, and receives no more.
       if (well.length > 0) await until(() => heard.length === n - ill);
       for (const pid of standing) process.kill(pid, "SIGKILL");
       await until(

@@ -1,4 +1,4 @@
-// What a dead worker leaves is what a restart would have found: the same rows, or better ones.
+// After a worker dies, its holds leave the same rows as a restart would, or better ones.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { trackReservations } from "../../../../src/runtime/workers/open-reservations.ts";
@@ -54,7 +54,7 @@ it("a reservation is settled as in recovery", async () => {
           await apply(batch).catch(() => "a settle without its reserve");
       const left = await holds.settleAll(LATER);
       expect(left).toHaveLength(holds.size);
-      // A clock that went from call to call would let rates drain by time that has not passed.
+      // A clock that advances between calls would drain rates by time that has not passed.
       expect(new Set(left.map(({ at }) => at)).size).toBeLessThanOrEqual(1);
       await mine.store.apply(left);
       await theirs.store.open({ instance: "two" });

@@ -1,4 +1,5 @@
-// The law that shows that a borrowed store is a store: the same laws, asked through the channel between two processes.
+// Shows that a lent store behaves like a store: it runs the same laws through the channel between
+// two processes.
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -15,7 +16,7 @@ import { getFault } from "../../../../src/model/error.ts";
 import type { Store } from "../../../../src/plugin/store/store.ts";
 import { settleCommand, storeChecks } from "../../../../src/testing/store.ts";
 
-/** Started when there is none: a law that crashes it costs the next one a start. */
+/** Starts a process when none is running: if a law crashes it, the next law starts a new one. */
 let owner: { child: ChildProcess; link: IpcLink } | undefined;
 
 async function lent(where: string): Promise<Store> {
@@ -50,9 +51,10 @@ describe("a borrowed memory store", () => {
 });
 
 describe("a borrowed store on PostgreSQL", () => {
-  // Made before the first law: a law that is given up while the database starts goes on in the store of the next one.
+  // Created before the first law: a law that is abandoned while the database starts would continue
+  // in the store of the next law.
   beforeAll(async () => void (await lent("postgres")), 240_000);
-  // It keeps no accounts and looks at no limits, and a worker's side cannot know that.
+  // It keeps no accounts and checks no limits, and the worker's side cannot know that.
   const lacking = ({ listAccounts: _a, readLimits: _c, ...store }: Store): Store => store;
   const postgres = async () => {
     const store = lacking(await lent("postgres"));

@@ -1,4 +1,4 @@
-// A worker dies while the primary hands it a connection: what was on its way to it is lost, and nothing else.
+// A worker dies while the primary passes it a connection: only what was in transit is lost.
 import cluster from "node:cluster";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -37,11 +37,11 @@ it("a message to a dead worker does not end the primary, and the exit reason is 
   const worker = Object.values(cluster.workers!)[0]!;
   await new Promise((up) => worker.process.once("message", up));
   process.kill(member.pid, "SIGKILL");
-  // Dead, and not yet heard of.
+  // Dead, but the primary does not know it yet.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
   const broken: unknown[] = [];
   worker.process.prependListener("error", (error) => void broken.push(error));
-  // As the cluster hands over a connection: it is not told whether it was sent.
+  // The cluster passes a connection the same way: it does not report whether it was sent.
   for (let i = 0; i < 3; i++) worker.process.send({ connection: i });
   expect(await member.exited).toBe("SIGKILL");
   expect(broken.length).toBeGreaterThan(0);

@@ -1,5 +1,5 @@
-// A process that owns stores and lends them, one after the other: what the primary is to its workers. `memory`, `postgres`
-// (emptied before) or `postgres again`, or a file for sqlite.
+// A process that owns stores and lends them one after the other, as the primary does to its
+// workers: `memory`, `postgres` (emptied before) or `postgres again`, or a file for sqlite.
 import { PGlite } from "@electric-sql/pglite";
 import { trackReservations } from "../../../../src/runtime/workers/open-reservations.ts";
 import { createBatchForwarder } from "../../../../src/runtime/workers/batch-forwarder.ts";

@@ -1,4 +1,4 @@
-// One status for several processes: nothing that a worker reports is missing from it.
+// One status for several processes includes everything that a worker reports.
 import { expect, it } from "vitest";
 import { mergeStatus } from "../../../../src/runtime/workers/merge-status.ts";
 import type { GatewayStatus, WorkerStatus } from "../../../../src/runtime/gateway-api.ts";
@@ -32,7 +32,7 @@ it("lists an unreachable plugin once, since the first worker lost it", () => {
     worker({ unreachablePlugins: [gone("middleware.a", 10), gone("middleware.b", 30)] }),
     worker({}),
   ];
-  // The copy of the primary checks the config and serves no request.
+  // The primary's own copy checks the config and serves no requests.
   const own = {
     ...primary,
     unreachablePlugins: [gone("middleware.c", 5)],
