@@ -3,7 +3,7 @@
 import { EDITOR_CONFIG_SCHEMA } from "../../src/config/schema/config-schema.ts";
 import type { Schema } from "../../src/config/schema-dialect.ts";
 import type { Definition, PluginKind } from "../../src/plugin/define.ts";
-import { RESTART_PATHS } from "../../src/runtime/reload/static-keys.ts";
+import { RESTART_PATHS } from "../../src/runtime/reload/reload-rules.ts";
 import { builtinPlugins } from "../../src/cli/support/load-config.ts";
 import { CONFIG_EXAMPLES, inlineExample } from "./config-examples.ts";
 import { code, page, type ReferencePage, sentence, table } from "./markdown.ts";

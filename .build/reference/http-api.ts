@@ -4,7 +4,7 @@ import { builtin } from "../../plugins/index.ts";
 import { COMMAND_SPECS, type CommandName } from "../../src/admin/schema/command-specs.ts";
 import { createOpenApi } from "../../src/admin/http/openapi.ts";
 import { getValidator, type Schema } from "../../src/config/schema-dialect.ts";
-import { API_PATH, OIDC_PATH, OPENAPI_PATH } from "../../src/runtime/access/admin-paths.ts";
+import { API_PATH, OIDC_PATH, OPENAPI_PATH } from "../../src/runtime/access/principal.ts";
 import type { Definition } from "../../src/plugin/define.ts";
 import type { Frontend, Route } from "../../src/plugin/frontend.ts";
 import { createTestContext } from "../../src/testing/context.ts";

@@ -1,6 +1,7 @@
 // Frontend for chat completions, the endpoint that OpenAI's SDKs and nearly all other clients call.
 import { defineFrontend } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { acceptOption, extractCredential } from "./client-credential.ts";
 import {
   versionedPaths,
   deploymentPaths,
@@ -9,7 +10,6 @@ import {
   googlePaths,
   withModelFromPath,
 } from "./route-paths.ts";
-import { acceptOption, extractCredential } from "./client-credential.ts";
 
 export default defineFrontend({
   api: 1,

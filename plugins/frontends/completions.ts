@@ -2,8 +2,8 @@
 // without chat use.
 import { defineFrontend } from "tollgate/plugin";
 import { completions } from "tollgate/protocols/completions";
-import { versionedPaths } from "./route-paths.ts";
 import { acceptOption, extractCredential } from "./client-credential.ts";
+import { versionedPaths } from "./route-paths.ts";
 
 export default defineFrontend({
   api: 1,

@@ -4,6 +4,7 @@
 import { defineFrontend } from "tollgate/plugin";
 import { cohereEmbeddings } from "tollgate/protocols/cohere";
 import { embeddings } from "tollgate/protocols/embeddings";
+import { acceptOption, extractCredential } from "./client-credential.ts";
 import {
   versionedPaths,
   deploymentPaths,
@@ -12,7 +13,6 @@ import {
   googlePaths,
   withModelFromPath,
 } from "./route-paths.ts";
-import { acceptOption, extractCredential } from "./client-credential.ts";
 
 export default defineFrontend({
   api: 1,

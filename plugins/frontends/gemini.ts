@@ -15,8 +15,12 @@ import {
   geminiJsonList,
 } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
-import { toGeminiModel, createGeminiPage } from "./models/gemini-list.ts";
-import { findModel, readModelFilter } from "./models/model-filter.ts";
+import {
+  toGeminiModel,
+  createGeminiPage,
+  findModel,
+  readModelFilter,
+} from "./models/model-lists.ts";
 import { acceptOption, extractCredential } from "./client-credential.ts";
 
 const VERSIONS = ["v1beta", "v1alpha"];

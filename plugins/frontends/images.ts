@@ -3,6 +3,7 @@
 // these base URLs.
 import { defineFrontend, fail } from "tollgate/plugin";
 import { imageEdits, images } from "tollgate/protocols/images";
+import { acceptOption, extractCredential } from "./client-credential.ts";
 import {
   versionedPaths,
   deploymentPaths,
@@ -11,7 +12,6 @@ import {
   googlePaths,
   withModelFromPath,
 } from "./route-paths.ts";
-import { acceptOption, extractCredential } from "./client-credential.ts";
 
 export default defineFrontend({
   api: 1,

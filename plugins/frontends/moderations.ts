@@ -2,8 +2,8 @@
 // model.
 import { defineFrontend, fail, type Body } from "tollgate/plugin";
 import { moderations } from "tollgate/protocols/moderations";
-import { versionedPaths } from "./route-paths.ts";
 import { acceptOption, extractCredential } from "./client-credential.ts";
+import { versionedPaths } from "./route-paths.ts";
 
 export default defineFrontend({
   api: 1,

@@ -2,8 +2,8 @@
 // clients. Serves Voyage's format below /voyage.
 import { defineFrontend } from "tollgate/plugin";
 import { rerank, voyageRerank } from "tollgate/protocols/rerank";
-import { versionedPaths } from "./route-paths.ts";
 import { acceptOption, extractCredential } from "./client-credential.ts";
+import { versionedPaths } from "./route-paths.ts";
 
 export default defineFrontend({
   api: 1,

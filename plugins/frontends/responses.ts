@@ -17,8 +17,8 @@ import {
   responses,
 } from "tollgate/protocols/responses";
 import { ItemMemory, finalResponseText } from "./item-memory.ts";
-import { versionedPaths, azurePaths } from "./route-paths.ts";
 import { acceptOption, extractCredential } from "./client-credential.ts";
+import { versionedPaths, azurePaths } from "./route-paths.ts";
 
 const MIB = 1024 * 1024;
 /**

@@ -8,6 +8,7 @@ import {
   type RouteInput,
 } from "tollgate/plugin";
 import { speech } from "tollgate/protocols/speech";
+import { acceptOption, extractCredential } from "./client-credential.ts";
 import {
   versionedPaths,
   deploymentPaths,
@@ -15,7 +16,6 @@ import {
   azurePaths,
   withModelFromPath,
 } from "./route-paths.ts";
-import { acceptOption, extractCredential } from "./client-credential.ts";
 
 export default defineFrontend({
   api: 1,

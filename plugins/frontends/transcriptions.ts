@@ -3,6 +3,7 @@
 // all of these base URLs.
 import { defineFrontend } from "tollgate/plugin";
 import { transcriptions } from "tollgate/protocols/transcriptions";
+import { acceptOption, extractCredential } from "./client-credential.ts";
 import {
   versionedPaths,
   deploymentPaths,
@@ -10,7 +11,6 @@ import {
   azurePaths,
   withModelFromPath,
 } from "./route-paths.ts";
-import { acceptOption, extractCredential } from "./client-credential.ts";
 
 const ROUTES = [
   ["generate", "/audio/transcriptions"],

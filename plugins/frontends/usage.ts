@@ -12,8 +12,8 @@ import {
 import { isTimeZone, zoneClock } from "tollgate/store";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
-import { versionedPaths } from "./route-paths.ts";
 import { acceptOption, extractCredential } from "./client-credential.ts";
+import { versionedPaths } from "./route-paths.ts";
 
 const anthropic = messages().server!;
 const openai = images().server!;

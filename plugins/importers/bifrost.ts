@@ -1,10 +1,9 @@
 // Imports Bifrost's config.json: providers with their keys, and the customers, teams, and virtual
 // keys of its governance section.
 import { createHash } from "node:crypto";
-import type { Importer } from "./importer.ts";
+import { type Importer, slug, type ConfigDraft } from "./config-draft.ts";
 import { readBudget, readRateLimits } from "./amounts.ts";
 import { importBifrostProvider, parseVariable } from "./bifrost-provider.ts";
-import { slug, type ConfigDraft } from "./config-draft.ts";
 import type { ImportedKey } from "./key-export.ts";
 import type { SourceValue } from "./source-value.ts";
 

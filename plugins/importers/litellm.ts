@@ -1,7 +1,6 @@
 // Imports LiteLLM's config.yaml.
 import { reportManualSteps } from "./clouds.ts";
-import type { ConfigDraft, DraftRoute } from "./config-draft.ts";
-import type { Importer } from "./importer.ts";
+import type { ConfigDraft, DraftRoute, Importer } from "./config-draft.ts";
 import type { ImportedKey } from "./key-export.ts";
 import { isSelfHosted } from "./known-providers.ts";
 import {
@@ -10,10 +9,14 @@ import {
   operationOf,
   referencePrices,
   type BaseModel,
+  importLitellmProvider,
+  toVariable,
 } from "./litellm-model-metadata.ts";
-import { importLitellmProvider, toVariable } from "./litellm-provider.ts";
-import { importGeneralSettings, importLitellmSettings } from "./litellm-settings.ts";
-import { importRouterSettings } from "./litellm-router.ts";
+import {
+  importGeneralSettings,
+  importLitellmSettings,
+  importRouterSettings,
+} from "./litellm-router.ts";
 import type { SourceValue } from "./source-value.ts";
 
 interface Deployment {

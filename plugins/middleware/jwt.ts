@@ -8,15 +8,16 @@ import {
   type Context,
   type Identity,
 } from "tollgate/plugin";
-import { identityOf, type Claims } from "./jwt/claims.ts";
 import {
+  identityOf,
+  type Claims,
   ALGORITHMS,
   type ValidatedToken,
   validateToken,
   invalidTokenError,
   readIssuer,
   type Issuer,
-} from "./jwt/issuer.ts";
+} from "./jwt/claims.ts";
 import { fromFile, fromUrl, KeySet, emptyKeyCache } from "./jwt/key-set.ts";
 
 /** Maximum length in characters. Request headers have no room for longer tokens. */

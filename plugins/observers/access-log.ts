@@ -6,14 +6,18 @@ import {
   type Context,
   type RequestOutcome,
 } from "tollgate/plugin";
-import { FIELD_NAMES, rejectionOutcome } from "./access-log/fields.ts";
+import {
+  FIELD_NAMES,
+  rejectionOutcome,
+  createRejectedLineWriter,
+  createLineWriter,
+} from "./access-log/fields.ts";
 import {
   JournalRateMonitor,
   JOURNAL_LINES_PER_SECOND,
   levelPrefix,
-} from "./access-log/systemd-journal.ts";
-import { createRejectedLineWriter, createLineWriter } from "./access-log/line-format.ts";
-import { Output } from "./access-log/output.ts";
+  Output,
+} from "./access-log/output.ts";
 
 /** Interval at which the observer checks whether the open file is still the one at its path. */
 const ROTATION_CHECK_MS = 1_000;

@@ -2,16 +2,21 @@
 // written to disk before the gateway treats it as accepted. Delivery is retried for one day.
 import { join } from "node:path";
 import { defineObserver, type Context, type Problem } from "tollgate/plugin";
-import { createAlert, ALERT_EVENTS, type AlertEvent, type AlertSource } from "./alerts/alert.ts";
+import {
+  createAlert,
+  ALERT_EVENTS,
+  type AlertEvent,
+  type AlertSource,
+  includesEvent,
+  findReceivers,
+  type AlertRule,
+} from "./alerts/alert.ts";
 import { certificateAlerts, expiryAlerts } from "./alerts/expiry-alerts.ts";
 import { type DigestPeriod, lastCompletePeriod, createDigest } from "./alerts/spend-digest.ts";
-import { Delivery, type Receiver } from "./alerts/delivery.ts";
+import { Delivery, type Receiver, parseSecret, createTestCommand } from "./alerts/delivery.ts";
 import { OngoingFailures, fromCharge, fromEvent, fromRequest } from "./alerts/alert-sources.ts";
 import { Outbox } from "./alerts/outbox.ts";
-import { includesEvent, findReceivers, type AlertRule } from "./alerts/routing-rules.ts";
-import { parseSecret } from "./alerts/webhook-signature.ts";
 import { checkSpend } from "./alerts/unusual-spend.ts";
-import { createTestCommand } from "./alerts/test-command.ts";
 
 const SECOND_MS = 1_000;
 /** Below the 5 s that the gateway waits for an observer to shut down. */

@@ -5,9 +5,10 @@ import { NAMING_CHOICES, namingVersionsOf } from "./genai-names.ts";
 import { ExportQueue, type ExportCounts } from "./otlp/export-queue.ts";
 import { addRequestLog, eventLog, rejectionLog } from "./otlp/log-records.ts";
 import { HttpExporter } from "./otlp/http-exporter.ts";
-import { createMetricsPush } from "./otlp/metrics-push.ts";
-import { createSampler, SAMPLERS } from "./otlp/sampler.ts";
+import { createMetricsPush } from "./otlp/metric-messages.ts";
 import {
+  createSampler,
+  SAMPLERS,
   exporterOrigins,
   PROTOCOLS,
   resolveSettings,

@@ -13,8 +13,7 @@ import {
   type ModelEvent,
 } from "tollgate/plugin";
 import { requireSupported, sniffImage } from "tollgate/protocols/images";
-import { facts } from "./bfl/facts.ts";
-import { encodeJob, parseResultUrl, failJob, parseJob, type Job } from "./bfl/job.ts";
+import { facts, encodeJob, parseResultUrl, failJob, parseJob, type Job } from "./bfl/job.ts";
 
 const FIRST_POLL_MS = 500;
 const MAX_POLL_MS = 3_000;

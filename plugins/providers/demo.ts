@@ -2,16 +2,13 @@
 // seed give the same response. Usage is counted as defined in tokens.ts, the price is zero, and
 // nothing is retained.
 import { defineProvider } from "tollgate/plugin";
-import { chat } from "./demo/chat.ts";
-import { completion } from "./demo/completion.ts";
+import { chat, completion } from "./demo/chat.ts";
 import { embedding } from "./demo/embedding.ts";
 import { facts, POLICY } from "./demo/facts.ts";
 import { countInputTokens } from "./demo/request-text.ts";
 import { image } from "./demo/image.ts";
-import { moderation } from "./demo/moderation.ts";
-import { rerank } from "./demo/rerank.ts";
-import { speech } from "./demo/speech.ts";
-import { transcript } from "./demo/transcript.ts";
+import { moderation, rerank } from "./demo/scores.ts";
+import { speech, transcript } from "./demo/audio.ts";
 
 export default defineProvider({
   api: 1,

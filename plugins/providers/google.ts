@@ -16,7 +16,7 @@ import {
   geminiSingleEmbedding,
   geminiImage,
 } from "tollgate/protocols/gemini";
-import { embeddingModel } from "./embedding-facts.ts";
+import { embeddingModel } from "./operation-facts.ts";
 import { generateImages } from "./google/multiple-images.ts";
 
 const VERSION = "v1beta";

@@ -1,8 +1,12 @@
 // OpenAI: responses, chat, images, embeddings, moderations, and audio under one base URL. Responses
 // come first, because translated requests lose least in that protocol.
 import { fromRow } from "tollgate/protocols/compatible";
-import { embeddingModel, moderationModel } from "./embedding-facts.ts";
-import { transcriptionModel, speechModel } from "./audio-facts.ts";
+import {
+  embeddingModel,
+  moderationModel,
+  transcriptionModel,
+  speechModel,
+} from "./operation-facts.ts";
 
 export default fromRow({
   name: "openai",

@@ -4,12 +4,10 @@
 import { fromRow, type CompatibleProvider } from "tollgate/protocols/compatible";
 import type { Backend } from "./row-backend.ts";
 import { clouds } from "./row-clouds.ts";
-import { hosts } from "./row-hosts.ts";
+import { hosts, platforms, routers } from "./row-hosts.ts";
 import { labs } from "./row-labs.ts";
 import { local } from "./row-local.ts";
 import { mainland } from "./row-china.ts";
-import { platforms } from "./row-platforms.ts";
-import { routers } from "./row-routers.ts";
 
 export const ALL_ROWS: readonly Backend[] = [
   ...labs,

@@ -1,8 +1,7 @@
 // Labs in mainland China. A vendor's international and mainland hosts belong to different legal
 // entities with different keys, so they are separate providers.
 import type { ChatDialect } from "tollgate/protocols/chat-completions";
-import type { Backend } from "./row-backend.ts";
-import { anthropicAt, but, plain } from "./row-dialects.ts";
+import { type Backend, anthropicAt, but, plain } from "./row-backend.ts";
 
 const kimi: ChatDialect = {
   ...plain,

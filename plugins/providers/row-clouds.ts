@@ -1,7 +1,6 @@
 // Clouds that serve models of other vendors.
-import type { Backend } from "./row-backend.ts";
-import { but, plain } from "./row-dialects.ts";
-import { transcriptionModel } from "./audio-facts.ts";
+import { type Backend, but, plain } from "./row-backend.ts";
+import { transcriptionModel } from "./operation-facts.ts";
 
 /** Open models receive reasoning options through their chat templates. */
 const template = { control: "chat_template_kwargs" } as const;

@@ -1,9 +1,12 @@
 // Labs outside mainland China that serve their own models.
 import type { ImageDialect } from "tollgate/protocols/images";
-import type { Backend } from "./row-backend.ts";
-import { embeddingModel, moderationModel, rerankModel } from "./embedding-facts.ts";
-import { transcriptionModel } from "./audio-facts.ts";
-import { anthropicAt, but, plain } from "./row-dialects.ts";
+import { type Backend, anthropicAt, but, plain } from "./row-backend.ts";
+import {
+  embeddingModel,
+  moderationModel,
+  rerankModel,
+  transcriptionModel,
+} from "./operation-facts.ts";
 
 /** Aspect ratios that xAI supports. */
 const XAI_RATIOS = [

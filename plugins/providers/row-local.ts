@@ -1,7 +1,6 @@
 // Self-hosted servers. The operator configures their data retention and their price (`price:
 // free`).
-import type { Backend } from "./row-backend.ts";
-import { but, plain } from "./row-dialects.ts";
+import { type Backend, but, plain } from "./row-backend.ts";
 
 export const local: readonly Backend[] = [
   {

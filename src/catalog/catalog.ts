@@ -11,7 +11,7 @@ import type { Operation } from "../model/request.ts";
 import type { Opt } from "../model/values.ts";
 import { createInMemoryModelLists, type ModelLists } from "./model-lists.ts";
 import { mergeFacts, type FactLayer, type StatedFacts, type FactSources } from "./merge-facts.ts";
-import { suggestNames } from "./pattern.ts";
+import { suggestNames } from "./model-names.ts";
 import { effectivePolicy, satisfies } from "./data-policy.ts";
 import { isDeepStrictEqual } from "node:util";
 

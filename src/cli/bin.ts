@@ -13,7 +13,7 @@ if (major < REQUIRED_MAJOR) {
 } else {
   // In a process that was started without --disable-sigusr1, this signal would open a debugger.
   process.on("SIGUSR1", () => {});
-  import("./support/v8-memory.ts")
+  import("./support/process-setup.ts")
     .then(({ restartWithMallocSettings, disablePretenuring }) => {
       restartWithMallocSettings(process.argv.slice(2));
       disablePretenuring();

@@ -7,7 +7,7 @@ import { readImportGraph } from "../loader/import-graph.ts";
 import { createLoader } from "../loader/plugin-loader.ts";
 import { lockModules } from "../loader/locked-modules.ts";
 import { createSharedModules } from "./support/shared-modules.ts";
-import { freezeObjectPrototype } from "./support/v8-memory.ts";
+import { freezeObjectPrototype } from "./support/process-setup.ts";
 import { blockSignalSending } from "./block-signals.ts";
 
 freezeObjectPrototype();

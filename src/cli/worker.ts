@@ -7,7 +7,7 @@ import { startEventLoopWatchdog } from "../runtime/health/event-loop-watchdog.ts
 import { startWorker } from "../runtime/workers/worker-process.ts";
 import type { IpcChannel } from "../runtime/workers/ipc-link.ts";
 import { createPluginLoader } from "./support/load-config.ts";
-import { disablePretenuring, freezeObjectPrototype } from "./support/v8-memory.ts";
+import { disablePretenuring, freezeObjectPrototype } from "./support/process-setup.ts";
 import { ignoreTerminalErrors } from "./format/terminal.ts";
 
 disablePretenuring();

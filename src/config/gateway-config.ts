@@ -2,8 +2,7 @@
 // values are plain and frozen, and nothing in them is left to look up. Only this layer converts
 // snake_case in YAML to camelCase. Options of a plugin keep their author's spelling.
 import type { FileHashes } from "../lib/content-hash.ts";
-import type { HedgeDelays } from "../model/hedge.ts";
-import type { RoutingStrategy } from "../model/routing-strategy.ts";
+import type { HedgeDelays, RoutingStrategy } from "../model/route-settings.ts";
 import type { ErrorKind } from "../model/error.ts";
 import type { ModelInfo, Price, Privacy } from "../model/facts.ts";
 import type { HeadersOut } from "../model/values.ts";

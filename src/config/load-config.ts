@@ -4,7 +4,7 @@
 // a plugin.
 import type { FileHashes } from "../lib/content-hash.ts";
 import { accountNames, checkAccounts } from "./sections/account-config.ts";
-import { createRecordedFiles, createDiskFiles, type FileTexts } from "./source/default-config.ts";
+import { createRecordedFiles, createDiskFiles, type FileTexts } from "./source/config-files.ts";
 import { checkAdmin } from "./sections/admin-config.ts";
 import { FACTS_SCHEMA } from "./sections/model-facts.ts";
 import { checkListen } from "./sections/listen-config.ts";

@@ -8,7 +8,7 @@ import { spawn, type ChildProcess, execFile } from "node:child_process";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import type { Duplex, Readable } from "node:stream";
-import { findPackageRoot, findProgram } from "../config/source/default-config.ts";
+import { findPackageRoot, findProgram } from "../config/source/config-files.ts";
 import { NO_DEBUGGER } from "../lib/disable-debugger.ts";
 
 /** Memory limits of the child. A plugin that leaks memory ends only its own process. */

@@ -1,8 +1,7 @@
-import type { HedgeDelays } from "../model/hedge.ts";
+import type { HedgeDelays, RoutingStrategy } from "../model/route-settings.ts";
 import { chatOperation } from "../model/operations/chat-operation.ts";
 import { getFault } from "../model/error.ts";
 import type { Privacy } from "../model/facts.ts";
-import type { RoutingStrategy } from "../model/routing-strategy.ts";
 import type { OperationSpec } from "../model/operations/operation-spec.ts";
 import type { Exchange } from "../plugin/exchange.ts";
 import type { Identity } from "../plugin/identity.ts";

@@ -6,7 +6,7 @@ import type { LocatedProblem } from "../config/gateway-config.ts";
 import type { QuarantinedHook } from "../plugin/gateway-event.ts";
 import type { InstanceState } from "../plugin/store/store-instance.ts";
 import type { HealthState, CooldownState } from "../plugin/gateway-stats.ts";
-import type { RoutingStrategy } from "../model/routing-strategy.ts";
+import type { RoutingStrategy } from "../model/route-settings.ts";
 import type { HypotheticalClient } from "../pipeline/explain.ts";
 import type { LatencyStatus } from "../pipeline/routing/target-health.ts";
 import type { FileCounts } from "./services/image-file-store.ts";

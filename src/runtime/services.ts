@@ -40,9 +40,8 @@ import { createRequestHistory, type RequestHistory } from "./requests/request-hi
 import type { LocalEndpoint } from "./http/local-endpoint.ts";
 import { ConnectionPools } from "./plugin-host/connection-pools.ts";
 import { RetiringModels } from "./services/retiring-models.ts";
-import { PeerGateways } from "./services/peer-gateways.ts";
+import { PeerGateways, type PluginPeers } from "./services/peer-gateways.ts";
 import { answerListRequests } from "./services/peer-model-lists.ts";
-import type { PluginPeers } from "./services/plugin-peers.ts";
 
 // Counts requests that are rejected before they reach a frontend, by error code. The codes are the
 // gateway's own, so there are few.

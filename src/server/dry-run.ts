@@ -37,8 +37,7 @@ import { createPolicyCommands } from "../admin/commands/policy-commands.ts";
 import { findRetentionProblem } from "../runtime/ledger/ledger-retention.ts";
 import { createStateDir } from "../runtime/services/state-dir.ts";
 import { openStore as opened, setUpStore } from "../runtime/ledger/open-store.ts";
-import { PeerGateways } from "../runtime/services/peer-gateways.ts";
-import { createPluginPeers } from "../runtime/services/plugin-peers.ts";
+import { PeerGateways, createPluginPeers } from "../runtime/services/peer-gateways.ts";
 
 export interface DryRunOptions {
   readonly loaded: LoadedConfig;

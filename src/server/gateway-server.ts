@@ -10,7 +10,7 @@ import type { StoreEvent } from "../plugin/store/store-instance.ts";
 import type { GatewayStats } from "../plugin/gateway-stats.ts";
 import { ChangeBroadcast } from "../runtime/change-broadcast.ts";
 import { explainRequest } from "../admin/commands/explanation.ts";
-import { createFirstKey } from "../runtime/first-key.ts";
+import { createFirstKey } from "../runtime/store-keys.ts";
 import { findRetentionProblem } from "../runtime/ledger/ledger-retention.ts";
 import {
   type GatewayOptions,
@@ -20,7 +20,7 @@ import {
 } from "./gateway-options.ts";
 import { openServices, type Services } from "../runtime/services.ts";
 import { removeHandoffMarker } from "../admin/socket/control-socket-path.ts";
-import type { PluginPeers } from "../runtime/services/plugin-peers.ts";
+import type { PluginPeers } from "../runtime/services/peer-gateways.ts";
 import { instanceInfoOf, readFleet } from "../runtime/services/fleet.ts";
 import { assertLedgerAnswers } from "../runtime/ledger/open-store.ts";
 import type { TransferableStore } from "../runtime/ledger/transferable-store.ts";
@@ -31,12 +31,12 @@ import {
   reloadConfig,
   replaceGeneration,
 } from "../runtime/reload/apply-config.ts";
-import { reportReload } from "../runtime/reload/reload-events.ts";
+import { reportReload } from "../runtime/reload/reload-rules.ts";
 import type { ListenerHandle } from "../runtime/http/listener.ts";
 import { maxShutdownMs, LameDuck } from "./lame-duck.ts";
 import { listSourcesOf, createGatewayListRefresher } from "../runtime/generation/list-sources.ts";
 import { GenerationSlot, type LiveGeneration } from "../runtime/generation/generation-slot.ts";
-import { logWarnings } from "../runtime/reload/config-log.ts";
+import { logWarnings } from "../runtime/reload/read-config.ts";
 import type {
   RequestExplanation,
   Gateway,
@@ -47,7 +47,7 @@ import type { WorkerPool } from "../runtime/workers/worker-pool.ts";
 import { mergeStatus } from "../runtime/workers/merge-status.ts";
 import { ControlPlane } from "./control-plane.ts";
 import { removeSockets } from "../runtime/http/unix-socket.ts";
-import type { DescriptorRegistry } from "./handoff/descriptors.ts";
+import type { DescriptorRegistry } from "./handoff/handoff-protocol.ts";
 import { listOwnSocketPaths, Handoff } from "./handoff/handoff.ts";
 
 /**

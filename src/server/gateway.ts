@@ -11,15 +11,14 @@ import type { ContextServices } from "../runtime/services.ts";
 import type { GatewayServer } from "./gateway-server.ts";
 import { createStateDir } from "../runtime/services/state-dir.ts";
 import { TransferableStore } from "../runtime/ledger/transferable-store.ts";
-import { DescriptorRegistry } from "./handoff/descriptors.ts";
+import { DescriptorRegistry } from "./handoff/handoff-protocol.ts";
 import { createStartupListener } from "../runtime/http/startup-listener.ts";
 import { openStore } from "../runtime/ledger/open-store.ts";
-import { logWarnings } from "../runtime/reload/config-log.ts";
-import { createPluginPeers } from "../runtime/services/plugin-peers.ts";
+import { logWarnings, readGatewayConfig } from "../runtime/reload/read-config.ts";
+import { createPluginPeers } from "../runtime/services/peer-gateways.ts";
 import { fail } from "../model/error.ts";
 import { findLocalEndpoint } from "../runtime/http/local-endpoint.ts";
 import type { GatewayOptions } from "./gateway-options.ts";
-import { readGatewayConfig } from "../runtime/reload/read-config.ts";
 import type { Gateway } from "../runtime/gateway-api.ts";
 
 export async function createGateway(

@@ -2,11 +2,11 @@
 // without I/O: a store passes commands and receives results. The store's journal decides where rows
 // are kept. May import lib, model, and plugin. Must not use files, a clock, or a database.
 export type { AccountRepository } from "./accounts.ts";
-export { toAuditedCommand, createMemoryAuditLog } from "./memory-audit-log.ts";
+export { toAuditedCommand, createMemoryAuditLog } from "./memory-journal.ts";
 export * from "./ledger-rules.ts";
 export type { OpenCalls } from "./open-calls.ts";
 export { isCalendarPeriod } from "./meter.ts";
-export { checkCommand } from "./check-command.ts";
+export { checkCommand } from "./accounts.ts";
 export {
   rollupLevelFor,
   ROLLUP_LEVELS,
@@ -36,11 +36,12 @@ export * from "./totals.ts";
 export { meteredUsage } from "./metered-usage.ts";
 export { isTimeZone, zoneClock, type ZoneClock } from "../lib/time/time-zone.ts";
 export * from "./kit/archive.ts";
-export * from "./kit/call-terms.ts";
+export * from "./kit/commit-text.ts";
 export * from "./kit/column-codec.ts";
 export * from "./kit/commit-text.ts";
 export * from "./kit/salted-text.ts";
 export * from "./kit/checkpoint.ts";
 export * from "./kit/ledger-replay.ts";
 export * from "./bigint-json.ts";
+export * from "./kit/transfer.ts";
 export * from "./kit/row-maintenance.ts";

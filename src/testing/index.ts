@@ -18,7 +18,7 @@ export {
   type LossLog,
 } from "./codec-contexts.ts";
 export { type Check } from "./check.ts";
-export { splitChunks, type Chunks } from "./upstream/split-chunks.ts";
+export { splitChunks, type Chunks } from "./upstream/script-pieces.ts";
 export {
   decode,
   decodeWhole,
@@ -76,7 +76,7 @@ export {
   type ModelScript,
   type ScriptProtocol,
 } from "./upstream/model-script.ts";
-export { type FormatOptions, type ScriptItem } from "./upstream/script-items.ts";
+export { type FormatOptions, type ScriptItem } from "./upstream/script-pieces.ts";
 export {
   startUpstream,
   type UpstreamRequest,
@@ -86,5 +86,5 @@ export {
   type ScriptedRoutes,
   type TestUpstream,
 } from "./upstream/upstream.ts";
-export { createStoreFactory } from "./store-factory.ts";
+export { createStoreFactory } from "./store.ts";
 export { fleetChecks, storeChecks, type FleetUnderTest, type StoreUnderTest } from "./store.ts";

@@ -9,7 +9,8 @@ import { UNITS } from "../model/usage.ts";
 import type { ClientHalf, Protocol, ServerHalf } from "../plugin/protocol.ts";
 import { createResponseContext, createCallContext } from "./codec-contexts.ts";
 import { createCheck, type Check } from "./check.ts";
-import { splitChunks, type Chunks } from "./upstream/split-chunks.ts";
+import { deepFreeze } from "./freeze.ts";
+import { splitChunks, type Chunks } from "./upstream/script-pieces.ts";
 import {
   decode,
   decodeWhole,
@@ -20,7 +21,6 @@ import {
   encodeWhole,
   type RelayResult,
 } from "./codec.ts";
-import { deepFreeze } from "./freeze.ts";
 import { isStreamRecording, readRecordings, type Recording } from "./recording.ts";
 
 /** Recordings that a protocol is checked with, and how thoroughly. */

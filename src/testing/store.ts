@@ -1,20 +1,23 @@
 // Checks for stores. Any store that passes them can keep the ledger.
 import type { Check } from "./check.ts";
 import { FIRST_OWNER, type StoreUnderTest } from "./store/fixtures.ts";
-import { accountLaws } from "./store/accounts.ts";
-import { auditLaws } from "./store/audit.ts";
-import { entryLaws } from "./store/ledger-entries.ts";
-import { maintenanceLaws } from "./store/maintenance.ts";
+import { accountLaws, auditLaws } from "./store/accounts-and-audit.ts";
+import { entryLaws, recoveryLaws } from "./store/rows-and-recovery.ts";
+import { maintenanceLaws, transferLaws } from "./store/maintenance.ts";
 import { limitLaws } from "./store/limits.ts";
-import { transferLaws } from "./store/transfer.ts";
-import { recordLaws } from "./store/records.ts";
-import { textLaws } from "./store/arbitrary-text.ts";
+import { recordLaws, textLaws } from "./store/records.ts";
 import { fleetChangeLaws } from "./store/fleet-changes.ts";
 import { fleetSettlementLaws } from "./store/fleet-settlement.ts";
 import { fleetLimitLaws } from "./store/fleet-limits.ts";
 import { openInstances, type FleetUnderTest } from "./store/fleet.ts";
 import { instanceLaws } from "./store/instances.ts";
-import { recoveryLaws } from "./store/recovery.ts";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Definition } from "../plugin/define.ts";
+import type { Store } from "../plugin/store/store.ts";
+import { withDefaults } from "./conformance/definition.ts";
+import { createTestContext, type TestContext } from "./context.ts";
 
 export { NOON, reserveCommand, settleCommand, type StoreUnderTest } from "./store/fixtures.ts";
 export type { FleetUnderTest } from "./store/fleet.ts";
@@ -71,3 +74,32 @@ export function fleetChecks(make: () => Promise<FleetUnderTest>): readonly Check
     },
   }));
 }
+
+/**
+ * Creates the argument of the store checks, for a store that keeps all its data in
+ * `ctx.stateDir()`. Each call uses a new folder. A store that is killed is created again from the
+ * files in its folder.
+ */
+export const createStoreFactory =
+  (
+    definition: Definition,
+    options: Readonly<Record<string, unknown>> = {},
+  ): (() => Promise<StoreUnderTest>) =>
+  async () => {
+    const stateDir = mkdtempSync(join(tmpdir(), "tollgate-store-"));
+    const lent: TestContext[] = [];
+    const made = async (): Promise<Store> => {
+      const one = createTestContext({ id: "store", stateDir });
+      lent.push(one);
+      const setup = definition.setup as (options: unknown, ctx: unknown) => Store | Promise<Store>;
+      return setup(withDefaults(definition.options, options), one.ctx);
+    };
+    return {
+      store: await made(),
+      crash: made,
+      async dispose() {
+        for (const one of lent) await one.end();
+        rmSync(stateDir, { recursive: true, force: true });
+      },
+    };
+  };

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ObserverDef } from "tollgate/plugin";
 import { createTestContext } from "tollgate/testing";
-import { disablePretenuring } from "../../src/cli/support/v8-memory.ts";
+import { disablePretenuring } from "../../src/cli/support/process-setup.ts";
 import accessLog from "../../plugins/observers/access-log.ts";
 import metrics from "../../plugins/observers/metrics.ts";
 import otlp from "../../plugins/observers/otlp.ts";

@@ -1,6 +1,6 @@
 // Two days of calls before a gateway started: in its ledger, and in its request counts.
 import { join } from "node:path";
-import { writeOutages, writeStats } from "../../src/runtime/requests/persisted-stats.ts";
+import { writeOutages, writeStats } from "../../src/runtime/requests/request-history.ts";
 import { Outages } from "../../src/runtime/requests/outages.ts";
 import { RequestStats } from "../../src/runtime/requests/request-stats.ts";
 import type { RequestRecord, StoreCommand } from "tollgate/plugin";

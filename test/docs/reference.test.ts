@@ -150,7 +150,7 @@ describe("the header reference", () => {
 
 describe("the reference of logs and events", () => {
   it("has the request lines as the gateway writes them", () => {
-    const source = read("src/pipeline/stages/request-log.ts");
+    const source = read("src/pipeline/stages/settle.ts");
     expect(REQUEST_LINES.filter(([message]) => !source.includes(`"${message}"`))).toEqual([]);
     expect(collectLogMessages().length).toBeGreaterThan(80);
   });

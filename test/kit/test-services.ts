@@ -10,9 +10,8 @@ import type {
   ModelRoute,
   ProviderConfig,
 } from "../../src/config/gateway-config.ts";
-import { createNodeHandler } from "../../src/runtime/http/node-adapter.ts";
+import { createNodeHandler, createExactRouteHandler } from "../../src/runtime/http/h3-adapter.ts";
 import { createApp } from "../../src/runtime/http/generation-app.ts";
-import { createExactRouteHandler } from "../../src/runtime/http/exact-route.ts";
 import { buildGeneration } from "../../src/runtime/generation/build-generation.ts";
 import { createServices, type Services } from "../../src/runtime/services.ts";
 import { BOUNDS } from "../../src/lib/bounds.ts";

@@ -5,7 +5,11 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import demo from "../../plugins/providers/demo.ts";
 import { schemaExample } from "../../plugins/providers/demo/schema-example.ts";
-import { countTokens, truncateToTokens, splitWords } from "../../plugins/providers/demo/tokens.ts";
+import {
+  countTokens,
+  truncateToTokens,
+  splitWords,
+} from "../../plugins/providers/demo/request-text.ts";
 import { effectivePolicy, satisfies } from "../../src/catalog/data-policy.ts";
 import { ERRORS, getFault, type ErrorKind } from "../../src/model/error.ts";
 import type { ModelEvent } from "../../src/model/event.ts";

@@ -6,8 +6,7 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import models from "../../plugins/frontends/models.ts";
 import imagesFrontend from "../../plugins/frontends/images.ts";
-import { createListPage } from "../../plugins/frontends/models/list-page.ts";
-import { millionth, toModelEntry } from "../../plugins/frontends/models/model-entry.ts";
+import { createListPage, millionth, toModelEntry } from "../../plugins/frontends/models.ts";
 import { createCatalog } from "../../src/catalog/catalog.ts";
 import { formatDecimal, parseDecimal } from "../../src/money/decimal.ts";
 import { fail, getFault, ERRORS, type Fault } from "../../src/model/error.ts";
@@ -16,7 +15,7 @@ import type { RequestHead } from "../../src/plugin/exchange.ts";
 import type { Identity } from "../../src/plugin/identity.ts";
 import type { Frontend } from "../../src/plugin/frontend.ts";
 import { createTestContext } from "../../src/testing/context.ts";
-import { matchesPattern } from "../../src/catalog/pattern.ts";
+import { matchesPattern } from "../../src/catalog/model-names.ts";
 
 const MODELS: ModelInfo[] = [
   {

@@ -1,7 +1,6 @@
 // Creates the table of backends in plugins/providers/README.md from the rows.
 import { ALL_ROWS } from "../../plugins/providers/provider-rows.ts";
-import type { Backend } from "../../plugins/providers/row-backend.ts";
-import { OPENAI_ONLY } from "../../plugins/providers/row-dialects.ts";
+import { type Backend, OPENAI_ONLY } from "../../plugins/providers/row-backend.ts";
 
 type Chat = NonNullable<Backend["protocols"]["chat-completions"]>;
 type Reasoning = NonNullable<Chat["reasoning"]>;

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { collectResponse, type ModelResponse } from "tollgate/plugin";
 import { createEventGrammar } from "tollgate/testing";
-import { responseToEvents } from "../../src/model/response-events.ts";
+import { responseToEvents } from "../../src/model/response-collector.ts";
 import { anyAnswers } from "./generators/any-answer.ts";
 import { answers } from "./generators/arbitrary.ts";
 

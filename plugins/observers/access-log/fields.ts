@@ -10,7 +10,7 @@ import {
   type Usage,
 } from "tollgate/plugin";
 import { formatUsd } from "../usd.ts";
-import { truncate } from "./text-escape.ts";
+import { TemplateCache } from "../template-cache.ts";
 
 /** Undefined if the value is unknown or does not apply. The line then omits the field. */
 export type FieldValue = string | number | true | undefined | RequestRecord["labels"];
@@ -174,4 +174,179 @@ export const REJECTED_FIELDS: {
 export function rejectionOutcome({ status }: RejectedRequest): RequestOutcome {
   if (status === 421 || status === 429 || status === 403) return "refused";
   return status < 500 ? "client_error" : "error";
+}
+
+// Escapes untrusted text for a log line. Escaped text cannot end the line, control a terminal, or
+// reverse the reading direction of neighboring text.
+
+/** Matches text that needs no escaping. */
+const NO_ESCAPES = /^[ !#-[\]-~]*$/;
+/** Matches text that needs no quotes in logfmt either. */
+const NO_QUOTES = /^[!#-<>-[\]-~]+$/;
+/**
+ * Characters that JSON allows unescaped but that a reader may misinterpret: controls, Unicode line
+ * ends, and marks that change the text direction.
+ */
+const UNSAFE_CHARACTERS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** Shortens text to a maximum number of characters. */
+const truncate = (text: string, most: number): string =>
+  text.length > most ? text.slice(0, most) : text;
+
+export const quote = (text: string): string =>
+  NO_ESCAPES.test(text)
+    ? `"${text}"`
+    : JSON.stringify(text).replace(UNSAFE_CHARACTERS, escapeCharacter);
+
+export const quoteIfNeeded = (text: string): string => (NO_QUOTES.test(text) ? text : quote(text));
+
+/** Escapes each UTF-16 code unit. A character beyond the first Unicode plane has two of them. */
+function escapeCharacter(character: string): string {
+  let out = "";
+  for (let i = 0; i < character.length; i++)
+    out += `\\u${character.charCodeAt(i).toString(16).padStart(4, "0")}`;
+  return out;
+}
+
+/** Escapes a part of a logfmt key. Different names always give different keys. */
+export const toLogfmtKey = (name: string): string =>
+  /^[\w.-]+$/.test(name)
+    ? name
+    : Array.from(Buffer.from(name), (byte) =>
+        /[\w.-]/.test(String.fromCharCode(byte))
+          ? String.fromCharCode(byte)
+          : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`,
+      ).join("");
+
+/** Formats one request as one line, including the line end. */
+type LineWriter<R = RequestRecord> = (record: R, rate: number) => string;
+
+type Format = "json" | "logfmt";
+/** Formats some fields, each preceded by its separator. */
+type FieldsWriter<R> = (record: R) => string;
+type FieldReaders<R> = readonly (readonly [FieldName, (record: R) => FieldValue])[];
+
+/**
+ * Creates the formatter of request lines. Its `rate` is the share of such requests that is logged.
+ * A line includes the rate if it is below 1.
+ */
+export function createLineWriter(format: Format, names: readonly FieldName[]): LineWriter {
+  const runs = splitIntoRuns(names).map(({ kind, fields }) => ({
+    isUnique: kind !== "cached",
+    text:
+      kind === "units"
+        ? createUnitsWriter(format, fields as Unit[])
+        : createFieldsWriter(
+            format,
+            fields.map((name) => [name, FIELDS[name]] as const),
+          ),
+  }));
+  // Cached text of each cacheable run of fields, by the run's position.
+  const alike = new TemplateCache((): string[] => []);
+  return (record, rate) => {
+    const kept = alike.get(record);
+    let line = "";
+    for (let i = 0; i < runs.length; i++) {
+      const { isUnique, text: of } = runs[i]!;
+      const said = isUnique || !kept ? of(record) : (kept[i] ??= of(record));
+      line = joinFields(line, said);
+    }
+    return finishLine(format, line, rate);
+  };
+}
+
+/**
+ * Creates the formatter for requests that were rejected before routing. Fields that are unknown for
+ * them are omitted.
+ */
+export function createRejectedLineWriter(
+  format: Format,
+  names: readonly FieldName[],
+): LineWriter<RejectedRequest> {
+  const fields = names.flatMap((name) => {
+    const of = REJECTED_FIELDS[name];
+    return of ? [[name, of] as const] : [];
+  });
+  const of = createFieldsWriter(format, fields);
+  return (refusal, rate) => finishLine(format, joinFields("", of(refusal)), rate);
+}
+
+interface FieldRun {
+  /** `unique`: fields that differ between any two requests. */
+  readonly kind: "unique" | "units" | "cached";
+  readonly fields: FieldName[];
+}
+
+function splitIntoRuns(names: readonly FieldName[]): readonly FieldRun[] {
+  const runs: FieldRun[] = [];
+  for (const name of names) {
+    const of = UNIT_FIELDS.has(name) ? "units" : UNIQUE_FIELDS.has(name) ? "unique" : "cached";
+    const last = runs.at(-1);
+    if (last?.kind === of) last.fields.push(name);
+    else runs.push({ kind: of, fields: [name] });
+  }
+  return runs;
+}
+
+/** Creates a formatter for usage fields that computes the request's usage only once. */
+function createUnitsWriter(format: Format, units: readonly Unit[]): FieldsWriter<RequestRecord> {
+  const keys = units.map((unit) => (format === "json" ? `,"${unit}":` : ` ${unit}=`));
+  return (record) => {
+    const usage = usageOf(record);
+    let line = "";
+    for (let i = 0; i < units.length; i++) {
+      const count = usage[units[i]!];
+      if (count !== undefined) line += keys[i]! + count;
+    }
+    return line;
+  };
+}
+
+function finishLine(format: Format, fields: string, rate: number): string {
+  if (format === "json") return `{${rate < 1 ? joinFields(fields, `,"rate":${rate}`) : fields}}\n`;
+  return `${rate < 1 ? joinFields(fields, ` rate=${rate}`) : fields}\n`;
+}
+
+/** Joins fields without a separator before the first one. */
+const joinFields = (line: string, more: string): string =>
+  line === "" ? more.slice(1) : line + more;
+
+const createFieldsWriter = <R>(format: Format, fields: FieldReaders<R>): FieldsWriter<R> =>
+  format === "json" ? createJsonWriter(fields) : createLogfmtWriter(fields);
+
+function createJsonWriter<R>(all: FieldReaders<R>): FieldsWriter<R> {
+  const fields = all.map(([name, of]) => ({ key: `,"${name}":`, of }));
+  return (record) => {
+    let line = "";
+    for (let i = 0; i < fields.length; i++) {
+      const { key, of } = fields[i]!;
+      const value = of(record);
+      if (value !== undefined) line += key + toJsonValue(value);
+    }
+    return line;
+  };
+}
+
+function toJsonValue(value: NonNullable<FieldValue>): string {
+  if (typeof value === "string") return quote(value);
+  if (typeof value !== "object") return String(value);
+  const members = Object.entries(value).map(
+    ([name, one]) => `${quote(name)}:${quote(one as string)}`,
+  );
+  return `{${members.join(",")}}`;
+}
+
+function createLogfmtWriter<R>(fields: FieldReaders<R>): FieldsWriter<R> {
+  return (record) => {
+    let line = "";
+    for (const [name, of] of fields) {
+      const value = of(record);
+      if (typeof value === "object")
+        for (const [label, one] of Object.entries(value))
+          line += ` label.${toLogfmtKey(label)}=${quoteIfNeeded(one as string)}`;
+      else if (value !== undefined)
+        line += ` ${name}=${typeof value === "string" ? quoteIfNeeded(value) : value}`;
+    }
+    return line;
+  };
 }

@@ -1,9 +1,8 @@
 // Delivers alerts to one receiver, one after the other. Each alert is retried for up to one day.
-import type { Context } from "tollgate/plugin";
+import type { Context, Json, PluginCommand } from "tollgate/plugin";
 import type { Alert } from "./alert.ts";
 import type { Outbox, PendingDelivery } from "./outbox.ts";
-import { formatChatMessage } from "./chat-message.ts";
-import { signatureHeaders } from "./webhook-signature.ts";
+import { createHmac } from "node:crypto";
 
 const REQUEST_TIMEOUT_MS = 5_000;
 const DAY_MS = 86_400_000;
@@ -130,3 +129,118 @@ const backoff = (ms: number, times: number, most: number): number =>
 
 /** Adds jitter, so that gateways that failed together do not retry together. */
 const withJitter = (ms: number): number => ms * (0.75 + Math.random() * 0.5);
+
+// Formats an alert as one sentence for a chat.
+
+const MESSAGES: { readonly [T in Alert["type"]]: (d: Record<string, string>) => string } = {
+  "budget.threshold_reached": (d) =>
+    `has used ${d["percent"]}% of ${d["limit"]}: ${d["used"]} so far`,
+  "key.rejected": (d) => `requests are rejected: ${d["code"]}`,
+  "provider.cooldown_started": (d) =>
+    `is failing (${d["errorKind"]}) and is in cooldown until ${d["until"]}`,
+  "credential.rejected": (d) => `rejected the credential ${d["credential"]} (${d["errorKind"]})`,
+  "ledger.down": () => "does not accept writes, so new calls are rejected",
+  "ledger.recovered": () => "accepts writes again",
+  "reload.failed": (d) => `failed, and the previous config stays in use: ${d["reason"] ?? ""}`,
+  "reload.recovered": (d) => `succeeded, config generation ${d["generation"]}`,
+  "provider.cooldown_ended": () => "responds again",
+  "credential.recovered": (d) => `accepts the credential ${d["credential"]} again`,
+  "certificate.expires": (d) => `expires on ${d["date"]}`,
+  "calls.unpriced": () => "is called but has no known price",
+  "policy.expires": (d) => `has a data policy that must be reviewed again by ${d["date"]}`,
+  "model.retires": (d) => `will be retired on ${d["date"]}`,
+  "spend.unusual": (d) => `${d["usd"]} USD in this hour; the usual spend is ${d["usualUsd"]} USD`,
+  "spend.digest": (d) =>
+    `${d["usd"]} USD for ${d["calls"]} calls in the ${d["every"]} that began ${d["from"]}; ${d["beforeUsd"]} USD in the period before. ${d["models"]}`,
+  "alerts.test": () => "this is a test",
+};
+
+/**
+ * Formats the message. Slack's three control characters are escaped, so that a name cannot become a
+ * link or a mention.
+ */
+export function formatChatMessage({ type, gateway, subject, runbook, data }: Alert): string {
+  const said = MESSAGES[type](data as Record<string, string>);
+  const see = runbook === undefined ? "" : ` (docs/${runbook})`;
+  return escapeSlack(`[${gateway}] ${type} · ${subject}: ${said}${see}`);
+}
+
+const escapeSlack = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+// Signs alerts by the Standard Webhooks specification, so that a receiver can verify their origin
+// and age. https://www.standardwebhooks.com
+
+const SECRET_PREFIX = "whsec_";
+/** Bounds of the specification, in bytes. */
+const MIN_SECRET_BYTES = 24;
+const MAX_SECRET_BYTES = 64;
+
+/** Decodes a secret, or returns undefined if it is invalid. */
+export function parseSecret(text: string): Buffer | undefined {
+  if (!text.startsWith(SECRET_PREFIX)) return undefined;
+  const base64 = text.slice(SECRET_PREFIX.length);
+  const bytes = Buffer.from(base64, "base64");
+  // Node skips invalid base64 characters, which would give a secret that differs from the
+  // receiver's.
+  const same = bytes.toString("base64").replace(/=+$/, "") === base64.replace(/=+$/, "");
+  return same && bytes.length >= MIN_SECRET_BYTES && bytes.length <= MAX_SECRET_BYTES
+    ? bytes
+    : undefined;
+}
+
+/**
+ * Returns the headers of one attempt. `now` is the time of the attempt in Unix milliseconds,
+ * because receivers reject old timestamps.
+ */
+export function signatureHeaders(
+  id: string,
+  body: string,
+  secret: Buffer | undefined,
+  now: number,
+): Readonly<Record<string, string>> {
+  const timestamp = String(Math.floor(now / 1_000));
+  const headers = { "webhook-id": id, "webhook-timestamp": timestamp };
+  if (!secret) return headers;
+  const signature = createHmac("sha256", secret).update(`${id}.${timestamp}.${body}`);
+  return { ...headers, "webhook-signature": `v1,${signature.digest("base64")}` };
+}
+
+// The command that sends a test alert to each receiver and reports the receiver's response.
+
+export const createTestCommand = (
+  receivers: readonly Receiver[],
+  gateway: string,
+  fetch: Context["fetch"],
+): PluginCommand => ({
+  summary: "Send a test alert and show how each receiver responds",
+  input: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      receiver: { type: "string", description: "Receiver name (default: all receivers)" },
+    },
+  },
+  role: "operator",
+  writes: true,
+  async run({ receiver: only }) {
+    const asked = receivers.filter(({ name }) => only === undefined || name === only);
+    return Promise.all(
+      asked.map(async (receiver): Promise<Json> => {
+        const began = performance.now();
+        const reason = await sendAlert(receiver, createTestAlert(gateway), fetch, Date.now());
+        const ms = Math.round(performance.now() - began);
+        return { receiver: receiver.name, ok: reason === undefined, ...(reason && { reason }), ms };
+      }),
+    );
+  },
+});
+
+const createTestAlert = (gateway: string): Alert => ({
+  id: `msg_${crypto.randomUUID()}`,
+  type: "alerts.test",
+  at: new Date().toISOString(),
+  gateway,
+  subject: "gateway",
+  data: {},
+});

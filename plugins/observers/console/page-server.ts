@@ -3,8 +3,8 @@
 import { createHash } from "node:crypto";
 import { constants, brotliCompressSync, gzipSync } from "node:zlib";
 import { type RequestHead, type Context, fail, type RouteResponse } from "tollgate/plugin";
-import { readPageFiles } from "./page-files.ts";
-import type { PageFiles } from "./bundle.ts";
+import { type PageFiles, bundlePage, type PageFile } from "./bundle.ts";
+import { readFile } from "node:fs/promises";
 
 /**
  * Allows no scripts, styles, images, or requests from other origins, no script from text, and no
@@ -109,3 +109,45 @@ const compress = ({ plain, gz, br }: PageFiles["js"]) => ({
   gz: gz ?? gzipSync(plain),
   br: br ?? brotliCompressSync(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
 });
+
+// Reads the console's files from the output of `npm run build`, or bundles them from source in a
+// checkout.
+
+const SOURCE_FOLDER = new URL("web/", import.meta.url);
+/** Locations relative to the bundled program and relative to this module when it is not bundled. */
+const BUILD_FOLDERS = ["../../console/", "../../../console/"].map(
+  (path) => new URL(path, import.meta.url),
+);
+
+const tryReadFile = (from: URL, name: string): Promise<Buffer | undefined> =>
+  readFile(new URL(name, from)).catch(() => undefined);
+
+async function readPageFiles(): Promise<PageFiles> {
+  const source = await tryReadFile(SOURCE_FOLDER, "index.html");
+  if (source && import.meta.filename.endsWith(".ts"))
+    return bundlePage(SOURCE_FOLDER, source.toString()).catch((cause: unknown) =>
+      fail(
+        "unavailable",
+        "Cannot build the console because its build dependencies are missing. Run `npm ci`.",
+        {
+          code: "no_bundler",
+          cause,
+        },
+      ),
+    );
+  for (const from of BUILD_FOLDERS) {
+    const html = await tryReadFile(from, "index.html");
+    const [js, css] = await Promise.all(
+      ["app.js", "app.css"].map((name) => readPageFile(from, name)),
+    );
+    if (html && js && css) return { html: html.toString(), js, css };
+  }
+  return fail("internal", "This build does not include the console.", { code: "no_console" });
+}
+
+async function readPageFile(from: URL, name: string): Promise<PageFile | undefined> {
+  const [plain, gz, br] = await Promise.all(
+    ["", ".gz", ".br"].map((end) => tryReadFile(from, name + end)),
+  );
+  return plain && { plain, gz, br };
+}

@@ -1,8 +1,7 @@
 // Writes metrics as text, in format 0.0.4 or OpenMetrics 1.0. The formats differ in counter
 // suffixes, units, exemplars, and the end marker.
 import type { Family } from "./families.ts";
-import type { Counter, Histogram, Series } from "./series.ts";
-import type { Distribution, Sample, MetricsSink } from "./metrics-sink.ts";
+import type { Counter, Histogram, Series, Distribution, Sample, MetricsSink } from "./series.ts";
 
 export type ExpositionFormat = "text" | "openmetrics";
 

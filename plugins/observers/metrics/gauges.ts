@@ -8,9 +8,8 @@ import type {
   CooldownState,
 } from "tollgate/plugin";
 import { bytesGauge, counter, gauge, timestampGauge, type Family } from "./families.ts";
-import { MAX_SERIES } from "./series.ts";
+import { MAX_SERIES, type Distribution, type Sample, type MetricsSink } from "./series.ts";
 import type { MetricsTally } from "./tally.ts";
-import type { Distribution, Sample, MetricsSink } from "./metrics-sink.ts";
 
 const SECOND_MS = 1_000;
 

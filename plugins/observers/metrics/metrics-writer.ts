@@ -3,8 +3,7 @@ import type { Context } from "tollgate/plugin";
 import type { NamingVersion } from "../genai-names.ts";
 import { ExpiryReader, writeReadMetrics } from "./gauges.ts";
 import { nameSeries } from "./genai-families.ts";
-import type { Counter, Histogram, Series } from "./series.ts";
-import type { Sample, MetricsSink } from "./metrics-sink.ts";
+import type { Counter, Histogram, Series, Sample, MetricsSink } from "./series.ts";
 import type { MetricsTally } from "./tally.ts";
 
 type MetricsContext = Pick<Context, "stats" | "catalog">;

@@ -1,14 +1,23 @@
 // Updates the series from records, billing records, and gateway events. Requests are counted from
 // request records. Calls and money are counted from billing records, which are complete, so their
 // sums match the ledger's.
-import type { ChargeRecord, GatewayEvent, RequestRecord } from "tollgate/plugin";
-import { createCountedSeries, createGenAiSeries, type CountedSeries } from "./counted-series.ts";
+import type {
+  ChargeRecord,
+  GatewayEvent,
+  RequestRecord,
+  LimitState,
+  Context,
+} from "tollgate/plugin";
+import {
+  createCountedSeries,
+  createGenAiSeries,
+  type CountedSeries,
+  TargetSeries,
+} from "./target-series.ts";
 import type { GenAiSeries } from "./genai-families.ts";
-import { BoundedValues, type ModelLabelValues } from "./label-values.ts";
-import { BudgetTracker } from "./budgets.ts";
+import { BoundedValues, ModelLabelValues } from "./label-values.ts";
 import { hedgeResult, sequentialCalls } from "../hedges.ts";
 import { type Counter, type Histogram, OTHER } from "./series.ts";
-import { TargetSeries } from "./target-series.ts";
 
 /** Maximum number of cached models of all providers. Unknown model names share one entry. */
 const MAX_TARGETS = 4_000;
@@ -207,3 +216,74 @@ const UNKNOWN_TARGET = { provider: OTHER, model: OTHER, credential: OTHER };
 /** Returns the trace ID if the client sampled the trace, so that the trace can be found. */
 const sampledTraceId = ({ trace }: RequestRecord): string | undefined =>
   trace.sampled ? trace.traceId : undefined;
+
+// Budget states as of the last call that used each budget. If there are many, only those nearest to
+// exhaustion are reported.
+
+/** Maximum number of budgets in memory. Beyond it, the least recently used one is dropped. */
+const MAX_TRACKED = 2_000;
+/** Maximum number of budgets in a report. */
+const MAX_REPORTED = 100;
+
+interface BudgetSample {
+  readonly scope: string;
+  readonly per: string;
+  readonly max: bigint;
+  readonly used: bigint;
+  readonly resetsAt: number;
+}
+
+class BudgetTracker {
+  readonly #limits = new Map<string, LimitState>();
+
+  observe(limit: LimitState): void {
+    if (limit.unit !== "nano_usd") return;
+    const key = `${limit.scope}\n${limit.per}`;
+    this.#limits.delete(key);
+    this.#limits.set(key, limit);
+    if (this.#limits.size > MAX_TRACKED) this.#limits.delete(this.#limits.keys().next().value!);
+  }
+
+  /**
+   * Returns the budgets nearest to exhaustion first. A budget whose window has ended counts as
+   * unused.
+   */
+  mostUsed(now: number, most = MAX_REPORTED): readonly BudgetSample[] {
+    const all = Array.from(
+      this.#limits.values(),
+      ({ scope, per, max, remaining, resetsAt }): BudgetSample => {
+        const limit = BigInt(max);
+        const used = resetsAt <= now ? 0n : limit - BigInt(remaining);
+        return { scope, per, max: limit, used, resetsAt };
+      },
+    );
+    const share = ({ max, used }: BudgetSample) => (max > 0n ? Number(used) / Number(max) : 1);
+    return all.toSorted((a, b) => share(b) - share(a)).slice(0, most);
+  }
+}
+
+// Shares the counts between config generations. The previous generation keeps counting with its
+// options until the next one receives its first data.
+
+interface SharedTally {
+  readonly tally: MetricsTally;
+  /** Returns the shared tally, which uses this generation's options and names from then on. */
+  activate(): MetricsTally;
+}
+
+export function createSharedTally(
+  ctx: Pick<Context, "catalog" | "shared">,
+  options: MetricsTallyOptions,
+): SharedTally {
+  const names = new ModelLabelValues(ctx.catalog);
+  const tally = ctx.shared("tally", () => new MetricsTally(options, names));
+  let follows = false;
+  return {
+    tally,
+    activate() {
+      if (!follows) tally.reconfigure(options, names);
+      follows = true;
+      return tally;
+    },
+  };
+}

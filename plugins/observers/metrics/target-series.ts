@@ -10,10 +10,16 @@ import {
   type Usage,
 } from "tollgate/plugin";
 import { genAiOperation, genAiProvider } from "../genai-names.ts";
-import type { CountedSeries } from "./counted-series.ts";
-import type { GenAiSeries } from "./genai-families.ts";
+import { type GenAiSeries, genAiFamilies } from "./genai-families.ts";
 import type { ModelLabels } from "./label-values.ts";
-import type { Counter, Histogram } from "./series.ts";
+import {
+  type Counter,
+  type Histogram,
+  createCounters,
+  createHistograms,
+  type Series,
+} from "./series.ts";
+import { COUNTED_FAMILIES, type Family } from "./families.ts";
 
 const CACHE_WRITE_UNITS = UNITS.filter((unit) => unit.startsWith("cache_write_"));
 
@@ -166,4 +172,39 @@ class GenAiTargetSeries {
     if (written > 0) to.cacheWrite.get(...of).add(written);
     if (usage.reasoning) to.reasoning.get(...of).add(usage.reasoning);
   }
+}
+
+// Series that are updated from records, billing records, and events. They survive a reload, and the
+// number of their series is bounded.
+
+export type CountedSeries = {
+  readonly [K in keyof typeof COUNTED_FAMILIES]: Series<
+    (typeof COUNTED_FAMILIES)[K] extends { type: "histogram" } ? Histogram : Counter
+  >;
+};
+
+const createSeries = (family: Family): Series<Counter> | Series<Histogram> =>
+  family.type === "histogram" ? createHistograms(family) : createCounters(family);
+
+export function createCountedSeries(): CountedSeries {
+  const own = Object.fromEntries(
+    Object.entries(COUNTED_FAMILIES).map(([name, family]) => [name, createSeries(family)]),
+  ) as CountedSeries;
+  // Series with known label values start at 0.
+  own.workerExits.get();
+  for (const ok of ["true", "false"]) own.reloads.get(ok);
+  for (const direction of ["up", "down"]) own.adjustments.get(direction);
+  return own;
+}
+
+export function createGenAiSeries(): GenAiSeries {
+  const of = genAiFamilies;
+  return {
+    duration: createHistograms(of.duration),
+    firstChunk: createHistograms(of.firstChunk),
+    tokens: createHistograms(of.tokens),
+    cacheRead: createCounters(of.cacheRead),
+    cacheWrite: createCounters(of.cacheWrite),
+    reasoning: createCounters(of.reasoning),
+  };
 }

@@ -1,10 +1,22 @@
 // Encodes the series of /metrics as OTLP metrics, under the conventions' dotted names.
-import { GEN_AI_ATTRIBUTES, GEN_AI_METRICS } from "../genai-names.ts";
+import { GEN_AI_ATTRIBUTES, GEN_AI_METRICS, type NamingVersion } from "../genai-names.ts";
 import type { Family } from "../metrics/families.ts";
-import type { Counter, Histogram, Series } from "../metrics/series.ts";
-import type { Distribution, Sample, MetricsSink } from "../metrics/metrics-sink.ts";
+import type {
+  Counter,
+  Histogram,
+  Series,
+  Distribution,
+  Sample,
+  MetricsSink,
+} from "../metrics/series.ts";
 import { Attributes, Time } from "./attributes.ts";
 import type { ProtobufMessage } from "./message-shapes.ts";
+import type { Context, ChargeRecord, GatewayEvent, RequestRecord } from "tollgate/plugin";
+import { MetricsWriter } from "../metrics/metrics-writer.ts";
+import { createSharedTally } from "../metrics/tally.ts";
+import type { ExportCounts } from "./export-queue.ts";
+import type { HttpExporter } from "./http-exporter.ts";
+import type { OtlpSettings } from "./settings.ts";
 
 const CUMULATIVE = 2;
 const OTLP_UNITS: Readonly<Record<string, string>> = { seconds: "s", bytes: "By", usd: "{usd}" };
@@ -132,4 +144,46 @@ export class MetricMessages implements MetricsSink {
       ...data,
     });
   }
+}
+
+// Pushes metrics periodically: the same metrics as /metrics, counted separately for this observer.
+
+interface MetricsPush {
+  onRequests(batch: readonly RequestRecord[]): void;
+  onCharges(lines: readonly ChargeRecord[]): void;
+  onEvent(notice: GatewayEvent): void;
+  /**
+   * Pushes the current state. Metrics are cumulative and the next push repeats them, so none is
+   * queued.
+   */
+  push(): Promise<void>;
+}
+
+export function createMetricsPush(
+  post: HttpExporter,
+  { intervalMs }: Pick<OtlpSettings, "intervalMs">,
+  spellings: readonly NamingVersion[],
+  counts: ExportCounts,
+  ctx: Context,
+): MetricsPush {
+  const options = { genAi: spellings.length > 0, keys: false, labels: [], maxLabelValues: 0 };
+  const { tally, activate } = createSharedTally(ctx, options);
+  const { since } = ctx.shared("began", () => ({ since: Date.now() }));
+  const all = new MetricsWriter(ctx, tally, spellings);
+  const push = async (): Promise<void> => {
+    const out = new MetricMessages(since, Date.now());
+    await all.writeTo(out);
+    const items = post.createBatch();
+    for (const metric of out.list) items.add(metric);
+    const taken = await post.send(items);
+    counts.sent += taken;
+    counts.dropped += items.count - taken;
+  };
+  ctx.runEvery(intervalMs, push);
+  return {
+    onRequests: (batch) => activate().onRequests(batch),
+    onCharges: (lines) => activate().onCharges(lines),
+    onEvent: (notice) => activate().onEvent(notice),
+    push,
+  };
 }

@@ -13,10 +13,10 @@ import type {
 } from "tollgate/plugin";
 import { valueFields } from "tollgate/protocols/references";
 import { claude, messages } from "tollgate/protocols/messages";
-import { nameIn } from "./converse/stream.ts";
+import { nameIn } from "./converse/reader.ts";
 import { createFrameReader } from "./event-stream.ts";
 import { parsed, textOf } from "./json.ts";
-import { modelPath } from "./model-path.ts";
+import { modelPath } from "./invoke-model.ts";
 import { parseAwsError } from "./errors.ts";
 
 /** The first API version of Bedrock. If a client requests a newer date, that version is used. */

@@ -10,10 +10,9 @@ import {
 } from "tollgate/plugin";
 import { cohereEmbeddings } from "tollgate/protocols/cohere";
 import { requireTextInputs, parseEmbedding } from "tollgate/protocols/embeddings";
-import { invokeModel } from "./invoke-model.ts";
-import { countOf, some } from "./json.ts";
-import { modelPath } from "./model-path.ts";
 import { parseAwsError } from "./errors.ts";
+import { invokeModel, modelPath } from "./invoke-model.ts";
+import { countOf, some } from "./json.ts";
 
 const CONCURRENCY = 8;
 

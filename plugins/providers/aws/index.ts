@@ -1,17 +1,31 @@
 // AWS Bedrock. Claude uses InvokeModel, and every other chat model uses Converse. Titan and Cohere
 // embeddings, images, and reranking have their own APIs. OpenAI's and Anthropic's protocols are
 // available on the runtime and on Mantle.
-import { defineProvider, type ProviderClient, type Facts } from "tollgate/plugin";
-import { awsAuth, type ServiceClock } from "./auth.ts";
-import { bedrockClaude } from "./claude.ts";
-import { messagesEndpoints, openAiEndpoints } from "./compatible-endpoints.ts";
+import {
+  defineProvider,
+  type ProviderClient,
+  type Facts,
+  type Auth,
+  type ProtocolEndpoint,
+} from "tollgate/plugin";
+import {
+  awsAuth,
+  type ServiceClock,
+  accountSchema,
+  createCredentialCache,
+  ENV_VARIABLES,
+  type AwsAccount,
+} from "./auth.ts";
+import { bedrockClaude, withAnthropicName } from "./claude.ts";
 import { converse } from "./converse/index.ts";
-import { accountSchema, createCredentialCache, ENV_VARIABLES } from "./aws-credentials.ts";
-import { fetchModelList } from "./model-list.ts";
+import { fetchModelList, usesApi } from "./model-list.ts";
 import { generateImages } from "./images.ts";
 import { bedrockRerank } from "./rerank.ts";
 import { bedrockCohere, embedWithTitan } from "./embeddings.ts";
-import { usesApi } from "./model-api.ts";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { claude, messages } from "tollgate/protocols/messages";
+import { responses } from "tollgate/protocols/responses";
+import { parseAwsError } from "./errors.ts";
 
 // Models that must be listed to be callable. The names of rerank models are from AWS's
 // documentation (docs.aws.amazon.com/bedrock/latest/userguide, rerank-supported). Among embedding
@@ -190,3 +204,59 @@ export default defineProvider({
 });
 
 const withoutTrailingSlash = (url: string): string => url.replace(/\/+$/, "");
+
+// Bedrock's endpoints for OpenAI's and Anthropic's protocols, with events as text.
+
+type Serves = (model: string) => boolean;
+
+/** Errors that occur before the protocol is reached have AWS's own format. */
+const withAwsErrors = <P extends ProtocolEndpoint["protocol"]>(protocol: P): P => {
+  const client = protocol.client!;
+  return {
+    ...protocol,
+    client: {
+      ...client,
+      decodeFault: (status: number, headers: Parameters<typeof parseAwsError>[1], body: Buffer) =>
+        headers["x-amzn-errortype"] === undefined
+          ? client.decodeFault(status, headers, body)
+          : parseAwsError(status, headers, body),
+    },
+  };
+};
+
+const openAiEndpoints = (
+  base: string,
+  auth: Auth<AwsAccount>,
+  serves: Serves,
+): ProtocolEndpoint<AwsAccount>[] => [
+  { protocol: withAwsErrors(chatCompletions()), base, auth, servesModel: serves },
+  { protocol: withAwsErrors(responses()), base, auth, servesModel: serves },
+];
+
+function messagesEndpoints(
+  base: string,
+  auth: Auth<AwsAccount>,
+  serves: Serves,
+): ProtocolEndpoint<AwsAccount> {
+  const own = messages({ ...claude, countsTokens: false });
+  const client = own.client!;
+  const protocol = {
+    ...own,
+    client: {
+      ...client,
+      encodeRequest: (...[r, of]: Parameters<typeof client.encodeRequest>) => ({
+        ...client.encodeRequest(r, withAnthropicName(of)),
+        model: of.model,
+      }),
+      mayHideReasoning: (...[out, of]: Parameters<NonNullable<typeof client.mayHideReasoning>>) =>
+        client.mayHideReasoning!(out, withAnthropicName(of)),
+    },
+  };
+  return {
+    protocol: withAwsErrors(protocol),
+    base,
+    auth,
+    servesModel: serves,
+    headers: { "anthropic-version": "2023-06-01" },
+  };
+}

@@ -2,7 +2,6 @@
 // response body.
 import { fail, type Call, type JsonObject } from "tollgate/plugin";
 import { parsed } from "./json.ts";
-import { modelPath } from "./model-path.ts";
 import { parseAwsError } from "./errors.ts";
 
 export async function invokeModel(
@@ -24,4 +23,13 @@ export async function invokeModel(
     responseBody,
   );
   return fail(kind, message, more);
+}
+
+// Builds the URL path of a model. The name is one encoded segment, because ARNs contain slashes and
+// colons.
+
+export function modelPath(model: string, verb: string): string {
+  if (model === "" || model === "." || model === "..")
+    fail("not_found", `Model ${model} not found.`, { param: "model", code: "model_not_found" });
+  return `/model/${encodeURIComponent(model)}/${verb}`;
 }

@@ -9,8 +9,6 @@ import {
   type SignableRequest,
   type TokenAuth,
 } from "tollgate/plugin";
-import { tokenFromAzureIdentity } from "./azure-identity.ts";
-import { requestToken, type TokenRequest } from "./token-request.ts";
 
 /** A credential as configured by the operator. */
 export interface AzureAccount {
@@ -169,4 +167,88 @@ function managedIdentityRequest(
     url: url.href,
     headers: { metadata: "true", ...(header !== undefined && { "x-identity-header": header }) },
   };
+}
+
+// Gets a token from the Azure Identity library, which supports CLI sign-ins, certificates, and
+// other sources that this package does not implement.
+
+/** The used part of the library. The library is optional. */
+interface AzureIdentityModule {
+  readonly DefaultAzureCredential: new () => {
+    getToken(
+      scope: string,
+    ): Promise<{ readonly token: string; readonly expiresOnTimestamp: number }>;
+  };
+}
+
+const NAME: string = "@azure/identity";
+
+async function tokenFromAzureIdentity(scope: string): Promise<MintedToken> {
+  let library: AzureIdentityModule;
+  try {
+    library = (await import(NAME)) as AzureIdentityModule;
+  } catch (error) {
+    return fail(
+      "upstream_auth",
+      "`from: azure_identity` requires the package @azure/identity. Install it next to " +
+        "this package.",
+      { code: "missing_package", cause: error },
+    );
+  }
+  try {
+    const found = await new library.DefaultAzureCredential().getToken(scope);
+    return { token: found.token, ttlMs: found.expiresOnTimestamp - Date.now() };
+  } catch (error) {
+    return fail("upstream_auth", "The Azure identity library found no credential.", {
+      code: "no_token",
+      cause: error,
+    });
+  }
+}
+
+// Sends a token request and reads its response.
+
+/** A token request. It is a POST with a form, or a GET without one. */
+interface TokenRequest {
+  readonly url: string;
+  readonly form?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+async function requestToken(
+  fetch: Context["fetch"],
+  { url, form, headers }: TokenRequest,
+): Promise<MintedToken> {
+  const answer = await fetch(
+    url,
+    form
+      ? {
+          method: "POST",
+          headers: { "content-type": "application/x-www-form-urlencoded" },
+          body: new URLSearchParams(form).toString(),
+        }
+      : { headers: headers ?? {} },
+  );
+  const response = (await answer.json().catch(() => ({}))) as {
+    readonly [name: string]: unknown;
+  } | null;
+  const token = response?.["access_token"];
+  if (answer.ok && typeof token === "string" && token !== "")
+    return { token, ttlMs: 1000 * parseExpiresIn(response!) };
+  const code = response?.["error"];
+  const words = typeof code === "string" ? ` (${code.slice(0, 100)})` : "";
+  return fail("upstream_auth", `Entra ID did not issue a token: status ${answer.status}${words}.`, {
+    code: "no_token",
+  });
+}
+
+/**
+ * Reads the token's lifetime. The three services send it as a number, as a string, or as an expiry
+ * time.
+ */
+function parseExpiresIn(said: { readonly [name: string]: unknown }): number {
+  const left = Number(said["expires_in"] ?? Number.NaN);
+  if (Number.isFinite(left)) return left;
+  const ends = Number(said["expires_on"] ?? Number.NaN);
+  return Number.isFinite(ends) ? ends - Date.now() / 1000 : 3600;
 }

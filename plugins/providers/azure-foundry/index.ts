@@ -1,8 +1,23 @@
 // Azure AI Foundry, formerly Azure OpenAI: the deployments of a resource through OpenAI's
 // protocols, and Claude through Anthropic's.
-import { defineProvider } from "tollgate/plugin";
-import { accountSchema, foundryAuth, ENV_VARIABLES } from "./auth.ts";
-import { anthropicEndpoint, openAiEndpoints } from "./endpoints.ts";
+import {
+  defineProvider,
+  type Auth,
+  type CallContext,
+  type ProtocolEndpoint,
+  fail,
+  type ClientHalf,
+  type Fault,
+  type JsonObject,
+  type Operation,
+  type Protocol,
+} from "tollgate/plugin";
+import { accountSchema, foundryAuth, ENV_VARIABLES, type AzureAccount } from "./auth.ts";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { embeddings } from "tollgate/protocols/embeddings";
+import { claude, messages } from "tollgate/protocols/messages";
+import { responses } from "tollgate/protocols/responses";
+import { asObject } from "tollgate/protocols/compatible";
 
 const COGNITIVE = "https://cognitiveservices.azure.com/.default";
 const FOUNDRY = "https://ai.azure.com/.default";
@@ -100,4 +115,107 @@ function isLike(pattern: string, model: string): boolean {
   return (
     model.length >= head.length + tail.length && model.startsWith(head) && model.endsWith(tail)
   );
+}
+
+// The endpoints of a resource: v1, with the deployment in the body; deployments, with the
+// deployment in the path and an API version in the query; and Anthropic's.
+
+type Serves = (model: string) => boolean;
+
+/** `version`: API version for the deployments endpoint. If unset, all requests use v1. */
+function openAiEndpoints(
+  resource: string,
+  auth: Auth<AzureAccount>,
+  serves: Serves,
+  version: string | undefined,
+): ProtocolEndpoint<AzureAccount>[] {
+  const query = version === undefined ? "" : `?api-version=${encodeURIComponent(version)}`;
+  const at = (verb: string) =>
+    version === undefined
+      ? `/${verb}`
+      : ({ model }: CallContext) => `/deployments/${encodeDeployment(model)}/${verb}${query}`;
+  const own = {
+    base: version === undefined ? `${resource}/openai/v1` : `${resource}/openai`,
+    auth,
+    servesModel: serves,
+  };
+  return [
+    {
+      ...own,
+      protocol: withContentFilterDetails(chatCompletions()),
+      paths: { generate: at("chat/completions") },
+    },
+    // The responses API has no deployment in its path, even on the deployments endpoint.
+    {
+      ...own,
+      protocol: withContentFilterDetails(responses()),
+      paths: { generate: `/responses${query}` },
+    },
+    {
+      ...own,
+      protocol: withContentFilterDetails(embeddings()),
+      paths: { generate: at("embeddings") },
+      streaming: "never",
+    },
+  ];
+}
+
+const anthropicEndpoint = (
+  base: string,
+  auth: Auth<AzureAccount>,
+  serves: Serves,
+): ProtocolEndpoint<AzureAccount> => ({
+  protocol: messages(claude),
+  base: `${base}/anthropic/v1`,
+  auth,
+  servesModel: serves,
+  headers: { "anthropic-version": "2023-06-01" },
+});
+
+/** Encodes a deployment name as one path segment. */
+function encodeDeployment(model: string): string {
+  if (model === "" || model === "." || model === "..")
+    fail("not_found", `Deployment ${model} not found.`, {
+      param: "model",
+      code: "model_not_found",
+    });
+  return encodeURIComponent(model);
+}
+
+// Adds details of Azure's content filter to errors: the categories that caused a rejection.
+
+/** Returns the protocol with filter details in its errors. */
+function withContentFilterDetails<K extends Operation>(protocol: Protocol<K>): Protocol<K> {
+  const client = protocol.client as ClientHalf<K>;
+  return {
+    ...protocol,
+    client: {
+      ...client,
+      decodeFault: (status, headers, body) =>
+        addFilterCategories(client.decodeFault(status, headers, body), body),
+    },
+  };
+}
+
+/** Adds the names of the matched categories, as Azure names them. */
+function addFilterCategories(fault: Fault, body: Buffer): Fault {
+  const inner = innerErrorIn(body);
+  if (!inner || inner["code"] !== "ResponsibleAIPolicyViolation") return fault;
+  const categories =
+    asObject(inner["content_filter_result"]) ?? asObject(inner["content_filter_results"]);
+  return {
+    ...fault,
+    kind: "content_policy",
+    code: "content_filter",
+    ...(categories && { details: { content_filter_result: categories } }),
+  };
+}
+
+function innerErrorIn(body: Buffer): JsonObject | undefined {
+  try {
+    const error = asObject(asObject(JSON.parse(body.toString()))?.["error"]);
+    return asObject(error?.["innererror"]);
+  } catch {
+    return undefined;
+  }
 }

@@ -6,8 +6,8 @@ import {
   type EmbeddingTask,
   type ModelEvent,
 } from "tollgate/plugin";
-import { createSeededRandom, digestOf } from "./seeded-random.ts";
-import { countTokens } from "./tokens.ts";
+import { createSeededRandom, digestOf } from "./random-text.ts";
+import { countTokens } from "./request-text.ts";
 
 const DEFAULT_DIMENSIONS = 256;
 const MAX_DIMENSIONS = 4_096;

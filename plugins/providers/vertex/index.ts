@@ -1,12 +1,29 @@
 // Google Cloud's Vertex AI: Gemini, Claude, and models of other publishers through the chat
 // completions endpoint.
-import { defineProvider, type Facts } from "tollgate/plugin";
+import {
+  defineProvider,
+  type Facts,
+  type CallContext,
+  type ClientHalf,
+  type JsonObject,
+  type Outgoing,
+  type Protocol,
+} from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { accountSchema, vertexAuth } from "./auth.ts";
-import { vertexClaude } from "./claude.ts";
-import { vertexGemini } from "./gemini.ts";
-import { isEmbeddingModel, hostOf, isClaude, isGemini, isPartner } from "./locations.ts";
+import {
+  isEmbeddingModel,
+  hostOf,
+  isClaude,
+  isGemini,
+  isPartner,
+  modelUrl,
+  bareName,
+} from "./locations.ts";
 import { vertexEmbeddings } from "./embeddings.ts";
+import { gemini } from "tollgate/protocols/gemini";
+import { valueFields } from "tollgate/protocols/references";
+import { claude, messages } from "tollgate/protocols/messages";
 
 // Models that must be listed to be callable: the text embedding models in Google's documentation
 // (cloud.google.com/vertex-ai/generative-ai/docs/model-reference/text-embeddings-api). Prices are
@@ -96,3 +113,108 @@ export default defineProvider({
     };
   },
 });
+
+// Gemini on Vertex: the gemini protocol, with models under their publisher in the URL.
+
+function vertexGemini(): Protocol<"chat"> {
+  const own = gemini();
+  const client = own.client as ClientHalf<"chat">;
+  return {
+    ...own,
+    client: {
+      ...client,
+      paths: {
+        generate: (of) =>
+          modelUrl(
+            "google",
+            of.model,
+            of.stream ? "streamGenerateContent?alt=sse" : "generateContent",
+          ),
+        count: (of) => modelUrl("google", of.model, "countTokens"),
+      },
+      prepare(out, of) {
+        client.prepare?.(out, of);
+        if (of.actionType === "count") adaptCountRequest(out);
+        for (const field of ["serviceTier", "store"]) dropField(out, of, field);
+      },
+    },
+  };
+}
+
+/**
+ * Converts a token count request. Vertex expects the fields at the top level, and only those that
+ * are counted.
+ */
+function adaptCountRequest(out: Outgoing): void {
+  const inner = out.get("generateContentRequest") as JsonObject | undefined;
+  if (inner === undefined) return;
+  out.remove("generateContentRequest");
+  for (const field of ["contents", "systemInstruction", "tools", "generationConfig"])
+    if (inner[field] !== undefined) out.set(field, inner[field]);
+}
+
+/** Drops a field of Google's other API that Vertex rejects. */
+function dropField(out: Outgoing, of: CallContext, field: string): void {
+  if (out.get(field) === undefined) return;
+  out.remove(field);
+  of.reportLoss(field, "dropped");
+}
+
+// Claude on Vertex: the messages protocol, with the model in the URL and the version in the body.
+// Streams are the same as Anthropic's.
+
+/** The first API version of Vertex. If a client requests a newer date, that version is used. */
+const VERSION = "vertex-2023-10-16";
+/** Anthropic's first API version, which clients sent for years. Vertex has another name for it. */
+const FIRST_ANTHROPIC_VERSION = "2023-06-01";
+
+function vertexClaude(): Protocol<"chat"> {
+  const own = messages(claude);
+  const client = own.client as ClientHalf<"chat">;
+  return {
+    ...own,
+    zdrAllowedFields: [...own.zdrAllowedFields!, ["its version", valueFields("anthropic_version")]],
+    client: {
+      ...client,
+      paths: {
+        generate: (of) =>
+          modelUrl("anthropic", of.model, of.stream ? "streamRawPredict" : "rawPredict"),
+        count: modelUrl("anthropic", "count-tokens", "rawPredict"),
+      },
+      encodeRequest: (r, of) => client.encodeRequest(r, withAnthropicName(of)),
+      prepare(out, of) {
+        client.prepare?.(out, withAnthropicName(of));
+        moveHeadersToBody(out, of);
+      },
+      mayHideReasoning: (out, of) => client.mayHideReasoning!(out, withAnthropicName(of)),
+    },
+  };
+}
+
+/** Returns the same call with the model's Anthropic name, by which its capabilities are known. */
+const withAnthropicName = (of: CallContext): CallContext => ({
+  actionType: of.actionType,
+  action: of.action,
+  model: bareName(of.model).replace("@", "-"),
+  info: of.info,
+  stream: of.stream,
+  params: of.params,
+  query: of.query,
+  stateMode: of.stateMode,
+  reportLoss: (field, how, code) => of.reportLoss(field, how, code),
+});
+
+function moveHeadersToBody(out: Outgoing, of: CallContext): void {
+  // Token counting has one URL for all models, and the model is in the body.
+  if (of.actionType === "count") out.set("model", bareName(of.model));
+  else out.remove("model");
+  const versionHeader = out.headers["anthropic-version"];
+  if (out.get("anthropic_version") === undefined)
+    out.set(
+      "anthropic_version",
+      versionHeader !== undefined && versionHeader > FIRST_ANTHROPIC_VERSION
+        ? versionHeader
+        : VERSION,
+    );
+  out.setHeader("anthropic-version");
+}

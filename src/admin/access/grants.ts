@@ -12,7 +12,7 @@ import {
 } from "../../plugin/store/limit.ts";
 import type { AccountTree } from "./account-tree.ts";
 import { basename } from "node:path";
-import { matchesPattern } from "../../catalog/pattern.ts";
+import { matchesPattern } from "../../catalog/model-names.ts";
 import type { LoadedConfig } from "../../config/load-config.ts";
 import { problem } from "../../config/problems.ts";
 import type { KnownNames } from "../commands/ledger-names.ts";

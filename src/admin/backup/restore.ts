@@ -22,7 +22,7 @@ import {
 } from "./backup.ts";
 import { LifetimeScope, SharedResources } from "../../lib/lifetime-scope.ts";
 import type { Store } from "../../plugin/store/store.ts";
-import { createPluginPeers } from "../../runtime/services/plugin-peers.ts";
+import { createPluginPeers } from "../../runtime/services/peer-gateways.ts";
 import type { ContextServices } from "../../runtime/services.ts";
 
 export interface RestoreResult {

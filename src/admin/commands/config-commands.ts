@@ -15,7 +15,7 @@ import type { SecretMask } from "../../lib/log/secret-mask.ts";
 import type { PluginKind } from "../../plugin/define.ts";
 import type { LiveGeneration } from "../../runtime/generation/generation-slot.ts";
 import type { ConfigSource } from "../../runtime/reload/read-config.ts";
-import { RESTART_PATHS } from "../../runtime/reload/static-keys.ts";
+import { RESTART_PATHS } from "../../runtime/reload/reload-rules.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
 
 /** Result of `config.show`. */

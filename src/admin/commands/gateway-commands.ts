@@ -13,7 +13,7 @@ import { withInputChecks } from "../dispatch/command-input.ts";
 import { createCommandAudit } from "../dispatch/command-audit.ts";
 import { CommandDispatcher, AccessCounter } from "../dispatch/command-dispatcher.ts";
 import { readAccountTree } from "../access/account-tree.ts";
-import { listAllKeys } from "../../runtime/access/list-all-keys.ts";
+import { listAllKeys } from "../../runtime/store-keys.ts";
 import { createScopeDirectory } from "../dispatch/account-scoping.ts";
 import type { CommandHandler } from "../socket/control-socket.ts";
 import type { CommandName } from "../schema/command-specs.ts";

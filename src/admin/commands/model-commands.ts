@@ -6,7 +6,7 @@ import { chatOperation } from "../../model/operations/chat-operation.ts";
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 import { formatHedge } from "../../config/sections/hedge.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
-import type { RoutingStrategy } from "../../model/routing-strategy.ts";
+import type { RoutingStrategy } from "../../model/route-settings.ts";
 import type { Catalog, CatalogEntry, Listing } from "../../catalog/catalog.ts";
 import type { FactSource } from "../../catalog/merge-facts.ts";
 import { fail, getFault } from "../../model/error.ts";

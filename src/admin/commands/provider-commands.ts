@@ -7,7 +7,7 @@ import { chatOperation } from "../../model/operations/chat-operation.ts";
 import { fail } from "../../model/error.ts";
 import type { RequestRecordFault } from "../../plugin/observer.ts";
 import type { PoolStats, CooldownState } from "../../plugin/gateway-stats.ts";
-import { matchesPattern } from "../../catalog/pattern.ts";
+import { matchesPattern } from "../../catalog/model-names.ts";
 import type { Credential, MountedProvider } from "../../pipeline/exchange/mounted.ts";
 import type { BuiltGeneration } from "../../runtime/generation/build-generation.ts";
 import type { Outage } from "../../runtime/requests/outages.ts";

@@ -1,6 +1,6 @@
 // Filters the requests of the history.
 import type { RequestRecord } from "../../plugin/observer.ts";
-import { matchesPattern } from "../../catalog/pattern.ts";
+import { matchesPattern } from "../../catalog/model-names.ts";
 import { type FinishedRequest, isRoutedRequest } from "../../runtime/requests/request-ring.ts";
 import { isWithinAccount } from "../../runtime/requests/series-selection.ts";
 import type { InputOf } from "../schema/command-specs.ts";

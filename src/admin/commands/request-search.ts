@@ -5,7 +5,7 @@
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { fail } from "../../model/error.ts";
 import type { LedgerEntry, LedgerQuery, Store } from "../../plugin/store/store.ts";
-import { matchesPattern } from "../../catalog/pattern.ts";
+import { matchesPattern } from "../../catalog/model-names.ts";
 import { isClientError } from "../../pipeline/stages/request-outcome.ts";
 import { KeyNames } from "../../runtime/requests/key-names.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";

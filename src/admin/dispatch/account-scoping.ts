@@ -3,7 +3,7 @@
 // found, with the same message and timing.
 import type { Store } from "../../plugin/store/store.ts";
 import { getFault } from "../../model/error.ts";
-import { listAllKeys } from "../../runtime/access/list-all-keys.ts";
+import { listAllKeys } from "../../runtime/store-keys.ts";
 import type { LiveGeneration } from "../../runtime/generation/generation-slot.ts";
 import { fail } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";

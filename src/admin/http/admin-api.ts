@@ -23,6 +23,9 @@ import {
   principalId,
   type CommandPrincipal,
   type Principal,
+  API_PATH,
+  OIDC_PATH,
+  OPENAPI_PATH,
 } from "../../runtime/access/principal.ts";
 import {
   formatSessionCookie,
@@ -33,7 +36,6 @@ import type { AdminPrincipals } from "../../runtime/access/admin-principals.ts";
 import { IdempotencyCache } from "./idempotency-cache.ts";
 import { createOpenApi, commandMethodsOf, commandNameIn, commandPathOf } from "./openapi.ts";
 import { CALLBACK, formatFlowCookie as oidcCookie, type OidcSignIn } from "./oidc-sign-in.ts";
-import { API_PATH, OIDC_PATH, OPENAPI_PATH } from "../../runtime/access/admin-paths.ts";
 import { toSentence } from "../../config/schema/schema-errors.ts";
 import { checkInput } from "../dispatch/command-input.ts";
 

@@ -8,9 +8,8 @@ import type { Log } from "../../lib/log/log.ts";
 import { originalQueryTextOf } from "../../lib/query-secrets.ts";
 import { fail, getFault } from "../../model/error.ts";
 import type { ProviderClient } from "../../plugin/call.ts";
-import type { Principal } from "../../runtime/access/principal.ts";
+import { type Principal, OIDC_PATH } from "../../runtime/access/principal.ts";
 import { oidcCredentialId } from "../../runtime/access/admin-principals.ts";
-import { OIDC_PATH } from "../../runtime/access/admin-paths.ts";
 import type { JWTPayload } from "jose";
 
 export const CALLBACK = `${OIDC_PATH}/callback`;

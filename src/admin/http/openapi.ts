@@ -2,7 +2,7 @@
 // OpenAPI 3.1 schemas are JSON Schema.
 import type { Schema } from "../../config/schema-dialect.ts";
 import type { RegisteredCommand } from "../dispatch/command-dispatcher.ts";
-import { API_PATH } from "../../runtime/access/admin-paths.ts";
+import { API_PATH } from "../../runtime/access/principal.ts";
 import { fail } from "../../model/error.ts";
 
 const ERROR_SCHEMA = {

@@ -16,7 +16,7 @@ import {
 } from "./schema-fields.ts";
 import { KEY_COMMAND_SPECS } from "./key-command-specs.ts";
 import { MAINTENANCE_COMMAND_SPECS } from "./maintenance-command-specs.ts";
-import { CONFIG_COMMAND_SPECS, PROVIDER_COMMAND_SPECS } from "./provider-command-specs.ts";
+import { CONFIG_COMMAND_SPECS, PROVIDER_COMMAND_SPECS } from "./config-command-specs.ts";
 import { REQUEST_COMMAND_SPECS } from "./request-command-specs.ts";
 import { BUILT_IN_OPERATIONS } from "../../model/operations/built-in-operations.ts";
 import { DIMENSIONS, TIME_ZONE_FIELD, USAGE_COMMAND_SPECS } from "./usage-command-specs.ts";

@@ -2,7 +2,7 @@
 // contract.
 import { existsSync, readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-import { sourcePath } from "../../config/source/default-config.ts";
+import { sourcePath } from "../../config/source/config-files.ts";
 
 /**
  * Imports the shared modules.

@@ -9,7 +9,7 @@ import { CommandDispatcher } from "../../admin/dispatch/command-dispatcher.ts";
 import { OFFLINE_PRINCIPAL } from "../../runtime/access/principal.ts";
 import type { CommandHandlerMap } from "../../admin/socket/control-socket.ts";
 import { createAdminCommands, createAuditCommands } from "../../admin/commands/admin-commands.ts";
-import { listAllKeys } from "../../runtime/access/list-all-keys.ts";
+import { listAllKeys } from "../../runtime/store-keys.ts";
 import { createMaintenanceCommands } from "../../admin/commands/maintenance-commands.ts";
 import { accountCommands } from "../../admin/commands/account-commands.ts";
 import { createKeyCommands } from "../../admin/commands/key-commands.ts";

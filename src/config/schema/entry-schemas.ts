@@ -1,7 +1,7 @@
 // Schemas of the entries under store, frontends, middleware, providers, and models, in their short
 // and long forms.
 import { ERRORS, type ErrorKind } from "../../model/error.ts";
-import { ROUTING_STRATEGIES } from "../../model/routing-strategy.ts";
+import { ROUTING_STRATEGIES } from "../../model/route-settings.ts";
 import type { Schema } from "../schema-dialect.ts";
 import { HEDGE_SCHEMA } from "../sections/hedge.ts";
 import {

@@ -1,7 +1,7 @@
 // The `hedge` setting of a model's route: how long a call may wait for its first token before the
 // next candidate is called in parallel.
 import { formatDuration, parseDuration } from "../../lib/time/units.ts";
-import type { HedgeDelays } from "../../model/hedge.ts";
+import type { HedgeDelays } from "../../model/route-settings.ts";
 import type { Schema } from "../schema-dialect.ts";
 import { durationOr, name, optionalDuration } from "../schema-builders.ts";
 import { childPointer, isMapping } from "../source/config-tree.ts";

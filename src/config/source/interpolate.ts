@@ -2,7 +2,7 @@
 // `$${` is a literal `${`. Only strings that YAML has already parsed as leaves are interpolated, so
 // a value cannot become structure. The result is not interpolated again.
 import { dirname, join, resolve } from "node:path";
-import type { ConfigFiles } from "./default-config.ts";
+import type { ConfigFiles } from "./config-files.ts";
 import { problem, type ProblemText } from "../problems.ts";
 
 export type TemplatePart =

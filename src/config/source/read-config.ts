@@ -2,7 +2,7 @@
 // overwritten and no lists are merged.
 import { basename, dirname, resolve } from "node:path";
 import { type Document, isScalar } from "yaml";
-import type { ConfigFiles } from "./default-config.ts";
+import type { ConfigFiles } from "./config-files.ts";
 import { problem } from "../problems.ts";
 import { type ConfigFinding, parseConfigSource } from "./config-source.ts";
 import type { SourceSpan } from "./source-span.ts";

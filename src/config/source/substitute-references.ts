@@ -1,7 +1,7 @@
 // Determines which providers are mounted, and then replaces every `${…}` in the mounted parts. A
 // provider that `when:` excludes keeps its text as written, so that a machine without its key can
 // read the file.
-import type { ConfigFiles } from "./default-config.ts";
+import type { ConfigFiles } from "./config-files.ts";
 import { problem, type ProblemText } from "../problems.ts";
 import {
   type TemplatePart,

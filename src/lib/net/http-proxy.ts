@@ -4,9 +4,8 @@ import { request as plain, type IncomingMessage } from "node:http";
 import { request as secure } from "node:https";
 import { isIP, type Socket } from "node:net";
 import { buildConnector } from "undici";
-import { isLoopback } from "./egress-guard.ts";
+import { isLoopback, isMetadataAddress } from "./egress-guard.ts";
 import { matchesGlob } from "../glob.ts";
-import { isMetadataAddress } from "./metadata-service.ts";
 
 export interface ProxyConfig {
   readonly url: string;

@@ -1,12 +1,10 @@
 // Measures the duration of an audio file, without side effects and with bounded work. Files come
 // from clients, so a duration in a header is trusted only if the frames that follow confirm it.
-import { readFlac } from "./flac.ts";
+import { readFlac, readWav } from "./wav-flac.ts";
 import { readMp3 } from "./mp3.ts";
 import { readMp4 } from "./mp4.ts";
 import { readOgg } from "./ogg.ts";
-import type { AudioStructure } from "./audio-structure.ts";
-import { hasTagAt, skipId3Tags } from "./tags.ts";
-import { readWav } from "./wav.ts";
+import { type AudioStructure, hasTagAt, skipId3Tags } from "./audio-structure.ts";
 import { readWebm } from "./webm.ts";
 
 export interface AudioDuration {

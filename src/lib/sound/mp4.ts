@@ -1,7 +1,6 @@
 // Measures MP4 files, which are nested boxes. Several boxes state the duration, and each can state
 // anything, so the audio samples are counted too.
-import type { AudioStructure } from "./audio-structure.ts";
-import { hasTagAt } from "./tags.ts";
+import { type AudioStructure, hasTagAt } from "./audio-structure.ts";
 
 /** Maximum number of boxes in one file. */
 const MOST_BOXES = 200_000;

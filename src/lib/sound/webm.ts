@@ -1,9 +1,8 @@
 // Measures WebM files, which are nested elements. A recording made by a browser states no duration.
 // In that case, the timestamp of the last block gives it. Opus frames are counted, because both
 // values can be wrong.
-import { opusPacketSeconds } from "./opus.ts";
-import type { AudioStructure } from "./audio-structure.ts";
-import { hasTagAt } from "./tags.ts";
+import { opusPacketSeconds } from "./ogg.ts";
+import { type AudioStructure, hasTagAt } from "./audio-structure.ts";
 
 const SCALE = 0x2ad7b1;
 const DURATION = 0x4489;

@@ -6,7 +6,7 @@ import type { Privacy } from "../../model/facts.ts";
 import { fail } from "../../model/error.ts";
 import type { Identity } from "../../plugin/identity.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
-import { intersectPatterns } from "../../catalog/pattern.ts";
+import { intersectPatterns } from "../../catalog/model-names.ts";
 
 /** Throws if the key's restrictions do not allow the frontend. */
 export function assertFrontendAllowed(

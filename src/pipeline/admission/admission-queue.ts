@@ -8,8 +8,7 @@
 // more, and its requests may wait longer.
 import { createFault } from "../../model/error.ts";
 import { attributeFault } from "../faults/fault-source.ts";
-import { AdaptiveLimit } from "./adaptive-limit.ts";
-import type { LoadMonitor } from "./load-monitor.ts";
+import { AdaptiveLimit, type LoadMonitor } from "./load-monitor.ts";
 
 /** Error code of every rejection by this queue. */
 export const OVERLOADED_CODE = "gateway_overloaded";

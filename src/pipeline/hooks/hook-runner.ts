@@ -3,7 +3,7 @@
 // file has a runner for each way: the first hook that applies, one hook after another, each on the
 // result of the previous one, or nested around a call. Each hook runs under its guard
 // (hook-guard.ts). Event and watch hooks run in event-filters.ts.
-import { matchesPattern } from "../../catalog/pattern.ts";
+import { matchesPattern } from "../../catalog/model-names.ts";
 import { isPromise } from "../../lib/is-promise.ts";
 import { createFault } from "../../model/error.ts";
 import type { DataPolicy } from "../../model/facts.ts";

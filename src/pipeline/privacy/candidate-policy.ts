@@ -1,7 +1,7 @@
 import { effectivePolicy } from "../../catalog/data-policy.ts";
 import type { DataPolicy, EffectivePolicy, Feature, ModelInfo } from "../../model/facts.ts";
 import type { HostCandidate } from "../exchange/mounted.ts";
-import { matchesPattern } from "../../catalog/pattern.ts";
+import { matchesPattern } from "../../catalog/model-names.ts";
 
 type PolicySources = Omit<HostCandidate["mounted"], "target" | "share">;
 

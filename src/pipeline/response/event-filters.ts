@@ -1,13 +1,15 @@
 // Runs event hooks, which may change a response's events, and watch hooks, which only read them, in
 // the order of gateway.yaml.
 import type { Fault } from "../../model/error.ts";
-import type { ModelEvent } from "../../model/event.ts";
+import type { ModelEvent, FinishReason } from "../../model/event.ts";
 import type { HostCall } from "../exchange/call.ts";
 import { requireSyncResult, invalidResult, type HookFailurePolicy } from "../hooks/hook-guard.ts";
 import { checkEvent } from "../hooks/hook-results.ts";
 import type { EventFilter } from "../hooks/hook-runner.ts";
 import { attributeFault } from "../faults/fault-source.ts";
-import type { TranscoderSink } from "./transcoder.ts";
+import type { Decoder } from "../../plugin/protocol.ts";
+import type { CallTally } from "../metering/call-tally.ts";
+import type { ClientResponse } from "./client-response.ts";
 
 /** Receives events. */
 export type EventHandler = (event: ModelEvent) => void;
@@ -166,4 +168,37 @@ class FilterRun {
     if (!this.#sink.isOver) this.#filter.guard.record(this.#call.exchange, "refused");
     this.#sink.stopWith(fault);
   }
+}
+
+// The interfaces on both sides of a transcoder.
+
+/** Receives what a transcoder reports about the response. */
+export interface TranscoderSink {
+  readonly response: ClientResponse;
+  readonly tally: CallTally;
+  /**
+   * Whether the response has ended, with or without an error. Data that arrives later is dropped.
+   */
+  readonly isOver: boolean;
+  onContent(): void;
+  /**
+   * Called before the final event is written. Everything written from then on waits for the bill.
+   */
+  onFinishing(reason: FinishReason): void;
+  /** Called when the final event has been written. */
+  onFinished(): void;
+  /** Ends the response with a fault. Called by an event hook or a watch hook. */
+  stopWith(fault: Fault): void;
+  onError(problem: unknown): void;
+  /**
+   * Called when the response ended before the provider's did. The provider's response is then
+   * canceled.
+   */
+  onStoppedEarly(): void;
+}
+
+export interface Transcoder extends Decoder {
+  /** Writes an error in the client's protocol, inside a stream that has begun. */
+  writeFault(fault: Fault): void;
+  readonly isBetweenEvents: boolean;
 }

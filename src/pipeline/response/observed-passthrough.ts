@@ -6,8 +6,7 @@ import type { Decoder } from "../../plugin/protocol.ts";
 import type { HostCall } from "../exchange/call.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 import { BufferedBytes } from "./buffered-bytes.ts";
-import type { Transcoder, TranscoderSink } from "./transcoder.ts";
-import type { EventWatchers } from "./event-filters.ts";
+import type { Transcoder, TranscoderSink, EventWatchers } from "./event-filters.ts";
 
 const NEWLINE = 0x0a;
 

@@ -14,7 +14,7 @@ import type { HookReply } from "../hooks/hook-results.ts";
 import type { CallTally } from "../metering/call-tally.ts";
 import { parseRateLimits } from "../faults/rate-limits.ts";
 import type { ClientResponse } from "./client-response.ts";
-import { responseToEvents } from "../../model/response-events.ts";
+import { responseToEvents } from "../../model/response-collector.ts";
 import type { Usage } from "../../model/usage.ts";
 import { createResponseContext } from "./transcode.ts";
 

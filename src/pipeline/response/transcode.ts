@@ -15,10 +15,14 @@ import type {
 } from "../../plugin/protocol.ts";
 import type { ClientResponse } from "./client-response.ts";
 import type { HostCall } from "../exchange/call.ts";
-import type { Transcoder, TranscoderSink } from "./transcoder.ts";
+import {
+  type Transcoder,
+  type TranscoderSink,
+  createFilterChain,
+  createEventWatchers,
+} from "./event-filters.ts";
 import { BufferedBytes, bufferedSizeOf } from "./buffered-bytes.ts";
 import { convertImages, fetchStreamedImages } from "./images.ts";
-import { createFilterChain, createEventWatchers } from "./event-filters.ts";
 import { createStopFilter } from "./stop-sequences.ts";
 import { observeWhole, ObservedPassthrough } from "./observed-passthrough.ts";
 import type { UpstreamHttpResponse } from "../upstream/upstream-http-response.ts";

@@ -1,10 +1,9 @@
 // Types of routing: how a model name is resolved, and what routing found for one request.
 import type { Catalog } from "../../catalog/catalog.ts";
-import type { HedgeDelays } from "../../model/hedge.ts";
+import type { HedgeDelays, RoutingStrategy } from "../../model/route-settings.ts";
 import type { ModelRoute } from "../../config/gateway-config.ts";
 import type { ErrorKind } from "../../model/error.ts";
 import type { Operation } from "../../model/request.ts";
-import type { RoutingStrategy } from "../../model/routing-strategy.ts";
 import type { Exclusion } from "../../plugin/middleware.ts";
 import type { RoutingRule } from "./routing-rules.ts";
 import type { HostCandidate, MountedProvider } from "../exchange/mounted.ts";

@@ -16,7 +16,7 @@ import type {
   MountedProvider,
   HostCandidate,
 } from "../exchange/mounted.ts";
-import { wildcardText, matchesPattern, suggestNames } from "../../catalog/pattern.ts";
+import { wildcardText, matchesPattern, suggestNames } from "../../catalog/model-names.ts";
 import { effectivePolicyOf } from "../privacy/candidate-policy.ts";
 import type { NameLookup, IsNameAllowed, Resolution, ResolverInputs } from "./resolution.ts";
 

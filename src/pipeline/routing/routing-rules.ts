@@ -5,7 +5,7 @@
 import { hash } from "node:crypto";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
-import type { RoutingStrategy } from "../../model/routing-strategy.ts";
+import type { RoutingStrategy } from "../../model/route-settings.ts";
 import { expectedCost } from "../../money/estimate.ts";
 import type { OutputHistory } from "../../money/output-history.ts";
 import type { Exchange } from "../../plugin/exchange.ts";

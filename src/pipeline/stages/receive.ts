@@ -12,8 +12,14 @@ import { rejectRetention } from "../privacy/zero-retention.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import type { MultipartLayout } from "../body/multipart-body.ts";
 import type { MountedFrontend } from "../exchange/mounted.ts";
-import { readBody, prepareToReadBody, isBodiless, NO_BYTES } from "../body/read-body.ts";
-import { NO_BODY, parseBody } from "../body/parse-body.ts";
+import {
+  readBody,
+  prepareToReadBody,
+  isBodiless,
+  NO_BYTES,
+  NO_BODY,
+  parseBody,
+} from "../body/read-body.ts";
 import { rejectAmbiguousKeys } from "./ambiguous-keys.ts";
 
 /**

@@ -16,7 +16,7 @@ import type { HostCandidate, MountedFrontend } from "../exchange/mounted.ts";
 import { firstApplicable, runReducing } from "../hooks/hook-runner.ts";
 import { clientKey } from "../exchange/client-retries.ts";
 import { exclude, throwNoCandidates, pinToAccount } from "../routing/exclusions.ts";
-import { matchesPattern } from "../../catalog/pattern.ts";
+import { matchesPattern } from "../../catalog/model-names.ts";
 import { rejectImageUrlUnderZdr } from "../response/images.ts";
 import { effectivePolicyOf } from "../privacy/candidate-policy.ts";
 import { findRetainedFeature, featuresReaching } from "../privacy/zero-retention.ts";

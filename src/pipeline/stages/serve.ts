@@ -3,8 +3,14 @@ import type { RouteResponse, HandlerRoute } from "../../plugin/frontend.ts";
 import { yieldForLargeBody } from "../../lib/yield.ts";
 import { createZdrHeaders } from "../privacy/zero-retention.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
-import { readBody, prepareToReadBody, isBodiless, NO_BYTES } from "../body/read-body.ts";
-import { NO_BODY, parseBody } from "../body/parse-body.ts";
+import {
+  readBody,
+  prepareToReadBody,
+  isBodiless,
+  NO_BYTES,
+  NO_BODY,
+  parseBody,
+} from "../body/read-body.ts";
 import { fail } from "../../model/error.ts";
 import type { ConnectionState } from "../exchange/exchange-state.ts";
 

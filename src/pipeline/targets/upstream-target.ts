@@ -4,7 +4,7 @@
 // outlives config generations and reads no clock: every `now` is on the monotonic clock, in
 // milliseconds.
 import type { ErrorKind, Fault } from "../../model/error.ts";
-import { CircuitBreaker } from "./circuit-breaker.ts";
+import { CircuitBreaker, OutcomeWindow } from "./circuit-breaker.ts";
 import {
   ClientEvidence,
   MIN_FAILURES,
@@ -12,9 +12,8 @@ import {
   MAX_FAILURE_SHARE,
   type TargetClock,
 } from "./client-evidence.ts";
-import type { ConcurrencySlot } from "./concurrency-limit.ts";
+import { type ConcurrencySlot, SlowStart } from "./concurrency-limit.ts";
 import { Latency } from "./latency.ts";
-import { SlowStart } from "./slow-start.ts";
 import type { ProviderCooldown } from "./provider-cooldown.ts";
 import {
   stronger,
@@ -25,7 +24,6 @@ import {
   type TargetStatus,
   type TargetState,
 } from "./target-status.ts";
-import { OutcomeWindow } from "./outcome-window.ts";
 
 /**
  * Length of a cooldown in milliseconds after which a recovering target does not receive all

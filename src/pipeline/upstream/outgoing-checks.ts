@@ -15,7 +15,7 @@ import {
 import type { HostCall } from "../exchange/call.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import type { OutgoingRequest } from "./outgoing-request.ts";
-import { matchesPattern } from "../../catalog/pattern.ts";
+import { matchesPattern } from "../../catalog/model-names.ts";
 import { effectivePolicyOf } from "../privacy/candidate-policy.ts";
 import { verifyPolicy, rejectUnreviewedFields } from "../privacy/zero-retention.ts";
 

@@ -14,7 +14,7 @@ import { dropFields } from "../operation-protocol.ts";
 import { rejectBlockedReferences } from "../references/index.ts";
 import { formatOf, mimeOf, sniffImage, type ImageHead } from "../sniff-image.ts";
 import { createEventDecoder } from "../sse/index.ts";
-import { parseEventObject } from "../sse/parse-event.ts";
+import { parseEventObject } from "../sse/event-splitter.ts";
 import { requireSupported, ratioOf, sizeOf } from "./size.ts";
 import { EDITS, ID, type ImageTraits, usageSeen, parseTokenUsage } from "./spec.ts";
 

@@ -10,7 +10,7 @@ export {
   STATE_RULES,
 } from "./reference-rules.ts";
 export { hostedToolFeatures, isTypedClientTool } from "./hosted-tools.ts";
-export { isStoredFile } from "./stored-files.ts";
+export { isStoredFile } from "./reference-rules.ts";
 export {
   referencedFeatures,
   findReferences,
@@ -24,7 +24,7 @@ export {
   rejectBlockedReferences,
   type RelayPermission,
   type ReferenceErrorStyle,
-} from "./stored-references.ts";
+} from "./find-references.ts";
 export {
   mergeAllowlist,
   parseAllowances,

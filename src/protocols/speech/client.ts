@@ -20,9 +20,9 @@ import { throwParsedError, failTruncated } from "../failure/parse-error.ts";
 import { asObject, omitUndefined, parseObject, asText } from "../json-values.ts";
 import { createConvertingPassthrough, FinalUsagePassthrough } from "../passthrough.ts";
 import { createEventDecoder } from "../sse/index.ts";
-import { createAudioDetector } from "./audio-detector.ts";
 import { createEncoder } from "./server.ts";
 import { ID, type SpeechDialect, STREAM_FORMAT, usageOf, mimeOf, wantsEvents } from "./spec.ts";
+import { isUtf8 } from "node:buffer";
 
 /** Encodes a request in this protocol. */
 export const encodeRequest = (r: SpeechRequest, of: Pick<CallContext, "model">): Body =>
@@ -268,4 +268,68 @@ function convertFormat(
   return createConvertingPassthrough(sink, encoderFor(sink, to), (emit) =>
     createDecoder(emit, undefined, headers),
   );
+}
+
+// Distinguishes audio from text by its bytes and ignores the declared type. Some backends send an
+// error with status 200 and the type `audio/mpeg`.
+
+/** Maximum size of an error text, in bytes. No known error is longer. */
+const MAX_TEXT_BYTES = 64 * 1024;
+
+const isSpace = (byte: number): boolean => byte === 32 || (byte >= 9 && byte <= 13);
+
+const isControl = (byte: number): boolean => byte < 32 && !isSpace(byte);
+
+/** Whether a byte begins JSON or an HTML page. */
+const isTextStart = (byte: number): boolean => byte === 0x7b || byte === 0x3c;
+
+interface AudioDetector {
+  push(chunk: Buffer): void;
+  end(): void;
+}
+
+/**
+ * Forwards audio as it arrives. A response that begins like JSON or HTML is held back until a byte
+ * that no text contains. Audio has such a byte within its first few bytes, and text has none up to
+ * its end.
+ */
+function createAudioDetector(pass: (sound: Buffer) => void): AudioDetector {
+  let held: Buffer[] | undefined = [];
+  let size = 0;
+  let opened = false;
+  const isSound = (chunk: Buffer): boolean => {
+    for (const byte of chunk)
+      if (opened ? isControl(byte) : !isSpace(byte)) {
+        if (opened || !isTextStart(byte)) return true;
+        opened = true;
+      }
+    return false;
+  };
+  const over = (bytes: Buffer): void =>
+    opened && isUtf8(bytes) ? failTextResponse(bytes) : pass(bytes);
+  return {
+    push(chunk) {
+      if (!held) return pass(chunk);
+      held.push(chunk);
+      size += chunk.length;
+      const known = isSound(chunk);
+      if (!known && size <= MAX_TEXT_BYTES) return;
+      const bytes = Buffer.concat(held);
+      held = undefined;
+      if (known) pass(bytes);
+      else over(bytes);
+    },
+    end() {
+      if (held && size > 0) over(Buffer.concat(held));
+      held = undefined;
+    },
+  };
+}
+
+function failTextResponse(bytes: Buffer): never {
+  const json = parseObject(bytes.toString());
+  if (asObject(json?.["error"])) throwParsedError(json!);
+  return fail("upstream", "The provider returned text instead of audio.", {
+    code: "bad_answer",
+  });
 }

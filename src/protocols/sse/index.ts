@@ -11,7 +11,7 @@ export {
 } from "./event-splitter.ts";
 export { EventPassthrough, TemplatePassthrough } from "./event-passthrough.ts";
 export { createLineDecoder } from "./line-decoder.ts";
-export { parseEventText } from "./parse-event.ts";
+export { parseEventText } from "./event-splitter.ts";
 export {
   findEventData,
   endOfString,

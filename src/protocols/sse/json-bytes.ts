@@ -5,7 +5,7 @@
 // a key that ends in an escaped quote and `name`, and the byte before the match reveals it. The
 // search does not prove the depth of a key: `findKey` matches at any depth, and `findValue` matches
 // at one exact path.
-import { endOfString } from "../../lib/json/json-strings.ts";
+import { endOfString } from "../../lib/json/json-scanner.ts";
 import { unpooledConcat, unpooledFromText } from "../../lib/unpooled-buffer.ts";
 
 export { endOfString };

@@ -10,7 +10,8 @@ import { readBearerToken } from "../http/bearer.ts";
 import { withTimeout } from "../ledger/queued-command.ts";
 import { assertSameOrigin, readSessionToken } from "./session-cookie.ts";
 import { Sessions } from "./sessions.ts";
-import { LoginThrottle } from "./login-throttle.ts";
+import { BoundedMap } from "../../lib/bounded-map.ts";
+import { networkPrefixOf } from "../../lib/net/network-prefix.ts";
 
 /** Maximum token length, in characters. Longer than any valid token. */
 const MAX_TOKEN_LENGTH = 1_024;
@@ -207,3 +208,56 @@ function toPrincipal(record: KeyRecord, now: number): Principal | undefined {
     expiresAt: expires,
   };
 }
+
+// Limits wrong credentials at the admin listener. After 10 different ones per minute from one
+// address, all credentials from that address are rejected until the minute ends. A repeated
+// credential counts once, so that a program with an expired token does not lock out others at its
+// address.
+
+const MAX_FAILURES = 10;
+const WINDOW_MS = 60_000;
+const MAX_ADDRESSES = 10_000;
+const MAX_SECRET_LENGTH = 1_024;
+
+class LoginThrottle {
+  readonly #now: () => number;
+  readonly #failures = new BoundedMap<string, { words: Set<string>; until: number }>(MAX_ADDRESSES);
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /**
+   * Throws if the address is locked out. Called before a credential is checked: valid ones are
+   * rejected too, or an attacker could continue to guess.
+   */
+  assertAllowed(address: string): void {
+    const found = this.#recentFailures(address);
+    if (found && found.words.size >= MAX_FAILURES)
+      fail("rate_limited", "Too many failed sign-in attempts from this address.", {
+        code: "too_many_tries",
+        retryAfterMs: found.until - this.#now(),
+      });
+  }
+
+  recordFailure(address: string, word: string): void {
+    const found = this.#recentFailures(address) ?? {
+      words: new Set(),
+      until: this.#now() + WINDOW_MS,
+    };
+    found.words.add(digestKey(word.slice(0, MAX_SECRET_LENGTH)));
+    this.#failures.set(clientPrefixOf(address), found);
+  }
+
+  #recentFailures(address: string) {
+    const found = this.#failures.get(clientPrefixOf(address));
+    return found && found.until > this.#now() ? found : undefined;
+  }
+}
+
+/**
+ * Returns the key that an address is counted under: the network prefix for IPv6, because one client
+ * has many IPv6 addresses.
+ */
+const clientPrefixOf = (address: string): string =>
+  address.includes(".") ? address : (networkPrefixOf(address) ?? address);

@@ -29,8 +29,7 @@ import {
   type ProblemLocator,
 } from "../plugin-host/plugin-setup.ts";
 import { fetchFor } from "../plugin-host/provider-client.ts";
-import { mountProviders } from "./mount-providers.ts";
-import { checkReadiness } from "./provider-readiness.ts";
+import { mountProviders, checkReadiness } from "./mount-providers.ts";
 import { checkInterchangeableModels } from "./interchangeable-models.ts";
 import { PluginRouteTable } from "./plugin-routes.ts";
 

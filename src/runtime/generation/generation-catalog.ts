@@ -8,7 +8,7 @@ import type { GatewayConfig } from "../../config/gateway-config.ts";
 import { FREE } from "../../money/price.ts";
 import type { EffectivePolicy, ModelInfo } from "../../model/facts.ts";
 import type { MountedProvider } from "../../pipeline/exchange/mounted.ts";
-import { matchesPattern } from "../../catalog/pattern.ts";
+import { matchesPattern } from "../../catalog/model-names.ts";
 import { effectivePolicyOf } from "../../pipeline/privacy/candidate-policy.ts";
 import { servesModel } from "../../pipeline/routing/resolver.ts";
 import type { Services } from "../services.ts";

@@ -9,11 +9,10 @@ import type { GatewayConfig, LocatedProblem, AdminConfig } from "../../config/ga
 import type { HealthState } from "../../plugin/gateway-stats.ts";
 import type { RejectedRequest } from "../../plugin/observer.ts";
 import type { Generation } from "../../pipeline/generation.ts";
-import { isApiPath } from "../access/admin-paths.ts";
+import { isApiPath } from "../access/principal.ts";
 import { listenAdmin } from "../access/admin-listener.ts";
-import { createNodeHandler } from "../http/node-adapter.ts";
+import { createNodeHandler, createExactRouteHandler } from "../http/h3-adapter.ts";
 import { createApp, createUnroutedResponder, type OnRejected } from "../http/generation-app.ts";
-import { createExactRouteHandler } from "../http/exact-route.ts";
 import { buildGeneration, type BuiltGeneration } from "./build-generation.ts";
 import { healthStateOf } from "../services/ledger-availability.ts";
 import { startRetention } from "../ledger/ledger-retention.ts";
@@ -32,7 +31,7 @@ import { isLoopback } from "../../lib/net/egress-guard.ts";
 import { fail } from "../../model/error.ts";
 import type { KeyRecord } from "../../plugin/store/account.ts";
 import type { Store } from "../../plugin/store/store.ts";
-import { listAllKeys } from "../access/list-all-keys.ts";
+import { listAllKeys } from "../store-keys.ts";
 
 // Throws if a listener that other machines can reach has no admin. Otherwise the first client could
 // make itself admin.

@@ -5,7 +5,7 @@ import type { Catalog } from "../../catalog/catalog.ts";
 import { problem } from "../../config/problems.ts";
 import { childPointer } from "../../config/source/config-tree.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
-import { wildcardText } from "../../catalog/pattern.ts";
+import { wildcardText } from "../../catalog/model-names.ts";
 import type { PluginSetup } from "../plugin-host/plugin-setup.ts";
 
 type Routes = GatewayConfig["models"];

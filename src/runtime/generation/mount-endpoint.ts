@@ -2,7 +2,7 @@
 // clients.
 import type { ValidateFunction } from "ajv";
 import { createCompiler, type SchemaRules } from "../../config/schema-compiler.ts";
-import { isMetadataUrl } from "../../lib/net/metadata-service.ts";
+import { isMetadataUrl } from "../../lib/net/egress-guard.ts";
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import type { Provider } from "../../plugin/provider.ts";
 import type {

@@ -1,10 +1,14 @@
 // Sets up the providers of gateway.yaml, with a connection pool for every endpoint.
 import { wallClock } from "../../lib/time/wall-clock.ts";
-import type { GatewayConfig, ProviderConfig } from "../../config/gateway-config.ts";
+import type { GatewayConfig, ProviderConfig, LocatedProblem } from "../../config/gateway-config.ts";
 import type { Provider } from "../../plugin/provider.ts";
 import type { MountedProvider } from "../../pipeline/exchange/mounted.ts";
-import { mountEndpoint } from "./mount-endpoint.ts";
-import type { PluginSetup } from "../plugin-host/plugin-setup.ts";
+import { mountEndpoint, createCredentialClient } from "./mount-endpoint.ts";
+import type { PluginSetup, ProblemLocator } from "../plugin-host/plugin-setup.ts";
+import { problem } from "../../config/problems.ts";
+import { createFault, publicErrorText } from "../../model/error.ts";
+import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
+import type { Services } from "../services.ts";
 
 /**
  * How long before its expiry a claim causes a warning, in milliseconds. A package update takes time
@@ -86,3 +90,53 @@ function usesDefaultAddress({ definition, options }: ProviderConfig): boolean {
   if (typeof usual !== "string" || typeof baseUrl !== "string") return true;
   return URL.parse(baseUrl)?.origin === new URL(usual).origin;
 }
+
+// Checks whether providers are ready before a generation serves.
+
+const READY_TIMEOUT_MS = 5_000;
+const TIMEOUT_REASON = "its readiness check timed out";
+
+/**
+ * Calls `ready` of each provider that has it, with a deadline. A failure is a warning, or a problem
+ * with `require_ready`.
+ */
+export async function checkReadiness(
+  config: GatewayConfig,
+  providers: ReadonlyMap<string, MountedProvider>,
+  services: Services,
+  scope: LifetimeScope,
+  locate: ProblemLocator,
+  deadlineMs = READY_TIMEOUT_MS,
+): Promise<LocatedProblem[]> {
+  const found: LocatedProblem[] = [];
+  await Promise.all(
+    [...config.providers.values()].map(async (mounted) => {
+      const provider = providers.get(mounted.name);
+      if (!provider?.plugin.checkReady) return;
+      try {
+        const signal = AbortSignal.any([scope.signal, AbortSignal.timeout(deadlineMs)]);
+        await Promise.race([
+          provider.plugin.checkReady(createCredentialClient(provider, 0, signal)),
+          rejectOnAbort(signal),
+        ]);
+      } catch (error) {
+        const why = services.mask.maskText(publicErrorText(error));
+        if (mounted.requireReady)
+          found.push(locate(mounted.id, problem.setupFailed(mounted.use, `not ready: ${why}`)));
+        else services.log.warn({ plugin: mounted.id, err: error }, "provider not ready");
+      }
+    }),
+  );
+  return found;
+}
+
+/**
+ * Rejects when the signal aborts, so that the deadline also applies to a plugin that ignores the
+ * signal.
+ */
+const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    if (signal.aborted) return reject(createFault("timeout", TIMEOUT_REASON));
+    const onAbort = () => reject(createFault("timeout", TIMEOUT_REASON));
+    signal.addEventListener("abort", onAbort, { once: true });
+  });

@@ -7,7 +7,7 @@ import type { Frontend, ObserverRoute, PluginRoute, Route } from "../../plugin/f
 import { createHookRunner, type MountedMiddleware } from "../../pipeline/hooks/hook-runner.ts";
 import { guardRoute } from "../../pipeline/hooks/route-guard.ts";
 import type { MountedFrontend } from "../../pipeline/exchange/mounted.ts";
-import { isApiPath } from "../access/admin-paths.ts";
+import { isApiPath } from "../access/principal.ts";
 import type { AdminPrincipals } from "../access/admin-principals.ts";
 import { requireAdminRole } from "../access/route-permission.ts";
 import { readBearerToken } from "../http/bearer.ts";

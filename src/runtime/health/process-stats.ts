@@ -10,8 +10,7 @@ import type {
 } from "../../plugin/gateway-stats.ts";
 import type { GenerationSlot } from "../generation/generation-slot.ts";
 import type { Services } from "../services.ts";
-import { EventLoopDelay } from "./event-loop-delay.ts";
-import { GcStats } from "./gc-stats.ts";
+import { EventLoopDelay, GcStats } from "./pause-stats.ts";
 import { worseCooldown } from "./merge-cooldowns.ts";
 import { listUnreachablePlugins } from "./unreachable-plugins.ts";
 

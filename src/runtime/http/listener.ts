@@ -6,12 +6,11 @@ import { BOUNDS } from "../../lib/bounds.ts";
 import { nextRequestId } from "../../lib/request-id.ts";
 import { stripQuerySecrets } from "../../lib/query-secrets.ts";
 import { answerPreflight, setCorsHeaders } from "./cors.ts";
-import type { ConnectionLimits } from "./connection-counter.ts";
+import { type ConnectionLimits, drainAcceptQueue } from "./connection-counter.ts";
 import { createRequestGuard, type RequestGuard, type Rejection } from "./request-guard.ts";
 import { sendRejection } from "./send-rejection.ts";
-import { drainAcceptQueue } from "./close-grace.ts";
 import { openPort, type PortAddress } from "./open-port.ts";
-import type { SocketLimits } from "./socket-limits.ts";
+import type { SocketLimits } from "./socket-state.ts";
 import { SocketGuard } from "./socket-guard.ts";
 
 /** One address, and the rules for its requests. */

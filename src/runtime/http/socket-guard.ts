@@ -6,13 +6,23 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { nextRequestId } from "../../lib/request-id.ts";
 import { isSmallBody } from "../../lib/small-body.ts";
-import { ConnectionCounter, type ConnectionLimits } from "./connection-counter.ts";
+import {
+  ConnectionCounter,
+  type ConnectionLimits,
+  afterPendingReads,
+  closeUnlessActive,
+} from "./connection-counter.ts";
 import type { Rejection } from "./request-guard.ts";
-import { createSocketState, isIdle, type SocketState } from "./socket-state.ts";
-import { bytesSentBy, isTooSlow, isStalled } from "./transfer-rate.ts";
-import { afterPendingReads, closeUnlessActive } from "./close-grace.ts";
+import {
+  createSocketState,
+  isIdle,
+  type SocketState,
+  type SocketLimits,
+  bytesSentBy,
+  isTooSlow,
+  isStalled,
+} from "./socket-state.ts";
 import { sendRawRejection } from "./send-rejection.ts";
-import type { SocketLimits } from "./socket-limits.ts";
 
 // Response to a client that does not send its request in time.
 const HEAD_TIMEOUT: Rejection = {

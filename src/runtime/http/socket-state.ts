@@ -1,7 +1,7 @@
 // State of one open socket.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { TransferRate } from "./transfer-rate.ts";
+import type { ConnectionLimits } from "./connection-counter.ts";
 
 export interface SocketState {
   readonly socket: Socket;
@@ -50,3 +50,89 @@ export const createSocketState = (socket: Socket, now: number): SocketState => (
 /** Whether there is no open request and no partial one. */
 export const isIdle = ({ socket, inFlight, receiving, idleBytesRead }: SocketState): boolean =>
   inFlight === 0 && (receiving?.complete ?? true) && socket.bytesRead === idleBytesRead;
+
+// Limits of each socket: times, rates, and counts.
+
+export interface SocketLimits extends ConnectionLimits {
+  /**
+   * Time for a complete request head, from the connection or its first byte, in milliseconds.
+   * Applies to a new, silent socket too.
+   */
+  readonly headTimeoutMs: number;
+  /** Time for a complete request, body included, in milliseconds. */
+  readonly requestTimeoutMs: number;
+  /** Window in which a body must make progress while it is read, in milliseconds. */
+  readonly minRateWindowMs: number;
+  /** Window in which the client must read some of a pending response, in milliseconds. */
+  readonly stalledWindowMs: number;
+  readonly inFlightPerSocket: number;
+  readonly requestsPerSocket: number;
+  /**
+   * How long the socket stays open after a response to a request with an unread body, in
+   * milliseconds, so that the client notices the response. `lingerBytes` limits the bytes that it
+   * may still send.
+   */
+  readonly lingerMs: number;
+  readonly lingerBytes: number;
+  /**
+   * During shutdown, how long a new client, or one that was just allowed to send another request,
+   * may stay silent, in milliseconds.
+   */
+  readonly closeGraceMs: number;
+}
+
+// Measures whether a body still arrives and a response is still read. Time is counted in sweeps
+// instead of clock time: a suspended process or machine runs no sweeps, so clients do not count as
+// slow after it resumes.
+
+class TransferRate {
+  #windowStart = 0;
+  #sweepsInWindow = 0;
+
+  /** Starts a new window. Called while no data is expected. */
+  reset(): void {
+    this.#sweepsInWindow = 0;
+  }
+
+  /** Returns the progress in a window of `sweeps` sweeps, or undefined while the window lasts. */
+  sample(at: number, sweeps: number): number | undefined {
+    if (this.#sweepsInWindow === 0) this.#windowStart = at;
+    if (this.#sweepsInWindow++ < sweeps) return undefined;
+    this.#sweepsInWindow = 0;
+    return at - this.#windowStart;
+  }
+}
+
+/**
+ * Whether a body is too slow: in the last window, no bytes arrived, or so few that at this rate the
+ * body would exceed the time limit of the request.
+ */
+export const isTooSlow = (moved: number, came: number, windows: number): boolean =>
+  moved === 0 || moved < came / windows - MIN_RATED_BYTES;
+
+/** Bodies smaller than this, in bytes, have no minimum rate. */
+const MIN_RATED_BYTES = 4 * 1024;
+
+/**
+ * Whether the client has stopped reading a response, given the bytes sent in the window and the
+ * bytes that are waiting.
+ */
+export const isStalled = (moved: number, waiting: number): boolean =>
+  moved < Math.min(waiting, Math.max(MIN_SENT_PER_WINDOW, waiting / MIN_SENT_SHARE));
+
+const MIN_SENT_PER_WINDOW = 16 * 1024;
+const MIN_SENT_SHARE = 16;
+
+/**
+ * Returns the bytes that have left the process. Node counts each write as a whole, and a large
+ * response is one write. Only the handle knows how much of it the system has taken. Node's own
+ * timeouts read it too.
+ */
+export function bytesSentBy(socket: Socket): number {
+  const { _handle: handle } = socket as {
+    _handle?: { bytesWritten: number; writeQueueSize: number };
+  };
+  return handle
+    ? handle.bytesWritten - handle.writeQueueSize
+    : socket.bytesWritten - socket.writableLength;
+}

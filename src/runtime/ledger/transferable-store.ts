@@ -1,10 +1,24 @@
 // A store that can move to another process while the gateway serves requests. It is closed in this
 // process before the other process opens it. If that fails, it is reopened in this process,
 // otherwise calls are forwarded. Commands that arrive during the move wait, and none is lost.
-import { STORE_READ_METHODS } from "./store-read-methods.ts";
 import { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import type { Commands } from "../../plugin/plugin.ts";
 import type { Store } from "../../plugin/store/store.ts";
+
+/**
+ * Store methods that change nothing. They can be called wherever the store is: in this process, in
+ * the primary, or in the old process during a hot restart.
+ */
+export const STORE_READ_METHODS = [
+  "findKey",
+  "listKeys",
+  "listAccounts",
+  "readLimits",
+  "listEntries",
+  "sumEntries",
+  "findPrice",
+  "verify",
+] as const satisfies readonly (keyof Store)[];
 
 /** Methods that query the store and may wait for it. */
 const FORWARDED_METHODS = [

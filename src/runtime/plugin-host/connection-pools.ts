@@ -1,6 +1,5 @@
 import { Client, Pool } from "undici";
-import { createMetadataGuard } from "../../lib/net/egress-guard.ts";
-import { isMetadataUrl } from "../../lib/net/metadata-service.ts";
+import { createMetadataGuard, isMetadataUrl } from "../../lib/net/egress-guard.ts";
 import { type ProxyConfig, createTunnelConnector } from "../../lib/net/http-proxy.ts";
 import type { PoolStats } from "../../plugin/gateway-stats.ts";
 

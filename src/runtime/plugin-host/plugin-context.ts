@@ -1,13 +1,12 @@
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, constants } from "node:fs";
+import { join, resolve, sep } from "node:path";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { DeclaredNeeds } from "../../config/sections/plugin-needs.ts";
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import { fail } from "../../model/error.ts";
-import { readDeclaredFile } from "./declared-files.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Context } from "../../plugin/context.ts";
-import { matchesPattern } from "../../catalog/pattern.ts";
+import { matchesPattern } from "../../catalog/model-names.ts";
 import { markAsHookFailure } from "../../pipeline/hooks/hook-guard.ts";
 import { runSubrequest } from "../../pipeline/pipeline.ts";
 import type { ContextServices, Services } from "../services.ts";
@@ -15,6 +14,7 @@ import type { LocalEndpoint } from "../http/local-endpoint.ts";
 import type { EffectivePolicy, ModelInfo } from "../../model/facts.ts";
 import type { Usage } from "../../model/usage.ts";
 import { calculateBill, isExact } from "../../money/price.ts";
+import { open, realpath } from "node:fs/promises";
 
 // Creates the context of a plugin.
 /**
@@ -142,3 +142,47 @@ function createCatalogView(catalog: () => Catalog): Context["catalog"] {
     operations: () => catalog().operations,
   };
 }
+
+// Reads the files that a plugin declared, and no others. They are read on demand.
+
+/** Maximum file size, in bytes. A certificate, token, or list is smaller. */
+const MAX_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Reads a declared file. The file itself may be a symbolic link. A link inside a declared folder
+ * must stay inside that folder.
+ */
+async function readDeclaredFile(
+  { files, baseDir }: Pick<DeclaredNeeds, "files" | "baseDir">,
+  path: string,
+): Promise<Buffer> {
+  const wanted = resolve(baseDir, path);
+  const declared = files.find((one) => isInFolder(wanted, one));
+  if (declared === undefined)
+    return fail("internal", `This plugin does not declare the file ${wanted} in needs.files.`, {
+      code: "not_declared",
+    });
+  const [real, root] = await Promise.all([realpath(wanted), realpath(declared)]);
+  if (!isInFolder(real, root))
+    fail(
+      "internal",
+      `${wanted} resolves to ${real}, which the plugin does not declare in needs.files.`,
+      {
+        code: "not_declared",
+      },
+    );
+  // Opening a pipe would block, and a link that was placed here in the meantime must not be
+  // followed.
+  const file = await open(real, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+  try {
+    const stat = await file.stat();
+    if (!stat.isFile()) fail("invalid", `${wanted} is not a file.`);
+    if (stat.size > MAX_BYTES) fail("too_large", `${wanted} is larger than ${MAX_BYTES} bytes.`);
+    return await file.readFile();
+  } finally {
+    await file.close();
+  }
+}
+
+const isInFolder = (path: string, folder: string): boolean =>
+  path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);

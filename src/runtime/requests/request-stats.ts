@@ -3,9 +3,16 @@
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { inputTokens, outputTokens } from "../../model/usage.ts";
 import type { RequestRecord } from "../../plugin/observer.ts";
-import { StatsCell, COUNTS, CellReader, CellWriter, OVERHEAD_UNITS_PER_MS } from "./stats-cell.ts";
+import {
+  StatsCell,
+  COUNTS,
+  CellReader,
+  CellWriter,
+  OVERHEAD_UNITS_PER_MS,
+  classOf,
+  quantile,
+} from "./stats-cell.ts";
 import { selectSeries, type SeriesQuery, type StatsBy } from "./series-selection.ts";
-import { classOf, quantile } from "./duration-classes.ts";
 import { findOrCreateCell, OTHER_SERIES, TimeSlots, type Series } from "./time-slots.ts";
 
 // Caches series names by their suffix. A lookup is faster than building the string, and requests

@@ -5,7 +5,7 @@ import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { InstanceInfo, InstanceState } from "../../plugin/store/store-instance.ts";
 import type { FleetStats } from "../../plugin/gateway-stats.ts";
 import type { Store } from "../../plugin/store/store.ts";
-import { readInstances } from "./store-instances.ts";
+import { withTimeout } from "../ledger/queued-command.ts";
 
 export interface FleetNode extends InstanceState {
   /** Whether this is the gateway that was queried. */
@@ -163,3 +163,13 @@ function fleetWarnings(nodes: readonly FleetNode[], all: readonly FleetNode[]): 
     ),
   ];
 }
+
+// Lists the gateways on one store.
+
+const TIMEOUT_MS = 2_000;
+
+/** Returns undefined if the store does not answer in time. */
+export const readInstances = async (
+  store: Pick<Store, "listInstances">,
+): Promise<readonly InstanceState[] | undefined> =>
+  store.listInstances && withTimeout(TIMEOUT_MS, store.listInstances()).catch(() => undefined);

@@ -4,7 +4,8 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Store } from "../../plugin/store/store.ts";
-import { readInstances } from "./store-instances.ts";
+import { readInstances } from "./fleet.ts";
+import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 
 /** Path at which a gateway receives queries. */
 export const PEER_PATH = "/.tollgate/peer";
@@ -135,4 +136,33 @@ async function readBytes(answer: Response): Promise<Buffer> {
     parts.push(part);
   }
   return Buffer.concat(parts);
+}
+
+// Connects a plugin with its instances in the gateway's other processes. With one process there are
+// none.
+
+type PeerHandler = (question: never) => unknown;
+
+export interface PluginPeers {
+  /** Registers the handler for a plugin ID, until its scope ends or a newer handler replaces it. */
+  register(scope: LifetimeScope, id: string, answer: PeerHandler): void;
+  /** Answers a query from another process. */
+  handle(id: string, question: unknown): unknown;
+  /**
+   * Queries other instances. `near`: only processes of this gateway, and no other gateway on the
+   * store.
+   */
+  ask(id: string, question: unknown, near?: boolean): Promise<unknown>;
+}
+
+export function createPluginPeers(ask: PluginPeers["ask"] = async () => undefined): PluginPeers {
+  const here = new Map<string, PeerHandler>();
+  return {
+    ask,
+    handle: (id, question) => here.get(id)?.(question as never),
+    register(scope, id, answer) {
+      here.set(id, answer);
+      scope.defer(() => here.get(id) === answer && here.delete(id));
+    },
+  };
 }

@@ -3,8 +3,7 @@
 import type { ModelList, ModelLists } from "../../catalog/model-lists.ts";
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
-import type { PeerGateways } from "./peer-gateways.ts";
-import type { PluginPeers } from "./plugin-peers.ts";
+import type { PeerGateways, PluginPeers } from "./peer-gateways.ts";
 
 /** Topic of the gateway's own messages on the channel that plugins use between gateways. */
 const LISTS_TOPIC = "lists";

@@ -1,16 +1,15 @@
 // The store as a worker uses it: every method is a request to the process that owns the store.
 // Nothing is cached here, so what one worker writes is what every other one reads.
-import type { Store } from "../../plugin/store/store.ts";
+import type {
+  Store,
+  ClientRequestInfo,
+  StoreCommand,
+  Reserve,
+  Settle,
+  CommandResult,
+} from "../../plugin/store/store.ts";
 import type { IpcHandlers, IpcLink } from "./ipc-link.ts";
-import { STORE_READ_METHODS } from "../ledger/store-read-methods.ts";
-import {
-  unpackResults,
-  packBatch,
-  packResults,
-  unpackBatch,
-  type PackedBatch,
-  type PackedResults,
-} from "./batch-codec.ts";
+import { STORE_READ_METHODS } from "../ledger/transferable-store.ts";
 
 /** Has no lease, because the owner sends the heartbeats for all processes. */
 export const createRemoteStore = (link: Pick<IpcLink, "call">): Store => ({
@@ -49,3 +48,169 @@ export const createStoreHandlers = (
 
 const hasSignal = (arg: unknown): boolean =>
   typeof arg === "object" && arg !== null && "signal" in arg;
+
+// Encodes a batch for transport between two processes. The two commands of every call are encoded
+// as rows of one JSON text, which takes a third less time than cloning objects, on both sides.
+// Amounts exceed the range of JSON numbers, so they are encoded as text. All other commands, and
+// those with rare fields, are cloned.
+
+interface PackedBatch {
+  /** JSON rows. A number marks the position of the next command from `others`. */
+  readonly rows: string;
+  readonly others: readonly StoreCommand[];
+}
+
+type At<C> = C & { at: number };
+/**
+ * Requires every field of a command, so that a new field does not compile until it has its place in
+ * a row.
+ */
+type AllFields<C> = { [K in keyof C]-?: C[K] | undefined };
+
+const encodeAmount = (value: bigint | null | undefined): string | null =>
+  value == null ? null : String(value);
+const decodeAmount = (text: string | null): bigint | null => (text === null ? null : BigInt(text));
+
+const encodeReserve = (c: At<Reserve>) =>
+  [
+    "r",
+    c.at,
+    c.attempt,
+    c.request,
+    c.number,
+    c.key,
+    c.target.provider,
+    c.target.model,
+    c.target.protocol,
+    c.target.credential,
+    c.privacy,
+    c.labels,
+    c.claims.map(encodeClaim),
+    encodeAmount(c.holdNano),
+    c.price,
+    c.clientRequest && encodeClientRequest(c.clientRequest),
+    c.account,
+  ] as const;
+
+function decodeReserve(r: ReturnType<typeof encodeReserve>): AllFields<At<Reserve>> {
+  return {
+    do: "reserve",
+    at: r[1],
+    attempt: r[2],
+    request: r[3],
+    number: r[4],
+    key: r[5],
+    target: { provider: r[6], model: r[7], protocol: r[8], credential: r[9] },
+    privacy: r[10],
+    labels: r[11],
+    claims: r[12].map(decodeClaim),
+    holdNano: decodeAmount(r[13]),
+    price: r[14],
+    account: r[16] ?? undefined,
+    clientRequest: r[15] ? (decodeClientRequest(r[15]) as ClientRequestInfo) : undefined,
+  };
+}
+
+type Claim = Reserve["claims"][number];
+const encodeClaim = ({ scope, unit, max, per, take }: Claim) =>
+  [scope, unit, typeof max === "bigint" ? String(max) : max, per, String(take)] as const;
+const decodeClaim = ([scope, unit, max, per, take]: ReturnType<typeof encodeClaim>): Claim => ({
+  scope,
+  unit,
+  max: typeof max === "string" ? BigInt(max) : max,
+  per,
+  take: BigInt(take),
+});
+
+const encodeClientRequest = ({
+  model,
+  frontend,
+  protocol,
+  mode,
+  stream,
+  policyBasis,
+}: ClientRequestInfo) => [model, frontend, protocol, mode, stream, policyBasis] as const;
+const decodeClientRequest = ([model, frontend, protocol, lane, stream, basis]: ReturnType<
+  typeof encodeClientRequest
+>): AllFields<ClientRequestInfo> => ({
+  model,
+  frontend,
+  protocol,
+  mode: lane,
+  stream,
+  policyBasis: basis ?? undefined,
+});
+
+type Ms = NonNullable<Settle["ms"]>;
+const encodeSettle = (c: At<Settle>) =>
+  [
+    "s",
+    c.at,
+    c.attempt,
+    c.state,
+    c.usage,
+    encodeAmount(c.costNano),
+    c.outcome,
+    c.upstreamId,
+    encodeAmount(c.upstreamCostNano),
+    c.finish,
+    c.ms && ([c.ms.headers, c.ms.firstToken, c.ms.total] as const),
+  ] as const;
+
+function decodeSettle(r: ReturnType<typeof encodeSettle>): AllFields<Omit<At<Settle>, "parts">> {
+  const ms: AllFields<Ms> | undefined = r[10] && {
+    headers: r[10][0] ?? undefined,
+    firstToken: r[10][1] ?? undefined,
+    total: r[10][2],
+  };
+  return {
+    do: "settle",
+    at: r[1],
+    attempt: r[2],
+    state: r[3],
+    usage: r[4],
+    costNano: decodeAmount(r[5]),
+    outcome: r[6],
+    upstreamId: r[7] ?? undefined,
+    upstreamCostNano: decodeAmount(r[8]) ?? undefined,
+    finish: r[9] ?? undefined,
+    ms: (ms ?? undefined) as Settle["ms"],
+  };
+}
+
+type Row = ReturnType<typeof encodeReserve> | ReturnType<typeof encodeSettle> | 0;
+
+export function packBatch(batch: readonly StoreCommand[]): PackedBatch {
+  const others: StoreCommand[] = [];
+  const rows = batch.map((command): Row => {
+    if (command.do === "reserve") return encodeReserve(command);
+    if (command.do === "settle" && command.parts === undefined) return encodeSettle(command);
+    others.push(command);
+    return 0;
+  });
+  return { rows: JSON.stringify(rows), others };
+}
+
+export function unpackBatch({ rows, others }: PackedBatch): StoreCommand[] {
+  let next = 0;
+  return (JSON.parse(rows) as Row[]).map((row) => {
+    if (row === 0) return others[next++]!;
+    return (row[0] === "r" ? decodeReserve(row) : decodeSettle(row)) as StoreCommand;
+  });
+}
+
+/**
+ * Results of a batch. A number if there is nothing to report but their count, which is the usual
+ * case.
+ */
+type PackedResults = number | readonly CommandResult[];
+
+export const packResults = (results: readonly CommandResult[]): PackedResults =>
+  results.every((verdict) => verdict.ok && !verdict.limits && !verdict.thresholds)
+    ? results.length
+    : results;
+
+const OK_RESULT: CommandResult = { ok: true };
+
+export const unpackResults = (results: PackedResults): readonly CommandResult[] =>
+  typeof results === "number" ? Array.from({ length: results }, () => OK_RESULT) : results;

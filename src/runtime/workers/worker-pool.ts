@@ -12,10 +12,14 @@ import type { WorkerStatus } from "../gateway-api.ts";
 import type { StatsSource } from "../health/stats-collector.ts";
 import type { LiveSource } from "../requests/in-flight-requests.ts";
 import { createBatchForwarder } from "./batch-forwarder.ts";
-import { settleOpenReservations, reportWorkerExit } from "./worker-exit.ts";
-import { spawnWorker, type WorkerHandle } from "./worker-handle.ts";
+import {
+  settleOpenReservations,
+  reportWorkerExit,
+  spawnWorker,
+  type WorkerHandle,
+} from "./worker-handle.ts";
 import type { BroadcastName, WorkerCommands, WorkerGeneration } from "./worker-protocol.ts";
-import { afterPendingReads } from "../http/close-grace.ts";
+import { afterPendingReads } from "../http/connection-counter.ts";
 import type { Services } from "../services.ts";
 
 // Dependencies of the worker pool.

@@ -3,7 +3,7 @@
 import { resolve } from "node:path";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { createInMemoryModelLists } from "../../catalog/model-lists.ts";
-import { readDefaultConfig } from "../../config/source/default-config.ts";
+import { readDefaultConfig } from "../../config/source/config-files.ts";
 import { loadConfig } from "../../config/load-config.ts";
 import type { GatewayConfig, LoadPlugin, LocatedProblem } from "../../config/gateway-config.ts";
 import type { Log } from "../../lib/log/log.ts";
@@ -17,7 +17,7 @@ import { createRemoteSink } from "../observers/remote-sink.ts";
 import { findLocalEndpoint } from "../http/local-endpoint.ts";
 import { GenerationSlot, type LiveGeneration } from "../generation/generation-slot.ts";
 import { LocalStatsReader } from "../health/process-stats.ts";
-import { createPluginPeers } from "../services/plugin-peers.ts";
+import { createPluginPeers } from "../services/peer-gateways.ts";
 import { listUnreachablePlugins } from "../health/unreachable-plugins.ts";
 import { createRemoteStore } from "./remote-store.ts";
 import { createIpcLink, type IpcChannel, type IpcLink } from "./ipc-link.ts";

@@ -1,6 +1,6 @@
 // Messages between the primary and its workers. All of them are plain data.
 import type { ModelList } from "../../catalog/model-lists.ts";
-import type { FileTexts } from "../../config/source/default-config.ts";
+import type { FileTexts } from "../../config/source/config-files.ts";
 import type { ConfigOverrides } from "../../config/expand-config.ts";
 import type { LocatedProblem } from "../../config/gateway-config.ts";
 import type { AccountRecord } from "../../plugin/store/account.ts";

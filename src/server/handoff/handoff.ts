@@ -24,10 +24,10 @@ import {
   descriptorOf,
   type HandedOverState,
   type NewProcessCalls,
-} from "./descriptors.ts";
+} from "./handoff-protocol.ts";
 import { startNewProcess, type NewProcess, type InheritedSocket } from "./new-process.ts";
 import { readGatewayConfig } from "../../runtime/reload/read-config.ts";
-import { changedStaticKeys } from "../../runtime/reload/static-keys.ts";
+import { changedStaticKeys } from "../../runtime/reload/reload-rules.ts";
 import type { BoundAddress } from "../../runtime/http/listen-targets.ts";
 import type { Store } from "../../plugin/store/store.ts";
 

@@ -12,7 +12,7 @@ import {
   type HandedOverState,
   REPLACES_PID_VARIABLE,
   type NewProcessCalls,
-} from "./descriptors.ts";
+} from "./handoff-protocol.ts";
 
 /**
  * Maximum time in milliseconds from start to serving. It may include the migration of a large

@@ -10,7 +10,7 @@ import type { Services } from "../../runtime/services.ts";
 import { createBatchForwarder } from "../../runtime/workers/batch-forwarder.ts";
 import type { BroadcastName } from "../../runtime/workers/worker-protocol.ts";
 import { trackReservations, recoveredSettle } from "../../runtime/workers/open-reservations.ts";
-import { STORE_READ_METHODS } from "../../runtime/ledger/store-read-methods.ts";
+import { STORE_READ_METHODS } from "../../runtime/ledger/transferable-store.ts";
 import { createStoreHandlers } from "../../runtime/workers/remote-store.ts";
 import {
   type IpcHandlers,
@@ -18,7 +18,7 @@ import {
   createIpcLink,
   type IpcLink,
 } from "../../runtime/workers/ipc-link.ts";
-import type { HandedOverState, NewProcessCalls } from "./descriptors.ts";
+import type { HandedOverState, NewProcessCalls } from "./handoff-protocol.ts";
 import type { LedgerEntry, Settle, Store } from "../../plugin/store/store.ts";
 
 const REPLY_TIMEOUT_MS = 10_000;

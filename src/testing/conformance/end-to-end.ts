@@ -12,7 +12,7 @@ import type { Provider } from "../../plugin/provider.ts";
 import type { Settle } from "../../plugin/store/store.ts";
 import type { ScriptedResponse } from "../upstream/scripted-response.ts";
 import { createResponseContext, createCallContext } from "../codec-contexts.ts";
-import { splitChunks, type Chunks } from "../upstream/split-chunks.ts";
+import { splitChunks, type Chunks } from "../upstream/script-pieces.ts";
 import {
   decode,
   decodeWhole,
@@ -25,8 +25,7 @@ import {
 import type { TestGateway } from "../gateway.ts";
 import { isStreamRecording, replayResponse } from "../recording.ts";
 import { startUpstream, type UpstreamRequest, type TestUpstream } from "../upstream/upstream.ts";
-import { startCasesGateway, type GatewayCase } from "./gateway-cases.ts";
-import { recordedEndpoints } from "./recorded-endpoints.ts";
+import { startCasesGateway, type GatewayCase, recordedEndpoints } from "./recorded-endpoints.ts";
 import type { ConformanceSubject } from "./subject.ts";
 
 /** How long a client waits for content that the upstream has already sent, in milliseconds. */

@@ -2,15 +2,14 @@
 // the extraction of credentials.
 import assert from "node:assert/strict";
 import { ERRORS, getFault, type ErrorKind } from "../../model/error.ts";
-import type { Frontend } from "../../plugin/frontend.ts";
+import type { Frontend, ObserverRoute, PluginRoute, Route } from "../../plugin/frontend.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import type { Check } from "../check.ts";
+import { type Check } from "../check.ts";
 import { deepFreeze } from "../freeze.ts";
 import * as fakes from "../fakes.ts";
 import { protocolChecks } from "../protocol-laws.ts";
 import { readRecordings } from "../recording.ts";
 import { createSetupCheck } from "./side-effects.ts";
-import { pathsOf, checkRoutes } from "./routes.ts";
 import type { ConformanceSubject } from "./subject.ts";
 
 /**
@@ -144,5 +143,51 @@ async function checkReading(
         );
       }
     }
+  }
+}
+
+// Checks routes as a gateway mounts them, for every kind of plugin.
+
+type AnyRoute = Route | PluginRoute | ObserverRoute;
+
+/** Returns the paths of a route, which can have several. */
+const pathsOf = ({ path }: AnyRoute): readonly string[] => [path].flat();
+
+/** Each route must have unique paths, a method in capital letters, and a handler. */
+export function checkRoutes(routes: readonly AnyRoute[]): void {
+  const seen = new Set<string>();
+  for (const route of routes) {
+    assert.match(route.method, /^[A-Z]+$/, `method ${route.method} must be uppercase`);
+    for (const path of pathsOf(route)) {
+      assert.match(
+        path,
+        /^\/[^?#\s]*$/,
+        `path ${path} must start with a slash and have no query, fragment, or space`,
+      );
+      const one = `${route.method} ${path.replace(/:\w+/g, ":")}`;
+      assert.ok(!seen.has(one), `route ${one} is declared twice`);
+      seen.add(one);
+    }
+    const forms = ["json", "multipart", "either", ...("handle" in route ? ["bytes"] : [])];
+    assert.ok(forms.includes(route.body ?? "json"), `unknown body type ${route.body}`);
+    if ("actionType" in route) continue;
+    assert.equal(
+      typeof route.handle,
+      "function",
+      `${route.method} ${pathsOf(route)[0]} has no handler`,
+    );
+    const { listener, allowUnauthenticated, role } = route as {
+      listener?: unknown;
+      allowUnauthenticated?: unknown;
+      role?: unknown;
+    };
+    assert.ok(
+      listener === undefined || listener === "public" || listener === "admin",
+      `unknown listener ${String(listener)}`,
+    );
+    assert.ok(
+      role === undefined || allowUnauthenticated === undefined,
+      "a route with a role must not be open",
+    );
   }
 }

@@ -23,7 +23,7 @@ import {
 } from "../recording.ts";
 import { startUpstream } from "../upstream/upstream.ts";
 import { createProviderClient, settlesWithin } from "./provider-client.ts";
-import { credentialWithEnv } from "./gateway-cases.ts";
+import { credentialWithEnv } from "./recorded-endpoints.ts";
 import { notCheckedMessage, type ConformanceSubject } from "./subject.ts";
 import {
   collectEvents,

@@ -8,10 +8,10 @@ import type {
   RequestRecord,
   RejectedRequest,
 } from "../../plugin/observer.ts";
-import type { Check } from "../check.ts";
+import { type Check } from "../check.ts";
 import { deepFreeze } from "../freeze.ts";
 import { createSetupCheck } from "./side-effects.ts";
-import { checkRoutes } from "./routes.ts";
+import { checkRoutes } from "./frontend.ts";
 import type { ConformanceSubject } from "./subject.ts";
 
 const SERVED_RECORD: RequestRecord = {

@@ -5,7 +5,7 @@ import { getFault } from "../../model/error.ts";
 import type { Operation } from "../../model/request.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import type { Provider } from "../../plugin/provider.ts";
-import type { Check } from "../check.ts";
+import { type Check } from "../check.ts";
 import { deepFreeze } from "../freeze.ts";
 import { createOutgoing } from "../outgoing.ts";
 import * as fakes from "../fakes.ts";

@@ -10,7 +10,7 @@ import { jsonResponse, type ScriptedResponse } from "./scripted-response.ts";
 import { toChatCompletions } from "./speaks/chat-completions.ts";
 import { toMessagesResponse } from "./speaks/messages.ts";
 import { toResponses } from "./speaks/responses.ts";
-import type { FormatOptions, ScriptOutput, ScriptItem } from "./script-items.ts";
+import type { FormatOptions, ScriptOutput, ScriptItem } from "./script-pieces.ts";
 import type { UpstreamRequest, ScriptedRoutes } from "./upstream.ts";
 
 /** An immutable script. Every method returns a new script. */

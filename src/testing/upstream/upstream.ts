@@ -12,8 +12,7 @@ import {
 import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Usage } from "../../model/usage.ts";
-import { jsonResponse, type ScriptedResponse } from "./scripted-response.ts";
-import { sendResponse } from "./send-response.ts";
+import { jsonResponse, type ScriptedResponse, sendResponse } from "./scripted-response.ts";
 
 /** One request, as it was received. */
 export interface UpstreamRequest {

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { codeSnippet } from "../../../plugins/observers/console/web/pages/playground/playground-code.ts";
 import type { Draft } from "../../../plugins/observers/console/web/pages/playground/playground-frontend.ts";
-import { FRONTENDS } from "../../../plugins/observers/console/web/pages/playground/playground-frontends.ts";
+import { FRONTENDS } from "../../../plugins/observers/console/web/pages/playground/playground-operations.ts";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 
 const run = promisify(execFile);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { AdaptiveLimit, MIN_LIMIT } from "../../../src/pipeline/admission/adaptive-limit.ts";
+import { AdaptiveLimit, MIN_LIMIT } from "../../../src/pipeline/admission/load-monitor.ts";
 import { AdmissionQueue } from "../../../src/pipeline/admission/admission-queue.ts";
 import { getFault } from "../../../src/model/error.ts";
 

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { fail, type Identity, type ModelEvent, type Reserve } from "tollgate/plugin";
 import type { AccountConfig } from "../../../src/config/gateway-config.ts";
 import { Accounts } from "../../../src/pipeline/accounts/accounts.ts";
-import { intersectPatterns, matchesPattern } from "../../../src/catalog/pattern.ts";
+import { intersectPatterns, matchesPattern } from "../../../src/catalog/model-names.ts";
 import { startTestServices, type TestServicesOptions } from "../../kit/test-services.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
 

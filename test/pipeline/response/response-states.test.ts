@@ -15,10 +15,10 @@ import {
   STREAMING,
   type ResponseEvent,
   type ResponseState,
-} from "../../../src/pipeline/response/response-state.ts";
+  present,
+} from "../../../src/pipeline/stages/present.ts";
 import type { TimerEntry } from "../../../src/pipeline/admission/timer-wheel.ts";
 import type { ResponseSink } from "../../../src/pipeline/upstream/upstream-http-response.ts";
-import { present } from "../../../src/pipeline/stages/present.ts";
 import { trialCount } from "../../kit/law-effort.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
 

@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { HostCandidate } from "../../../src/pipeline/exchange/mounted.ts";
 import { chatOperation, type Price } from "tollgate/plugin";
-import { ROUTING_STRATEGIES, type RoutingStrategy } from "../../../src/model/routing-strategy.ts";
+import { ROUTING_STRATEGIES, type RoutingStrategy } from "../../../src/model/route-settings.ts";
 import { computeShares, type NamePart } from "../../../src/pipeline/routing/resolver.ts";
 import {
   type RoutingRuleInputs,

@@ -13,7 +13,7 @@ import {
   type Settle,
 } from "tollgate/plugin";
 import { startGateway } from "tollgate/testing";
-import type { HedgeDelays } from "../../../src/model/hedge.ts";
+import type { HedgeDelays } from "../../../src/model/route-settings.ts";
 import { runPipeline } from "../../../src/pipeline/pipeline.ts";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { until } from "../../kit/wait.ts";

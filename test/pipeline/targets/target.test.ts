@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ErrorKind, Fault } from "tollgate/plugin";
-import { CircuitBreaker } from "../../../src/pipeline/targets/circuit-breaker.ts";
+import { CircuitBreaker, OutcomeWindow } from "../../../src/pipeline/targets/circuit-breaker.ts";
 import { ClientEvidence } from "../../../src/pipeline/targets/client-evidence.ts";
 import {
   ConcurrencyLimit,
@@ -11,7 +11,6 @@ import {
 import { ProviderCooldown } from "../../../src/pipeline/targets/provider-cooldown.ts";
 import { RetryBudget } from "../../../src/pipeline/targets/retry-budget.ts";
 import { UpstreamTarget } from "../../../src/pipeline/targets/upstream-target.ts";
-import { OutcomeWindow } from "../../../src/pipeline/targets/outcome-window.ts";
 
 const NAME = { provider: "p", credential: "c", model: "m", base: "http://p.test" };
 const CLOCK = { now: () => 0, schedule: () => {} };

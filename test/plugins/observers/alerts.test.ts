@@ -22,12 +22,20 @@ import {
   RUNBOOK_PAGES,
   type Alert,
   type AlertSource,
+  findReceivers,
 } from "../../../plugins/observers/alerts/alert.ts";
 import {
   certificateAlerts,
   expiryAlerts,
 } from "../../../plugins/observers/alerts/expiry-alerts.ts";
-import { Delivery, sendAlert, type Receiver } from "../../../plugins/observers/alerts/delivery.ts";
+import {
+  Delivery,
+  sendAlert,
+  type Receiver,
+  formatChatMessage,
+  parseSecret,
+  signatureHeaders,
+} from "../../../plugins/observers/alerts/delivery.ts";
 import {
   OngoingFailures,
   fromCharge,
@@ -35,12 +43,6 @@ import {
   fromRequest,
 } from "../../../plugins/observers/alerts/alert-sources.ts";
 import { Outbox } from "../../../plugins/observers/alerts/outbox.ts";
-import { findReceivers } from "../../../plugins/observers/alerts/routing-rules.ts";
-import { formatChatMessage } from "../../../plugins/observers/alerts/chat-message.ts";
-import {
-  parseSecret,
-  signatureHeaders,
-} from "../../../plugins/observers/alerts/webhook-signature.ts";
 import {
   lastCompletePeriod,
   createDigest,

@@ -5,12 +5,13 @@ import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
 import { createRequestRecord } from "../../kit/request-record.ts";
-import { FIELDS, FIELD_NAMES } from "../../../plugins/observers/access-log/fields.ts";
-import { formatUsd } from "../../../plugins/observers/usd.ts";
 import {
+  FIELDS,
+  FIELD_NAMES,
   createRejectedLineWriter,
   createLineWriter,
-} from "../../../plugins/observers/access-log/line-format.ts";
+} from "../../../plugins/observers/access-log/fields.ts";
+import { formatUsd } from "../../../plugins/observers/usd.ts";
 
 const RECORD = createRequestRecord({
   model: "fast",

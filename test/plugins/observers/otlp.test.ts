@@ -13,12 +13,12 @@ import {
 } from "../../../plugins/observers/otlp/message-envelope.ts";
 import { addRequestLog } from "../../../plugins/observers/otlp/log-records.ts";
 import { addSpans, createSpanOptions } from "../../../plugins/observers/otlp/spans.ts";
-import { HttpExporter } from "../../../plugins/observers/otlp/http-exporter.ts";
+import { HttpExporter, rejectedCount } from "../../../plugins/observers/otlp/http-exporter.ts";
 import { encodeProtobuf } from "../../../plugins/observers/otlp/protobuf.ts";
 import type { ProtobufMessage } from "../../../plugins/observers/otlp/message-shapes.ts";
-import { rejectedCount } from "../../../plugins/observers/otlp/partial-success.ts";
-import { createSampler, SAMPLERS } from "../../../plugins/observers/otlp/sampler.ts";
 import {
+  createSampler,
+  SAMPLERS,
   exporterOrigins,
   resolveSettings,
   VARIABLES,

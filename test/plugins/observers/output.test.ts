@@ -15,8 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isSystemdJournal } from "tollgate/plugin";
-import { JournalRateMonitor } from "../../../plugins/observers/access-log/systemd-journal.ts";
-import { Output } from "../../../plugins/observers/access-log/output.ts";
+import { JournalRateMonitor, Output } from "../../../plugins/observers/access-log/output.ts";
 
 let folder: string;
 beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), "tollgate-lines-"))));

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { collectResponse } from "../../../src/model/response-collector.ts";
 import { mergeUsage, type Usage } from "../../../src/model/usage.ts";
 import { createResponseContext, createCallContext } from "../../../src/testing/codec-contexts.ts";
-import { splitChunks } from "../../../src/testing/upstream/split-chunks.ts";
+import { splitChunks } from "../../../src/testing/upstream/script-pieces.ts";
 import {
   decode,
   decodeWhole,

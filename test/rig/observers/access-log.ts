@@ -23,7 +23,7 @@ const MUTANTS = {
   },
   // Client text ends its own value.
   forging: {
-    in: "plugins/observers/access-log/text-escape.ts",
+    in: "plugins/observers/access-log/fields.ts",
     line: "NO_ESCAPES.test(text)\n    ?",
     instead: "true ?",
   },

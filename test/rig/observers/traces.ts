@@ -53,7 +53,7 @@ const MUTANTS = {
   },
   // The first bill of each batch is not counted.
   uncounted: {
-    in: "plugins/observers/otlp/metrics-push.ts",
+    in: "plugins/observers/otlp/metric-messages.ts",
     line: "onCharges: (lines) => activate().onCharges(lines)",
     instead: "onCharges: (lines) => activate().onCharges(lines.slice(1))",
   },

@@ -23,7 +23,7 @@ import {
   type KeyRepository,
 } from "../../../src/admin/access/key-repository.ts";
 import { COMMAND_SPECS } from "../../../src/admin/schema/command-specs.ts";
-import { listAllKeys } from "../../../src/runtime/access/list-all-keys.ts";
+import { listAllKeys } from "../../../src/runtime/store-keys.ts";
 import { jsonReplacer } from "../../../src/admin/socket/control-client.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { createRequestRecord } from "../../kit/request-record.ts";

@@ -11,7 +11,7 @@ import {
   packBatch,
   packResults,
   unpackBatch,
-} from "../../../src/runtime/workers/batch-codec.ts";
+} from "../../../src/runtime/workers/remote-store.ts";
 import { Accounts } from "../../../src/pipeline/accounts/accounts.ts";
 import { makeMemory, makeSqlite } from "../../plugins/stores/stores-under-test.ts";
 

@@ -6,7 +6,7 @@ import {
   defaultModelOf,
   FRONTENDS,
   availableFrontends,
-} from "../../../plugins/observers/console/web/pages/playground/playground-frontends.ts";
+} from "../../../plugins/observers/console/web/pages/playground/playground-operations.ts";
 
 const FOLDER = join(import.meta.dirname, "../../../plugins/frontends");
 

@@ -18,7 +18,7 @@ const commandsIn = (text: string, call: string): string[] =>
     ([, name]) => name!,
   );
 
-/** The requirements of a page are those in `page-list.ts`. */
+/** The requirements of a page are those in the list of pages. */
 const NEEDED = new Set(
   [...ALL.matchAll(/requiredCommands: \[([^\]]*)\]/g)].flatMap(([, list]) =>
     [...list!.matchAll(/"([a-z.]+)"/g)].map(([, name]) => name!),

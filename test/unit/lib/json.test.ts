@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
-import { endOfString } from "../../../src/lib/json/json-strings.ts";
-import { scan, Scanner } from "../../../src/lib/json/json-scanner.ts";
+import { endOfString, scan, Scanner } from "../../../src/lib/json/json-scanner.ts";
 
 const MAX_DEPTH = BOUNDS.depth.max;
 

@@ -1,8 +1,11 @@
 // The cloud's metadata service has many spellings, and each is recognized.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createMetadataGuard } from "../../../src/lib/net/egress-guard.ts";
-import { isMetadataAddress, isMetadataUrl } from "../../../src/lib/net/metadata-service.ts";
+import {
+  createMetadataGuard,
+  isMetadataAddress,
+  isMetadataUrl,
+} from "../../../src/lib/net/egress-guard.ts";
 
 const ADDRESSES = [
   "169.254.169.254",

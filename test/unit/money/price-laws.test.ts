@@ -13,7 +13,7 @@ import {
   EQUIVALENT_UNITS,
   type PricingContext,
 } from "../../../src/money/price.ts";
-import { mergeReports } from "../../../src/pipeline/metering/usage-counts.ts";
+import { mergeReports } from "../../../src/pipeline/metering/call-tally.ts";
 
 const FACTS = join(import.meta.dirname, "../../../plugins/providers/facts");
 const shipped = readdirSync(FACTS)

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { parseSubjectAltName } from "../../../src/pipeline/exchange/client-certificate.ts";
+import { parseSubjectAltName } from "../../../src/pipeline/exchange/exchange.ts";
 
 /** As Node formats it: content that could be taken for the next name is quoted. */
 const written = (kind: string, name: string) =>

@@ -5,7 +5,7 @@ import { LifetimeScope, SharedResources } from "../../../src/lib/lifetime-scope.
 import { createFault } from "../../../src/model/error.ts";
 import type { AuditEntry } from "../../../src/plugin/store/audit.ts";
 import type { Store } from "../../../src/plugin/store/store.ts";
-import { createPluginPeers } from "../../../src/runtime/services/plugin-peers.ts";
+import { createPluginPeers } from "../../../src/runtime/services/peer-gateways.ts";
 import { openStore } from "../../../src/runtime/ledger/open-store.ts";
 
 /** Fenced once, until it is reopened. */

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { H3, type H3Event } from "h3";
 import { afterEach, expect, test } from "vitest";
-import { createNodeHandler } from "../../../src/runtime/http/node-adapter.ts";
+import { createNodeHandler } from "../../../src/runtime/http/h3-adapter.ts";
 import { createUnroutedResponder } from "../../../src/runtime/http/generation-app.ts";
 import { listen, type ListenerHandle } from "../../../src/runtime/http/listener.ts";
 import { turnEventLoop } from "../../kit/wait.ts";

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { SecretMask } from "../../../src/lib/log/secret-mask.ts";
 import { LifetimeScope } from "../../../src/lib/lifetime-scope.ts";
-import { checkReadiness } from "../../../src/runtime/generation/provider-readiness.ts";
+import { checkReadiness } from "../../../src/runtime/generation/mount-providers.ts";
 
 const never = () => new Promise<void>(() => {});
 

@@ -7,7 +7,7 @@ import {
   type StatsSource,
 } from "../../../src/runtime/health/stats-collector.ts";
 import { DurationRecorder } from "../../../src/runtime/services/duration-histogram.ts";
-import { EventLoopDelay } from "../../../src/runtime/health/event-loop-delay.ts";
+import { EventLoopDelay } from "../../../src/runtime/health/pause-stats.ts";
 import { type LocalStats, sumStats } from "../../../src/runtime/health/process-stats.ts";
 import { until } from "../../kit/wait.ts";
 

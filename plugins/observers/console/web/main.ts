@@ -1,21 +1,22 @@
 // Entry point of the console. Loads the principal and shows the sign-in form or the pages.
-import { render } from "preact";
+import { render, type ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { onSessionEnded, CommandError } from "./admin-client.ts";
 import { clearCache } from "./use-query.ts";
-import { SignIn } from "./sign-in.ts";
-import { ErrorNote } from "./parts/basics.ts";
-import { setAllowedCommands } from "./permissions.ts";
+import { ErrorNote, Code } from "./parts/basics.ts";
 import {
+  setAllowedCommands,
   openSession,
   signInError,
   takeUrlFragment,
   type Principal,
   fetchPrincipal,
+  theme,
 } from "./session.ts";
 import { Shell } from "./shell.ts";
-import { theme } from "./theme.ts";
+import { TextField } from "./parts/fields.ts";
+import { icon } from "./parts/icons.ts";
 
 type State = { self?: Principal; hasLoaded: boolean; problem?: CommandError };
 
@@ -55,3 +56,53 @@ function Console() {
 
 theme.apply();
 render(html`<${Console} />`, document.getElementById("console")!);
+
+// The sign-in form, for a link from the command line or an operator's token.
+
+function SignIn({
+  entered,
+  signIn,
+  children,
+}: {
+  entered: (self: Principal) => void;
+  signIn?: string | undefined;
+  children?: ComponentChildren;
+}) {
+  const [token, set] = useState("");
+  const [problem, refused] = useState<CommandError>();
+  const [busy, wait] = useState(false);
+  const enter = (event: SubmitEvent) => {
+    event.preventDefault();
+    wait(true);
+    openSession({ token: token.trim() })
+      .then(entered, refused)
+      .finally(() => wait(false));
+  };
+  return html`<main class="door">
+    <div class="box">
+      <div class="brand">
+        ${icon("gate")}
+        <h1>Tollgate</h1>
+      </div>
+      ${problem ? html`<${ErrorNote} problem=${problem} />` : children}
+      ${
+        signIn &&
+        html`<a class="button main" href=${signIn}>Sign in with your identity provider</a>`
+      }
+      <div class="stack tight">
+        <p class="quiet">On the machine of the gateway, this prints a link that works once:</p>
+        <${Code} text="tollgate console" label="Command that prints a link" />
+      </div>
+      <form class="form" onSubmit=${enter}>
+        <${TextField}
+          name="Or an admin token"
+          value=${token}
+          set=${set}
+          secret=${true}
+          required=${true}
+        />
+        <button class="button main" type="submit" disabled=${busy || token === ""}>Sign in</button>
+      </form>
+    </div>
+  </main>`;
+}

@@ -66,3 +66,49 @@ export function signInError(code: string): CommandError {
   ];
   return new CommandError(403, { code, message, hint });
 }
+
+// Dark or light theme, from the system or from the reader's choice, which the browser stores.
+const STORAGE_KEY = "tollgate-theme";
+
+const THEMES = ["system", "light", "dark"] as const;
+export type Theme = (typeof THEMES)[number];
+
+function storedTheme(): Theme {
+  try {
+    const said = localStorage.getItem(STORAGE_KEY);
+    return said === "light" || said === "dark" ? said : "system";
+  } catch {
+    return "system";
+  }
+}
+
+export const theme = {
+  get: storedTheme,
+  set(to: Theme): void {
+    try {
+      if (to === "system") localStorage.removeItem(STORAGE_KEY);
+      else localStorage.setItem(STORAGE_KEY, to);
+    } catch {
+      // If the browser stores nothing, the choice applies until the page is closed.
+    }
+    theme.apply(to);
+  },
+  apply(to: Theme = storedTheme()): void {
+    if (to === "system") delete document.documentElement.dataset["theme"];
+    else document.documentElement.dataset["theme"] = to;
+    dispatchEvent(new Event("tollgate-theme"));
+  },
+};
+
+// The commands that the reader may run, as listed by the gateway at sign-in. Pages call and offer
+// only these, so no part of a page shows a permission error.
+
+let allowedCommands: ReadonlySet<string> = new Set();
+
+/** Called at sign-in and at sign-out. */
+export function setAllowedCommands(commands: readonly string[]): void {
+  allowedCommands = new Set(commands);
+}
+
+export const isAllowed = (...commands: readonly string[]): boolean =>
+  commands.every((each) => allowedCommands.has(each));

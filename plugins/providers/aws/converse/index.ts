@@ -1,15 +1,22 @@
 // Converse, Bedrock's protocol for all chat models. Only the client half exists, since clients use
 // Converse only with AWS itself.
-import { chatOperation, fail, type Outgoing, type Protocol } from "tollgate/plugin";
-import { modelPath } from "../model-path.ts";
-import { parseAwsError } from "../errors.ts";
+import {
+  chatOperation,
+  fail,
+  type Outgoing,
+  type Protocol,
+  type Body,
+  type JsonObject,
+  type RequestFacts,
+} from "tollgate/plugin";
 import { countOf, objectOf, parsed, textOf, listOf } from "../json.ts";
-import { ConverseReader } from "./reader.ts";
+import { modelPath } from "../invoke-model.ts";
+import { parseAwsError } from "../errors.ts";
+import { ConverseReader, createDecoder } from "./reader.ts";
 import { encodeRequest } from "./request.ts";
 import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
-import { createDecoder } from "./stream.ts";
-import { analyze } from "./analyze.ts";
 import { ID } from "./constants.ts";
+import { referencedFeatures, findReferences } from "tollgate/protocols/references";
 
 // Decodes a complete Converse response.
 function decodeResponse(body: Buffer, reading: ConverseReader): void {
@@ -70,4 +77,41 @@ function cap(out: Outgoing, tokens: number): void {
   const asked = countOf(config?.["maxTokens"]);
   if (asked === undefined || asked > tokens)
     out.set("inferenceConfig", { ...config, maxTokens: tokens });
+}
+
+// Analyzes an outgoing body for its possible cost and its references.
+
+/** Block members with content other than text, and the feature that each requires. */
+const MEDIA = { image: "vision", video: undefined, audio: "audio", document: "documents" } as const;
+
+function analyze(body: Body): RequestFacts {
+  const named = findReferences(body);
+  const features = referencedFeatures(named);
+  const media = { count: 0, bytes: 0 };
+  const seen = (raw: unknown): void => {
+    const block = objectOf(raw);
+    for (const name of Object.keys(MEDIA) as (keyof typeof MEDIA)[]) {
+      const of = objectOf(block?.[name]);
+      if (!of) continue;
+      const feature = MEDIA[name];
+      if (feature) features.add(feature);
+      media.count++;
+      media.bytes += textOf(objectOf(of["source"])?.["bytes"])?.length ?? 0;
+    }
+    for (const inner of listOf(objectOf(block?.["toolResult"])?.["content"])) seen(inner);
+  };
+  for (const message of listOf(body["messages"]))
+    for (const block of listOf(objectOf(message)?.["content"])) seen(block);
+  if (objectOf(body["toolConfig"])) features.add("tools");
+  if (listOf(body["system"]).length > 0) features.add("system");
+  const output = objectOf(body["outputConfig"]) ?? ({} as JsonObject);
+  if (output["textFormat"]) features.add("json_schema");
+  if (output["effort"]) features.add("reasoning");
+  return {
+    features: [...features],
+    references: named,
+    maxOutput: countOf(objectOf(body["inferenceConfig"])?.["maxTokens"]),
+    tier: textOf(objectOf(body["serviceTier"])?.["type"]),
+    ...(media.count > 0 && { media }),
+  };
 }

@@ -2,10 +2,10 @@
 import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { isatty } from "node:tty";
-import { findProgram } from "../../../config/source/default-config.ts";
+import { findProgram } from "../../../config/source/config-files.ts";
 import { createGateway } from "../../../server/gateway.ts";
 import { OldProcess } from "../../../server/handoff/old-process.ts";
-import { REPLACES_PID_VARIABLE } from "../../../server/handoff/descriptors.ts";
+import { REPLACES_PID_VARIABLE } from "../../../server/handoff/handoff-protocol.ts";
 import type { IpcChannel } from "../../../runtime/workers/ipc-link.ts";
 import {
   startEventLoopWatchdog,
@@ -21,7 +21,7 @@ import {
   EXIT_CODES,
   type CliInput,
 } from "../../support/command.ts";
-import { freezeObjectPrototype } from "../../support/v8-memory.ts";
+import { freezeObjectPrototype } from "../../support/process-setup.ts";
 import {
   builtinPlugins,
   configFile,

@@ -20,8 +20,7 @@ import type { ChatDialect } from "../dialect.ts";
 import { faultBody } from "../server/response-common.ts";
 import { createEncoder as encoder } from "../server/stream.ts";
 import { usageSeen, usageTo } from "../usage.ts";
-import { isErrorObject, parsed, throwFault } from "./fault.ts";
-import { decodeResponse } from "./response.ts";
+import { isErrorObject, parsed, throwFault, decodeResponse } from "./response.ts";
 
 export function passResponse(
   sink: PassthroughSink,

@@ -25,7 +25,7 @@ import { parseFinishReason } from "../constants.ts";
 import type { ChatDialect } from "../dialect.ts";
 import { faultChunk } from "../server/response-common.ts";
 import { usageSeen, usageTo } from "../usage.ts";
-import { isErrorObject, parsed, throwFault } from "./fault.ts";
+import { isErrorObject, parsed, throwFault } from "./response.ts";
 import {
   textBytesIn,
   withUsage,

@@ -4,7 +4,7 @@ import { fail } from "../../../model/error.ts";
 import type { Json } from "../../../model/values.ts";
 import type { Decoder } from "../../../plugin/protocol.ts";
 import { throwParsedError } from "../../failure/parse-error.ts";
-import { findErrorBody } from "./chunk-facts.ts";
+import { findErrorBody } from "./usage-tap.ts";
 import type { GeminiReader } from "./reader.ts";
 import { asObject } from "../../json-values.ts";
 import { parseEventText, createEventSplitter } from "../../sse/index.ts";

@@ -22,7 +22,7 @@ import {
   TemplatePassthrough,
   replaceModelName,
 } from "../../sse/index.ts";
-import { parseEventObject } from "../../sse/parse-event.ts";
+import { parseEventObject } from "../../sse/event-splitter.ts";
 import { encodeFault } from "../server/fault.ts";
 import { usageTo } from "../usage.ts";
 import { MAX_EVENT_BYTES, parseMessage } from "./response.ts";

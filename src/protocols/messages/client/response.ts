@@ -9,7 +9,7 @@ import { isObject } from "../../json-values.ts";
 import { MessagesReader } from "./reader.ts";
 import { startUsage } from "../usage.ts";
 import { createEventDecoder } from "../../sse/index.ts";
-import { parseEventObject } from "../../sse/parse-event.ts";
+import { parseEventObject } from "../../sse/event-splitter.ts";
 import { parseExactJson } from "../../tool-calls.ts";
 
 export function decodeResponse(

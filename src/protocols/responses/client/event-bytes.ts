@@ -3,7 +3,7 @@
 import type { JsonObject, Json } from "../../../model/values.ts";
 import { parseObject, asText, asList, asObject } from "../../json-values.ts";
 import { parseEventText, encodeKey, findKey, findValue, endOfString } from "../../sse/index.ts";
-import { parseEventObject } from "../../sse/parse-event.ts";
+import { parseEventObject } from "../../sse/event-splitter.ts";
 
 const TYPE = [encodeKey("type")];
 

@@ -8,7 +8,7 @@ import { throwParsedError } from "../../failure/parse-error.ts";
 import { parseObject, asList, asNumber, asObject, asText } from "../../json-values.ts";
 import { ResponsesReader } from "./reader.ts";
 import { createEventDecoder } from "../../sse/index.ts";
-import { parseEventObject } from "../../sse/parse-event.ts";
+import { parseEventObject } from "../../sse/event-splitter.ts";
 
 /**
  * Decodes a non-streaming response, which is handled like a stream that has only an end event.

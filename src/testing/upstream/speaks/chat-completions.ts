@@ -7,8 +7,14 @@ import {
   type ScriptedResponse,
   type ResponsePiece,
 } from "../scripted-response.ts";
-import type { FormatOptions, ScriptItem, ScriptOutput } from "../script-items.ts";
-import { CREATED, splitArguments, splitWords } from "./deltas.ts";
+import {
+  type FormatOptions,
+  type ScriptItem,
+  type ScriptOutput,
+  CREATED,
+  splitArguments,
+  splitWords,
+} from "../script-pieces.ts";
 
 type ToolCallItem = Extract<ScriptItem, { type: "call" }>;
 

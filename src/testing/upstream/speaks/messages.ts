@@ -7,8 +7,13 @@ import {
   type ScriptedResponse,
   type ResponsePiece,
 } from "../scripted-response.ts";
-import type { FormatOptions, ScriptItem, ScriptOutput } from "../script-items.ts";
-import { splitArguments, splitWords } from "./deltas.ts";
+import {
+  type FormatOptions,
+  type ScriptItem,
+  type ScriptOutput,
+  splitArguments,
+  splitWords,
+} from "../script-pieces.ts";
 
 /** Writes a script in Anthropic's messages format. */
 export function toMessagesResponse(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {

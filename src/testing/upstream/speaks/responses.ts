@@ -6,8 +6,14 @@ import {
   type ScriptedResponse,
   type ResponsePiece,
 } from "../scripted-response.ts";
-import type { FormatOptions, ScriptItem, ScriptOutput } from "../script-items.ts";
-import { CREATED, splitArguments, splitWords } from "./deltas.ts";
+import {
+  type FormatOptions,
+  type ScriptItem,
+  type ScriptOutput,
+  CREATED,
+  splitArguments,
+  splitWords,
+} from "../script-pieces.ts";
 
 /** Writes a script in OpenAI's responses format. */
 export function toResponses(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {

@@ -1,12 +1,12 @@
 // The exact-path shortcut finds the same route as a search.
 import { H3 } from "h3";
 import { expect, it } from "vitest";
-import { createNodeHandler } from "../../../../src/runtime/http/node-adapter.ts";
-import { listen } from "../../../../src/runtime/http/listener.ts";
 import {
+  createNodeHandler,
   createExactRouteLookup,
   type ExactRouteHandler,
-} from "../../../../src/runtime/http/exact-route.ts";
+} from "../../../../src/runtime/http/h3-adapter.ts";
+import { listen } from "../../../../src/runtime/http/listener.ts";
 
 const routed = (...routes: readonly (readonly [string, string | readonly string[]])[]) => ({
   routes: routes.map(([method, path]) => ({ method, path })),

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { readWhenStable } from "../../../../src/runtime/reload/read-stable.ts";
+import { readWhenStable } from "../../../../src/runtime/reload/apply-config.ts";
 
 let folder: string;
 beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), "tollgate-settled-"))));

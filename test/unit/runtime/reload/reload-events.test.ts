@@ -1,7 +1,7 @@
 // Reload events for observers: enough to know whether the file on disk is in use, and none twice.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { isReportable, rejectionReasonOf } from "../../../../src/runtime/reload/reload-events.ts";
+import { isReportable, rejectionReasonOf } from "../../../../src/runtime/reload/reload-rules.ts";
 import type { ReloadResult } from "../../../../src/runtime/gateway-api.ts";
 
 const problem = (message: string) =>

@@ -2,12 +2,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
-import { StatsCell, CellReader, CellWriter } from "../../../../src/runtime/requests/stats-cell.ts";
 import {
+  StatsCell,
+  CellReader,
+  CellWriter,
   DURATION_CLASSES,
   classOf,
   quantile,
-} from "../../../../src/runtime/requests/duration-classes.ts";
+} from "../../../../src/runtime/requests/stats-cell.ts";
 import { TimeSlots } from "../../../../src/runtime/requests/time-slots.ts";
 import { RequestStats } from "../../../../src/runtime/requests/request-stats.ts";
 

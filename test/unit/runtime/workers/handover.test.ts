@@ -7,7 +7,7 @@ import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { reassignPendingConnections } from "../../../../src/runtime/workers/reassign-connections.ts";
+import { reassignPendingConnections } from "../../../../src/runtime/workers/worker-handle.ts";
 import { until } from "../../../kit/wait.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-handover-"));

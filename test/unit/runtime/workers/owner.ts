@@ -3,7 +3,7 @@
 import { PGlite } from "@electric-sql/pglite";
 import { trackReservations } from "../../../../src/runtime/workers/open-reservations.ts";
 import { createBatchForwarder } from "../../../../src/runtime/workers/batch-forwarder.ts";
-import { STORE_READ_METHODS } from "../../../../src/runtime/ledger/store-read-methods.ts";
+import { STORE_READ_METHODS } from "../../../../src/runtime/ledger/transferable-store.ts";
 import { createStoreHandlers } from "../../../../src/runtime/workers/remote-store.ts";
 import {
   createIpcLink,

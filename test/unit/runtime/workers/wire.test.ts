@@ -5,7 +5,7 @@ import {
   packBatch,
   packResults,
   unpackBatch,
-} from "../../../../src/runtime/workers/batch-codec.ts";
+} from "../../../../src/runtime/workers/remote-store.ts";
 import type { Limit } from "../../../../src/plugin/store/limit.ts";
 import type { StoreCommand, CommandResult } from "../../../../src/plugin/store/store.ts";
 import { NOON } from "../../../../src/testing/store.ts";

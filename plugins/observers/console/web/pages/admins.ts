@@ -1,11 +1,10 @@
 // Admins page: who may sign in with which role, and the open sessions.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
-import { useCommand } from "../use-command.ts";
-import { type QueryState, useQuery } from "../use-query.ts";
+import { useCommand, type QueryState, useQuery } from "../use-query.ts";
 import { icon } from "../parts/icons.ts";
 import { Select, TextField } from "../parts/fields.ts";
-import { Dialog } from "../parts/overlay.ts";
+import { Dialog, toast } from "../parts/overlay.ts";
 import {
   Box,
   CopyButton,
@@ -17,8 +16,7 @@ import {
   ErrorNote,
 } from "../parts/basics.ts";
 import { Table } from "../parts/table.ts";
-import { toast } from "../parts/toasts.ts";
-import { isAllowed } from "../permissions.ts";
+import { isAllowed } from "../session.ts";
 import { formatAgo, formatDateTime } from "../format.ts";
 
 interface Admin {

@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { runCommand } from "../admin-client.ts";
 import { useQuery } from "../use-query.ts";
 import { TextField } from "../parts/fields.ts";
-import { Drawer } from "../parts/overlay.ts";
+import { Drawer, toast } from "../parts/overlay.ts";
 import {
   Box,
   Code,
@@ -17,7 +17,6 @@ import {
   type Tone,
 } from "../parts/basics.ts";
 import { Table } from "../parts/table.ts";
-import { toast } from "../parts/toasts.ts";
 import { buildUrl, navigate, useQueryParam } from "../location.ts";
 import { formatAgo, formatCount, formatDateTime } from "../format.ts";
 

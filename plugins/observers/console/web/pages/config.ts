@@ -2,8 +2,7 @@
 // page never writes the file.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
-import { useCommand } from "../use-command.ts";
-import { useQuery } from "../use-query.ts";
+import { useCommand, useQuery } from "../use-query.ts";
 import { Checkbox, SegmentedControl, TextField } from "../parts/fields.ts";
 import {
   Box,
@@ -19,7 +18,7 @@ import {
 } from "../parts/basics.ts";
 import { Table } from "../parts/table.ts";
 import { useQueryParam } from "../location.ts";
-import { isAllowed } from "../permissions.ts";
+import { isAllowed } from "../session.ts";
 import { formatAgo, formatCount, formatDateTime } from "../format.ts";
 
 interface ConfigValue {

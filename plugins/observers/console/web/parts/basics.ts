@@ -5,7 +5,7 @@ import { html } from "htm/preact";
 import type { QueryState } from "../use-query.ts";
 import type { CommandError } from "../admin-client.ts";
 import { icon, type IconName } from "./icons.ts";
-import { toast } from "./toasts.ts";
+import { toast } from "./overlay.ts";
 
 type Children = { children?: ComponentChildren };
 

@@ -1,7 +1,7 @@
 // Overlays: a drawer for details and a dialog for confirmation. Both use the native <dialog>, which
 // traps the keyboard focus, closes with Escape, and restores the focus.
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { icon } from "./icons.ts";
 
@@ -53,3 +53,37 @@ function Overlay({
 export const Drawer = (of: OverlayProps) => html`<${Overlay} kind="drawer" ...${of} />`;
 /** @public Used by pages that ask for confirmation before a change. */
 export const Dialog = (of: OverlayProps) => html`<${Overlay} kind="dialog" ...${of} />`;
+
+// Short messages about completed actions, shown briefly and read out by screen readers.
+
+interface ToastMessage {
+  readonly id: number;
+  readonly text: string;
+  readonly tone: "good" | "bad";
+}
+
+const SHOWN_MS = 6_000;
+let lastId = 0;
+let visibleToasts: readonly ToastMessage[] = [];
+let onChange: (() => void) | undefined;
+
+export function toast(text: string, tone: ToastMessage["tone"] = "good"): void {
+  const said = { id: ++lastId, text, tone };
+  visibleToasts = [...visibleToasts.slice(-3), said];
+  onChange?.();
+  setTimeout(() => {
+    visibleToasts = visibleToasts.filter((each) => each !== said);
+    onChange?.();
+  }, SHOWN_MS);
+}
+
+export function Toasts() {
+  const [, again] = useState(0);
+  useEffect(() => {
+    onChange = () => again((n) => n + 1);
+    return () => (onChange = undefined);
+  }, []);
+  return html`<div class="toasts" role="status" aria-live="polite">
+    ${visibleToasts.map(({ id, text, tone }) => html`<div class="toast" key=${id}><span class=${tone}>${icon(tone === "good" ? "check" : "warning")}</span><span>${text}</span></div>`)}
+  </div>`;
+}

@@ -2,11 +2,11 @@
 // parent account.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
-import { useCommand } from "../../use-command.ts";
+import { useCommand } from "../../use-query.ts";
 import { limitError, splitLimits } from "../../limit-text.ts";
 import { LimitBar, LimitField } from "../../limits.ts";
 import { Select, TextField } from "../../parts/fields.ts";
-import { Dialog, Drawer } from "../../parts/overlay.ts";
+import { Dialog, Drawer, toast } from "../../parts/overlay.ts";
 import {
   Box,
   Code,
@@ -16,12 +16,14 @@ import {
   CommandLineHint,
   ErrorNote,
 } from "../../parts/basics.ts";
-import { toast } from "../../parts/toasts.ts";
 import { buildUrl } from "../../location.ts";
-import { isAllowed } from "../../permissions.ts";
+import { isAllowed } from "../../session.ts";
 import { accountDiff } from "./keys-yaml.ts";
-import { type Account, limitBars, type Key, displayName } from "./keys-types.ts";
 import {
+  type Account,
+  limitBars,
+  type Key,
+  displayName,
   withFormValues,
   formError,
   FormFooter,

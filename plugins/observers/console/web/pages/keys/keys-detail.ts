@@ -2,20 +2,21 @@
 // revoke it. Editing a key keeps its secret.
 import { html } from "htm/preact";
 import { useEffect, useState } from "preact/hooks";
-import { useCommand } from "../../use-command.ts";
+import { useCommand, useQuery } from "../../use-query.ts";
 import { runCommand } from "../../admin-client.ts";
-import { useQuery } from "../../use-query.ts";
 import { NewSecret } from "../../new-secret.ts";
 import { LimitBar } from "../../limits.ts";
 import { Select } from "../../parts/fields.ts";
-import { Drawer } from "../../parts/overlay.ts";
+import { Drawer, toast } from "../../parts/overlay.ts";
 import { Box, FactList, Badge, NoteBox, CommandLineHint, ErrorNote } from "../../parts/basics.ts";
-import { toast } from "../../parts/toasts.ts";
 import { buildUrl } from "../../location.ts";
-import { isAllowed } from "../../permissions.ts";
+import { isAllowed } from "../../session.ts";
 import { formatAgo, formatDateTime } from "../../format.ts";
-import { type Account, limitBars, type Key, displayName } from "./keys-types.ts";
 import {
+  type Account,
+  limitBars,
+  type Key,
+  displayName,
   formError,
   FormFooter,
   GrantsFields,

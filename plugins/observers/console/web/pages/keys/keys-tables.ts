@@ -7,10 +7,10 @@ import { Checkbox, Select, TextField } from "../../parts/fields.ts";
 import { Box, EmptyState, Badge } from "../../parts/basics.ts";
 import { Table } from "../../parts/table.ts";
 import { buildUrl, useQueryParam } from "../../location.ts";
-import { isAllowed } from "../../permissions.ts";
+import { isAllowed } from "../../session.ts";
 import type { UsageReport } from "../../api-types.ts";
 import { formatAgo, formatCount, timeDaysAgo, formatDateTime, readerZone } from "../../format.ts";
-import { type Account, limitBars, type Key, displayName, STATE_TONES } from "./keys-types.ts";
+import { type Account, limitBars, type Key, displayName, STATE_TONES } from "./keys-form.ts";
 
 export function AccountTable({
   accounts,

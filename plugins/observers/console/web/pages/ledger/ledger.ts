@@ -1,8 +1,7 @@
 // Ledger page: size, verification, preview of a prune, adjustments, and export.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
-import { useCommand } from "../../use-command.ts";
-import { useQuery } from "../../use-query.ts";
+import { useCommand, useQuery } from "../../use-query.ts";
 import { TextField } from "../../parts/fields.ts";
 import {
   Box,
@@ -22,9 +21,8 @@ import {
   formatBytes,
   formatDuration,
 } from "../../format.ts";
-import { isAllowed } from "../../permissions.ts";
-import { Backups } from "./ledger-backups.ts";
-import { AdjustCost, ExportRows } from "./ledger-export.ts";
+import { isAllowed } from "../../session.ts";
+import { Backups, AdjustCost, ExportRows } from "./ledger-export.ts";
 
 interface LedgerStateResponse {
   readonly bytes: number;

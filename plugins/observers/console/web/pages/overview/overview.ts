@@ -12,7 +12,7 @@ import {
   QueryResult,
 } from "../../parts/basics.ts";
 import { buildUrl } from "../../location.ts";
-import { isAllowed } from "../../permissions.ts";
+import { isAllowed } from "../../session.ts";
 import { TimeRangeChoice, type TimeRange, rangeSteps, useTimeRange } from "../../time-range.ts";
 import type {
   RecentStats,
@@ -30,8 +30,7 @@ import {
   formatUsdExact,
   readerZone,
 } from "../../format.ts";
-import { GettingStarted } from "./overview-start.ts";
-import { NeedsAttention } from "./overview-attention.ts";
+import { GettingStarted, NeedsAttention } from "./overview-attention.ts";
 import { Traffic } from "./overview-traffic.ts";
 
 export function OverviewPage() {

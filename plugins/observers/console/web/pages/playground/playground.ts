@@ -8,12 +8,11 @@ import { useQuery } from "../../use-query.ts";
 import { Checkbox, SegmentedControl, Select, TextField } from "../../parts/fields.ts";
 import { icon } from "../../parts/icons.ts";
 import { Box, Code, EmptyState, ErrorNote } from "../../parts/basics.ts";
-import { toast } from "../../parts/toasts.ts";
+import { toast } from "../../parts/overlay.ts";
 import { buildUrl, useQueryParam } from "../../location.ts";
-import { isAllowed } from "../../permissions.ts";
-import { ResponseView } from "./playground-response.ts";
+import { isAllowed } from "../../session.ts";
+import { ResponseView, DraftFields } from "./playground-response.ts";
 import { LANGUAGES, codeSnippet, type SnippetInput } from "./playground-code.ts";
-import { DraftFields } from "./playground-fields.ts";
 import { type Draft, isForm, type RequestFields } from "./playground-frontend.ts";
 import {
   defaultModelOf,
@@ -21,7 +20,7 @@ import {
   findFrontend,
   type MountedFrontend,
   availableFrontends,
-} from "./playground-frontends.ts";
+} from "./playground-operations.ts";
 import { send, type PlaygroundExchange } from "./playground-send.ts";
 
 /** The last key. Not stored anywhere, so it is lost when the page closes. */

@@ -1,13 +1,12 @@
 // Details of a provider: its cooldowns and last errors, a test call, and a button to reset its
 // cooldowns.
 import { html } from "htm/preact";
-import { useCommand } from "../../use-command.ts";
+import { useCommand } from "../../use-query.ts";
 import { icon } from "../../parts/icons.ts";
-import { Drawer } from "../../parts/overlay.ts";
+import { Drawer, toast } from "../../parts/overlay.ts";
 import { Box, EmptyState, FactList, Badge, ErrorNote } from "../../parts/basics.ts";
 import { Table } from "../../parts/table.ts";
-import { toast } from "../../parts/toasts.ts";
-import { isAllowed } from "../../permissions.ts";
+import { isAllowed } from "../../session.ts";
 import { buildUrl } from "../../location.ts";
 import { formatAgo, formatCount, formatDateTime, formatDuration } from "../../format.ts";
 import { History } from "./providers-history.ts";

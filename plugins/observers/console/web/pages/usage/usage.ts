@@ -1,10 +1,10 @@
 // Usage page: usage and cost by any dimension, as a chart over time and a table. The table matches
 // the command line's report.
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { useQuery } from "../../use-query.ts";
 import { Chart } from "../../parts/chart.ts";
-import { SegmentedControl, Select } from "../../parts/fields.ts";
+import { SegmentedControl, Select, TextField } from "../../parts/fields.ts";
 import { icon } from "../../parts/icons.ts";
 import { Box, EmptyState, NoteBox, CommandLineHint, QueryResult } from "../../parts/basics.ts";
 import { Table, type Column } from "../../parts/table.ts";
@@ -13,7 +13,6 @@ import { TimeRangeChoice, type TimeRange, useTimeRange } from "../../time-range.
 import type { UsageRow, UsageReport, UsageSeries } from "../../api-types.ts";
 import { formatCompact, formatCount, formatUsd, formatUsdExact, readerZone } from "../../format.ts";
 import { toCsv, downloadText } from "./usage-export.ts";
-import { UsageFilters, capitalize } from "./usage-filters.ts";
 
 /** Dimensions of the table. Hours and days are shown by the chart. */
 const GROUPINGS = [
@@ -261,3 +260,64 @@ const NothingUsed = () =>
       ><a class="button" href=${buildUrl("/playground")}>Ask a model</a>
     </div><//
   >`;
+
+// Filters of the usage page.
+
+/** Collapsible filters. Active filters are always visible, and a click removes them. */
+function UsageFilters({
+  filters,
+  tz,
+  setTz,
+}: {
+  filters: readonly (readonly [name: string, value: string, set: (to: string) => void])[];
+  tz: string;
+  setTz: (to: string) => void;
+}) {
+  const set = filters.filter(([, value]) => value);
+  const [open, show] = useState(false);
+  return html`<section class="box fold">
+    <header>
+      <button
+        type="button"
+        class="button bare"
+        aria-expanded=${open ? "true" : "false"}
+        onClick=${() => show(!open)}
+      >
+        ${icon("filter")}Filters
+      </button>
+      ${set.map(
+        ([name, value, change]) =>
+          html`<button
+            type="button"
+            class="mark accent plain"
+            key=${name}
+            aria-label=${`Remove the filter ${name}: ${value}`}
+            onClick=${() => change("")}
+          >
+            <span class="of">${name}: ${value}</span>${icon("close")}
+          </button>`,
+      )}
+      ${set.length === 0 && !open && html`<span class="small faint">none</span>`}
+    </header>
+    ${
+      open &&
+      html`<div class="in">
+        <div class="filters">
+          ${filters.map(
+            ([name, value, change]) =>
+              html`<${TextField}
+                key=${name}
+                name=${capitalize(name)}
+                value=${value}
+                set=${change}
+                placeholder="any"
+              />`,
+          )}
+          <${TextField} name="Time zone" value=${tz} set=${setTz} />
+        </div>
+      </div>`
+    }
+  </section>`;
+}
+
+const capitalize = (name: string): string => `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`;

@@ -1,0 +1,15 @@
+/** Values of `pick:` for a name under `models:`. They decide which candidate is called first. */
+export const ROUTING_STRATEGIES = ["ordered", "weighted", "fastest", "cheapest", "sticky"] as const;
+/** A routing strategy. */
+export type RoutingStrategy = (typeof ROUTING_STRATEGIES)[number];
+
+/**
+ * Delays after which the next candidate is also called if a call has returned no content, in
+ * milliseconds.
+ */
+export interface HedgeDelays {
+  /** Delay for classes that are not in `classes`. Undefined: no hedging. */
+  readonly allMs: number | undefined;
+  /** Delay by class of call, as in `timeouts.classes`. */
+  readonly classes: ReadonlyMap<string, number>;
+}
