@@ -5,7 +5,7 @@ import {
   dayStart,
   toLocalField,
   parseLocalField,
-} from "../../../plugins/observers/console/web/time-range.ts";
+} from "../../../plugins/observers/console/web/dates.ts";
 
 const ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Apia"] as const;
 const DAY = 86_400_000;

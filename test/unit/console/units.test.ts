@@ -1,8 +1,8 @@
 // The console's pages are a separate program for browsers: values that they repeat are compared
 // with the gateway's here.
 import { expect, it } from "vitest";
-import { UNITS as SHOWN } from "../../../plugins/observers/console/web/pages/usage/usage-export.ts";
-import { OUTCOME_STATUS } from "../../../plugins/observers/console/web/pages/requests/request-outcome.ts";
+import { UNITS as SHOWN } from "../../../plugins/observers/console/web/pages/usage/usage-units.ts";
+import { OUTCOME_STATUS } from "../../../plugins/observers/console/web/pages/requests-outcomes.ts";
 import { ERRORS } from "../../../src/model/error.ts";
 import { UNITS } from "../../../src/model/usage.ts";
 

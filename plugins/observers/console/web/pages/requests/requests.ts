@@ -14,16 +14,12 @@ import {
   LoadingPlaceholder,
 } from "../../parts/basics.ts";
 import { buildUrl, navigate, useLocation, useQueryParam } from "../../location.ts";
-import {
-  CustomTimeRange,
-  parseCustomRange,
-  parseTimeRange,
-  toLocalField,
-} from "../../time-range.ts";
+import { CustomTimeRange, parseCustomRange, parseTimeRange } from "../../time-range.ts";
+import { toLocalField } from "../../dates.ts";
 import type { ObservedRequest } from "../../api-types.ts";
 import { formatAgo, formatCount, formatDateTime, readerZone } from "../../format.ts";
 import { RequestDetail } from "./request.ts";
-import { OUTCOMES } from "./request-outcome.ts";
+import { OUTCOMES } from "../requests-outcomes.ts";
 import { useFollowedRequests } from "./requests-follow.ts";
 import { type SearchedRequests, useSearchedRequests } from "./requests-search.ts";
 import { RequestTable } from "./requests-table.ts";

@@ -1,4 +1,5 @@
 // Exports usage as CSV, with exact amounts. No cell can be executed as a formula by a spreadsheet.
+import { UNITS } from "./usage-units.ts";
 import type { UsageReport } from "../../api-types.ts";
 
 const exactUsd = (nano: string): string => {
@@ -51,34 +52,3 @@ export function downloadText(name: string, text: string, type = "text/csv"): voi
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
-
-/** Usage units, in the order of reports. */
-export const UNITS = [
-  "input",
-  "cache_read",
-  "cache_read_audio",
-  "cache_read_image",
-  "cache_write_5m",
-  "cache_write_30m",
-  "cache_write_1h",
-  "cache_write_12h",
-  "output",
-  "reasoning",
-  "audio_in",
-  "audio_out",
-  "image_in",
-  "image_out",
-  "images",
-  "megapixels",
-  "searches",
-  "fetches",
-  "file_searches",
-  "map_searches",
-  "code_sessions",
-  "tool_runs",
-  "seconds",
-  "seconds_out",
-  "characters",
-  "pages",
-  "requests",
-] as const;
