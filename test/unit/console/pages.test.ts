@@ -17,7 +17,7 @@ let setAllowedCommands: (commands: readonly string[]) => void;
 afterAll(() => void vi.unstubAllGlobals());
 beforeAll(async () => {
   asBrowser("/console");
-  ({ setAllowedCommands } = (await import(`${WEB}/permissions.ts`)) as {
+  ({ setAllowedCommands } = (await import(`${WEB}/session.ts`)) as {
     setAllowedCommands: typeof setAllowedCommands;
   });
   setAllowedCommands(ALL);
