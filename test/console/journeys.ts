@@ -109,9 +109,9 @@ const lives: Journey = {
     inside(stage, browser, "/requests", async (page) => {
       await page.getByText("acme/echo").first().waitFor();
       const asked = stage.chat("demo/slow", "900 words");
-      await page.getByText("asking demo").first().waitFor();
+      await page.getByText("calling demo").first().waitFor();
       await asked;
-      await page.getByText("asking demo").first().waitFor({ state: "hidden" });
+      await page.getByText("calling demo").first().waitFor({ state: "hidden" });
       await page.getByText("demo/slow").first().waitFor();
     }),
 };

@@ -29,7 +29,7 @@ const searches: Journey = {
       await page.getByLabel("Time", { exact: true }).selectOption("7d");
       await page.getByText("Searched back to").waitFor();
       await page.getByLabel("Status").selectOption("failed");
-      await page.getByText("overloaded").first().waitFor();
+      await page.locator("td").getByText("overloaded").first().waitFor();
       assert.equal(await page.locator("td .mark.good").count(), 0);
       await page.getByLabel("Status").selectOption("");
       await page.getByLabel("Label").fill("team=data");

@@ -27,7 +27,7 @@ const LIMITED_S = 2;
 const FIRST_BYTE_MS = 2_000;
 /** Maximum time to first token for a client: the timeout of a slow provider, and a little more. */
 const MOST_P99_MS = 2 * FIRST_BYTE_MS;
-const DRAWN_CHANCE = join(import.meta.dirname, "../mutants/drawn-chance.mjs");
+const DRAWN_CHANCE = join(import.meta.dirname, "../mutants/drawn-chance.ts");
 const LOST = "provider unavailable";
 const REGAINED = "provider recovered";
 
