@@ -45,7 +45,7 @@ const talks: Journey = {
           await at.answer.getByText(words).waitFor();
           await at.whole();
         }
-      await page.getByRole("link", { name: /request's story/ }).click();
+      await page.getByRole("link", { name: /Details of this request/ }).click();
       const story = page.getByRole("dialog");
       await story.getByText("Bill of call 1").waitFor();
       await story.getByText("recomputed: same result").waitFor();
@@ -86,7 +86,7 @@ const offers: Journey = {
       assert.match(await at.code.innerText(), /service-zdr: required/i);
       await page.getByRole("checkbox", { name: "Offer a tool" }).uncheck();
       await page.getByLabel("Model", { exact: true }).fill("demo/echo");
-      await page.getByLabel("Add a picture").setInputFiles(picture);
+      await page.getByLabel("Add an image").setInputFiles(picture);
       await page.getByRole("button", { name: "Remove the image" }).waitFor();
       for (const [name, form] of [
         ["Chat completions", '"image_url"'],
@@ -104,7 +104,7 @@ const offers: Journey = {
       }
       await page.getByLabel("Model", { exact: true }).fill("acme/echo");
       await page.getByRole("button", { name: "Remove the image" }).click();
-      await page.getByText("Add a picture").waitFor();
+      await page.getByText("Add an image").waitFor();
     }),
 };
 
@@ -155,7 +155,7 @@ const worksOf = (sound: Buffer): readonly Work[] => {
     if ((await leave.count()) === 0) {
       assert.ok(await on(page).send.isDisabled());
       await page
-        .getByLabel("Add a sound")
+        .getByLabel("Add an audio file")
         .setInputFiles({ name: "night.wav", mimeType: "audio/wav", buffer: sound });
     }
     await leave.waitFor();
@@ -204,7 +204,7 @@ const worksOf = (sound: Buffer): readonly Work[] => {
     {
       name: "Moderations",
       model: "demo/moderate",
-      fill: (page) => page.getByLabel("Text to judge").fill("a story of violence"),
+      fill: (page) => page.getByLabel("Text to classify").fill("a story of violence"),
       shown: async (page) => {
         const first = page.getByRole("region", { name: "Result" }).locator("tbody tr").first();
         await first.getByRole("rowheader", { name: "violence" }).waitFor();
@@ -229,7 +229,7 @@ const worksOf = (sound: Buffer): readonly Work[] => {
         const leave = page.getByRole("button", { name: "Remove the image" });
         if ((await leave.count()) === 0) {
           assert.ok(await on(page).send.isDisabled());
-          await page.getByLabel("Add a picture").setInputFiles(picture);
+          await page.getByLabel("Add an image").setInputFiles(picture);
         }
         await leave.waitFor();
       },
@@ -239,7 +239,7 @@ const worksOf = (sound: Buffer): readonly Work[] => {
     {
       name: "Speech",
       model: "demo/speech",
-      fill: (page) => page.getByLabel("Words to say").fill("Twelve words"),
+      fill: (page) => page.getByLabel("Text to speak").fill("Twelve words"),
       shown: async (page) => {
         await page.getByLabel("Audio of the response").waitFor();
         // A twentieth of a second per character.
