@@ -309,7 +309,7 @@ async function terminalGone() {
     );
     return wrong({
       "the successor outlives the terminal": served,
-      "its banner names its pid": said.includes(`kill ${last} stops it`),
+      "its banner names its pid": said.includes(`To stop: kill ${last}.`),
     });
   } finally {
     if (last !== 0 && lives(last)) process.kill(last, "SIGKILL");
