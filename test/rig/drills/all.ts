@@ -276,6 +276,8 @@ async function terminalGone() {
     cwd: dir,
     stdio: ["pipe", output.fd, output.fd],
   });
+  // It may close by itself, as soon as the first gateway has ended.
+  const gone = event(terminal, "close");
   const state = join(dir, "state");
   const status = async () =>
     (await callControl(state, "status").catch(() => undefined)) as unknown as
@@ -298,7 +300,6 @@ async function terminalGone() {
       () => "the end of the first",
     );
     const said = await readFile(join(dir, "output"), "utf8");
-    const gone = event(terminal, "close");
     terminal.kill("SIGKILL");
     await gone;
     const served = await ready();
