@@ -4,15 +4,15 @@
 /** The same processes serve all other requests as before. */
 export const HELD = {
   throws: "throws",
-  hangs: "never answers",
-  garbage: "gives what is no event",
-  nothing: "gives nothing",
-  million: "gives a million events",
-  afterwards: "goes on after its end",
-  midway: "throws in the middle of an answer",
-  huge: "gives 80 MB in one event",
-  heap: "keeps objects",
-  buffers: "keeps buffers",
+  hangs: "never responds",
+  garbage: "returns an invalid event",
+  nothing: "returns nothing",
+  million: "returns a million events",
+  afterwards: "continues after its end",
+  midway: "throws during a response",
+  huge: "returns 80 MB in one event",
+  heap: "leaks objects",
+  buffers: "leaks buffers",
   pollutes: "changes `Object.prototype`",
   patches: "replaces `globalThis.fetch`",
   forks: "starts processes",
@@ -64,7 +64,7 @@ const STOOD = {
 /** The process ends: a worker is replaced, and a client that retries is served. */
 export const DEADLY = {
   later: { what: "throws in a timer", ...UNCAUGHT },
-  rejects: { what: "lets a promise fail that nothing waits for", ...UNCAUGHT },
+  rejects: { what: "leaves a rejected promise unhandled", ...UNCAUGHT },
   exits: {
     what: "calls `process.exit`",
     client: "cut",
@@ -72,11 +72,11 @@ export const DEADLY = {
     alone: /^exit code 3$/,
     line: /./,
   },
-  loops: { what: "loops for good", ...STOOD, at: /^loops .*broken-provider/ },
+  loops: { what: "loops forever", ...STOOD, at: /^loops .*broken-provider/ },
   // A regular expression is no function, so its entry point is not always known.
-  matches: { what: "tries a pattern for hours", ...STOOD },
+  matches: { what: "runs a regular expression for hours", ...STOOD },
   exhausts: {
-    what: "keeps memory until there is none",
+    what: "allocates all memory",
     client: "cut",
     worker: /^(SIGABRT|exit code 134|SIGKILL)$/,
     alone: /^(SIGABRT|exit code 134|SIGKILL)$/,

@@ -37,8 +37,8 @@ export async function ofTwo(
   if (!replaced) return void wrong.push(`${how}: no other worker has taken its place`);
   const ended = () => at.log.slice(from).find(({ msg }) => msg.startsWith("worker exited"));
   await comes(patienceMs, () => ended() !== undefined);
-  if (!ending.worker.test(String(ended()?.["how"])))
-    wrong.push(`${how}: the worker has ended by ${String(ended()?.["how"])}`);
+  if (!ending.worker.test(String(ended()?.["exitReason"])))
+    wrong.push(`${how}: the worker has ended by ${String(ended()?.["exitReason"])}`);
   wrong.push(...told(how, ending, at.log.slice(from)), ...client(how, ending, await asked));
   if ((await statusOf(at)).pid !== before.pid) wrong.push(`${how}: the gateway itself has ended`);
   const sample = await Promise.all(
