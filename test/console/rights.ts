@@ -68,7 +68,7 @@ export const rights: Journey = {
           if (text.length < LEAST) wrong.push(`${at}: shows "${text}"`);
           const listed = own.includes(pathOf(address));
           const home = pathOf(address) === "/" && own[0] !== undefined;
-          const told = /needs a higher role|cannot use commands for the whole gateway/.test(text);
+          const told = /requires a higher role than yours|covers the whole gateway\./.test(text);
           if (listed === told && !home) wrong.push(`${at}: listed ${listed}, told ${told}`);
         }
         if (role === "viewer" && account) assert.deepEqual(await axe(page), []);

@@ -16,10 +16,10 @@ import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 const MUTANTS = {
   // The first line of a batch is lost.
   forgetful: {
-    in: "plugins/observers/access-log/line-buffer.ts",
-    line: "const [text, lines] = [this.#text, this.#lines];",
+    in: "plugins/observers/access-log/output.ts",
+    line: "this.#writeBytes(Buffer.from(text), lines)",
     instead:
-      "const [text, lines] = [this.#text.slice(this.#text.indexOf(String.fromCharCode(10)) + 1), this.#lines];",
+      "this.#writeBytes(Buffer.from(text.slice(text.indexOf(String.fromCharCode(10)) + 1)), lines)",
   },
   // Client text ends its own value.
   forging: {
