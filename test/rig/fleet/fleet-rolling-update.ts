@@ -42,12 +42,11 @@ async function nextVersion(): Promise<{ readonly path: string } & AsyncDisposabl
     expand: (schema) => \`ALTER TABLE \${schema}.node ADD COLUMN next text;\`,
     contract: (schema) => \`ALTER TABLE \${schema}.node ALTER COLUMN next SET DEFAULT '';\`,
   },
-];
-
-/** What this package knows. */`;
-  const next = text.replace("];\n\n/** What this package knows. */", added);
-  if (next === text) throw new Error("The store's migrations are not where they were.");
-  await writeFile(migrations, next);
+`;
+  const list = text.indexOf("export const MIGRATIONS");
+  const end = text.indexOf("\n];", list) + 1;
+  if (list < 0 || end === 0) throw new Error("The store's migrations are not where they were.");
+  await writeFile(migrations, text.slice(0, end) + added + text.slice(end));
   return {
     path,
     [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }),
