@@ -1,7 +1,8 @@
 // The tests of `tollgate new` check the plugin, not its first form: they still pass when its author
 // adds a model list.
 import { execFile } from "node:child_process";
-import { symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it, onTestFinished } from "vitest";
@@ -39,4 +40,19 @@ it("a native provider that lists models passes the template's tests", async () =
     { cwd: folder, env: { PATH: process.env["PATH"], NO_COLOR: "1" } },
   ).catch((error: { stdout: string; stderr: string }) => error);
   expect(stdout, stderr).toMatch(/Tests\s+1 passed/);
+});
+
+it("the edits of the rig of a plugin author fit the template", async () => {
+  // Within a checkout, git skips patches of a subfolder.
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-edited-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  cpSync(join(root, "templates/provider-native"), folder, { recursive: true });
+  const hour = join(root, "test/rig/authoring/hour");
+  const { stderr } = await promisify(execFile)(
+    "git",
+    ["apply", "--check", "--verbose", join(hour, "edit.patch"), join(hour, "tests.patch")],
+    { cwd: folder, env: { PATH: process.env["PATH"], LC_ALL: "C" } },
+  );
+  expect(stderr.match(/^Checking patch/gm)).toHaveLength(4);
+  expect(stderr).not.toContain("Skipped");
 });
