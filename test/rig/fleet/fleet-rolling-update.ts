@@ -74,7 +74,7 @@ export async function fleetRoll(of: {
   await using fleet = await startFleet({
     url: await postgres.database(),
     nodes: of.nodes,
-    yaml: fleetYaml(upstream.up.url, `announce: ${of.announceMs}ms, for: 20s`),
+    yaml: fleetYaml(upstream.up.url, `announce: ${of.announceMs}ms, timeout: 20s`),
   });
   const { key } = fleet;
   const backends = fleet.nodes.map(({ daemon }): Backend => ({
