@@ -135,7 +135,7 @@ function ends(lines: readonly string[], at: number): boolean {
 /** Returns a function without its body, as callers see it. */
 function signature(lines: readonly string[], from: number): string {
   const whole = block(lines, from).join("\n");
-  // A table of data is part of the contract, a function's body is not.
+  // A data table is part of the contract. The body of a function is not.
   if (/^export const \w+ = [{[]/.test(whole)) return whole;
   const arrow = /^export const [^=]+=[\s\S]*?\)(?:: [\s\S]*?)? =>/.exec(whole)?.[0];
   if (arrow !== undefined) return arrow.replace(/ =>$/, ";");

@@ -47,7 +47,7 @@ export default defineMiddleware({
     return {
       // Called once per call. The returned function is called for each event of the response.
       event(_call, next) {
-        /** The end of each block's text, which may be the beginning of a word. */
+        /** The last characters of each block's text, held back because they may begin a word. */
         const held = new Map<number, string>();
         return (event) => {
           if (event.type === "open" && event.block.type === "text") held.set(event.index, "");

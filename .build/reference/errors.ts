@@ -129,7 +129,7 @@ export function errorPages(): ReferencePage[] {
         ["`message`", "Cause of the error, and the remedy"],
         ["`type`", "Class of the error in the API of the vendor"],
         ["`param`", "Field that caused the error, or `null`"],
-        ["`code`", "Error code. Programs should compare this one"],
+        ["`code`", "Error code. Programs should compare this field"],
         ["`details`", "Facts for programs, such as the limit that was reached"],
       ],
     ),

@@ -24,7 +24,7 @@ export const table = (head: readonly string[], rows: readonly (readonly string[]
     ...rows.map((row) => `| ${row.map((text) => (text === "" ? "—" : cell(text))).join(" | ")} |`),
   ].join("\n");
 
-/** Ends a text with a period unless it has an end. */
+/** Appends a period unless the text already ends with punctuation. */
 export const sentence = (text: string): string =>
   text === "" || /[.!?:]$/.test(text) ? text : `${text}.`;
 

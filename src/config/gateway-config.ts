@@ -152,7 +152,7 @@ export interface MiddlewareConfig extends MountConfig<MiddlewareDef<any> & Brand
    * trusted.
    */
   readonly trustPolicy: boolean;
-  /** `child` runs it in a process of its own. */
+  /** `child` runs it in a separate process. */
   readonly isolate: "child" | undefined;
 }
 

@@ -15,8 +15,8 @@ import {
 } from "./frames.ts";
 
 /**
- * Maximum size of a frame in bytes, in addition to twice the size of the open calls. A recorded
- * response or a model list must fit.
+ * Maximum size of a frame in bytes, in addition to twice the size of the open calls. It is large
+ * enough for a recorded response or a model list.
  */
 const MAX_FRAME_BYTES = 8 * 1024 * 1024;
 /** Maximum number of bytes that the plugin has not read yet. */

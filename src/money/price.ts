@@ -178,8 +178,8 @@ export function calculateBill(usage: Usage, price: Price, c: PricingContext = {}
       add(unit, count, loose(unit) ?? loose(unit, true) ?? fallbackRate(unit, loose));
     }
   }
-  // Token counts without a line do not make this bill an estimate, because the price charges pieces
-  // only.
+  // This price charges only for pieces, so token counts that it has no line for do not make the
+  // bill an estimate.
   if (lines.length > 0 && row.lines.every((line) => PIECE_UNIT_SET.has(line.unit)))
     lacks = lacks.filter((unit) => PIECE_UNIT_SET.has(unit));
   const sum = lines.reduce((sum, { nano }) => addFractions(sum, nano), {

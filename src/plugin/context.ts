@@ -126,9 +126,9 @@ export type Context = Readonly<{
    */
   env(name: string): string | undefined;
   /**
-   * Reads a file that the definition's `needs.files` names, or a file in a folder that it names.
-   * The path is absolute or relative to gateway.yaml. The current content is returned, up to 16
-   * MiB. Any other path is rejected, and so is a link that leads out of such a folder. A missing
+   * Reads a file that is listed in the definition's `needs.files`, or that is in a folder listed
+   * there. The path is absolute or relative to gateway.yaml. The current content is returned, up to
+   * 16 MiB. Any other path is rejected, and so is a link that leads out of such a folder. A missing
    * file rejects with the system's error.
    */
   readFile(path: string): Promise<Buffer>;

@@ -44,7 +44,7 @@ export interface Gateway {
   kill(): Promise<void>;
   /**
    * Upper limit for the duration of a stop, in milliseconds, even if something hangs. Open requests
-   * have `shutdown.timeout`, and the rest has slightly longer.
+   * may take `shutdown.timeout`, and the other steps slightly longer.
    */
   readonly maxShutdownMs: number;
   /** Number of open requests. */

@@ -8,7 +8,7 @@ import type { Meter } from "./meter.ts";
  * that the clock was set back.
  */
 const CLOCK_SKEW_MS = 10_000;
-/** Minimum number of meters before idle ones are searched for. */
+/** Number of meters from which on idle ones are dropped. */
 const MIN_SWEEP_SIZE = 512;
 
 /** The meters of one ledger. */

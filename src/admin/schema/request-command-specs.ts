@@ -96,7 +96,7 @@ export const REQUEST_COMMAND_SPECS = {
     cli: {
       words: "tail",
       description:
-        "Shows requests as they finish, including rejected ones, until you press Ctrl-C. It starts with the last 10 minutes. Each line has the time, ID, status, duration, key, model, usage, cost, and error. For details of a request, use tollgate request <id>. With --json, each request is a line of JSON. If the reader falls behind, the output reports how many lines were dropped. With --rows, it shows the ledger instead, with a line for each call and each correction, also while no gateway is running.",
+        "Shows requests as they finish, including rejected ones, until you press Ctrl-C. It starts with the last 10 minutes. Each line has the time, ID, status, duration, key, model, usage, cost, and error. For details of a request, use tollgate request <id>. With --json, each request is a line of JSON. If the reader falls behind, the output reports how many lines were dropped. With --rows, it shows one line of the ledger for each call and each correction instead. That also works while no gateway is running.",
       examples: [
         "tollgate tail --failed",
         "tollgate tail --key laptop --model 'openai/*' --since 1h --once --json",

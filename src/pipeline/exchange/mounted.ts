@@ -19,7 +19,7 @@ import type { UpstreamTarget } from "../targets/upstream-target.ts";
 export interface MountedFrontend {
   /** Name in gateway.yaml, such as "messages". */
   readonly name: string;
-  /** The plugin, including all routes at which this protocol may be spoken. */
+  /** The plugin, including all of its routes that may use this protocol. */
   readonly plugin: Frontend;
   /** The routes whose requests start in this protocol. */
   readonly routes: readonly Route[];

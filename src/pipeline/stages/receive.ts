@@ -34,7 +34,7 @@ export async function receive(x: HostExchange): Promise<HostExchange> {
   prepareToReadBody(x, bodiless ? "none" : (route.body ?? "json"));
   const waitStart = performance.now();
   const raw = bodiless ? NO_BYTES : await readBody(x);
-  // The wait for the body is the client's time, not the gateway's.
+  // The wait for the body is not counted as the gateway's own time.
   connection.externalWaitMs += performance.now() - waitStart;
   const parsed = bodiless
     ? NO_BODY

@@ -32,8 +32,8 @@ export interface LedgerMaintenance {
    */
   archive?(file: string, of: ArchiveRequest): Promise<ArchiveInfo>;
   /**
-   * Reads an archive by itself, and returns its inconsistencies. `tollgate ledger archive --verify`
-   * calls it, also before `open`.
+   * Reads an archive without the ledger, and returns its inconsistencies.
+   * `tollgate ledger archive --verify` calls it, also before `open`.
    */
   readArchive?(file: string): Promise<ArchiveInfo & { readonly problems: readonly Problem[] }>;
   /** Returns what `prune` would remove and what prevents it. Changes nothing. */

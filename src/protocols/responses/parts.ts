@@ -213,8 +213,8 @@ function requireOwnFile(media: Media, what: string): string {
 }
 
 /**
- * Encodes a cache mark. A mark with `mode` is this protocol's own. Other marks are hints and are
- * translated if the model supports cache marks.
+ * Encodes a cache mark. A mark with `mode` is in this protocol's format. Other marks are hints and
+ * are translated if the model supports cache marks.
  */
 function toCacheMark(cache: Opt<Json>, of: PartContext): Json | undefined {
   if (cache === undefined) return undefined;

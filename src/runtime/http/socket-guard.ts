@@ -184,7 +184,7 @@ export class SocketGuard {
     closeUnlessActive(state.socket, this.#limits.closeGraceMs, () => isIdle(state));
   }
 
-  /** Marks the bytes that have arrived as not part of a next request. */
+  /** Records that the bytes received so far do not belong to the next request. */
   #markIdle(state: SocketState): void {
     if (state.receiving?.complete) state.receiving = undefined;
     state.idleBytesRead = state.socket.bytesRead;

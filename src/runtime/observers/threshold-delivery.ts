@@ -1,6 +1,6 @@
-// Delivers reached thresholds from the store's results to the observers. A store with an outbox is
-// notified when all observers have received them. If the process is killed in between, the next
-// start delivers them again.
+// Tells the observers which thresholds were reached, according to the store's results. A store with
+// an outbox is notified when all observers have received them. If the process is killed in between,
+// the next start delivers them again.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Log } from "../../lib/log/log.ts";
 import type { ThresholdReached } from "../../plugin/store/limit.ts";

@@ -45,8 +45,8 @@ export function mergeStatus(
     cooldowns: [...resting.values()],
     quarantinedHooks: [...quarantined.values()],
     unreachablePlugins: [...unreachable.values()],
-    // Each process measures its own latencies. Those of the last process that called the target are
-    // reported.
+    // Each process measures its own latencies. The status has those of the last process that called
+    // the target.
     latencies: [...latencies.values()],
     files,
     workers,

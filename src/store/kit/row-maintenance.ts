@@ -49,7 +49,7 @@ export interface LedgerBackend {
   /** Returns the number of the newest row. */
   readHead(): Promise<number>;
   isOpen(attempt: string): Promise<boolean> | boolean;
-  /** Returns those of the calls that have rows after `after`. */
+  /** Returns the given calls that have rows after `after`. */
   findContinued(attempts: readonly string[], after: number): Promise<ReadonlySet<string>>;
   /** Size of the ledger in bytes. */
   readBytes(): Promise<number>;

@@ -144,7 +144,12 @@ export default defineMiddleware({
     additionalProperties: false,
     required: ["words"],
     properties: {
-      words: { type: "array", minItems: 1, items: WORD, description: "Words to mask or stop at" },
+      words: {
+        type: "array",
+        minItems: 1,
+        items: WORD,
+        description: "Words to mask, or to stop the request at",
+      },
       action: {
         enum: ["mask", "stop"],
         default: "mask",

@@ -13,7 +13,10 @@ const NUMBERING_DELAY_MS = 250;
  * were included.
  */
 const NUMBERING_RETRY_MS = 1_000;
-/** Interval of rollup updates, in milliseconds. Reports add newer entries from their rows. */
+/**
+ * Interval of rollup updates, in milliseconds. Reports read entries that are newer than the rollups
+ * from their rows.
+ */
 const ROLLUP_INTERVAL_MS = 10_000;
 /** Interval of checks for next month's partitions, in milliseconds. */
 const PARTITION_INTERVAL_MS = 3_600_000;

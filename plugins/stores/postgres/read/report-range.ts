@@ -69,8 +69,8 @@ export interface DayExpression {
   /** Computes the moment from the row. */
   readonly sql: string;
   /**
-   * Looks the moment up in a list of all possible moments. PostgreSQL then knows that there are few
-   * groups and aggregates while reading.
+   * Joins a list of all possible moments instead of computing the moment. PostgreSQL then knows
+   * that there are few groups and aggregates while reading.
    */
   lookup?(): { readonly is: string; readonly join: string };
 }

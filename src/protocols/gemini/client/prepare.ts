@@ -17,7 +17,7 @@ export function prepare(out: Outgoing, of: CallContext): void {
   for (const field of ADDRESS_FIELDS) if (out.get(field) !== undefined) out.remove(field);
   for (const field of TOP_LEVEL_FIELDS) spell(out, field);
   const counted = asObject(out.get("generateContentRequest"));
-  // The request to count repeats the model, which must be the same.
+  // A count request names the model a second time, and both names must be equal.
   if (counted) out.set("generateContentRequest", { ...counted, model: nameOf(of.model) });
   // Stored data of an account can be read with its key, and all clients share the gateway's key.
   rejectBlockedReferences(out, of.stateMode, { code: "state_unsupported" });

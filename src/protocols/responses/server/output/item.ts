@@ -41,7 +41,7 @@ export interface OutputItem {
    * @param cut Whether a limit truncated the response in this item.
    */
   done(cut: boolean): JsonObject | undefined;
-  /** Proofs that have no member in this item. Each follows in an item of its own. */
+  /** Proofs that have no member in this item. Each is written as a separate item after this one. */
   readonly pendingProofs: readonly string[];
   /** Whether a partial item may be shown, because clients do not act on it. */
   readonly isPartialSafe: boolean;
