@@ -20,7 +20,7 @@ import type { ConfigOverrides } from "./expand-config.ts";
 import type { SourceSpan } from "./source/source-span.ts";
 
 export interface ConfigProvenance {
-  /** Pointers in the file of values that are elsewhere in the long form. */
+  /** For values that the long form has at another pointer: their pointer in the file. */
   readonly movedFrom: ReadonlyMap<string, string>;
   readonly writtenTexts: ReadonlyMap<string, string>;
   /** Pointers. */

@@ -33,8 +33,8 @@ export function formatDecimal(value: bigint, places: number, minPlaces = 0): str
 }
 
 /**
- * Converts a JavaScript number to an integer number of millionths. Megapixels and half seconds are
- * exact.
+ * Converts a JavaScript number to an integer number of millionths. Counts in megapixels or half
+ * seconds are converted exactly.
  */
 export function toMillionths(count: number): bigint {
   if (Number.isSafeInteger(count) && count >= 0) return BigInt(count) * 1_000_000n;

@@ -366,7 +366,7 @@ export type RejectedRequest = Readonly<{
   listener: "public" | "admin";
 }>;
 
-/** One bill as the ledger has it: a settled call, or a correction of one. */
+/** One bill in the ledger: a settled call, or a correction of one. */
 export type ChargeRecord = Readonly<{
   /** Time of the ledger row, in Unix milliseconds. */
   at: number;

@@ -143,7 +143,7 @@ const NO_CLAIMS: readonly Claim[] = [];
 /** State of a meter for one claim. */
 export interface MeterReading {
   remaining: bigint;
-  /** Milliseconds until the claim can be met. 0: it can be met now. */
+  /** Milliseconds until the meter has room for the claim. 0: it has room now. */
   waitMs: number;
   resetsAt: number;
 }

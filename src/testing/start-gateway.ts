@@ -46,7 +46,7 @@ export interface ClientAnswer {
 }
 
 /**
- * One call as the ledger has it. `outcome` and the members after it are set when the call is
+ * One call in the ledger. `outcome` and the members after it are set when the call is
  * settled.
  */
 export interface BilledCall {

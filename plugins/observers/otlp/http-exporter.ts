@@ -12,8 +12,8 @@ import type { Signal } from "./message-shapes.ts";
 const compress = promisify(gzip);
 
 /**
- * Spans are much alike. The fastest level already reduces them to 10%, in a quarter of the default
- * level's time.
+ * Spans resemble each other, so the fastest level already compresses them to 10%, in a quarter of
+ * the default level's time.
  */
 const GZIP_LEVEL = 1;
 

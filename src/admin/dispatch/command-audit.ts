@@ -119,7 +119,7 @@ export class CommandAudit {
 
 const REJECTED = { outcome: "failed", code: "refused" } as const;
 
-/** Whether an answer reports that nothing was changed, as after a rejected reload. */
+/** Whether the answer says that the command changed nothing, such as a rejected reload. */
 const isRejectedResult = (answer: unknown): boolean =>
   typeof answer === "object" && answer !== null && "ok" in answer && answer.ok === false;
 

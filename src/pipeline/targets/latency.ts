@@ -6,9 +6,9 @@ const HALF_LIFE_MS = 10_000;
 /** Minimum weight of a new measurement, however many there are per second. */
 const MIN_NEW_WEIGHT = 0.1;
 /**
- * Number of skipped requests per halving of an estimate. A decaying estimate sends one request to a
- * slow target. It halves at most once per this many requests, so that few of a small number of
- * requests go to slow targets.
+ * Number of skipped requests per halving of an estimate. An estimate that has decayed far enough
+ * sends one request to the slow target. Estimates halve at most once per this many requests, so
+ * that few requests go to slow targets when there are few in total.
  */
 const SKIPS_PER_HALVING = 25;
 /**

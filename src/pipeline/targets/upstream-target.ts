@@ -256,7 +256,7 @@ export class UpstreamTarget {
       };
       return this.credentialCooldown.start(now, kind, pause) ? "credential_rejected" : undefined;
     }
-    // A request that is too large for a limit shows nothing about other requests.
+    // If a request is too large for a limit, other requests may still be accepted.
     if (context.limitScope === "request") return undefined;
     this.#successRate -= this.#successRate * SMOOTHING;
     const client = this.#evidenceOf(now, who);

@@ -41,7 +41,8 @@ export interface LedgerMaintenance {
   /**
    * Replaces all rows from before `before` with rollups, up to the oldest open call. Totals,
    * budgets, and the proof do not change. It works in short steps between batches. `progress` is
-   * called after each step and never throws. After a crash, the next call continues.
+   * called after each step and never throws. After a crash, the next `prune` continues where it
+   * stopped.
    */
   prune?(before: number, progress?: (of: PruneProgress) => void): Promise<PruneResult>;
   /**

@@ -102,8 +102,8 @@ export function parseCheckpoint<C extends CheckpointBase>(text: string): C | und
 const MAX_TIME_MS = 9e15;
 
 /**
- * Adds checkpoint rollups to totals. They count for everything except single rows. A range that
- * cuts a quarter of an hour counts the quarter by its start.
+ * Adds checkpoint rollups to totals. They count for everything except single rows. A quarter of an
+ * hour counts if it starts within the range.
  * @param read Returns the rollups whose quarter is in a range.
  */
 export function addCheckpointRollups(

@@ -223,10 +223,7 @@ function decodeEvents(
     : decodeWhole(client, bytes, createCallContext({ stream }), headers);
 }
 
-/**
- * Removes the model name, because it differs: the gateway adds the provider to it, and the codec
- * does not.
- */
+/** Removes the model name, which differs because only the gateway adds the provider to it. */
 function withoutModelName(value: unknown, of = ""): unknown {
   if (Array.isArray(value)) return value.map((one) => withoutModelName(one));
   if (Object.getPrototypeOf(value ?? 0) !== Object.prototype) return value;

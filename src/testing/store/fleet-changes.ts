@@ -27,7 +27,7 @@ const keyCommand = (record: KeyRecord) => ({ do: "key", at: wallClock(), key: re
 /** Checks of the changes that instances must see of each other. */
 export const fleetChangeLaws: readonly FleetLaw[] = [
   [
-    "a revocation at one instance takes effect at all within 1 s, and each is notified",
+    "a revocation at one instance takes effect at all instances within 1 s, and each is notified",
     async (all) => {
       const made = createKey();
       await all[0].apply([keyCommand(made)]);
@@ -164,7 +164,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "an erasure at one instance takes effect at all: in rows, cached keys, and open calls",
+    "an erasure at one instance takes effect at all instances: in rows, cached keys, and open calls",
     async (all) => {
       const erase = all[0].store.maintenance?.erase;
       if (!erase) return;

@@ -12,7 +12,7 @@ const FLOOD_DENIALS = 20;
 const MAX_LIMITS = 10_000;
 
 interface CachedDenial {
-  /** The limit at the time. If it was changed, the denial does not apply. */
+  /** The limit when the call was denied. If it has changed since, the denial does not apply. */
   readonly limit: bigint;
   /** The smallest amount that was denied. Smaller amounts may fit. */
   readonly take: bigint;

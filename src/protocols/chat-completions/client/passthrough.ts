@@ -144,8 +144,9 @@ class ChunkPassthrough extends TemplatePassthrough {
     if (better) bytes = withUsage(bytes, json, better);
     const model = findValue(bytes, MODEL, json);
     if (!model) return this.out.add(bytes);
-    // Templates are learned only after the commit. Before it, every event must be inspected: an
-    // event with empty text may have the same template as the event with the first token.
+    // Templates are learned only after the commit. Until then every event must be inspected,
+    // because an event with empty text may have the same template as the event with the first
+    // token.
     if (this.#committed) known.learn(bytes, json, undefined, model);
     this.#renamed.add(model.from, model.to);
     this.forwardKnown(bytes, 0, bytes.length);
