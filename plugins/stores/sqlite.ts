@@ -3,10 +3,9 @@
 // threads start when the store is opened.
 import { join, resolve, dirname } from "node:path";
 import { defineStore, type Commands, type Store, type StoreSize } from "tollgate/plugin";
-import { IdleWindow } from "./sqlite/sums/idle-window.ts";
+import { IdleWindow } from "./sqlite/sums/rollups.ts";
 import { pendingMigration } from "./sqlite/data/schema.ts";
-import { createLedgerMaintenance } from "./sqlite/threads/ledger-maintenance.ts";
-import { createTransfer } from "./sqlite/threads/transfer.ts";
+import { createLedgerMaintenance, createTransfer } from "./sqlite/threads/ledger-maintenance.ts";
 import {
   startThread,
   type CancelableArgs,

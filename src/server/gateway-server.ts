@@ -44,7 +44,7 @@ import type {
   GatewayStatus,
 } from "../runtime/gateway-api.ts";
 import type { WorkerPool } from "../runtime/workers/worker-pool.ts";
-import { mergeStatus } from "../runtime/workers/merge-status.ts";
+import { mergeStatus } from "../runtime/workers/worker-protocol.ts";
 import { ControlPlane } from "./control-plane.ts";
 import { removeSockets } from "../runtime/http/unix-socket.ts";
 import type { DescriptorRegistry } from "./handoff/handoff-protocol.ts";

@@ -17,8 +17,14 @@ import {
   type NotifyFrame,
 } from "../frames.ts";
 import type { LockedModules } from "../serialization.ts";
-import { createPluginContext, type GatewayConnection, type SetupParams } from "./plugin-context.ts";
-import { ExchangeProxies, type ExchangeParams, type ExchangeProxy } from "./exchange-proxy.ts";
+import {
+  createPluginContext,
+  type GatewayConnection,
+  type SetupParams,
+  ExchangeProxies,
+  type ExchangeParams,
+  type ExchangeProxy,
+} from "./plugin-context.ts";
 
 type Untrusted = Record<string, any>;
 type Hook = (...given: any[]) => any;

@@ -13,7 +13,7 @@ import type {
   RequestTrace,
 } from "../../plugin/observer.ts";
 import { OVERLOADED_CODE } from "../admission/admission-queue.ts";
-import { errnoOf } from "../faults/connection-errors.ts";
+import { errnoOf } from "../faults/fault-source.ts";
 import { outcomeOfRequest } from "./request-outcome.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { ObservedRequest } from "../generation.ts";

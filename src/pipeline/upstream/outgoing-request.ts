@@ -14,8 +14,12 @@ import {
 import type { Outgoing } from "../../plugin/outgoing.ts";
 import type { References } from "../../plugin/references.ts";
 import { findReferences, updateReferences } from "../../protocols/references/index.ts";
-import type { MultipartLayout } from "../body/multipart-body.ts";
-import { applyMultipartEdits, createBoundary, encodeMultipart } from "../body/multipart-writer.ts";
+import {
+  type MultipartLayout,
+  applyMultipartEdits,
+  createBoundary,
+  encodeMultipart,
+} from "../body/multipart-body.ts";
 import { multipartContentType } from "../body/multipart-parser.ts";
 
 const COMMA = Buffer.from(",");

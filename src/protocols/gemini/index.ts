@@ -31,7 +31,7 @@ import { ID, isJsonListStream, knowsField } from "./constants.ts";
 
 export type { GeminiDialect, GeminiTraits } from "./dialect.ts";
 export { geminiEmbedding, geminiSingleEmbedding } from "./embedding.ts";
-export { embeddingTaskName } from "./embedding-requests.ts";
+export { embeddingTaskName } from "./embedding.ts";
 
 export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
   id: ID,

@@ -15,7 +15,7 @@ import {
   createDecoder as streamFrom,
   decodeResponse as wholeFrom,
 } from "./client/response.ts";
-import type { ResponsesDialect } from "./dialect.ts";
+import { type ResponsesDialect, ORIGIN } from "./constants.ts";
 import { FORWARDED_RESPONSE_HEADERS, encodeRateLimitHeaders } from "../response-headers.ts";
 import { parseError } from "../failure/parse-error.ts";
 import { conversationKey, knowsField, decodeRequest } from "./server/request.ts";
@@ -26,9 +26,8 @@ import { mayReason } from "../cost-analysis.ts";
 import { RESPONSES_FIELD_NAMES, clientFieldName } from "../field-names.ts";
 import { analyze } from "./analyze.ts";
 import { COUNTED_TOOL_UNITS } from "./usage.ts";
-import { ORIGIN } from "./constants.ts";
 
-export type { ResponsesDialect } from "./dialect.ts";
+export type { ResponsesDialect } from "./constants.ts";
 export { failItem, failPreviousResponse, failResponse } from "./stored-references.ts";
 
 export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {

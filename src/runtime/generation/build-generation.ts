@@ -21,7 +21,6 @@ import type { MountedObserver } from "../observers/observer-subscriber.ts";
 import { createGenerationCatalog } from "./generation-catalog.ts";
 import { type MountedFrontends, mountFrontends } from "./mount-frontends.ts";
 import { MountedOperations } from "./mounted-operations.ts";
-import { InFlightCounter } from "./in-flight.ts";
 import { mountMiddleware, mountObservers } from "./mount-middleware.ts";
 import {
   type PluginCommands,
@@ -32,6 +31,7 @@ import { fetchFor } from "../plugin-host/provider-client.ts";
 import { mountProviders, checkReadiness } from "./mount-providers.ts";
 import { checkInterchangeableModels } from "./interchangeable-models.ts";
 import { PluginRouteTable } from "./plugin-routes.ts";
+import type { InFlightRequests } from "../requests/in-flight-requests.ts";
 
 export interface BuiltGeneration {
   readonly gen: Generation;
@@ -228,3 +228,52 @@ const disposeScope = (
   scope[Symbol.asyncDispose]().catch((error: unknown) =>
     log.error({ ...more, err: error }, message),
   );
+
+// Counts a generation's open exchanges by frontend. A retired generation ends when the count is
+// zero.
+
+class InFlightCounter {
+  count = 0;
+  readonly #underWay: InFlightRequests;
+  #onIdle: (() => void) | undefined;
+  /** Counts by frontend name. An entry stays when its count is zero. */
+  readonly #byFrontend = new Map<string, { count: number }>();
+
+  /** @param underWay The open requests of all generations, which operators can list. */
+  constructor(underWay: InFlightRequests) {
+    this.#underWay = underWay;
+  }
+
+  /** Counts an exchange. Returns a function that ends the count. Calling it twice has no effect. */
+  enter(x: HostExchange): () => void {
+    const of = this.#entryOf(x.frontend);
+    const place = this.#underWay.add(x);
+    this.count++;
+    of.count++;
+    let inside = true;
+    return () => {
+      if (!inside) return;
+      inside = false;
+      this.#underWay.remove(place);
+      of.count--;
+      if (--this.count === 0) this.#onIdle?.();
+    };
+  }
+
+  countOf(frontend: string): number {
+    return this.#byFrontend.get(frontend)?.count ?? 0;
+  }
+
+  /** Resolves when all exchanges have ended. */
+  async whenIdle(): Promise<void> {
+    if (this.count > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+  }
+
+  #entryOf(frontend: string): { count: number } {
+    const known = this.#byFrontend.get(frontend);
+    if (known) return known;
+    const made = { count: 0 };
+    this.#byFrontend.set(frontend, made);
+    return made;
+  }
+}

@@ -11,8 +11,8 @@ import type {
 import type { GenerationSlot } from "../generation/generation-slot.ts";
 import type { Services } from "../services.ts";
 import { EventLoopDelay, GcStats } from "./pause-stats.ts";
-import { worseCooldown } from "./merge-cooldowns.ts";
 import { listUnreachablePlugins } from "./unreachable-plugins.ts";
+import { COOLDOWN_STATES } from "../../pipeline/targets/target-status.ts";
 
 /** Stats that only the primary has. */
 export type PrimaryStats = Pick<GatewayStats, "version" | "state" | "generation" | "modelLists">;
@@ -244,3 +244,21 @@ function sumPools(all: readonly (readonly PoolStats[])[]): readonly PoolStats[] 
 }
 
 const NO_POOL = { connected: 0, free: 0, running: 0, queued: 0 };
+
+// Merges the cooldown states that several processes report for one target.
+
+type ReportedCooldown = Pick<CooldownState, "state" | "until" | "keys">;
+
+/**
+ * Ranks a state that changes the order above one that does not, then all keys above some keys.
+ * `worseCooldown` resolves ties in favor of the longer one.
+ */
+const rankOf = ({ state, keys }: ReportedCooldown): number =>
+  (COOLDOWN_STATES.has(state) ? 2 : 0) + (keys ? 0 : 1);
+
+export function worseCooldown<T extends ReportedCooldown>(a: T | undefined, b: T): T {
+  if (!a) return b;
+  const [first, second] = (rankOf(a) - rankOf(b) || a.until - b.until) >= 0 ? [a, b] : [b, a];
+  if (!first.keys || !second.keys) return first;
+  return { ...first, keys: [...new Set([...first.keys, ...second.keys])] };
+}

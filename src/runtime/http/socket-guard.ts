@@ -12,7 +12,8 @@ import {
   afterPendingReads,
   closeUnlessActive,
 } from "./connection-counter.ts";
-import type { Rejection } from "./request-guard.ts";
+import { type Rejection } from "./request-guard.ts";
+import { sendRawRejection } from "./send-rejection.ts";
 import {
   createSocketState,
   isIdle,
@@ -22,7 +23,6 @@ import {
   isTooSlow,
   isStalled,
 } from "./socket-state.ts";
-import { sendRawRejection } from "./send-rejection.ts";
 
 // Response to a client that does not send its request in time.
 const HEAD_TIMEOUT: Rejection = {

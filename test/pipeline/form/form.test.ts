@@ -11,12 +11,13 @@ import {
 import { rejectAmbiguousKeys } from "../../../src/pipeline/stages/ambiguous-keys.ts";
 import { ownCpuMs } from "../../kit/process/cpu-time.ts";
 import { OutgoingRequest } from "../../../src/pipeline/upstream/outgoing-request.ts";
-import { parseMultipartBody, parseFieldPath } from "../../../src/pipeline/body/multipart-body.ts";
 import {
+  parseMultipartBody,
+  parseFieldPath,
   applyMultipartEdits,
   createBoundary,
   encodeMultipart,
-} from "../../../src/pipeline/body/multipart-writer.ts";
+} from "../../../src/pipeline/body/multipart-body.ts";
 import {
   boundaryOf,
   multipartContentType,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { IdleWindow } from "../../../plugins/stores/sqlite/sums/idle-window.ts";
+import { IdleWindow } from "../../../plugins/stores/sqlite/sums/rollups.ts";
 
 /** Commands per second, and the number of pending ones when they were summed. */
 async function lived(seconds: readonly number[], end = false): Promise<number[]> {

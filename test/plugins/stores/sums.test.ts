@@ -29,7 +29,7 @@ import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.
 import { turnEventLoop } from "../../kit/wait.ts";
 import { makeSqlite } from "./stores-under-test.ts";
 import { LongTasks } from "../../../plugins/stores/sqlite/threads/long-tasks.ts";
-import { CompactionRun } from "../../../plugins/stores/sqlite/threads/compaction-run.ts";
+import { CompactionRun } from "../../../plugins/stores/sqlite/threads/ledger-maintenance.ts";
 import { Reader } from "../../../plugins/stores/sqlite/read/reader.ts";
 import type { WorkerThread } from "../../../plugins/stores/sqlite/threads/thread.ts";
 import { createBatchEncoder } from "../../../plugins/stores/sqlite/data/batch-codec.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { grounding, SentText } from "../../../src/protocols/gemini/server/grounding.ts";
+import { grounding, SentText } from "../../../src/protocols/gemini/server/content.ts";
 
 const words = fc.string({ unit: fc.constantFrom("a", " ", "é", "語", "😀", "\n"), maxLength: 60 });
 

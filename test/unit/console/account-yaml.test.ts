@@ -3,10 +3,7 @@
 import fc from "fast-check";
 import { parse } from "yaml";
 import { expect, it } from "vitest";
-import {
-  accountDiff,
-  accountYaml,
-} from "../../../plugins/observers/console/web/pages/keys/keys-yaml.ts";
+import { accountDiff, accountYaml } from "../../../plugins/observers/console/web/account-text.ts";
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
 import { LIMIT_SPANS, LIMIT_UNITS } from "../../../src/plugin/store/limit-units.ts";
 

@@ -6,7 +6,7 @@ import {
   limitError,
   splitLimits,
   limitTitle,
-} from "../../../plugins/observers/console/web/limit-text.ts";
+} from "../../../plugins/observers/console/web/account-text.ts";
 import { LIMIT_SCHEMA, parseLimit } from "../../../src/plugin/store/limit.ts";
 
 it("a text is a limit in the console exactly if it is one in the gateway", () => {

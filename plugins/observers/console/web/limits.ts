@@ -2,7 +2,7 @@
 // used and reserved amounts, and the time of the reset. Limits are written as texts such as
 // usd=300/month.
 import { html } from "htm/preact";
-import { limitTitle } from "./limit-text.ts";
+import { limitTitle } from "./account-text.ts";
 import { TextField } from "./parts/fields.ts";
 import { UsageBar } from "./parts/basics.ts";
 import { formatDistance, formatCompact, formatDateTime, formatUsd } from "./format.ts";

@@ -14,8 +14,9 @@ import {
   showsThoughts,
   signedPart,
   type ResponseFlaws,
+  grounding,
+  SentText,
 } from "./content.ts";
-import { grounding, SentText } from "./grounding.ts";
 import { PendingProofs } from "./pending-proofs.ts";
 
 /** Encodes a non-streaming response with one candidate. */

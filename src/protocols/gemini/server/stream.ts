@@ -18,9 +18,10 @@ import {
   showsThoughts,
   signedPart,
   type ResponseFlaws,
+  grounding,
+  SentText,
 } from "./content.ts";
 import { faultBody } from "./fault.ts";
-import { grounding, SentText } from "./grounding.ts";
 import { PendingProofs } from "./pending-proofs.ts";
 import { joinSurrogatePairs } from "../../surrogate-pairs.ts";
 

@@ -5,8 +5,7 @@ import { asList, asNumber, asObject, asText } from "../../json-values.ts";
 import { isSealed, unseal } from "../../proof-envelope.ts";
 import { rejectBlockedReferences } from "../../references/index.ts";
 import { ENCRYPTED, mayReason } from "./thinking.ts";
-import { ORIGIN, itemTypeOf } from "../constants.ts";
-import { reasoningSupportFor, type ResponsesDialect } from "../dialect.ts";
+import { ORIGIN, itemTypeOf, reasoningSupportFor, type ResponsesDialect } from "../constants.ts";
 import { failResponse, withoutReferences, withoutId } from "../stored-references.ts";
 
 /**

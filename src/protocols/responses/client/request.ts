@@ -12,7 +12,13 @@ import type {
 } from "../../../plugin/index.ts";
 import { restoreUnknownFields } from "../../unknown-fields.ts";
 import { supportedSampling, type ReasoningSupport } from "../../reasoning-support.ts";
-import { reasoningSupportFor, type ResponsesDialect } from "../dialect.ts";
+import {
+  reasoningSupportFor,
+  type ResponsesDialect,
+  ORIGIN,
+  sourceOf,
+  digestText,
+} from "../constants.ts";
 import { itemsTo, toInstructions } from "./input-items.ts";
 import { KNOWN_FIELDS } from "../known-fields.ts";
 import type { PartContext } from "../parts.ts";
@@ -20,7 +26,6 @@ import { LOGPROBS, PROTOCOL_FIELDS } from "../server/request.ts";
 import { choiceTo, createCallNamer, toolsTo } from "../tools.ts";
 import { ENCRYPTED, mayReason, reasoningTo } from "./thinking.ts";
 import { asList, asObject, omitUndefined } from "../../json-values.ts";
-import { ORIGIN, sourceOf, digestText } from "../constants.ts";
 
 const MIN_OUTPUT_TOKENS = 16;
 

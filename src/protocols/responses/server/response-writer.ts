@@ -10,7 +10,7 @@ import type {
   OpenBlock,
   UsageReport,
 } from "../../../plugin/index.ts";
-import type { ResponsesDialect } from "../dialect.ts";
+import type { ResponsesDialect } from "../constants.ts";
 import { createToolNameRestorer } from "../tools.ts";
 import { streamFailure } from "./fault.ts";
 import type { ResponseState } from "./response-object.ts";

@@ -9,7 +9,7 @@ import type {
   Fault,
   ModelEvent,
 } from "../../../plugin/index.ts";
-import type { ResponsesDialect } from "../dialect.ts";
+import type { ResponsesDialect } from "../constants.ts";
 import { responseObject, type ResponseState } from "./response-object.ts";
 import { ResponseWriter, type EventSink } from "./response-writer.ts";
 import { joinSurrogatePairs } from "../../surrogate-pairs.ts";

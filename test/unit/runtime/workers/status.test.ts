@@ -1,6 +1,6 @@
 // One status for several processes includes everything that a worker reports.
 import { expect, it } from "vitest";
-import { mergeStatus } from "../../../../src/runtime/workers/merge-status.ts";
+import { mergeStatus } from "../../../../src/runtime/workers/worker-protocol.ts";
 import type { GatewayStatus, WorkerStatus } from "../../../../src/runtime/gateway-api.ts";
 
 const primary = {

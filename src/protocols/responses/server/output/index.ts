@@ -2,8 +2,7 @@ import type { OpenBlock } from "../../../../plugin/index.ts";
 import { asObject } from "../../../json-values.ts";
 import { callItem, hostedToolItem, imageItem } from "./tools.ts";
 import type { OutputContext, OutputItem } from "./item.ts";
-import { messageItem } from "./message.ts";
-import { reasoningItem } from "./reasoning.ts";
+import { messageItem, reasoningItem } from "./message.ts";
 
 export { proofCarrierItem, type OutputContext, type OutputItem } from "./item.ts";
 

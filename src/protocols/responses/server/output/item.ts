@@ -6,7 +6,7 @@ import type {
   ModelEvent,
   OpenBlock,
 } from "../../../../plugin/index.ts";
-import type { ResponsesDialect } from "../../dialect.ts";
+import type { ResponsesDialect } from "../../constants.ts";
 import type { ToolName } from "../../tools.ts";
 import { itemId } from "../response-object.ts";
 

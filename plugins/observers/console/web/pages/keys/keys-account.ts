@@ -3,7 +3,7 @@
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { useCommand } from "../../use-query.ts";
-import { limitError, splitLimits } from "../../limit-text.ts";
+import { limitError, splitLimits, accountDiff } from "../../account-text.ts";
 import { LimitBar, LimitField } from "../../limits.ts";
 import { Select, TextField } from "../../parts/fields.ts";
 import { Dialog, Drawer, toast } from "../../parts/overlay.ts";
@@ -18,7 +18,6 @@ import {
 } from "../../parts/basics.ts";
 import { buildUrl } from "../../location.ts";
 import { isAllowed } from "../../session.ts";
-import { accountDiff } from "./keys-yaml.ts";
 import {
   type Account,
   limitBars,

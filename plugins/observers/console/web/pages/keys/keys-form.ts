@@ -1,10 +1,9 @@
 // Form fields that keys and accounts have in common: name, limits, models, privacy, and labels.
 import { html } from "htm/preact";
 import type { CommandError } from "../../admin-client.ts";
-import type { AccountConfig } from "./keys-yaml.ts";
+import { type AccountConfig, limitError, splitLimits } from "../../account-text.ts";
 import { Select, TextField } from "../../parts/fields.ts";
 import { ErrorNote, type Tone } from "../../parts/basics.ts";
-import { limitError, splitLimits } from "../../limit-text.ts";
 import { LimitField, type UsedLimit } from "../../limits.ts";
 
 export interface GrantsForm {
