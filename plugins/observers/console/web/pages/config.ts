@@ -132,8 +132,8 @@ function Values({ config }: { config: ConfigResponse }) {
       of=${[
         ["File", html`<code>${config.file ?? "the built-in default"}</code>`],
         [
-          "Reading",
-          html`number ${config.generation}, loaded${" "}
+          "Generation",
+          html`${config.generation}, loaded${" "}
             <span title=${formatDateTime(config.loadedAt)}>${formatAgo(config.loadedAt)}</span>`,
         ],
       ]}

@@ -82,7 +82,7 @@ const totalInFlight = ({ generations }: Process): number =>
 type Row = Process & { readonly what: string };
 const PROCESSES: readonly Column<Row>[] = [
   { name: "Process", isRowHeader: true, render: ({ what }) => what },
-  { name: "Pid", isNumber: true, render: ({ pid }) => html`<code>${pid}</code>` },
+  { name: "PID", isNumber: true, render: ({ pid }) => html`<code>${pid}</code>` },
   {
     name: "Started",
     render: ({ startedAt }) =>
@@ -174,7 +174,7 @@ const COLUMNS: readonly Column<FleetNode>[] = [
     render: ({ info }) =>
       info?.config === undefined
         ? "–"
-        : html`<code>${info.config.slice(0, 8)}</code>, generation
+        : html`<code>${info.config.slice(0, 8)}</code>, generation${" "}
             ${formatCount(info.generation ?? 0)}`,
   },
   {

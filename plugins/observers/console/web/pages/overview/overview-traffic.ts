@@ -24,7 +24,7 @@ interface TrafficProps {
 const OUTCOMES = [
   ["succeeded", "s1", (row: StatsRow) => row.requests - row.failed - row.refused - row.canceled],
   ["canceled by the client", "s8", (row: StatsRow) => row.canceled],
-  ["refused", "warn", (row: StatsRow) => row.refused],
+  ["rejected", "warn", (row: StatsRow) => row.refused],
   ["failed", "bad", (row: StatsRow) => row.failed],
 ] as const;
 

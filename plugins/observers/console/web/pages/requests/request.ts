@@ -26,7 +26,7 @@ export function RequestDetail({ id, close }: { id: string; close: () => void }) 
   return html`<${Drawer}
     title=${html`<span class="mono">${id}</span>`}
     close=${close}
-    actions=${html`<${CopyButton} text=${id} name="Copy id" />`}
+    actions=${html`<${CopyButton} text=${id} name="Copy ID" />`}
   >
     <${QueryResult} of=${found}
       >${(value: RequestResponse) => value.requests.map((each) => html`<${RequestView} key=${each.id + each.record?.at} of=${each} />`)}<//
