@@ -14,8 +14,8 @@ it("rows are pruned during calls, with a kill in between: sums, budgets, and the
 it.concurrent.each([
   ["costless", /sums or budgets are not/],
   ["forgiving", /\/meter\/.* The meter counts \d+, but its entries sum up to/],
-  ["unanchored", /\/base/],
-  ["hasty", /\/sums/],
+  ["unanchored", /^\/checkpoint /m],
+  ["hasty", /^\/checkpoint_rollup\/\d+ /m],
   ["holding", /ms beside a prune\nthe longest step took \d{4,} ms/],
 ] as const)("a store that prunes and is %s is detected", async (mutant, found) => {
   const { wrong } = await prune({ ...SHORT, kills: 0, patience: 1, mutant }, () => {});
