@@ -169,7 +169,7 @@ function renderExplanation(
         first
           ? html`<p>
                 <strong class="strong">${first.id}</strong> is called first, with the credential
-                ${` ${first.credential}, `}${first.mode === "passthrough" ? "byte for byte as the client wrote it" : `translated${first.translationReason ? `, because ${first.translationReason}` : ""}`}.
+                ${` ${first.credential}, `}${first.mode === "passthrough" ? "byte for byte as the client wrote it" : `translated${first.translationReason ? `: ${first.translationReason}` : ""}`}.
               </p>
               ${isCoolingDown(first) && html`<p>This and all other candidates are in cooldown.</p>`}
               ${skippedNotes(candidates, first)}`
