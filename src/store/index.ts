@@ -44,4 +44,7 @@ export * from "./kit/checkpoint.ts";
 export * from "./kit/ledger-replay.ts";
 export * from "./bigint-json.ts";
 export * from "./kit/transfer.ts";
+export * from "./kit/row-backend.ts";
 export * from "./kit/row-maintenance.ts";
+export * from "./kit/row-transfer.ts";
+export { verifyRows } from "./kit/row-verify.ts";

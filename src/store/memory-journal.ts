@@ -1,22 +1,26 @@
 // Ledger rows in memory, in order, with rollback of a batch.
 import { createSalt } from "./kit/salted-text.ts";
-import type { LedgerBackend, RowCheckpoint } from "./kit/row-maintenance.ts";
+import type { RowCheckpoint, TransferBackend } from "./kit/row-backend.ts";
 import { addCheckpointRollups, type CheckpointRollup } from "./kit/checkpoint.ts";
-import type {
-  AccountRecord,
-  KeyRecord,
-  Price,
-  Store,
-  AuditedCommand,
-  AuditEnd,
-  AuditEntry,
-  AuditLog,
+import {
+  fail,
+  type AccountRecord,
+  type AuditedCommand,
+  type AuditEnd,
+  type AuditEntry,
+  type AuditLog,
+  type KeyRecord,
+  type Price,
+  type Store,
 } from "../plugin/index.ts";
+import type { LedgerRules } from "./ledger-rules.ts";
+import { createMeter } from "./meter.ts";
 import type { OpenCalls } from "./open-calls.ts";
 import {
   keyCursor,
   toPage,
   pageSize,
+  createOpenRow,
   createRowWriter,
   type OpenRow,
   type RowJournal,
@@ -45,6 +49,8 @@ export interface MemoryJournal extends RowJournal {
   /** Reverts all changes since the last `commit`. */
   rollback(): void;
   commit(): void;
+  /** Writes a row of another store. Returns false if the journal has it or lacks its reserve. */
+  importRow(row: LedgerRow): boolean;
   /** Drops the oldest rows of calls that have ended. */
   dropOldest(keep: number, open: OpenCalls<OpenRow>): void;
   /** The checkpoint that replaces compacted rows, if any. */
@@ -118,6 +124,7 @@ export function createMemoryJournal(instance: () => string): MemoryJournal {
       undoing = [];
     },
     commit: () => void (undoing = []),
+    importRow: (row) => (row.kind === "settle" && !attempts.has(row.attempt) ? false : write(row)),
     get compacted() {
       return compacted;
     },
@@ -145,43 +152,92 @@ export function createMemoryJournal(instance: () => string): MemoryJournal {
 }
 
 /**
- * Returns the backend of maintenance over this journal.
- * @param isOpen Whether the call is open.
+ * Returns the backend of maintenance, verification, and transfer over this journal.
+ * @param rules The rules that write to the journal.
+ * @param audit The audit log, which is transferred with the ledger.
  */
-export const createJournalBackend = (
+export function createJournalBackend(
   journal: MemoryJournal,
-  isOpen: (attempt: string) => boolean,
-): LedgerBackend => ({
-  secret: createSalt(),
-  *scanRows(after) {
-    for (const entry of journal.rows) if (entry[0] > after) yield entry;
-  },
-  readHead: async () => [...journal.rows.keys()].at(-1) ?? 0,
-  isOpen,
-  async findContinued(attempts, after) {
-    const some = new Set(attempts);
-    const continued = new Set<string>();
-    for (const [seq, { attempt }] of journal.rows)
-      if (seq > after && some.has(attempt)) continued.add(attempt);
-    return continued;
-  },
-  readBytes: async () => journal.rows.size * ROW_BYTES,
-  readCheckpoint: async () => journal.compacted?.checkpoint,
-  putCheckpoint: async (...of) => journal.compact(...of),
-  async setLabels(seq, labels) {
-    journal.rows.get(seq)!.labels = labels;
-  },
-  readKeys: async () => [...journal.keys.values()],
-  readAccounts: async () => [...journal.accountRecords.values()],
-  async putKey(record) {
-    journal.putKey(record);
-    journal.commit();
-  },
-  async putAccount(record) {
-    journal.accounts!.put(record);
-    journal.commit();
-  },
-});
+  rules: Pick<
+    LedgerRules<never, never, OpenRow>,
+    "openCalls" | "meters" | "loadMeter" | "restoreCall"
+  >,
+  audit?: AuditLog,
+): TransferBackend {
+  let importPosition: number | undefined;
+  return {
+    secret: createSalt(),
+    audit,
+    *scanRows(after) {
+      for (const entry of journal.rows) if (entry[0] > after) yield entry;
+    },
+    readHead: async () => [...journal.rows.keys()].at(-1) ?? 0,
+    isOpen: (attempt) => rules.openCalls.get(attempt) !== undefined,
+    readOpenCalls: async () =>
+      new Map(
+        Array.from(
+          rules.openCalls.values(),
+          ({ attempt, progress }) => [attempt, progress] as const,
+        ),
+      ),
+    readReserve: async (attempt) => journal.closedCall(attempt)?.reserve,
+    async findContinued(attempts, after) {
+      const some = new Set(attempts);
+      const continued = new Set<string>();
+      for (const [seq, { attempt }] of journal.rows)
+        if (seq > after && some.has(attempt)) continued.add(attempt);
+      return continued;
+    },
+    readBytes: async () => journal.rows.size * ROW_BYTES,
+    readCheckpoint: async () => journal.compacted?.checkpoint,
+    readRollups: async () => journal.compacted?.rollups ?? [],
+    readMeters: async () => [...rules.meters.values()],
+    putCheckpoint: async (...of) => journal.compact(...of),
+    async setLabels(seq, labels) {
+      journal.rows.get(seq)!.labels = labels;
+    },
+    readKeys: async () => [...journal.keys.values()],
+    readAccounts: async () => [...journal.accountRecords.values()],
+    async putKey(record) {
+      journal.putKey(record);
+      journal.commit();
+    },
+    async putAccount(record) {
+      journal.accounts!.put(record);
+      journal.commit();
+    },
+    readPrices: async () => [...journal.prices],
+    readShared: async () => [],
+    stopWrites: async () => ({ async [Symbol.asyncDispose]() {} }),
+    async beginImport() {
+      if (importPosition === undefined && journal.rows.size > 0)
+        return fail("conflict", "The store already contains a ledger.", { code: "not_empty" });
+      return (importPosition ??= 0);
+    },
+    async importRows(rows, next) {
+      for (const row of rows) journal.importRow(row);
+      journal.commit();
+      importPosition = next;
+    },
+    async importRemainder({ keys, accounts, prices, meters, lastProgress }) {
+      for (const record of keys) journal.putKey(record);
+      for (const record of accounts) journal.accounts!.put(record);
+      for (const [hash, price] of prices) journal.putPrice(hash, price);
+      journal.commit();
+      for (const { id, level, at, max, notifiedLevel } of meters)
+        rules.loadMeter({ ...createMeter(id), level, at, max, peak: level, notifiedLevel });
+      const progress = new Map(
+        lastProgress.map(([attempt, usage, costNano]) => [attempt, { usage, costNano }]),
+      );
+      for (const row of journal.rows.values())
+        if (row.kind === "reserve" && !journal.isClosed(row.attempt))
+          rules.restoreCall(createOpenRow(row, progress.get(row.attempt)));
+    },
+    async finishImport() {
+      importPosition = undefined;
+    },
+  };
+}
 
 /** Approximate size of a row in memory. */
 const ROW_BYTES = 1_000;

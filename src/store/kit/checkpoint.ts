@@ -1,7 +1,7 @@
 // The checkpoint of a compaction: the sums that replace rows, each chained to the one before, and a
 // note in the ledger's chain that covers both. Stores add to a checkpoint what their own rows need.
 import { hash } from "node:crypto";
-import type { LedgerQuery, Problem, PrunePlan } from "../../plugin/index.ts";
+import type { LedgerQuery, Problem, PrunePlan, TransferredRollups } from "../../plugin/index.ts";
 import { createRollup, parseRollupGroups, type Rollup } from "../rollup.ts";
 import type { SummableRow } from "../row-dimensions.ts";
 import type { Totals } from "../totals.ts";
@@ -89,6 +89,19 @@ export const extendCheckpoint = (
   at: of.at,
   rollups: (before?.rollups ?? 0) + of.rollups,
 });
+
+/** Returns the checkpoint of an imported ledger, with its chained rollups and their last hash. */
+export function checkpointOfImport({ rows, since, until, sums }: TransferredRollups, at: number) {
+  const rollups = chainRollups(sums);
+  const base: CheckpointBase = {
+    firstAt: since,
+    lastAt: until,
+    rows,
+    at,
+    rollups: rollups.length,
+  };
+  return { base, rollups, rollupHash: rollups.at(-1)?.[3] ?? "" };
+}
 
 /** Parses a checkpoint. Returns undefined if the text was changed and is not JSON. */
 export function parseCheckpoint<C extends CheckpointBase>(text: string): C | undefined {

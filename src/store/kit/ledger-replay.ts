@@ -1,5 +1,6 @@
 // Replays rows in order to find what they leave: the calls that are open, and what calendar windows
 // have counted.
+import type { Problem, TransferredMeter } from "../../plugin/index.ts";
 import { isCalendarPeriod, createMeter, WINDOW_GRACE_MS, type MeterAmount } from "../meter.ts";
 import type { LedgerRow } from "../ledger-row.ts";
 import { meteredUsage } from "../metered-usage.ts";
@@ -53,6 +54,50 @@ export class LedgerReplay<Data> {
     return [...this.windows].filter(
       ([id, level]) => level !== 0n && createMeter(id).end + WINDOW_GRACE_MS >= at,
     );
+  }
+
+  /**
+   * Compares stored meters with the usage in the rows. Called after all rows were added.
+   * @param latest Time of the newest row.
+   */
+  *verifyWindows(
+    meters: Iterable<Pick<TransferredMeter, "id" | "level">>,
+    latest: number,
+    now: number,
+  ): Generator<Problem, void> {
+    const found = new Set<string>();
+    for (const { id, level } of meters) {
+      found.add(id);
+      const { per, end } = createMeter(id);
+      // The meter of a window that ended long ago may have been dropped, then restarted when the
+      // clock was set back.
+      if (!isCalendarPeriod(per) || end + WINDOW_GRACE_MS < latest) continue;
+      const sum = this.windows.get(id) ?? 0n;
+      if (level !== sum)
+        yield {
+          path: `/meter/${id}`,
+          message: `The meter counts ${level}, but its entries sum up to ${sum}.`,
+        };
+    }
+    // The meter of a current window is never dropped.
+    for (const [id, sum] of this.liveWindows(Math.max(latest, now)))
+      if (!found.has(id))
+        yield {
+          path: `/meter/${id}`,
+          message: `The meter is missing, but its entries sum up to ${sum}.`,
+        };
+  }
+
+  /** Returns the part of the meters' usage that the rows do not explain: that of compacted rows. */
+  compactedWindows(
+    meters: readonly Pick<TransferredMeter, "id" | "level">[],
+  ): (readonly [id: string, level: string])[] {
+    return meters.flatMap(({ id, level }) => {
+      const before = level - (this.windows.get(id) ?? 0n);
+      return isCalendarPeriod(createMeter(id).per) && before !== 0n
+        ? [[id, String(before)] as const]
+        : [];
+    });
   }
 
   #count(id: string, amount: bigint): void {

@@ -1,11 +1,8 @@
 // Retention, archives, and erasure for stores that keep complete rows, such as a key-value store.
 // The store implements `LedgerBackend`, and this file does the rest.
 import {
-  type AccountRecord,
   type ArchiveRequest,
   type ErasureRequest,
-  type HeadersOut,
-  type KeyRecord,
   type LedgerMaintenance,
   type LedgerState,
   type PrunePlan,
@@ -16,61 +13,12 @@ import {
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { LedgerRow } from "../ledger-row.ts";
 import { readArchive, writeArchive, type ArchivedCommit, type SaltedText } from "./archive.ts";
-import {
-  CheckpointSums,
-  estimatePrune,
-  extendCheckpoint,
-  type CheckpointBase,
-  type CheckpointRollup,
-} from "./checkpoint.ts";
+import { CheckpointSums, estimatePrune, extendCheckpoint } from "./checkpoint.ts";
 import { commitHash, encodeCommit } from "./commit-text.ts";
+import { LedgerReplay } from "./ledger-replay.ts";
 import { redactRecord, textFilter, hashSalted, toJsonText } from "./salted-text.ts";
-
-/** A row with its number in the ledger. */
-export type NumberedRow = readonly [seq: number, row: LedgerRow];
-
-/** The checkpoint of a store that keeps complete rows. */
-export interface RowCheckpoint extends CheckpointBase {
-  /** Number of the last compacted row, and the chain hash after it. */
-  readonly last: number;
-  readonly hash: string;
-  /** Hash of the last rollup. */
-  readonly rollupHash: string;
-  /** Numbers of compacted reserves that are kept, because later rows refer to their calls. */
-  readonly retained: readonly number[];
-}
-
-/** Access to the data of a store that keeps complete rows. Each call is one atomic step. */
-export interface LedgerBackend {
-  /** A random value that the ledger keeps. Hashes of texts are salted with it. */
-  readonly secret: string;
-  /** Yields the rows after `after` by number. Retained reserves come first. */
-  scanRows(after: number): AsyncIterable<NumberedRow> | Iterable<NumberedRow>;
-  /** Returns the number of the newest row. */
-  readHead(): Promise<number>;
-  isOpen(attempt: string): Promise<boolean> | boolean;
-  /** Returns the given calls that have rows after `after`. */
-  findContinued(attempts: readonly string[], after: number): Promise<ReadonlySet<string>>;
-  /** Size of the ledger in bytes. */
-  readBytes(): Promise<number>;
-  readCheckpoint(): Promise<RowCheckpoint | undefined>;
-  /**
-   * Stores a checkpoint, adds rollups, and deletes the rows up to `checkpoint.last` except the
-   * retained ones. Returns false, and changes nothing, if a correction was written after row
-   * `head`.
-   */
-  putCheckpoint(
-    checkpoint: RowCheckpoint,
-    rollups: readonly CheckpointRollup[],
-    head: number,
-  ): Promise<boolean>;
-  /** Replaces the labels of a row, and of its call if it is open. */
-  setLabels(seq: number, labels: HeadersOut): Promise<void>;
-  readKeys(): Promise<readonly KeyRecord[]>;
-  readAccounts(): Promise<readonly AccountRecord[]>;
-  putKey(record: KeyRecord): Promise<void>;
-  putAccount(record: AccountRecord): Promise<void>;
-}
+import type { LedgerBackend, NumberedRow, RowCheckpoint } from "./row-backend.ts";
+import { replayRow } from "./row-verify.ts";
 
 /** Maximum number of rows per checkpoint. */
 const MAX_ROWS = 10_000;
@@ -236,8 +184,23 @@ class RowMaintenance {
       }),
       rollupHash: rollups.at(-1)?.[3] ?? base?.rollupHash ?? "",
       retained: await this.#retained(base, rows),
+      windows: await this.#windows(base, rows),
     };
     return [checkpoint, rollups, head];
+  }
+
+  /** Returns the usage of windows in the rows and in those that were compacted before. */
+  async #windows(
+    base: RowCheckpoint | undefined,
+    rows: readonly NumberedRow[],
+  ): Promise<RowCheckpoint["windows"]> {
+    const replay = new LedgerReplay<number>(base?.windows);
+    for await (const entry of this.#backend.scanRows(0)) {
+      if (entry[0] > rows.at(-1)![0]) break;
+      await replayRow(this.#backend, replay, entry);
+    }
+    const latest = rows.reduce((at, [, row]) => Math.max(at, row.at), 0);
+    return replay.liveWindows(latest).map(([id, level]) => [id, String(level)]);
   }
 
   /** Returns the reserves, including those retained before, whose calls have later rows. */

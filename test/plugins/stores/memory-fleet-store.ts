@@ -8,7 +8,10 @@ import {
   createJournalReads,
   recoveredSettle,
   createJournalBackend,
+  createMemoryAuditLog,
   createRowMaintenance,
+  createRowTransfer,
+  verifyRows,
 } from "tollgate/store";
 
 interface Instance extends StoreInstance {
@@ -65,9 +68,9 @@ export function sharedLedger(lease = { durationMs: 15_000, heartbeatMs: 5_000 })
     return left.length;
   }
 
-  const maintenance = createRowMaintenance(
-    createJournalBackend(journal, (attempt) => book.openCalls.get(attempt) !== undefined),
-  );
+  const audit = createMemoryAuditLog();
+  const backend = createJournalBackend(journal, book, audit);
+  const maintenance = createRowMaintenance(backend);
 
   return {
     bury: (instance) => void (instances.get(instance)!.state = "dead"),
@@ -121,7 +124,10 @@ export function sharedLedger(lease = { durationMs: 15_000, heartbeatMs: 5_000 })
           })),
         readLimits: async (limits, at) => book.limitUsage(limits, at),
         ...createJournalReads(journal),
+        audit,
         maintenance,
+        verify: () => verifyRows(backend),
+        transfer: createRowTransfer(backend),
       };
     },
   };

@@ -11,6 +11,7 @@ import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.
 import { createPostgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/database/postgres.ts";
 import { onFile } from "./stores-under-test.ts";
+import { sharedLedger } from "./memory-fleet-store.ts";
 import { settings } from "./postgres-under-test.ts";
 
 const DAY = 86_400_000;
@@ -110,6 +111,47 @@ const spoken = <R extends { kind: string; attempt: string }>(rows: readonly R[])
       attempt === "open" ||
       rows.some((row) => row.kind === "settle" && row.attempt === attempt),
   );
+
+it.each([0, 1, 2])(
+  "a ledger moves from a file to a store on the kit and back, with %i days pruned, without any difference",
+  async (days) => {
+    const folder = mkdtempSync(join(tmpdir(), "tollgate-kit-"));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const inFile = async (name: string) => {
+      const made = await onFile(join(folder, name));
+      onTestFinished(() => made.dispose());
+      return made;
+    };
+    const one = await inFile("one.db");
+    await filled(one.store, "anna");
+    if (days > 0) await one.store.maintenance!.prune!(NOON + (days - 1) * DAY + 1_000);
+    const before = await said(one.store);
+    await one.dispose();
+    const kept = sharedLedger().store();
+    await copied((await inFile("one.db")).store, kept);
+    expect(await kept.verify!()).toEqual([]);
+    const there = await said(kept);
+    expect(spoken(there.rows)).toEqual(spoken(before.rows));
+    expect({ ...there, rows: [] }).toEqual({ ...before, rows: [] });
+    const back = await inFile("back.db");
+    await copied(kept, back.store);
+    await back.store.open({ instance: "third" });
+    expect(await back.store.verify!()).toEqual([]);
+    const after = await said(back.store);
+    expect(spoken(after.rows).slice(0, -1)).toEqual(spoken(before.rows));
+    expect(after.rows.at(-1)).toMatchObject({
+      attempt: "open",
+      outcome: "recovered",
+      costNano: 40n,
+    });
+    expect({ ...after, rows: [], totals: [], counted: [] }).toEqual({
+      ...before,
+      rows: [],
+      totals: [],
+      counted: [],
+    });
+  },
+);
 
 describe.skipIf(!hasPostgres())("a ledger is moved", () => {
   let server: Postgres;

@@ -9,7 +9,7 @@ import {
   decodeMeterAmounts,
   createSalt,
   hashText,
-  chainRollups,
+  checkpointOfImport,
 } from "tollgate/store";
 import { parseMeterId } from "../rows/batch-plan.ts";
 import { parseBytea } from "../write/slow-path.ts";
@@ -173,8 +173,7 @@ export class ImportMetadata {
   async writeCheckpoint(sql: RunSql, { rollups }: TransferredRemainder): Promise<void> {
     if (!rollups) return;
     const schema = this.#schema;
-    const sums = chainRollups(rollups.sums);
-    const last = sums.at(-1)?.[3] ?? "";
+    const { base, rollups: sums, rollupHash } = checkpointOfImport(rollups, Date.now());
     await sql({
       text: `INSERT INTO ${schema}.checkpoint_rollup SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[])`,
       values: [
@@ -184,24 +183,20 @@ export class ImportMetadata {
         textArray(sums.map(([, , , hash]) => hash)),
       ],
     });
-    const { rows, since, until } = rollups;
-    const base: Checkpoint = {
+    const checkpoint: Checkpoint = {
       nextSeq: 1,
       link: "",
-      firstAt: since,
-      lastAt: until,
-      rows,
-      at: Date.now(),
-      rollups: sums.length,
+      ...base,
       retainedReserves: [],
       anchors: [],
     };
-    const text = JSON.stringify(base);
+    const text = JSON.stringify(checkpoint);
     await sql({
       text: `INSERT INTO ${schema}.checkpoint (next_seq, rollups, text) VALUES (1, $1, $2)`,
       values: [sums.length, text],
     });
-    const note = { nextSeq: 1, checkpoint: hashText(text), rollups: last } satisfies CompactionNote;
+    const hashes = { checkpoint: hashText(text), rollups: rollupHash };
+    const note = { nextSeq: 1, ...hashes } satisfies CompactionNote;
     await this.#writeNotes(sql, [["compacted", "1", JSON.stringify(note)]]);
   }
 }

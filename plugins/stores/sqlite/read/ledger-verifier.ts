@@ -3,10 +3,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
 import {
-  isCalendarPeriod,
-  WINDOW_GRACE_MS,
   type LedgerRow,
-  createMeter,
   decodeCommit,
   LedgerReplay,
   RunningTotal,
@@ -19,6 +16,7 @@ import {
 import { AuditLogVerifier } from "../audit-log.ts";
 import { type Checkpoint, verifyCheckpoint, readCheckpoint } from "../data/checkpoint.ts";
 import { LookupVerifier, type AddProblem } from "./lookup-verifier.ts";
+import { readMeters } from "../data/open-calls.ts";
 import { parseNote, type ChainNote } from "../data/chain-note.ts";
 import {
   readRetainedReserves,
@@ -97,7 +95,9 @@ export class LedgerVerifier {
     this.#problems.push(...verifyCheckpoint(this.#db, this.#checkpointNote));
     this.#problems.push(...this.#auditLog.problems());
     this.#saltedTexts.check();
-    this.#verifyMeters();
+    this.#problems.push(
+      ...this.#replay.verifyWindows(readMeters(this.#db), this.#latest, Date.now()),
+    );
     this.#lookups.verifyCounts();
     this.#verifyOpenCalls();
     this.#rollups?.problems();
@@ -115,27 +115,6 @@ export class LedgerVerifier {
   #verifyAdjustment(row: LedgerRow, seq: number): void {
     this.#lookups.verifyAdjustment(row, seq);
     this.#replay.adjust(row, this.#rows.findReserve(row.attempt));
-  }
-
-  #verifyMeters(): void {
-    const spent = this.#replay.windows;
-    for (const found of this.#db.prepare("SELECT id, level FROM meter").iterate()) {
-      const meter = createMeter(String(found["id"]));
-      // The meter of a window that ended long ago may have been dropped, then restarted when the
-      // clock was set back.
-      if (!isCalendarPeriod(meter.per) || meter.end + WINDOW_GRACE_MS < this.#latest) continue;
-      const [level, sum] = [BigInt(String(found["level"])), spent.get(meter.id) ?? 0n];
-      spent.delete(meter.id);
-      if (level !== sum)
-        this.#addProblem(
-          `/meter/${meter.id}`,
-          `The meter counts ${level}, but its entries sum up to ${sum}.`,
-        );
-    }
-    // The meter of a current window is never dropped.
-    const now = Math.max(this.#latest, Date.now());
-    for (const [id, sum] of this.#replay.liveWindows(now))
-      this.#addProblem(`/meter/${id}`, `The meter is missing, but its entries sum up to ${sum}.`);
   }
 
   #verifyOpenCalls(): void {

@@ -5,8 +5,6 @@ import { existsSync, renameSync, rmSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { fail, type TransferredRemainder, type TransferredRows } from "tollgate/plugin";
 import {
-  isCalendarPeriod,
-  createMeter,
   fromMovedRow,
   toJson,
   type LedgerRow,
@@ -17,7 +15,7 @@ import {
   encodeIdentity,
   hashText,
   assertSameTotals,
-  chainRollups,
+  checkpointOfImport,
   LedgerReplay,
   splitByInstance,
   COMPARED_TOTALS,
@@ -181,7 +179,7 @@ export class LedgerImporter {
       }
     });
     const at = Date.now();
-    if (rest.rollups) this.#addCheckpoint(session, rest, at);
+    if (rest.rollups) this.#addCheckpoint(session, rest.rollups, rest.meters, at);
     session.runStep((_, journal) => {
       journal.appendNote(at, {
         imported: { head: rest.head ?? null, totals: hashText(toJson(rest.totals)) },
@@ -191,47 +189,39 @@ export class LedgerImporter {
 
   #addCheckpoint(
     session: LedgerSession,
-    { rollups, meters }: TransferredRemainder,
+    imported: NonNullable<TransferredRemainder["rollups"]>,
+    meters: TransferredRemainder["meters"],
     at: number,
   ): void {
-    const { rows, since, until, sums } = rollups!;
+    const { base, rollups, rollupHash } = checkpointOfImport(imported, at);
     session.runStep((db, journal) => {
       const lay = db.prepare(
         "INSERT INTO checkpoint_rollup (n, quarter, text, hash) VALUES (?, ?, ?, ?)",
       );
-      const chained = chainRollups(sums);
-      for (const rollup of chained) lay.run(...rollup);
-      const last = chained.at(-1)?.[3] ?? "";
-      const spent = windowLevels(db);
-      const counted = meters.flatMap(({ id, level }): [string, string][] => {
-        const before = level - (spent.get(id) ?? 0n);
-        return isCalendarPeriod(createMeter(id).per) && before !== 0n ? [[id, String(before)]] : [];
-      });
-      const base: Checkpoint = {
+      for (const rollup of rollups) lay.run(...rollup);
+      const checkpoint: Checkpoint = {
         segment: 0,
         last: 0,
         hash: "",
-        firstAt: since,
-        lastAt: until,
-        rows,
-        at,
-        rollups: sums.length,
+        ...base,
         retainedReserves: [],
-        meters: counted,
+        meters: replayRows(db).compactedWindows(meters),
         erasures: [],
       };
-      const text = JSON.stringify(base);
+      const text = JSON.stringify(checkpoint);
       db.prepare("INSERT INTO checkpoint (id, last, rollups, text) VALUES (1, 0, ?, ?)").run(
-        sums.length,
+        rollups.length,
         text,
       );
-      journal.appendNote(at, { compacted: { last: 0, checkpoint: hashText(text), rollups: last } });
+      journal.appendNote(at, {
+        compacted: { last: 0, checkpoint: hashText(text), rollups: rollupHash },
+      });
     });
   }
 }
 
-/** Returns the usage of calendar windows from the rows that exist. */
-function windowLevels(db: DatabaseSync): ReadonlyMap<string, bigint> {
+/** Replays the rows that exist. */
+function replayRows(db: DatabaseSync): LedgerReplay<undefined> {
   const replay = new LedgerReplay<undefined>();
   const lookup = createRowLookup(db);
   const batches = db.prepare(`SELECT ${BATCH_COLUMNS} FROM batch ORDER BY first`);
@@ -240,5 +230,5 @@ function windowLevels(db: DatabaseSync): ReadonlyMap<string, bigint> {
       if (row.kind === "reserve") replay.reserve(row, undefined);
       else if (row.kind === "settle") replay.settle(row);
       else replay.adjust(row, lookup.findReserve(row.attempt));
-  return replay.windows;
+  return replay;
 }

@@ -1,0 +1,80 @@
+// Verification for stores that keep complete rows. It recomputes everything that follows from the
+// rows: open calls, the usage of calendar windows, and the checkpoint that replaces older rows.
+import type { Problem } from "../../plugin/index.ts";
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import { RollupChain, verifyRetained } from "./checkpoint.ts";
+import { LedgerReplay, type ReplayedCall } from "./ledger-replay.ts";
+import type { LedgerBackend, NumberedRow, RowCheckpoint } from "./row-backend.ts";
+
+/** Adds a row to a replay. Returns false if it is a settle without a reserve. */
+export async function replayRow(
+  backend: Pick<LedgerBackend, "readReserve">,
+  replay: LedgerReplay<number>,
+  [seq, row]: NumberedRow,
+): Promise<boolean> {
+  if (row.kind === "settle") return replay.settle(row) !== undefined;
+  if (row.kind === "reserve") replay.reserve(row, seq);
+  else replay.adjust(row, await backend.readReserve(row.attempt));
+  return true;
+}
+
+/** Verifies a ledger of complete rows. Returns the problems that it finds. */
+export async function verifyRows(backend: LedgerBackend): Promise<readonly Problem[]> {
+  const base = await backend.readCheckpoint();
+  const problems = [...(await verifyRollups(backend, base))];
+  const replay = new LedgerReplay<number>(base?.windows);
+  const retained: number[] = [];
+  let [last, latest] = [0, base?.lastAt ?? 0];
+  for await (const entry of backend.scanRows(0)) {
+    const [seq, { attempt, at }] = entry;
+    if (seq <= last) problems.push({ path: `/entry/${attempt}`, message: "The order is wrong." });
+    last = seq;
+    if (seq <= (base?.last ?? 0)) retained.push(seq);
+    else latest = Math.max(latest, at);
+    if (!(await replayRow(backend, replay, entry)))
+      problems.push({ path: `/entry/${attempt}`, message: "The settle has no reserve." });
+  }
+  const unhashed = (seqs: readonly number[]) => seqs.map((seq) => [seq, ""] as const);
+  problems.push(
+    ...verifyRetained("/retained", unhashed(base?.retained ?? []), unhashed(retained)),
+    ...verifyOpenCalls(await backend.readOpenCalls(), replay.open, base?.last ?? 0),
+    ...replay.verifyWindows(await backend.readMeters(), latest, wallClock()),
+  );
+  return problems;
+}
+
+async function verifyRollups(
+  backend: LedgerBackend,
+  base: RowCheckpoint | undefined,
+): Promise<readonly Problem[]> {
+  const chain = new RollupChain("/rollups");
+  const problems: Problem[] = [];
+  for (const rollup of await backend.readRollups()) problems.push(...chain.add(...rollup));
+  if (chain.hash !== (base?.rollupHash ?? "") || chain.n !== (base?.rollups ?? 0))
+    problems.push({ path: "/rollups", message: "The totals differ from the checkpoint." });
+  return problems;
+}
+
+/**
+ * Compares the open calls of the store with those of the rows. Calls whose reserves were compacted
+ * have ended, because compaction stops at the oldest open call.
+ */
+function* verifyOpenCalls(
+  listed: ReadonlyMap<string, unknown>,
+  open: ReadonlyMap<string, ReplayedCall<number>>,
+  compactedUpTo: number,
+): Generator<Problem, void> {
+  const isOpen = (attempt: string) => (open.get(attempt)?.data ?? 0) > compactedUpTo;
+  for (const attempt of listed.keys())
+    if (!isOpen(attempt))
+      yield {
+        path: `/open_call/${attempt}`,
+        message: "The call is listed as open, but is settled.",
+      };
+  for (const attempt of open.keys())
+    if (isOpen(attempt) && !listed.has(attempt))
+      yield {
+        path: `/open_call/${attempt}`,
+        message: "The call is not settled, but is not listed as open.",
+      };
+}
