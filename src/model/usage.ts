@@ -38,37 +38,6 @@ export type Unit =
   | "pages"
   | "requests";
 
-/** All units, in the order in which reports and prices list them. */
-export const UNITS = [
-  "input",
-  "cache_read",
-  "cache_read_audio",
-  "cache_read_image",
-  "cache_write_5m",
-  "cache_write_30m",
-  "cache_write_1h",
-  "cache_write_12h",
-  "output",
-  "reasoning",
-  "audio_in",
-  "audio_out",
-  "image_in",
-  "image_out",
-  "images",
-  "megapixels",
-  "searches",
-  "fetches",
-  "file_searches",
-  "map_searches",
-  "code_sessions",
-  "tool_runs",
-  "seconds",
-  "seconds_out",
-  "characters",
-  "pages",
-  "requests",
-] as const satisfies readonly Unit[];
-
 /** Units that are not tokens and are priced per piece. */
 export const PIECE_UNITS: readonly Unit[] = [
   "images",
@@ -85,6 +54,25 @@ export const PIECE_UNITS: readonly Unit[] = [
   "pages",
   "requests",
 ];
+
+/** All units, in the order in which reports and prices list them. */
+export const UNITS = [
+  "input",
+  "cache_read",
+  "cache_read_audio",
+  "cache_read_image",
+  "cache_write_5m",
+  "cache_write_30m",
+  "cache_write_1h",
+  "cache_write_12h",
+  "output",
+  "reasoning",
+  "audio_in",
+  "audio_out",
+  "image_in",
+  "image_out",
+  ...PIECE_UNITS,
+] as const satisfies readonly Unit[];
 
 /** Amount used, by unit. */
 export type Usage = { readonly [U in Unit]?: Opt<number> };

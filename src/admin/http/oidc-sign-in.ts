@@ -10,10 +10,10 @@ import { fail, getFault } from "../../model/error.ts";
 import type { ProviderClient } from "../../plugin/call.ts";
 import { type Principal, OIDC_PATH } from "../../runtime/access/principal.ts";
 import { oidcCredentialId } from "../../runtime/access/admin-principals.ts";
+import { readTokenCookie } from "../../runtime/access/session-cookie.ts";
 import type { JWTPayload } from "jose";
 
 export const CALLBACK = `${OIDC_PATH}/callback`;
-const FLOW_TOKEN_PATTERN = /^[\w-]{43}$/;
 /** Time to log in at the provider, in seconds. */
 const MAX_AGE_S = 600;
 const MAX_CLAIM_LENGTH = 256;
@@ -75,7 +75,7 @@ export class OidcSignIn {
   async finish(req: IncomingMessage, secure: boolean): Promise<Principal> {
     const provider = this.#currentProvider();
     const params = new URLSearchParams(originalQueryTextOf(req));
-    const flowToken = readFlowToken(req, secure);
+    const flowToken = readTokenCookie(req, cookieNameOf(secure));
     const [code = "", state, iss] = ["code", "state", "iss"].map(
       (name) => params.get(name) ?? undefined,
     );
@@ -188,16 +188,6 @@ export const formatFlowCookie = (word: string | undefined, secure: boolean): str
     `Max-Age=${word === undefined ? 0 : MAX_AGE_S}`,
     ...(secure ? ["Secure"] : []),
   ].join("; ");
-
-function readFlowToken(req: IncomingMessage, secure: boolean): string | undefined {
-  const name = `${cookieNameOf(secure)}=`;
-  const found = (req.headers.cookie ?? "")
-    .split(";", 50)
-    .map((each) => each.trim())
-    .filter((each) => each.startsWith(name));
-  const token = found.length === 1 ? found[0]!.slice(name.length) : "";
-  return FLOW_TOKEN_PATTERN.test(token) ? token : undefined;
-}
 
 // Client of the operators' identity provider for OpenID Connect: discovery, code exchange, and
 // verification of ID tokens. It uses the egress guard: only the public Internet and the issuer's

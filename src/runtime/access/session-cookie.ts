@@ -10,8 +10,12 @@ export const PAGE_HEADER = "x-tollgate-console";
 const cookieNameOf = (secure: boolean): string => (secure ? "__Host-tollgate" : "tollgate");
 const TOKEN_PATTERN = /^[\w-]{43}$/;
 
-export function readSessionToken(req: IncomingMessage, secure: boolean): string | undefined {
-  const name = `${cookieNameOf(secure)}=`;
+export const readSessionToken = (req: IncomingMessage, secure: boolean): string | undefined =>
+  readTokenCookie(req, cookieNameOf(secure));
+
+/** Returns the token in a cookie of this name. */
+export function readTokenCookie(req: IncomingMessage, cookieName: string): string | undefined {
+  const name = `${cookieName}=`;
   const found = (req.headers.cookie ?? "")
     .split(";", 50)
     .map((each) => each.trim())
