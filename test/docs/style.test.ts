@@ -1,13 +1,7 @@
-// The style check: no file has more findings than its budget, and the check finds an outdated
-// phrase in every place of text.
+// The style check: no text has a finding, and the check finds an outdated phrase in every place of
+// text.
 import { describe, expect, it } from "vitest";
-import {
-  beyondBudget,
-  checkStyle,
-  formatFinding,
-  lowered,
-  readBudget,
-} from "../../.build/style.ts";
+import { checkStyle, formatFinding } from "../../.build/style.ts";
 import { judge } from "../../.build/style/rules.ts";
 import { readSentences, sample, sentencesIn } from "../../.build/style/sentences.ts";
 import { findSpelling } from "../../.build/style/spelling.ts";
@@ -15,9 +9,8 @@ import { findSpelling } from "../../.build/style/spelling.ts";
 const findingsIn = (file: string, source: string) => sentencesIn(file, source).flatMap(judge);
 
 describe("the texts of the project", () => {
-  it("has no file with more findings than its budget; `npm run style` lists them", () => {
-    const beyond = beyondBudget(checkStyle(), readBudget());
-    expect(beyond.map(formatFinding)).toEqual([]);
+  it("have no finding; `npm run style` lists them", () => {
+    expect(checkStyle().map(formatFinding)).toEqual([]);
   });
 
   it("covers every place of text", () => {
@@ -106,17 +99,6 @@ what: is told at once
     expect(
       replaced("The analysis of a specialist is realistic, and its dialog fulfills it."),
     ).toEqual([]);
-  });
-
-  it("lowers a budget and never raises it", () => {
-    const one = { ...findingsIn("docs/a.md", "What is cut off is never whole.\n")[0]! };
-    const findings = [one, { ...one, file: "docs/b.md" }, { ...one, file: "docs/b.md" }];
-    expect(lowered({ "docs/a.md": 3, "docs/b.md": 1, "docs/c.md": 1 }, findings)).toEqual({
-      "docs/a.md": 1,
-      "docs/b.md": 1,
-    });
-    expect(beyondBudget(findings, { "docs/a.md": 1, "docs/b.md": 1 })).toHaveLength(2);
-    expect(beyondBudget(findings, { "docs/a.md": 1, "docs/b.md": 2 })).toEqual([]);
   });
 
   it("draws the same sample for the same seed", () => {

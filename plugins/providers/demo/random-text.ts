@@ -16,10 +16,11 @@ export function createSeededRandom(...of: readonly unknown[]): () => number {
   };
 }
 
-const WORDS =
-  "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore magna aliqua enim ad minim veniam quis nostrud exercitation ullamco laboris nisi aliquip ex ea commodo consequat".split(
-    " ",
-  );
+const WORDS = [
+  "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor",
+  "incididunt ut labore et dolore magna aliqua enim ad minim veniam quis nostrud",
+  "exercitation ullamco laboris nisi aliquip ex ea commodo consequat",
+].flatMap((line) => line.split(" "));
 const DEFAULT_WORDS = 50;
 const MAX_WORDS = 100_000;
 
