@@ -28,6 +28,7 @@ export async function mountMiddleware(
   for (const mounted of config.middleware) {
     const hooks = await setup.setUp<MountedMiddleware["hooks"] & MiddlewareExtras>(mounted);
     if (!hooks) continue;
+    if (!hasValidMembers(mounted, hooks, setup)) continue;
     checkScope(mounted, hooks, setup);
     const routes = served.register({
       mounted,
@@ -61,12 +62,30 @@ export async function mountMiddleware(
   return { middleware, frontends };
 }
 
+/**
+ * Whether each member has its type. Reports those that do not. Plugins in JavaScript get no type error: a truthy text would
+ * enable an option, and a hook that is no function would fail each request.
+ */
+function hasValidMembers(mounted: MountConfig<any>, members: object, setup: PluginSetup): boolean {
+  const typeOf = (name: string): string => typeof (members as Record<string, unknown>)[name];
+  const problems = HOOK_NAMES.filter(
+    (hook) => !["undefined", "function"].includes(typeOf(hook)),
+  ).map((hook) => `its ${hook} hook must be a function`);
+  if (!["undefined", "boolean"].includes(typeOf("needsFirstKey")))
+    problems.push("needsFirstKey must be true or false");
+  for (const each of problems) setup.addMountProblem(mounted, each);
+  return problems.length === 0;
+}
+
+const HOOK_NAMES = Object.keys(HOOK_COMBINATIONS) as (keyof typeof HOOK_COMBINATIONS)[];
+
 /** Creates a hook breaker for each hook of the middleware. */
 const hookBreakersOf = (id: string, hooks: MountedMiddleware["hooks"], setup: PluginSetup) =>
   Object.fromEntries(
-    (Object.keys(HOOK_COMBINATIONS) as (keyof typeof HOOK_COMBINATIONS)[])
-      .filter((hook) => hooks[hook])
-      .map((hook) => [hook, setup.services.hookBreakers.create(id, hook, setup.scope)]),
+    HOOK_NAMES.filter((hook) => hooks[hook]).map((hook) => [
+      hook,
+      setup.services.hookBreakers.create(id, hook, setup.scope),
+    ]),
   );
 
 /** Reports a problem if `for` filters by a value that is unknown when one of the hooks runs. */

@@ -49,6 +49,23 @@ const mounted = async (kind: string, made: object): Promise<string> => {
   }
 };
 
+describe("a member of a middleware with a wrong type", () => {
+  it.each<[string, object, RegExp]>([
+    ["a text", { needsFirstKey: "yes" }, /needsFirstKey must be true or false/],
+    ["a number", { needsFirstKey: 1 }, /needsFirstKey must be true or false/],
+    ["a hook that is no function", { admit: "yes" }, /its admit hook must be a function/],
+    ["a hook that is an object", { settle: {} }, /its settle hook must be a function/],
+  ])("is rejected, with the line of the plugin: %s", async (_, made, message) => {
+    const problem = await mounted("middleware", made);
+    expect(problem).toMatch(message);
+    expect(problem).toMatch(/^middleware\.acme: |\nmiddleware\.acme: |\/middleware\/1/);
+  });
+
+  it("is not a member that is undefined", async () => {
+    expect(await mounted("middleware", { needsFirstKey: undefined, admit: undefined })).toBe("");
+  });
+});
+
 describe("an unknown member", () => {
   it.each<[string, object, RegExp]>([
     [
