@@ -8,6 +8,7 @@ import { spawn, type ChildProcess, execFile } from "node:child_process";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import type { Duplex, Readable } from "node:stream";
+import { IS_SOURCE } from "../lib/source-file.ts";
 import { findPackageRoot, findProgram } from "../config/source/config-files.ts";
 import { NO_DEBUGGER } from "../lib/disable-debugger.ts";
 
@@ -34,8 +35,6 @@ export interface Child {
   /** Resolves with how the process ended. */
   readonly exited: Promise<string>;
 }
-
-const IS_SOURCE = import.meta.filename.endsWith(".ts");
 
 /** Whether a process can be denied network access, from Node 25 on. */
 export const CAN_DENY_NETWORK = Number(process.versions.node.split(".")[0]) >= 25;

@@ -4,6 +4,7 @@
 import { chmodSync, lstatSync, mkdirSync, existsSync, realpathSync } from "node:fs";
 import { dirname, join, sep, resolve } from "node:path";
 import type { Jiti, JitiOptions } from "jiti";
+import { IS_SOURCE } from "../lib/source-file.ts";
 import { problem, type ProblemText } from "../config/problems.ts";
 import type { LoadPlugin } from "../config/gateway-config.ts";
 import type { Definition, PluginKind } from "../plugin/define.ts";
@@ -140,9 +141,7 @@ export function createLoader(options: LoaderOptions): LoadPlugin {
 }
 
 /** In the repository, resolves Tollgate's packages to their sources. */
-const SOURCE_CONDITIONS = import.meta.filename.endsWith(".ts")
-  ? { conditions: ["tollgate-source", "node", "import"] }
-  : {};
+const SOURCE_CONDITIONS = IS_SOURCE ? { conditions: ["tollgate-source", "node", "import"] } : {};
 
 const jitiOptions = (loaderOptions: LoaderOptions): JitiOptions => ({
   // Tries Node's own import first. Imports that Node cannot resolve, such as `tollgate/plugin` next

@@ -2,6 +2,7 @@
 // contract.
 import { existsSync, readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
+import { sourceFile } from "../../lib/source-file.ts";
 import { sourcePath } from "../../config/source/config-files.ts";
 
 /**
@@ -12,12 +13,12 @@ export async function createSharedModules(
   named: (specifier: string) => boolean = () => true,
 ): Promise<Record<string, unknown>> {
   const protocols = pathToFileURL(`${sourcePath("protocols")}/`);
-  const suffix = import.meta.filename.endsWith(".ts") ? "ts" : "js";
+  const index = sourceFile("index.ts");
   // A folder without an index contains code that protocols share. Plugins cannot import it.
   const names = readdirSync(protocols, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)
-    .filter((name) => existsSync(new URL(`${name}/index.${suffix}`, protocols)));
+    .filter((name) => existsSync(new URL(`${name}/${index}`, protocols)));
   const all: readonly (readonly [string, () => Promise<unknown>])[] = [
     ["tollgate/plugin", () => import("../../plugin/index.ts")],
     ["tollgate/store", () => import("../../store/index.ts")],
@@ -25,7 +26,7 @@ export async function createSharedModules(
       (name) =>
         [
           `tollgate/protocols/${name}`,
-          () => import(new URL(`${name}/index.${suffix}`, protocols).href) as Promise<unknown>,
+          () => import(new URL(`${name}/${index}`, protocols).href) as Promise<unknown>,
         ] as const,
     ),
   ];

@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { readdir } from "node:fs/promises";
+import { IS_SOURCE, sourceFile } from "../../lib/source-file.ts";
 import { problem } from "../problems.ts";
 import { readConfigText } from "./config-source.ts";
 
@@ -12,18 +13,16 @@ export function findPackageRoot(from = import.meta.dirname): string {
   return existsSync(join(from, "package.json")) || above === from ? from : findPackageRoot(above);
 }
 
-const SOURCE_SUFFIX = import.meta.filename.endsWith(".ts") ? ".ts" : ".js";
-
 /**
  * Returns a path below src, in the source or in dist. The build merges files, so paths relative to a
  * file differ between the two.
  */
 export const sourcePath = (path: string): string =>
-  join(findPackageRoot(), SOURCE_SUFFIX === ".ts" ? "src" : "dist/src", path);
+  join(findPackageRoot(), IS_SOURCE ? "src" : "dist/src", path);
 
 /** Returns the path of a program in src/cli. */
 export const findProgram = (name: "plugin-process" | "worker"): string =>
-  sourcePath(`cli/${name}${SOURCE_SUFFIX}`);
+  sourcePath(sourceFile(`cli/${name}.ts`));
 
 export const readDefaultConfig = (): string =>
   readFileSync(join(findPackageRoot(), "gateway.yaml"), "utf8");

@@ -2,6 +2,7 @@
 // second. A blocked loop answers no client, stops no stream, and handles no signal. The thread logs
 // the stack and kills the process, which the primary or the service manager then replaces. Only the
 // daemon uses it: a program that embeds a gateway watches its own process.
+import { sourceFile } from "../../lib/source-file.ts";
 import { url as inspected } from "node:inspector";
 import { Worker } from "node:worker_threads";
 
@@ -58,8 +59,4 @@ export function startEventLoopWatchdog(
   };
 }
 
-/** Works from source and from `dist`. */
-const THREAD_FILE = new URL(
-  `./watchdog-thread${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
-  import.meta.url,
-);
+const THREAD_FILE = new URL(sourceFile("./watchdog-thread.ts"), import.meta.url);
