@@ -17,6 +17,7 @@ export default defineStore({
   name: "memory",
   stability: "stable",
   summary: "Keep the ledger in memory; it is lost when the process exits",
+  isVolatile: true,
   options: {
     type: "object",
     additionalProperties: false,

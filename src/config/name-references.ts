@@ -158,10 +158,6 @@ export function checkMiddleware(
 ): void {
   if (!Array.isArray(list)) return;
   const frontends = mounts.filter((m) => m.kind === "frontend").map((m) => m.definition.name);
-  const used = list.map((each: unknown) => (isMapping(each) ? each["use"] : each));
-  const zdr = used.indexOf("zdr");
-  if (zdr >= 0 && used.slice(0, zdr).includes("usage"))
-    report(problem.zdrAfterUsage(), `/middleware/${zdr}`);
   for (const [i, each] of list.entries()) {
     const where = isMapping(each) && isMapping(each["for"]) ? each["for"] : {};
     const at = `/middleware/${i}/for`;

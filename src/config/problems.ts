@@ -368,13 +368,6 @@ export const problem = {
       `weight has no effect with pick: ${pick}`,
       "use pick: weighted or pick: sticky; weights of credentials apply to every pick",
     ),
-  zdrAfterUsage: () =>
-    warning(
-      "config/zdr-after-usage",
-      "zdr must come before usage",
-      "put zdr first, so that rejected requests leave no usage records",
-    ),
-
   // ── credentials ──
   fieldWithCredentials: (key: string) =>
     error(

@@ -51,7 +51,7 @@ export const DEFINITION_MEMBERS = {
   frontend: PLUGIN_MEMBERS,
   middleware: { ...PLUGIN_MEMBERS, sends: true },
   observer: { ...PLUGIN_MEMBERS, sends: true },
-  store: PLUGIN_MEMBERS,
+  store: { ...PLUGIN_MEMBERS, isVolatile: true },
 } as const satisfies {
   provider: MemberTable<ProviderDef>;
   frontend: MemberTable<FrontendDef>;

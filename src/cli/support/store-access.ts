@@ -40,11 +40,11 @@ export interface StoreAccess extends AsyncDisposable {
   readonly isLive: boolean;
 }
 
-export function rejectMemoryStore({ store }: Pick<GatewayConfig, "store">): void {
-  if (store.use === "memory")
+export function rejectVolatileStore({ store }: Pick<GatewayConfig, "store">): void {
+  if (store.definition.isVolatile)
     fail(
       "conflict",
-      "The memory store exists only in a running gateway, and no gateway is running. " +
+      `The store ${store.use} exists only in a running gateway, and no gateway is running. ` +
         "Start it first.",
     );
 }
@@ -60,7 +60,7 @@ export async function openStoreAccess(given: CliInput): Promise<StoreAccess> {
   }
   const file = configFile(given);
   const { loaded, config } = await requireGatewayConfig(file);
-  rejectMemoryStore(config);
+  rejectVolatileStore(config);
   const log = quietLog();
   const opened = await openStoreOffline({ loaded, config, ...log });
   const { store } = opened;

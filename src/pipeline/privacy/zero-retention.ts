@@ -28,13 +28,13 @@ import { effectivePolicyOf } from "./candidate-policy.ts";
 export function assertPrivacySupported(x: HostExchange): void {
   const { frontend, connection, admission } = x.state;
   if (!admission.isPrivacyDecided && connection.req.headers["service-zdr"] !== undefined)
-    fail("invalid", "Service-ZDR is not supported here: the zdr middleware is not enabled.", {
+    fail("invalid", "Service-ZDR is not supported here: no privacy middleware is enabled.", {
       code: "invalid_service_zdr",
       param: "Service-ZDR",
     });
   if (x.privacy === "off") return;
   if (!admission.isPrivacyDecided)
-    fail("privacy", "This key requires a data policy, but the zdr middleware is not enabled.", {
+    fail("privacy", "This key requires a data policy, but no privacy middleware is enabled.", {
       code: "zdr_unavailable",
       param: "Service-ZDR",
     });

@@ -7,6 +7,11 @@ import type { Store } from "./store.ts";
  * `store:`.
  */
 export interface StoreDef<O extends ObjectSchema = NoOptions> extends Plugin<O> {
+  /**
+   * Whether the data exists only in the memory of the gateway's process. Commands that read the store
+   * then need a running gateway. Default: false.
+   */
+  isVolatile?: boolean;
   /** Creates the store. */
   setup: Setup<O, Store>;
 }

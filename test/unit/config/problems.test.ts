@@ -95,7 +95,6 @@ it("IDs are stable slugs for CI scripts: this test shows a changed one", () => {
     config/unused-weight
     config/workers
     config/wrong-type
-    config/zdr-after-usage
     config/zero-timeout
     plugin/api-mismatch
     plugin/bad-definition

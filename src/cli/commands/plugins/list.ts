@@ -60,11 +60,11 @@ export const command: CliCommand = {
     else
       print(
         alignColumns(
-          plugins.map(({ kind, name, stability, from, version, summary, unverified, needs }) => [
+          plugins.map(({ kind, name, stability, from, summary, unverified, needs }) => [
             paint("gray", kind),
             paint("bold", name),
             stability,
-            from === "built-in" ? `${from} ${version}` : from,
+            from,
             [
               summary,
               needs.length > 0 && paint("gray", `(needs: ${needs.join(", ")})`),

@@ -29,7 +29,7 @@ import {
   schemaOptions,
   requiredUsage,
 } from "../../support/schema-options.ts";
-import { rejectMemoryStore } from "../../support/store-access.ts";
+import { rejectVolatileStore } from "../../support/store-access.ts";
 import { alignColumns, paint, printRemark, print, printJson } from "../../format/terminal.ts";
 
 const SHARED_OPTIONS: Options = {
@@ -147,7 +147,7 @@ export async function callPluginCommand(
   const live = await askRunningGateway(given, name, input);
   if (live) return live.answer;
   const files = await runOffline(given);
-  rejectMemoryStore(files.config);
+  rejectVolatileStore(files.config);
   return runOfflinePluginCommand(files, name, input);
 }
 
