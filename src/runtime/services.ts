@@ -233,7 +233,7 @@ interface ServicesOptions {
  * Connects the services to the store. Only the process that owns the store reports commits. A
  * worker forwards the responses.
  */
-function attachStore(services: { -readonly [K in keyof Services]: Services[K] }, worker: boolean) {
+function attachStore(services: Writable<Services>, worker: boolean) {
   const { store, observerSink, commitDurations, log } = services;
   if (worker) services.storeWriter = store;
   else {
@@ -253,7 +253,7 @@ function attachStore(services: { -readonly [K in keyof Services]: Services[K] },
  */
 async function openSharedFileStore(
   { stateDir, files: limits }: Pick<GatewayConfig, "stateDir" | "files">,
-  services: { -readonly [K in keyof Services]: Services[K] },
+  services: Writable<Services>,
   scope: LifetimeScope,
 ): Promise<void> {
   const dir = join(stateDir, "files");
@@ -308,46 +308,97 @@ function reportLedgerAvailability({
   });
 }
 
+/** Services that exist once the store is open. */
+type StoreServices = Pick<
+  Services,
+  | "store"
+  | "storeWriter"
+  | "ledgerQueue"
+  | "usageQueries"
+  | "keyCache"
+  | "imageFiles"
+  | "fileStore"
+  | "fleetSecret"
+  | "peerGateways"
+>;
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** Services that depend on the process, and those that replace a default. */
+type GivenServices = ContextServices &
+  Pick<Services, "mask" | "modelLists"> &
+  Partial<Omit<Services, keyof StoreServices>>;
+
+type ServicesConfig = Pick<GatewayConfig, "overload" | "proxy"> & {
+  readonly bounds: Pick<GatewayConfig["bounds"], "inFlightBytes">;
+};
+
 /**
- * Creates the services of a process. `given` has those that depend on the process, and replaces
- * others in a dry run or a test. `scope` closes the created ones. Unless they are given, the
- * services that need the store are missing until `openServices` adds them.
+ * Creates the services of a process. A service that is given is not created. The services of the
+ * store are given all together, as in a dry run, or not at all: then `openServices` adds them.
+ * `scope` closes the created ones.
  */
 export function createServices(
-  config: Pick<GatewayConfig, "overload" | "proxy"> & {
-    readonly bounds: Pick<GatewayConfig["bounds"], "inFlightBytes">;
-  },
+  config: ServicesConfig,
   scope: LifetimeScope,
-  given: ContextServices & Pick<Services, "mask" | "modelLists"> & Partial<Services>,
-): { -readonly [K in keyof Services]: Services[K] } {
-  const { log, observerSink = createObserverHub(log, given.requestHistory, scope) } = given;
-  return {
-    observerSink,
-    targetHealth: new TargetHealth({
+  given: GivenServices & StoreServices,
+): Services;
+export function createServices(
+  config: ServicesConfig,
+  scope: LifetimeScope,
+  given: GivenServices & { readonly [K in keyof StoreServices]?: never },
+): Writable<Omit<Services, keyof StoreServices>>;
+export function createServices(
+  config: ServicesConfig,
+  scope: LifetimeScope,
+  given: GivenServices,
+): Writable<Omit<Services, keyof StoreServices>> {
+  const { log } = given;
+  const {
+    observerSink = createObserverHub(log, given.requestHistory, scope),
+    targetHealth = new TargetHealth({
       onCooldown: (cooldown) =>
         observerSink.reportEvent({ type: "cooldown_started", at: wallClock(), ...cooldown }),
       onRecovery: (target) =>
         observerSink.reportEvent({ type: "cooldown_ended", at: wallClock(), ...target }),
     }),
-    hookBreakers: createHookBreakers(observerSink),
-    rejections: new RejectionCounter(),
-    inFlightRequests: new InFlightRequests(),
-    commitDurations: new DurationRecorder(),
-    ledgerAvailability: new LedgerAvailability(),
-    retiringModels: new RetiringModels(log),
-    logThrottle: scope.own(new LogThrottle()),
-    outputHistory: createOutputHistory(),
-    timerWheel: scope.own(new TimerWheel()),
-    admissionQueue: new AdmissionQueue(config.overload, scope.own(new LoadMonitor()), (load) =>
+    hookBreakers = createHookBreakers(observerSink),
+    rejections = new RejectionCounter(),
+    inFlightRequests = new InFlightRequests(),
+    commitDurations = new DurationRecorder(),
+    ledgerAvailability = new LedgerAvailability(),
+    retiringModels = new RetiringModels(log),
+    logThrottle = scope.own(new LogThrottle()),
+    outputHistory = createOutputHistory(),
+    timerWheel = scope.own(new TimerWheel()),
+    admissionQueue = new AdmissionQueue(config.overload, scope.own(new LoadMonitor()), (load) =>
       log.warn({ ...load }, "requests rejected: gateway overloaded"),
     ),
-    memoryBudget: new MemoryBudget(config.bounds.inFlightBytes),
-    concurrencyCounter: new ConcurrencyCounter(),
-    idempotency: new InMemoryIdempotencyRegistry(),
-    accountCache: new AccountCache(),
-    pools: given.pools ?? scope.own(new ConnectionPools(config.proxy)),
+    memoryBudget = new MemoryBudget(config.bounds.inFlightBytes),
+    concurrencyCounter = new ConcurrencyCounter(),
+    idempotency = new InMemoryIdempotencyRegistry(),
+    accountCache = new AccountCache(),
+    pools = scope.own(new ConnectionPools(config.proxy)),
+  } = given;
+  return {
     ...given,
-  } as { -readonly [K in keyof Services]: Services[K] };
+    observerSink,
+    targetHealth,
+    hookBreakers,
+    rejections,
+    inFlightRequests,
+    commitDurations,
+    ledgerAvailability,
+    retiringModels,
+    logThrottle,
+    outputHistory,
+    timerWheel,
+    admissionQueue,
+    memoryBudget,
+    concurrencyCounter,
+    idempotency,
+    accountCache,
+    pools,
+  };
 }
 
 /** Opens all services of the process. `scope` closes them in reverse order. */
@@ -366,6 +417,7 @@ export async function openServices(
         scope,
       });
   const { observerSink, idempotency, accountCache, adminConfig } = options;
+  // The services of the store are added below.
   const services = createServices(config, scope, {
     ...contextServices,
     mask,
@@ -382,7 +434,7 @@ export async function openServices(
     ...(options.remoteStoreState && {
       ledgerAvailability: options.remoteStoreState.ledgerAvailability,
     }),
-  });
+  }) as Writable<Services>;
   scope.defer(() => services.modelLists.whenSaved());
   const abroad = scope.own(createDownloader());
   services.imageFiles = {
