@@ -140,6 +140,34 @@ describe("the command table", () => {
   });
 });
 
+describe("random orders of the events after the finish", () => {
+  it("complete a response with the last of row, end, and provider, and never before", () => {
+    const awaited = ["row", "end", "upstream"] as const;
+    fc.assert(
+      fc.property(
+        fc.record({ isHeld: fc.boolean(), repeats: fc.nat(2) }),
+        fc.shuffledSubarray([...awaited], { minLength: awaited.length }),
+        ({ isHeld, repeats }, order) => {
+          // A hook can hold back the finish until the provider's message has ended.
+          const first = isHeld ? (["upstream", "finish"] as const) : (["finish"] as const);
+          let state = first.reduce<ResponseState>((at, event) => at.after(event), STREAMING);
+          const left = new Set<string>(isHeld ? ["row", "end"] : awaited);
+          for (const event of order) {
+            // The provider's end can be reported again.
+            const times = event === "upstream" ? 1 + repeats : 1;
+            for (let i = 0; i < times && left.size > 0; i++) {
+              expect([state.name, state.isOver]).toEqual([[...left].join("+"), false]);
+              state = state.after(event);
+              left.delete(event);
+            }
+          }
+          expect(state.name).toBe("complete");
+        },
+      ),
+    );
+  });
+});
+
 const nothing = () => {};
 
 /** A provider's response. */
