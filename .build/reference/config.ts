@@ -191,11 +191,43 @@ const keyEntries = (own: readonly Setting[]): string[] =>
     }),
   );
 
+/** Plugins that are packages of their own. */
+const PACKAGES: Readonly<Record<string, () => Promise<unknown>>> = {
+  postgres: () => import("../../plugins/stores/postgres/index.ts"),
+  aws: () => import("../../plugins/providers/aws/index.ts"),
+  vertex: () => import("../../plugins/providers/vertex/index.ts"),
+  "azure-foundry": () => import("../../plugins/providers/azure-foundry/index.ts"),
+};
+
+/** Builds the page of the providers that are packages of their own. */
+async function providerPackagesPage(): Promise<ReferencePage> {
+  const names = ["aws", "vertex", "azure-foundry"];
+  const sections = names.map(async (name) => {
+    const definition = await definitionOf("provider", name);
+    const { options = {}, credential = {} } = definition as {
+      readonly options?: Schema;
+      readonly credential?: Schema;
+    };
+    return [
+      `## Provider ${code(name)}`,
+      `${sentence(definition.summary)} Package: ${code(`tollgate-provider-${name}`)}. [Guide](../../../plugins/providers/${name}/README.md).`,
+      ...[...settingsOf(options), ...settingsOf(credential)].map((setting) =>
+        entryOf(setting, {
+          name: `${name}: ${setting.path}`,
+          example: inlineExample(setting, name),
+        }),
+      ),
+    ];
+  });
+  return page("configuration/provider-packages.md", [
+    "# Providers in packages",
+    "This page is for operators. It lists the options of the providers that are installed as packages of their own.",
+    ...(await Promise.all(sections)).flat(),
+  ]);
+}
+
 async function definitionOf(kind: PluginKind, name: string): Promise<Definition> {
-  const load =
-    name === "postgres"
-      ? () => import("../../plugins/stores/postgres/index.ts")
-      : builtinPlugins[kind][name]!;
+  const load = PACKAGES[name] ?? builtinPlugins[kind][name]!;
   return ((await load()) as { default: Definition }).default;
 }
 
@@ -288,7 +320,7 @@ async function providerPages(): Promise<ReferencePage[]> {
       "# Built-in providers",
       "This page is for operators. It lists the providers that ship with Tollgate, with the options that they share.",
       CONFIG_EXAMPLES["provider-plugins"]!,
-      `[Options of single providers](provider-options.md) lists further options. The clouds have packages of their own: [AWS](../../../plugins/providers/aws/README.md), [Vertex AI](../../../plugins/providers/vertex/README.md), and [Azure AI Foundry](../../../plugins/providers/azure-foundry/README.md).`,
+      `[Options of single providers](provider-options.md) lists further options. The clouds [have packages of their own](provider-packages.md): AWS, Vertex AI, and Azure AI Foundry.`,
       ...common,
       "## Providers",
       table(["`use`", "Service", "Default of `base_url`", "`api_key`", "Stability"], rows),
@@ -352,6 +384,7 @@ function indexPage(): ReferencePage {
       .concat(
         "- **[Built-in providers](provider-plugins.md)**: all providers, and the options that they share",
         "- **[Options of single providers](provider-options.md)**: options that only some providers have",
+        "- **[Providers in packages](provider-packages.md)**: AWS, Vertex AI, and Azure AI Foundry",
       )
       .join("\n"),
     "## Paths",
@@ -364,5 +397,10 @@ function indexPage(): ReferencePage {
 }
 
 export async function configPages(): Promise<ReferencePage[]> {
-  return [indexPage(), ...(await Promise.all(PAGES.map(configPage))), ...(await providerPages())];
+  return [
+    indexPage(),
+    ...(await Promise.all(PAGES.map(configPage))),
+    ...(await providerPages()),
+    await providerPackagesPage(),
+  ];
 }

@@ -72,6 +72,8 @@ export const DIALECT_RULES: SchemaRules = {
     "x-cli",
     // How a value is converted: "duration" to milliseconds, "size" to bytes.
     "x-unit",
+    // First version that has the option. Reference pages print it.
+    { keyword: "x-since", schemaType: "string" as const },
     ...Object.entries(MARK_KEYWORDS).map(([keyword, mark]) => ({
       keyword,
       schemaType: "boolean" as const,

@@ -84,3 +84,13 @@ it.each([
   ],
 ])("%j is not a supported schema", (bad, why) => expect(findSchemaFlaw(bad)).toMatch(why));
 it("a supported schema has no errors", () => expect(findSchemaFlaw(schema)).toBeUndefined());
+
+it("a schema can state the first version that has an option", () => {
+  const schema = (since: unknown) =>
+    ({
+      type: "object",
+      properties: { region: { type: "string", "x-since": since } },
+    }) as const;
+  expect(getValidator(schema("0.2.0"))({ region: "eu" }).errors).toEqual([]);
+  expect(() => getValidator(schema(2))).toThrow(/x-since/);
+});
