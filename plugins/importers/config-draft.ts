@@ -148,7 +148,7 @@ export class ConfigDraft {
       admin: { host: "127.0.0.1", port: 9787 },
       ...this.settings,
       // The other gateways serve all of these protocols by default.
-      frontends: [...this.#builtIn.frontends, "usage"],
+      frontends: this.#builtIn.frontends,
       middleware: ["auth", "zdr", "limits", "usage"],
       observers: [...this.observers],
       ...(this.accounts.size > 0 && { accounts: Object.fromEntries(this.accounts) }),

@@ -25,6 +25,7 @@ import {
   timeouts,
 } from "../schema-builders.ts";
 
+/** The only list of the default frontends: gateway.yaml names none. */
 export const DEFAULT_FRONTENDS = [
   "chat-completions",
   "messages",
@@ -38,6 +39,7 @@ export const DEFAULT_FRONTENDS = [
   "speech",
   "transcriptions",
   "models",
+  "usage",
 ];
 export const DEFAULT_MIDDLEWARE = ["auth", "zdr", "limits", "usage"];
 

@@ -84,8 +84,8 @@ test("converts options by the schema, or reports all invalid ones together", asy
   await says([...ADD, "--cuont", "3"], 'Unknown option "--cuont". Did you mean "--count"?');
   await says([...ADD, "--input", '{"foo":1}'], '--input: unknown key "foo"');
   await says([...ADD, "--input", "{"], "Invalid JSON in --input");
-  await says(["plugin", "usage", "today"], 'Did you mean "middleware.usage"?');
-  await says(["plugin", "usage"], 'Did you mean "middleware.usage"?');
+  await says(["plugin", "usage", "today"], 'Did you mean "frontends.usage"?');
+  await says(["plugin", "usage"], 'Did you mean "frontends.usage"?');
   await says(
     ["plugin", "store", "contians"],
     'Did you mean "contains"? Known commands: head, contains.',

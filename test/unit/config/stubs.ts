@@ -134,7 +134,7 @@ export const builtin: BuiltinPlugins = {
     openai: module(definitions.openai),
     anthropic: module(definitions.anthropic),
   },
-  frontend: Object.fromEntries([...DEFAULT_FRONTENDS, "usage"].map((n) => [n, frontend(n)])),
+  frontend: Object.fromEntries(DEFAULT_FRONTENDS.map((n) => [n, frontend(n)])),
   middleware: {
     // Its keys name accounts.
     auth: module(auth),
