@@ -4,7 +4,7 @@ import { LifetimeScope, SharedResources } from "../../../src/lib/lifetime-scope.
 import { SecretMask } from "../../../src/lib/log/secret-mask.ts";
 import { createInMemoryModelLists } from "../../../src/catalog/model-lists.ts";
 import { createServices, type Services } from "../../../src/runtime/services.ts";
-import { createPluginPeers } from "../../../src/runtime/services/plugin-peers.ts";
+import { createPluginPeers } from "../../../src/runtime/services/peer-gateways.ts";
 
 const CONFIG = {
   overload: { maxConcurrent: 1, maxQueueWaitMs: 1 },
