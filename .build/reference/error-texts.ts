@@ -36,6 +36,7 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "The client did not read the response in time",
     "Read the response, or raise `timeouts.client_write`",
   ],
+  connection_ending: ["The WebSocket is about to be closed", "Open a new connection"],
   content_encoding: ["The request body is compressed", "Send the body uncompressed", 415],
   duplicate_tool: ["Two tools have the same name", "Give each tool its own name"],
   empty_input: [
@@ -86,11 +87,11 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     408,
   ],
   head_too_large: ["The request headers are too large", "Send fewer or shorter headers", 431],
-  host_unknown: ["The `Host` header has an unknown name", "Use a name from `listen.hosts`", 403],
   hook_timeout: [
     "A hook of a middleware exceeded its time limit",
     "Retry. Operators: see the log of the request",
   ],
+  host_unknown: ["The `Host` header has an unknown name", "Use a name from `listen.hosts`", 403],
   http_malformed: ["The request is not valid HTTP", "Correct the client", 400],
   http_version: ["The HTTP version is not supported", "Use HTTP/1.1", 505],
   idempotency_done: [
@@ -116,6 +117,8 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Check the claims that the issuer sets",
   ],
   invalid_form: ["The form data is not valid", "Correct the form data of the client"],
+  invalid_json: ["A WebSocket message is not a JSON object", "Send JSON text"],
+  invalid_message: ["A WebSocket message is binary", "Send JSON text"],
   invalid_model: [
     "The model name is not valid",
     "Send `<provider>/<model>` or a name from `/v1/models`",
@@ -127,6 +130,10 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
   invalid_service_zdr: [
     "The `Service-ZDR` header is not valid here",
     "Send `required`, `strict`, or `off`",
+  ],
+  invalid_stream_id: [
+    "The `stream_id` of a WebSocket message is invalid",
+    "Use 1 to 256 letters, digits, `_`, `-`, or `.`",
   ],
   invalid_token: ["The token of the identity provider is not valid", "Sign in again"],
   invalid_tool_arguments: [
@@ -196,6 +203,8 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "The stored response is unknown",
     "Check its ID, or send the whole conversation",
   ],
+  response_truncated: ["The response on a WebSocket ended early", "Send the request again"],
+  shutting_down: ["The gateway shuts down", "Connect again"],
   starting: ["The gateway is waiting for its store", "Retry later", 503],
   state_unsupported: ["The model cannot use stored conversations", "Send the whole conversation"],
   stop_sequence_too_long: ["A stop sequence is too long", "Send a shorter one"],
@@ -240,6 +249,7 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Use another model, or a budget with `hold: expected`",
   ],
   unknown_content: ["Content is specific to another provider", "Remove the content"],
+  unknown_event_type: ["A WebSocket message has an unknown `type`", "Send `response.create`"],
   unknown_method: ["The method of the path is unknown", "Use a method that the message lists"],
   unknown_path: [
     "The path is unknown",
@@ -292,6 +302,20 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
   unsupported_value: ["The model does not support a value", "Use a value that the message lists"],
   unsupported_video: ["The model does not accept video", "Remove the video, or use another model"],
   upgrade: ["The client requested another protocol", "Use HTTP/1.1 without upgrade", 400],
+  websocket_connection_limit_reached: [
+    "The WebSocket reached its maximum age, or the gateway shuts down",
+    "Open a new connection",
+    400,
+  ],
+  websocket_queue_full: [
+    "Too many requests wait on one WebSocket",
+    "Wait for responses before you send more",
+  ],
+  websocket_stream_limit_reached: [
+    "A WebSocket has used too many names of lanes",
+    "Reuse a `stream_id`, or open a new connection",
+  ],
+  websocket_version: ["The WebSocket version is not supported", "Use version 13", 426],
   wrong_endpoint: [
     "The model serves another operation",
     "Send the request to the endpoint in the message",

@@ -103,6 +103,23 @@ const PAGES: readonly ApiPage[] = [
     from: ["plugin/frontend"].map(file),
   },
   {
+    slug: "sockets",
+    title: "Sockets",
+    about: "WebSockets of clients and providers, their sessions and meters",
+    from: [
+      file("plugin/socket"),
+      ...[
+        "SocketRoute",
+        "SocketAddress",
+        "RequestSocketRoute",
+        "SocketSession",
+        "RelaySocketRoute",
+        "RelayInput",
+      ].map((name) => `${file("plugin/frontend")}:${name}`),
+      `${file("plugin/provider")}:EndpointSocket`,
+    ],
+  },
+  {
     slug: "exchange",
     title: "Request exchange",
     about: "one request with its response, as hooks and frontends see it",

@@ -1,7 +1,7 @@
 // Reads the key that a client sent. Accepted schemes are tried in their configured order.
 import { fail, type HeadersIn, type QueryIn } from "tollgate/plugin";
 
-export type Scheme = "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "key";
+export type Scheme = "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "key" | "subprotocol";
 
 /**
  * Builds the option by which an operator chooses the schemes of a frontend. `key` is a query
@@ -15,7 +15,7 @@ export const acceptOption = (...schemes: readonly Scheme[]) =>
     items: { enum: Object.keys(SCHEME_DESCRIPTIONS) as Scheme[] },
     default: schemes,
     description:
-      "Places where clients may put their key, in the order in which they are read: bearer (Authorization: Bearer <key>), x-api-key, api-key, x-goog-api-key, key (?key=<key>)",
+      "Places where clients may put their key, in the order in which they are read: bearer (Authorization: Bearer <key>), x-api-key, api-key, x-goog-api-key, key (?key=<key>), subprotocol (for WebSockets of browsers)",
   }) as const;
 
 const SCHEME_DESCRIPTIONS: Readonly<Record<Scheme, string>> = {
@@ -24,6 +24,7 @@ const SCHEME_DESCRIPTIONS: Readonly<Record<Scheme, string>> = {
   "api-key": "api-key: <key>",
   "x-goog-api-key": "x-goog-api-key: <key>",
   key: "?key=<key>",
+  subprotocol: "Sec-WebSocket-Protocol: openai-insecure-api-key.<key>",
 };
 
 const SCHEME_NAMES: Readonly<Record<Scheme, string>> = {
@@ -32,6 +33,7 @@ const SCHEME_NAMES: Readonly<Record<Scheme, string>> = {
   "api-key": "api-key",
   "x-goog-api-key": "x-goog-api-key",
   key: "?key=",
+  subprotocol: "Sec-WebSocket-Protocol",
 };
 
 /**
@@ -102,6 +104,11 @@ const READERS: Readonly<
   "api-key": inHeader("api-key"),
   "x-goog-api-key": inHeader("x-goog-api-key"),
   key: (_headers, query) => query?.get("key")?.trim() || undefined,
+  // The name that OpenAI's SDKs use in browsers.
+  subprotocol: (headers) =>
+    /(?:^|,)\s*openai-insecure-api-key\.([^\s,]+)/.exec(
+      headers["sec-websocket-protocol"] ?? "",
+    )?.[1],
 };
 
 const ALL_SCHEMES = Object.keys(READERS) as Scheme[];

@@ -16,7 +16,9 @@ import {
   failResponse,
   responses,
 } from "tollgate/protocols/responses";
+import { ConversationMemory } from "./conversation-memory.ts";
 import { ItemMemory, finalResponseText } from "./item-memory.ts";
+import { ResponsesSession, type ResponsesSocketOptions } from "./responses-socket.ts";
 import { acceptOption, extractCredential } from "./client-credential.ts";
 import { versionedPaths, azurePaths } from "./route-paths.ts";
 
@@ -46,7 +48,7 @@ export default defineFrontend({
     type: "object",
     additionalProperties: false,
     properties: {
-      accept: acceptOption("bearer", "api-key"),
+      accept: acceptOption("bearer", "api-key", "subprotocol"),
       reasoning: {
         enum: ["summary", "text"],
         default: "summary",
@@ -68,7 +70,22 @@ export default defineFrontend({
   setup({ accept: schemes, reasoning, item_memory_mb }, ctx) {
     const memory = createItemMemory(item_memory_mb, ctx);
     const find: FindItem | undefined = memory && createItemFinder(memory, ctx);
+    const conversations = createConversationMemory(item_memory_mb, ctx);
     const made = (x: RequestHead, id: string) => findLedgerEntry(ctx, x, id);
+    const readInput = async (x: RequestHead, body: Body): Promise<RouteInput> => {
+      rejectStoredContent(body);
+      return {
+        model: await resolveModel(x, body, made),
+        edits: await resolveReferences(x, body["input"], find),
+        record:
+          memory && body["store"] !== false && x.privacy === "off"
+            ? {
+                maxBytes: MAX_REMEMBERED_RESPONSE,
+                onRecorded: (got) => rememberResponse(memory, x, got),
+              }
+            : undefined,
+      };
+    };
     /**
      * Creates an operation on a stored response. It is sent to the provider that created the
      * response, and only for the key that requested it.
@@ -93,20 +110,7 @@ export default defineFrontend({
           method: "POST",
           path: [...versionedPaths("/responses"), ...azurePaths("/responses")],
           actionType: "generate",
-          async readInput(x, body) {
-            rejectStoredContent(body);
-            return {
-              model: await resolveModel(x, body, made),
-              edits: await resolveReferences(x, body["input"], find),
-              record:
-                memory && body["store"] !== false && x.privacy === "off"
-                  ? {
-                      maxBytes: MAX_REMEMBERED_RESPONSE,
-                      onRecorded: (got) => rememberResponse(memory, x, got),
-                    }
-                  : undefined,
-            };
-          },
+          readInput,
         },
         {
           method: "POST",
@@ -142,6 +146,14 @@ export default defineFrontend({
           ...byId("input_items"),
         },
       ],
+      sockets: [
+        {
+          path: [...versionedPaths("/responses"), ...azurePaths("/responses")],
+          subprotocols: ["responses"],
+          actionType: "generate",
+          openSession: (x) => new ResponsesSession(x, { ...conversations, readInput }),
+        },
+      ],
     };
   },
 });
@@ -152,6 +164,24 @@ function createItemMemory(mb: number, ctx: Context): ItemMemory | undefined {
   const memory = ctx.shared(`items ${mb}`, () => new ItemMemory(bounds));
   ctx.runEvery(60_000, () => memory.removeExpired());
   return memory;
+}
+
+/** The conversations of WebSocket clients. They have the same bounds as the items. */
+function createConversationMemory(
+  mb: number,
+  ctx: Context,
+): Pick<ResponsesSocketOptions, "memory" | "find"> {
+  if (mb === 0) return { memory: undefined, find: undefined };
+  const bounds = { bytes: mb * MIB, bytesPerKey: Math.min(mb, 8) * MIB, maxAgeMs: ITEM_TTL_MS };
+  const memory = ctx.shared(`conversations ${mb}`, () => new ConversationMemory(bounds));
+  ctx.runEvery(60_000, () => memory.removeExpired());
+  const elsewhere = ctx.createPeerQuery(({ key, id }: { key: string; id: string }) =>
+    memory.find(key, id),
+  );
+  return {
+    memory,
+    find: async (key, id, connection) => memory.find(key, id, connection) ?? elsewhere({ key, id }),
+  };
 }
 
 const ownerOf = (x: RequestHead): string => x.identity?.id ?? "";

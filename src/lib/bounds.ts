@@ -267,6 +267,41 @@ export const BOUNDS = {
     error: ["rate_limited", "too_many_in_flight"],
     message: "Too many concurrent requests on one connection.",
   },
+  // Bounds on WebSockets.
+  socketMessage: {
+    max: 16 * MIB,
+    description:
+      "size of one message of a relayed WebSocket, in bytes; other messages have `max_body`",
+    error: null,
+    message: "The connection is closed with code 1009.",
+    configKey: "bounds.socket_message",
+  },
+  socketFragments: {
+    max: 4_096,
+    description: "frames of one WebSocket message",
+    error: null,
+    message: "The connection is closed with code 1008.",
+  },
+  socketLanes: {
+    max: 32,
+    description: "named lanes of a WebSocket during its lifetime",
+    error: ["invalid", "websocket_stream_limit_reached"],
+    message:
+      "This WebSocket connection has reached its maximum number of distinct stream IDs (#). " +
+      "Reuse an existing stream_id or open a new WebSocket connection.",
+  },
+  socketRunning: {
+    max: 16,
+    description: "requests of one WebSocket that run at the same time",
+    error: null,
+    message: "Further requests wait in the queue of the connection.",
+  },
+  socketQueue: {
+    max: 64,
+    description: "requests that wait in the queue of one WebSocket",
+    error: ["rate_limited", "websocket_queue_full"],
+    message: "# requests are waiting on this WebSocket connection. Wait until one is done.",
+  },
   headers: {
     max: 100,
     description: "header lines of a request",

@@ -28,7 +28,7 @@ import { present } from "./stages/present.ts";
 import { receive } from "./stages/receive.ts";
 import { reject } from "./stages/reject.ts";
 import { route } from "./stages/route.ts";
-import { serve } from "./stages/serve.ts";
+import { sendAnswer, serve } from "./stages/serve.ts";
 import { rejectSafely, settle } from "./stages/settle.ts";
 import { isPromise } from "../lib/is-promise.ts";
 
@@ -78,6 +78,28 @@ export function runPipeline(
     receive,
   });
   return runToSettlement(x, mounted);
+}
+
+/**
+ * Runs a request that a message of a WebSocket makes, and returns it when it is settled. `res`
+ * receives its response.
+ */
+export async function runSocketRequest(
+  gen: Generation,
+  mounted: MountedRoute,
+  { req, res, params }: IncomingRequest,
+): Promise<HostExchange> {
+  const x = new HostExchange({
+    id: nextRequestId(),
+    gen,
+    route: mounted,
+    req,
+    res,
+    params,
+    receive,
+  });
+  await runToSettlement(x, mounted);
+  return x;
 }
 
 /** Runs a subrequest for a plugin, on behalf of the request that the plugin is handling. */
@@ -182,6 +204,8 @@ async function runStages(x: HostExchange, { route: routeDefinition }: MountedRou
     routing,
   });
   const plan = isPromise(routed) ? await routed : routed;
+  const { answer } = body.received!;
+  if (answer) return sendAnswer(x, answer);
   if (x.actionType === "count") return countTokens(x, plan);
   if (x.actionType === "relay") return relay(x, plan);
   return dispatch(x, plan, present);

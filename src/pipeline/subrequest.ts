@@ -1,6 +1,5 @@
 // A request that a plugin makes on behalf of another request. It uses the same pipeline and the
 // same key, and has its own ledger rows. Only its connection is simulated.
-import { Readable, Writable } from "node:stream";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { fail, createFault } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
@@ -10,6 +9,7 @@ import { assertPrivacySupported } from "./privacy/zero-retention.ts";
 import { markAsHookFailure } from "./hooks/hook-guard.ts";
 import type { HostExchange, SubrequestOrigin } from "./exchange/exchange.ts";
 import type { MountedRoute } from "./exchange/mounted.ts";
+import { createVirtualRequest, VirtualResponse } from "./exchange/virtual-connection.ts";
 
 /** Maximum depth of nested subrequests, such as a judge that calls a judge. */
 export const MAX_SUBREQUEST_DEPTH = 4;
@@ -35,52 +35,32 @@ export function createSubrequestConnection(
 ): SubrequestConnection {
   const { req: parentReq, startedAt } = origin.parentRequest.state.connection;
   const raw = Buffer.from(JSON.stringify(body));
-  const headers: Record<string, string> = {
-    "content-type": "application/json",
-    "content-length": String(raw.length),
-  };
+  const headers: Record<string, string> = {};
   const clientTimeoutSeconds = Number(parentReq.headers[CLIENT_TIMEOUT_HEADER]);
   if (clientTimeoutSeconds > 0)
     headers[CLIENT_TIMEOUT_HEADER] = String(
       Math.max(1, clientTimeoutSeconds - (performance.now() - startedAt) / 1_000),
     );
   if (parentReq.headers["x-tollgate-strict"] === "true") headers["x-tollgate-strict"] = "true";
-  const req = Object.assign(Readable.from([raw], { objectMode: false }), {
-    method: "POST",
-    url: path,
-    headers,
-    rawHeaders: Object.entries(headers).flat(),
-    httpVersion: "1.1",
-    complete: true,
-    socket: parentReq.socket,
-  });
+  const req = createVirtualRequest({ path, headers, body: raw, socket: parentReq.socket });
   const res = new BufferedServerResponse();
   const answer = new Promise<Buffer | undefined>((resolve) => {
     res.once("finish", () => resolve(Buffer.concat(res.chunks)));
     res.once("close", () => resolve(undefined));
   });
   return {
-    req: req as unknown as IncomingMessage,
-    res: res as unknown as ServerResponse,
+    req,
+    res: res.asServerResponse,
     responseBody: answer,
   };
 }
 
-/** The part of `ServerResponse` that the pipeline uses. */
-class BufferedServerResponse extends Writable {
+/** Buffers the response of a subrequest. */
+class BufferedServerResponse extends VirtualResponse {
   readonly chunks: Buffer[] = [];
-  statusCode = 200;
-  headersSent = false;
 
-  writeHead(status: number): this {
-    this.statusCode = status;
-    this.headersSent = true;
-    return this;
-  }
-  flushHeaders(): void {}
-  writeContinue(): void {}
-  override _write(chunk: Buffer | string, _encoding: string, done: () => void): void {
-    this.chunks.push(Buffer.from(chunk));
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.chunks.push(chunk);
     done();
   }
 }

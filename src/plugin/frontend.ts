@@ -6,6 +6,8 @@ import type { Plugin, Setup } from "./plugin.ts";
 import type { Role } from "./role.ts";
 import type { ActionType, Protocol, ErrorResponse } from "./protocol.ts";
 import type { NoOptions, ObjectSchema } from "./schema.ts";
+import type { SocketError, SocketMessage, SocketRequest } from "./socket.ts";
+import type { RequestFacts } from "./references.ts";
 import type { CallTarget } from "./store/store.ts";
 
 /** Definition of a frontend: routes in one client protocol, mounted under `frontends:`. */
@@ -26,6 +28,8 @@ export interface Frontend {
   protocol?: Protocol;
   /** Routes of the frontend. */
   routes: readonly Route[];
+  /** Paths at which clients open a WebSocket, on the public port. */
+  sockets?: readonly SocketRoute[];
   /**
    * Writes an error before the headers of a response are sent. `to` is the same as in `encodeFault`
    * of a protocol. Default: `encodeFault` of the protocol.
@@ -113,7 +117,8 @@ export interface RouteInput {
   protocol?: Opt<Protocol>;
   /**
    * Top-level fields that replace the client's fields from here on. Request analysis, decoding, and
-   * the outgoing request use these values, in passthrough and translated mode.
+   * the outgoing request use these values, in passthrough and translated mode. A field that is
+   * replaced by undefined is removed.
    */
   edits?: Opt<Body>;
   /**
@@ -121,6 +126,108 @@ export interface RouteInput {
    * the request failed, the response was truncated or is larger than `maxBytes`, or privacy is on.
    */
   record?: Opt<{ maxBytes: number; onRecorded(got: RecordedResponse): Sync }>;
+  /**
+   * Response that the frontend makes itself, for a request that needs no provider. It is sent after
+   * the model was resolved, so the client needs permission for the model. Nothing is billed.
+   */
+  answer?: Opt<RouteResponse>;
+}
+
+/**
+ * A path at which clients open a WebSocket. The handshake runs `admit` hooks and is rejected with
+ * the HTTP error that a request would get.
+ */
+export type SocketRoute = RequestSocketRoute | RelaySocketRoute;
+
+/** Path and sub-protocols of a socket route. */
+export interface SocketAddress {
+  /** Path or paths, in the syntax of `RouteAddress.path`. */
+  path: string | readonly string[];
+  /**
+   * Names that a client may offer in `Sec-WebSocket-Protocol`. The host selects the first offered
+   * name that is listed here, and never returns any other name. `extractCredential` can read a
+   * credential that a browser sends in this header. Plugins and providers do not see the header.
+   * Default: none is selected.
+   */
+  subprotocols?: readonly string[];
+}
+
+/**
+ * A socket whose messages are ordinary requests of the route. Each request passes through the whole
+ * request pipeline: hooks, limits, both forwarding modes, and the ledger. The response of a request
+ * is streamed, and each of its events becomes one message.
+ *
+ * Requests in one lane run one after the other, in their order. Lanes run at the same time.
+ */
+export interface RequestSocketRoute extends SocketAddress, PipelineRoute {
+  /**
+   * Creates the session of one connection, after the handshake was admitted. `x` is the handshake.
+   */
+  openSession(x: RequestHead): SocketSession;
+}
+
+/** One connection of a request socket. The host calls its methods in order. */
+export interface SocketSession {
+  /**
+   * Reads a message of the client. Returns undefined for a message that needs no request. The
+   * client receives the error of a `fail()` as a message, and the connection stays open.
+   */
+  readMessage(message: SocketMessage): Opt<SocketRequest>;
+  /**
+   * Returns the model of a request, as `readInput` of a route does. Default: `readInput` of the
+   * route.
+   */
+  readInput?(x: RequestHead, body: Body, request: SocketRequest): RouteInput | Promise<RouteInput>;
+  /**
+   * Encodes one event of a response, whose data is the text `data`. Returns undefined for an event
+   * that clients of the socket do not receive.
+   */
+  encodeEvent(data: string, request: SocketRequest): Opt<SocketMessage>;
+  /**
+   * Encodes an error. `request` is undefined if the error concerns the connection or a message that
+   * `readMessage` rejected; `message` is that message.
+   */
+  encodeError(
+    error: SocketError,
+    request: Opt<SocketRequest>,
+    message?: SocketMessage,
+  ): SocketMessage;
+  /**
+   * Encodes the message that announces the end of the connection. Called before the host closes it:
+   * `draining` if the gateway shuts down, `expired` if the connection reached its maximum age.
+   * Default: the connection is closed without a message.
+   */
+  encodeNotice?(notice: "draining" | "expired"): Opt<SocketMessage>;
+  /** Called once, when the connection is closed. */
+  close?(): void;
+}
+
+/**
+ * A socket that is connected to a provider's socket of the same protocol. The model is fixed when
+ * the connection opens. Messages pass unchanged in both directions, unless the meter replaces them.
+ * Every response is one call with its own reserve and settle rows.
+ */
+export interface RelaySocketRoute extends SocketAddress {
+  /** Name of the operation, which selects the provider's socket in `ProtocolEndpoint.sockets`. */
+  action: string;
+  /** Protocol of both sides, with a `socket` half. Default: the protocol of the frontend. */
+  protocol?: Protocol;
+  /** Whether `readModel` needs the first message of the client. Default: it does not. */
+  readsFirstMessage?: true;
+  /**
+   * Returns the model. It is called once, after the handshake was admitted. With
+   * `readsFirstMessage`, the connection is open and `first` is the client's first message, which is
+   * then forwarded like any other.
+   */
+  readModel(x: RequestHead, first: Opt<SocketMessage>): RelayInput | Promise<RelayInput>;
+}
+
+/** Result of `readModel`. */
+export interface RelayInput {
+  /** Model name as the client wrote it, or a target to connect to. */
+  model: string | Pick<CallTarget, "provider" | "model" | "credential">;
+  /** Facts that routing and privacy need, such as the feature `audio`. Default: none. */
+  facts?: Opt<RequestFacts>;
 }
 
 /**

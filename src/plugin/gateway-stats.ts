@@ -35,6 +35,8 @@ export interface GatewayStats {
    * and requests without a matching route are not counted.
    */
   readonly inFlightByFrontend: { readonly [frontend: string]: number };
+  /** Open WebSockets by frontend. A frontend without an open WebSocket is not listed. */
+  readonly webSocketsByFrontend: { readonly [frontend: string]: number };
   /** Targets in cooldown, up to 1,000: those with the longest remaining cooldown. */
   readonly cooldowns: readonly CooldownState[];
   /** Middleware in other processes that cannot be reached. */

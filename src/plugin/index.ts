@@ -35,6 +35,7 @@ export * from "./outcome.ts";
 export * from "./provider.ts";
 export * from "./account-tokens.ts";
 export * from "./frontend.ts";
+export * from "./socket.ts";
 export * from "./middleware.ts";
 export * from "./observer.ts";
 export * from "./gateway-event.ts";

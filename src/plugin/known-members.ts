@@ -8,6 +8,8 @@ import type {
   RouteAddress,
   HandlerRoute,
   PipelineRoute,
+  RelaySocketRoute,
+  RequestSocketRoute,
 } from "./frontend.ts";
 import type { Hooks, MiddlewareDef, MiddlewareExtras } from "./middleware.ts";
 import type { Observer, ObserverDef } from "./observer.ts";
@@ -69,6 +71,7 @@ export const SETUP_RESULT_MEMBERS = {
     ...COMMANDS_MEMBERS,
     protocol: true,
     routes: true,
+    sockets: true,
     encodeFault: true,
     extractCredential: true,
   },
@@ -131,6 +134,7 @@ export const SETUP_RESULT_MEMBERS = {
 const ENDPOINT_MEMBERS = {
   protocol: true,
   paths: true,
+  sockets: true,
   prepare: true,
   sessionAffinity: true,
   base: true,
@@ -162,6 +166,20 @@ const ROUTE_MEMBERS = {
 } as const satisfies MemberTable<PipelineRoute> &
   MemberTable<Extract<HandlerRoute, { body: "bytes" }>> &
   MemberTable<RouteAddress>;
+
+const SOCKET_MEMBERS = {
+  path: true,
+  subprotocols: true,
+  actionType: true,
+  action: true,
+  protocol: true,
+  protocols: true,
+  body: true,
+  readInput: true,
+  openSession: true,
+  readsFirstMessage: true,
+  readModel: true,
+} as const satisfies MemberTable<RequestSocketRoute> & MemberTable<RelaySocketRoute>;
 
 /** A member that nothing calls, and the name that was probably meant. */
 export interface UnknownMember {
@@ -215,7 +233,11 @@ export function findUnknownSetupMember(
 ): (UnknownMember & { readonly part: string }) | undefined {
   const stranger = findUnknownMember(made, SETUP_RESULT_MEMBERS[kind], kind === "middleware");
   if (stranger) return { part: kind === "middleware" ? "hook" : "member", ...stranger };
-  const { endpoints, routes } = made as { endpoints?: unknown; routes?: unknown };
+  const { endpoints, routes, sockets } = made as {
+    endpoints?: unknown;
+    routes?: unknown;
+    sockets?: unknown;
+  };
   const inside = (list: unknown, names: object, part: string) => {
     for (const each of Array.isArray(list) ? (list as unknown[]) : []) {
       const found =
@@ -225,5 +247,6 @@ export function findUnknownSetupMember(
     return undefined;
   };
   if (kind === "provider") return inside(endpoints, ENDPOINT_MEMBERS, "member of an endpoint");
-  return inside(routes, ROUTE_MEMBERS, "member of a route");
+  const inRoute = inside(routes, ROUTE_MEMBERS, "member of a route");
+  return inRoute ?? inside(sockets, SOCKET_MEMBERS, "member of a socket route");
 }

@@ -10,6 +10,7 @@ import type { OperationSpec } from "../model/operations/operation-spec.ts";
 import type { Body, HeadersIn, HeadersOut, JsonObject, Opt, Sync } from "../model/values.ts";
 import type { Outgoing } from "./outgoing.ts";
 import type { FieldAllowlist, ConversationKey, RequestFacts } from "./references.ts";
+import type { SocketHalf } from "./socket.ts";
 import type { LimitState } from "./store/limit.ts";
 
 /**
@@ -43,6 +44,8 @@ export interface Protocol<K extends Operation = Operation> {
   server?: ServerHalf<K>;
   /** The half that providers use. Without it, no provider can be called in the protocol. */
   client?: ClientHalf<K>;
+  /** The half that relays sockets. Without it, the protocol has none. */
+  socket?: SocketHalf;
   /**
    * Headers that passthrough mode forwards. A trailing * matches a prefix. All other headers are
    * removed. Some headers are removed even if they are listed. From a request, these are the

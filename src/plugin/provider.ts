@@ -187,6 +187,11 @@ export interface ProtocolEndpoint<C = unknown> extends EndpointConnection<C>, En
   /** Paths by action, if they differ from the protocol's. */
   paths?: { readonly [name: string]: Opt<Path> };
   /**
+   * WebSockets by action. A relay socket of a client is connected to the one of its action. For any
+   * other action, the endpoint's requests may be sent over it.
+   */
+  sockets?: { readonly [action: string]: Opt<EndpointSocket> };
+  /**
    * Body field, header, or both in which this backend accepts a conversation ID, so that it routes
    * the requests of one conversation to the same prompt cache. With `pick: sticky`, the host sets
    * them to a hash, before the hooks of middleware and only if they are empty. They are never set
@@ -198,6 +203,16 @@ export interface ProtocolEndpoint<C = unknown> extends EndpointConnection<C>, En
    * middleware.
    */
   prepare?(out: Outgoing, call: Call): Sync;
+}
+
+/** A WebSocket that a provider serves next to an endpoint, for one action. */
+export interface EndpointSocket {
+  /** Path and query, appended to the base URL of the endpoint. The scheme becomes `ws` or `wss`. */
+  path: Path;
+  /** Headers of the handshake, in addition to those of the endpoint. */
+  headers?: HeadersOut;
+  /** Sub-protocols to offer. */
+  subprotocols?: readonly string[];
 }
 
 /**

@@ -57,6 +57,7 @@ const DEFAULT_STATS: GatewayStats = {
   processes: { expected: 1, responded: 1 },
   inFlight: 0,
   inFlightByFrontend: {},
+  webSocketsByFrontend: {},
   cooldowns: [],
   unreachable: [],
   pools: [],

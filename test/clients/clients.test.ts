@@ -5,7 +5,7 @@ import { checksOf, CLIENTS } from "./clients.ts";
 import { isInstalled } from "./install.ts";
 
 const { CI, CLIENTS: all } = process.env;
-const SHORT = /a text turn \(model\)|two files at once|apply_patch/;
+const SHORT = /a text turn \(model\)|two files at once|apply_patch|WebSocket/;
 
 for (const client of CLIENTS) {
   const played = all !== undefined || CI !== undefined || isInstalled(client.package);

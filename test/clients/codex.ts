@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { call, say, think, toolResults, type Check } from "tollgate/testing";
 import type { Client, Setting } from "./client.ts";
 import { judge } from "./judge.ts";
-import { declaredIn, USAGE } from "./scripts.ts";
+import { declaredIn, reading, USAGE } from "./scripts.ts";
 import { modelOn, type Script } from "./stage.ts";
 import { play, thoughtCameBack } from "./turns.ts";
 
@@ -66,7 +66,7 @@ ${config}`,
       responses: [],
     })[spoken],
   keepsThoughts: true,
-  own: (of) => [patches(of), ...(of.spoken === "responses" ? [] : [calls(of)]), falls(of)],
+  own: (of) => [patches(of), ...(of.spoken === "responses" ? [] : [calls(of)]), socket(of)],
 };
 
 const PATCH = `*** Begin Patch
@@ -121,13 +121,34 @@ const calls = (of: Setting): Check => ({
   },
 });
 
-const falls = (of: Setting): Check => ({
-  name: "falls back from a WebSocket at once",
+/** Over its socket it warms up first, sends only what is new, and never falls back to HTTP. */
+const socket = (of: Setting): Check => ({
+  name: "speaks over a WebSocket, and resumes",
   async run() {
     const config = "supports_websockets = true";
-    const played = await play(of, () => say("Hello.").usage(USAGE), { words: "Hello", config });
-    judge(played, { says: "Hello.", turns: 1, loses: of.client.loses(of.spoken, UNKNOWN) });
-    assert.match(played.err, /failed to connect to Responses WebSocket/, "it never tried");
-    assert.doesNotMatch(played.err, /Reconnecting/);
+    const cwd = await of.at.folder();
+    const file = join(cwd, "note.txt");
+    await writeFile(file, "A note.");
+    const timed = async (script: Script, asking: { words: string; again?: boolean }) => {
+      const began = performance.now();
+      const played = await play(of, script, { cwd, config, ...asking });
+      console.log(`codex over a WebSocket: ${Math.round(performance.now() - began)} ms`);
+      assert.doesNotMatch(played.err, /Reconnecting|failed to connect|fall(?:ing)? back/i);
+      return played;
+    };
+    const read = await timed(reading([codex.reads(file)]), { words: "What does the note say?" });
+    assert.equal(read.out.trim(), "I read: A note.", read.err);
+    assert.equal(read.asked.length, 2);
+    // One handshake, and each call is billed exactly.
+    assert.equal(read.served.filter(({ status }) => status === 101).length, 1, read.err);
+    const calls = read.served.flatMap((one) => one.calls);
+    assert.equal(calls.length, 2);
+    for (const { state } of calls) assert.match(state, /^(exact|unpriced)$/);
+    const resumed = await timed(() => say("Of a note.").usage(USAGE), {
+      words: "Of what?",
+      again: true,
+    });
+    assert.match(String(resumed.asked[0]!.body), /A note\./, "the session was lost");
+    assert.equal(resumed.out.trim(), "Of a note.", resumed.err);
   },
 });

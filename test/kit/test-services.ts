@@ -53,6 +53,7 @@ const DEFAULT_BOUNDS: GatewayConfig["bounds"] = {
   responseBytes: BOUNDS.response.max,
   connections: BOUNDS.connections.max,
   connectionsPerAddress: BOUNDS.connectionsPerAddress.max,
+  socketMessageBytes: BOUNDS.socketMessage.max,
 };
 
 const TOLERANT: Pick<MiddlewareConfig, "timeoutMs" | "onError"> = {

@@ -39,6 +39,10 @@ export const READ_METRICS = {
     ...gauge("tollgate_in_flight", "Client requests in progress", ["frontend"]),
     samples: ({ stats }) => samplesOf(stats.inFlightByFrontend),
   },
+  webSockets: {
+    ...gauge("tollgate_websockets", "Open WebSockets of clients", ["frontend"]),
+    samples: ({ stats }) => samplesOf(stats.webSocketsByFrontend),
+  },
   cooldown: {
     ...gauge("tollgate_provider_cooldown", "Targets in cooldown per credential", [
       "provider",

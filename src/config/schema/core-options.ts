@@ -37,6 +37,10 @@ const BOUNDS_SCHEMA = section("Size limits of data from clients and providers", 
       "because all clients then share one address",
     BOUNDS.connectionsPerAddress.max,
   ),
+  socket_message: size(
+    "Maximum size of one message of a relayed WebSocket, such as a voice session",
+    formatSize(BOUNDS.socketMessage.max),
+  ),
 });
 
 const OVERLOAD_SCHEMA = section("Overload protection", {

@@ -180,4 +180,6 @@ export interface ReceivedBody {
   /** Fields with which the frontend's `read` replaced the client's own. `body` contains them. */
   edits: Body | undefined;
   record: RouteInput["record"];
+  /** The response that the frontend made itself. No provider is called. */
+  answer: RouteInput["answer"];
 }

@@ -7,7 +7,7 @@ import type { ProxyConfig } from "../../lib/net/http-proxy.ts";
 import type { Operation } from "../../model/request.ts";
 import type { HeadersIn, QueryIn } from "../../model/values.ts";
 import type { Candidate } from "../../plugin/call.ts";
-import type { Frontend, Route } from "../../plugin/frontend.ts";
+import type { Frontend, Route, SocketRoute } from "../../plugin/frontend.ts";
 import type { Protocol, ServerHalf } from "../../plugin/protocol.ts";
 import type { Endpoint, Provider, ProtocolEndpoint } from "../../plugin/provider.ts";
 import type { HookRunner } from "../hooks/hook-runner.ts";
@@ -39,6 +39,14 @@ export interface MountedRoute {
   /**
    * The path that this route was mounted for, such as "/v1/models/:id". A route may have several.
    */
+  readonly path: string;
+}
+
+/** A path at which clients open a WebSocket. */
+export interface MountedSocket {
+  /** The frontend in the protocol of the route. */
+  readonly frontend: MountedFrontend;
+  readonly route: SocketRoute;
   readonly path: string;
 }
 

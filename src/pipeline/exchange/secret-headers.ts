@@ -13,6 +13,8 @@ export const SECRET_HEADERS: ReadonlySet<string> = new Set([
   "x-api-key",
   "api-key",
   "x-goog-api-key",
+  // Browsers send a credential here, because they cannot set any other header of a WebSocket.
+  "sec-websocket-protocol",
 ]);
 
 /** Returns the headers without credentials. */

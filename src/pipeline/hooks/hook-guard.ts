@@ -30,7 +30,7 @@ export const SKIPPABLE_HOOKS = ["edit", "rewrite", "inspect", "route", "attempt"
 const SKIPPABLE_HOOK_SET: ReadonlySet<string> = new Set(SKIPPABLE_HOOKS);
 
 /** Code with failure handling: a hook of a middleware, or a function of a route. */
-export type GuardedFunction = keyof Hooks | "readInput" | "handle";
+export type GuardedFunction = keyof Hooks | "readInput" | "readModel" | "handle";
 
 const isHook = (name: GuardedFunction): name is keyof Hooks => name in HOOK_COMBINATIONS;
 

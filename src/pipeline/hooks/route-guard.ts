@@ -1,12 +1,13 @@
 // Handles failures of a route's own code: functions that read a request for a frontend, and
 // functions that serve one. A route that fails repeatedly is rejected, while all others keep
 // working.
-import type { Route, RouteResponse } from "../../plugin/frontend.ts";
+import type { Route, RouteResponse, SocketRoute } from "../../plugin/frontend.ts";
 import type { HookBreaker } from "./hook-breaker.ts";
 import { HookGuard, invalidResult, type HookFailurePolicy } from "./hook-guard.ts";
 
 const ROUTE_GUARDS = {
   readInput: { timeoutMs: 30_000, check: checkReadResult },
+  readModel: { timeoutMs: 30_000, check: checkReadModelResult },
   // Serving a request may include calls to other services, so the timeout is long.
   handle: { timeoutMs: 60_000, check: checkServedResponse },
 } as const;
@@ -15,12 +16,12 @@ const ROUTE_GUARDS = {
  * Wraps a route with a deadline and checks of its results. A route that is an instance of a class
  * keeps its methods.
  */
-export function guardRoute(
-  route: Route,
+export function guardRoute<R extends Route | SocketRoute>(
+  route: R,
   of: Pick<HookFailurePolicy, "id" | "log" | "timerWheel">,
   createBreaker: (hook: string) => HookBreaker,
-): Route {
-  const hook = "actionType" in route ? "readInput" : "handle";
+): R {
+  const hook = "actionType" in route ? "readInput" : "readModel" in route ? "readModel" : "handle";
   const run = (route as unknown as { [hook: string]: unknown })[hook];
   if (typeof run !== "function") return route;
   const { timeoutMs, check } = ROUTE_GUARDS[hook];
@@ -34,7 +35,7 @@ export function guardRoute(
     (x, body) => (run as (x: unknown, body: unknown) => unknown).call(route, x, body),
     { exchangeOf: (x) => x, check },
   );
-  return Object.assign(Object.create(route) as Route, { ...route, [hook]: guarded });
+  return Object.assign(Object.create(route) as R, { ...route, [hook]: guarded });
 }
 
 const isObject = (it: unknown): it is Readonly<Record<string, unknown>> =>
@@ -52,6 +53,12 @@ function checkReadResult(said: unknown): void {
     throw invalidResult("read returned a stream that is not a boolean");
   if (name !== undefined && typeof name !== "string")
     throw invalidResult("read returned a name that is not a string");
+}
+
+function checkReadModelResult(said: unknown): void {
+  const model = isObject(said) ? said["model"] : undefined;
+  if (typeof model !== "string" && !isObject(model))
+    throw invalidResult("readModel returned no model");
 }
 
 function checkServedResponse(said: unknown): void {

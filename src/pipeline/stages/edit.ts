@@ -3,7 +3,7 @@ import type { Body, Opt } from "../../model/values.ts";
 import { rejectRetention } from "../privacy/zero-retention.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import { runSequentially } from "../hooks/hook-runner.ts";
-import { bytesOf, analyzeBody } from "./receive.ts";
+import { bytesOf, analyzeBody, withEdits } from "./receive.ts";
 
 /**
  * Runs the edit hooks once, before anything else reads the request. They return fields that replace
@@ -29,7 +29,7 @@ function applyEdits(x: HostExchange, fields: Body): void {
   const { frontend } = x.state;
   const { received } = x.state.body;
   const edits = { ...received!.edits, ...fields };
-  const body = { ...received!.body, ...fields };
+  const body = withEdits(received!.body, fields);
   const survey = analyzeBody(frontend.server, body);
   if (x.privacy !== "off") rejectRetention(x, survey);
   x.state.body.received = {

@@ -59,7 +59,7 @@ export async function receive(x: HostExchange): Promise<HostExchange> {
       param: "model",
       code: "invalid_request",
     });
-  const effectiveBody = read?.edits ? { ...body, ...read.edits } : body;
+  const effectiveBody = read?.edits ? withEdits(body, read.edits) : body;
   state.body.received = {
     raw,
     inputBytes: raw.length + bytesOf(read?.edits),
@@ -75,8 +75,16 @@ export async function receive(x: HostExchange): Promise<HostExchange> {
     originalBody: body,
     edits: read?.edits,
     record: read?.record,
+    answer: read?.answer,
   };
   return x;
+}
+
+/** Returns the body with fields replaced. A field that is replaced by undefined is removed. */
+export function withEdits(body: Body, edits: Body): Body {
+  const edited: { [field: string]: Opt<Field> } = { ...body, ...edits };
+  for (const field in edits) if (edits[field] === undefined) delete edited[field];
+  return edited;
 }
 
 const NO_FACTS: RequestFacts = { features: [], references: [] };

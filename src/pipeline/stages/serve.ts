@@ -21,7 +21,14 @@ export async function serve(
   admit: (x: HostExchange) => void | Promise<void>,
 ): Promise<void> {
   if (!route.allowUnauthenticated) await admit(x);
-  const { status, headers, body } = await callServeRoute(x, route);
+  return sendAnswer(x, await callServeRoute(x, route));
+}
+
+/** Sends a response that a frontend made itself. */
+export async function sendAnswer(
+  x: HostExchange,
+  { status, headers, body }: RouteResponse,
+): Promise<void> {
   const { connection } = x.state;
   if (isStreamBody(body)) {
     const head = createServedHeaders(x, headers, "application/octet-stream");

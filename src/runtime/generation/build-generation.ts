@@ -13,6 +13,7 @@ import type {
   MountedFrontend,
   MountedProvider,
   MountedRoute,
+  MountedSocket,
 } from "../../pipeline/exchange/mounted.ts";
 import { Accounts } from "../../pipeline/accounts/accounts.ts";
 import { CandidateResolver } from "../../pipeline/routing/resolver.ts";
@@ -36,6 +37,7 @@ import type { InFlightRequests } from "../requests/in-flight-requests.ts";
 export interface BuiltGeneration {
   readonly gen: Generation;
   readonly frontends: readonly MountedFrontend[];
+  readonly sockets: readonly MountedSocket[];
   /** Frontends of the admin listener, one per route. */
   readonly adminFrontends: readonly MountedFrontend[];
   /** Problems to log. Contains no errors. */
@@ -111,6 +113,7 @@ export async function buildGeneration(
   return {
     gen: createGeneration(options, { catalog, providers, mounted, inFlight }),
     frontends: [...mounted.frontends, ...frontends],
+    sockets: mounted.sockets,
     adminFrontends: served.adminFrontends,
     warnings: problems,
     providers,

@@ -26,6 +26,9 @@ import {
   type ListenOptions,
   type RejectedClient,
 } from "../http/listener.ts";
+import { createSocketLookup, type FindSocket } from "../sockets/socket-routes.ts";
+import { SocketServer } from "../sockets/socket-server.ts";
+import type { OpenSockets } from "../sockets/open-sockets.ts";
 import type { GatewayStatus } from "../gateway-api.ts";
 import { isLoopback } from "../../lib/net/egress-guard.ts";
 import { fail } from "../../model/error.ts";
@@ -51,6 +54,9 @@ async function assertAdminExists(
 const isAdmin = ({ admin, revoked }: KeyRecord): boolean =>
   admin !== undefined && revoked === undefined;
 
+/** Time in milliseconds in which WebSockets are closed before connections are cut. */
+const SOCKET_CLOSE_MS = 2_000;
+
 /** A generation with the routes that lead to it. */
 export interface LiveGeneration {
   readonly built: BuiltGeneration;
@@ -59,6 +65,7 @@ export interface LiveGeneration {
   readonly handler: ListenOptions["handler"];
   /** Handler of the admin listener. */
   readonly adminHandler: ListenOptions["handler"];
+  readonly findSocket: FindSocket;
   readonly loadedAt: number;
 }
 
@@ -67,12 +74,26 @@ export class GenerationSlot {
   readonly #retired = new Set<BuiltGeneration>();
   #current: LiveGeneration | undefined;
   #listener: ListenerHandle | undefined;
+  readonly #sockets: SocketServer;
   #draining = false;
   #isOpen = false;
   #readyzAsked = false;
 
   constructor(services: Services) {
     this.#services = services;
+    this.#sockets = new SocketServer(services, () => ({
+      gen: this.current.built.gen,
+      findSocket: this.current.findSocket,
+      maxMessageBytes: this.current.config.bounds.socketMessageBytes,
+    }));
+    const { open } = this.#sockets;
+    services.keyCache.onInvalidated(() => void open.checkKeys());
+    services.accountCache.onChanged(() => void open.checkKeys());
+  }
+
+  /** Open WebSockets of this process. */
+  get sockets(): OpenSockets {
+    return this.#sockets.open;
   }
 
   /** State that `/readyz`, `status`, the console, and metrics report. */
@@ -99,11 +120,15 @@ export class GenerationSlot {
 
   /**
    * Signals that no new clients are wanted, so that plugins can end long-running work such as
-   * streams. `told`: `/readyz` reports it too.
+   * streams. `told`: `/readyz` reports it too. If another process serves new clients, open
+   * WebSockets stay until shortly before the end of the drain time.
    */
   drain(told = true): void {
     this.#draining ||= told;
     this.#current?.built.signalLeave();
+    const { open } = this.#sockets;
+    if (told) open.drain();
+    else open.drainAfter(this.current.config.shutdown.timeoutMs - SOCKET_CLOSE_MS);
   }
 
   /** The current generation. Undefined before the first swap, despite its type. */
@@ -126,6 +151,7 @@ export class GenerationSlot {
       additionalTargets: also,
       limits: socketLimitsOf(config),
       handler: (req, res) => this.current.handler(req, res),
+      upgrade: (req, socket, head) => this.#sockets.accept(req, socket, head),
       onRejected: (refusal, who) => this.#onConnectionRejected("public", refusal, who),
     });
     for (const [i, { tls }] of config.listen.entries()) {
@@ -162,7 +188,9 @@ export class GenerationSlot {
 
   /** Number of open client requests in this process. */
   get inFlight(): number {
-    return this.#listener?.inFlight() ?? 0;
+    // The listener counts an open WebSocket as a request. Only its responses are requests.
+    const { count, running } = this.#sockets.open;
+    return (this.#listener?.inFlight() ?? 0) - count + running;
   }
 
   /** Returns the open requests per frontend, over the current and the retired generations. */
@@ -245,6 +273,7 @@ export class GenerationSlot {
         createExactRouteHandler(built.gen, built.frontends),
       ),
       adminHandler: this.#createAdminHandler(built),
+      findSocket: createSocketLookup(built.sockets),
       loadedAt: wallClock(),
     };
   }

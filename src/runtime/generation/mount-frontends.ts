@@ -1,9 +1,9 @@
 // Sets up the frontends of gateway.yaml and the routes that they serve.
 import type { GatewayConfig, MountConfig } from "../../config/gateway-config.ts";
 import type { Operation } from "../../model/request.ts";
-import type { Frontend, Route } from "../../plugin/frontend.ts";
+import type { Frontend, Route, SocketRoute } from "../../plugin/frontend.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import type { MountedFrontend } from "../../pipeline/exchange/mounted.ts";
+import type { MountedFrontend, MountedSocket } from "../../pipeline/exchange/mounted.ts";
 import { createHookRunner, type MountedMiddleware } from "../../pipeline/hooks/hook-runner.ts";
 import { readBearerToken } from "../http/bearer.ts";
 import { createBodyValidator } from "./mount-endpoint.ts";
@@ -12,6 +12,7 @@ import type { PluginRouteTable } from "./plugin-routes.ts";
 
 export interface MountedFrontends {
   readonly frontends: readonly MountedFrontend[];
+  readonly sockets: readonly MountedSocket[];
   /** Path per operation. Error messages suggest it if a client used the wrong path. */
   readonly entryPaths: ReadonlyMap<Operation, string>;
 }
@@ -23,6 +24,7 @@ export async function mountFrontends(
   served: PluginRouteTable,
 ): Promise<MountedFrontends> {
   const frontends: MountedFrontend[] = [];
+  const sockets: MountedSocket[] = [];
   const doors = new Map<Operation, string>();
   for (const mounted of config.frontends) {
     const made = await setup.setUp<Frontend>(mounted);
@@ -40,8 +42,7 @@ export async function mountFrontends(
     const secret = made.extractCredential?.bind(made) ?? readBearerToken;
     const hooks = createHookRunner(middleware, name);
     const spoken = new Map<Protocol, MountedFrontend>();
-    for (const part of splitByProtocol(frontend)) {
-      recordEntryPaths(part, doors);
+    const mount = (part: Frontend): MountedFrontend => {
       const { protocol, routes } = part;
       const one: MountedFrontend = {
         name,
@@ -56,9 +57,33 @@ export async function mountFrontends(
       };
       if (protocol) spoken.set(protocol, one);
       frontends.push(one);
+      return one;
+    };
+    for (const part of splitByProtocol(frontend)) {
+      recordEntryPaths(part, doors);
+      mount(part);
+    }
+    for (const route of served.registerSockets(mounted, made.sockets ?? [])) {
+      const protocol = route.protocol ?? frontend.protocol;
+      if (!checkSocketProtocol(mounted, route, protocol, setup)) continue;
+      const of = spoken.get(protocol) ?? mount({ ...withRoutes(frontend, []), protocol });
+      for (const path of [route.path].flat()) sockets.push({ frontend: of, route, path });
     }
   }
-  return { frontends, entryPaths: doors };
+  return { frontends, sockets, entryPaths: doors };
+}
+
+/** Whether the protocol has the half that the route needs. If not, reports a problem. */
+function checkSocketProtocol(
+  mounted: MountConfig<any>,
+  route: SocketRoute,
+  protocol: Protocol | undefined,
+  setup: PluginSetup,
+): protocol is Protocol {
+  const half = "openSession" in route ? "server" : "socket";
+  if (protocol?.[half]) return true;
+  setup.addMountProblem(mounted, `it has a socket route, but its protocol has no ${half} half`);
+  return false;
 }
 
 const protocolOfRoute = (route: Route, { protocol }: Frontend): Protocol | undefined =>

@@ -3,7 +3,14 @@
 import { ROLES } from "../../config/sections/admin-config.ts";
 import { problem } from "../../config/problems.ts";
 import type { GatewayConfig, MountConfig } from "../../config/gateway-config.ts";
-import type { Frontend, ObserverRoute, PluginRoute, Route } from "../../plugin/frontend.ts";
+import type {
+  Frontend,
+  ObserverRoute,
+  PluginRoute,
+  Route,
+  RouteAddress,
+  SocketRoute,
+} from "../../plugin/frontend.ts";
 import { createHookRunner, type MountedMiddleware } from "../../pipeline/hooks/hook-runner.ts";
 import { guardRoute } from "../../pipeline/hooks/route-guard.ts";
 import type { MountedFrontend } from "../../pipeline/exchange/mounted.ts";
@@ -73,6 +80,18 @@ export class PluginRouteTable {
     return open;
   }
 
+  /** Registers the socket routes of a frontend. Returns those whose paths are free. */
+  registerSockets(mounted: MountConfig<any>, sockets: readonly SocketRoute[]): SocketRoute[] {
+    return sockets.flatMap((route) => {
+      const wrong = findSocketFlaw(route);
+      if (wrong !== undefined) this.#setup.addMountProblem(mounted, wrong);
+      return wrong === undefined &&
+        this.#claim(mounted, { ...route, method: "WebSocket" }, "public")
+        ? [this.#withHookBreakers(mounted, route)]
+        : [];
+    });
+  }
+
   /**
    * Warns the operator about routes on a listener that gateway.yaml does not open. They are not
    * served.
@@ -102,7 +121,7 @@ export class PluginRouteTable {
     };
   }
 
-  #withHookBreakers({ id }: MountConfig<any>, route: Route): Route {
+  #withHookBreakers<R extends Route | SocketRoute>({ id }: MountConfig<any>, route: R): R {
     const { services, scope } = this.#setup;
     const { log, timerWheel, hookBreakers } = services;
     return guardRoute(route, { id, log, timerWheel }, (hook) =>
@@ -124,7 +143,7 @@ export class PluginRouteTable {
     };
   }
 
-  #claim(mounted: MountConfig<any>, route: AnyRoute, on: ListenerName): boolean {
+  #claim(mounted: MountConfig<any>, route: RouteAddress, on: ListenerName): boolean {
     const taken = this.#claimed[on];
     let free = true;
     for (const path of [route.path].flat()) {
@@ -149,6 +168,17 @@ const PLAIN_FRONTEND = {
 } as const;
 
 const routeNameOf = ({ method, path }: AnyRoute): string => `${method} ${[path].flat()[0]}`;
+
+function findSocketFlaw(route: SocketRoute): string | undefined {
+  const { path, openSession, readModel } = route as SocketRoute & {
+    readonly openSession?: unknown;
+    readonly readModel?: unknown;
+  };
+  const kinds = [openSession, readModel].filter((one) => typeof one === "function");
+  return kinds.length === 1
+    ? undefined
+    : `the socket ${[path].flat()[0]} must have either openSession or readModel`;
+}
 
 function findRouteFlaw(
   route: AnyRoute,

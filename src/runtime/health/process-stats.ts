@@ -32,7 +32,7 @@ type StatsServices = Pick<
   Services,
   "targetHealth" | "pools" | "ledgerQueue" | "rejections" | "observerSink"
 >;
-type Slot = Pick<GenerationSlot, "inFlight" | "inFlightByFrontend" | "current">;
+type Slot = Pick<GenerationSlot, "inFlight" | "inFlightByFrontend" | "sockets" | "current">;
 
 interface Stat<T> {
   /** Reads the value of this process. */
@@ -62,6 +62,7 @@ const sumMembers =
 const STATS = {
   inFlight: { read: ({ slot }) => slot.inFlight, combine: sum },
   inFlightByFrontend: { read: ({ slot }) => slot.inFlightByFrontend(), combine: sumCounts },
+  webSocketsByFrontend: { read: ({ slot }) => slot.sockets.countByFrontend(), combine: sumCounts },
   cooldowns: {
     read: ({ services }) => sortByEnd(services.targetHealth.cooldowns()),
     combine: mergeCooldowns,

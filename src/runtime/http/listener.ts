@@ -1,12 +1,13 @@
 // Opens the guarded port. Every request and socket must pass its checks before a frontend receives
 // it. May import node:http, lib, and its neighbors. Has no knowledge of models.
-import type { RequestListener, Server } from "node:http";
+import type { IncomingMessage, RequestListener, Server } from "node:http";
 import { isIP, Server as NetServer, type AddressInfo, type Socket } from "node:net";
 import { BOUNDS } from "../../lib/bounds.ts";
 import { nextRequestId } from "../../lib/request-id.ts";
 import { stripQuerySecrets } from "../../lib/query-secrets.ts";
 import { answerPreflight, setCorsHeaders } from "./cors.ts";
 import { type ConnectionLimits, drainAcceptQueue } from "./connection-counter.ts";
+import { checkHandshake, UPGRADE_REJECTED } from "./handshake-check.ts";
 import { createRequestGuard, type RequestGuard, type Rejection } from "./request-guard.ts";
 import { sendRejection } from "./send-rejection.ts";
 import { openPort, type PortAddress } from "./open-port.ts";
@@ -32,6 +33,11 @@ export interface ListenOptions extends ListenTarget {
    * `res.writeContinue()` first.
    */
   readonly checkContinue?: RequestListener;
+  /**
+   * Takes over the socket of a WebSocket handshake that passed the checks of every request. Returns
+   * false if the path has no WebSocket. Default: every upgrade is rejected.
+   */
+  readonly upgrade?: UpgradeListener;
   readonly limits?: Partial<ListenLimits>;
   /**
    * Called for every request and connection that was rejected before the handler received it
@@ -49,6 +55,8 @@ export interface RejectedClient {
   readonly address: string | undefined;
   readonly method: string | undefined;
 }
+
+export type UpgradeListener = (req: IncomingMessage, socket: Socket, head: Buffer) => boolean;
 
 export interface ListenLimits extends SocketLimits {
   readonly headers: number;
@@ -136,10 +144,21 @@ export async function listen(options: ListenOptions): Promise<ListenerHandle> {
       }
     };
 
+  const upgraded =
+    (door: RequestGuard): ((...args: Parameters<UpgradeListener>) => void) =>
+    (req, socket, head) => {
+      stripQuerySecrets(req);
+      const refusal = door.check(req) ?? (options.upgrade ? checkHandshake(req) : UPGRADE_REJECTED);
+      if (refusal) return notRequest(socket, refusal);
+      if (!sockets.enterUpgrade(socket)) return;
+      if (!options.upgrade!(req, socket, head)) notRequest(socket, UPGRADE_REJECTED);
+    };
+
   let acceptedCount = 0;
   /** Opens one of the addresses. */
   async function opened(place: ListenTarget): Promise<Server> {
-    const through = guarded(createRequestGuard({ ...place, maxHeaders: limits.headers }));
+    const door = createRequestGuard({ ...place, maxHeaders: limits.headers });
+    const through = guarded(door);
     const handler = through(options.handler);
     const server = await openPort(place, handler);
     const connected = place.tls ? "secureConnection" : "connection";
@@ -149,6 +168,7 @@ export async function listen(options: ListenOptions): Promise<ListenerHandle> {
     server.on("checkContinue", through(options.checkContinue ?? options.handler));
     // Sent to the request guard, which accepts only `100-continue`.
     server.on("checkExpectation", handler);
+    server.on("upgrade", upgraded(door));
     attachServerEvents(server, notRequest);
     applyLimits(server, limits);
     return server;
@@ -234,7 +254,6 @@ function attachServerEvents(
   server: Server,
   notRequest: (socket: Socket, refusal: Rejection) => void,
 ): void {
-  server.on("upgrade", (req) => notRequest(req.socket, UPGRADE_REJECTED));
   server.on("connect", (req) => notRequest(req.socket, CONNECT_REJECTED));
   server.on("clientError", (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
     const { code = "", rawPacket } = error;
@@ -276,12 +295,6 @@ const TOO_MANY_IN_FLIGHT: Rejection = {
   code: BOUNDS.inFlightPerSocket.error[1],
   message: BOUNDS.inFlightPerSocket.message,
   retryAfterMs: 1_000,
-};
-const UPGRADE_REJECTED: Rejection = {
-  status: 426,
-  code: "upgrade",
-  message: "Only HTTP/1.1 is supported.",
-  headers: { upgrade: "HTTP/1.1" },
 };
 const CONNECT_REJECTED: Rejection = {
   status: 405,

@@ -155,6 +155,19 @@ export class SocketGuard {
     return "full";
   }
 
+  /**
+   * Counts a WebSocket handshake, which stays open until its socket is closed. Returns false if it
+   * is not answered.
+   */
+  enterUpgrade(socket: Socket): boolean {
+    const held = this.#sockets.get(socket) ?? this.track(socket);
+    if (held.isClosing) return false;
+    held.headSince = undefined;
+    held.inFlight++;
+    this.#inFlight++;
+    return true;
+  }
+
   /** Ignores all further requests on this socket. */
   closeAfterResponse(socket: Socket): void {
     const held = this.#sockets.get(socket);

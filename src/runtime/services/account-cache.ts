@@ -10,7 +10,13 @@ const PAGE_SIZE = 1_000;
 
 export class AccountCache implements StoredAccounts {
   readonly #all = new Map<string, AccountRecord>();
+  readonly #listeners: (() => void)[] = [];
   version = 0;
+
+  /** Calls the listener after each change of an account. */
+  onChanged(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
 
   get(id: string): AccountRecord | undefined {
     return this.#all.get(id);
@@ -29,6 +35,7 @@ export class AccountCache implements StoredAccounts {
     if (known && known.version > record.version) return;
     this.#all.set(record.id, record);
     this.version++;
+    for (const listener of this.#listeners) listener();
   }
 
   /** Loads all accounts. None has to be removed, because the store never deletes an account. */

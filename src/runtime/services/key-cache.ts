@@ -17,6 +17,8 @@ export interface KeyCache {
   find(secret: string): KeyRecord | undefined | Promise<KeyRecord | undefined>;
   /** Clears the cache after a key was created, changed, or revoked. */
   invalidate(): void;
+  /** Calls the listener after each `invalidate`. */
+  onInvalidated(listener: () => void): void;
 }
 
 /** Maximum length of a secret that is hashed, in characters. Longer than any issued key. */
@@ -64,6 +66,7 @@ export function createKeyCache(
   const asking = new Map<string, Promise<KeyRecord | undefined>>();
   /** Number of invalidations. Results of lookups that began before the last one are not cached. */
   let age = 0;
+  const listeners: (() => void)[] = [];
 
   // An entry must not live longer because the clock was set back.
   const fresh = (until: number): boolean => until > now() && until - now() <= ttlMs;
@@ -117,6 +120,8 @@ export function createKeyCache(
       bySecret.clear();
       unknown.clear();
       asking.clear();
+      for (const listener of listeners) listener();
     },
+    onInvalidated: (listener) => void listeners.push(listener),
   };
 }

@@ -10,6 +10,7 @@ import * as fakes from "../fakes.ts";
 import { protocolChecks } from "../protocol-laws.ts";
 import { readRecordings } from "../recording.ts";
 import { createSetupCheck } from "./side-effects.ts";
+import { checkHostileMessages, checkSocketRoutes } from "./sockets.ts";
 import type { ConformanceSubject } from "./subject.ts";
 
 /**
@@ -20,6 +21,8 @@ export function frontendChecks(subject: ConformanceSubject): Check[] {
   const each = createSetupCheck<Frontend>(subject);
   return [
     each("routes are well-formed", checkShape),
+    each("sockets are well-formed", checkSocketRoutes),
+    each("sockets withstand hostile messages", checkHostileMessages),
     each("every error has a message", checkErrors),
     each("credential extraction has no side effects", checkCredentialExtraction),
     each("readInput returns what the request asks for", checkReading),
@@ -47,8 +50,8 @@ const listProtocols = ({ protocol, routes }: Frontend): ReadonlySet<Protocol> =>
     ].filter((one) => one !== undefined),
   );
 
-function checkShape({ routes, protocol }: Frontend): void {
-  assert.ok(routes.length > 0, "a frontend must have a route");
+function checkShape({ routes, sockets = [], protocol }: Frontend): void {
+  assert.ok(routes.length + sockets.length > 0, "a frontend must have a route");
   checkRoutes(routes);
   for (const route of routes) {
     if ("handle" in route) continue;

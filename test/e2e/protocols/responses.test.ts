@@ -1,6 +1,5 @@
-// The responses endpoint of a whole gateway: both modes, state separated by key, items by
-// reference, and upgrades.
-import { connect } from "node:net";
+// The responses endpoint of a whole gateway: both modes, state separated by key, and items by
+// reference.
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
@@ -295,22 +294,5 @@ describe("the endpoint", () => {
       (await raised(client("wrong").responses.create({ model: "openai/gpt-6", input: "x" })))
         .status,
     ).toBe(401);
-  });
-
-  it("rejects an upgrade immediately, so that clients fall back", async () => {
-    const { port } = new URL(gateway.url);
-    const head = await new Promise<string>((resolve, reject) => {
-      const socket = connect(Number(port), "127.0.0.1", () =>
-        socket.write(
-          `GET /v1/responses HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${ALICE}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`,
-        ),
-      );
-      socket.once("data", (data) => {
-        resolve(data.toString());
-        socket.destroy();
-      });
-      socket.once("error", reject);
-    });
-    expect(head).toMatch(/^HTTP\/1\.1 426 /);
   });
 });

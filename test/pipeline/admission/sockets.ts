@@ -1,10 +1,13 @@
 // Connections at the listener, with its default limits.
 import { once } from "node:events";
-import type { RequestListener, ServerResponse } from "node:http";
-import { connect, type Socket } from "node:net";
+import { createServer, type RequestListener, type ServerResponse } from "node:http";
+import { connect, type AddressInfo, type Socket } from "node:net";
 import { Duplex } from "node:stream";
+import { WebSocket } from "ws";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
 import { listen, type ListenLimits } from "../../../src/runtime/http/listener.ts";
+import { createAcceptor } from "../../../src/runtime/sockets/socket-acceptor.ts";
+import { RequestLanes } from "../../../src/runtime/sockets/request-lanes.ts";
 import { createQueryLimiter } from "../../../src/runtime/ledger/usage-queries.ts";
 import { until } from "../../kit/wait.ts";
 import { faultIn, type Driver, type Outcome } from "./way.ts";
@@ -136,7 +139,60 @@ async function waiting(n: number, key: (i: number) => string): Promise<Outcome> 
   return outcome;
 }
 
+/** An acceptor behind a server, and a client of it. Resolves to the close code, if it closes. */
+async function accepted(most: number, send: (ws: WebSocket) => void): Promise<Outcome> {
+  const acceptor = createAcceptor(most, []);
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const outcome = new Promise<Outcome>((resolve) => {
+    server.on("upgrade", (req, socket, head) =>
+      acceptor.handleUpgrade(req, socket, head, (ws) => {
+        ws.on("message", () => resolve("passes"));
+        ws.on("error", () => resolve("beyond"));
+      }),
+    );
+  });
+  const client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  client.on("error", () => {});
+  await once(client, "open");
+  send(client);
+  const got = await outcome;
+  client.terminate();
+  server.close();
+  return got;
+}
+
+function fragmented(ws: WebSocket, n: number): void {
+  for (let i = 1; i <= n; i++) ws.send("x", { fin: i === n });
+}
+
+/** So many requests on one WebSocket. The ones before the last `open` run for ever. */
+async function asked(n: number, lane: (i: number) => string | undefined): Promise<RequestLanes> {
+  const lanes = new RequestLanes(() => new Promise(() => {}));
+  for (let i = 0; i < n; i++) lanes.add({ body: "{}", lane: lane(i) });
+  return lanes;
+}
+const lanesOf = (n: number) =>
+  faultIn(async () => {
+    const lanes = new RequestLanes(() => Promise.resolve());
+    for (let i = 0; i < n; i++) {
+      lanes.add({ body: "{}", lane: `l${i}` });
+      await new Promise(setImmediate);
+    }
+  });
+const running = async (n: number): Promise<Outcome> =>
+  (await asked(n, (i) => `l${i}`)).running === n ? "passes" : "beyond";
+
 export const sockets = {
+  socketMessage: {
+    relayed: { drive: (n) => accepted(BOUNDS.socketMessage.max, (ws) => ws.send(Buffer.alloc(n))) },
+  },
+  socketFragments: {
+    "of one message": { drive: (n) => accepted(1_000_000, (ws) => fragmented(ws, n)) },
+  },
+  socketLanes: { "one after the other": { drive: lanesOf } },
+  socketRunning: { "of as many lanes": { drive: running } },
+  socketQueue: { "of one lane": { drive: (n) => faultIn(() => asked(n + 1, () => undefined)) } },
   connections: {
     "of as many addresses": { drive: (n) => crowd(n, (i) => `2001:db8::${i.toString(16)}`) },
     "with sockets": { most: 3, drive: (n) => few(n, { connections: 3 }) },

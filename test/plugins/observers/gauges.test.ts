@@ -32,6 +32,7 @@ const SAID: GatewayStats = {
   perProcess: [PROCESS, { ...PROCESS, pid: 42, openFiles: undefined }],
   inFlight: 5,
   inFlightByFrontend: { messages: 3, embeddings: 0 },
+  webSocketsByFrontend: { responses: 2 },
   cooldowns: [
     {
       provider: "p",
@@ -110,6 +111,7 @@ const EXPECTED = {
   tollgate_workers: ["3"],
   tollgate_processes_unresponsive: ["1"],
   tollgate_in_flight: ['frontend="messages" 3', 'frontend="embeddings" 0'],
+  tollgate_websockets: ['frontend="responses" 2'],
   tollgate_config_generation: ["4"],
   tollgate_config_reload_success: ["1"],
   tollgate_config_reload_last_success_timestamp_seconds: ["1794000000.5"],

@@ -28,6 +28,7 @@ const own = (more: Partial<LocalStats> = {}): LocalStats => ({
   process: PROCESS,
   inFlight: 0,
   inFlightByFrontend: {},
+  webSocketsByFrontend: {},
   cooldowns: [],
   unreachable: [],
   pools: [],
@@ -49,6 +50,7 @@ it("sum what can be summed, and take the worst of the rest", () => {
         own({
           inFlight: 2,
           inFlightByFrontend: { messages: 1, models: 0 },
+          webSocketsByFrontend: { responses: 2 },
           cooldowns: [{ ...rest, until: 5 }],
           // The primary sends no requests through middleware while there are workers.
           unreachable: [{ plugin: "middleware.c", since: 1, requests: "rejected", processes: 1 }],
@@ -58,6 +60,7 @@ it("sum what can be summed, and take the worst of the rest", () => {
         own({
           inFlight: 3,
           inFlightByFrontend: { messages: 2 },
+          webSocketsByFrontend: { responses: 1 },
           cooldowns: [
             { ...rest, until: 9 },
             { provider: "p", credential: "c", until: 1, ...more },
@@ -73,6 +76,7 @@ it("sum what can be summed, and take the worst of the rest", () => {
     perProcess: [PROCESS, PROCESS],
     inFlight: 5,
     inFlightByFrontend: { messages: 3, models: 0 },
+    webSocketsByFrontend: { responses: 3 },
     cooldowns: [
       { ...rest, until: 9 },
       { provider: "p", credential: "c", until: 1, ...more },

@@ -13,6 +13,10 @@ function formatStats(of: GatewayStats): string {
   const rows = [
     ["processes", `${processes.responded} of ${processes.expected} responded`],
     ["in flight", [of.inFlight, ...busyFrontends(of)].join(", ")],
+    ...Object.entries(of.webSocketsByFrontend).map(([frontend, count]) => [
+      "WebSockets",
+      `${frontend} ${count}`,
+    ]),
     [
       "ledger",
       `${ledger.ok ? "available" : paint("red", "unavailable")}, ${ledger.queue} commands queued`,

@@ -31,6 +31,7 @@ export function prepare(out: Outgoing, of: CallContext, dialect: ResponsesDialec
     relayed,
   );
   if (input) out.set("input", input);
+  dropSocketBeta(out);
   if (of.actionType === "generate") {
     if (dialect.store === false) out.remove("store");
     else if (!relayed && out.get("store") == null) {
@@ -48,6 +49,17 @@ export function prepare(out: Outgoing, of: CallContext, dialect: ResponsesDialec
       out.remove(field);
       of.reportLoss(field, "dropped");
     }
+}
+
+/** The handshake of a WebSocket client announces a beta that requests over HTTP do not have. */
+function dropSocketBeta(out: Outgoing): void {
+  const beta = out.headers["openai-beta"];
+  if (!beta?.includes("responses_websockets=")) return;
+  const kept = beta
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => !name.startsWith("responses_websockets="));
+  out.setHeader("openai-beta", kept.length > 0 ? kept.join(",") : undefined);
 }
 
 /** Lowers the output limit to the amount that the caller can pay for. */

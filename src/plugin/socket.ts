@@ -1,0 +1,126 @@
+// WebSockets of clients and of providers. A frontend serves a socket in one of two ways. A request
+// socket turns every message of the client into one ordinary request. A relay socket connects the
+// client to the provider's own socket, and a meter reads every message on its way.
+import type { Fault } from "../model/error.ts";
+import type { FinishReason, ModelEvent, UsageReport } from "../model/event.ts";
+import type { ModelInfo } from "../model/facts.ts";
+import type { ModelRequest } from "../model/request.ts";
+import type { Usage } from "../model/usage.ts";
+import type { HeadersIn, JsonObject, Opt } from "../model/values.ts";
+import type { RequestFacts } from "./references.ts";
+
+/** A complete message of a WebSocket: a string for a text message, a Buffer for a binary one. */
+export type SocketMessage = string | Buffer;
+
+/** A request that a message of the client makes. */
+export interface SocketRequest {
+  /** Name of the lane. Default: the unnamed lane. */
+  readonly lane?: Opt<string>;
+  /** JSON text of the request's body. */
+  readonly body: SocketMessage;
+}
+
+/** An error response of a request, in the form that HTTP clients receive. */
+export interface SocketError {
+  /** HTTP status. */
+  readonly status: number;
+  /** Body of the error in the protocol of the route. */
+  readonly body: JsonObject;
+  /** Headers of the error, such as `retry-after`. */
+  readonly headers: HeadersIn;
+}
+
+/** The half of a protocol that relays sockets. Its meters read messages and keep no other state. */
+export interface SocketHalf {
+  /** Creates the meter of one connection. */
+  createMeter(sink: MeterSink, to: MeterContext): SocketMeter;
+  /**
+   * Encodes an error as a message to the client, and states whether the specification requires the
+   * connection to be closed after it.
+   */
+  encodeFault(
+    fault: Fault,
+    x: { id: string },
+  ): { message?: Opt<SocketMessage>; close?: Opt<number> };
+}
+
+/** Properties of a relayed connection. */
+export interface MeterContext {
+  /** ID of the handshake, which is also the session of every response on this connection. */
+  readonly id: string;
+  /** The provider's name of the model. */
+  readonly model: string;
+  /** Model name as the client wrote it. */
+  readonly clientModel: string;
+  /** Metadata of the model. */
+  readonly info: ModelInfo;
+  /** Query of the client's URL, without credentials. */
+  readonly query: URLSearchParams;
+}
+
+/**
+ * Reads the messages of one connection in both directions, in order. The host calls it before a
+ * message is forwarded. It returns the message to forward, or null to drop it. Returning undefined
+ * forwards the message unchanged.
+ *
+ * The client receives the error of a `fail()` in `readClientMessage`, and the message is not
+ * forwarded. An error in `readProviderMessage` ends the connection.
+ */
+export interface SocketMeter {
+  /** Reads a message of the client. */
+  readClientMessage(message: SocketMessage): Opt<SocketMessage | null>;
+  /** Reads a message of the provider. */
+  readProviderMessage(message: SocketMessage): Opt<SocketMessage | null>;
+  /** Encodes the message that cancels a running response at the provider. */
+  encodeCancel(response: MeteredResponse): Opt<SocketMessage>;
+}
+
+/** Receives the findings of a meter. */
+export interface MeterSink {
+  /**
+   * Begins a response. The host reserves it, and holds the message that is being read until the
+   * reservation is durable.
+   *
+   * If it is rejected while a client's message is read, the message is dropped and the client
+   * receives the error: the provider never learns of it. If it is rejected while a provider's message
+   * is read, the response already runs. The host then sends `encodeCancel` to the provider and the
+   * error to the client. The usage that
+   * the provider reports for it is billed nevertheless.
+   */
+  beginResponse(of?: ResponseStart): MeteredResponse;
+}
+
+/** Properties of a response at its beginning. */
+export interface ResponseStart {
+  /** Facts from which the reservation is calculated, such as `maxOutput`. Default: those of `RelayInput`. */
+  facts?: Opt<RequestFacts>;
+  /** Bytes of text that the provider reads for the response, for the estimate of its input. */
+  inputBytes?: Opt<number>;
+  /** The request in the common form, for `inspect` hooks. Without it they are not called. */
+  request?: Opt<ModelRequest>;
+}
+
+/** One response of a relayed connection. Exactly one of its `report…` methods ends it. */
+export interface MeteredResponse {
+  /** Reports that the provider accepted the response, with its ID. */
+  reportStart(id: string): void;
+  /** Reports content. `bytes` is the length of the text, from which a truncated response is billed. */
+  reportContent(bytes?: number): void;
+  /**
+   * Reports what the response has used so far, as far as the messages show it, such as seconds of
+   * audio. A response that ends without a usage report is billed for it, as an estimate. A later
+   * value replaces an earlier one.
+   */
+  reportEstimate(usage: Usage): void;
+  /** Reports an event for `watch` hooks. */
+  reportEvent(event: ModelEvent): void;
+  /** Reports usage counts of the provider. */
+  reportUsage(seen: UsageReport): void;
+  /**
+   * Ends the response. The message that is being read is held until the settle row is durable, for
+   * up to 2 s.
+   */
+  reportFinish(reason: FinishReason): void;
+  /** Ends the response as failed or canceled. It is billed for what was reported. */
+  reportFailure(fault: Fault): void;
+}

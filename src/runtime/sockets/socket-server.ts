@@ -1,0 +1,216 @@
+// Opens the WebSockets of clients. A handshake is admitted like a request: by the same hooks, with
+// the same errors. Then the connection belongs to its session until it is closed.
+import { ServerResponse, type IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import type { WebSocket, WebSocketServer } from "ws";
+import { isPromise } from "../../lib/is-promise.ts";
+import { nextRequestId } from "../../lib/request-id.ts";
+import { fail, getFault, type Fault } from "../../model/error.ts";
+import type { Route } from "../../plugin/frontend.ts";
+import type { SocketRoute } from "../../plugin/frontend.ts";
+import { HostExchange } from "../../pipeline/exchange/exchange.ts";
+import type { MountedSocket } from "../../pipeline/exchange/mounted.ts";
+import { VirtualResponse } from "../../pipeline/exchange/virtual-connection.ts";
+import type { Generation } from "../../pipeline/generation.ts";
+import { admit } from "../../pipeline/stages/admit.ts";
+import { reject } from "../../pipeline/stages/reject.ts";
+import { rejectSafely, settle } from "../../pipeline/stages/settle.ts";
+import type { Services } from "../services.ts";
+import { ClientSocket } from "./client-socket.ts";
+import { createAcceptor } from "./socket-acceptor.ts";
+import { OpenSockets } from "./open-sockets.ts";
+import { RequestConnection, type CurrentRoute } from "./request-connection.ts";
+import type { FindSocket, FoundSocket } from "./socket-routes.ts";
+import { SpentBudgets } from "./spent-budgets.ts";
+
+/** The generation in use, with its sockets. */
+export interface SocketGeneration {
+  readonly gen: Generation;
+  readonly findSocket: FindSocket;
+  readonly maxMessageBytes: number;
+}
+
+export class SocketServer {
+  readonly open: OpenSockets;
+  readonly #services: Pick<Services, "memoryBudget" | "usageQueries" | "log">;
+  readonly #current: () => SocketGeneration;
+  readonly #spent: SpentBudgets;
+  /** Servers by the maximum size of a message. They hold no connections. */
+  readonly #acceptors = new Map<string, WebSocketServer>();
+
+  constructor(
+    services: Pick<Services, "memoryBudget" | "usageQueries" | "log">,
+    current: () => SocketGeneration,
+    open: OpenSockets = new OpenSockets(),
+  ) {
+    this.#services = services;
+    this.#current = current;
+    this.open = open;
+    this.#spent = new SpentBudgets(services.usageQueries, open);
+  }
+
+  /** Takes over the socket of a handshake. Returns false if the path has no WebSocket. */
+  accept(req: IncomingMessage, raw: Socket, head: Buffer): boolean {
+    const { gen, findSocket } = this.#current();
+    const found = findSocket((req.url ?? "/").split("?", 1)[0]!);
+    if (!found) return false;
+    void this.#handshake(gen, found, req, raw, head);
+    return true;
+  }
+
+  async #handshake(
+    gen: Generation,
+    found: FoundSocket,
+    req: IncomingMessage,
+    raw: Socket,
+    head: Buffer,
+  ): Promise<void> {
+    const res = new ServerResponse(req);
+    res.shouldKeepAlive = false;
+    res.assignSocket(raw);
+    res.on("finish", () => raw.destroySoon());
+    const x = createHandshake(gen, found, req, res);
+    const release = gen.retain(x);
+    try {
+      const admitting = admit(x);
+      if (isPromise(admitting)) await admitting;
+      if (this.open.isDraining)
+        fail("overloaded", "The gateway is shutting down.", { code: "shutting_down" });
+      if (raw.destroyed || !raw.readable) return;
+      res.detachSocket(raw);
+      res.statusCode = 101;
+      this.#upgrade(gen, found, { req, raw, head, x });
+    } catch (problem) {
+      rejectSafely(x, problem, reject);
+    } finally {
+      x.state.admission.permit.onPipelineEnd();
+      release();
+    }
+    const settling = settle(x);
+    if (settling) await settling;
+  }
+
+  #upgrade(
+    gen: Generation,
+    { socket: mounted }: FoundSocket,
+    { req, raw, head, x }: { req: IncomingMessage; raw: Socket; head: Buffer; x: HostExchange },
+  ): void {
+    const { route } = mounted;
+    const maxBytes = "openSession" in route ? gen.maxBodyBytes : this.#current().maxMessageBytes;
+    this.#acceptorOf(route, maxBytes).handleUpgrade(req, raw, head, (ws: WebSocket) => {
+      const socket = new ClientSocket(ws, raw, this.#services.memoryBudget, x.identity!.id);
+      try {
+        this.#openConnection(mounted, req, socket, x);
+      } catch (err) {
+        gen.log.error({ socket: x.id, frontend: x.frontend, err }, "opening socket failed");
+        socket.terminate();
+      }
+    });
+  }
+
+  #acceptorOf({ subprotocols = [] }: SocketRoute, maxBytes: number): WebSocketServer {
+    const key = `${maxBytes} ${subprotocols.join(",")}`;
+    let acceptor = this.#acceptors.get(key);
+    if (!acceptor) this.#acceptors.set(key, (acceptor = createAcceptor(maxBytes, subprotocols)));
+    return acceptor;
+  }
+
+  #openConnection(
+    mounted: MountedSocket,
+    req: IncomingMessage,
+    socket: ClientSocket,
+    x: HostExchange,
+  ): void {
+    const { route } = mounted;
+    if (!("openSession" in route)) return fail("internal", "Relays are not supported yet.");
+    const connection = new RequestConnection({
+      socket,
+      handshake: x,
+      req,
+      session: route.openSession(x),
+      headers: headersOfRequests(req),
+      current: () => this.#routeOf(mounted),
+      checkKey: () => this.#checkKey(mounted, req),
+      onSettled: (settled) => this.#spent.check(settled),
+      onClosed: (of) => this.open.remove(of),
+    });
+    this.open.add(connection);
+    connection.open();
+  }
+
+  /** Returns the route of a connection in the generation that is current now. */
+  #routeOf({ frontend, path, route }: MountedSocket): CurrentRoute {
+    const { gen, findSocket } = this.#current();
+    const found = findSocket(path)?.socket;
+    const isSame =
+      found?.frontend.name === frontend.name &&
+      "openSession" in found.route === "openSession" in route;
+    return { gen, mounted: isSame ? found : undefined };
+  }
+
+  /** Admits the handshake again. */
+  async #checkKey(of: MountedSocket, req: IncomingMessage): Promise<Fault | undefined> {
+    const { gen, mounted } = this.#routeOf(of);
+    if (!mounted) return { kind: "not_found", message: "The route was removed." };
+    const res = new DiscardedResponse();
+    const x = createHandshake(gen, { socket: mounted, params: {} }, req, res.asServerResponse);
+    const release = gen.retain(x);
+    try {
+      await admit(x);
+      return undefined;
+    } catch (problem) {
+      const fault = getFault(problem);
+      return fault?.kind === "unauthenticated" || fault?.kind === "forbidden" ? fault : undefined;
+    } finally {
+      x.state.admission.permit.onPipelineEnd();
+      release();
+    }
+  }
+}
+
+/** A response that is never sent. */
+class DiscardedResponse extends VirtualResponse {
+  override _write(_chunk: Buffer, _encoding: string, done: () => void): void {
+    done();
+  }
+}
+
+/** Creates the exchange of a handshake. It makes no call, so it takes no concurrency slot. */
+function createHandshake(
+  gen: Generation,
+  { socket: { frontend, path }, params }: FoundSocket,
+  req: IncomingMessage,
+  res: ServerResponse,
+): HostExchange {
+  const route: Route = { method: "GET", path, handle: () => ({ status: 101 }) };
+  return new HostExchange({
+    id: nextRequestId(),
+    gen,
+    route: { frontend, route, path },
+    req,
+    res,
+    params,
+    receive: () => Promise.reject(new Error("A handshake has no body.")),
+  });
+}
+
+/** Headers that belong to the handshake, or to one request only. */
+const HANDSHAKE_HEADERS: ReadonlySet<string> = new Set([
+  "connection",
+  "upgrade",
+  "content-length",
+  "content-type",
+  "expect",
+  "idempotency-key",
+]);
+
+/** Returns the headers that each request of a connection has. */
+function headersOfRequests({ headers }: IncomingMessage): IncomingMessage["headers"] {
+  const kept: IncomingMessage["headers"] = {};
+  for (const name in headers)
+    if (!HANDSHAKE_HEADERS.has(name) && !name.startsWith("sec-websocket-"))
+      kept[name] = headers[name];
+  // `extractCredential` may read the credential here.
+  const offered = headers["sec-websocket-protocol"];
+  return offered === undefined ? kept : { ...kept, "sec-websocket-protocol": offered };
+}
