@@ -11,6 +11,7 @@ export const builtin = {
     messages: () => import("./frontends/messages.ts"),
     moderations: () => import("./frontends/moderations.ts"),
     rerank: () => import("./frontends/rerank.ts"),
+    realtime: () => import("./frontends/realtime.ts"),
     responses: () => import("./frontends/responses.ts"),
     speech: () => import("./frontends/speech.ts"),
     transcriptions: () => import("./frontends/transcriptions.ts"),

@@ -38,7 +38,7 @@ export const LIBRARIES: { readonly [name: string]: readonly string[] } = {
   vitest: ["testing"],
   pino: ["lib"],
   undici: ["lib", "pipeline", "runtime"],
-  ws: ["runtime"],
+  ws: ["pipeline", "runtime"],
 };
 
 export interface Import {

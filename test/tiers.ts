@@ -17,6 +17,7 @@ export const CI: readonly string[] = [
   "test/cli/plugins/plugin-commands.test.ts",
   "test/cli/serve.test.ts",
   "test/clients/clients.test.ts",
+  "test/clients/realtime/realtime.test.ts",
   "test/e2e/admin/roles.test.ts",
   "test/e2e/admin/admin-routes.test.ts",
   "test/e2e/gemini/clients.test.ts",
@@ -58,6 +59,7 @@ export const CI: readonly string[] = [
  * by them.
  */
 export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
+  "test/clients/realtime/python.test.ts": ["src/protocols", "src/pipeline/sockets"],
   "test/pipeline/goodput/goodput.test.ts": ["src/pipeline/admission"],
   "test/rig/privacy/zdr.test.ts": ["src/pipeline", "src/protocols"],
   "test/plugins/stores/postgres/budgets/budget-leases.test.ts": ["plugins/stores/postgres"],

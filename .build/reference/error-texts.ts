@@ -26,11 +26,19 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Check the connection of the client",
     408,
   ],
+  calls_unsupported: [
+    "The provider of the model has no calls over WebRTC",
+    "Connect with a WebSocket",
+  ],
   certificate_ended: ["The client certificate has expired", "Renew the certificate"],
   chunk_extensions: [
     "The chunk extensions of the body are too large",
     "Send the body without chunk extensions",
     413,
+  ],
+  client_secrets_unsupported: [
+    "The gateway makes no keys for browsers",
+    "Send the offer of the browser to `/v1/realtime/calls`",
   ],
   client_timeout: [
     "The client did not read the response in time",
@@ -112,13 +120,14 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "The key is unknown, expired, or revoked",
     "Check the key, or create a new one",
   ],
+  invalid_call: ["The request for a call is not valid", "Send a form with `sdp` and `session`"],
   invalid_claim: [
     "A claim of the token has an unusable value",
     "Check the claims that the issuer sets",
   ],
   invalid_form: ["The form data is not valid", "Correct the form data of the client"],
   invalid_json: ["A WebSocket message is not a JSON object", "Send JSON text"],
-  invalid_message: ["A WebSocket message is binary", "Send JSON text"],
+  invalid_message: ["A WebSocket message is not a JSON object", "Send JSON text"],
   invalid_model: [
     "The model name is not valid",
     "Send `<provider>/<model>` or a name from `/v1/models`",
@@ -161,7 +170,13 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Use the method of the endpoint",
   ],
   missing_api_key: ["The request contains no key", "Send a key of the gateway"],
+  missing_model: ["The request names no model", "Add the model, as the message says"],
   missing_required_parameter: ["A required field is missing", "Send the field that `param` names"],
+  missing_setup: [
+    "The first message of a Live connection is not `setup`",
+    "Send `setup` with a model first",
+  ],
+  model_fixed: ["The model of a connection cannot change", "Open another connection"],
   model_not_allowed: [
     "The key may not use a model that the request names",
     "Use an allowed model, or ask the operator",
@@ -237,9 +252,14 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
   ],
   too_many_named: ["The request names too many tools, models, or objects", "Send fewer"],
   too_many_parts: ["A list or an object of the body is too long", "Send fewer elements"],
+  too_many_responses: ["Too many responses are open on one WebSocket", "Wait for `response.done`"],
   too_many_stop_sequences: ["The request has too many stop sequences", "Send fewer"],
   too_many_tools: ["The request has too many tools", "Send fewer tools"],
   too_many_values: ["The body has too many JSON values", "Send fewer messages, parts, or tools"],
+  too_much_pending_text: [
+    "Too much text waits for a response",
+    "Request a response before you add more",
+  ],
   unbounded_cost: [
     "The maximum cost of the request is unknown",
     "Follow the advice of the message",
@@ -248,8 +268,11 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "The cost of the model cannot be limited",
     "Use another model, or a budget with `hold: expected`",
   ],
+  unexpected_setup: ["A Live connection was set up twice", "Open another connection"],
   unknown_content: ["Content is specific to another provider", "Remove the content"],
+  unknown_event: ["The Realtime API has no such event", "Use an event that the message lists"],
   unknown_event_type: ["A WebSocket message has an unknown `type`", "Send `response.create`"],
+  unknown_message: ["The Live API has no such message", "Use a message that the message lists"],
   unknown_method: ["The method of the path is unknown", "Use a method that the message lists"],
   unknown_path: [
     "The path is unknown",
@@ -286,6 +309,7 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Send the form that the message names",
   ],
   unsupported_instructions: ["Instructions must be text", "Send text"],
+  unsupported_intent: ["Transcription sessions are not supported", "Connect with a model"],
   unsupported_media_type: [
     "The content type of the body is not supported",
     "Send the type that the message names",
@@ -328,6 +352,7 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "A field stores data that the required privacy excludes",
     "Omit the field",
   ],
+  zdr_field: ["A session field stores content, under Service-ZDR", "Remove the field"],
   zdr_unavailable: [
     "No provider meets the required privacy",
     "Use another model. Operators: run `tollgate policy explain`",
@@ -365,6 +390,7 @@ export const PROVIDER_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Operators: correct the credential",
   ],
   bad_stream: ["The stream of the provider is not valid", "Retry, or use another provider"],
+  call_unnamed: ["The provider accepted a call without an ID", "Retry"],
   connect_failed: ["The provider cannot be reached", "Retry. Operators: run `tollgate doctor`"],
   content_filter: ["The content filter of the provider blocked the request", "Change the content"],
   content_policy_violation: ["The provider rejected the content", "Change the content"],
@@ -419,9 +445,18 @@ export const PROVIDER_ERRORS: Readonly<Record<string, ErrorText>> = {
   too_many_events: ["The stream of the provider has too many events", "Use another provider"],
   too_many_reports: ["Too many reports were sent", "Send fewer"],
   truncated: ["The response of the provider ended early", "Retry"],
+  upstream_closed: ["The provider closed the WebSocket during a response", "Retry"],
   upstream_failed: ["The provider stopped in the middle of its response", "Retry"],
+  upstream_handshake: [
+    "The provider did not accept the WebSocket",
+    "Retry. Operators: check the base URL of the provider",
+  ],
   upstream_redirect: ["The provider returned a redirect", "Operators: correct `base_url`"],
   upstream_timeout: ["The provider exceeded the time limit", "Retry. Operators: see `timeouts`"],
+  upstream_unreachable: [
+    "The WebSocket of the provider could not be opened",
+    "Retry. Operators: check the network",
+  ],
   zdr_attestation_failed: [
     "The provider did not confirm zero data retention",
     "Operators: check the agreement with the provider",

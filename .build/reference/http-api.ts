@@ -6,7 +6,7 @@ import { createOpenApi } from "../../src/admin/http/openapi.ts";
 import { getValidator, type Schema } from "../../src/config/schema-dialect.ts";
 import { API_PATH, OIDC_PATH, OPENAPI_PATH } from "../../src/runtime/access/principal.ts";
 import type { Definition } from "../../src/plugin/define.ts";
-import type { Frontend, Route } from "../../src/plugin/frontend.ts";
+import type { Frontend, Route, SocketRoute } from "../../src/plugin/frontend.ts";
 import { createTestContext } from "../../src/testing/context.ts";
 import { code, listed, page, type ReferencePage, sentence, table } from "./markdown.ts";
 
@@ -40,14 +40,21 @@ const ROUTES: Readonly<Record<string, string>> = {
   "POST /v1/audio/transcriptions": "Transcribes audio, from a form",
   "POST /v1/audio/translations": "Transcribes audio into English, from a form",
   "GET /v1/usage": "Returns the usage and limits of the key",
+  "POST /v1/realtime/client_secrets":
+    "Always rejected. Send the offer of a browser to `/v1/realtime/calls`",
+  "WebSocket /v1/responses": "Creates responses in OpenAI's Responses format, one after the other",
+  "WebSocket /v1/realtime":
+    "Holds a conversation in the format of OpenAI's Realtime API. `model` is in the query",
+  "WebSocket /ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent":
+    "Holds a conversation in the format of Google's Live API. The first message names the model",
 };
 const DEPLOYMENT = "/openai/deployments/";
 const BODIES = { json: "JSON", multipart: "Form", either: "JSON or form", bytes: "Bytes" } as const;
-const DEFAULT_OFF = new Set(["usage"]);
+const DEFAULT_OFF = new Set(["realtime", "usage"]);
 
 interface ServedRoute {
   readonly frontend: string;
-  readonly route: Route;
+  readonly route: Route | (SocketRoute & { readonly method: "WebSocket" });
   readonly paths: readonly string[];
 }
 
@@ -58,8 +65,13 @@ async function routesOf(name: string): Promise<ServedRoute[]> {
   const { value } = getValidator((definition.options ?? { type: "object" }) as Schema)({});
   const test = createTestContext();
   const setup = definition.setup as (options: never, ctx: never) => Frontend | Promise<Frontend>;
-  const { routes } = await setup(value as never, test.ctx as never);
-  return routes.map((route) => ({ frontend: name, route, paths: [route.path].flat() }));
+  const { routes, sockets = [] } = await setup(value as never, test.ctx as never);
+  const opened = sockets.map((socket) => ({ ...socket, method: "WebSocket" as const }));
+  return [...routes, ...opened].map((route) => ({
+    frontend: name,
+    route,
+    paths: [route.path].flat(),
+  }));
 }
 
 function routeEntry(
@@ -98,7 +110,7 @@ async function endpointPage(): Promise<ReferencePage> {
     });
   return page("http-api/endpoints.md", [
     "# Client endpoints",
-    "This page is for application developers. It lists the routes of the built-in frontends. Each route accepts the format of its vendor's API, and any model of any provider.",
+    "This page is for application developers. It lists the routes of the built-in frontends. Each route accepts the format of its vendor's API, and any model of any provider. Only Realtime and Live sockets need a provider with the same protocol.",
     '```sh\ncurl -s http://127.0.0.1:8787/v1/chat/completions \\\n  -H "authorization: Bearer $KEY" -H \'content-type: application/json\' \\\n  -d \'{"model":"demo/echo","messages":[{"role":"user","content":"Hello, gate."}]}\'\n```',
     "In a path, `:name` is one segment and `**:name` is the rest of the path. `/openai/deployments/…` is the form of Azure's older clients, where the deployment is the model.",
     ...entries,

@@ -14,6 +14,7 @@ import {
   geminiSingleEmbedding,
   geminiJsonList,
 } from "tollgate/protocols/gemini";
+import { geminiLive, setupModel } from "tollgate/protocols/gemini-live";
 import { images } from "tollgate/protocols/images";
 import {
   toGeminiModel,
@@ -34,6 +35,17 @@ const MODEL_PATHS = [
   "/models/**:target",
 ];
 
+/**
+ * Paths of the Live API. The model is in the first message. Google's JavaScript SDK sends two
+ * slashes at the beginning.
+ */
+const LIVE_PATHS = ["/", "//"].flatMap((slash) =>
+  [...VERSIONS, "v1"].map(
+    (version) =>
+      `${slash}ws/google.ai.generativelanguage.${version}.GenerativeService.BidiGenerateContent`,
+  ),
+);
+
 const google = gemini().server!;
 const openai = images().server!;
 const OPENAI = "/v1beta/openai/";
@@ -44,7 +56,7 @@ const PATH_PREFIX = /^(?:(?:v1|v1beta|v1alpha)\/)?(?:models\/)?/;
 export default defineFrontend({
   api: 1,
   name: "gemini",
-  summary: "Serve the Gemini API at POST /v1beta/models",
+  summary: "Serve the Gemini API at POST /v1beta/models, and the Live API over WebSockets",
   stability: "beta",
   options: {
     type: "object",
@@ -70,6 +82,15 @@ export default defineFrontend({
       // route. They get errors in OpenAI's format.
       encodeFault: (fault, x, to) =>
         (x.path.startsWith(OPENAI) ? openai : google).encodeFault(fault, to),
+      sockets: [
+        {
+          path: LIVE_PATHS,
+          protocol: geminiLive(),
+          action: "live",
+          readsFirstMessage: true,
+          readModel: (_x, first) => ({ model: setupModel(first) }),
+        },
+      ],
       routes: [
         {
           method: "POST",

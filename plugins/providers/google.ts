@@ -16,10 +16,30 @@ import {
   geminiSingleEmbedding,
   geminiImage,
 } from "tollgate/protocols/gemini";
+import { geminiLive } from "tollgate/protocols/gemini-live";
 import { embeddingModel } from "./operation-facts.ts";
+import { realtimeModel } from "./realtime-facts.ts";
 import { generateImages } from "./google/multiple-images.ts";
 
 const VERSION = "v1beta";
+const LIVE_PATH = `/ws/google.ai.generativelanguage.${VERSION}.GenerativeService.BidiGenerateContent`;
+
+/** Google publishes one rate for audio and video. Cached input has no rate. */
+const NATIVE_AUDIO = {
+  price: {
+    text: { input: "0.5", output: "2" },
+    audio: { input: "3", output: "12" },
+    image: { input: "3" },
+  },
+  limits: { context: 131_072, output: 8_192 },
+};
+const LIVE_MODELS: readonly ModelInfo[] = [
+  realtimeModel("gemini-2.5-flash-native-audio-latest", NATIVE_AUDIO),
+  realtimeModel("gemini-2.5-flash-native-audio-preview-12-2025", NATIVE_AUDIO),
+  realtimeModel("gemini-2.5-flash-native-audio-preview-09-2025", NATIVE_AUDIO),
+  realtimeModel("gemini-3.1-flash-live-preview", { limits: { context: 131_072, output: 65_536 } }),
+  realtimeModel("gemini-3.8-live", {}),
+];
 
 export default defineProvider({
   api: 1,
@@ -28,7 +48,10 @@ export default defineProvider({
   stability: "beta",
   unverified: ["thinking by model", "compatible"],
   credential: apiKeySchema,
-  facts: { asOf: "2026-11-22", models: [embeddingModel("gemini-embedding-001", "0.15")] },
+  facts: {
+    asOf: "2026-11-22",
+    models: [embeddingModel("gemini-embedding-001", "0.15"), ...LIVE_MODELS],
+  },
   options: {
     type: "object",
     additionalProperties: false,
@@ -53,10 +76,17 @@ export default defineProvider({
     const auth = { header: "x-goog-api-key", field: "api_key" } as const;
     return {
       endpoints: [
-        { protocol: gemini(), base, auth, servesModel: (model: string) => !isImageModel(model) },
+        { protocol: gemini(), base, auth, servesModel: isChatModel },
         { protocol: geminiImage(), base, auth, servesModel: isImageModel, can: { n: false } },
         { protocol: geminiEmbedding(), base, auth, streaming: "never" as const },
         { protocol: geminiSingleEmbedding(), base, auth, streaming: "never" as const },
+        {
+          protocol: geminiLive(),
+          base: base.replace(/\/v\d\w*$/, ""),
+          auth,
+          servesModel: isLiveModel,
+          sockets: { live: { path: LIVE_PATH } },
+        },
         // A request returns one image, so several images take several requests.
         {
           operation: "image" as const,
@@ -78,7 +108,7 @@ export default defineProvider({
                 }),
                 base: `${base}/openai`,
                 auth: { header: "authorization", prefix: "Bearer ", field: "api_key" } as const,
-                servesModel: (model: string) => !isImageModel(model),
+                servesModel: isChatModel,
               },
             ]
           : []),
@@ -100,8 +130,12 @@ const withVersion = (base: string): string => {
 /** The model list does not contain the output type, so the type is derived from the name. */
 const isImageModel = (model: string): boolean => /-image\b|banana/.test(model);
 
+/** Models that listen and speak over a socket. */
+const isLiveModel = (model: string): boolean => /-live\b|native-audio/.test(model);
+const isChatModel = (model: string): boolean => !isImageModel(model) && !isLiveModel(model);
+
 /** Models in the list that do not serve chat, images, or embeddings through this API. */
-const UNSUPPORTED_MODEL = /-tts\b|native-audio|-live\b|embedding|aqa|veo|imagen|lyria/;
+const UNSUPPORTED_MODEL = /-tts\b|embedding|aqa|veo|imagen|lyria/;
 
 /** Maximum number of pages of a model list. */
 const MAX_PAGES = 20;
@@ -136,6 +170,19 @@ function infoOf(row: JsonObject): readonly ModelInfo[] {
         limits: { input: asPositiveCount(row["inputTokenLimit"]) },
       },
     ];
+  if (isLiveModel(model) && methods.includes("bidiGenerateContent"))
+    return [
+      {
+        model,
+        operation: "realtime",
+        name: asNonEmptyText(row["displayName"]),
+        limits: {
+          context: asPositiveCount(row["inputTokenLimit"]),
+          output: asPositiveCount(row["outputTokenLimit"]),
+        },
+      },
+    ];
+  if (isLiveModel(model)) return [];
   if (!methods.includes("generateContent") || UNSUPPORTED_MODEL.test(name)) return [];
   const drawing = isImageModel(model);
   const thinks = row["thinking"];

@@ -1,12 +1,62 @@
 // OpenAI: responses, chat, images, embeddings, moderations, and audio under one base URL. Responses
 // come first, because translated requests lose least in that protocol.
 import { fromRow } from "tollgate/protocols/compatible";
+import type { ModelInfo } from "tollgate/plugin";
 import {
   embeddingModel,
   moderationModel,
   transcriptionModel,
   speechModel,
 } from "./operation-facts.ts";
+import { realtimeModel } from "./realtime-facts.ts";
+
+/** Rates of audio and images that several realtime models share. */
+const AUDIO = { input: "32", cached: "0.4", output: "64" };
+const IMAGE = { input: "5", cached: "0.5" };
+const MINI = {
+  text: { input: "0.6", cached: "0.06", output: "2.4" },
+  audio: { input: "10", cached: "0.3", output: "20" },
+  image: { input: "0.8", cached: "0.08" },
+};
+const TWO = {
+  price: { text: { input: "4", cached: "0.4", output: "24" }, audio: AUDIO, image: IMAGE },
+  limits: { context: 128_000, output: 32_000 },
+};
+const ONE = {
+  price: { text: { input: "4", cached: "0.4", output: "16" }, audio: AUDIO, image: IMAGE },
+  limits: { context: 32_000, output: 4_096 },
+};
+
+const REALTIME_MODELS: readonly ModelInfo[] = [
+  realtimeModel("gpt-realtime-2.1", TWO),
+  realtimeModel("gpt-realtime-2.1-mini", {
+    price: MINI,
+    limits: { context: 128_000, output: 32_000 },
+  }),
+  realtimeModel("gpt-realtime-2", TWO),
+  realtimeModel("gpt-realtime-1.5", ONE),
+  realtimeModel("gpt-realtime", { ...ONE, retires: "2027-01-20" }),
+  realtimeModel("gpt-realtime-2025-08-28", { ...ONE, retires: "2027-01-20" }),
+  realtimeModel("gpt-realtime-mini", {
+    price: MINI,
+    limits: { context: 32_000, output: 4_096 },
+    retires: "2027-01-20",
+  }),
+  realtimeModel("gpt-4o-realtime-preview", {
+    price: {
+      text: { input: "5", cached: "2.5", output: "20" },
+      audio: { input: "40", cached: "2.5", output: "80" },
+    },
+    limits: { context: 32_000, output: 4_096 },
+  }),
+  realtimeModel("gpt-4o-mini-realtime-preview", {
+    price: {
+      text: { input: "0.6", cached: "0.3", output: "2.4" },
+      audio: { input: "10", cached: "0.3", output: "20" },
+    },
+    limits: { context: 16_000, output: 4_096 },
+  }),
+];
 
 export default fromRow({
   name: "openai",
@@ -14,7 +64,17 @@ export default fromRow({
   stability: "beta",
   base: "https://api.openai.com/v1",
   sessionAffinity: { field: "prompt_cache_key" },
-  models: { images: ["gpt-image-*", "chatgpt-image-*", "dall-e-*"] },
+  models: {
+    images: ["gpt-image-*", "chatgpt-image-*", "dall-e-*"],
+    realtime: [
+      "gpt-realtime",
+      "gpt-realtime-mini*",
+      "gpt-realtime-1*",
+      "gpt-realtime-2*",
+      "gpt-4o-realtime*",
+      "gpt-4o-mini-realtime*",
+    ],
+  },
   facts: {
     asOf: "2026-11-22",
     models: [
@@ -27,6 +87,7 @@ export default fromRow({
         price: { input: "0.6", audio_out: "12" },
         retires: "2027-01-06",
       }),
+      ...REALTIME_MODELS,
       transcriptionModel("whisper-1", "100"),
       transcriptionModel("gpt-transcribe", "75"),
       transcriptionModel("gpt-4o-transcribe"),
@@ -128,6 +189,7 @@ export default fromRow({
     },
     embeddings: { task: false },
     moderations: {},
+    realtime: { calls: true },
     // These models report usage only in event streams, so streams are requested from them.
     speech: { events: ["gpt-*"] },
     transcriptions: {

@@ -123,6 +123,7 @@ export const platforms: readonly Backend[] = [
       },
       images: { responseFormat: "bytes" },
       embeddings: { task: false },
+      realtime: {},
     },
   },
   {

@@ -163,10 +163,10 @@ export const labs: readonly Backend[] = [
     summary: "xAI",
     limits: "none",
     errors: "words",
-    unverified: ["refused fields", "limits", "affinity"],
+    unverified: ["refused fields", "limits", "affinity", "realtime"],
     base: "https://api.x.ai/v1",
     sessionAffinity: { field: "prompt_cache_key" },
-    models: { images: ["grok-imagine-*", "grok-2-image*"] },
+    models: { images: ["grok-imagine-*", "grok-2-image*"], realtime: ["grok-voice*"] },
     protocols: {
       responses: { servedModels: ["grok-*"] },
       "chat-completions": {
@@ -195,6 +195,7 @@ export const labs: readonly Backend[] = [
       },
       images: { ...XAI_IMAGES, servedModels: ["grok-imagine-*", "grok-2-image*"] },
       "xai-edits": { ...XAI_IMAGES, servedModels: ["grok-imagine-*"] },
+      realtime: { servedModels: ["grok-voice*"] },
     },
   },
   {

@@ -1,5 +1,6 @@
 import type { HedgeDelays, RoutingStrategy } from "../model/route-settings.ts";
 import { chatOperation } from "../model/operations/chat-operation.ts";
+import { emptyRealtimeRequest } from "../model/operations/realtime-operation.ts";
 import { getFault } from "../model/error.ts";
 import type { Privacy } from "../model/facts.ts";
 import type { OperationSpec } from "../model/operations/operation-spec.ts";
@@ -30,6 +31,13 @@ export interface RouteExplanation {
   }[];
   readonly notes: readonly string[];
 }
+
+/** Whether requests for models arrive through the frontend. */
+export const servesModels = ({
+  server,
+  protocol,
+}: Pick<MountedFrontend, "server" | "protocol">): boolean =>
+  server !== undefined || protocol?.socket !== undefined;
 
 /** The client on whose behalf the route is explained. */
 export interface HypotheticalClient {
@@ -140,8 +148,9 @@ function createHypotheticalExchange(
   { name, priceExamples }: OperationSpec,
   client: Required<HypotheticalClient>,
 ): Exchange {
-  const { routes } = frontend.plugin;
+  const { routes, sockets = [] } = frontend.plugin;
   const route = routes.find((one) => "actionType" in one && one.actionType === "generate");
+  const relay = frontend.server ? undefined : sockets.find((one) => "readModel" in one);
   const body = { model };
   let privacy: Privacy = client.privacy ?? "off";
   const x: HypotheticalExchange = {
@@ -149,7 +158,7 @@ function createHypotheticalExchange(
     id: nextRequestId(),
     frontend: frontend.name,
     method: "POST",
-    path: [route?.path ?? "/"].flat()[0]!,
+    path: [route?.path ?? relay?.path ?? "/"].flat()[0]!,
     address: "",
     params: {},
     headers: {},
@@ -174,13 +183,13 @@ function createHypotheticalExchange(
     protocol: frontend.protocol?.id ?? "",
     operation: name,
     actionType: "generate",
-    action: "generate",
+    action: relay?.action ?? "generate",
     model,
     stream: false,
     features: [],
     body,
     get request() {
-      return frontend.server!.decodeRequest(body, "generate");
+      return frontend.server?.decodeRequest(body, "generate") ?? emptyRealtimeRequest(model);
     },
   };
   return x;

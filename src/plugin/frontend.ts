@@ -215,6 +215,11 @@ export interface RelaySocketRoute extends SocketAddress {
   /** Whether `readModel` needs the first message of the client. Default: it does not. */
   readsFirstMessage?: true;
   /**
+   * Path or paths at which clients set up calls with a POST request, if the protocol has calls.
+   * Default: none.
+   */
+  calls?: string | readonly string[];
+  /**
    * Returns the model. It is called once, after the handshake was admitted. With
    * `readsFirstMessage`, the connection is open and `first` is the client's first message, which is
    * then forwarded like any other.

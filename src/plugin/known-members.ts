@@ -178,6 +178,7 @@ const SOCKET_MEMBERS = {
   readInput: true,
   openSession: true,
   readsFirstMessage: true,
+  calls: true,
   readModel: true,
 } as const satisfies MemberTable<RequestSocketRoute> & MemberTable<RelaySocketRoute>;
 

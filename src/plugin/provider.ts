@@ -213,6 +213,15 @@ export interface EndpointSocket {
   headers?: HeadersOut;
   /** Sub-protocols to offer. */
   subprotocols?: readonly string[];
+  /** Paths for calls, whose audio does not pass through the gateway. Default: there are none. */
+  calls?: {
+    /** Path of the request that sets up a call. */
+    path: string;
+    /** Returns the path of the socket that observes a call. */
+    observePath(call: string): string;
+    /** Returns the path of the request that ends a call. */
+    hangUpPath(call: string): string;
+  };
 }
 
 /**

@@ -3,7 +3,7 @@
 // client to the provider's own socket, and a meter reads every message on its way.
 import type { Fault } from "../model/error.ts";
 import type { FinishReason, ModelEvent, UsageReport } from "../model/event.ts";
-import type { ModelInfo } from "../model/facts.ts";
+import type { ModelInfo, Privacy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
 import type { Usage } from "../model/usage.ts";
 import type { HeadersIn, JsonObject, Opt } from "../model/values.ts";
@@ -40,8 +40,40 @@ export interface SocketHalf {
    */
   encodeFault(
     fault: Fault,
-    x: { id: string },
+    x: { id: string; message?: Opt<SocketMessage> },
   ): { message?: Opt<SocketMessage>; close?: Opt<number> };
+  /** How calls are set up. Default: the protocol has no calls. */
+  calls?: CallSetup;
+}
+
+/**
+ * Sets up calls, such as those of WebRTC. Their audio passes between the client and the provider. The
+ * host observes a call over a socket of the provider, where the meter reads the provider's messages.
+ */
+export interface CallSetup {
+  /** Reads the client's request. Called once per call, before the model is resolved. */
+  readRequest(request: CallRequest & { readonly query: URLSearchParams }): Promise<CallInput>;
+  /** Returns the ID of the call, from the headers of the provider's response. */
+  callId(headers: HeadersIn): Opt<string>;
+}
+
+/** Result of `readRequest`. */
+export interface CallInput {
+  /** Model name as the client wrote it. */
+  model: string;
+  /**
+   * Encodes the request with the provider's name of the model. Called for each provider that is
+   * tried.
+   */
+  encode(model: string): Promise<CallRequest>;
+}
+
+/** A request that sets up a call. */
+export interface CallRequest {
+  /** Media type of the body. */
+  readonly contentType: string;
+  /** Body of the request. */
+  readonly body: Buffer;
 }
 
 /** Properties of a relayed connection. */
@@ -54,6 +86,8 @@ export interface MeterContext {
   readonly clientModel: string;
   /** Metadata of the model. */
   readonly info: ModelInfo;
+  /** Privacy that the connection requires. */
+  readonly privacy: Privacy;
   /** Query of the client's URL, without credentials. */
   readonly query: URLSearchParams;
 }
@@ -84,10 +118,11 @@ export interface MeterSink {
    * If it is rejected while a client's message is read, the message is dropped and the client
    * receives the error: the provider never learns of it. If it is rejected while a provider's message
    * is read, the response already runs. The host then sends `encodeCancel` to the provider and the
-   * error to the client. The usage that
-   * the provider reports for it is billed nevertheless.
+   * error to the client. The usage that the provider reports for it is billed nevertheless.
    */
   beginResponse(of?: ResponseStart): MeteredResponse;
+  /** Throws the fault that a request for this model would get. */
+  checkModel(model: string): void;
 }
 
 /** Properties of a response at its beginning. */
@@ -96,12 +131,16 @@ export interface ResponseStart {
   facts?: Opt<RequestFacts>;
   /** Bytes of text that the provider reads for the response, for the estimate of its input. */
   inputBytes?: Opt<number>;
+  /** Model that is billed, if it is not the model of the connection. */
+  model?: Opt<string>;
   /** The request in the common form, for `inspect` hooks. Without it they are not called. */
   request?: Opt<ModelRequest>;
 }
 
 /** One response of a relayed connection. Exactly one of its `report…` methods ends it. */
 export interface MeteredResponse {
+  /** Whether the reservation is not yet durable, the response is open, or it was refused or has ended. */
+  readonly state: "reserving" | "running" | "ended";
   /** Reports that the provider accepted the response, with its ID. */
   reportStart(id: string): void;
   /** Reports content. `bytes` is the length of the text, from which a truncated response is billed. */

@@ -3,6 +3,9 @@
 import { join } from "node:path";
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { openModelLists, type ModelLists } from "../catalog/model-lists.ts";
+import type { RouteResponse } from "../plugin/frontend.ts";
+import type { HostExchange } from "../pipeline/exchange/exchange.ts";
+import type { MountedSocket } from "../pipeline/exchange/mounted.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import { AdminPrincipals, type AdminPrincipalsOptions } from "./access/admin-principals.ts";
 import type { Log } from "../lib/log/log.ts";
@@ -129,6 +132,10 @@ export interface Services {
   readonly peerGateways: Pick<PeerGateways, "askFirst" | "askAll">;
   /** Requests that were rejected before they reached a frontend. */
   readonly rejections: RejectionCounter;
+  /** Sets up calls over WebRTC. `start` is set in a process that serves clients. */
+  readonly calls?: {
+    start?: (x: HostExchange, socket: MountedSocket, body: Buffer) => Promise<RouteResponse>;
+  };
   /** Open requests of this process. */
   readonly inFlightRequests: InFlightRequests;
   /**
@@ -385,6 +392,7 @@ export function createServices(
     targetHealth,
     hookBreakers,
     rejections,
+    calls: {},
     inFlightRequests,
     commitDurations,
     ledgerAvailability,

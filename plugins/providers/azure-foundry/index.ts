@@ -16,6 +16,7 @@ import { accountSchema, foundryAuth, ENV_VARIABLES, type AzureAccount } from "./
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { embeddings } from "tollgate/protocols/embeddings";
 import { claude, messages } from "tollgate/protocols/messages";
+import { realtime, realtimePath } from "tollgate/protocols/realtime";
 import { responses } from "tollgate/protocols/responses";
 import { asObject } from "tollgate/protocols/compatible";
 
@@ -156,6 +157,19 @@ function openAiEndpoints(
       protocol: withContentFilterDetails(embeddings()),
       paths: { generate: at("embeddings") },
       streaming: "never",
+    },
+    // The older version of this API has the deployment in the query.
+    {
+      ...own,
+      protocol: realtime(),
+      sockets: {
+        realtime: {
+          path:
+            version === undefined
+              ? realtimePath
+              : ({ model }) => `/realtime${query}&deployment=${encodeURIComponent(model)}`,
+        },
+      },
     },
   ];
 }

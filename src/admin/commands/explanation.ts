@@ -5,6 +5,7 @@ import { fail, getFault } from "../../model/error.ts";
 import type { ModelInfo } from "../../model/facts.ts";
 import {
   explainRoute,
+  servesModels,
   type RouteExplanation,
   type HypotheticalClient,
 } from "../../pipeline/explain.ts";
@@ -29,7 +30,7 @@ export async function explainRequest(
   > = {},
 ): Promise<RequestExplanation> {
   const { name, client, cooldowns = [], quarantinedHooks = [], latencies = [] } = of;
-  const speaking = built.frontends.filter((f) => f.server);
+  const speaking = built.frontends.filter(servesModels);
   const frontend =
     name === undefined
       ? findFrontendFor(built, model)
@@ -152,7 +153,7 @@ function findFrontendFor(
   model: string,
 ): BuiltGeneration["frontends"][number] | undefined {
   const routes = frontends.flatMap((frontend) => {
-    if (!frontend.server) return [];
+    if (!servesModels(frontend)) return [];
     try {
       const [candidate] = gen.resolver.resolve(frontend, model, false).candidates;
       return candidate ? [{ frontend, mode: candidate.mode }] : [];
@@ -163,7 +164,7 @@ function findFrontendFor(
   return (
     routes.find(({ mode }) => mode === "passthrough")?.frontend ??
     routes[0]?.frontend ??
-    frontends.find((f) => f.server)
+    frontends.find(servesModels)
   );
 }
 

@@ -18,6 +18,7 @@ import { createPricedExample } from "../../money/price.ts";
 import { nanoToDecimal } from "../../money/decimal.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
 import type { InputOf } from "../schema/command-specs.ts";
+import { servesModels } from "../../pipeline/explain.ts";
 import type { BuiltGeneration } from "../../runtime/generation/build-generation.ts";
 
 /** A fact and its source. */
@@ -160,7 +161,7 @@ function resolveModels(
 ): readonly string[] {
   let refused: unknown;
   for (const frontend of frontends) {
-    if (!frontend.server) continue;
+    if (!servesModels(frontend)) continue;
     try {
       const { candidates } = gen.resolver.resolve(frontend, name, false);
       return [...new Set(candidates.map(({ id }) => id))];

@@ -8,6 +8,7 @@ import type { DataPolicy, EffectivePolicy, Privacy } from "../../model/facts.ts"
 import type { HostCandidate } from "../../pipeline/exchange/mounted.ts";
 import { effectivePolicyOf, policyLevels } from "../../pipeline/privacy/candidate-policy.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
+import { servesModels } from "../../pipeline/explain.ts";
 import type { BuiltGeneration } from "../../runtime/generation/build-generation.ts";
 
 /** Declaration of one level: "provider", "model claude-fable-5*". */
@@ -90,7 +91,7 @@ function candidatesFor(
 ): readonly HostCandidate[] {
   let refused: unknown;
   const candidates = frontends.flatMap((frontend) => {
-    if (!frontend.server) return [];
+    if (!servesModels(frontend)) return [];
     try {
       return gen.resolver.resolve(frontend, model, false).candidates;
     } catch (problem) {

@@ -1,3 +1,4 @@
+import type { RealtimeRequest } from "../request.ts";
 import type { OperationSpec, UsageEstimate } from "./operation-spec.ts";
 
 /**
@@ -47,6 +48,8 @@ export const realtimeOperation: OperationSpec<"realtime"> = {
     input: usage.input ?? inputTokens,
     output: Math.max(usage.output ?? 0, outputTokens),
   }),
+  analyzeCost: ({ maxTokens }) => ({ maxOutput: maxTokens }),
+  withOutputCap: (request, tokens) => ({ ...request, maxTokens: tokens }),
   pricingHint: [
     '{ input: "…", output: "…", audio_in: "…", audio_out: "…" }',
     "dollars per million tokens",
@@ -68,3 +71,14 @@ export const realtimeOperation: OperationSpec<"realtime"> = {
     ext: {},
   }),
 };
+
+/** Returns the request of a connection on which nothing was said yet. */
+export const emptyRealtimeRequest = (model: string): RealtimeRequest => ({
+  operation: "realtime",
+  model,
+  stream: true,
+  instructions: [],
+  turns: [],
+  rest: {},
+  ext: {},
+});

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { fail } from "../../model/error.ts";
 import type { Feature, Privacy } from "../../model/facts.ts";
+import { emptyRealtimeRequest } from "../../model/operations/realtime-operation.ts";
 import { chatOperation } from "../../model/operations/chat-operation.ts";
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 import type { Operation, ModelRequest } from "../../model/request.ts";
@@ -286,10 +287,11 @@ export class HostExchange implements LiveExchange {
     });
   }
   get request(): ModelRequest {
-    return (this.#decodedRequest ??= this.state.frontend.server!.decodeRequest(
-      this.body,
-      this.actionType,
-    ));
+    // The messages of a relayed socket are not decoded.
+    return (this.#decodedRequest ??=
+      this.state.frontend.server?.decodeRequest(this.body, this.actionType) ??
+      this.#body.rewritten ??
+      emptyRealtimeRequest(this.model));
   }
 }
 

@@ -1,6 +1,6 @@
 // Types of what a config generation mounts: frontends and providers from gateway.yaml, and the
 // candidates derived from them.
-import type { Dispatcher, Pool } from "undici";
+import type { buildConnector, Dispatcher, Pool } from "undici";
 import type { Timeouts } from "../../config/gateway-config.ts";
 import type { DataPolicy, PolicyException } from "../../model/facts.ts";
 import type { ProxyConfig } from "../../lib/net/http-proxy.ts";
@@ -97,6 +97,8 @@ export interface EndpointTransport {
   readonly pool: Pool;
   /** Opens an additional connection for one request. */
   openConnection(): Dispatcher;
+  /** Opens a connection for a WebSocket. */
+  readonly connect: buildConnector.connector;
   readonly origin: string;
   /** Path prefix without a trailing slash. */
   readonly pathPrefix: string;

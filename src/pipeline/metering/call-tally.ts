@@ -97,6 +97,8 @@ export class CallTally {
   /** Whether content passed through a relay that does not measure text. */
   hasUnmeasuredContent = false;
   inputEstimate = 0;
+  /** Usage that the messages of a socket show, if the provider reports none. */
+  observedUsage: Usage | undefined;
   readonly pricing: CallPricing;
   holdNano: bigint | null = null;
   #holdRequest: HoldRequest | undefined;
@@ -198,6 +200,7 @@ export class CallTally {
     if (missing) usage = { ...usage, ...missing };
     if (!this.#hasImplausibleCount && isComplete(usage, operationSpec, price))
       return { usage, estimated: missing !== undefined || this.#isImpossible(usage) };
+    if (this.observedUsage) return { usage: this.observedUsage, estimated: true };
     const bytes =
       Math.max(this.textBytes, this.receivedTextBytes) ||
       (this.hasUnmeasuredContent ? this.forwardedBytes : 0);

@@ -27,16 +27,19 @@ import { findReportPrice, type CatalogModels } from "./call-pricing.ts";
 /**
  * Reserves a call. Every limit, every budget, and the reserve row are written in one atomic store
  * command, which is durable before any byte is sent. Throws if the request is rejected before that.
+ * `isRunning`: the provider has begun the call by itself, so it is recorded although a limit or the
+ * lack of a price rejects it. Its usage counts against all limits when it is settled.
  */
 export function reserveCall(
   call: HostCall,
   out: OutgoingRequest | null,
   tally: CallTally,
+  { isRunning = false }: { isRunning?: boolean } = {},
 ): Promise<void> {
   const x = call.exchange;
   const { gen } = x.state;
   const { limits, labels, budgetMode } = collectCharges(call);
-  const hasBudget = limits.some((l) => l.unit === "nano_usd");
+  const hasBudget = !isRunning && limits.some((l) => l.unit === "nano_usd");
   const models = gen.catalog.entriesOf(call.provider);
   const {
     facts: survey,
@@ -48,7 +51,7 @@ export function reserveCall(
     unpricedModels,
   } = measureRequest(call, out, {
     shelf: models,
-    capped: budgetMode === "hard",
+    capped: budgetMode === "hard" && !isRunning,
   });
   tally.inputEstimate = input;
   const { tier, size, quality, pricingAttributes } = (tally.pricing.terms = priceTermsOf(
@@ -115,13 +118,10 @@ export function reserveCall(
   if (hasBudget && budgetMode === "hard") rejectUnboundedCost(call, holdRequest);
   const claims = limits.map((limit) => ({
     ...limit,
-    take: amountToClaim(
-      limit,
-      hold.claim,
-      tally.inputEstimate,
-      hold.outputPerResponse,
-      holdRequest,
-    ),
+    // A call that takes nothing is never denied.
+    take: isRunning
+      ? 0n
+      : amountToClaim(limit, hold.claim, tally.inputEstimate, hold.outputPerResponse, holdRequest),
   }));
   return reserveRow(
     call,

@@ -11,6 +11,9 @@ import type { Decoder } from "../../plugin/protocol.ts";
 import type { CallTally } from "../metering/call-tally.ts";
 import type { ClientResponse } from "./client-response.ts";
 
+/** The part of a response that hooks of its events use. */
+export type FilterSink = Pick<TranscoderSink, "tally" | "isOver" | "stopWith" | "onError">;
+
 /** Receives events. */
 export type EventHandler = (event: ModelEvent) => void;
 
@@ -79,10 +82,7 @@ export interface EventWatchers {
  * Returns the watch hooks, for a response whose bytes are forwarded unchanged. Returns undefined if
  * none applies.
  */
-export function createEventWatchers(
-  call: HostCall,
-  sink: TranscoderSink,
-): EventWatchers | undefined {
+export function createEventWatchers(call: HostCall, sink: FilterSink): EventWatchers | undefined {
   const { eventFilters } = call.exchange.state.frontend.hooks;
   const filters = eventFilters.filter(
     ({ type, hook }) => type === "watch" && hook.appliesTo(call.exchange.model, call.provider),
@@ -106,13 +106,13 @@ export function createEventWatchers(
  */
 class FilterRun {
   readonly #call: HostCall;
-  readonly #sink: TranscoderSink;
+  readonly #sink: FilterSink;
   readonly #filter: EventFilter;
   /** Undefined after a failure. */
   #handler: ((event: ModelEvent) => unknown) | undefined;
 
   /** Throws if the hook fails and its failure is not skipped. */
-  constructor(call: HostCall, sink: TranscoderSink, filter: EventFilter, next: EventHandler) {
+  constructor(call: HostCall, sink: FilterSink, filter: EventFilter, next: EventHandler) {
     this.#call = call;
     this.#sink = sink;
     this.#filter = filter;

@@ -446,8 +446,8 @@ function findTranslationReason(
   const clientProtocol = frontend.protocol?.id;
   if (!endpoint.protocol) return "the endpoint is native";
   if (endpoint.protocol.id !== clientProtocol) return `the endpoint uses ${endpoint.protocol.id}`;
-  if (!endpoint.protocol.client?.createPassthrough)
-    return `${clientProtocol} does not support relaying`;
+  const { client, socket } = endpoint.protocol;
+  if (!client?.createPassthrough && !socket) return `${clientProtocol} does not support relaying`;
   const streams = endpoint.definition.streaming ?? "on_request";
   if ((streams === "always" && !stream) || (streams === "never" && stream))
     return `the endpoint ${streams} streams`;

@@ -29,7 +29,7 @@ export function encodeRequest(
   const x = call.exchange;
   const { body, frontend, connection } = x.state;
   const received = body.received!;
-  const client = protocol.client!;
+  const { client } = protocol;
   const isPassthrough = call.mode === "passthrough";
   checkBeforeEncoding(call);
   const bodiless = x.method === "GET" || x.method === "DELETE";
@@ -62,9 +62,9 @@ export function encodeRequest(
     if (out.get("model") !== undefined) out.set("model", call.model);
   }
   dropAccountFields(call, out);
-  requireSyncResult(client.prepare?.(out, call));
+  requireSyncResult(client?.prepare?.(out, call));
   requireSyncResult(endpoint.prepare?.(out, call));
-  if (call.omitsAccountBound) requireSyncResult(client.accountBound?.strip(out, call));
+  if (call.omitsAccountBound) requireSyncResult(client?.accountBound?.strip(out, call));
   if (endpoint.sessionAffinity) setConversationAffinity(call, out, endpoint.sessionAffinity);
   frontend.hooks.prepare(out, call);
   const trace = createTraceHeaders(call);
@@ -235,10 +235,11 @@ export function createResponseHeaders(call: HostCall, upstream: HeadersIn): Head
  */
 export function findOperationPath(
   name: string,
-  { paths }: Pick<ProtocolEndpoint, "paths">,
+  { paths, sockets }: Pick<ProtocolEndpoint, "paths" | "sockets">,
   protocol: Protocol,
 ): Path | undefined {
   if (paths && Object.hasOwn(paths, name)) return paths[name];
-  const own = protocol.client!.paths;
-  return Object.hasOwn(own, name) ? own[name] : undefined;
+  const own = protocol.client?.paths;
+  if (own && Object.hasOwn(own, name)) return own[name];
+  return sockets && Object.hasOwn(sockets, name) ? sockets[name]?.path : undefined;
 }

@@ -27,6 +27,7 @@ import { images, xaiImageEdits } from "../images/index.ts";
 import { messages, type MessagesDialect } from "../messages/index.ts";
 import { moderations } from "../moderations/index.ts";
 import { ollamaCompletions, ollamaEmbeddings } from "../ollama/index.ts";
+import { CALL_PATHS, realtime, realtimePath } from "../realtime/index.ts";
 import { rerank, voyageRerank } from "../rerank/index.ts";
 import { responses, type ResponsesDialect } from "../responses/index.ts";
 import { speech } from "../speech/index.ts";
@@ -115,6 +116,7 @@ export function endpointsOf(row: ProviderRow, base: string): Endpoint<{ api_key?
       headers,
       servedModels,
       streams,
+      calls,
       ...dialect
     } = row.protocols[id] as EndpointRow & object;
     const foreign = own !== undefined && /^https?:/.test(own);
@@ -141,6 +143,9 @@ export function endpointsOf(row: ProviderRow, base: string): Endpoint<{ api_key?
         }),
         ...(streaming !== "on_request" && { streaming }),
         ...(OPERATION_PATHS[id] && { paths: OPERATION_PATHS[id] }),
+        ...(id === "realtime" && {
+          sockets: { realtime: { path: realtimePath, ...(calls && { calls: CALL_PATHS }) } },
+        }),
         ...(row.sessionAffinity && generatesTokens && { sessionAffinity: row.sessionAffinity }),
         ...(row.can && { can: row.can }),
       },
@@ -238,6 +243,7 @@ const PROTOCOLS = {
   "ollama-generate": ollamaCompletions,
   speech,
   transcriptions,
+  realtime,
 };
 
 type ProtocolName = keyof typeof PROTOCOLS;
@@ -268,6 +274,8 @@ export interface EndpointRow {
    * backend streams, and for other operations that return one piece.
    */
   streams?: "on_request" | "always" | "never";
+  /** Whether the endpoint sets up calls over WebRTC. Default: false. */
+  calls?: true;
 }
 
 export interface ProviderRow {

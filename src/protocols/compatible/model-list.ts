@@ -31,6 +31,8 @@ export interface ModelListFormat {
    */
   speech?: readonly string[];
   transcriptions?: readonly string[];
+  /** IDs of realtime models. Default: none. */
+  realtime?: readonly string[];
 }
 
 /** Location of the list. `{data: […]}`, `{models: […]}`, and a bare list are all in use. */
@@ -87,11 +89,19 @@ const EMBEDDING_MODEL = /embed|\bbge-(?!.*rerank)|\bgte-(?!.*rerank)|\be5-|\bmin
 function operationOf(
   model: string,
   row: JsonObject,
-  { images = [], embeddings = [], speech = [], transcriptions = [] }: ModelListFormat,
+  {
+    images = [],
+    embeddings = [],
+    speech = [],
+    transcriptions = [],
+    realtime = [],
+  }: ModelListFormat,
   kinds: ReadonlySet<Operation>,
 ): Operation | undefined {
   const type = asNonEmptyText(row["type"]) ?? asNonEmptyText(row["model_type"]) ?? endpointsIn(row);
   if (type === "image" || images.some((pattern) => matchesGlob(pattern, model))) return "image";
+  if (realtime.some((pattern) => matchesGlob(pattern, model)))
+    return kinds.has("realtime") ? "realtime" : undefined;
   const embeds = type === undefined ? EMBEDDING_MODEL.test(model) : /embed/.test(type);
   if (embeds || embeddings.some((pattern) => matchesGlob(pattern, model)))
     return kinds.has("embedding") ? "embedding" : undefined;

@@ -37,8 +37,8 @@ export function mountEndpoint(
       transport: null,
       nativePool: pool,
     };
-  if (!endpoint.protocol.client)
-    return { why: `its endpoint uses ${endpoint.protocol.id}, which has no client half` };
+  const { client, socket, id } = endpoint.protocol;
+  if (!client && !socket) return { why: `its endpoint uses ${id}, which has no client half` };
   return {
     definition: endpoint,
     operation: endpoint.protocol.operationSpec.name,
@@ -46,6 +46,7 @@ export function mountEndpoint(
     transport: {
       pool: line!.pool,
       openConnection: line!.openConnection,
+      connect: line!.connect,
       origin: base!.origin,
       pathPrefix: base!.pathname.replace(/\/+$/, ""),
       definition: endpoint,

@@ -3,6 +3,8 @@ import type { GatewayConfig, MountConfig } from "../../config/gateway-config.ts"
 import type { Operation } from "../../model/request.ts";
 import type { Frontend, Route, SocketRoute } from "../../plugin/frontend.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
+import { fail } from "../../model/error.ts";
+import { HostExchange } from "../../pipeline/exchange/exchange.ts";
 import type { MountedFrontend, MountedSocket } from "../../pipeline/exchange/mounted.ts";
 import { createHookRunner, type MountedMiddleware } from "../../pipeline/hooks/hook-runner.ts";
 import { readBearerToken } from "../http/bearer.ts";
@@ -33,7 +35,7 @@ export async function mountFrontends(
     const fault = made.encodeFault?.bind(made);
     const routes = served.register({
       mounted,
-      routes: made.routes,
+      routes: [...made.routes, ...callRoutesOf(made, sockets, setup)],
       defaultListener: "public",
       renderFault: fault,
     });
@@ -66,11 +68,40 @@ export async function mountFrontends(
     for (const route of served.registerSockets(mounted, made.sockets ?? [])) {
       const protocol = route.protocol ?? frontend.protocol;
       if (!checkSocketProtocol(mounted, route, protocol, setup)) continue;
-      const of = spoken.get(protocol) ?? mount({ ...withRoutes(frontend, []), protocol });
+      const of =
+        spoken.get(protocol) ?? mount({ ...withRoutes(frontend, []), protocol, sockets: [route] });
+      if ("readModel" in route && !doors.has(protocol.operationSpec.name))
+        doors.set(protocol.operationSpec.name, [route.path].flat()[0]!);
       for (const path of [route.path].flat()) sockets.push({ frontend: of, route, path });
     }
   }
   return { frontends, sockets, entryPaths: doors };
+}
+
+/** Returns the routes at which clients set up calls, which the host handles. */
+function callRoutesOf(
+  { protocol, sockets = [] }: Frontend,
+  mounted: readonly MountedSocket[],
+  { services }: PluginSetup,
+): readonly Route[] {
+  return sockets.flatMap((socket): Route[] => {
+    if (!("calls" in socket) || !(socket.protocol ?? protocol)?.socket?.calls) return [];
+    const at = [socket.path].flat()[0];
+    return [
+      {
+        method: "POST",
+        path: socket.calls!,
+        body: "bytes",
+        handle: (x, body) => {
+          const found = mounted.find(({ path }) => path === at);
+          const start = services.calls?.start;
+          if (!found || !start || !(x instanceof HostExchange))
+            return fail("unsupported", "Calls are not supported here.");
+          return start(x, found, body);
+        },
+      },
+    ];
+  });
 }
 
 /** Whether the protocol has the half that the route needs. If not, reports a problem. */

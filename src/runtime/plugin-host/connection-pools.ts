@@ -1,4 +1,4 @@
-import { Client, Pool } from "undici";
+import { Client, Pool, type buildConnector } from "undici";
 import { createMetadataGuard, isMetadataUrl } from "../../lib/net/egress-guard.ts";
 import { type ProxyConfig, createTunnelConnector } from "../../lib/net/http-proxy.ts";
 import type { PoolStats } from "../../plugin/gateway-stats.ts";
@@ -45,12 +45,17 @@ export class ConnectionPools implements AsyncDisposable {
 
   /**
    * Returns the pool of an origin, which is kept until `release` is called. `openConnection` opens
-   * a separate connection for one request.
+   * a separate connection for one request, and `connect` opens a bare one for a WebSocket.
    */
   acquire(
     origin: string,
     connectMs: number,
-  ): { pool: Pool; openConnection: () => Client; release: () => Promise<void> } {
+  ): {
+    pool: Pool;
+    openConnection: () => Client;
+    connect: buildConnector.connector;
+    release: () => Promise<void>;
+  } {
     const key = `${origin}\n${connectMs}`;
     let entry = this.#pools.get(key);
     if (!entry) {
@@ -65,6 +70,7 @@ export class ConnectionPools implements AsyncDisposable {
     return {
       pool: held.pool,
       openConnection: () => new Client(origin, poolOptionsOf(origin, connectMs, this.#proxy)),
+      connect: createConnector(connectMs, this.#proxy),
       release: async () => {
         if (--held.holders > 0) return;
         this.#pools.delete(key);

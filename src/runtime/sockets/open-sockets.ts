@@ -26,9 +26,25 @@ export const SOCKET_TIMES: SocketTimes = {
   checkMs: 60_000,
 };
 
+/** The connection to a client, as the registry uses it. */
+export type TrackedSocket = Pick<
+  ClientSocket,
+  | "isClosing"
+  | "isPaused"
+  | "hasPartialMessage"
+  | "partialSince"
+  | "messagesIn"
+  | "bytesOut"
+  | "hasHeard"
+  | "key"
+  | "ping"
+  | "close"
+  | "terminate"
+>;
+
 /** One open connection, as the registry sees it. */
 export interface OpenSocket {
-  readonly socket: ClientSocket;
+  readonly socket: TrackedSocket;
   readonly frontend: string;
   /** ID of the handshake. */
   readonly id: string;

@@ -3,11 +3,11 @@
 import { ServerResponse, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { WebSocket, WebSocketServer } from "ws";
+import { BOUNDS } from "../../lib/bounds.ts";
 import { isPromise } from "../../lib/is-promise.ts";
 import { nextRequestId } from "../../lib/request-id.ts";
 import { fail, getFault, type Fault } from "../../model/error.ts";
-import type { Route } from "../../plugin/frontend.ts";
-import type { SocketRoute } from "../../plugin/frontend.ts";
+import type { Route, RouteResponse, SocketRoute } from "../../plugin/frontend.ts";
 import { HostExchange } from "../../pipeline/exchange/exchange.ts";
 import type { MountedSocket } from "../../pipeline/exchange/mounted.ts";
 import { VirtualResponse } from "../../pipeline/exchange/virtual-connection.ts";
@@ -16,10 +16,16 @@ import { admit } from "../../pipeline/stages/admit.ts";
 import { reject } from "../../pipeline/stages/reject.ts";
 import { rejectSafely, settle } from "../../pipeline/stages/settle.ts";
 import type { Services } from "../services.ts";
+import type { SocketMessage } from "../../plugin/socket.ts";
+import { openRelay, type OpenRelay } from "../../pipeline/sockets/open-relay.ts";
+import type { MessageBounds } from "../../pipeline/sockets/provider-socket.ts";
+import { startCall } from "../../pipeline/sockets/start-call.ts";
+import { CallConnection } from "./call-connection.ts";
 import { ClientSocket } from "./client-socket.ts";
 import { createAcceptor } from "./socket-acceptor.ts";
 import { OpenSockets } from "./open-sockets.ts";
 import { RequestConnection, type CurrentRoute } from "./request-connection.ts";
+import { RelayConnection } from "./relay-connection.ts";
 import type { FindSocket, FoundSocket } from "./socket-routes.ts";
 import { SpentBudgets } from "./spent-budgets.ts";
 
@@ -32,14 +38,14 @@ export interface SocketGeneration {
 
 export class SocketServer {
   readonly open: OpenSockets;
-  readonly #services: Pick<Services, "memoryBudget" | "usageQueries" | "log">;
+  readonly #services: Pick<Services, "memoryBudget" | "usageQueries" | "log" | "calls">;
   readonly #current: () => SocketGeneration;
   readonly #spent: SpentBudgets;
   /** Servers by the maximum size of a message. They hold no connections. */
   readonly #acceptors = new Map<string, WebSocketServer>();
 
   constructor(
-    services: Pick<Services, "memoryBudget" | "usageQueries" | "log">,
+    services: Pick<Services, "memoryBudget" | "usageQueries" | "log" | "calls">,
     current: () => SocketGeneration,
     open: OpenSockets = new OpenSockets(),
   ) {
@@ -47,6 +53,8 @@ export class SocketServer {
     this.#current = current;
     this.open = open;
     this.#spent = new SpentBudgets(services.usageQueries, open);
+    if (services.calls)
+      services.calls.start = (x, socket, body) => this.#startCall(x, socket, body);
   }
 
   /** Takes over the socket of a handshake. Returns false if the path has no WebSocket. */
@@ -76,10 +84,11 @@ export class SocketServer {
       if (isPromise(admitting)) await admitting;
       if (this.open.isDraining)
         fail("overloaded", "The gateway is shutting down.", { code: "shutting_down" });
-      if (raw.destroyed || !raw.readable) return;
+      const relay = opensEarly(found.socket.route) ? await this.#openRelay(x, found) : undefined;
+      if (raw.destroyed || !raw.readable) return relay?.provider.terminate();
       res.detachSocket(raw);
       res.statusCode = 101;
-      this.#upgrade(gen, found, { req, raw, head, x });
+      this.#upgrade(gen, found, { req, raw, head, x, relay });
     } catch (problem) {
       rejectSafely(x, problem, reject);
     } finally {
@@ -93,19 +102,22 @@ export class SocketServer {
   #upgrade(
     gen: Generation,
     { socket: mounted }: FoundSocket,
-    { req, raw, head, x }: { req: IncomingMessage; raw: Socket; head: Buffer; x: HostExchange },
+    { req, raw, head, x, relay }: Upgrade,
   ): void {
     const { route } = mounted;
+    let isOpen = false;
     const maxBytes = "openSession" in route ? gen.maxBodyBytes : this.#current().maxMessageBytes;
     this.#acceptorOf(route, maxBytes).handleUpgrade(req, raw, head, (ws: WebSocket) => {
       const socket = new ClientSocket(ws, raw, this.#services.memoryBudget, x.identity!.id);
       try {
-        this.#openConnection(mounted, req, socket, x);
+        this.#openConnection(mounted, req, socket, x, relay);
+        isOpen = true;
       } catch (err) {
         gen.log.error({ socket: x.id, frontend: x.frontend, err }, "opening socket failed");
         socket.terminate();
       }
     });
+    if (!isOpen) relay?.provider.terminate();
   }
 
   #acceptorOf({ subprotocols = [] }: SocketRoute, maxBytes: number): WebSocketServer {
@@ -120,9 +132,10 @@ export class SocketServer {
     req: IncomingMessage,
     socket: ClientSocket,
     x: HostExchange,
+    relay: OpenRelay | undefined,
   ): void {
     const { route } = mounted;
-    if (!("openSession" in route)) return fail("internal", "Relays are not supported yet.");
+    if (!("openSession" in route)) return this.#openRelayConnection(mounted, req, socket, x, relay);
     const connection = new RequestConnection({
       socket,
       handshake: x,
@@ -136,6 +149,64 @@ export class SocketServer {
     });
     this.open.add(connection);
     connection.open();
+  }
+
+  #openRelay(
+    x: HostExchange,
+    { socket }: Pick<FoundSocket, "socket">,
+    first?: SocketMessage,
+  ): Promise<OpenRelay> {
+    return openRelay(x, socket, first, this.#bounds);
+  }
+
+  #openRelayConnection(
+    mounted: MountedSocket,
+    req: IncomingMessage,
+    socket: ClientSocket,
+    x: HostExchange,
+    relay: OpenRelay | undefined,
+  ): void {
+    const release = x.state.gen.retain(x);
+    const connection = new RelayConnection({
+      socket,
+      handshake: x,
+      mounted,
+      relay,
+      open: (first) => this.#openRelay(x, { socket: mounted }, first),
+      checkKey: () => this.#checkKey(mounted, req),
+      onSettled: (settled) => this.#spent.check(settled),
+      onClosed: (of) => this.open.remove(of),
+      onEnd: release,
+    });
+    this.open.add(connection);
+    connection.open();
+  }
+
+  /** Sets up a call, and meters it until it ends. */
+  async #startCall(x: HostExchange, mounted: MountedSocket, body: Buffer): Promise<RouteResponse> {
+    if (this.open.isDraining)
+      fail("overloaded", "The gateway is shutting down.", { code: "shutting_down" });
+    const call = await startCall(x, mounted, body, this.#bounds);
+    const { req, isDisconnected } = x.state.connection;
+    const release = x.state.gen.retain(x);
+    const connection = new CallConnection({
+      call,
+      checkKey: () => this.#checkKey(mounted, req),
+      onSettled: (settled) => this.#spent.check(settled),
+      onClosed: (of) => this.open.remove(of),
+      onEnd: release,
+    });
+    this.open.add(connection);
+    connection.open();
+    if (isDisconnected) connection.socket.close();
+    return call.response;
+  }
+
+  get #bounds(): MessageBounds {
+    return {
+      maxPayload: this.#current().maxMessageBytes,
+      maxFragments: BOUNDS.socketFragments.max,
+    };
   }
 
   /** Returns the route of a connection in the generation that is current now. */
@@ -167,6 +238,20 @@ export class SocketServer {
     }
   }
 }
+
+/** A handshake that was admitted. */
+interface Upgrade {
+  readonly req: IncomingMessage;
+  readonly raw: Socket;
+  readonly head: Buffer;
+  readonly x: HostExchange;
+  /** The provider's socket, if it is already open. */
+  readonly relay: OpenRelay | undefined;
+}
+
+/** Whether the provider's socket is opened before the handshake is answered. */
+const opensEarly = (route: SocketRoute): boolean =>
+  !("openSession" in route) && route.readsFirstMessage !== true;
 
 /** A response that is never sent. */
 class DiscardedResponse extends VirtualResponse {

@@ -103,6 +103,9 @@ function checkSession(route: RequestSocketRoute): void {
 /** A response that a meter began. It ends once. */
 class RecordedResponse implements MeteredResponse {
   isOver = false;
+  get state(): MeteredResponse["state"] {
+    return this.isOver ? "ended" : "running";
+  }
 
   #report(): void {
     assert.ok(!this.isOver, "a meter reported something of a response that it had ended");
@@ -144,9 +147,10 @@ function checkMeter(half: SocketHalf, { path }: RelaySocketRoute): void {
     model: "m",
     clientModel: "p/m",
     info: { model: "m", operation: "chat" } as ModelInfo,
+    privacy: "off" as const,
     query: new URLSearchParams(),
   };
-  const meter = half.createMeter({ beginResponse }, to);
+  const meter = half.createMeter({ beginResponse, checkModel() {} }, to);
   for (const message of HOSTILE) {
     onlyFaults(`readClientMessage of ${String(path)}`, () => meter.readClientMessage(message));
     const shown = meter.readProviderMessage(message);

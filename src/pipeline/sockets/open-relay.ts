@@ -1,0 +1,150 @@
+// Connects the socket of a client to that of a provider. The model is resolved as for any request.
+// If a provider refuses the handshake, the next candidate is tried.
+import type { WebSocket } from "ws";
+import { isPromise } from "../../lib/is-promise.ts";
+import { fail, getFault, type Fault } from "../../model/error.ts";
+import type { EndpointSocket } from "../../plugin/provider.ts";
+import type { RelayInput, RelaySocketRoute } from "../../plugin/frontend.ts";
+import type { SocketMessage } from "../../plugin/socket.ts";
+import { HostCall } from "../exchange/call.ts";
+import { clientKey } from "../exchange/client-retries.ts";
+import type { ReceivedBody } from "../exchange/exchange-state.ts";
+import type { HostExchange } from "../exchange/exchange.ts";
+import type { HostCandidate, MountedSocket } from "../exchange/mounted.ts";
+import { firstApplicable } from "../hooks/hook-runner.ts";
+import { route, type RoutePlan } from "../stages/route.ts";
+import { recordFailure } from "../upstream/provider-failure.ts";
+import { openProviderSocket, type MessageBounds } from "./provider-socket.ts";
+import type { RelayTarget } from "./relayed-response.ts";
+
+/** A provider's socket that is open, and what it is connected to. */
+export interface OpenRelay {
+  readonly target: RelayTarget;
+  readonly provider: WebSocket;
+}
+
+/** Maximum number of candidates that are tried for one connection. */
+const MAX_ATTEMPTS = 3;
+
+/**
+ * Opens the provider's socket for a handshake that was admitted. `first` is the first message of the
+ * client, if the route needs it. Rejects with the fault for the client.
+ */
+export async function openRelay(
+  handshake: HostExchange,
+  socket: MountedSocket,
+  first: SocketMessage | undefined,
+  bounds: MessageBounds,
+): Promise<OpenRelay> {
+  const { readModel } = socket.route as RelaySocketRoute;
+  const input = await readModel.call(socket.route, handshake, first);
+  const { target, made } = await tryCandidates(handshake, socket, input, (call, definition) =>
+    openProviderSocket(call, definition, bounds),
+  );
+  return { target, provider: made };
+}
+
+/**
+ * Resolves the model, and calls `attempt` for its candidates until one succeeds. Rejects with the
+ * fault of the last one.
+ */
+export async function tryCandidates<T>(
+  handshake: HostExchange,
+  socket: MountedSocket,
+  input: RelayInput,
+  attempt: (call: HostCall, definition: EndpointSocket) => Promise<T>,
+): Promise<{ target: RelayTarget; made: T }> {
+  const { gen, body, routing } = handshake.state;
+  const { action } = socket.route as RelaySocketRoute;
+  body.received = receivedBody(input, action);
+  const { facts, pinnedTarget } = body.received;
+  const routed = route({
+    gen,
+    frontend: socket.frontend,
+    x: handshake,
+    operationSpec: handshake.operationSpec,
+    facts,
+    pinnedTarget,
+    routing,
+  });
+  const plan = isPromise(routed) ? await routed : routed;
+  const candidates = findRelays(plan, socket, action, handshake.model);
+  let failure: unknown;
+  for (const [i, { candidate, definition }] of candidates.slice(0, MAX_ATTEMPTS).entries()) {
+    const call = new HostCall(handshake, candidate, i + 1);
+    try {
+      const made = await attempt(call, definition);
+      gen.targetHealth.recordSuccess(candidate, call.startedAt, clientKey(handshake));
+      const { resolution } = plan;
+      const target = { handshake, socket, candidate, resolution, model: handshake.model };
+      return { target, made };
+    } catch (problem) {
+      failure = problem;
+      const fault = getFault(problem);
+      if (!fault || handshake.state.connection.isDisconnected) break;
+      recordFailure(call, fault);
+      if (!plan.failoverOn.has(fault.kind)) break;
+      logRefusal(call, fault);
+    }
+  }
+  throw failure;
+}
+
+function logRefusal({ exchange, provider }: HostCall, { kind, code }: Fault): void {
+  exchange.state.gen.log.debug(
+    { request: exchange.id, provider, kind, code },
+    "provider refused socket, trying next",
+  );
+}
+
+/** Returns the candidates with a socket for the action, to which messages may pass unchanged. */
+function findRelays(
+  { candidates, otherEndpoints, resolution }: RoutePlan,
+  { frontend }: MountedSocket,
+  action: string,
+  model: string,
+): { candidate: HostCandidate; definition: EndpointSocket }[] {
+  const all = [...candidates, ...otherEndpoints];
+  const relays = all.flatMap((candidate) => {
+    const sockets = candidate.mounted.endpoint.transport?.definition.sockets;
+    const definition = sockets && Object.hasOwn(sockets, action) ? sockets[action] : undefined;
+    return definition && candidate.mode === "passthrough" ? [{ candidate, definition }] : [];
+  });
+  // The messages cannot be edited, so a middleware that must edit requests would be bypassed.
+  const editor = relays
+    .map(({ candidate }) => firstApplicable(frontend.hooks.lists.edit, model, candidate.provider))
+    .find((hook) => hook !== undefined);
+  if (relays.length > 0 && !editor) return relays;
+  const reason = editor
+    ? `${editor.id} (edit)`
+    : resolution.translationReasons.values().next().value;
+  return fail(
+    "unsupported",
+    `No provider of this model can relay a WebSocket of ${frontend.protocol!.id}${reason === undefined ? "" : ` (${reason})`}.`,
+    { param: "model", code: "no_such_operation" },
+  );
+}
+
+function receivedBody({ model, facts }: RelayInput, action: string): ReceivedBody {
+  const pinned = typeof model === "string" ? undefined : model;
+  const name = typeof model === "string" ? model : `${model.provider}/${model.model}`;
+  return {
+    raw: NO_BYTES,
+    inputBytes: 0,
+    spans: null,
+    multipart: undefined,
+    body: { model: name },
+    facts: { features: [], references: [], ...facts },
+    model: name,
+    pinnedTarget: pinned,
+    stream: true,
+    actionType: "generate",
+    action,
+    originalBody: {},
+    edits: undefined,
+    record: undefined,
+    answer: undefined,
+  };
+}
+
+const NO_BYTES = Buffer.alloc(0);
