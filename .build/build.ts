@@ -3,7 +3,9 @@
 // is bundled into few files, because half of its start was finding and reading 300 modules. The
 // build is made in a separate folder and swapped in, so that a failed build keeps the last good
 // one.
-import { spawnSync } from "node:child_process";
+//
+//     --no-check   does not check types, which `npm test` does for the whole repository
+import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { bundle } from "./bundle.ts";
@@ -17,6 +19,8 @@ const [fresh, old] = [join(bench, "new"), join(bench, "old")];
 const SOURCE = "--conditions=tollgate-source";
 const began = performance.now();
 
+const types = process.argv.includes("--no-check") ? ["--noCheck"] : [];
+
 /** Packages that are published separately. */
 const PACKAGES = [
   "plugins/stores/postgres",
@@ -26,31 +30,35 @@ const PACKAGES = [
 ];
 /** Folder of the programs. */
 const cli = join(fresh, "src/cli");
-const run = (program: string, ...args: readonly string[]) =>
-  spawnSync(program, args, { cwd: root, stdio: "inherit" }).status === 0;
+const run = (program: string, ...args: readonly string[]): Promise<boolean> =>
+  new Promise((resolve) => {
+    const child = spawn(program, args, { cwd: root, stdio: "inherit" });
+    child.on("error", () => resolve(false));
+    child.on("close", (code) => resolve(code === 0));
+  });
 
-mkdirSync(bench);
+mkdirSync(cli, { recursive: true });
 try {
   const tsc = join(root, "node_modules/.bin/tsc");
-  const made =
-    run(tsc, "-p", ".build/tsconfig.json", "--outDir", fresh) &&
-    run(process.execPath, SOURCE, ".build/validators.ts", join(cli, "validators"));
-  process.exitCode = made ? 0 : 1;
-  if (made) {
+  const made = await Promise.all([
+    run(tsc, "-p", ".build/tsconfig.json", ...types, "--outDir", fresh),
+    run(process.execPath, SOURCE, ".build/validators.ts", join(cli, "validators")),
+  ]);
+  process.exitCode = made.every(Boolean) ? 0 : 1;
+  if (process.exitCode === 0) {
     await bundle(fresh);
     await pages(join(fresh, "console"));
     if (existsSync(dist)) renameSync(dist, old);
     renameSync(fresh, dist);
     // Build the separate packages against the new dist/, as users have it.
-    for (const folder of PACKAGES) {
+    const buildPackage = async (folder: string) => {
       const [out, made] = [join(root, folder, "dist"), join(bench, folder)];
-      if (!run(tsc, "-p", join(root, folder), "--outDir", made)) {
-        process.exitCode = 1;
-        continue;
-      }
+      if (!(await run(tsc, "-p", join(root, folder), ...types, "--outDir", made)))
+        return void (process.exitCode = 1);
       if (existsSync(out)) renameSync(out, join(bench, `old-${PACKAGES.indexOf(folder)}`));
       renameSync(made, out);
-    }
+    };
+    await Promise.all(PACKAGES.map(buildPackage));
     // Remove the compile cache of the previous build.
     rmSync(join(root, "node_modules/.cache/tollgate"), { recursive: true, force: true });
     const files = readdirSync(dist, { recursive: true }).filter((name) =>

@@ -44,7 +44,10 @@ export default defineConfig({
     // Node reads the source directly, as in the program: nothing is transformed, and nothing is
     // mocked by its path.
     experimental: { viteModuleRunner: false, nodeLoader: false },
+    globalSetup: "test/kit/ledger-thread-bundle.ts",
     setupFiles: [
+      "test/kit/ledger-thread.ts",
+      "test/kit/trials.ts",
       "test/kit/flush-compile-cache.ts",
       "test/kit/close-open-files.ts",
       "test/kit/cost.ts",

@@ -3,9 +3,13 @@
 import { afterAll, describe, it } from "vitest";
 import { checksOf, CLIENTS } from "./clients.ts";
 import { isInstalled } from "./install.ts";
+import { NIGHTLY } from "../kit/law-effort.ts";
 
 const { CI, CLIENTS: all } = process.env;
-const SHORT = /a text turn \(model\)|two files at once|apply_patch|WebSocket/;
+// A turn with two files contains a text turn.
+const SHORT = NIGHTLY
+  ? /a text turn \(model\)|two files at once|apply_patch|WebSocket/
+  : /two files at once|apply_patch|WebSocket/;
 
 for (const client of CLIENTS) {
   const played = all !== undefined || CI !== undefined || isInstalled(client.package);

@@ -18,6 +18,7 @@ import {
   type FakeAws,
 } from "./aws-fake.ts";
 import { billOf, rowsOf, settled } from "./rows.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 const CANVAS = "amazon.nova-canvas-v1:0";
 const ULTRA = "stability.stable-image-ultra-v1:1";
@@ -571,7 +572,7 @@ describe("money", () => {
         expect(settled(at)).toEqual(billOf(fake.up));
         expect(rowsOf(at).map(({ state }) => state)).toEqual(asked.map(() => "exact"));
       }),
-      { numRuns: 25 },
+      { numRuns: trialCount(25) },
     );
   });
 });

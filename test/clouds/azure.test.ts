@@ -11,6 +11,7 @@ import { startTestGateway, say, think, type Chunks, type TestGateway } from "tol
 import foundry from "../../plugins/providers/azure-foundry/index.ts";
 import { fakeAzure, filtered, KEY, throttled, type FakeAzure } from "./azure-fake.ts";
 import { billOf, rowsOf, settled } from "./rows.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 const VERSION = "2024-10-21";
 let fake: FakeAzure;
@@ -376,6 +377,6 @@ it("the ledger equals the fake service's bill", async () => {
       expect(settled(at)).toEqual(billOf(fake.up));
       expect(rowsOf(at).map(({ state }) => state)).toEqual(asked.map(() => "exact"));
     }),
-    { numRuns: 20 },
+    { numRuns: trialCount(20) },
   );
 });

@@ -28,6 +28,7 @@ import {
   type FakeGoogle,
 } from "./google-fake.ts";
 import { billOf, rowsOf, settled } from "./rows.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 const CLAUDE = "claude-sonnet-4-5@20250929";
 const GEMINI = "gemini-3-pro-preview";
@@ -422,6 +423,6 @@ it("the ledger equals the fake service's bill", async () => {
       expect(settled(at)).toEqual(billOf(fake.up));
       expect(rowsOf(at).map(({ state }) => state)).toEqual(asked.map(() => "exact"));
     }),
-    { numRuns: 20 },
+    { numRuns: trialCount(20) },
   );
 });

@@ -4,9 +4,12 @@
 /** Whether this is the nightly run. */
 export const NIGHTLY = process.env["TOLLGATE_TIER"] === "nightly";
 
-/** Returns the number of random cases: all in the nightly run, and a quarter otherwise. */
-export const trialCount = (all: number): number =>
-  NIGHTLY ? all : Math.max(1, Math.ceil(all / 4));
+/**
+ * Returns the number of random cases: all in the nightly run, otherwise a quarter and at least
+ * `least`.
+ */
+export const trialCount = (all: number, least = 12): number =>
+  NIGHTLY ? all : Math.min(all, Math.max(least, Math.ceil(all / 4)));
 
 /**
  * Returns every `n`-th item, starting with the one at `column` modulo `n`. In the nightly run, it

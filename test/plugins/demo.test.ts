@@ -29,6 +29,7 @@ import {
 import { installTestClock } from "../kit/clock.ts";
 import { until } from "../kit/wait.ts";
 import { createChatRequest } from "../kit/requests.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 const { endpoints } = await demo.setup({ pace_ms: 5 }, createTestContext().ctx);
 const chat = endpoints.find((e) => "operation" in e && e.operation === "chat") as NativeEndpoint<
@@ -321,7 +322,7 @@ describe("output options", () => {
           expect(usage.cache_read).toBe(0);
         },
       ),
-      { numRuns: 200 },
+      { numRuns: trialCount(200) },
     );
   });
 
@@ -486,7 +487,7 @@ describe("arguments satisfy the tool's schema", () => {
         const valid = ajv.compile(whole as object);
         expect([valid.errors, made, valid(made)]).toEqual([null, made, true]);
       }),
-      { numRuns: 300 },
+      { numRuns: trialCount(300) },
     );
   });
   it("even if it is recursive", () => {
@@ -556,7 +557,7 @@ describe("images", () => {
           });
         },
       ),
-      { numRuns: 25 },
+      { numRuns: trialCount(25) },
     );
     for (const size of ["auto", undefined])
       expect(verify(bytes(await drawn({ size, quality: "low" }))[0]!)).toMatchObject({

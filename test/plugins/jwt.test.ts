@@ -24,6 +24,7 @@ import {
 import jwt from "../../plugins/middleware/jwt.ts";
 import { claimAt, identityOf } from "../../plugins/middleware/jwt/claims.ts";
 import { KeySet, emptyKeyCache } from "../../plugins/middleware/jwt/key-set.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 const ISSUER = "https://login.example/";
 const ALGORITHMS = ["RS256", "ES256", "EdDSA"] as const;
@@ -181,7 +182,7 @@ describe("a token", () => {
           expect(said === undefined || !said.includes('"id"')).toBe(true);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: trialCount(60) },
     );
   });
 });
@@ -343,7 +344,7 @@ describe("claims", () => {
         );
         expect(one!.id === other!.id).toBe(a.issuer === b.issuer && a.sub === b.sub);
       }),
-      { numRuns: 500 },
+      { numRuns: trialCount(500) },
     );
   });
 

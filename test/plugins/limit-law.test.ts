@@ -14,6 +14,7 @@ import { EDITOR_CONFIG_SCHEMA } from "../../src/config/schema/config-schema.ts";
 import { validateValue } from "../../src/config/schema/validate-value.ts";
 import { COMMAND_SPECS } from "../../src/admin/schema/command-specs.ts";
 import { LIMIT_SPANS, LIMIT_UNITS } from "../../src/plugin/store/limit-units.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 const loaded = (kinds: readonly object[]): Promise<Definition[]> =>
   Promise.all(
@@ -137,7 +138,7 @@ it("the schema accepts exactly the texts that parse, and only strings", () => {
     fc.property(text, (each) => {
       expect(accepted(each)).toBe(parseLimit(each) !== undefined);
     }),
-    { numRuns: 1_000 },
+    { numRuns: trialCount(1_000) },
   );
   for (const other of [{ unit: "usd", max: 300, per: "month" }, 300, null, [], true])
     expect(accepted(other)).toBe(false);

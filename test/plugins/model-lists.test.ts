@@ -6,6 +6,7 @@ import { builtin } from "../../plugins/index.ts";
 import { createInMemoryModelLists } from "../../src/catalog/model-lists.ts";
 import { createListRefresher } from "../../src/catalog/list-refresher.ts";
 import { getFault, publicErrorText } from "../../src/model/error.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 /** V8's messages for programming errors. */
 const ENGINE =
@@ -91,7 +92,7 @@ describe.each(asking)("%s", (_, models) => {
           /^The response is not a model list: expected .*, received .*\.$/,
         );
       }),
-      { numRuns: 60 },
+      { numRuns: trialCount(60) },
     );
   });
 

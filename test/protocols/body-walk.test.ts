@@ -29,6 +29,7 @@ import { OutgoingRequest } from "../../src/pipeline/upstream/outgoing-request.ts
 import { FOREIGN } from "../pipeline/privacy/foreign-fields.ts";
 import { toolName } from "./generators/arbitrary.ts";
 import { chats } from "./generators/codecs.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 const KEYS = [
   ...new Set(FOREIGN.flatMap(({ fields }) => keysIn(fields))),
@@ -77,7 +78,7 @@ describe("found references", () => {
         }
         expect(said(out.references())).toEqual(said(findReferences(out.toBody()!)));
       }),
-      { numRuns: 500 },
+      { numRuns: trialCount(500) },
     );
   });
 

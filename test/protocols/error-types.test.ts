@@ -8,6 +8,7 @@ import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import { createCallContext } from "../../src/testing/codec-contexts.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 const ALL: readonly Protocol[] = [
   chatCompletions(),
@@ -81,7 +82,7 @@ test("a code has the same meaning in every protocol, format, and status", () => 
       const kinds = ALL.map((protocol) => meant(protocol, code, body));
       expect(new Set(kinds)).toHaveLength(1);
     }),
-    { numRuns: 2000 },
+    { numRuns: trialCount(2000) },
   );
 });
 
@@ -118,7 +119,7 @@ test("prose is never interpreted as a statement about an account or a target", (
         expect(rests(bare.kind)).toBe(rests(plain));
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: trialCount(1000) },
   );
 });
 
@@ -149,7 +150,7 @@ test("nor in mid-response, streaming or not", () => {
         ).toBe("upstream");
       }
     }),
-    { numRuns: 200 },
+    { numRuns: trialCount(200) },
   );
 });
 

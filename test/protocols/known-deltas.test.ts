@@ -9,6 +9,7 @@ import { messages } from "../../src/protocols/messages/index.ts";
 import { responses } from "../../src/protocols/responses/index.ts";
 import { EventTemplates } from "../../src/protocols/sse/event-templates.ts";
 import { createResponseContext } from "../../src/testing/index.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 const WIRES = {
   messages: {
@@ -159,7 +160,7 @@ test.each(Object.entries(WIRES))(
         expect(heard(wire, [body])).toEqual(slowly);
         expect(heard(wire, pieces(body, at))).toEqual(slowly);
       }),
-      { numRuns: 300 },
+      { numRuns: trialCount(300) },
     );
   },
 );
@@ -169,7 +170,7 @@ test.each(Object.entries(WIRES))("%s: also if some lines end with CR", (_, wire)
     fc.property(talk(wire, ["\n\n", "\r\n\r\n", "\r\r", "\n\r\n"]), (body) => {
       expect(heard(wire, [body])).toEqual(unlearned(wire, body));
     }),
-    { numRuns: 200 },
+    { numRuns: trialCount(200) },
   );
 });
 

@@ -25,6 +25,7 @@ import {
 import { chunking } from "./generators/arbitrary.ts";
 import { chats } from "./generators/codecs.ts";
 import { inGemini } from "./gemini/speech.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 const SETTLED: Usage = { input: 321, output: 45 };
 const ASKED = { stream_options: { include_usage: true }, input: "?" };
@@ -86,7 +87,7 @@ describe.each(Object.keys(chats))("an upstream of %s", (spoken) => {
             String(bytes),
           );
         }),
-        { numRuns: 50 },
+        { numRuns: trialCount(50) },
       );
     }
   });

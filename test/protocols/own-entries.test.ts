@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { ownEntry } from "../../src/protocols/json-values.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 it("finds own properties of a table, and no inherited name", () => {
   const inherited = Object.getOwnPropertyNames(Object.prototype);
@@ -14,6 +15,6 @@ it("finds own properties of a table, and no inherited name", () => {
         expect(ownEntry(table, word)).toBe(entry?.[1]);
       },
     ),
-    { numRuns: 2_000, examples: inherited.map((name) => [{ a: 1 }, name]) as never },
+    { numRuns: trialCount(2_000), examples: inherited.map((name) => [{ a: 1 }, name]) as never },
   );
 });

@@ -12,6 +12,7 @@ import { createCallContext, createOutgoing, encodeOutgoing } from "tollgate/test
 import openai from "../../plugins/providers/openai.ts";
 import type { ProtocolEndpoint } from "../../src/plugin/provider.ts";
 import { createChatRequest } from "../kit/requests.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 const LADDER = ["minimal", "low", "medium", "high", "xhigh", "max"];
 const request = (more: Partial<ChatRequest>): ChatRequest =>
@@ -80,7 +81,7 @@ describe.each(WIRES)("%s", (_id, wire) => {
             expect.stringMatching(/reasoning/),
           );
       }),
-      { numRuns: 300 },
+      { numRuns: trialCount(300) },
     );
   });
 

@@ -9,6 +9,7 @@ import { createResponseContext, createCallContext } from "tollgate/testing";
 import type { Protocol } from "tollgate/plugin";
 import { until } from "../kit/wait.ts";
 import { upstreams } from "./generators/codecs.ts";
+import { NIGHTLY } from "../kit/law-effort.ts";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
@@ -28,7 +29,7 @@ const WIRES: { readonly [wire: string]: Protocol<any> } = {
   "gemini-image": geminiImage(),
 };
 const MIB = 1024 * 1024;
-const TIMES = 48;
+const TIMES = NIGHTLY ? 48 : 24;
 
 const READERS = Object.entries(WIRES).flatMap(([wire, { client }]) => {
   const decoder = () =>

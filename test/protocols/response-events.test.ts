@@ -6,6 +6,7 @@ import { createEventGrammar } from "tollgate/testing";
 import { responseToEvents } from "../../src/model/response-collector.ts";
 import { anyAnswers } from "./generators/any-answer.ts";
 import { answers } from "./generators/arbitrary.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 it("expanding a response gives a valid response that collapses to the original", () =>
   fc.assert(
@@ -17,7 +18,7 @@ it("expanding a response gives a valid response that collapses to the original",
       judge.end();
       expect(collectResponse(again)).toEqual(answer);
     }),
-    { numRuns: 300 },
+    { numRuns: trialCount(300) },
   ));
 
 it("items are expanded in their order, and a block that no response has is rejected", () => {

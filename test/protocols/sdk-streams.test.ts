@@ -9,6 +9,7 @@ import { answers } from "./generators/arbitrary.ts";
 import { chats, TELL_ALL } from "./generators/codecs.ts";
 import { GOOGLE_SDKS, kept } from "./generators/google-sdks.ts";
 import { READERS } from "./generators/sdk-readers.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 /** Data sent to a client of this protocol, with a number of pings before every chunk. */
 function streamed(
@@ -45,7 +46,7 @@ test.each(READERS)("%s: a stream is accepted by %s", async (id, _, reads) => {
     fc.asyncProperty(answers({ interleaved: true }), silences, async (events, quiet) => {
       expect(await reads(streamed(id, events, quiet))).toBe(said(events));
     }),
-    { numRuns: 40 },
+    { numRuns: trialCount(40) },
   );
 });
 

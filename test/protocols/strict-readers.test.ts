@@ -17,6 +17,7 @@ import {
 import { anyAnswers } from "./generators/any-answer.ts";
 import { chats, upstreams } from "./generators/codecs.ts";
 import { said, type Called } from "./generators/essence.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
 
@@ -133,7 +134,7 @@ const asRead = (wire: string, { name, args }: Called) => ({
   args: typeof args === "string" && wire === "messages" ? { input: args } : args,
 });
 
-const RUNS = 200;
+const RUNS = trialCount(200);
 
 describe.each(READERS)("$wire as @ai-sdk/$name reads it", ({ wire, sdk, thoughts, custom }) => {
   const server = chats[wire]!.server!;

@@ -9,6 +9,7 @@ import { parseCsv, readImportedKeys, toKeysJson } from "../../../plugins/importe
 import { digestKey } from "../../../src/lib/api-key.ts";
 import { getFault } from "../../../src/model/error.ts";
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 async function imported(text: string, account?: string) {
   const folder = await mkdtemp(join(tmpdir(), "tollgate-import-"));
@@ -165,7 +166,7 @@ it("reads the keys.json of an import as the same keys", async () => {
       expect(read.keys).toEqual(keys);
       expect(read.warnings).toEqual([]);
     }),
-    { numRuns: 40 },
+    { numRuns: trialCount(40) },
   );
 });
 

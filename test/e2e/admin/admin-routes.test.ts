@@ -11,6 +11,7 @@ import { certificates } from "../../rig/faults/certificates.ts";
 import { until } from "../../kit/wait.ts";
 import { runTollgate } from "../../kit/process/command-line.ts";
 import { NIGHTLY } from "../../kit/law-effort.ts";
+import { startInProcess } from "../../kit/in-process.ts";
 
 const example = (name: string) =>
   readFileSync(join(import.meta.dirname, "../../../examples", `${name}.ts`), "utf8");
@@ -40,15 +41,17 @@ const tokens = (roles: readonly string[] = ROLES) =>
   roles.map((role) => `    ${role}: { role: ${role}, token: "\${env:T_${role}}" }`).join("\n");
 const env = Object.fromEntries(ROLES.map((role) => [`T_${role}`, secret(role)]));
 
-const yaml = (workers: number, at = "port: 0", roles?: readonly string[]) => `workers: ${workers}
+/** An admin listener without routes of plugins. */
+const bare = (workers: number, at = "port: 0", roles?: readonly string[]) => `workers: ${workers}
 admin:
   ${at}
   tokens:
 ${tokens(roles)}
 frontends: [chat-completions]
-middleware: [auth, ./receipts.ts]
-observers: [./counter.ts, ./levels.ts]
 providers: { demo: { use: demo } }
+`;
+const yaml = (...of: Parameters<typeof bare>) => `${bare(...of)}middleware: [auth, ./receipts.ts]
+observers: [./counter.ts, ./levels.ts]
 `;
 const files = {
   "receipts.ts": example("receipts"),
@@ -205,7 +208,7 @@ describe("on a unix socket", () => {
   const onSocket = (path: string, token: string) =>
     new Promise<number>((resolve, reject) => {
       const headers = { ...bearer(token), host: "localhost" };
-      http({ socketPath: path, path: "/levels/metrics", headers }, (res) =>
+      http({ socketPath: path, path: "/admin/v1/status", headers }, (res) =>
         resolve(res.resume().statusCode ?? 0),
       )
         .on("error", reject)
@@ -214,7 +217,11 @@ describe("on a unix socket", () => {
 
   it("is private to the user, replaces the socket of a dead gateway, and is removed at the end", async () => {
     const start = (dir?: string) =>
-      startDaemon({ yaml: yaml(2, "socket: ./admin.sock"), files, env, ...(dir && { dir }) });
+      startDaemon({
+        yaml: bare(NIGHTLY ? 2 : 1, "socket: ./admin.sock"),
+        env,
+        ...(dir && { dir }),
+      });
     const first = await start();
     const path = join(first.dir, "admin.sock");
     expect(await adminOf(first)).toBe(`unix:${path}`);
@@ -235,7 +242,7 @@ describe("on a unix socket", () => {
     const taken = join(gateway.dir, "taken");
     writeFileSync(taken, "mine");
     for (const socket of [taken, join(gateway.stateDir, "control.sock")])
-      await expect(startDaemon({ yaml: yaml(1, `socket: ${socket}`), files, env })).rejects.toThrow(
+      await expect(startDaemon({ yaml: bare(1, `socket: ${socket}`), env })).rejects.toThrow(
         /is in use/,
       );
     expect(readFileSync(taken, "utf8")).toBe("mine");
@@ -296,15 +303,13 @@ describe("over TLS", () => {
       [{ "cert.pem": good.cert, "key.pem": other }, "tls_unusable"],
       [{ "cert.pem": "no certificate", "key.pem": good.key }, "tls_unusable"],
     ] as const)
-      await expect(
-        startDaemon({ yaml: yaml(1, tls), files: { ...files, ...wrong }, env }),
-      ).rejects.toThrow(told);
+      await expect(startDaemon({ yaml: bare(1, tls), files: wrong, env })).rejects.toThrow(told);
   });
 });
 
 it("without admin, nothing listens, and check reports what is not served", async () => {
-  const bare = `frontends: [chat-completions]\nmiddleware: [auth, ./receipts.ts]\nobservers: [./counter.ts]\nproviders: { demo: { use: demo } }\n`;
-  await using gateway = await startDaemon({ yaml: bare, files });
+  const none = `frontends: [chat-completions]\nmiddleware: [auth, ./receipts.ts]\nobservers: [./counter.ts]\nproviders: { demo: { use: demo } }\n`;
+  await using gateway = await startInProcess({ yaml: none, files });
   expect(((await gateway.ask("status")) as { adminUrl?: string }).adminUrl).toBeUndefined();
   const { code, out } = await runTollgate(gateway, ["check"]);
   expect(code).toBe(0);

@@ -18,6 +18,7 @@ import {
   SIGNATURE,
   type GatewayWithGemini,
 } from "./gateway-with-gemini.ts";
+import { NIGHTLY } from "../../kit/law-effort.ts";
 
 /** Names that the clients do not know, and names of models that they know. */
 const NAMES = [...claudeCode.models, ...codex.models];
@@ -81,6 +82,7 @@ for (const client of [claudeCode, codex] as readonly Client[]) {
         await mkdir(path);
         return path;
       };
+      const models = NIGHTLY ? client.models : client.models.slice(0, 1);
       const ask = async (words: string, cwd: string, model: string, again = false) => {
         const stage = { url: at.gateway.url, key: at.gateway.key, folder } as unknown as Stage;
         const script = await installed(client.package);
@@ -98,7 +100,7 @@ for (const client of [claudeCode, codex] as readonly Client[]) {
         );
       };
 
-      it.each(client.models)("holds a conversation of several turns, as %s", async (model) => {
+      it.each(models)("holds a conversation of several turns, as %s", async (model) => {
         const cwd = await folder();
         at.speak(think("Let me think.", SIGNATURE).say("Hi, Ada 🌍."));
         expect(await ask("I am Ada.", cwd, model)).toMatchObject({ out: "Hi, Ada 🌍.", code: 0 });
@@ -112,7 +114,9 @@ for (const client of [claudeCode, codex] as readonly Client[]) {
         expect(at.asked()).toHaveLength(1);
       });
 
-      const often = client.models.flatMap((model) => [1, 2].map((files) => ({ model, files })));
+      const often = models.flatMap((model) =>
+        (NIGHTLY ? [1, 2] : [2]).map((files) => ({ model, files })),
+      );
       it.each(often)("reads files with reasoning before them: $files, as $model", async (of) => {
         const { model } = of;
         const cwd = await folder();

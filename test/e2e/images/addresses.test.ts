@@ -16,7 +16,7 @@ async function jumping() {
   const file = join(dir, "clock");
   const plant = new URL("../../rig/mutants/jumping-clock.mjs", import.meta.url);
   return {
-    env: { ...preloaded(undefined, plant.href), CLOCK_FILE: file },
+    program: () => ({ ...preloaded(undefined, plant.href), CLOCK_FILE: file }),
     skip: (ms: number) => writeFile(file, String(ms)),
     [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
   };
@@ -82,7 +82,7 @@ describe("an image URL", () => {
 
   it("is valid until its expiry and rejected afterwards; the file is deleted, and both are counted", async () => {
     await using time = await jumping();
-    await using s = await studio({ hosts: ["demo"], yaml: settings("1h"), env: () => time.env });
+    await using s = await studio({ hosts: ["demo"], yaml: settings("1h"), program: time.program });
     const from = Date.now();
     const url = await draw(s);
     const end = Number(url.searchParams.get("e")) * 1000;
@@ -115,7 +115,7 @@ describe("an image URL", () => {
 
   it("survives concurrent restarts and clean-ups, including kill -9", async () => {
     await using time = await jumping();
-    await using s = await studio({ hosts: ["demo"], yaml: settings("10h"), env: () => time.env });
+    await using s = await studio({ hosts: ["demo"], yaml: settings("10h"), program: time.program });
     const long = await Promise.all(Array.from({ length: 12 }, () => draw(s)));
     // From here on URLs expire soon. Existing ones keep their expiry.
     const config = await readFile(s.gateway.file, "utf8");

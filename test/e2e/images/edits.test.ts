@@ -10,6 +10,7 @@ import { sniffImage } from "../../../src/protocols/images/index.ts";
 import { startInProcessWithUpstream, type InProcessWithUpstream } from "../../kit/in-process.ts";
 import { png } from "../../protocols/images/pictures.ts";
 import { until } from "../../kit/wait.ts";
+import { NIGHTLY } from "../../kit/law-effort.ts";
 
 const KEYS = { alice: "alice-key", bob: "bob-key", poor: "poor-key" } as const;
 const RESULT = png(32, 24);
@@ -476,7 +477,7 @@ describe("rejections", () => {
 });
 
 it("60 MB of images are billed once", async () => {
-  const large = Buffer.alloc(20 * 1024 * 1024, 7);
+  const large = Buffer.alloc((NIGHTLY ? 20 : 12) * 1024 * 1024, 7);
   large.set(HOUSE.subarray(0, 33));
   const image = await Promise.all([1, 2, 3].map((i) => file(large, `${i}.png`)));
   const before = (await settles()).length;

@@ -57,7 +57,7 @@ beforeAll(async () => {
   await writeFile(record, "");
   s = await studio({
     hosts: ["local", "bfl"],
-    env: (up) => ({
+    program: (up) => ({
       NODE_OPTIONS: `--import ${new URL("dialled.mjs", import.meta.url).pathname}`,
       DIALLED: record,
       REACHED: [up.port, storePort].join(","),

@@ -7,7 +7,8 @@ import {
 } from "tollgate/testing";
 import OpenAI from "openai";
 import { digestKey } from "../../../src/lib/api-key.ts";
-import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
+import { startDaemon } from "../../kit/process/daemon.ts";
+import { startInProcess, type InProcessGateway } from "../../kit/in-process.ts";
 import { png } from "../../protocols/images/pictures.ts";
 
 export const KEYS = { alice: "alice-key", bob: "bob-key" } as const;
@@ -138,15 +139,20 @@ export const HOSTS: readonly Host[] = [
   },
 ];
 
+/** A signal ends a gateway that runs in a process of its own. */
+export type StudioGateway = Omit<InProcessGateway, "stop"> & {
+  stop(signal?: NodeJS.Signals): Promise<unknown>;
+};
+
 export interface Studio extends AsyncDisposable {
   readonly up: TestUpstream;
-  readonly gateway: Daemon;
+  readonly gateway: StudioGateway;
   client(key?: string): OpenAI;
   /** Refreshes every provider's list, and returns the gateway's status. */
   refresh(provider?: string): Promise<any>;
   /** The body of the last request to a model. */
   last(): any;
-  /** The same folder with another process. */
+  /** The same folder with another gateway. */
   restart(): Promise<void>;
 }
 
@@ -158,8 +164,12 @@ export async function studio(
     /** More of gateway.yaml. */
     yaml?: string;
     routes?: Host["routes"];
-    env?: (up: TestUpstream) => Record<string, string>;
     store?: "memory" | "sqlite";
+    /**
+     * Returns the environment of a gateway in a process of its own. What it loads into the program
+     * must not change the source.
+     */
+    program?: (up: TestUpstream) => Record<string, string>;
   } = {},
 ): Promise<Studio> {
   const { hosts, yaml: more = "", providers, routes, store = "memory" } = of;
@@ -184,8 +194,13 @@ middleware:
 providers:
 ${mine.map((host) => `  ${host.provider}: ${host.yaml.replaceAll("up/", `${up.url}/`)}\n`).join("")}${providers?.(up.url) ?? ""}
 ${more}`;
-  const options = { yaml, env: of.env?.(up) ?? {} };
-  let gateway = await startDaemon(options);
+  const env = of.program?.(up) ?? {};
+  const built = process.env["TOLLGATE_TESTS"] === "built";
+  const start = (dir?: string): Promise<StudioGateway> => {
+    const options = { yaml, env, ...(dir !== undefined && { dir }) };
+    return of.program ? startDaemon({ ...options, built }) : startInProcess(options);
+  };
+  let gateway = await start();
   const made: Studio = {
     up,
     get gateway() {
@@ -197,7 +212,7 @@ ${more}`;
     last: () => up.requests.findLast(({ method }) => method === "POST")!.json(),
     async restart() {
       await gateway.stop();
-      gateway = await startDaemon({ ...options, dir: gateway.dir });
+      gateway = await start(gateway.dir);
     },
     async [Symbol.asyncDispose]() {
       await gateway[Symbol.asyncDispose]();

@@ -13,7 +13,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { createTestFolder } from "../../kit/process/command-line.ts";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
-import { root } from "../../kit/process/program.ts";
+import { programArgs, root } from "../../kit/process/program.ts";
 import { authority } from "../../rig/faults/certificates.ts";
 
 const HOST = "gw.test";
@@ -187,7 +187,7 @@ it("several processes, and a port from a service manager in place of the first a
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(here.path, name), text);
   // The PID of the shell becomes the program's.
   const script = `LISTEN_PID=$$ exec "$0" "$@"`;
-  const args = ["--conditions=tollgate-source", join(root, "src/cli/bin.ts"), "serve"];
+  const args = [...programArgs(), "serve"];
   const { fd } = (held as unknown as { _handle: { fd: number } })._handle;
   const child = spawn("sh", ["-c", script, join(root, "node_modules/.bin/node"), ...args], {
     cwd: here.path,

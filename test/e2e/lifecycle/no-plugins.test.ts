@@ -11,6 +11,7 @@ import type { RequestExplanation } from "../../../src/runtime/gateway-api.ts";
 import { createLog } from "../../../src/lib/log/log.ts";
 import { SecretMask } from "../../../src/lib/log/secret-mask.ts";
 import { startInProcess } from "../../kit/in-process.ts";
+import { programArgs } from "../../kit/process/program.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../../..");
@@ -103,14 +104,7 @@ export default defineMiddleware({ api: 1, name: "house-rules", summary: "Says so
     });
     const { stdout } = await run(
       join(ROOT, "node_modules/.bin/node"),
-      [
-        "--conditions=tollgate-source",
-        join(ROOT, "src/cli/bin.ts"),
-        "explain",
-        "up/m",
-        "-c",
-        gateway.file,
-      ],
+      [...programArgs(), "explain", "up/m", "-c", gateway.file],
       { cwd: gateway.dir },
     );
     expect(stdout).toContain("translated");
@@ -123,7 +117,7 @@ describe("the editor schema", () => {
   it("equals the output of `tollgate schema`", async () => {
     const { stdout } = await run(
       join(ROOT, "node_modules/.bin/node"),
-      ["--conditions=tollgate-source", "src/cli/bin.ts", "schema", "--check"],
+      [...programArgs(), "schema", "--check"],
       { cwd: ROOT },
     ).catch((error: { stdout: string }) => error);
     expect(stdout).toContain("up to date");

@@ -6,9 +6,10 @@ import { withTestStore } from "../../kit/database/store-under-test.ts";
 import { startDaemon } from "../../kit/process/daemon.ts";
 import { killUntilExit } from "../../kit/process/program.ts";
 import { turnEventLoop, until } from "../../kit/wait.ts";
+import { NIGHTLY } from "../../kit/law-effort.ts";
 
 /** More if started manually (`SAVES=1000`). */
-const SAVES = Number(process.env["SAVES"] ?? 60);
+const SAVES = Number(process.env["SAVES"] ?? (NIGHTLY ? 60 : 20));
 const STREAM_MS = 4_000;
 
 const WORDS = say(Array.from({ length: STREAM_MS / 50 }, (_, n) => `w${n}`).join(" "));

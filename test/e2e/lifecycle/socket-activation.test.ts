@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { callControl } from "../../../src/admin/socket/control-client.ts";
 import type { GatewayStatus } from "../../../src/runtime/gateway-api.ts";
-import { COMPILE_CACHE_ENV, root } from "../../kit/process/program.ts";
+import { COMPILE_CACHE_ENV, programArgs, root } from "../../kit/process/program.ts";
 import { until } from "../../kit/wait.ts";
 
 const isThere = spawnSync("systemd-socket-activate", ["--version"]).status === 0;
@@ -22,14 +22,7 @@ it.skipIf(!isThere)("works with systemd, with workers, and across an upgrade", a
   );
   const port = await free();
   const node = join(root, "node_modules/.bin/node");
-  const program = [
-    node,
-    "--conditions=tollgate-source",
-    join(root, "src/cli/bin.ts"),
-    "serve",
-    "-c",
-    file,
-  ];
+  const program = [node, ...programArgs(), "serve", "-c", file];
   const child = spawn(
     "systemd-socket-activate",
     ["-l", `127.0.0.1:${port}`, "--fdname=clients", ...program],

@@ -174,6 +174,9 @@ async function once<T>(look: () => Promise<T>, so: (seen: T) => boolean): Promis
   return seen!;
 }
 
+/** The generation after the reloads of a test. */
+const LAST = NIGHTLY ? 6 : 4;
+
 describe("workers: 2", () => {
   it("limits, budgets, and the ledger are exact across both", async () => {
     await using up = await upstream();
@@ -294,7 +297,7 @@ describe("workers: 2", () => {
         await one.text;
       }
     });
-    for (let n = 2; n <= 6; n++) {
+    for (let n = 2; n <= LAST; n++) {
       await gateway.write(yaml(up.base, `log: { slow_request: ${n}s }\n`));
       await gateway.line((l) => l.msg === "reloaded" && l["generation"] === n);
     }
@@ -303,7 +306,7 @@ describe("workers: 2", () => {
     expect(served(got)).toBe(got.length);
     const now = await many(20, gateway);
     expect(processes(now)).toBe(2);
-    expect(new Set(now.map(({ generation }) => generation))).toEqual(new Set([6]));
+    expect(new Set(now.map(({ generation }) => generation))).toEqual(new Set([LAST]));
 
     // An invalid file, a change that needs a restart, and a failure in a worker: nothing changes
     // anywhere.
@@ -320,7 +323,7 @@ describe("workers: 2", () => {
     );
     const still = await many(20, gateway);
     expect([served(still), processes(still)]).toEqual([20, 2]);
-    expect(new Set(still.map(({ generation }) => generation))).toEqual(new Set([6]));
+    expect(new Set(still.map(({ generation }) => generation))).toEqual(new Set([LAST]));
 
     // A later worker has the running config, not the one in the file.
     const [first] = await pidsOf(gateway);
@@ -328,7 +331,7 @@ describe("workers: 2", () => {
     await gateway.line((l) => l.msg === "worker replaced");
     const late = await many(20, gateway);
     expect([served(late), processes(late)]).toEqual([20, 2]);
-    expect(new Set(late.map(({ generation }) => generation))).toEqual(new Set([6]));
+    expect(new Set(late.map(({ generation }) => generation))).toEqual(new Set([LAST]));
   });
 
   it.runIf(NIGHTLY)("a response of one worker can be referred to at the other", async () => {

@@ -17,7 +17,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
-import { root } from "../../kit/process/program.ts";
+import { programArgs, root } from "../../kit/process/program.ts";
 import { until } from "../../kit/wait.ts";
 
 const YAML = `workers: 2
@@ -185,13 +185,7 @@ it("each line of the log and of the access log has its systemd priority if stand
     join(dir, "gateway.yaml"),
     "frontends: [chat-completions]\nobservers: [access-log]\nproviders: { demo: { use: demo } }\n",
   );
-  const args = [
-    "--conditions=tollgate-source",
-    join(root, "src/cli/bin.ts"),
-    "serve",
-    "--port",
-    "0",
-  ];
+  const args = [...programArgs(), "serve", "--port", "0"];
   const child = spawn(join(root, "node_modules/.bin/node"), args, {
     cwd: dir,
     stdio: ["ignore", journal, "ignore"],

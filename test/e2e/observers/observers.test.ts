@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { askOnNewConnection, startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
+import { NIGHTLY } from "../../kit/law-effort.ts";
 
 /** Counts in a value that survives a reload, and reports its process. */
 const COUNTER = `
@@ -70,7 +71,7 @@ observers: [{ use: ./counter.ts, with: { note: "${note}" } }${broken ? ", ./brok
 providers: { demo: { use: demo } }
 `;
 
-describe.each([1, 2])("with %i processes, an observer", (workers) => {
+describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes, an observer", (workers) => {
   it("receives every request once, across a reload, in the primary only", async () => {
     await using gateway = await startDaemon({
       yaml: yaml(workers),

@@ -6,6 +6,7 @@ import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/t
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 import { runTollgate } from "../../kit/process/command-line.ts";
+import { NIGHTLY } from "../../kit/law-effort.ts";
 
 /**
  * Read in the primary (a command, a route), and as a middleware in the process that serves the
@@ -36,7 +37,7 @@ const raw = (port: number, bytes: string | Buffer) =>
     socket.resume();
   });
 
-describe.each([1, 2])("with %i processes", (workers) => {
+describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes", (workers) => {
   let up: TestUpstream;
   let at: Daemon;
   let yaml: string;

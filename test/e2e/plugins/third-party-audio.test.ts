@@ -17,6 +17,7 @@ import {
   removeFolder,
 } from "../../kit/process/third-party-package.ts";
 import { until } from "../../kit/wait.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 interface Asked {
   path: string;
@@ -200,7 +201,7 @@ describe("a form", () => {
           expect(asked[0]!.type).toContain(boundary);
         },
       ),
-      { numRuns: 40 },
+      { numRuns: trialCount(40) },
     ));
 
   it("is written again in translated mode, and another parser finds the same content", () =>
@@ -227,7 +228,7 @@ describe("a form", () => {
         );
         expect(asked[0]!.body.includes("--b\r\n")).toBe(false);
       }),
-      { numRuns: 25 },
+      { numRuns: trialCount(25) },
     ));
 
   it("of the official library is accepted, non-streaming and streaming", async () => {

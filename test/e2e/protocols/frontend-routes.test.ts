@@ -7,6 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { defineFrontend, fail, isFilePart, type Route } from "tollgate/plugin";
 import { startTestGateway, type TestGateway } from "tollgate/testing";
 import { waitUntilStable, turnEventLoop, until } from "../../kit/wait.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const MIB = 1024 * 1024;
 /** State of the iterables in this test. */
@@ -169,7 +170,7 @@ describe("the body of a served route", () => {
         const res = await post("/bytes", bytes, { "content-type": "audio/x-odd" });
         expect(Buffer.from(await res.arrayBuffer())).toEqual(Buffer.from(bytes));
       }),
-      { numRuns: 25 },
+      { numRuns: trialCount(25) },
     ));
 
   it("may be a form", async () => {
@@ -206,7 +207,7 @@ describe("a streamed response", () => {
           expect(Buffer.from(await res.arrayBuffer())).toEqual(due);
         },
       ),
-      { numRuns: 25 },
+      { numRuns: trialCount(25) },
     ));
 
   it("sends its headers before its first chunk", async () => {

@@ -3,6 +3,7 @@ import { request } from "node:http";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startInProcess, type InProcessGateway } from "../../kit/in-process.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 let at: InProcessGateway;
 beforeAll(async () => {
@@ -53,7 +54,7 @@ it.each(Object.keys(SHAPES))("%s", async (base) => {
       expect(SHAPES[base]!(JSON.parse(body)), body).toBeTruthy();
     }),
     {
-      numRuns: 60,
+      numRuns: trialCount(60),
       examples: [
         ["%zz", "GET"],
         ["../../", "GET"],

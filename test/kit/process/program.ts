@@ -47,6 +47,12 @@ export interface ProgramOptions {
   root?: string | undefined;
 }
 
+/** Arguments of Node that start Tollgate from this checkout. */
+export const programArgs = (from = root, built = from === root && isBuilt()): readonly string[] =>
+  PROGRAMS[built ? "built" : "source"].map((word) =>
+    word.startsWith("-") ? word : join(from, word),
+  );
+
 export function spawnTollgate({
   cwd,
   args,
@@ -54,11 +60,8 @@ export function spawnTollgate({
   root: from = root,
   built = from === root && isBuilt(env),
 }: ProgramOptions): ChildProcessWithoutNullStreams {
-  const words = PROGRAMS[built ? "built" : "source"].map((word) =>
-    word.startsWith("-") ? word : join(from, word),
-  );
   started++;
-  return spawn(join(root, "node_modules/.bin/node"), [...words, ...args], {
+  return spawn(join(root, "node_modules/.bin/node"), [...programArgs(from, built), ...args], {
     cwd,
     env: {
       PATH: process.env["PATH"] ?? "",

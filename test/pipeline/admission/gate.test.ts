@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { AdaptiveLimit, MIN_LIMIT } from "../../../src/pipeline/admission/load-monitor.ts";
 import { AdmissionQueue } from "../../../src/pipeline/admission/admission-queue.ts";
 import { getFault } from "../../../src/model/error.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const EASY = { start() {}, isLagging: false, isOverloaded: false };
 
@@ -205,7 +206,7 @@ describe("the gate", () => {
         expect([gate.running, gate.waiting]).toEqual([0, 0]);
         expect(came.every(({ state }) => state !== "waits")).toBe(true);
       }),
-      { numRuns: 50 },
+      { numRuns: trialCount(50) },
     );
   });
 

@@ -2,12 +2,13 @@
 // its response.
 import { describe, expect, it } from "vitest";
 import type { Settle } from "tollgate/plugin";
-import { boundMessage } from "../../../src/lib/bounds.ts";
-import { everyNth } from "../../kit/law-effort.ts";
+import { boundMessage, BOUNDS } from "../../../src/lib/bounds.ts";
+import { NIGHTLY, everyNth } from "../../kit/law-effort.ts";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { chats, LEAST } from "../../protocols/generators/codecs.ts";
 
-const ID = "i".repeat(10_000_000);
+/** Longer than the bound of an event. */
+const ID = "i".repeat(NIGHTLY ? 10_000_000 : BOUNDS.event.max + 1_000);
 const event = (data: object, name = "") =>
   `${name && `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`;
 const named = (...all: { type: string }[]) => all.map((data) => event(data, data.type)).join("");

@@ -13,6 +13,7 @@ import {
   type TestServicesOptions,
 } from "../../kit/test-services.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const line = (o: object) => `${JSON.stringify(o)}\n`;
 const SSE = { "content-type": "text/event-stream" };
@@ -177,7 +178,7 @@ describe("the content of a body", () => {
           expect(() => scan(Buffer.from(pieces.join("")))).not.toThrow();
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: trialCount(2000) },
     );
   });
 });

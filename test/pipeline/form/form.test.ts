@@ -24,6 +24,7 @@ import {
   isMultipart,
   parseMultipart,
 } from "../../../src/pipeline/body/multipart-parser.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const BCHARS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'()+_,-./:=?";
 const boundaries = fc
@@ -134,7 +135,7 @@ describe("an encoded form", () => {
           expect(ours).toEqual(judged.map((one) => one));
         },
       ),
-      { numRuns: 60 },
+      { numRuns: trialCount(60) },
     ));
 
   it("omits undefined values, and rejects values that a form cannot express", () => {
@@ -355,7 +356,7 @@ describe("ambiguous forms", () => {
         }
         expect(seen.end).toBeGreaterThanOrEqual(at);
       }),
-      { numRuns: 2000 },
+      { numRuns: trialCount(2000) },
     );
   });
 

@@ -21,6 +21,7 @@ import {
 import { until } from "../../kit/wait.ts";
 import { CLIENTS, TARGETS } from "../protocol-pairs.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const SPOKEN = ["chat-completions", "messages", "responses"] as const;
 const ROADS = SPOKEN.flatMap((from) => SPOKEN.map((into) => [from, into] as const));
@@ -117,7 +118,7 @@ describe.each(ROADS)("from %s to %s", (from, into) => {
           expect(usage).toMatchObject({ input: 7, output: 5 });
         },
       ),
-      { numRuns: 15, endOnFailure: true },
+      { numRuns: trialCount(15), endOnFailure: true },
     );
     expect(lanes(watched.s.journal)).toEqual(lanes(bare.s.journal));
     expect(lanes(bare.s.journal)).toEqual(new Set([from === into ? "passthrough" : "translated"]));

@@ -8,6 +8,7 @@ import { Accounts } from "../../../src/pipeline/accounts/accounts.ts";
 import { intersectPatterns, matchesPattern } from "../../../src/catalog/model-names.ts";
 import { startTestServices, type TestServicesOptions } from "../../kit/test-services.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const answering = {
   frontend: createToyProtocol(),
@@ -163,7 +164,7 @@ it("the intersection of two patterns matches exactly what both match", () => {
           );
       },
     ),
-    { numRuns: 2_000 },
+    { numRuns: trialCount(2_000) },
   );
 });
 
@@ -177,7 +178,7 @@ it("the intersection of patterns with several stars matches nothing that only on
         if (both.some((each) => matchesPattern(each, n)))
           expect([matchesPattern(a, n), matchesPattern(b, n)]).toEqual([true, true]);
     }),
-    { numRuns: 2_000 },
+    { numRuns: trialCount(2_000) },
   );
   expect(intersectPatterns("p/*flux*", "p/*")).toEqual(["p/*flux*"]);
 });
@@ -242,6 +243,6 @@ it("in any tree, a key may do what all of its accounts allow, and nothing else",
         }
       },
     ),
-    { numRuns: 200 },
+    { numRuns: trialCount(200) },
   );
 });

@@ -4,6 +4,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { road, ROADS } from "../../rig/money/generous-case.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 describe("a hard budget reserves enough", () => {
   it.each(ROADS)("%s, from %s to %s: no spelling bills more", async (...way) => {
@@ -12,7 +13,7 @@ describe("a hard budget reserves enough", () => {
       fc.asyncProperty(fc.nat(), async (seed) => {
         expect(await one.try(seed)).toBeUndefined();
       }),
-      { numRuns: 25 },
+      { numRuns: trialCount(25) },
     );
     // The rule concerns sent requests. Many are rejected, so requests are drawn until enough were
     // sent.

@@ -16,6 +16,7 @@ import { installTestClock } from "../../kit/clock.ts";
 import { startTestServices } from "../../kit/test-services.ts";
 import { turnEventLoop } from "../../kit/wait.ts";
 import { CLIENTS, TARGETS } from "../protocol-pairs.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const hello = say("Hello, how do you do?").usage({ input: 7, output: 2 });
 const broken =
@@ -101,7 +102,7 @@ it("however its attempts end, no second request with the same key is billed", as
         }
       }
     }),
-    { numRuns: 40 },
+    { numRuns: trialCount(40) },
   );
 });
 

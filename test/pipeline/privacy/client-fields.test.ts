@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { Protocol } from "tollgate/plugin";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const END = `${JSON.stringify({ id: "u", say: "Hi", usage: { input: 1, output: 1 }, end: "stop" })}\n`;
 const speaking = () =>
@@ -64,7 +65,7 @@ describe("a body's model", () => {
           expect(got.asked).toEqual([]);
         },
       ),
-      { numRuns: 20 },
+      { numRuns: trialCount(20) },
     ));
 });
 

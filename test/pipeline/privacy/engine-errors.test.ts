@@ -4,6 +4,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const ENGINE =
   /Cannot (read|set|convert)|is not (a function|iterable|defined|valid JSON)|reading '|Unexpected (token|end|non)|Expected (property|double|',')|in JSON|Bad control|Unterminated|of undefined/;
@@ -47,7 +48,7 @@ it("error messages are the gateway's own, for any body and any response", async 
       const got = await s.ask({ model: "p/m", text: "x" });
       if (got.status !== 200) expect(await got.text()).not.toMatch(ENGINE);
     }),
-    { numRuns: 150 },
+    { numRuns: trialCount(150) },
   );
   for (const { message } of s.log) expect(message).not.toMatch(ENGINE);
 });

@@ -6,6 +6,7 @@ import { defineMiddleware, type Exchange, type Identity } from "tollgate/plugin"
 import { jsonResponse, say, startGateway } from "tollgate/testing";
 import cache from "../../../examples/packages/middleware-exact-cache/src/index.ts";
 import { conversationIdOf } from "../../../src/pipeline/exchange/conversation-id.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 /** Uses a secret as the identity that it encodes. */
 const door = defineMiddleware({
@@ -114,7 +115,7 @@ it("share no stored object", async () => {
           expect([who, owner, status]).toEqual([who, owner, who === owner ? 200 : 400]);
         }
     }),
-    { numRuns: 15 },
+    { numRuns: trialCount(15) },
   );
 });
 
@@ -134,6 +135,6 @@ it("have separate conversations, although these start with the same text", () =>
       ];
       expect(one === other).toBe(a === b && s === t);
     }),
-    { numRuns: 2_000 },
+    { numRuns: trialCount(2_000) },
   );
 });

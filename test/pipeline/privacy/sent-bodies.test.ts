@@ -5,6 +5,7 @@ import * as fc from "fast-check";
 import type { Price, Reserve } from "tollgate/plugin";
 import { chats, LEAST, upstreams } from "../../protocols/generators/codecs.ts";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const price: Price = {
   lines: [
@@ -152,7 +153,7 @@ describe("a reservation", () => {
         const bytes = Buffer.byteLength(JSON.stringify(body));
         expect(take).toBeGreaterThanOrEqual(BigInt(Math.min(bytes, 10_000)) * 1_000n + 1_000_000n);
       }),
-      { numRuns: 20 },
+      { numRuns: trialCount(20) },
     );
   });
 

@@ -9,6 +9,7 @@ import { ownCpuMs } from "../../kit/process/cpu-time.ts";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { until } from "../../kit/wait.ts";
 import { chats, LEAST } from "../../protocols/generators/codecs.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const open = (index: number, type: "text" | "reasoning" = "text"): ModelEvent => ({
   type: "open",
@@ -71,7 +72,7 @@ it("the response ends before the stop text that is complete first, however it is
         expect(got.out.some(({ type }) => type === "usage")).toBe(cut === undefined || whole);
       },
     ),
-    { numRuns: 500 },
+    { numRuns: trialCount(500) },
   );
 });
 

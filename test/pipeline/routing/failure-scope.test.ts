@@ -13,6 +13,7 @@ import {
   type TestServicesOptions,
 } from "../../kit/test-services.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const endpoint = (base: string, protocol: ReturnType<typeof createToyProtocol>) => ({
   endpoints: [
@@ -88,7 +89,7 @@ describe("a fault set by an upstream, a codec, or a plugin", () => {
         }
         expect(s.house.targetHealth.describeCooldowns()).toHaveLength(1);
       }),
-      { numRuns: 25 },
+      { numRuns: trialCount(25) },
     );
   });
 });

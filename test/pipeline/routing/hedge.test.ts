@@ -19,6 +19,7 @@ import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { until } from "../../kit/wait.ts";
 import { VirtualClock } from "../goodput/clock.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const line = (o: object) => `${JSON.stringify(o)}\n`;
 const after = (allMs: number): HedgeDelays => ({ allMs, classes: new Map() });
@@ -415,7 +416,7 @@ it("one response, canceled losers, one row per call, no hedge after the first to
     hedges += made;
     expect(made).toBeLessThanOrEqual(10 + 0.06 * all.length + clock.now / 30_000);
   });
-  await fc.assert(law, { numRuns: 40 });
+  await fc.assert(law, { numRuns: trialCount(40) });
   expect(hedges).toBeGreaterThan(0);
 });
 

@@ -15,6 +15,7 @@ import {
 import type { HostCandidate } from "../../../src/pipeline/exchange/mounted.ts";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const PROTOCOLS: readonly Protocol<any>[] = [chatCompletions(), messages(), responses()];
 const asked = (body: object, headers: object = {}, id = "k1") =>
@@ -139,7 +140,7 @@ describe.each(PROTOCOLS.map((protocol) => [protocol.id, protocol.server!] as con
           expect(of(body(system, `${first}.`, n))).not.toBe(one);
           expect(of(body(system, first, n), {}, "k2")).not.toBe(one);
         }),
-        { numRuns: 40 },
+        { numRuns: trialCount(40) },
       );
     });
 

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Latency } from "../../../src/pipeline/targets/latency.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 /**
  * Targets under load: each request is sent to the one with the fastest estimate, and its content
@@ -54,7 +55,7 @@ describe("latency", () => {
           expect(share(0, 200_000, 240_000)).toBeGreaterThan(0.8);
         },
       ),
-      { numRuns: 25 },
+      { numRuns: trialCount(25) },
     );
   });
 

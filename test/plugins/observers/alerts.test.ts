@@ -48,6 +48,7 @@ import {
   createDigest,
 } from "../../../plugins/observers/alerts/spend-digest.ts";
 import { checkSpend, typicalSpend } from "../../../plugins/observers/alerts/unusual-spend.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -400,7 +401,7 @@ describe("alerts", () => {
           expect(days.filter((nano) => nano > usual).length).toBeLessThanOrEqual(half);
         },
       ),
-      { numRuns: 50 },
+      { numRuns: trialCount(50) },
     );
   });
 
@@ -560,7 +561,7 @@ describe("delivery", () => {
         await at.outbox.close();
         rmSync(dir, { recursive: true });
       }),
-      { numRuns: 40 },
+      { numRuns: trialCount(40) },
     );
   });
 

@@ -12,6 +12,7 @@ import {
   createLineWriter,
 } from "../../../plugins/observers/access-log/fields.ts";
 import { formatUsd } from "../../../plugins/observers/usd.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const RECORD = createRequestRecord({
   model: "fast",
@@ -93,7 +94,7 @@ it("the time is correct for any order of moments", () => {
     fc.property(at, (moment) => {
       expect(FIELDS.time({ ...RECORD, at: moment })).toBe(new Date(moment).toISOString());
     }),
-    { numRuns: 500 },
+    { numRuns: trialCount(500) },
   );
 });
 
@@ -122,7 +123,7 @@ describe("any names of models, labels, and IDs", () => {
           expect(line).not.toMatch(/[\p{Cf}\p{Zl}\p{Zp}]|(?!\n)\p{Cc}/u);
           expect(stripVTControlCharacters(line)).toBe(line);
         }),
-        { numRuns: 300 },
+        { numRuns: trialCount(300) },
       );
     },
   );
@@ -146,7 +147,7 @@ describe("any names of models, labels, and IDs", () => {
         for (const key of Object.keys(said)) expect(known).toContain(key);
         for (const key of pairs.keys()) expect(known).toContain(key.split(".", 1)[0]);
       }),
-      { numRuns: 300 },
+      { numRuns: trialCount(300) },
     );
   });
 

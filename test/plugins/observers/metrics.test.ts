@@ -16,6 +16,7 @@ import { SharedResources } from "../../../src/lib/lifetime-scope.ts";
 import { parseSamples } from "../../kit/exposition.ts";
 import { ownCpuMs } from "../../kit/process/cpu-time.ts";
 import { createRequestRecord } from "../../kit/request-record.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const MODEL = { id: "p/m", provider: "p", model: "m", operation: "chat", policy: {} } as never;
 
@@ -109,7 +110,7 @@ it("counters equal the sum of all records", async () => {
       expect(count("gen_ai_client_operation_duration_seconds_count")).toBe(calls);
       expect(count("gen_ai_client_inference_duration_seconds_count")).toBe(calls);
     }),
-    { numRuns: 30 },
+    { numRuns: trialCount(30) },
   );
 });
 

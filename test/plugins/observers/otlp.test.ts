@@ -34,6 +34,7 @@ import { newTraceId } from "../../../src/lib/trace-context.ts";
 import { createRequestRecord } from "../../kit/request-record.ts";
 import { turnEventLoop, until } from "../../kit/wait.ts";
 import { decode, itemsOf } from "./decoded.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const SCALARS: { readonly [S in Scalar]: fc.Arbitrary<unknown> } = {
   string: fc.oneof(fc.string({ unit: "grapheme" }), fc.string({ minLength: 120, maxLength: 400 })),
@@ -65,7 +66,7 @@ describe("protobuf", () => {
       fc.property(messages(shape), (message) => {
         expect(decode(encodeProtobuf(message, shape), shape)).toEqual(message);
       }),
-      { numRuns: 60 },
+      { numRuns: trialCount(60) },
     );
   });
 
@@ -166,7 +167,7 @@ describe("spans of requests", () => {
             sorted(said({ protocol: "http/json", signal }, all)),
           );
         }),
-        { numRuns: 60 },
+        { numRuns: trialCount(60) },
       );
     },
   );
@@ -501,7 +502,7 @@ describe("batches", () => {
           expect([batches.waiting, counts.sent + counts.dropped]).toEqual([0, added]);
         },
       ),
-      { numRuns: 25 },
+      { numRuns: trialCount(25) },
     );
   });
 });

@@ -152,7 +152,7 @@ describe.skipIf(!hasPostgres())("an archive of any store", () => {
             expect(await reader.maintenance!.readArchive!(file)).toEqual({ ...made, problems: [] });
         }
       }),
-      { numRuns: trialCount(12) },
+      { numRuns: trialCount(12, 3) },
     );
   });
 
@@ -221,6 +221,6 @@ it("the rows of a commit are the same after encoding", async () => {
       const again = decodeCommit(encodeCommit("one", rows));
       expect(again).toEqual(rows);
     }),
-    { numRuns: trialCount(20) },
+    { numRuns: trialCount(20, 5) },
   );
 });

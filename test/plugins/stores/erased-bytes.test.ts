@@ -179,7 +179,7 @@ it("every byte of an archive is verified, and it continues the previous one", as
       const { problems } = await keeping.readArchive(file);
       expect(problems.length, `${at} ${text.slice(at - 20, at + 20)}`).toBeGreaterThan(0);
     }),
-    { numRuns: trialCount(12) },
+    { numRuns: trialCount(12, 3) },
   );
   const plain = join(folder, "plain.jsonl.gz");
   await keeping.archive(plain, { before: Infinity, labels: false });

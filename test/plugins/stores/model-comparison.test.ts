@@ -315,6 +315,6 @@ for (const [name, make, numRuns] of [
           await real.end();
         }
       }),
-      { numRuns: trialCount(numRuns) },
+      { numRuns: trialCount(numRuns, 5) },
     );
   });

@@ -34,6 +34,7 @@ import { Reader } from "../../../plugins/stores/sqlite/read/reader.ts";
 import type { WorkerThread } from "../../../plugins/stores/sqlite/threads/thread.ts";
 import { createBatchEncoder } from "../../../plugins/stores/sqlite/data/batch-codec.ts";
 import { Writer } from "../../../plugins/stores/sqlite/write/writer.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const SEED = process.env["SEED"] === undefined ? {} : { seed: Number(process.env["SEED"]) };
 const HOUR = 3_600_000;
@@ -319,7 +320,7 @@ it("a report from sums equals one from entries", async () => {
         expect(await ledger.reader.verify()).toEqual([]);
       },
     ),
-    { numRuns: 25, ...SEED },
+    { numRuns: trialCount(25), ...SEED },
   );
 });
 
@@ -350,7 +351,7 @@ it("a report from sums after a prune equals one without sums", async () => {
         expect(await ledger.reader.verify()).toEqual([]);
       },
     ),
-    { numRuns: 25, ...SEED },
+    { numRuns: trialCount(25), ...SEED },
   );
 });
 

@@ -8,6 +8,7 @@ import type { Usage } from "../../../src/model/usage.ts";
 import { EventTemplates } from "../../../src/protocols/sse/event-templates.ts";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import { createResponseContext } from "../../../src/testing/index.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const { client } = chatCompletions();
 
@@ -138,7 +139,7 @@ test("events with known bytes are forwarded as if they were parsed", () => {
         expect(heard(pieces(body, at))).toEqual(slowly);
       },
     ),
-    { numRuns: 300 },
+    { numRuns: trialCount(300) },
   );
 });
 
@@ -170,7 +171,7 @@ test("if lines end with CR, the client reads the same", () => {
         expect(read(got.bytes)).toEqual(read(slowly.bytes));
       }
     }),
-    { numRuns: 200 },
+    { numRuns: trialCount(200) },
   );
 });
 
@@ -188,7 +189,7 @@ test("a response of known events is counted by its text, whatever it contains", 
       expect(said.map(({ model }) => model)).toEqual(said.map(() => "provider/model"));
       expect(said.map(({ choices }) => choices[0].delta.content)).toEqual(["a", ...texts]);
     }),
-    { numRuns: 60 },
+    { numRuns: trialCount(60) },
   );
 });
 
@@ -256,6 +257,6 @@ test("without known events, the result is the same", () => {
       expect(last(heard([body]))).toEqual(slowly);
       expect(last(heard(pieces(body, at)))).toEqual(slowly);
     }),
-    { numRuns: 300 },
+    { numRuns: trialCount(300) },
   );
 });

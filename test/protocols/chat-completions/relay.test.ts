@@ -8,6 +8,7 @@ import {
   runRelay,
   type RelayResult,
 } from "../../../src/testing/index.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const { client } = chatCompletions();
 const folder = (name: string) => new URL(`../../fixtures/recordings/${name}/`, import.meta.url);
@@ -75,7 +76,7 @@ describe.each(streams.map((r) => [r.name, r] as const))("%s", (name, recording) 
           said(runRelay(client!, chunks, createResponseContext({ stream: true, body: asked }))),
         ).toEqual(said(whole));
       }),
-      { numRuns: 30 },
+      { numRuns: trialCount(30) },
     );
   });
 
@@ -223,6 +224,6 @@ test("similar events are never mistaken for each other", () => {
       expect(got.usage).toEqual(counted ? { input: 3, output: 4 } : {});
       expect(got.finish).toBe("stop");
     }),
-    { numRuns: 300 },
+    { numRuns: trialCount(300) },
   );
 });

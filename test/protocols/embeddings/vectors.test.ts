@@ -22,6 +22,7 @@ import {
 } from "tollgate/testing";
 import { analyze } from "../../../src/protocols/embeddings/spec.ts";
 import { encodeWhole } from "../../../src/testing/codec.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const wire = embeddings();
 const base64 = (numbers: readonly number[]): string => {
@@ -93,7 +94,7 @@ describe("the format that a client requested", () => {
             plainZero(all),
           );
       }),
-      { numRuns: 200 },
+      { numRuns: trialCount(200) },
     );
   });
 

@@ -6,6 +6,7 @@ import { getFault, type JsonObject } from "tollgate/plugin";
 import { gemini } from "tollgate/protocols/gemini";
 import { createCallContext, encodeOutgoing } from "tollgate/testing";
 import { createChatRequest } from "../../kit/requests.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 function declared(schema: object) {
   const call = createCallContext({ model: "gemini-2.0-flash" });
@@ -262,7 +263,7 @@ describe("any schema", () => {
         });
         for (const word of wordsIn(parameters)) expect(KNOWN).toContain(word);
       }),
-      { numRuns: 300 },
+      { numRuns: trialCount(300) },
     );
   });
 });

@@ -9,6 +9,7 @@ import type { Body, JsonObject } from "../../../src/model/values.ts";
 import { images, type ImageDialect } from "../../../src/protocols/images/index.ts";
 import { splitChunks, createEventGrammar } from "../../../src/testing/index.ts";
 import { answering, asking, collected, departure, left, png, sink } from "./pictures.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const protocol = images();
 const server = protocol.server!;
@@ -410,7 +411,7 @@ describe("a stream", () => {
         });
         expect(judged(read)).toEqual(events);
       }),
-      { numRuns: 40 },
+      { numRuns: trialCount(40) },
     );
   });
 
@@ -496,7 +497,7 @@ describe("a stream", () => {
         expect(s.log.indexOf("content")).toBeLessThan(s.log.indexOf("finish stop"));
         expect(s.log.lastIndexOf("bytes")).toBeGreaterThan(s.log.indexOf("finish stop"));
       }),
-      { numRuns: 40 },
+      { numRuns: trialCount(40) },
     );
   });
 

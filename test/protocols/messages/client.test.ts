@@ -13,6 +13,7 @@ import { decode, decodeWhole, encodeText, comparableContent } from "../../../src
 import { checkStream, checkWhole } from "../wire/messages.ts";
 import { answers } from "./answers.ts";
 import { client, server } from "./recorded.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const streamed = (events: readonly ModelEvent[], body = {}) =>
   encodeText(server, events, createResponseContext({ stream: true, body }));
@@ -69,7 +70,7 @@ test("the official SDK collects the stream into the non-streaming response", asy
       expect(message.usage.input_tokens).toBe(usage.input_tokens);
       expect(message.usage.cache_read_input_tokens).toBe(usage.cache_read_input_tokens);
     }),
-    { numRuns: 40 },
+    { numRuns: trialCount(40) },
   );
 });
 

@@ -7,6 +7,7 @@ import schema from "../../../schemas/messages.request.json" with { type: "json" 
 import { decode, encode } from "./asked.ts";
 import { bodies } from "./bodies.ts";
 import { server } from "./recorded.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 test("a request is unchanged after decoding and encoding", () => {
   fc.assert(
@@ -16,7 +17,7 @@ test("a request is unchanged after decoding and encoding", () => {
       expect(losses).toEqual([]);
       expect(withoutUndefined(decode(wire))).toEqual(withoutUndefined(request));
     }),
-    { numRuns: 300 },
+    { numRuns: trialCount(300) },
   );
 });
 
@@ -61,7 +62,7 @@ test("every block of every message is decoded", () => {
         withoutUndefined(spelled(body["system"])),
       );
     }),
-    { numRuns: 300 },
+    { numRuns: trialCount(300) },
   );
 });
 

@@ -13,6 +13,7 @@ import {
 } from "../../../src/testing/codec.ts";
 import type { ModelEvent } from "../../../src/model/event.ts";
 import { client, server, streams, wholes } from "./recorded.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const of = createCallContext({ stream: true });
 const to = createResponseContext({ stream: true, model: "anthropic/claude-sonnet-5" });
@@ -43,7 +44,7 @@ describe.each(streams.map((r) => [r.name, r] as const))("the stream %s", (_name,
           runRelay(client, splitChunks([body], { seed, max }), to).bytes.equals(whole.bytes),
         ).toBe(true);
       }),
-      { numRuns: 50 },
+      { numRuns: trialCount(50) },
     );
   });
 

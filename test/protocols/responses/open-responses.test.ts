@@ -16,6 +16,7 @@ import { createResponseContext, encodeText } from "tollgate/testing";
 import { answers } from "../generators/arbitrary.ts";
 import { judge, replay } from "./oracle.ts";
 import published from "./open-responses.schema.json" with { type: "json" };
+import { trialCount } from "../../kit/law-effort.ts";
 
 /** Items of tools that the published union does not have. */
 const ITEMS_BEYOND = ["custom_tool_call", "image_generation_call", "web_search_call"];
@@ -233,7 +234,7 @@ describe("the published schema of Open Responses", () => {
         }),
         (events) => void told(events),
       ),
-      { numRuns: 100 },
+      { numRuns: trialCount(100) },
     ));
 
   it("is valid for echoed request fields", () => {

@@ -30,6 +30,7 @@ import {
 import * as chatWire from "../wire/chat-completions.ts";
 import * as messagesWire from "../wire/messages.ts";
 import { judge, replay } from "./oracle.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const codecs = {
   "chat-completions": chatCompletions(),
@@ -519,7 +520,7 @@ describe("a conversation", () => {
         expect(gist(arrived)).toEqual(gist(request));
         expect(of.losses).toEqual([]);
       }),
-      { numRuns: 60 },
+      { numRuns: trialCount(60) },
     ),
   );
 

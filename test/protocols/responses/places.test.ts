@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { collectResponse, type JsonObject, type ModelEvent } from "tollgate/plugin";
 import { responses } from "tollgate/protocols/responses";
 import { createCallContext } from "tollgate/testing";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const { client } = responses();
 
@@ -95,7 +96,7 @@ test("each item is decoded once, wherever the final list contains it", () => {
         expect(heard([...stream, completed(order.map(whole))])).toEqual(expected);
       },
     ),
-    { numRuns: 500 },
+    { numRuns: trialCount(500) },
   );
 });
 
@@ -110,6 +111,6 @@ test("changed or missing names refer to the same items", () => {
       });
       expect(heard([...stream, completed(again)])).toEqual(heard([...stream, completed([])]));
     }),
-    { numRuns: 300 },
+    { numRuns: trialCount(300) },
   );
 });

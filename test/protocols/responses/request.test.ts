@@ -9,6 +9,7 @@ import { responses } from "tollgate/protocols/responses";
 import { createCallContext, deepFreeze, withoutUndefined } from "tollgate/testing";
 import { faultFrom } from "./kit.ts";
 import { createChatRequest } from "../../kit/requests.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const { server, client } = responses() as Required<ReturnType<typeof responses>>;
 const decode = (body: Body) => server.decodeRequest(deepFreeze(body), "generate");
@@ -594,7 +595,7 @@ describe("any request of this protocol", () => {
         ).toEqual(sent);
         expect(of.losses.filter((l) => l.field !== "messages")).toEqual([]);
       }),
-      { numRuns: 200 },
+      { numRuns: trialCount(200) },
     ));
 
   it("keeps its meaning if it is encoded again", () =>
@@ -607,6 +608,6 @@ describe("any request of this protocol", () => {
         // A result only states its type of call if that call is known.
         expect(meaning(again)).toEqual(meaning(first));
       }),
-      { numRuns: 300 },
+      { numRuns: trialCount(300) },
     ));
 });

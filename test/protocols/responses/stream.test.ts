@@ -7,6 +7,7 @@ import { responses } from "tollgate/protocols/responses";
 import { createResponseContext, encodeText } from "tollgate/testing";
 import { judge, replay } from "./oracle.ts";
 import { REQUIRED } from "./shapes.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const server = responses().server!;
 
@@ -428,6 +429,6 @@ describe("events in any order", () => {
         // the stream.
         expect(got).toEqual(expected);
       }),
-      { numRuns: 300 },
+      { numRuns: trialCount(300) },
     ));
 });

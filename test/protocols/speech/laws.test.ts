@@ -12,6 +12,7 @@ import {
   type Recording,
 } from "tollgate/testing";
 import { encodeBytes, encodeWhole } from "../../../src/testing/codec.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const wire = speech();
 const EVENTS: HeadersIn = { "content-type": "text/event-stream" };
@@ -111,7 +112,7 @@ describe("audio", () => {
         expect(passthrough.usage).toEqual(came ? { input: 7, audio_out: 21 } : {});
         expect(passthrough.finishOffset).toBeLessThan(passthrough.bytes.length);
       }),
-      { numRuns: 300 },
+      { numRuns: trialCount(300) },
     );
   });
 
@@ -142,7 +143,7 @@ describe("audio", () => {
             kind: /overloaded/.test(said) ? "overloaded" : "upstream",
           });
       }),
-      { numRuns: 200 },
+      { numRuns: trialCount(200) },
     );
   });
 

@@ -29,6 +29,7 @@ import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.
 import { createRequestRecord } from "../../kit/request-record.ts";
 import { turnEventLoop } from "../../kit/wait.ts";
 import { makeMemory } from "../../plugins/stores/stores-under-test.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const GIVER: CommandPrincipal = {
   name: "admin:lead",
@@ -273,7 +274,7 @@ it("is the same as without other accounts", async () => {
       const [a, b] = [await alone(one.name, input), await among(one.name, input)];
       expect(settled(b.said)).toBe(settled(a.said));
     }),
-    { numRuns: 400 },
+    { numRuns: trialCount(400) },
   );
 });
 
@@ -296,7 +297,7 @@ it("objects of others and unknown objects are rejected after the same work", asy
         if (THEIR_WORDS.includes(word)) said = said.replaceAll(`\\"${word}\\"`, '\\"never-was\\"');
       expect(said).toBe(settled(nowhere.said));
     }),
-    { numRuns: 400 },
+    { numRuns: trialCount(400) },
   );
 });
 

@@ -9,6 +9,7 @@ import type { CommandSpec } from "../../../src/admin/schema/command-spec.ts";
 import { CommandDispatcher } from "../../../src/admin/dispatch/command-dispatcher.ts";
 import { COMMAND_SPECS } from "../../../src/admin/schema/command-specs.ts";
 import { getFault, fail } from "../../../src/model/error.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 function written(more: Partial<AuditLog> = {}) {
   const rows: (AuditEntry | AuditEnd)[] = [];
@@ -196,7 +197,7 @@ it("audit.list returns the entries of a range, each once, for any page size", as
         expect(found).toEqual(within.map(({ id }) => id));
       },
     ),
-    { numRuns: 100 },
+    { numRuns: trialCount(100) },
   );
 });
 

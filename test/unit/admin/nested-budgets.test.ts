@@ -14,6 +14,7 @@ import {
 } from "../../../src/runtime/workers/remote-store.ts";
 import { Accounts } from "../../../src/pipeline/accounts/accounts.ts";
 import { makeMemory, makeSqlite } from "../../plugins/stores/stores-under-test.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const tree = fc.array(
   fc.record({ under: fc.nat(), max: fc.option(fc.bigInt(0n, 60n), { nil: undefined }) }),
@@ -149,7 +150,7 @@ describe.each(stores)("on the %s store", (_name, make) => {
           }
         },
       ),
-      { numRuns: 25 },
+      { numRuns: trialCount(25) },
     );
     expect(refused).toBeGreaterThan(0);
     for (const worker of workers) await worker.close();

@@ -26,6 +26,7 @@ import { mintKey } from "../../../src/lib/api-key.ts";
 import { getFault } from "../../../src/model/error.ts";
 import type { KeyRecord } from "../../../src/plugin/store/account.ts";
 import type { Role } from "../../../src/plugin/role.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const NAMES = ["anna", "Anna", "ann@example.com"];
 const ACCOUNTS = ["acme", "sales", "a:owner", "%2F"];
@@ -186,7 +187,7 @@ it("never share the result of an Idempotency-Key, and each gets its own result a
         }
       expect(at.made()).toBe(secrets.size);
     }),
-    { numRuns: 100 },
+    { numRuns: trialCount(100) },
   );
 });
 
@@ -203,7 +204,7 @@ it("have IDs that no other issuer, subject, role, or account can produce", () =>
         a.credentialId === b.credentialId && a.role === b.role && a.account === b.account;
       expect(principalId(a) === principalId(b)).toBe(equal);
     }),
-    { numRuns: 2_000 },
+    { numRuns: trialCount(2_000) },
   );
 });
 

@@ -11,6 +11,7 @@ import {
 import { COMMAND_SPECS } from "../../../src/admin/schema/command-specs.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { makeMemory } from "../../plugins/stores/stores-under-test.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const QUIET: SearchLimits = { now: () => 0, budgetMs: 1, maxStretchMs: 60_000 };
 const HURRIED: SearchLimits = { now: () => 0, budgetMs: 0, maxStretchMs: 60_000 };
@@ -95,7 +96,7 @@ it("finds each matching request once, the newest first, for any page size", asyn
         for (const { rows, limit: most } of reads) expect(rows).toBeLessThanOrEqual(most);
       },
     ),
-    { numRuns: 60 },
+    { numRuns: trialCount(60) },
   );
 });
 
@@ -149,7 +150,7 @@ it("rows with one timestamp are read page by page, and each is found once", asyn
         for (const { rows } of reads) expect(rows).toBeLessThanOrEqual(4 * limit);
       },
     ),
-    { numRuns: 60 },
+    { numRuns: trialCount(60) },
   );
 });
 

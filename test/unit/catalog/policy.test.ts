@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { DataPolicy, Privacy, Retention } from "tollgate/plugin";
 import { effectivePolicy, satisfies, type PolicyInputs } from "../../../src/catalog/data-policy.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const NOW = Date.parse("2026-11-21");
 const EVIDENCE = ["https://example.com/policy"];
@@ -100,7 +101,7 @@ describe("effective policy", () => {
           false,
         );
       }),
-      { numRuns: 3000 },
+      { numRuns: trialCount(3000) },
     );
   });
 
@@ -112,7 +113,7 @@ describe("effective policy", () => {
           expect(satisfies("required", policy)).toBe(false);
         if (satisfies("strict", policy)) expect(satisfies("required", policy)).toBe(true);
       }),
-      { numRuns: 3000 },
+      { numRuns: trialCount(3000) },
     );
   });
 

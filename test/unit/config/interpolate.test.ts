@@ -10,6 +10,7 @@ import {
 } from "../../../src/config/source/interpolate.ts";
 import { loadConfig } from "../../../src/config/load-config.ts";
 import { load } from "./stubs.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const filled = (text: string, env: Record<string, string | undefined> = {}) => {
   const { parts, flaws } = parseTemplate(text);
@@ -106,7 +107,7 @@ describe("values cannot change the structure", () => {
         expect(provider.options).toEqual({ label: `x ${value}${other} y`, region: "us" });
         expect([...config!.providers.keys()]).toEqual(["openai"]);
       }),
-      { numRuns: 60 },
+      { numRuns: trialCount(60) },
     );
   });
 });

@@ -9,6 +9,7 @@ import { loadConfig, type LoadConfigOptions } from "../../../src/config/load-con
 import { problem } from "../../../src/config/problems.ts";
 import { load } from "./stubs.ts";
 import { ownCpuMs } from "../../kit/process/cpu-time.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-config-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -526,7 +527,7 @@ describe("invalid files", () => {
         expect(config === undefined).toBe(problems.some((p) => p.severity === "error"));
         for (const p of problems) expect(p.line === 0 || p.column > 0).toBe(true);
       }),
-      { numRuns: 300 },
+      { numRuns: trialCount(300) },
     );
   });
 });

@@ -5,6 +5,7 @@ import { loadConfig } from "../../../src/config/load-config.ts";
 import { listSecrets } from "../../../src/config/show-config.ts";
 import { formatProblems, formatProblemsJson } from "../../../src/config/problem-report.ts";
 import { load } from "./stubs.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const file = "/etc/tollgate/gateway.yaml";
 const env = {
@@ -314,7 +315,7 @@ describe("print", () => {
         const json = await read(first.print(true), also);
         expect(json.config!.hash).toBe(first.config!.hash);
       }),
-      { numRuns: 100 },
+      { numRuns: trialCount(100) },
     );
   });
 });

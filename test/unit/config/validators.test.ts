@@ -9,6 +9,7 @@ import {
   type SchemaRules,
 } from "../../../src/config/schema-compiler.ts";
 import { schemas, source } from "../../../.build/validators.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const require = createRequire(import.meta.url);
 const all = await schemas();
@@ -67,7 +68,7 @@ test("give the same result, errors, defaults, and secrets for any value", () => 
         });
         expect(one).toEqual(other);
       }),
-      { numRuns: 40 },
+      { numRuns: trialCount(40) },
     );
   }
 });

@@ -6,6 +6,7 @@ import { expect, it } from "vitest";
 import { accountDiff, accountYaml } from "../../../plugins/observers/console/web/account-text.ts";
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
 import { LIMIT_SPANS, LIMIT_UNITS } from "../../../src/plugin/store/limit-units.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const text = fc.string({ minLength: 1, maxLength: 12 }).filter((each) => each.trim() !== "");
 const id = fc.stringMatching(/^[a-z0-9][a-z0-9._-]{0,8}$/);
@@ -48,7 +49,7 @@ it("is parsed to the same account", () => {
       };
       expect(read).toEqual({ accounts: { [own]: config } });
     }),
-    { numRuns: 400 },
+    { numRuns: trialCount(400) },
   );
 });
 
@@ -62,6 +63,6 @@ it("a change shows removed and added lines, and keeps the others", () => {
       expect(side("-")).toEqual(accountYaml(before));
       expect(side("+")).toEqual(accountYaml(after));
     }),
-    { numRuns: 400 },
+    { numRuns: trialCount(400) },
   );
 });

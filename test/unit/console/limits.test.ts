@@ -8,6 +8,7 @@ import {
   limitTitle,
 } from "../../../plugins/observers/console/web/account-text.ts";
 import { LIMIT_SCHEMA, parseLimit } from "../../../src/plugin/store/limit.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 it("a text is a limit in the console exactly if it is one in the gateway", () => {
   const limit = fc.stringMatching(new RegExp(LIMIT_SCHEMA.pattern));
@@ -21,7 +22,7 @@ it("a text is a limit in the console exactly if it is one in the gateway", () =>
     fc.property(text, (each) => {
       expect(isLimit(each)).toBe(parseLimit(each) !== undefined);
     }),
-    { numRuns: 500 },
+    { numRuns: trialCount(500) },
   );
 });
 

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { matchesGlob } from "../../../src/lib/glob.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const word = fc.string({ unit: fc.constantFrom("a", "b", "/"), maxLength: 6 });
 const pattern = fc.string({ unit: fc.constantFrom("a", "b", "*"), maxLength: 8 });
@@ -11,7 +12,7 @@ it("a pattern matches the same names as the equivalent regular expression, with 
       const meant = new RegExp(`^${glob.replaceAll("*", ".*")}$`);
       expect(matchesGlob(glob, text)).toBe(meant.test(text));
     }),
-    { numRuns: 2_000 },
+    { numRuns: trialCount(2_000) },
   );
 });
 

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
 import { endOfString, scan, Scanner } from "../../../src/lib/json/json-scanner.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const MAX_DEPTH = BOUNDS.depth.max;
 
@@ -27,7 +28,7 @@ describe("the scanner", () => {
           expect(b[span.key]).toBe(34);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: trialCount(500) },
     );
   });
 
@@ -97,7 +98,7 @@ it("finds the ends of strings and counts escapes, whatever they contain", () => 
         to: 5 + closed.length,
       });
     }),
-    { numRuns: 2000 },
+    { numRuns: trialCount(2000) },
   );
 });
 

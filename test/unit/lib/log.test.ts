@@ -4,6 +4,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createLog } from "../../../src/lib/log/log.ts";
 import { SecretMask } from "../../../src/lib/log/secret-mask.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 function logged(
   write: (log: ReturnType<typeof createLog>) => void,
@@ -74,7 +75,7 @@ describe("masking of secrets", () => {
           for (const each of strings(entry)) expect(readable(each, value)).toBe(false);
           expect(line).not.toContain(JSON.stringify(value).slice(1, -1));
         }),
-        { numRuns: 300 },
+        { numRuns: trialCount(300) },
       );
     });
 

@@ -5,6 +5,7 @@ import { BatchLoop } from "../../../src/lib/queue/batch-loop.ts";
 import { BatchQueue } from "../../../src/lib/queue/batch-queue.ts";
 import { BoundedQueue } from "../../../src/lib/queue/bounded-queue.ts";
 import { settlesWithin } from "../../../src/lib/time/settles-within.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 describe("a bounded queue", () => {
   it("keeps the order and its capacity, and counts each item that it drops", () => {
@@ -214,7 +215,7 @@ describe("a batch queue", () => {
           expect(queue.counts).toEqual({ queued: 0, delivered: got.length, dropped: lost.length });
         },
       ),
-      { numRuns: 200 },
+      { numRuns: trialCount(200) },
     );
   });
 

@@ -5,6 +5,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { measureAudio } from "../../../src/lib/sound/audio-duration.ts";
 import { lies, type Lie } from "./sound-lies.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const FOLDER = new URL("../../fixtures/sounds/", import.meta.url);
 /**
@@ -81,7 +82,7 @@ describe("a false header", () => {
         const times = one.times * two.times;
         judge(name, seconds, { what: `${one.what}, ${two.what}`, file: two.file, times });
       }),
-      { numRuns: 400 },
+      { numRuns: trialCount(400) },
     );
   });
 
@@ -142,7 +143,7 @@ describe("any other file", () => {
           expect(odd.length + 8_192).toBeGreaterThanOrEqual(seconds * least);
         },
       ),
-      { numRuns: 1_500 },
+      { numRuns: trialCount(1_500) },
     );
   });
 

@@ -8,6 +8,7 @@ import { createLoader } from "../../../src/loader/plugin-loader.ts";
 import { linear } from "../../protocols/linear/growth.ts";
 import { readImportGraph } from "../../../src/loader/import-graph.ts";
 import * as api from "../../../src/plugin/index.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tollgate-fresh-"));
 afterAll(() => rmSync(root, { recursive: true }));
@@ -211,7 +212,7 @@ export default { "~tollgate": "provider", api: 1, name: "p", summary: "", setup:
         }
       },
     ),
-    { numRuns: 25 },
+    { numRuns: trialCount(25) },
   );
 });
 

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { BodyChunks } from "../../../src/pipeline/upstream/outgoing-request.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const sizes = fc.array(
   fc.oneof(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 10_000, max: 400_000 })),
@@ -18,7 +19,7 @@ it("the bytes of any body and their order are kept", () => {
       expect(pieces.toBuffer().equals(whole)).toBe(true);
       expect(pieces.chunks).toEqual([pieces.toBuffer()]);
     }),
-    { numRuns: 50 },
+    { numRuns: trialCount(50) },
   );
 });
 

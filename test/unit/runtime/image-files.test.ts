@@ -9,6 +9,7 @@ import {
   type StoredFile,
 } from "../../../src/runtime/services/image-file-store.ts";
 import { getFault } from "../../../src/model/error.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 let dir: string;
 let time: number;
@@ -96,7 +97,7 @@ describe("files with an expiry", () => {
         fc.pre(guess !== path);
         expect(await codeOf(ask(files, guess))).toBe("file_not_found");
       }),
-      { numRuns: 500 },
+      { numRuns: trialCount(500) },
     );
     const [name, query] = path.slice(7).split("?");
     const [otherName] = other.slice(7).split("?");

@@ -7,6 +7,7 @@ import type { StoreCommand, Store, CommandResult } from "../../../src/plugin/sto
 import { createTestContext } from "../../../src/testing/context.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import memory from "../../../plugins/stores/memory.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 /** A real store behind a gate: batches can be held, rejected, or delayed. */
 async function house(options: LedgerQueueOptions = {}) {
@@ -101,7 +102,7 @@ describe("group commit", () => {
         const most = 1 + bad.length * 2 * (Math.ceil(Math.log2(200)) + 1);
         expect(await run(new Set(bad), 200)).toBeLessThanOrEqual(most);
       }),
-      { numRuns: 20 },
+      { numRuns: trialCount(20) },
     );
   });
 

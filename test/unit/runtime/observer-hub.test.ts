@@ -7,6 +7,7 @@ import { ObserverHub } from "../../../src/runtime/observers/observer-hub.ts";
 import type { MountedObserver } from "../../../src/runtime/observers/observer-subscriber.ts";
 import { createRemoteSink } from "../../../src/runtime/observers/remote-sink.ts";
 import { turnEventLoop, until } from "../../kit/wait.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const logs: { level: string; message: string; fields: Record<string, unknown> }[] = [];
 const say = (level: string) => (fields: Record<string, unknown>, message: string) =>
@@ -62,7 +63,7 @@ describe("an observer", () => {
           expect(got).toEqual(Array.from({ length: n }, (_, i) => String(i)));
         },
       ),
-      { numRuns: 40 },
+      { numRuns: trialCount(40) },
     );
   });
 

@@ -11,6 +11,7 @@ import { withCommitReports } from "../../../src/runtime/services.ts";
 import { ThresholdDelivery } from "../../../src/runtime/observers/threshold-delivery.ts";
 import { DurationRecorder } from "../../../src/runtime/services/duration-histogram.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const log = { warn() {}, error() {} } as never;
 const OWNER = { instance: "one" };
@@ -114,7 +115,7 @@ it("the sum of all records equals the ledger, by model, for any batches and lost
           ]);
       },
     ),
-    { numRuns: 60 },
+    { numRuns: trialCount(60) },
   );
 });
 

@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { getFault } from "tollgate/plugin";
 import { createQueryLimiter, withQueryLimits } from "../../../src/runtime/ledger/usage-queries.ts";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 interface Reading {
   key: string;
@@ -115,7 +116,7 @@ describe("a read queue", () => {
         }
         await Promise.all(asked.map(({ over }) => over));
       }),
-      { numRuns: 60 },
+      { numRuns: trialCount(60) },
     );
   });
 });

@@ -11,6 +11,7 @@ import {
   parseRollup,
 } from "tollgate/store";
 import type { SummableRow, TotalsQuery } from "tollgate/store";
+import { trialCount } from "../../kit/law-effort.ts";
 
 /** What a result of each depth must contain. */
 const SAYS: Readonly<Record<RollupLevel, TotalsQuery["by"]>> = {
@@ -69,7 +70,7 @@ it("are the same in any order and with any grouping, at every depth", () => {
         expect(fast.totals()).toEqual(plain.totals());
       },
     ),
-    { numRuns: 300 },
+    { numRuns: trialCount(300) },
   );
 });
 

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
 import { isTimeZone, zoneClock } from "tollgate/store";
+import { trialCount } from "../../kit/law-effort.ts";
 
 const ZONES = [
   "UTC",
@@ -53,7 +54,7 @@ describe("any moment in any zone", () => {
         expect(clock.hour(clock.hourStart(moment))).toBe(clock.hour(moment));
         expect(clock.hourStart(moment)).toBeLessThanOrEqual(moment);
       }),
-      { numRuns: 500 },
+      { numRuns: trialCount(500) },
     );
   });
 
@@ -75,7 +76,10 @@ describe("any moment in any zone", () => {
           else if (!isChanged(name, start, length)) expect(names.size).toBeGreaterThan(1);
         }
       }),
-      { numRuns: 200, examples: [["Africa/Casablanca", 1_771_113_600_000, 86_400_000]] },
+      {
+        numRuns: trialCount(200),
+        examples: [["Africa/Casablanca", 1_771_113_600_000, 86_400_000]],
+      },
     );
   });
 
@@ -89,7 +93,7 @@ describe("any moment in any zone", () => {
         expect(clock.day(start)).toBe(day);
         expect(clock.day(start - 1)).not.toBe(day);
       }),
-      { numRuns: 500 },
+      { numRuns: trialCount(500) },
     );
   });
 });

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { compareBytes } from "../../../../plugins/stores/postgres/connection/array-literal.ts";
+import { trialCount } from "../../../kit/law-effort.ts";
 
 const unit = fc.constantFrom("a", "b", "\u007f", "é", "\ud7ff", "\ue000", "\uffff", "😀", "𐀀");
 
@@ -12,6 +13,6 @@ it("texts are sorted by their bytes", () => {
       const bytes = Buffer.compare(Buffer.from(a), Buffer.from(b));
       expect(Math.sign(compareBytes(a, b))).toBe(bytes);
     }),
-    { numRuns: 2_000 },
+    { numRuns: trialCount(2_000) },
   );
 });

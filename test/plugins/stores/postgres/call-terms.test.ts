@@ -16,6 +16,7 @@ import { NOON, reserveCommand, settleCommand } from "../../../../src/testing/sto
 import { hasPostgres, startPostgres, type Postgres } from "../../../kit/database/postgres.ts";
 import { until } from "../../../kit/wait.ts";
 import { askAt, makePostgres, settings } from "../postgres-under-test.ts";
+import { trialCount } from "../../../kit/law-effort.ts";
 
 const LABELS = { user: "canary-4711" };
 const DAY = 86_400_000;
@@ -102,7 +103,7 @@ describe.skipIf(!hasPostgres())("ledger texts", () => {
         }
         expect(await one.verify!()).toEqual([]);
       }),
-      { numRuns: 20 },
+      { numRuns: trialCount(20) },
     );
   });
 

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { zoneClock } from "../../../../src/lib/time/time-zone.ts";
 import { dayStarts } from "../../../../plugins/stores/postgres/read/report-range.ts";
+import { trialCount } from "../../../kit/law-effort.ts";
 
 const QUARTER = 900_000;
 const DAY = 86_400_000;
@@ -33,6 +34,6 @@ it("returns the day of each moment, across clock changes and a skipped day", () 
           expect(clock.day(at)).toBe(days[starts.findLastIndex((start) => start <= at)]);
       },
     ),
-    { numRuns: 40 },
+    { numRuns: trialCount(40) },
   );
 });

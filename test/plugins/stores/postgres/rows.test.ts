@@ -4,6 +4,7 @@ import { expect, it } from "vitest";
 import { ALL_COLUMNS, decodeColumns, type ColumnRow } from "tollgate/store";
 import { TermsCache } from "../../../../plugins/stores/postgres/rows/call-terms.ts";
 import { NO_SETTLE_FIELDS, type LedgerRow } from "../../../../src/store/index.ts";
+import { trialCount } from "../../../kit/law-effort.ts";
 
 const word = fc.oneof(fc.constantFrom("messages", "responses", "r.1", "", "."), fc.string());
 const named = fc.oneof(
@@ -97,7 +98,7 @@ it("a reserve and its settle", () => {
       };
       expect(decodeColumns(found(settle))).toEqual(settle);
     }),
-    { numRuns: 500 },
+    { numRuns: trialCount(500) },
   );
 });
 

@@ -6,7 +6,7 @@ import { simulated } from "./fleet-sim.ts";
 import { SimulatedDatabase } from "./database.ts";
 import { world } from "./world.ts";
 
-const WORLDS = trialCount(20);
+const WORLDS = trialCount(20, 4);
 let database: SimulatedDatabase;
 beforeAll(async () => void (database = await SimulatedDatabase.create()), 120_000);
 

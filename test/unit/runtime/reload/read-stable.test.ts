@@ -11,6 +11,7 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { readWhenStable } from "../../../../src/runtime/reload/apply-config.ts";
+import { trialCount } from "../../../kit/law-effort.ts";
 
 let folder: string;
 beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), "tollgate-settled-"))));
@@ -76,7 +77,7 @@ it("a file is read completely, before or after a save, however it is saved", asy
         expect(/moved/.test(name) ? [...whole, BEFORE, undefined] : whole, name).toContain(text);
       },
     ),
-    { numRuns: 300 },
+    { numRuns: trialCount(300) },
   );
 });
 

@@ -7,6 +7,7 @@ import {
   type FinishedRequest,
 } from "../../../../src/runtime/requests/request-ring.ts";
 import { ownCpuMs } from "../../../kit/process/cpu-time.ts";
+import { trialCount } from "../../../kit/law-effort.ts";
 
 const record = (n: number, more: Partial<RequestRecord> = {}): FinishedRequest =>
   ({
@@ -154,7 +155,7 @@ it("an account's view equals a ring with its own requests only", () => {
       }
       expect(ring.within(undefined)).toBe(ring);
     }),
-    { numRuns: 100 },
+    { numRuns: trialCount(100) },
   );
 });
 
@@ -178,6 +179,6 @@ it("an account's view counts its own evicted requests, whatever evicted them", (
         expect(own.filter((at) => at >= view.since)).toHaveLength(kept);
       },
     ),
-    { numRuns: 100 },
+    { numRuns: trialCount(100) },
   );
 });

@@ -12,6 +12,7 @@ import {
 } from "../../../../src/runtime/requests/stats-cell.ts";
 import { TimeSlots } from "../../../../src/runtime/requests/time-slots.ts";
 import { RequestStats } from "../../../../src/runtime/requests/request-stats.ts";
+import { trialCount } from "../../../kit/law-effort.ts";
 
 const MINUTE = 60_000;
 const START = 1_795_000_020_000;
@@ -148,7 +149,7 @@ describe("a query", () => {
           .rows.map(({ name }) => name);
         expect(new Set(names)).toEqual(new Set(given.map(({ model }) => `demo/${model}`)));
       }),
-      { numRuns: 60 },
+      { numRuns: trialCount(60) },
     );
   });
 

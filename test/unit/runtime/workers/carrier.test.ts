@@ -4,6 +4,7 @@ import { createBatchForwarder } from "../../../../src/runtime/workers/batch-forw
 import { fail, getFault } from "../../../../src/model/error.ts";
 import type { StoreCommand, CommandResult } from "../../../../src/plugin/store/store.ts";
 import { reserveCommand } from "../../../../src/testing/store.ts";
+import { trialCount } from "../../../kit/law-effort.ts";
 
 /**
  * Returns the attempt's own number. Negative commands are impossible, and `broken` rejects
@@ -83,6 +84,6 @@ it("any concurrent calls are sent completely or not at all, once, with the right
         expect(sorted([...done, ...lost])).toEqual(sorted(all));
       },
     ),
-    { numRuns: 200 },
+    { numRuns: trialCount(200) },
   );
 });

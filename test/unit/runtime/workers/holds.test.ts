@@ -5,6 +5,7 @@ import { trackReservations } from "../../../../src/runtime/workers/open-reservat
 import type { StoreCommand, LedgerEntry } from "../../../../src/plugin/store/store.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../../src/testing/store.ts";
 import { makeMemory } from "../../../plugins/stores/stores-under-test.ts";
+import { trialCount } from "../../../kit/law-effort.ts";
 
 const LATER = NOON + 5_000;
 
@@ -63,7 +64,7 @@ it("a reservation is settled as in recovery", async () => {
       );
       expect(ours).toEqual(recovered);
     }),
-    { numRuns: 200 },
+    { numRuns: trialCount(200) },
   );
 });
 
