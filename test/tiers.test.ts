@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { affected } from "./affected.ts";
-import { ALONE, CI, NIGHTLY, ON_POSTGRES, PROGRAMS } from "./tiers.ts";
+import { ALONE, CI, NIGHTLY, ON_POSTGRES, PROGRAMS, SOONER } from "./tiers.ts";
 
 const root = new URL("..", import.meta.url).pathname;
 const listed = [...CI, ...Object.keys(NIGHTLY), ...ALONE];
@@ -22,6 +22,20 @@ it("lists files that exist, each once", () => {
     (path) => !existsSync(join(root, path)) && !existsSync(join(root, `${path}.ts`)),
   );
   expect(missing).toEqual([]);
+});
+
+it("lists for each nightly file tests of the other tiers that check the same laws", () => {
+  const nightly = new Set([...Object.keys(NIGHTLY), ...ALONE]);
+  expect(Object.keys(SOONER).toSorted()).toEqual([...nightly].toSorted());
+  const filesOf = (path: string) =>
+    path.endsWith(".ts") ? [path] : globSync(`${path}/**/*.test.ts`, { cwd: root });
+  const isSooner = (path: string) =>
+    filesOf(path).some((file) => existsSync(join(root, file)) && !nightly.has(file));
+  expect(
+    Object.values(SOONER)
+      .flat()
+      .filter((path) => !isSooner(path)),
+  ).toEqual([]);
 });
 
 it("lists programs and tests on PostgreSQL that exist", () => {

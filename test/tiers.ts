@@ -281,3 +281,164 @@ export const ON_POSTGRES = {
     "test/plugins/stores/transfer.test.ts",
   ],
 } as const;
+
+/**
+ * The test files and folders of the commit and ci tiers that check the same laws as a nightly file,
+ * with fewer cases or without processes. A nightly file is the complete proof of its laws and never
+ * the only one. An empty list marks files that measure time or size.
+ */
+export const SOONER: Readonly<Record<string, readonly string[]>> = {
+  "test/bench/guard.test.ts": [],
+  "test/cli/completion.test.ts": ["test/cli/help.test.ts"],
+  "test/cli/plugins/check-plugin.test.ts": ["test/unit/testing", "test/plugins/templates.test.ts"],
+  "test/clouds/conformance.test.ts": [
+    "test/clouds/aws-laws.test.ts",
+    "test/clouds/azure.test.ts",
+    "test/clouds/vertex.test.ts",
+  ],
+  "test/clouds/money.test.ts": [
+    "test/clouds/aws.test.ts",
+    "test/clouds/azure.test.ts",
+    "test/clouds/vertex.test.ts",
+    "test/pipeline/metering",
+  ],
+  "test/e2e/admin/playground-code.test.ts": ["test/unit/console"],
+  "test/e2e/ledger/fleet.test.ts": [
+    "test/rig/fleet/sim/fleet-sim.test.ts",
+    "test/e2e/ledger/postgres.test.ts",
+  ],
+  "test/e2e/ledger/fleet-database-outage.test.ts": [
+    "test/rig/fleet/sim/fleet-sim.test.ts",
+    "test/e2e/ledger/hanging-store.test.ts",
+  ],
+  "test/e2e/ledger/fleet-disk-full.test.ts": [
+    "test/plugins/stores/sqlite.test.ts",
+    "test/e2e/ledger/hanging-store.test.ts",
+  ],
+  "test/e2e/ledger/fleet-key-revocation.test.ts": [
+    "test/rig/fleet/sim/fleet-sim.test.ts",
+    "test/e2e/lifecycle/workers.test.ts",
+  ],
+  "test/e2e/ledger/store-copy.test.ts": ["test/plugins/stores/conformance.test.ts"],
+  "test/e2e/lifecycle/config-saves.test.ts": [
+    "test/unit/runtime/reload",
+    "test/e2e/lifecycle/reload.test.ts",
+  ],
+  "test/e2e/lifecycle/ended-generations.test.ts": ["test/e2e/lifecycle/reload.test.ts"],
+  "test/e2e/lifecycle/starts-pairwise.test.ts": ["test/e2e/lifecycle/starts.test.ts"],
+  "test/e2e/lifecycle/watchdog.test.ts": ["test/unit/runtime/event-loop-watchdog.test.ts"],
+  "test/e2e/package/package.test.ts": [
+    "test/docs/shipped.test.ts",
+    "test/e2e/package/npm-start.test.ts",
+  ],
+  "test/e2e/package/readme.test.ts": ["test/docs/pages.test.ts"],
+  "test/e2e/plugins/third-party.test.ts": [
+    "test/e2e/plugins/third-party-audio.test.ts",
+    "test/unit/loader",
+  ],
+  "test/e2e/sdk/hostile-upstream.test.ts": ["test/pipeline/hostile.test.ts"],
+  "test/e2e/sdk/truncated-streams.test.ts": ["test/rig/connections/truncation.test.ts"],
+  "test/kit/database/postgres.test.ts": ["test/e2e/ledger/postgres.test.ts"],
+  "test/pipeline/goodput/goodput.test.ts": [
+    "test/pipeline/routing/overload.test.ts",
+    "test/pipeline/admission/gate.test.ts",
+    "test/rig/routing/never-worse.test.ts",
+  ],
+  "test/plugins/conformance.test.ts": [
+    "test/plugins/rows.test.ts",
+    "test/plugins/templates.test.ts",
+  ],
+  "test/plugins/defects/defects.test.ts": ["test/unit/testing"],
+  "test/plugins/stores/crash.test.ts": ["test/plugins/stores/sqlite.test.ts"],
+  "test/plugins/stores/postgres/budgets/budget-leases.test.ts": [
+    "test/rig/fleet/sim/fleet-sim.test.ts",
+  ],
+  "test/plugins/stores/postgres/contract.test.ts": [
+    "test/plugins/stores/postgres/minimal-store.test.ts",
+    "test/plugins/stores/postgres/rules.test.ts",
+  ],
+  "test/plugins/stores/postgres/failover/database-outage.test.ts": [
+    "test/rig/fleet/sim/fleet-sim.test.ts",
+  ],
+  "test/plugins/stores/postgres/failover/failover.test.ts": [
+    "test/plugins/stores/postgres/failover/loss-report.test.ts",
+    "test/rig/fleet/sim/fleet-sim.test.ts",
+  ],
+  "test/plugins/stores/postgres/failover/random-fleets.test.ts": [
+    "test/rig/fleet/sim/fleet-sim.test.ts",
+  ],
+  "test/plugins/stores/postgres/pooler-and-latency.test.ts": [
+    "test/plugins/stores/postgres/rules.test.ts",
+  ],
+  "test/plugins/stores/postgres/unknown-outcomes.test.ts": ["test/rig/fleet/sim/fleet-sim.test.ts"],
+  "test/plugins/stores/transfer.test.ts": ["test/plugins/stores/conformance.test.ts"],
+  "test/protocols/linear/linear.test.ts": ["test/protocols/linear"],
+  "test/protocols/linear/places.test.ts": ["test/protocols/linear"],
+  "test/rig/attack/attack.test.ts": ["test/e2e/protocols", "test/pipeline/admission/every.test.ts"],
+  "test/rig/authoring/plugin-author.test.ts": [
+    "test/cli/plugins/new.test.ts",
+    "test/plugins/edited-template.test.ts",
+  ],
+  "test/rig/authoring/template.test.ts": [
+    "test/cli/plugins/new.test.ts",
+    "test/plugins/edited-template.test.ts",
+  ],
+  "test/rig/connections/client-disconnects.test.ts": [
+    "test/pipeline/response/response-states.test.ts",
+  ],
+  "test/rig/connections/connection-races.test.ts": [
+    "test/pipeline/upstream/connection-failures.test.ts",
+  ],
+  "test/rig/connections/slow-readers.test.ts": ["test/pipeline/hostile.test.ts"],
+  "test/rig/drills/drills.test.ts": [
+    "test/e2e/lifecycle/draining.test.ts",
+    "test/e2e/observers/log-lines.test.ts",
+  ],
+  "test/rig/faults/faults.test.ts": ["test/pipeline/routing/provider-errors.test.ts"],
+  "test/rig/fleet/fleet.test.ts": ["test/rig/fleet/sim/fleet-sim.test.ts"],
+  "test/rig/fleet/sim/fleet-sim-mutants.test.ts": ["test/rig/fleet/sim/fleet-sim.test.ts"],
+  "test/rig/fuzz/fuzz.test.ts": [
+    "test/e2e/protocols/ambiguous-bodies.test.ts",
+    "test/pipeline/form",
+  ],
+  "test/rig/ledger/crash.test.ts": [
+    "test/e2e/lifecycle/workers.test.ts",
+    "test/plugins/stores/sqlite.test.ts",
+  ],
+  "test/rig/ledger/ledger-size.test.ts": [],
+  "test/rig/ledger/prune.test.ts": ["test/e2e/ledger/retention.test.ts"],
+  "test/rig/lifecycle/clock.test.ts": ["test/plugins/stores/model-comparison.test.ts"],
+  "test/rig/lifecycle/restart.test.ts": ["test/e2e/lifecycle/draining.test.ts"],
+  "test/rig/lifecycle/upgrade.test.ts": ["test/e2e/lifecycle/socket-activation.test.ts"],
+  "test/rig/lifecycle/zero-downtime.test.ts": [
+    "test/e2e/lifecycle/draining.test.ts",
+    "test/e2e/lifecycle/listeners.test.ts",
+  ],
+  "test/rig/load/overload.test.ts": [
+    "test/pipeline/routing/overload.test.ts",
+    "test/pipeline/admission/gate.test.ts",
+  ],
+  "test/rig/load/soak.test.ts": [
+    "test/e2e/lifecycle/idle-sockets.test.ts",
+    "test/e2e/lifecycle/finished-requests.test.ts",
+  ],
+  "test/rig/money/budget.test.ts": [
+    "test/e2e/lifecycle/workers.test.ts",
+    "test/plugins/stores/conformance.test.ts",
+  ],
+  "test/rig/observers/access-log.test.ts": ["test/e2e/observers/access-log.test.ts"],
+  "test/rig/observers/alerts.test.ts": ["test/e2e/observers/alerts.test.ts"],
+  "test/rig/observers/metrics.test.ts": ["test/e2e/observers/metrics.test.ts"],
+  "test/rig/observers/traces.test.ts": ["test/e2e/observers/traces.test.ts"],
+  "test/rig/plugins/plugins.test.ts": ["test/pipeline/hooks"],
+  "test/rig/privacy/canary.test.ts": ["test/pipeline/privacy", "test/e2e/access/zdr.test.ts"],
+  "test/rig/privacy/zdr.test.ts": ["test/pipeline/privacy", "test/e2e/access/zdr.test.ts"],
+  "test/rig/routing/affinity.test.ts": ["test/pipeline/routing/sticky-conversations.test.ts"],
+  "test/rig/routing/failover.test.ts": [
+    "test/pipeline/routing/attempts.test.ts",
+    "test/pipeline/routing/retries.test.ts",
+  ],
+  "test/rig/routing/retry-storm.test.ts": ["test/pipeline/routing/retries.test.ts"],
+  "test/unit/runtime/workers/lent-store.test.ts": ["test/unit/runtime/workers"],
+  "test/unit/testing/conformance.test.ts": ["test/unit/testing"],
+};

@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import Provider from "oidc-provider";
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK } from "jose";
+import { freePort } from "../../kit/process/ports.ts";
 
 export const SECRET = "canary-oidc-5b1f-client-secret";
 interface Person {
@@ -65,14 +66,6 @@ export class Browser {
   }
 }
 
-const free = async (): Promise<number> => {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-};
-
 /** Its signing keys. */
 export interface SigningKey {
   readonly kid: string;
@@ -132,7 +125,7 @@ export interface Identity extends AsyncDisposable {
 }
 
 export async function identity(...first: readonly SigningKey[]): Promise<Identity> {
-  const admin = `http://127.0.0.1:${await free()}`;
+  const admin = `http://127.0.0.1:${await freePort()}`;
   let answer: (req: never, res: never) => unknown = () => {};
   let forged: (() => Promise<string>) | undefined;
   const idp = createServer(async (req, res) => {

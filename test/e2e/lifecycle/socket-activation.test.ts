@@ -2,7 +2,6 @@
 // a replaced gateway hands it over. Skipped without systemd.
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
@@ -10,6 +9,7 @@ import { callControl } from "../../../src/admin/socket/control-client.ts";
 import type { GatewayStatus } from "../../../src/runtime/gateway-api.ts";
 import { COMPILE_CACHE_ENV, programArgs, root } from "../../kit/process/program.ts";
 import { until } from "../../kit/wait.ts";
+import { freePort } from "../../kit/process/ports.ts";
 
 const isThere = spawnSync("systemd-socket-activate", ["--version"]).status === 0;
 
@@ -20,7 +20,7 @@ it.skipIf(!isThere)("works with systemd, with workers, and across an upgrade", a
     file,
     "workers: 2\nshutdown: { timeout: 5s }\nproviders: { demo: { use: demo } }\n",
   );
-  const port = await free();
+  const port = await freePort();
   const node = join(root, "node_modules/.bin/node");
   const program = [node, ...programArgs(), "serve", "-c", file];
   const child = spawn(
@@ -84,11 +84,3 @@ it.skipIf(!isThere)("works with systemd, with workers, and across an upgrade", a
   );
   expect(new Set(await twenty())).toEqual(new Set([200]));
 });
-
-async function free(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

@@ -515,16 +515,22 @@ describe("request analysis", () => {
     const raw = encodeMultipart({ file: { filename: "a", mime: "x/y", data }, Odd: "x" }, "b");
     const { body, hasCaseVariants } = read(raw, "b");
     expect(hasCaseVariants).toBe(true);
-    const before = ownCpuMs();
-    rejectAmbiguousKeys(body, { type: "object", properties: { file: { type: "object" } } });
-    expect(findReferences(body)).toEqual([]);
-    const reviewed = { file: "plain" } as const;
-    expect(findDisallowedField(body, reviewed, parseAllowances([]))).toEqual({
-      path: "Odd",
-      pattern: "Odd",
+    // A garbage collection can take longer than the analysis, so the shortest of several counts.
+    const times = Array.from({ length: 5 }, () => {
+      const before = ownCpuMs();
+      rejectAmbiguousKeys(body, { type: "object", properties: { file: { type: "object" } } });
+      expect(findReferences(body)).toEqual([]);
+      const reviewed = { file: "plain" } as const;
+      expect(findDisallowedField(body, reviewed, parseAllowances([]))).toEqual({
+        path: "Odd",
+        pattern: "Odd",
+      });
+      expect(findDisallowedField({ file: body["file"] }, {}, parseAllowances([]))?.path).toBe(
+        "file",
+      );
+      return ownCpuMs() - before;
     });
-    expect(findDisallowedField({ file: body["file"] }, {}, parseAllowances([]))?.path).toBe("file");
-    expect(ownCpuMs() - before).toBeLessThan(100);
+    expect(Math.min(...times)).toBeLessThan(100);
   });
 });
 

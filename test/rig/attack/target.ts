@@ -1,12 +1,12 @@
 // The target of the attacks: the gateway as an operator runs it, with a preloaded gauge and a
 // controlled upstream.
-import { createServer } from "node:http";
 import { Agent, request } from "node:http";
-import { connect, type AddressInfo, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import type { Chance } from "../rig.ts";
 import { upstream, type Upstream } from "./upstream.ts";
+import { freePort } from "../../kit/process/ports.ts";
 
 export interface Told {
   readonly status: number;
@@ -78,17 +78,9 @@ providers:
   bills-gemini: { use: google, with: { base_url: "${url}/bill", api_key: sk-eight }, ${BILLED} }
 `;
 
-async function free(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 export async function openSite(chance: Chance): Promise<Site> {
   const up = await upstream();
-  const gaugePort = await free();
+  const gaugePort = await freePort();
   const daemon = await startDaemon({
     yaml: yaml(up.url),
     env: {

@@ -185,7 +185,7 @@ it("the fleet lists each gateway with version and clock, marks the queried one, 
   ]);
   const own = nodes.find(({ isSelf }) => isSelf)!;
   expect(own.info).toMatchObject({ url: a.url, config: (await a.status()).configHash });
-  expect(Math.abs(own.clockAheadMs!)).toBeLessThan(1_000);
+  expect(Math.abs(own.clockAheadMs!)).toBeLessThan(30_000);
   expect(warnings).toEqual(["2 configs are in use at the same time"]);
 });
 
