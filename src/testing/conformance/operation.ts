@@ -77,7 +77,7 @@ export async function checkAborts(of: Provider, subject: ConformanceSubject): Pr
  * Time after which work that has not ended counts as continuing, in milliseconds. It is far longer
  * than any machine needs. Work that ends earlier is not judged by its duration.
  */
-const CONTINUES_MS = 2_000;
+const CONTINUES_MS = 5_000;
 /** Longest wait for the first call of a provider to its upstream, in milliseconds. */
 const CALLS_MS = 20_000;
 
