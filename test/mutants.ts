@@ -52,7 +52,7 @@ const { values: options } = parseArgs({
 /** Test files run in groups of this much processor time, smaller groups first. */
 const GROUP_SECONDS = [4, 12, 30];
 /** A group of test files that takes longer hangs, which is a finding. */
-const HANGS_MS = 600_000;
+const HANGS_MS = 300_000;
 
 interface Mutant extends Mutation {
   readonly file: string;
@@ -281,10 +281,14 @@ function ran(
       stream.on("data", (part: Buffer) => void parts.push(part));
     const kill = () => void process.kill(-child.pid!, "SIGKILL");
     let hangs = false;
-    const timer = setTimeout(() => {
-      hangs = true;
-      kill();
-    }, HANGS_MS);
+    let timer: NodeJS.Timeout | undefined;
+    // A command of `--through` can wait before it starts the tests, which then print a line.
+    child.stdout.once("data", () => {
+      timer = setTimeout(() => {
+        hangs = true;
+        kill();
+      }, HANGS_MS);
+    });
     child.on("close", (code) => {
       clearTimeout(timer);
       resolve({ code: hangs ? undefined : (code ?? 1), output: Buffer.concat(parts).toString() });
