@@ -1,5 +1,5 @@
-// Meaning and remedy of each error code. A test in test/docs checks that every code of the source
-// has an entry, and that no entry is for a code that does not exist.
+// Meaning and remedy of each error code. A test in test/docs checks that every code in the source
+// has an entry, and that every entry has a code in the source.
 
 /** Meaning and remedy. A number is the HTTP status of an error that has no kind. */
 export type ErrorText = readonly [meaning: string, remedy: string, status?: number];

@@ -4,7 +4,7 @@ import { isMap, isScalar, isSeq, LineCounter, parseDocument, type Node } from "y
 import { fail } from "tollgate/plugin";
 
 /**
- * exact: the same meaning here. approximate: nearly the same. manual: a manual step is left.
+ * exact: the same meaning here. approximate: nearly the same. manual: requires a manual step.
  * unsupported: no equivalent.
  */
 export type FindingKind = "exact" | "approximate" | "manual" | "unsupported";

@@ -61,8 +61,8 @@ function createMemoryStore(keep: number): Store {
       if (!book) throw new Error("The store is not open.");
       batch.forEach(checkCommand);
       try {
-        // A copy, as for a store in another thread or process, so that the ledger cannot be changed
-        // from outside.
+        // Copies the batch, so that the caller cannot change the ledger later. A store in another
+        // thread or process receives copies too.
         const verdicts = structuredClone(batch).map((command) => book!.apply(command));
         book.commit();
         journal.commit();

@@ -261,7 +261,7 @@ function withDeadline(f: TrackedList, clock: Clock, deadlineMs: number): Promise
       timeout.abort();
       reject(new Error(`no answer within ${deadlineMs / 1000} s`));
     });
-    const onAbort = () => reject(new Error("the gateway let go of it"));
+    const onAbort = () => reject(new Error("the refresh was canceled"));
     abort.signal.addEventListener("abort", onAbort, { once: true });
     Promise.resolve()
       .then(() => source.fetchModels(AbortSignal.any([abort.signal, timeout.signal])))
@@ -280,5 +280,5 @@ function withDeadline(f: TrackedList, clock: Clock, deadlineMs: number): Promise
 const errorTextOf = (error: unknown): string =>
   publicErrorText(
     error,
-    "the plugin could not read the answer, which is its mistake; the log says where",
+    "the plugin failed to parse the response because of a bug in the plugin; see the gateway log",
   ).slice(0, 500);

@@ -566,8 +566,8 @@ const KEY_HINTS: Readonly<Record<string, string>> = {
  */
 function findKeyHint(key: string, known: Iterable<string>): string | undefined {
   const normalized = key.toLowerCase().replace(/[^a-z]/g, "");
-  // If limits can be set in this place, the rest of the sentence would be wrong.
   if (!Object.hasOwn(KEY_HINTS, normalized)) return undefined;
   const hint = KEY_HINTS[normalized]!;
+  // The hint names no other place if the key `limits` is allowed here.
   return [...known].includes("limits") ? hint.split(` ${ACCOUNT_HINT}`)[0] : hint;
 }

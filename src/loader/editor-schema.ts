@@ -119,7 +119,7 @@ function providerRule(options: Mapping, credential: Mapping, at: string): Mappin
   };
 }
 
-/** Restrictions that a reference to a variable cannot satisfy before it is resolved. */
+/** Keywords that restrict a value. They do not apply to an unresolved reference such as `${env:NAME}`. */
 const VALUE_KEYWORDS = ["enum", "const", "pattern", "format", "maxLength"];
 const SCHEMA_MAP_KEYWORDS = ["properties", "patternProperties", "definitions"];
 const SCHEMA_LIST_KEYWORDS = ["allOf", "anyOf", "oneOf"];

@@ -228,7 +228,7 @@ interface ServicesOptions {
   observerSink?: ObserverSink;
   /**
    * Set in a process that borrows the store: the availability that the owner reports, and a
-   * callback that informs the owner when no row gets through.
+   * callback that informs the owner when the store accepts no rows.
    */
   remoteStoreState?: {
     readonly ledgerAvailability: LedgerAvailability;

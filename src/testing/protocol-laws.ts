@@ -171,7 +171,7 @@ function checkAnalysis(server: ServerHalf<Operation>, { recording }: RecordingCa
 
 /**
  * A request must survive a round trip: decoding the encoded request gives the same request, except
- * for reported losses. A request that went through one round trip is lossless from then on.
+ * for reported losses. A second round trip must lose nothing.
  */
 function checkRoundTrip(
   client: ClientHalf<Operation>,

@@ -27,7 +27,7 @@ export interface Writer {
   readonly isOffline: boolean;
   /**
    * Closes the writer.
-   * @param goodbye Whether to leave in good order, so that others may settle the open calls
+   * @param goodbye Whether to mark the node as shut down cleanly, so that others may settle the open calls
    *   immediately.
    */
   close(goodbye: boolean): Promise<void>;

@@ -49,7 +49,7 @@ export class IdempotencyCache {
     const answer = run();
     own.set(key, { requestHash: sum, result: answer, expiresAt: performance.now() + TTL_MS });
     this.#results.set(principal, own);
-    // An internal error may be retried. A rejection is kept.
+    // A command that failed with an internal error may run again. A rejection stays cached.
     answer.catch((error: unknown) => {
       if (!getFault(error)) own.delete(key);
     });

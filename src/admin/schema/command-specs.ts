@@ -38,7 +38,7 @@ export const COMMAND_SPECS = {
         "tollgate status --quiet",
         "tollgate status --state-dir /var/lib/tollgate --json",
       ],
-      exits: "With --quiet, exits with 1 until the gateway serves.",
+      exits: "With --quiet, exits with 1 until the gateway accepts requests.",
     },
     accountScope: {
       shownMembers: ["version", "url", "state", "startedAt", "generation", "frontends"],

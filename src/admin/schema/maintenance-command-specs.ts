@@ -87,7 +87,7 @@ export const MAINTENANCE_COMMAND_SPECS = {
     cli: {
       words: "ledger prune",
       description:
-        "Removes the oldest rows in whole commits and replaces them with totals. Reports, budgets, and the hash chain stay the same, except for the rows and their labels. It runs in short steps while a gateway serves, and resumes after an interruption. Rows are kept while an older call is open. To see the effect first, pass --dry-run.",
+        "Removes the oldest rows in whole commits and replaces them with totals. Reports, budgets, and the hash chain stay the same, except for the rows and their labels. It runs in short steps while a gateway is running, and resumes after an interruption. Rows are kept while an older call is open. To see the effect first, pass --dry-run.",
       examples: [
         "tollgate ledger prune --older 400d --dry-run",
         "tollgate ledger prune --older 400d --archive-first old.jsonl.gz",

@@ -143,7 +143,7 @@ export const CORE_OPTIONS = {
       description: "Lowest level that is logged",
     },
     slow_request: duration(
-      "Requests that wait longer than this for their first byte are logged",
+      "Time to the first byte of the response after which a request is logged as slow",
       "10s",
     ),
   }),

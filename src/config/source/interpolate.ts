@@ -1,6 +1,6 @@
 // Interpolates `${env:NAME}`, `${env:NAME:-default}`, `${file:path}`, and `${credential:name}`;
-// `$${` is a literal `${`. Only strings that YAML has already parsed as leaves are interpolated, so
-// a value cannot become structure. The result is not interpolated again.
+// `$${` is a literal `${`. Only strings that YAML has already parsed are interpolated, so the text
+// of a variable cannot add keys or lists. The result is not interpolated again.
 import { dirname, join, resolve } from "node:path";
 import type { ConfigFiles } from "./config-files.ts";
 import { problem, type ProblemText } from "../problems.ts";

@@ -39,7 +39,7 @@ export class MemoryBudget {
     const more = countedBytes(held + bytes) - countedBytes(held);
     if (more > 0) {
       const others = (this.#bytesByKey.get(key) ?? 0) - countedBytes(held);
-      // A key without other requests does not lock out other keys.
+      // If this is the key's only request, it may use more than half of the memory.
       if (others > 0 && others + held + bytes > this.#maxBytes / 2) return false;
       this.#bytesByKey.set(key, others + held + bytes);
     }

@@ -62,7 +62,7 @@ export class HostCall implements Call {
   readonly reason: ScheduledAttempt["reason"];
   /** Whether the call uses a new connection of its own. */
   readonly usesNewConnection: boolean;
-  /** Whether content is omitted that only another account can read. */
+  /** Whether content that only another account can read is omitted. */
   readonly omitsAccountBound: boolean;
   /** Whether the call is a hedge: it was started because another call had not returned content. */
   readonly isHedge: boolean;
@@ -254,7 +254,7 @@ export interface ScheduledAttempt {
   readonly waitMs: number;
   /** Whether the attempt uses a new connection, for which the host name is resolved again. */
   readonly usesNewConnection: boolean;
-  /** Whether content is omitted that only another account can read. */
+  /** Whether content that only another account can read is omitted. */
   readonly omitsAccountBound?: true;
   /**
    * Whether the attempt is a hedge: it is started because another call has not returned content.

@@ -327,7 +327,7 @@ export function hasSameTerms(call: HostCall, head: StatedTerms): boolean {
 }
 
 /**
- * Throws if the headers that were sent are not true for this call. After they are sent, only a
+ * Throws if the response headers already sent do not apply to this call. After they are sent, only a
  * candidate with the same losses may answer. Under privacy it must also have the same receipt.
  */
 function assertSameTerms(call: HostCall, head: StatedTerms): void {

@@ -100,8 +100,9 @@ function toolDescription(as: JsonObject, namespace: Opt<JsonObject>): string | u
 }
 
 /**
- * Encodes tools. `own` contains the fields that only this protocol has. If it is set, the request
- * came in this protocol, and unset members were left unset on purpose.
+ * Encodes tools. `own` contains the fields that only this protocol has. It is set only if the
+ * client sent the request in this protocol. Then unset members stay unset, because the protocol's
+ * defaults apply.
  */
 export function toolsTo(
   request: ChatRequest,

@@ -20,7 +20,7 @@ export interface ListenTarget extends PortAddress {
   readonly hosts?: readonly string[];
   /** Origins from which browsers may send requests. */
   readonly origins?: readonly string[];
-  /** Whether the stricter rules for host names and pages apply. See `request-guard.ts`. */
+  /** Whether the stricter admin rules for `Host` and `Origin` apply. See `request-guard.ts`. */
   readonly isAdmin?: boolean;
 }
 

@@ -15,7 +15,10 @@ export interface SocketAddress {
   readonly key: string;
 }
 
-/** Removes a stale socket before it is opened, in the process that opens it for all. */
+/**
+ * Removes the socket that a dead process left at the path. Called before the socket is opened, by
+ * the process that opens it for all workers.
+ */
 export async function removeStaleSocket({
   path,
   key,

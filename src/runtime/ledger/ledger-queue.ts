@@ -1,6 +1,6 @@
 // Sends all rows to the store through one queue, in batches.
 //
-// A rejected batch was not applied. Commands that are invalid are rejected one by one. After any
+// A rejected batch was not applied. If commands are invalid, only those are rejected. After any
 // other rejection, settles are retried until they succeed. Reserves are rejected after 500 ms,
 // because a client waits for them.
 //

@@ -86,7 +86,7 @@ export class PeerGateways {
     return near ? undefined : Promise.any(await this.#askEach(id, of)).catch(() => undefined);
   }
 
-  /** Returns the answers of all gateways that have one. */
+  /** Returns the answers of all gateways that respond without an error. */
   async askAll(id: string, of: unknown): Promise<readonly unknown[]> {
     const answers = await Promise.allSettled(await this.#askEach(id, of));
     return answers.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));

@@ -1,5 +1,5 @@
-// Converts ledger rows to text columns and back, for the row and its terms. Facts that reports
-// group or filter by have columns. All others are stored as JSON. Stores of several nodes chain
+// Converts ledger rows to text columns and back, for the row and its terms, the values that many
+// calls have in common. Facts that reports group or filter by have columns. All others are stored as JSON. Stores of several nodes chain
 // these columns: each node its own batches, and one chain all of them.
 import { createHash } from "node:crypto";
 import type { Opt, Privacy, ClientRequestInfo, Usage } from "../../plugin/index.ts";
@@ -233,7 +233,7 @@ function usageColumns({ kind, usage }: LedgerRow): ColumnValues {
 }
 
 /**
- * Encodes a row, without its terms.
+ * Encodes a row without its terms, which `termsColumns` encodes.
  * @param began Time of the call's reserve. All rows of a call are in the same partition.
  */
 export const rowColumns = (row: LedgerRow, began: number): ColumnValues => [

@@ -25,7 +25,7 @@ export function frontendChecks(subject: ConformanceSubject): Check[] {
     each("sockets withstand hostile messages", checkHostileMessages),
     each("every error has a message", checkErrors),
     each("credential extraction has no side effects", checkCredentialExtraction),
-    each("readInput returns what the request asks for", checkReading),
+    each("readInput returns the model and keeps the body unchanged", checkReading),
     each("its protocols pass the protocol checks", async (made) => {
       const folder = subject.recordings;
       for (const protocol of listProtocols(made))
@@ -57,7 +57,7 @@ function checkShape({ routes, sockets = [], protocol }: Frontend): void {
     if ("handle" in route) continue;
     assert.ok(
       ["generate", "count", "relay"].includes(route.actionType),
-      `unknown op ${route.actionType}`,
+      `unknown actionType ${route.actionType}`,
     );
     for (const spoken of [route.protocol ?? protocol, ...(route.protocols ?? [])])
       assert.ok(
@@ -66,7 +66,7 @@ function checkShape({ routes, sockets = [], protocol }: Frontend): void {
       );
     assert.ok(
       route.readInput || !route.protocols?.length,
-      "if a route has several protocols, `read` must choose one",
+      "if a route has several protocols, `readInput` must choose one",
     );
   }
 }

@@ -314,14 +314,14 @@ async function checkEventHook({ event: hook }: Hooks): Promise<void> {
   const stage = hook(
     fakes.call(),
     (e) => {
-      assert.ok(!stopped, "no event may follow a stop");
+      assert.ok(!stopped, "no event may follow a fault");
       newer ||= (e.type as string) === "rumour";
       if ((e.type as string) !== "rumour") judge.event(e);
       if (e.type === "finish") finished = true;
       if (finished) done.resolve();
     },
     (fault) => {
-      assert.ok(fault.kind && fault.message, "a stop must have a kind and a message");
+      assert.ok(fault.kind && fault.message, "a fault must have a kind and a message");
       stopped = true;
       done.resolve();
     },
@@ -346,5 +346,5 @@ function checkWatchHook({ watch: hook }: Hooks): void {
   assert.ok(typeof see === "function", "watch must return a function that receives each event");
   for (const e of STREAM_WITH_UNKNOWN)
     assert.equal(passEvent(see, e), undefined, "a watcher must be synchronous and return nothing");
-  if (stopped) assert.ok(stopped.kind && stopped.message, "a stop must have a kind and a message");
+  if (stopped) assert.ok(stopped.kind && stopped.message, "a fault must have a kind and a message");
 }

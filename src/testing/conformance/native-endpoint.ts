@@ -192,8 +192,8 @@ async function firstContentOffset(
     if (said.some(({ type }) => type === "finish")) return undefined;
     if (said.some(({ type }) => type === "delta" || type === "media")) return after;
   }
-  // The endpoint emits nothing until the end. Use the end of the second line, where it should have
-  // emitted content.
+  // The endpoint emits nothing until the end. Truncate the recording in the middle, where it should
+  // have emitted content.
   return ends.length > 2 ? ends[Math.floor(ends.length / 2)] : undefined;
 }
 

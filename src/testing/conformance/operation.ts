@@ -203,8 +203,8 @@ export async function pickModel(
 export type AnyNativeEndpoint = NativeEndpoint<any, any>;
 
 /**
- * Runs a native endpoint against an upstream. Its output and errors are kept for the search for
- * secrets.
+ * Runs a native endpoint against an upstream. Its events and errors are recorded, and a later check
+ * searches them for secrets.
  */
 export async function runNative(
   endpoint: AnyNativeEndpoint,

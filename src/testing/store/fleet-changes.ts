@@ -45,7 +45,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
         if (i > 0) {
           const heard = () =>
             one.events.slice(before[i]).some(({ type }) => type === "keys_changed");
-          // A store reports it immediately, or at the instance's next heartbeat.
+          // An instance applies the erasure immediately, or at its next heartbeat.
           await waitUntil(
             async () => heard() || (await one.apply([heartbeatCommand()]), heard()),
             "notification of a key",
@@ -185,7 +185,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
       for (const one of all) {
         const has = async () =>
           (await one.store.findKey(made.digest))?.labels?.["user"] === "erased";
-        // A store reports it immediately, or at the instance's next heartbeat.
+        // An instance applies the erasure immediately, or at its next heartbeat.
         await waitUntil(
           async () => (await has()) || (await one.apply([heartbeatCommand()]), has()),
           "a key's label",

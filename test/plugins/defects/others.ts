@@ -116,7 +116,7 @@ export const frontendDefects: readonly Defect[] = [
     what: "readInput returns no model",
     from: 'model: `${x.params["provider"] ?? ""}/${x.params["model"] ?? ""}`,',
     to: 'model: "",',
-    check: "readInput returns what the request asks for",
+    check: "readInput returns the model and keeps the body unchanged",
     says: /must name a model/,
   },
   {
@@ -124,7 +124,7 @@ export const frontendDefects: readonly Defect[] = [
     what: "readInput changes the client's body",
     from: "readInput: (x, body) => ({",
     to: "readInput: (x, body: any) => ((body.seen = true), {",
-    check: "readInput returns what the request asks for",
+    check: "readInput returns the model and keeps the body unchanged",
     says: /must throw a fault, not/,
   },
   {

@@ -63,7 +63,7 @@ export async function insertNode(
   return Number(row!["epoch"]);
 }
 
-/** Marks a node as left in good order. Others may settle its open calls immediately. */
+/** Marks a node as shut down cleanly. Others may settle its open calls immediately. */
 export async function markNodeLeft(sql: RunSql, schema: string, epoch: number): Promise<void> {
   await sql({
     text: `UPDATE ${schema}.node SET state = 'left' WHERE epoch = $1 AND state = 'live'`,

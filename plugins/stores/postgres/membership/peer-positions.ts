@@ -41,8 +41,8 @@ export class PeerPositions {
   }
 
   /**
-   * Compares the numbers of other nodes. Called with each search for dead nodes. Returns each loss
-   * once, after a live node had time to send its batches again.
+   * Compares the numbers of other nodes. Called with each search for dead nodes. Returns one
+   * event for each node whose batches are still lost after it had time to send them again.
    */
   async check(sql: RunSql, own: number): Promise<readonly StoreEvent[]> {
     const rows = await sql({

@@ -85,7 +85,7 @@ export class OfflineMode {
     return this.#newCalls !== undefined;
   }
 
-  /** Fails because only the database can answer. */
+  /** Throws the error for a request that only the database can answer. */
   failUnavailable(): never {
     const what = this.acceptsNewCalls
       ? "the gateway is in offline mode"

@@ -1,4 +1,4 @@
-// Copies a ledger from one kind of store to another: rows while the gateway serves, and the rest
+// Copies a ledger from one kind of store to another: rows while the gateway is running, and the rest
 // after it has ended. Rows that an earlier run copied are skipped, so the pause depends only on the
 // rows since then.
 import { resolve } from "node:path";
@@ -40,7 +40,7 @@ export const command: CliCommand = {
     "Copies a whole ledger into another type of store: rows, keys, accounts, prices, " +
     "limit usage, and the audit log. A store is named by a gateway.yaml that mounts " +
     "it, or by its plugin name with options in --from-with and --to-with. While a " +
-    "gateway serves, only rows are copied. After all gateways have stopped, run the " +
+    "gateway is running, only rows are copied. After all gateways have stopped, run the " +
     "command again to copy the remaining rows and everything else. The new ledger's " +
     "chain starts with the hash of the old one. It is used only if the totals of " +
     "both match.",

@@ -74,8 +74,8 @@ export class ChunkWriter {
   }
 
   /**
-   * Signs the last text of a block or thought. If there is none, `alone` is written as the signed
-   * part.
+   * Adds the signature to the last part, if that is unsigned text or an unsigned thought.
+   * Otherwise, writes `alone` with the signature.
    */
   sign(signature: string, alone: JsonObject): void {
     const held = this.#last();
