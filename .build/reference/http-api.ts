@@ -3,6 +3,7 @@
 import { builtin } from "../../plugins/index.ts";
 import { COMMAND_SPECS, type CommandName } from "../../src/admin/schema/command-specs.ts";
 import { createOpenApi } from "../../src/admin/http/openapi.ts";
+import { DEFAULT_FRONTENDS } from "../../src/config/schema/config-schema.ts";
 import { getValidator, type Schema } from "../../src/config/schema-dialect.ts";
 import { API_PATH, OIDC_PATH, OPENAPI_PATH } from "../../src/runtime/access/principal.ts";
 import type { Definition } from "../../src/plugin/define.ts";
@@ -10,7 +11,10 @@ import type { Frontend, Route, SocketRoute } from "../../src/plugin/frontend.ts"
 import { createTestContext } from "../../src/testing/context.ts";
 import { code, listed, page, type ReferencePage, sentence, table } from "./markdown.ts";
 
-/** Descriptions of the routes, by method and first path. */
+/**
+ * Descriptions of the routes, by method and first path. A frontend with a single route may describe
+ * it in its summary instead.
+ */
 const ROUTES: Readonly<Record<string, string>> = {
   "POST /v1/chat/completions": "Creates a chat completion in OpenAI's format",
   "POST /v1/completions": "Creates a text completion in OpenAI's legacy format",
@@ -28,7 +32,6 @@ const ROUTES: Readonly<Record<string, string>> = {
   "POST /v1/messages": "Creates a message in Anthropic's format",
   "POST /v1/messages/count_tokens": "Counts the input tokens of a message",
   "HEAD /": "Returns 200, for clients that test the connection",
-  "POST /v1/moderations": "Classifies texts and images in OpenAI's format",
   "POST /v1/rerank": "Ranks documents in the format of Cohere and Jina",
   "POST /voyage/v1/rerank": "Ranks documents in Voyage's format",
   "POST /v1/responses": "Creates a response in OpenAI's Responses format",
@@ -50,10 +53,11 @@ const ROUTES: Readonly<Record<string, string>> = {
 };
 const DEPLOYMENT = "/openai/deployments/";
 const BODIES = { json: "JSON", multipart: "Form", either: "JSON or form", bytes: "Bytes" } as const;
-const DEFAULT_OFF = new Set(["realtime", "usage"]);
 
 interface ServedRoute {
   readonly frontend: string;
+  /** Summary of the frontend, if this is its only route. */
+  readonly summary?: string | undefined;
   readonly route: Route | (SocketRoute & { readonly method: "WebSocket" });
   readonly paths: readonly string[];
 }
@@ -67,24 +71,26 @@ async function routesOf(name: string): Promise<ServedRoute[]> {
   const setup = definition.setup as (options: never, ctx: never) => Frontend | Promise<Frontend>;
   const { routes, sockets = [] } = await setup(value as never, test.ctx as never);
   const opened = sockets.map((socket) => ({ ...socket, method: "WebSocket" as const }));
-  return [...routes, ...opened].map((route) => ({
+  const all = [...routes, ...opened];
+  return all.map((route) => ({
     frontend: name,
+    summary: all.length === 1 ? definition.summary.replace(/^Serve /, "Serves ") : undefined,
     route,
     paths: [route.path].flat(),
   }));
 }
 
 function routeEntry(
-  { frontend, route, paths }: ServedRoute,
+  { frontend, summary, route, paths }: ServedRoute,
   deployments: readonly string[],
 ): string {
   const [first = "", ...others] = paths;
-  const about = ROUTES[`${route.method} ${first}`];
+  const about = ROUTES[`${route.method} ${first}`] ?? summary;
   if (about === undefined) throw new Error(`no description of ${route.method} ${first}`);
   const body = "body" in route && route.body !== undefined ? route.body : "json";
   return [
     `## ${code(`${route.method} ${first}`)}`,
-    `${sentence(about)} Frontend: ${code(frontend)}${DEFAULT_OFF.has(frontend) ? ", which is not mounted by default" : ""}.${route.method === "POST" ? ` Body: ${BODIES[body]}.` : ""}`,
+    `${sentence(about)} Frontend: ${code(frontend)}${DEFAULT_FRONTENDS.includes(frontend) ? "" : ", which is not mounted by default"}.${route.method === "POST" ? ` Body: ${BODIES[body]}.` : ""}`,
     [...others, ...deployments].length > 0
       ? `Other paths: ${[...others, ...deployments].map(code).join(", ")}.`
       : "",

@@ -1,5 +1,6 @@
 // Generates docs/reference/plugin-api: every export of the public modules with its comment and its
 // declaration.
+import { BUILT_IN_OPERATIONS } from "../../src/model/operations/built-in-operations.ts";
 import { globSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { type Declaration, declarationsOf, MODULES } from "../contract.ts";
@@ -212,17 +213,7 @@ const PAGES: readonly ApiPage[] = [
     slug: "operations",
     title: "Operations",
     about: "the operations of models, such as chat and embedding",
-    from: [
-      "chat-operation",
-      "completion-operation",
-      "embedding-operation",
-      "image-operation",
-      "moderation-operation",
-      "rerank-operation",
-      "realtime-operation",
-      "speech-operation",
-      "transcript-operation",
-    ].map((name) => file(`model/operations/${name}`)),
+    from: [...BUILT_IN_OPERATIONS.keys()].map((name) => file(`model/operations/${name}-operation`)),
   },
   {
     slug: "model-metadata",

@@ -7,15 +7,13 @@ import { embedding } from "./demo/embedding.ts";
 import { facts, POLICY } from "./demo/facts.ts";
 import { countInputTokens } from "./demo/request-text.ts";
 import { image } from "./demo/image.ts";
-import { moderation, rerank } from "./demo/scores.ts";
+import { LISTS } from "./demo/lists.ts";
 import { speech, transcript } from "./demo/audio.ts";
 
 export default defineProvider({
   api: 1,
   name: "demo",
-  summary:
-    "Simulate models offline: echo, think, tools, lorem, slow, fail, image, embed, " +
-    "rerank, moderate, complete, speech, transcribe",
+  summary: `Simulate models offline: ${facts.models.map(({ model }) => model).join(", ")}`,
   stability: "stable",
   options: {
     type: "object",
@@ -43,12 +41,7 @@ export default defineProvider({
       { operation: "completion", run: (request, call) => completion(request, call) },
       { operation: "speech", run: (request, call) => speech(request, call) },
       { operation: "transcript", run: (request, call) => transcript(request, call) },
-      {
-        operation: "moderation",
-        run: (request, call) => moderation(request, call),
-        streaming: "never",
-      },
-      { operation: "rerank", run: (request, call) => rerank(request, call), streaming: "never" },
+      ...LISTS.map(({ endpoint }) => endpoint),
       {
         operation: "embedding",
         run: (request, call) => embedding(request, call),

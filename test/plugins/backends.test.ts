@@ -19,16 +19,25 @@ import {
   say,
   protocolAtPath,
   startUpstream,
+  type ScriptedReply,
   type UpstreamRequest,
   type TestUpstream,
 } from "../../src/testing/index.ts";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
+import { OPERATIONS } from "../e2e/operations/table.ts";
 import { until } from "../kit/wait.ts";
 
 /** By row and protocol: the place of the key and the address, written from the documentation. */
-const ADDRESSES: { readonly [row: string]: { readonly [protocol: string]: string } } = JSON.parse(
+const ADDRESSES: { readonly [row: string]: { [protocol: string]: string } } = JSON.parse(
   readFileSync(new URL("../fixtures/addresses.json", import.meta.url), "utf8"),
 );
+/** The providers of the table of operations, with their own responses, by path. */
+const ANSWERS = new Map<string, ScriptedReply>();
+for (const [protocol, { host }] of Object.entries(OPERATIONS)) {
+  if (host.address === undefined) continue;
+  ADDRESSES[host.use]![protocol] = host.address;
+  ANSWERS.set(`/${host.use}${new URL(host.address.split(" ")[1]!).pathname}`, host.answer);
+}
 const whereOf = (row: string, protocol: string) => {
   const [auth, address] = ADDRESSES[row]![protocol]!.split(" ") as [string, string];
   return { auth, url: new URL(address) };
@@ -67,10 +76,7 @@ const ASKED: { readonly [protocol: string]: { path: string; body: object } } = {
 /** The request in a protocol: its own sample at its own path, unless the model is listed. */
 function askedOf(row: ProviderRow, protocol: string): { path: string; body: object } {
   if (ASKED[protocol]) return ASKED[protocol];
-  const endpoint = endpointsOf(row, row.base ?? "http://localhost/v1").find(
-    (one) => "protocol" in one && one.protocol.id === protocol,
-  ) as ProtocolEndpoint;
-  const { client, operationSpec } = endpoint.protocol;
+  const { client, operationSpec } = endpointOf(row, protocol).protocol;
   const call = createCallContext({ model: "m" });
   const { model: _, ...body } = client!.encodeRequest(operationSpec.sampleRequest("m"), call);
   return { path: `/v1${client!.paths.generate as string}`, body };
@@ -86,25 +92,19 @@ function formOf(fields: object): FormData {
   return form;
 }
 
-/** Names of its models. A chat model need not be listed. */
-const KIND: { readonly [protocol: string]: readonly [kind: string, model: string] } = {
-  images: ["image", "pic-*"],
-  embeddings: ["embedding", "embed-*"],
-  "cohere-embed": ["embedding", "embed-*"],
-  "ollama-embed": ["embedding", "embed-*"],
-  rerank: ["rerank", "rank-*"],
-  "voyage-rerank": ["rerank", "rank-*"],
-  moderations: ["moderation", "judge-*"],
-  completions: ["completion", "goes-on-*"],
-  "mistral-fim": ["completion", "goes-on-*"],
-  "ollama-generate": ["completion", "goes-on-*"],
-  transcriptions: ["transcript", "hears-*"],
-};
+const endpointOf = (row: ProviderRow, protocol: string): ProtocolEndpoint =>
+  (endpointsOf(row, row.base ?? "http://localhost/v1") as ProtocolEndpoint[]).find(
+    (one) => one.protocol.id === protocol,
+  )!;
+
+/** The operation of the protocol. A chat model need not be listed. */
+const kindOf = (row: ProviderRow, protocol: string): string =>
+  endpointOf(row, protocol).protocol.operationSpec.name;
 
 /** A model that this endpoint serves. */
 function modelOf(row: ProviderRow, protocol: string): string {
   const { servedModels } = row.protocols[protocol as "images"] ?? {};
-  return (servedModels?.[0] ?? KIND[protocol]?.[1] ?? "talk-*").replace("*", "x");
+  return (servedModels?.[0] ?? `my-${kindOf(row, protocol)}-*`).replace("*", "x");
 }
 
 const spoken = ALL_ROWS.flatMap((row) =>
@@ -125,8 +125,10 @@ let gateway: InProcessGateway;
 
 beforeAll(async () => {
   up = await startUpstream({
-    "POST *": (asked: UpstreamRequest) =>
-      protocolAtPath(asked.path)
+    "POST *": async (asked: UpstreamRequest) => {
+      const own = ANSWERS.get(asked.path);
+      if (own) return typeof own === "function" ? await own(asked) : own;
+      return protocolAtPath(asked.path)
         ? say("Hi").toResponse(asked)
         : jsonResponse({
             created: 1,
@@ -137,13 +139,14 @@ beforeAll(async () => {
             response: "x",
             text: "x",
             results: [{ index: 0, relevance_score: 1 }],
-          }),
+          });
+    },
     "GET *": jsonResponse({ data: [{ id: "listed-1" }] }),
   });
   const providers = ALL_ROWS.map((row) => {
     const known = Object.keys(row.protocols).flatMap((protocol) => {
-      const [kind] = KIND[protocol] ?? [];
-      return kind ? [`"${modelOf(row, protocol)}": { operation: ${kind} }`] : [];
+      const kind = kindOf(row, protocol);
+      return kind === "chat" ? [] : [`"${modelOf(row, protocol)}": { operation: ${kind} }`];
     });
     const listed = known.length > 0 ? `, models: { ${known.join(", ")} }` : "";
     return `  ${row.name}: { use: ${row.name}, with: { api_key: key-of-${row.name}, base_url: "${up.url}/${row.name}${pathOf(row)}" }${listed} }`;
@@ -377,10 +380,7 @@ const STATUSES = [
   [503, "overloaded"],
 ] as const;
 
-const clientOf = (row: ProviderRow, protocol: string) =>
-  (endpointsOf(row, row.base ?? "https://x.example/v1") as ProtocolEndpoint[]).find(
-    (e) => e.protocol.id === protocol,
-  )!.protocol.client!;
+const clientOf = (row: ProviderRow, protocol: string) => endpointOf(row, protocol).protocol.client!;
 
 describe("errors", () => {
   it.each(spoken)("of $name in $protocol keep the provider's message", ({ row, protocol }) => {

@@ -1,6 +1,7 @@
 import { UNITS, type DataPolicy, type Facts, type ModelInfo, type Price } from "tollgate/plugin";
 import { CONTEXT } from "./chat.ts";
 import { MAX_INPUT_TOKENS } from "./embedding.ts";
+import { LISTS } from "./lists.ts";
 import { CHAT_MODELS } from "./response-plan.ts";
 
 const FREE: Price = {
@@ -88,20 +89,13 @@ export const facts: Facts = {
       price: FREE,
       released: "2026-11-01",
     },
-    {
-      model: "moderate",
-      operation: "moderation",
-      name: "Demo: flags texts that name a category",
+    ...LISTS.map(({ endpoint: { operation }, model, name }) => ({
+      model,
+      operation,
+      name,
       price: FREE,
       released: "2026-11-01",
-    },
-    {
-      model: "rerank",
-      operation: "rerank",
-      name: "Demo: ranks documents by shared words",
-      price: FREE,
-      released: "2026-11-01",
-    },
+    })),
     {
       model: "embed",
       operation: "embedding",

@@ -13,6 +13,7 @@ import {
   routeSchema,
 } from "./entry-schemas.ts";
 import { CORE_OPTIONS, SHUTDOWN_OPTIONS } from "./core-options.ts";
+import { OPERATION_FRONTENDS } from "../../model/operations/built-in-operations.ts";
 import { FACTS_SCHEMA } from "../sections/model-facts.ts";
 import {
   closedObject,
@@ -25,22 +26,8 @@ import {
   timeouts,
 } from "../schema-builders.ts";
 
-/** The only list of the default frontends: gateway.yaml names none. */
-export const DEFAULT_FRONTENDS = [
-  "chat-completions",
-  "messages",
-  "responses",
-  "gemini",
-  "images",
-  "completions",
-  "embeddings",
-  "rerank",
-  "moderations",
-  "speech",
-  "transcriptions",
-  "models",
-  "usage",
-];
+/** The default frontends: those of the operations, and those that concern no model. */
+export const DEFAULT_FRONTENDS = [...OPERATION_FRONTENDS, "models", "usage"];
 export const DEFAULT_MIDDLEWARE = ["auth", "zdr", "limits", "usage"];
 
 const TIMEOUTS_SCHEMA = section(

@@ -10,6 +10,7 @@ import { digestKey } from "../../../src/lib/api-key.ts";
 import { startInProcess, type InProcessGateway } from "../../kit/in-process.ts";
 import { sumSamples } from "../../kit/exposition.ts";
 import { until } from "../../kit/wait.ts";
+import { OPERATIONS, type Body } from "./table.ts";
 
 const TOKEN = "scraper-".padEnd(32, "0123456789");
 
@@ -18,106 +19,38 @@ interface Spoken {
   readonly path: string;
   readonly model: string;
   /** Beside the model. */
-  readonly body: object;
+  readonly body: Body;
   /** Usage of its requests before the call. */
   readonly unit: Limit["unit"];
-  readonly schema: string;
   /** The name in the GenAI conventions, if they have one. */
   readonly operation: string;
-  /** A vendor's model with a price in the catalog. null: no known page has one. */
-  readonly priced: string | null;
+  /** A vendor's model with a price in the catalog. If unset, no known page has one. */
+  readonly priced?: string | undefined;
 }
 
-const TALK = { messages: [{ role: "user", content: "Hello" }] };
-const KINDS = {
-  chat: {
-    frontend: "chat-completions",
-    path: "/v1/chat/completions",
-    model: "demo/echo",
-    body: TALK,
-    unit: "output",
-    schema: "chat-completions",
-    operation: "chat",
-    priced: "openai/gpt-5",
-  },
-  image: {
-    frontend: "images",
-    path: "/v1/images/generations",
-    model: "demo/image",
-    body: { prompt: "A gate", size: "64x48" },
-    unit: "images",
-    schema: "images",
-    operation: "image_generation",
-    priced: "openai/gpt-image-2",
-  },
-  embedding: {
-    frontend: "embeddings",
-    path: "/v1/embeddings",
-    model: "demo/embed",
-    body: { input: "Hello" },
-    unit: "input",
-    schema: "embeddings",
-    operation: "embeddings",
-    priced: "openai/text-embedding-3-small",
-  },
-  rerank: {
-    frontend: "rerank",
-    path: "/v1/rerank",
-    model: "demo/rerank",
-    body: { query: "Hello", documents: ["Hello", "Goodbye"] },
-    unit: "searches",
-    schema: "rerank",
-    operation: "rerank",
-    priced: "cohere/rerank-v3.5",
-  },
-  moderation: {
-    frontend: "moderations",
-    path: "/v1/moderations",
-    model: "demo/moderate",
-    body: { input: "Hello" },
-    unit: "requests",
-    schema: "moderations",
-    operation: "moderation",
-    priced: null,
-  },
-  completion: {
-    frontend: "completions",
-    path: "/v1/completions",
-    model: "demo/complete",
-    body: { prompt: "Hello" },
-    unit: "output",
-    schema: "completions",
-    operation: "text_completion",
-    priced: null,
-  },
-  speech: {
-    frontend: "speech",
-    path: "/v1/audio/speech",
-    model: "demo/speech",
-    body: { input: "Hello", voice: "any" },
-    unit: "characters",
-    schema: "speech",
-    operation: "speech",
-    priced: "openai/gpt-4o-mini-tts",
-  },
-  transcript: {
-    frontend: "transcriptions",
-    path: "/v1/audio/transcriptions",
-    model: "demo/transcribe",
-    body: {},
-    unit: "seconds",
-    schema: "transcriptions",
-    operation: "transcript",
-    priced: "openai/whisper-1",
-  },
-} as const satisfies { readonly [kind: string]: Spoken };
-type Kind = keyof typeof KINDS;
-const EACH = Object.entries(KINDS) as readonly [Kind, Spoken][];
+const CHAT: Spoken = {
+  frontend: "chat-completions",
+  path: "/v1/chat/completions",
+  model: "demo/echo",
+  body: { messages: [{ role: "user", content: "Hello" }] },
+  unit: "output",
+  operation: "chat",
+  priced: "openai/gpt-5",
+};
+const EACH: readonly (readonly [kind: string, Spoken])[] = [
+  ["chat", CHAT],
+  ...Object.entries(OPERATIONS).map(([frontend, { kind, demo, catalog, convention, ...rest }]) => {
+    const { path, body, unit } = rest;
+    const of = { frontend, path, model: demo, body, unit, operation: convention ?? kind };
+    return [kind, { ...of, priced: catalog }] as const;
+  }),
+];
+/** Served over a socket and not by the demo: test/e2e/realtime. */
+const SOCKET_ONLY = "realtime";
 
 const keys = { alice: "alice-key", ...Object.fromEntries(EACH.map(([k]) => [k, `${k}-key`])) };
 let at: InProcessGateway;
 let admin: string;
-let spoken: Buffer;
 beforeAll(async () => {
   const limited = EACH.map(
     ([kind, { unit }]) =>
@@ -145,9 +78,6 @@ providers:
 `,
   });
   admin = ((await at.ask("status")) as { adminUrl: string }).adminUrl;
-  const asked = { model: "demo/speech", input: "Hello", voice: "any", response_format: "wav" };
-  const said = await send("/v1/audio/speech", JSON.stringify(asked), keys.alice);
-  spoken = Buffer.from(await said.arrayBuffer());
 });
 afterAll(() => at?.[Symbol.asyncDispose]());
 
@@ -162,14 +92,22 @@ const send = (path: string, body: string | FormData, key: string, more: object =
     },
   });
 
-function ask(kind: Kind, key: string = keys.alice, more: object = {}): Promise<Response> {
-  const { path, model, body }: Spoken = KINDS[kind];
-  if (kind !== "transcript") return send(path, JSON.stringify({ model, ...body }), key, more);
+/** A body with bytes is sent as a form. */
+function ask(
+  { path, model, body }: Spoken,
+  key: string = keys.alice,
+  more: object = {},
+): Promise<Response> {
+  if (!hasBytes(body)) return send(path, JSON.stringify({ model, ...body }), key, more);
   const form = new FormData();
   form.set("model", model);
-  form.set("file", new File([new Uint8Array(spoken)], "hello.wav", { type: "audio/wav" }));
+  for (const [name, value] of Object.entries(body))
+    if (Buffer.isBuffer(value)) form.set(name, new File([new Uint8Array(value)], "a.wav"));
+    else form.set(name, String(value));
   return send(path, form, key, more);
 }
+
+const hasBytes = (body: Body): boolean => Object.values(body).some((one) => Buffer.isBuffer(one));
 
 const listed = async (query: string): Promise<any[]> => {
   const headers = { authorization: `Bearer ${keys.alice}` };
@@ -184,10 +122,12 @@ const scraped = async () =>
   (await fetch(`${admin}/metrics`, { headers: { authorization: `Bearer ${TOKEN}` } })).text();
 
 it("each built-in operation is listed here", () => {
-  expect(Object.keys(KINDS).toSorted()).toEqual([...BUILT_IN_OPERATIONS.keys()].toSorted());
+  const built = [...BUILT_IN_OPERATIONS.keys()].filter((name) => name !== SOCKET_ONLY);
+  expect(EACH.map(([kind]) => kind).toSorted()).toEqual(built);
 });
 
-describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, priced }) => {
+describe.each(EACH)("%s", (kind, of) => {
+  const { path, model, frontend, operation, priced } = of;
   it("is listed by its type, and by no other", async () => {
     const own = await listed(`?operation=${kind}`);
     expect(own.find(({ id }) => id === model)).toMatchObject({ operation: kind });
@@ -200,7 +140,7 @@ describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, pri
   it("is served by the demo, also under Service-ZDR, and billed as exact", async () => {
     const before = (await settles()).length;
     for (const more of [{}, { "service-zdr": "required" }]) {
-      const res = await ask(kind, keys.alice, more);
+      const res = await ask(of, keys.alice, more);
       expect([res.status, res.status === 200 || (await res.text())]).toEqual([200, true]);
       await res.arrayBuffer();
     }
@@ -214,7 +154,7 @@ describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, pri
   });
 
   it("is limited by its own unit, before the call", async () => {
-    const res = await ask(kind, `${kind}-key`);
+    const res = await ask(of, `${kind}-key`);
     expect([res.status, (await res.json()) as any]).toMatchObject([429, { error: {} }]);
   });
 
@@ -225,7 +165,7 @@ describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, pri
   });
 
   it("is counted by its operation, and by the name in the semantic conventions", async () => {
-    await (await ask(kind)).arrayBuffer();
+    await (await ask(of)).arrayBuffer();
     await until(
       async () =>
         sumSamples(await scraped(), "tollgate_requests_total", `operation="${kind}",outcome="ok"`) >
@@ -236,18 +176,17 @@ describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, pri
   });
 
   it("at another endpoint, the error names the right one", async () => {
-    const [elsewhere] = EACH.find(([other]) => other !== kind && other !== "transcript")!;
-    const other: Spoken = KINDS[elsewhere];
+    const [, other] = EACH.find(([name, { body }]) => name !== kind && !hasBytes(body))!;
     const res = await send(other.path, JSON.stringify({ ...other.body, model }), keys.alice);
     expect([res.status, await res.text()]).toEqual([400, expect.stringContaining(path)]);
   });
 
   it("has a schema of its requests", async () => {
-    const file = join(import.meta.dirname, "../../../schemas", `${schema}.request.json`);
+    const file = join(import.meta.dirname, "../../../schemas", `${frontend}.request.json`);
     expect(JSON.parse(await readFile(file, "utf8"))).toMatchObject({ type: "object" });
   });
 
-  it.skipIf(priced === null)("is in the catalog with a price", async () => {
+  it.skipIf(priced === undefined)("is in the catalog with a price", async () => {
     const { models } = (await at.ask("models.explain", { model: priced! })) as any;
     expect(models).toMatchObject([{ operation: kind, example: { usd: expect.any(String) } }]);
   });

@@ -323,13 +323,8 @@ function yamlAt(up: string): string {
     retries: { per_target: 1 },
     frontends: [
       "chat-completions",
-      "completions",
-      "embeddings",
-      "images",
+      ...Object.keys(OPERATIONS).filter((name) => name !== "moderations"),
       { use: "moderations", with: { default_model: "openai/omni-moderation-latest" } },
-      "rerank",
-      "speech",
-      "transcriptions",
       "models",
     ],
     middleware: [

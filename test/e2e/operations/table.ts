@@ -1,7 +1,9 @@
 // Non-streaming operations: their endpoints, costs, and providers. `./every-operation.test.ts`
-// contains the rules for all of them. Formats of a single operation have test files of their own.
+// and `./model-kinds.test.ts` contain the rules for all of them, `../../plugins/backends.test.ts`
+// checks the addresses. Formats of a single operation have test files of their own. The keys are the
+// names of the frontend, of the protocol, and of the schema.
 import { jsonResponse, type ScriptedReply } from "tollgate/testing";
-import type { Usage } from "tollgate/plugin";
+import type { Limit, Usage } from "tollgate/plugin";
 import { EARS, hearing, speaking, wav } from "./audio-vendors.ts";
 import { embedding, NANO_A_TOKEN, VENDORS } from "./embedding-vendors.ts";
 import { completing, DOCUMENTS, moderating, silentRanking } from "./vendors.ts";
@@ -19,6 +21,12 @@ export interface Operation {
   readonly path: string;
   /** Name in model lists. */
   readonly kind: string;
+  /** The name in the GenAI conventions. Default: `kind`. */
+  readonly convention?: string;
+  /** Unit by which its requests are limited before the call. */
+  readonly unit: Limit["unit"];
+  /** A vendor's model with a price in the catalog. If unset, no known page has one. */
+  readonly catalog?: string;
   /** Name in errors. */
   readonly noun: string;
   readonly demo: string;
@@ -41,6 +49,8 @@ export interface Operation {
     readonly about: object;
     /** Path of the operation below the provider's base URL. */
     readonly path: string;
+    /** For a row: the place of its key and its address, written from the documentation. */
+    readonly address?: string;
     readonly answer: ScriptedReply;
   };
   /** Invalid responses. */
@@ -62,6 +72,9 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   embeddings: {
     path: "/v1/embeddings",
     kind: "embedding",
+    convention: "embeddings",
+    unit: "input",
+    catalog: "openai/text-embedding-3-small",
     noun: "an embedding model",
     demo: "demo/embed",
     body: { input: ["A harbour at dusk", "Rain over Oslo"] },
@@ -87,6 +100,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   rerank: {
     path: "/v1/rerank",
     kind: "rerank",
+    unit: "searches",
+    catalog: "cohere/rerank-v3.5",
     noun: "a reranking model",
     demo: "demo/rerank",
     body: { query: "Where is the harbour?", documents: DOCUMENTS },
@@ -107,6 +122,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
       model: "bge-reranker",
       about: { operation: "rerank", price: { searches: "0.001" } },
       path: "/rerank",
+      address: "Bearer http://localhost:8000/v1/rerank",
       answer: silentRanking,
     },
     odd: [html, half, jsonResponse({ results: "none" })],
@@ -114,6 +130,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   moderations: {
     path: "/v1/moderations",
     kind: "moderation",
+    unit: "requests",
     noun: "a moderation model",
     demo: "demo/moderate",
     body: { input: "I want to hurt them" },
@@ -133,6 +150,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
       model: "mistral-moderation-latest",
       about: { operation: "moderation", price: { input: "0.10" } },
       path: "/moderations",
+      address: "Bearer https://api.mistral.ai/v1/moderations",
       answer: moderating,
     },
     odd: [html, half, jsonResponse({ results: [] })],
@@ -140,6 +158,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   completions: {
     path: "/v1/completions",
     kind: "completion",
+    convention: "text_completion",
+    unit: "output",
     noun: "a completion model",
     demo: "demo/complete",
     body: { prompt: "Once upon a", suffix: "The end.", max_tokens: 5 },
@@ -157,6 +177,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
       model: "base",
       about: { operation: "completion", price: { input: "1", output: "2" } },
       path: "/completions",
+      address: "Bearer http://localhost:8000/v1/completions",
       answer: completing,
     },
     odd: [html, half],
@@ -164,6 +185,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   speech: {
     path: "/v1/audio/speech",
     kind: "speech",
+    unit: "characters",
+    catalog: "openai/gpt-4o-mini-tts",
     noun: "a speech model",
     demo: "demo/speech",
     body: { input: "Grüße aus Oslo 🌍", voice: "alloy" },
@@ -198,6 +221,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   transcriptions: {
     path: "/v1/audio/transcriptions",
     kind: "transcript",
+    unit: "seconds",
+    catalog: "openai/whisper-1",
     noun: "a transcription model",
     demo: "demo/transcribe",
     body: { file: wav(3.25) },
@@ -234,6 +259,9 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   images: {
     path: "/v1/images/generations",
     kind: "image",
+    convention: "image_generation",
+    unit: "images",
+    catalog: "openai/gpt-image-2",
     noun: "an image model",
     demo: "demo/image",
     body: { prompt: "A harbour" },

@@ -1,6 +1,8 @@
+// Operations whose response is a list of items in one piece, each with its model.
 import {
   fail,
   type Call,
+  type Endpoint,
   type ModelEvent,
   type RerankRequest,
   type Json,
@@ -13,7 +15,7 @@ import { countTokens } from "./request-text.ts";
  * Ranks documents by the number of query words that they contain. If documents contain equally
  * many, the shorter one comes first.
  */
-export async function* rerank(r: RerankRequest, call: Call): AsyncGenerator<ModelEvent> {
+async function* rerank(r: RerankRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "rerank")
     fail("not_found", `Model demo/${call.model} does not support reranking. Use demo/rerank.`, {
       code: "model_not_found",
@@ -55,7 +57,7 @@ function near(wanted: ReadonlySet<string>, text: string): number {
 const CATEGORIES = ["harassment", "hate", "self-harm", "sexual", "violence"] as const;
 
 /** Flags text that contains the name of a category, such as "violence". */
-export async function* moderation(r: ModerationRequest, call: Call): AsyncGenerator<ModelEvent> {
+async function* moderation(r: ModerationRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "moderate")
     fail("not_found", `Model demo/${call.model} does not support moderation. Use demo/moderate.`, {
       code: "model_not_found",
@@ -89,3 +91,30 @@ function verdict(text: string) {
     category_applied_input_types: Object.fromEntries(CATEGORIES.map((name) => [name, ["text"]])),
   };
 }
+
+/** These operations, in the order of the demo's endpoints and models. */
+export const LISTS: readonly {
+  readonly model: string;
+  /** Name of the model for people. */
+  readonly name: string;
+  readonly endpoint: Extract<Endpoint, { operation: unknown }>;
+}[] = [
+  {
+    model: "moderate",
+    name: "Demo: flags texts that name a category",
+    endpoint: {
+      operation: "moderation",
+      run: (request, call) => moderation(request, call),
+      streaming: "never",
+    },
+  },
+  {
+    model: "rerank",
+    name: "Demo: ranks documents by shared words",
+    endpoint: {
+      operation: "rerank",
+      run: (request, call) => rerank(request, call),
+      streaming: "never",
+    },
+  },
+];
