@@ -213,7 +213,9 @@ const PAGES: readonly ApiPage[] = [
     slug: "operations",
     title: "Operations",
     about: "the operations of models, such as chat and embedding",
-    from: [...BUILT_IN_OPERATIONS.keys()].map((name) => file(`model/operations/${name}-operation`)),
+    from: [...[...BUILT_IN_OPERATIONS.keys()].map((name) => `${name}-operation`), "index"].map(
+      (name) => file(`model/operations/${name}`),
+    ),
   },
   {
     slug: "model-metadata",

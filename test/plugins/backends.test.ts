@@ -107,8 +107,12 @@ function modelOf(row: ProviderRow, protocol: string): string {
   return (servedModels?.[0] ?? `my-${kindOf(row, protocol)}-*`).replace("*", "x");
 }
 
+/** The protocols of requests. Realtime conversations are held over a socket. */
+const calledProtocols = (row: ProviderRow): readonly string[] =>
+  Object.keys(row.protocols).filter((protocol) => protocol !== "realtime");
+
 const spoken = ALL_ROWS.flatMap((row) =>
-  Object.keys(row.protocols).map((protocol) => ({ row, name: row.name, protocol })),
+  calledProtocols(row).map((protocol) => ({ row, name: row.name, protocol })),
 );
 
 /** Each row has its own name as a prefix, and its usual path below it. */
@@ -144,11 +148,11 @@ beforeAll(async () => {
     "GET *": jsonResponse({ data: [{ id: "listed-1" }] }),
   });
   const providers = ALL_ROWS.map((row) => {
-    const known = Object.keys(row.protocols).flatMap((protocol) => {
+    const known = calledProtocols(row).flatMap((protocol) => {
       const kind = kindOf(row, protocol);
       return kind === "chat" ? [] : [`"${modelOf(row, protocol)}": { operation: ${kind} }`];
     });
-    const listed = known.length > 0 ? `, models: { ${known.join(", ")} }` : "";
+    const listed = known.length > 0 ? `, models: { ${[...new Set(known)].join(", ")} }` : "";
     return `  ${row.name}: { use: ${row.name}, with: { api_key: key-of-${row.name}, base_url: "${up.url}/${row.name}${pathOf(row)}" }${listed} }`;
   });
   gateway = await startInProcess({
@@ -169,7 +173,7 @@ describe("addresses", () => {
   it("are recorded for every protocol of a row, and for nothing else", () => {
     const own = ALL_ROWS.map((row) => [
       row.name,
-      [...Object.keys(row.protocols), ...(row.models === false ? [] : ["models"])].toSorted(),
+      [...calledProtocols(row), ...(row.models === false ? [] : ["models"])].toSorted(),
     ]);
     const written = Object.entries(ADDRESSES).map(([name, at]) => [
       name,
@@ -180,6 +184,7 @@ describe("addresses", () => {
 
   it.each(ALL_ROWS.filter((row) => row.base !== undefined))("$name has its home there", (row) => {
     for (const endpoint of endpointsOf(row, row.base!.replace(/\/$/, "")) as ProtocolEndpoint[]) {
+      if (!calledProtocols(row).includes(endpoint.protocol.id)) continue;
       const { url } = whereOf(row.name, endpoint.protocol.id);
       expect(url.href.startsWith(`${endpoint.base.replace(/\/$/, "")}/`)).toBe(true);
       expect(new URL(endpoint.base).origin).toBe(url.origin);
