@@ -310,6 +310,11 @@ const INSIDE: Dashboard = {
         unit: "short",
         shows: { "{{origin}} {{state}}": "tollgate_pool_sockets" },
       },
+      {
+        title: "WebSockets of clients",
+        unit: "short",
+        shows: { "{{frontend}}": "sum by (frontend) (tollgate_websockets)" },
+      },
     ],
     Gateway: [
       {
