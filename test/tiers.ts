@@ -291,6 +291,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   "test/bench/guard.test.ts": [],
   "test/cli/completion.test.ts": ["test/cli/help.test.ts"],
   "test/cli/plugins/check-plugin.test.ts": ["test/unit/testing", "test/plugins/templates.test.ts"],
+  "test/clients/realtime/python.test.ts": ["test/clients/realtime/realtime.test.ts"],
   "test/clouds/conformance.test.ts": [
     "test/clouds/aws-laws.test.ts",
     "test/clouds/azure.test.ts",

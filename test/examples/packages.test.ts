@@ -15,10 +15,17 @@ describe.each(names)("%s", async (name) => {
   const source = readFileSync(at("src/index.ts"), "utf8");
   const { default: definition } = (await import(at("src/index.ts"))) as { default: Definition };
 
-  it("is one file of at most 180 lines that imports only the public API", () => {
-    expect(readdirSync(at("src"))).toEqual(["index.ts"]);
+  it("is one short file, and one more for a protocol, and imports only the public API", () => {
+    const [index, ...more] = readdirSync(at("src"));
+    expect([index, ...more.filter((file) => file !== "protocol.ts")]).toEqual(["index.ts"]);
     expect(source.trimEnd().split("\n").length).toBeLessThanOrEqual(180);
-    for (const one of importsOf(source))
+    for (const file of more) {
+      const protocol = readFileSync(at(`src/${file}`), "utf8");
+      expect(protocol.trimEnd().split("\n").length).toBeLessThanOrEqual(360);
+      for (const one of importsOf(protocol))
+        expect(foreign(`plugins/examples/${name}/src`, one, [])).toBeUndefined();
+    }
+    for (const one of importsOf(source).filter((path) => path !== "./protocol.ts"))
       expect(foreign(`plugins/examples/${name}`, one, [])).toBeUndefined();
   });
 

@@ -119,6 +119,7 @@ describe("print", () => {
         response: 64MiB
         connections: 10000
         connections_per_address: 2000
+        socket_message: 16MiB
       overload:
         max_concurrent: 10000
         max_queue_wait: 250ms

@@ -168,7 +168,7 @@ it("heartbeats have the interval that the store requires", async () => {
 it("a store without an audit log is logged when it is opened", async () => {
   const lines: string[] = [];
   await started(sharedLedger(), lines, YAML.replace("level: error", "level: warn"));
-  expect(lines.join("")).toContain("has no audit log");
+  await until(() => lines.join("").includes("has no audit log"));
 });
 
 it("the fleet lists each gateway with version and clock, marks the queried one, and shows differences", async () => {

@@ -4,9 +4,9 @@ import {
   OpenSockets,
   SOCKET_TIMES,
   type OpenSocket,
-} from "../../../src/runtime/sockets/open-sockets.ts";
-import { RequestLanes } from "../../../src/runtime/sockets/request-lanes.ts";
-import { ConversationMemory } from "../../../plugins/frontends/conversation-memory.ts";
+} from "../../../../src/runtime/sockets/open-sockets.ts";
+import { RequestLanes } from "../../../../src/runtime/sockets/request-lanes.ts";
+import { ConversationMemory } from "../../../../plugins/frontends/conversation-memory.ts";
 
 /** A socket without a connection: what is done to it is kept. */
 class Pretended {
