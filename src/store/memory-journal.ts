@@ -171,15 +171,17 @@ export function createJournalBackend(
     *scanRows(after) {
       for (const entry of journal.rows) if (entry[0] > after) yield entry;
     },
-    readHead: async () => [...journal.rows.keys()].at(-1) ?? 0,
-    isOpen: (attempt) => rules.openCalls.get(attempt) !== undefined,
-    readOpenCalls: async () =>
-      new Map(
+    readSnapshot: async () => ({
+      head: [...journal.rows.keys()].at(-1) ?? 0,
+      openCalls: new Map(
         Array.from(
           rules.openCalls.values(),
           ({ attempt, progress }) => [attempt, progress] as const,
         ),
       ),
+      meters: Array.from(rules.meters.values(), (meter) => ({ ...meter })),
+    }),
+    isOpen: (attempt) => rules.openCalls.get(attempt) !== undefined,
     readReserve: async (attempt) => journal.closedCall(attempt)?.reserve,
     async findContinued(attempts, after) {
       const some = new Set(attempts);
@@ -191,7 +193,6 @@ export function createJournalBackend(
     readBytes: async () => journal.rows.size * ROW_BYTES,
     readCheckpoint: async () => journal.compacted?.checkpoint,
     readRollups: async () => journal.compacted?.rollups ?? [],
-    readMeters: async () => [...rules.meters.values()],
     putCheckpoint: async (...of) => journal.compact(...of),
     async setLabels(seq, labels) {
       journal.rows.get(seq)!.labels = labels;

@@ -25,7 +25,7 @@ describe.each(names)("%s", async (name) => {
       for (const one of importsOf(protocol))
         expect(foreign(`plugins/examples/${name}/src`, one, [])).toBeUndefined();
     }
-    for (const one of importsOf(source).filter((path) => path !== "./protocol.ts"))
+    for (const one of importsOf(source).filter(({ from }) => from !== "./protocol.ts"))
       expect(foreign(`plugins/examples/${name}`, one, [])).toBeUndefined();
   });
 

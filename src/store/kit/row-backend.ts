@@ -28,17 +28,24 @@ export interface RowCheckpoint extends CheckpointBase {
   readonly windows: readonly (readonly [id: string, level: string])[];
 }
 
+/** What follows from the rows up to `head`. */
+export interface LedgerSnapshot {
+  /** Number of the newest row. */
+  readonly head: number;
+  /** Open calls, with their last progress. */
+  readonly openCalls: ReadonlyMap<string, Progress | undefined>;
+  readonly meters: readonly TransferredMeter[];
+}
+
 /** Access to the data of a store that keeps complete rows. Each call is one atomic step. */
 export interface LedgerBackend {
   /** A random value that the ledger keeps. Hashes of texts are salted with it. */
   readonly secret: string;
   /** Yields the rows after `after` by number. Retained reserves come first. */
   scanRows(after: number): AsyncIterable<NumberedRow> | Iterable<NumberedRow>;
-  /** Returns the number of the newest row. */
-  readHead(): Promise<number>;
+  /** Returns the newest row, the open calls, and the meters, all at the same moment. */
+  readSnapshot(): Promise<LedgerSnapshot>;
   isOpen(attempt: string): Promise<boolean> | boolean;
-  /** Returns the open calls, with their last progress. */
-  readOpenCalls(): Promise<ReadonlyMap<string, Progress | undefined>>;
   /** Returns the reserve of a call, if the ledger still has it. */
   readReserve(attempt: string): Promise<LedgerRow | undefined>;
   /** Returns the given calls that have rows after `after`. */
@@ -48,7 +55,6 @@ export interface LedgerBackend {
   readCheckpoint(): Promise<RowCheckpoint | undefined>;
   /** Returns all rollups, in order. */
   readRollups(): Promise<readonly CheckpointRollup[]>;
-  readMeters(): Promise<readonly TransferredMeter[]>;
   /**
    * Stores a checkpoint, adds rollups, and deletes the rows up to `checkpoint.last` except the
    * retained ones. Returns false, and changes nothing, if a correction was written after row

@@ -162,7 +162,7 @@ class RowMaintenance {
     base: RowCheckpoint | undefined,
     rows: readonly NumberedRow[],
   ): Promise<Parameters<LedgerBackend["putCheckpoint"]>> {
-    const head = await this.#backend.readHead();
+    const { head } = await this.#backend.readSnapshot();
     const [last] = rows.at(-1)!;
     const sums = new CheckpointSums();
     let hash = base?.hash ?? "";

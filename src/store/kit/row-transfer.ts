@@ -63,13 +63,14 @@ class RowExport implements LedgerExport {
     const backend = this.#backend;
     const base = await backend.readCheckpoint();
     const rollups = await backend.readRollups();
+    const { meters, openCalls } = await backend.readSnapshot();
     return {
       keys: await backend.readKeys(),
       accounts: await backend.readAccounts(),
       prices: await backend.readPrices(),
       audit: await readAudit(backend.audit),
-      meters: await backend.readMeters(),
-      lastProgress: [...(await backend.readOpenCalls())].flatMap(([attempt, progress]) =>
+      meters,
+      lastProgress: [...openCalls].flatMap(([attempt, progress]) =>
         progress ? [[attempt, progress.usage, progress.costNano] as const] : [],
       ),
       shared: await backend.readShared(),
@@ -151,7 +152,7 @@ class RowImport implements LedgerImport {
         retained: [],
         windows,
       };
-      await backend.putCheckpoint(checkpoint, rollups, await backend.readHead());
+      await backend.putCheckpoint(checkpoint, rollups, (await backend.readSnapshot()).head);
     }
     await backend.finishImport();
     return { head: undefined, totals };

@@ -7,38 +7,61 @@ import { LedgerReplay, type ReplayedCall } from "./ledger-replay.ts";
 import type { LedgerBackend, NumberedRow, RowCheckpoint } from "./row-backend.ts";
 
 /** Adds a row to a replay. Returns false if it is a settle without a reserve. */
-export async function replayRow(
+export function replayRow(
   backend: Pick<LedgerBackend, "readReserve">,
   replay: LedgerReplay<number>,
   [seq, row]: NumberedRow,
-): Promise<boolean> {
+): boolean | Promise<boolean> {
   if (row.kind === "settle") return replay.settle(row) !== undefined;
-  if (row.kind === "reserve") replay.reserve(row, seq);
-  else replay.adjust(row, await backend.readReserve(row.attempt));
+  if (row.kind === "adjust")
+    return backend.readReserve(row.attempt).then((reserve) => {
+      replay.adjust(row, reserve);
+      return true;
+    });
+  replay.reserve(row, seq);
   return true;
 }
 
 /** Verifies a ledger of complete rows. Returns the problems that it finds. */
 export async function verifyRows(backend: LedgerBackend): Promise<readonly Problem[]> {
   const base = await backend.readCheckpoint();
+  // Rows that are written from now on are not in the snapshot, so they are not verified.
+  const { head, openCalls, meters } = await backend.readSnapshot();
   const problems = [...(await verifyRollups(backend, base))];
   const replay = new LedgerReplay<number>(base?.windows);
   const retained: number[] = [];
   let [last, latest] = [0, base?.lastAt ?? 0];
-  for await (const entry of backend.scanRows(0)) {
+  /** Returns a promise only if it has to wait, so that a store in memory is verified in one step. */
+  const add = (entry: NumberedRow): Promise<void> | undefined => {
     const [seq, { attempt, at }] = entry;
     if (seq <= last) problems.push({ path: `/entry/${attempt}`, message: "The order is wrong." });
     last = seq;
     if (seq <= (base?.last ?? 0)) retained.push(seq);
     else latest = Math.max(latest, at);
-    if (!(await replayRow(backend, replay, entry)))
-      problems.push({ path: `/entry/${attempt}`, message: "The settle has no reserve." });
-  }
+    const report = (isKnown: boolean) => {
+      if (!isKnown)
+        problems.push({ path: `/entry/${attempt}`, message: "The settle has no reserve." });
+    };
+    const isKnown = replayRow(backend, replay, entry);
+    return typeof isKnown === "boolean" ? void report(isKnown) : isKnown.then(report);
+  };
+  const rows = backend.scanRows(0);
+  if (Symbol.iterator in rows)
+    for (const entry of rows) {
+      if (entry[0] > head) break;
+      const waiting = add(entry);
+      if (waiting) await waiting;
+    }
+  else
+    for await (const entry of rows) {
+      if (entry[0] > head) break;
+      await add(entry);
+    }
   const unhashed = (seqs: readonly number[]) => seqs.map((seq) => [seq, ""] as const);
   problems.push(
     ...verifyRetained("/retained", unhashed(base?.retained ?? []), unhashed(retained)),
-    ...verifyOpenCalls(await backend.readOpenCalls(), replay.open, base?.last ?? 0),
-    ...replay.verifyWindows(await backend.readMeters(), latest, wallClock()),
+    ...verifyOpenCalls(openCalls, replay.open, base?.last ?? 0),
+    ...replay.verifyWindows(meters, latest, wallClock()),
   );
   return problems;
 }

@@ -18,6 +18,7 @@ import {
   RollupChain,
   verifyRows,
   type LedgerBackend,
+  type LedgerSnapshot,
   type TransferBackend,
 } from "../../../src/store/index.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
@@ -195,7 +196,7 @@ it("a transfer keeps sums, limits, records, and open calls of every history, pru
       const stateOf = async ({ reads, rules, audit, maintenance, backend, journal }: Ledger) => ({
         sums: await reads.sumEntries({ by }),
         limits: rules.limitUsage(LIMITS, NOON + 99),
-        open: await backend.readOpenCalls(),
+        open: (await backend.readSnapshot()).openCalls,
         keys: (await reads.listKeys()).items,
         prices: [...journal.prices],
         audit: await audit.list(),
@@ -249,6 +250,15 @@ describe("verification finds", () => {
       for (const entry of backend.scanRows(after) as Iterable<readonly [number, { kind: string }]>)
         if (entry[1].kind !== kind) yield entry as never;
     };
+  const changed = (
+    backend: TransferBackend,
+    change: (snapshot: LedgerSnapshot) => Partial<LedgerSnapshot>,
+  ): Partial<TransferBackend> => ({
+    async readSnapshot() {
+      const snapshot = await backend.readSnapshot();
+      return { ...snapshot, ...change(snapshot) };
+    },
+  });
   const changes: [string, string, Change][] = [
     ["nothing in a whole ledger", "", () => ({})],
     ["a rollup that is gone", "/rollups", () => ({ readRollups: async () => [] })],
@@ -276,23 +286,24 @@ describe("verification finds", () => {
     [
       "usage that no row explains",
       "/meter/",
-      (backend) => ({
-        readMeters: async () =>
-          (await backend.readMeters()).map((meter) => ({ ...meter, level: meter.level + 1n })),
-      }),
+      (backend) =>
+        changed(backend, ({ meters }) => ({
+          meters: meters.map((meter) => ({ ...meter, level: meter.level + 1n })),
+        })),
     ],
-    ["a meter that is gone", "/meter/", () => ({ readMeters: async () => [] })],
+    ["a meter that is gone", "/meter/", (backend) => changed(backend, () => ({ meters: [] }))],
     [
       "an open call that is not listed",
       "/open_call/open",
-      () => ({ readOpenCalls: async () => new Map() }),
+      (backend) => changed(backend, () => ({ openCalls: new Map() })),
     ],
     [
       "a call that is listed as open and has ended",
       "/open_call/a",
-      (backend) => ({
-        readOpenCalls: async () => new Map([...(await backend.readOpenCalls()), ["a", undefined]]),
-      }),
+      (backend) =>
+        changed(backend, ({ openCalls }) => ({
+          openCalls: new Map([...openCalls, ["a", undefined]]),
+        })),
     ],
   ];
   it.each(changes)("%s", async (_name, path, change) => {
