@@ -22,7 +22,10 @@ export function replayRow(
   return true;
 }
 
-/** Verifies a ledger of complete rows. Returns the problems that it finds. */
+/**
+ * Verifies a ledger of complete rows. Returns the problems that it finds. Calls can be written
+ * meanwhile. The store must not prune or erase meanwhile.
+ */
 export async function verifyRows(backend: LedgerBackend): Promise<readonly Problem[]> {
   const base = await backend.readCheckpoint();
   // Rows that are written from now on are not in the snapshot, so they are not verified.

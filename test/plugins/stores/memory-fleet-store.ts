@@ -8,10 +8,7 @@ import {
   createJournalReads,
   recoveredSettle,
   createJournalBackend,
-  createMemoryAuditLog,
   createRowMaintenance,
-  createRowTransfer,
-  verifyRows,
 } from "tollgate/store";
 
 interface Instance extends StoreInstance {
@@ -68,8 +65,7 @@ export function sharedLedger(lease = { durationMs: 15_000, heartbeatMs: 5_000 })
     return left.length;
   }
 
-  const audit = createMemoryAuditLog();
-  const backend = createJournalBackend(journal, book, audit);
+  const backend = createJournalBackend(journal, book);
   const maintenance = createRowMaintenance(backend);
 
   return {
@@ -124,10 +120,7 @@ export function sharedLedger(lease = { durationMs: 15_000, heartbeatMs: 5_000 })
           })),
         readLimits: async (limits, at) => book.limitUsage(limits, at),
         ...createJournalReads(journal),
-        audit,
         maintenance,
-        verify: () => verifyRows(backend),
-        transfer: createRowTransfer(backend),
       };
     },
   };
