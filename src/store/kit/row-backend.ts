@@ -28,7 +28,7 @@ export interface RowCheckpoint extends CheckpointBase {
   readonly windows: readonly (readonly [id: string, level: string])[];
 }
 
-/** What follows from the rows up to `head`. */
+/** The state of a ledger that follows from its rows up to `head`. */
 export interface LedgerSnapshot {
   /** Number of the newest row. */
   readonly head: number;

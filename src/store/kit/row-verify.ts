@@ -24,7 +24,7 @@ export function replayRow(
 
 /**
  * Verifies a ledger of complete rows. Returns the problems that it finds. Calls can be written
- * meanwhile. The store must not prune or erase meanwhile.
+ * during the verification. The store must not prune or erase during it.
  */
 export async function verifyRows(backend: LedgerBackend): Promise<readonly Problem[]> {
   const base = await backend.readCheckpoint();
