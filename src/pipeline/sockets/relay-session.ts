@@ -61,6 +61,8 @@ export class RelaySession implements MeterSink, ResponseOwner {
   readonly #half: SocketHalf;
   readonly #meter: SocketMeter;
   readonly #open = new Set<RelayedResponse>();
+  /** Number of settled responses whose last message is not yet forwarded. */
+  #forwarding = 0;
   readonly #fromClient = new MessageLane({
     read: (message) => this.#readClient(message),
     setPaused: (isPaused) =>
@@ -101,6 +103,11 @@ export class RelaySession implements MeterSink, ResponseOwner {
   /** Number of responses that run. */
   get running(): number {
     return this.#open.size;
+  }
+
+  /** Whether a response runs, or the message that ends one is not yet forwarded. */
+  get isBusy(): boolean {
+    return this.#open.size + this.#forwarding > 0;
   }
 
   /** Begins to read the provider's messages. */
@@ -193,7 +200,19 @@ export class RelaySession implements MeterSink, ResponseOwner {
   onEnded(response: RelayedResponse): void {
     this.#open.delete(response);
     this.#events.onSettled(response.exchange);
-    if (this.#open.size > 0) return;
+    // The client first receives the message that ends the response.
+    const reading = this.#isClientGone || this.#isOver ? undefined : this.#fromProvider.whenRead();
+    if (!reading) return this.#onIdle();
+    this.#forwarding++;
+    void reading.then(() => {
+      this.#forwarding--;
+      this.#onIdle();
+    });
+  }
+
+  /** Ends what waits until nothing runs. */
+  #onIdle(): void {
+    if (this.isBusy) return;
     if (this.#closing) this.#close(this.#closing);
     this.#events.onIdle();
     if (this.#isClientGone) this.#end(CLIENT_GONE);

@@ -46,7 +46,9 @@ export class Responses {
       });
   }
 
+  /** Adds a response. If it is cut before the provider names it, it is billed for its input. */
   addAsked(asked: AskedResponse): void {
+    asked.response.reportEstimate(asked.inputUsage);
     this.#asked.push(asked);
   }
 

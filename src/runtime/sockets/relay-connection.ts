@@ -49,7 +49,7 @@ export class RelayConnection implements OpenSocket {
   }
 
   get isBusy(): boolean {
-    return this.running > 0 || this.#early !== undefined;
+    return this.#session?.isBusy === true || this.#early !== undefined;
   }
 
   open(): void {

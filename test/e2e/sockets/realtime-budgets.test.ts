@@ -1,4 +1,4 @@
-// Budgets, revocation, privacy, and hooks of Realtime connections.
+// Budgets, revocation, and the drain of Realtime connections.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { JsonObject, LedgerEntry } from "tollgate/plugin";
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
@@ -15,10 +15,7 @@ import { until } from "../../kit/wait.ts";
 
 let upstream: RealtimeUpstream;
 let gateway: InProcessGateway;
-beforeAll(async () => {
-  upstream = await startRealtimeUpstream();
-  gateway = await startInProcess({
-    yaml: `
+const yaml = () => `
 frontends: [realtime]
 middleware: [auth, { use: limits, with: { hold: hard } }]
 store: memory
@@ -29,8 +26,10 @@ providers:
     models:
       gpt-realtime: { operation: realtime }
       gpt-realtime-2: { operation: realtime }
-`,
-  });
+`;
+beforeAll(async () => {
+  upstream = await startRealtimeUpstream();
+  gateway = await startInProcess({ yaml: yaml() });
 });
 afterAll(async () => {
   await gateway[Symbol.asyncDispose]();
@@ -119,4 +118,21 @@ describe("a key", () => {
     const error = await open("sk-none").catch((found: unknown) => found);
     expect(error).toMatchObject({ status: 401, body: expect.stringContaining("invalid_api_key") });
   });
+});
+
+it("a gateway that drains completes the running response, and then closes the connection", async () => {
+  const draining = await startInProcess({ yaml: yaml() });
+  upstream.options = { paceMs: 5 };
+  const client = await openSocket(`${draining.url}/v1/realtime?model=vendor/gpt-realtime`, {
+    key: draining.key,
+  });
+  await client.wait("session.created");
+  client.send({ type: "response.create" });
+  await client.wait("response.created");
+  const stopped = draining.stop();
+  expect(await client.closed).toMatchObject({ code: 1001 });
+  expect(client.count("response.done")).toBe(1);
+  await stopped;
+  upstream.options = {};
+  await draining[Symbol.asyncDispose]();
 });

@@ -168,6 +168,14 @@ describe("the Realtime meter", () => {
     expect(response!.estimate!.input).toBeGreaterThan(0);
   });
 
+  it("estimates the input of a response that the provider has not begun", async () => {
+    const { link } = linked();
+    await link.send(say("Hello"));
+    link.left = 0;
+    await link.send(ask());
+    expect(link.sink.responses[0]!.estimate!.input).toBeGreaterThan(0);
+  });
+
   it.each([
     ["g711_ulaw", 8_000],
     [{ type: "audio/pcma" }, 8_000],
