@@ -159,7 +159,10 @@ export class ClientSocket {
     this.isClosing = true;
     // The close frame of the client must be read.
     this.#pauses.clear();
-    this.#ws.close(code, Buffer.from(reason).subarray(0, MAX_REASON_BYTES));
+    // Writes whole characters only: a client must reject a reason that is not UTF-8.
+    const bytes = Buffer.alloc(MAX_REASON_BYTES);
+    const { written } = new TextEncoder().encodeInto(reason, bytes);
+    this.#ws.close(code, bytes.subarray(0, written));
     this.#ws.resume();
   }
 
