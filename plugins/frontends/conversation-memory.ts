@@ -64,11 +64,12 @@ export class ConversationMemory {
       connection,
       references: 1,
     };
-    const known = owner.turns.get(id);
-    if (known) this.#forget(key, owner, known);
     if (parent) parent.references++;
+    const known = owner.turns.get(id);
+    owner.turns.delete(id);
     owner.turns.set(id, turn);
     this.#count(owner, sizeOf(turn));
+    if (known) this.#release(owner, known);
     while (owner.bytes > this.#bounds.bytesPerKey && owner.turns.size > 0)
       this.#forgetOldest(key, owner);
     for (const [oldest, other] of this.#owners) {
@@ -91,9 +92,10 @@ export class ConversationMemory {
     owner.turns.delete(id);
     owner.turns.set(id, turn);
     const all: JsonObject[][] = [];
+    // The newest first, because adding at the front would cost the square of the number of turns.
     for (let at: Turn | undefined = turn; at; at = at.parent)
-      all.unshift(JSON.parse(at.input) as JsonObject[], JSON.parse(at.output) as JsonObject[]);
-    return all.flat();
+      all.push(JSON.parse(at.output) as JsonObject[], JSON.parse(at.input) as JsonObject[]);
+    return all.reverse().flat();
   }
 
   /** Forgets what only this connection could find. */

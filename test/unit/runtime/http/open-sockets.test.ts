@@ -166,6 +166,18 @@ describe("the memory of conversations", () => {
     expect(m.find("k", "1", here)).toBeUndefined();
     expect(m.bytes).toBe(0);
   });
+  it("replaces a response whose ID the provider uses again, also in its own continuation", () => {
+    let now = 0;
+    const m = memory(10_000, () => now);
+    m.add("k", turn("1"));
+    m.add("k", turn("1"));
+    expect(m.find("k", "1")).toHaveLength(2);
+    m.add("k", turn("1", "1"));
+    expect(m.find("k", "1")).toHaveLength(4);
+    now = 2_000;
+    m.removeExpired();
+    expect([m.find("k", "1"), m.bytes]).toEqual([undefined, 0]);
+  });
   it("keeps its bounds, counts shared turns once, and frees all of it in the end", () => {
     let now = 0;
     const m = memory(4_000, () => now);
