@@ -45,6 +45,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   overload: () => import("./load/overload.ts"),
   faults: () => import("./faults/faults.ts"),
   fuzz: () => import("./fuzz/fuzz.ts"),
+  sockets: () => import("./sockets/sockets.ts"),
   "realtime-relay": () => import("./sockets/realtime-relay.ts"),
   "slow-readers": () => import("./connections/slow-readers.ts"),
   clock: () => import("./lifecycle/clock.ts"),

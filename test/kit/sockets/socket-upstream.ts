@@ -6,8 +6,10 @@ import { WebSocketServer, type WebSocket } from "ws";
 
 /** How a test cuts a connection. */
 export interface Cut {
-  /** Number of messages of the provider after which the connection is cut. */
+  /** Number of messages after which the connection is cut. */
   readonly after: number;
+  /** Whose messages count. A message of the client that cuts is not read. Default: the provider's. */
+  readonly of?: "provider" | "client";
   /** `reset`: without a closing handshake. A number: with this close code. */
   readonly how: "reset" | number;
 }
@@ -15,7 +17,8 @@ export interface Cut {
 export interface UpstreamOptions {
   /** Status of the response to every handshake, instead of accepting it. */
   readonly rejects?: number;
-  readonly cut?: Cut;
+  /** The cut of every connection, or of the ones for which the function returns one. */
+  readonly cut?: Cut | ((socket: UpstreamSocket) => Cut | undefined);
   /** Milliseconds between two messages. Default: none. */
   readonly paceMs?: number;
 }
@@ -109,26 +112,31 @@ export class SocketUpstream {
 
   #accept(ws: WebSocket, req: IncomingMessage, script: UpstreamScript, binary: boolean): void {
     let last: Promise<unknown> = Promise.resolve();
+    const cutBy = async (of: "provider" | "client", count: number): Promise<boolean> => {
+      const { cut: all } = this.options;
+      const cut = typeof all === "function" ? all(socket) : all;
+      if (!cut || (cut.of ?? "provider") !== of || count < cut.after) return false;
+      if (cut.how === "reset") {
+        // The last message itself still leaves.
+        await new Promise((resolve) => setImmediate(resolve));
+        req.socket.destroy();
+      } else ws.close(cut.how, "cut");
+      return true;
+    };
     const socket: UpstreamSocket = {
       url: new URL(req.url ?? "/", this.url),
       headers: req.headers,
       received: [],
       sent: [],
       send: (message) => {
-        const { cut, paceMs } = this.options;
+        const { paceMs } = this.options;
         const send = async () => {
           if (paceMs) await new Promise((resolve) => setTimeout(resolve, paceMs));
           if (ws.readyState !== ws.OPEN) return;
           const text = JSON.stringify(message);
           socket.sent.push(text);
           ws.send(binary ? Buffer.from(text) : text);
-          if (cut && socket.sent.length >= cut.after) {
-            if (cut.how === "reset") {
-              // The message itself still leaves.
-              await new Promise((resolve) => setImmediate(resolve));
-              req.socket.destroy();
-            } else ws.close(cut.how, "cut");
-          }
+          await cutBy("provider", socket.sent.length);
         };
         return (last = last.then(send, send)) as Promise<void>;
       },
@@ -141,7 +149,7 @@ export class SocketUpstream {
     ws.on("message", (data: Buffer) => {
       const text = data.toString();
       socket.received.push(text);
-      void read(text);
+      void cutBy("client", socket.received.length).then((isCut) => isCut || read(text));
     });
   }
 }

@@ -1,0 +1,385 @@
+// WebSocket sessions that end at every frame: Responses, Realtime, and Gemini Live, cut by the client,
+// by the provider, by a revoked key, by a spent budget, by a kill of the gateway, and by a drain. In
+// each world, gateways run one after another on the same store, and then its ledger is compared with
+// the responses that clients saw and providers made.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { WebSocket } from "ws";
+import type { JsonObject, LedgerEntry } from "tollgate/plugin";
+import { parseKey } from "../../../src/lib/api-key.ts";
+import { formatLimit } from "../../../src/plugin/store/limit.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
+import { mutantOf, preloaded } from "../mutants/changed-source.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
+import {
+  allEndings,
+  allPlans,
+  CUTTERS,
+  Deck,
+  FRAMES,
+  providerCut,
+  type Cutter,
+  type Ending,
+  type Plan,
+} from "./plans.ts";
+import { startProviders, type ProtocolName, type Providers } from "./providers.ts";
+import { runClient, SCRIPTS, type ClientView } from "./session.ts";
+import { judgeSessions, type SessionView } from "./socket-checks.ts";
+import { MUTANTS } from "./socket-mutants.ts";
+
+interface SocketsOptions {
+  readonly worlds: number;
+  readonly seed: number;
+  /** Gateways in each world. */
+  readonly lives?: number;
+  /** Sessions of each gateway that are cut by a plan. */
+  readonly sessions?: number;
+  readonly mutant?: keyof typeof MUTANTS | undefined;
+  /** Only these cutters, and only this ending. */
+  readonly only?: { readonly by?: readonly Cutter[]; readonly ending?: Ending["by"] };
+  /** Factor of all time limits. */
+  readonly patience?: number;
+}
+
+/** Time after which the socket of a revoked key must be closed. */
+const REVOKED_MS = 1_500;
+const SLOW_MS = 200;
+/** No session takes as long. */
+const HANGS_MS = 30_000;
+/** Cost of a whole session in billionths of a dollar, about. */
+const SESSION_NANO: Readonly<Record<ProtocolName, number>> = {
+  realtime: 1_500_000,
+  live: 500_000,
+  responses: 500_000,
+};
+
+export async function sockets(
+  of: SocketsOptions,
+  say: (line: string) => void,
+): Promise<RigResult> {
+  const chance = createChance(of.seed);
+  const { by, ending } = of.only ?? {};
+  const plans = new Deck(
+    allPlans().filter((plan) => !by || by.includes(plan.by)),
+    chance,
+  );
+  const endings = new Deck(
+    allEndings().filter((one) => ending === undefined || one.by === ending),
+    chance,
+  );
+  const wrong: string[] = [];
+  const counts: { [what: string]: number } = { worlds: 0, sessions: 0, responses: 0 };
+  const began = performance.now();
+  for (let n = 0; n < of.worlds; n++) {
+    const lives = Array.from({ length: of.lives ?? 2 }, () => ({
+      ending: endings.deal(),
+      plans: Array.from({ length: of.sessions ?? 12 }, () => plans.deal()),
+    }));
+    const found = await new World(of, lives, chance).run();
+    for (const problem of found.wrong) {
+      wrong.push(`world ${n}: ${problem}`);
+      say(`  wrong: world ${n}: ${problem}`);
+    }
+    counts["worlds"]!++;
+    for (const [what, count] of Object.entries(found.counts))
+      counts[what] = what.startsWith("max_")
+        ? Math.max(counts[what] ?? 0, count)
+        : (counts[what] ?? 0) + count;
+    const seconds = Math.round((performance.now() - began) / 1_000);
+    say(`${n + 1} of ${of.worlds} worlds, ${counts["sessions"]} sessions in ${seconds} s`);
+  }
+  return { wrong, counts, seed: of.seed };
+}
+
+interface Life {
+  readonly ending: Ending;
+  readonly plans: readonly Plan[];
+}
+
+interface Session {
+  readonly plan: Plan;
+  readonly model: string;
+  readonly life: Life;
+  key: string;
+  secret: string;
+  view: ClientView | undefined;
+  /** Time at which the key was revoked. */
+  revokedAt: number | undefined;
+  closedAt: number;
+}
+
+/** Gateways one after another, on one store and with one set of providers. */
+class World {
+  readonly #of: SocketsOptions;
+  readonly #lives: readonly Life[];
+  readonly #chance: Chance;
+  readonly #sessions: Session[] = [];
+  readonly #wrong: string[] = [];
+  #maxRevokedMs = 0;
+
+  constructor(of: SocketsOptions, lives: readonly Life[], chance: Chance) {
+    this.#of = of;
+    this.#lives = lives;
+    this.#chance = chance;
+  }
+
+  async run(): Promise<{ wrong: string[]; counts: { [what: string]: number } }> {
+    for (const life of this.#lives) {
+      // The session whose frame ends the gateway, and the ones with plans.
+      const { protocol } = life.ending;
+      this.#add(life, { protocol, by: "none", at: 0 });
+      for (const plan of life.plans) this.#add(life, plan);
+    }
+    const cuts = new Map(this.#sessions.map(({ model, plan }) => [model, providerCut(plan)]));
+    await using providers = await startProviders({
+      cutOf: (model) => cuts.get(model),
+      paceMs: this.#chance.one([0, 1, 3]),
+      lateUsage: this.#chance.often(0.5),
+    });
+    const dir = await mkdtemp(join(tmpdir(), "tollgate-sockets-"));
+    try {
+      for (const life of this.#lives) await this.#live(life, dir, providers);
+      return await this.#judge(dir, providers);
+    } finally {
+      await rm(dir, { recursive: true, force: true });
+    }
+  }
+
+  #add(life: Life, plan: Plan): void {
+    const model = `m${this.#sessions.length}`;
+    const unset = { key: "", secret: "", view: undefined, revokedAt: undefined, closedAt: 0 };
+    this.#sessions.push({ plan, model, life, ...unset });
+  }
+
+  async #start(dir: string, providers: Providers): Promise<Daemon> {
+    const { mutant } = this.#of;
+    return startDaemon({
+      dir,
+      yaml: configOf(providers, this.#sessions),
+      ...(mutant !== undefined && { env: preloaded(MUTANTS[mutant].change) }),
+    });
+  }
+
+  /** Runs the sessions of one gateway, until it is ended by a frame of the first one. */
+  async #live(life: Life, dir: string, providers: Providers): Promise<void> {
+    const daemon = await this.#start(dir, providers);
+    try {
+      const sessions = this.#sessions.filter((session) => session.life === life);
+      for (const session of sessions) await createKey(daemon, session);
+      let isEnded = false;
+      const end = () => {
+        if (isEnded) return;
+        isEnded = true;
+        daemon.kill(life.ending.by === "kill" ? "SIGKILL" : "SIGTERM");
+      };
+      await Promise.all(
+        sessions.map(async (session) => {
+          const running = runClient({
+            url: daemon.url,
+            key: session.secret,
+            protocol: session.plan.protocol,
+            model: session.model,
+            onFrame: (view, socket) => {
+              session.view = view;
+              if (session === sessions[0] && view.frames >= life.ending.at) end();
+              else this.#cut(session, view, socket, daemon);
+            },
+          });
+          const view = await Promise.race([
+            running,
+            sleep(HANGS_MS * this.#patience, undefined, { ref: false }),
+          ]);
+          session.closedAt = performance.now();
+          if (view) session.view = view;
+          else this.#wrong.push(`${nameOf(session)}: the connection was never closed`);
+        }),
+      );
+      end();
+      await daemon.exit;
+    } finally {
+      daemon.kill("SIGKILL");
+    }
+  }
+
+  /** Cuts a session if its frame has come. */
+  #cut(session: Session, view: ClientView, socket: WebSocket, daemon: Daemon): void {
+    const { by, at } = session.plan;
+    if (view.frames !== at) return;
+    if (by === "client-close") socket.close();
+    else if (by === "client-reset") socket.terminate();
+    else if (by === "slow") {
+      socket.pause();
+      const goesOn = this.#chance.often(0.5);
+      setTimeout(() => (goesOn ? socket.resume() : socket.terminate()), SLOW_MS);
+    } else if (by === "revoke")
+      void daemon.ask("keys.revoke", { id: session.key }).then(
+        () => (session.revokedAt = performance.now()),
+        // The gateway has ended.
+        () => {},
+      );
+  }
+
+  get #patience(): number {
+    return this.#of.patience ?? 1;
+  }
+
+  async #judge(dir: string, providers: Providers) {
+    // The next gateway finds the open responses.
+    const daemon = await this.#start(dir, providers);
+    let entries: LedgerEntry[];
+    try {
+      const { problems } = (await daemon.ask("ledger.verify")) as {
+        problems: { message: string }[];
+      };
+      for (const { message } of problems) this.#wrong.push(`verify: ${message}`);
+      entries = await readEntries(daemon);
+    } finally {
+      daemon.kill("SIGKILL");
+      await daemon.exit;
+    }
+    for (const session of this.#sessions) this.#judgeEnd(session);
+    const views = this.#sessions.map((session): SessionView => viewOf(session, providers));
+    const { wrong, counts } = judgeSessions(views, entries);
+    const responses = views.reduce((sum, { client }) => sum + client.done.length, 0);
+    return {
+      wrong: [...this.#wrong, ...wrong],
+      counts: {
+        sessions: views.length,
+        responses,
+        ...counts,
+        max_revoked_ms: Math.round(this.#maxRevokedMs),
+      },
+    };
+  }
+
+  /** Compares how a session ended with its plan. */
+  #judgeEnd(session: Session): void {
+    const { plan, life, view, revokedAt, closedAt } = session;
+    const wasKilled = life.ending.by === "kill";
+    if (!view) return void this.#wrong.push(`${nameOf(session)}: no connection`);
+    if (plan.by === "revoke" && revokedAt !== undefined && view.code === 1008) {
+      const ms = closedAt - revokedAt;
+      this.#maxRevokedMs = Math.max(this.#maxRevokedMs, ms);
+      if (ms > REVOKED_MS * this.#patience)
+        this.#wrong.push(`${nameOf(session)}: closed ${Math.round(ms)} ms after the revocation`);
+    }
+    const whole = SCRIPTS[plan.protocol].responses;
+    const isRevoked = plan.by === "revoke" && revokedAt !== undefined && !wasKilled;
+    if (isRevoked && view.done.length < whole && view.code !== 1008)
+      this.#wrong.push(`${nameOf(session)}: revoked, and closed with ${view.code}`);
+    // A gateway that drains completes what runs.
+    if (plan.by === "none" && !wasKilled && view.begun > view.done.length)
+      this.#wrong.push(`${nameOf(session)}: a response was cut by the drain`);
+    if (plan.by === "none" && !wasKilled && view.done.length === whole)
+      if (view.frames !== FRAMES[plan.protocol])
+        this.#wrong.push(`${nameOf(session)}: ${view.frames} frames in a whole session`);
+  }
+}
+
+const nameOf = ({ plan: { protocol, by, at }, model, life: { ending } }: Session): string =>
+  `${model} (${protocol}, ${by} after ${at}; ${ending.by} after ${ending.at} of ${ending.protocol})`;
+
+function viewOf(session: Session, providers: Providers): SessionView {
+  const { plan, model, key, life, view } = session;
+  const none: ClientView = { frames: 0, asked: 0, begun: 0, output: 0, done: [], code: 0 };
+  return {
+    name: nameOf(session),
+    protocol: plan.protocol,
+    key,
+    wasKilled: life.ending.by === "kill",
+    wasCutByProvider: providerCut(plan) !== undefined,
+    client: view ?? none,
+    provider: providers.view(plan.protocol, model),
+  };
+}
+
+async function createKey(daemon: Daemon, session: Session): Promise<void> {
+  const { by, at, protocol } = session.plan;
+  const max = Math.round((SESSION_NANO[protocol] * at) / 20);
+  const limits = by === "budget" ? [formatLimit({ unit: "nano_usd", max, per: "total" })] : [];
+  const { secret } = (await daemon.ask("keys.create", { limits } as JsonObject)) as {
+    secret: string;
+  };
+  session.secret = secret;
+  session.key = parseKey(secret)!.id;
+}
+
+async function readEntries(daemon: Daemon): Promise<LedgerEntry[]> {
+  const entries: LedgerEntry[] = [];
+  let after: string | undefined;
+  do {
+    const page = (await daemon.ask("ledger.entries", {
+      limit: 1_000,
+      ...(after !== undefined && { after }),
+    })) as unknown as { items: LedgerEntry[]; next?: string };
+    entries.push(...page.items);
+    after = page.next;
+  } while (after !== undefined);
+  return entries;
+}
+
+function configOf({ urls }: Providers, sessions: readonly Session[]): string {
+  const models = (protocol: ProtocolName, fields: string) =>
+    sessions
+      .filter(({ plan }) => plan.protocol === protocol)
+      .map(({ model }) => `      ${model}: { ${fields} }`)
+      .join("\n");
+  const voice =
+    "operation: realtime, price: { input: 4, cache_read: 0.4, cache_read_audio: 0.4, audio_in: 32, output: 16, audio_out: 64 }";
+  return `
+frontends: [realtime, gemini, responses]
+retries: { per_target: 1 }
+middleware: [auth, limits]
+store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
+providers:
+  realtime:
+    use: openai
+    with: { base_url: "${urls.realtime}/v1", api_key: k }
+    models:
+      spare: { ${voice} }
+${models("realtime", voice)}
+  live:
+    use: google
+    with: { base_url: "${urls.live}", api_key: k }
+    models:
+      spare: { ${voice} }
+${models("live", voice)}
+  responses:
+    use: openai
+    with: { base_url: "${urls.responses}/v1", api_key: k }
+    models:
+      spare: { price: { input: 1, output: 10 } }
+${models("responses", "price: { input: 1, output: 10 }")}
+`;
+}
+
+export const rig: Rig = {
+  options: {
+    worlds: 60,
+    seed: Date.now() % 1e6,
+    lives: 2,
+    sessions: 12,
+    mutant: "",
+    patience: 1,
+    json: false,
+  },
+  async run({ worlds, seed, lives, sessions, mutant, patience, json }, say) {
+    const result = await sockets(
+      {
+        worlds: Number(worlds),
+        seed: Number(seed),
+        lives: Number(lives),
+        sessions: Number(sessions),
+        mutant: mutantOf(MUTANTS, mutant),
+        patience: Number(patience),
+      },
+      json === "true" ? () => {} : say,
+    );
+    if (json === "true") say(JSON.stringify(result));
+    return result;
+  },
+};
+
+export { CUTTERS };
