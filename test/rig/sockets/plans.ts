@@ -4,7 +4,7 @@ import type { Cut } from "../../kit/sockets/socket-upstream.ts";
 import type { Chance } from "../rig.ts";
 import type { ProtocolName } from "./providers.ts";
 
-export const CUTTERS = [
+const CUTTERS = [
   "client-close",
   "client-reset",
   "provider-close",

@@ -15,7 +15,8 @@ export const MUTANTS = {
     change: {
       in: "pipeline/sockets/relay-session.ts",
       line: "for (const response of this.#open) response.cut(fault);",
-      instead: "if (fault !== PROVIDER_GONE) for (const response of this.#open) response.cut(fault);",
+      instead:
+        "if (fault !== PROVIDER_GONE) for (const response of this.#open) response.cut(fault);",
     },
     only: { by: ["provider-close", "provider-reset"], ending: "drain" },
     found: /is left open|recovered without a kill|never closed/,

@@ -5,7 +5,14 @@ import { sockets } from "./sockets.ts";
 
 it("every response that a client saw end has one row with its counts, wherever sockets are cut", async () => {
   const { wrong, counts } = await sockets(
-    { worlds: 1, lives: 1, sessions: 24, seed: 3, only: { ending: "kill" }, patience: BESIDE_OTHERS },
+    {
+      worlds: 1,
+      lives: 1,
+      sessions: 24,
+      seed: 3,
+      only: { ending: "kill" },
+      patience: BESIDE_OTHERS,
+    },
     () => {},
   );
   expect(wrong).toEqual([]);

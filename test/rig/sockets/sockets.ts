@@ -16,7 +16,6 @@ import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 import {
   allEndings,
   allPlans,
-  CUTTERS,
   Deck,
   FRAMES,
   providerCut,
@@ -46,6 +45,9 @@ interface SocketsOptions {
 /** Time after which the socket of a revoked key must be closed. */
 const REVOKED_MS = 1_500;
 const SLOW_MS = 200;
+/** Number of sessions that run when a gateway ends, beside the one whose frame ends it. */
+const BESIDE = 3;
+const PROTOCOLS = Object.keys(FRAMES) as ProtocolName[];
 /** No session takes as long. */
 const HANGS_MS = 30_000;
 /** Cost of a whole session in billionths of a dollar, about. */
@@ -55,10 +57,7 @@ const SESSION_NANO: Readonly<Record<ProtocolName, number>> = {
   responses: 500_000,
 };
 
-export async function sockets(
-  of: SocketsOptions,
-  say: (line: string) => void,
-): Promise<RigResult> {
+export async function sockets(of: SocketsOptions, say: (line: string) => void): Promise<RigResult> {
   const chance = createChance(of.seed);
   const { by, ending } = of.only ?? {};
   const plans = new Deck(
@@ -76,6 +75,7 @@ export async function sockets(
     const lives = Array.from({ length: of.lives ?? 2 }, () => ({
       ending: endings.deal(),
       plans: Array.from({ length: of.sessions ?? 12 }, () => plans.deal()),
+      beside: Array.from({ length: BESIDE }, () => chance.one(PROTOCOLS)),
     }));
     const found = await new World(of, lives, chance).run();
     for (const problem of found.wrong) {
@@ -93,9 +93,12 @@ export async function sockets(
   return { wrong, counts, seed: of.seed };
 }
 
+/** The sessions of one gateway: first those with plans, then those that run when it ends. */
 interface Life {
   readonly ending: Ending;
   readonly plans: readonly Plan[];
+  /** Protocols of the sessions that run beside the one whose frame ends the gateway. */
+  readonly beside: readonly ProtocolName[];
 }
 
 interface Session {
@@ -127,10 +130,10 @@ class World {
 
   async run(): Promise<{ wrong: string[]; counts: { [what: string]: number } }> {
     for (const life of this.#lives) {
-      // The session whose frame ends the gateway, and the ones with plans.
-      const { protocol } = life.ending;
-      this.#add(life, { protocol, by: "none", at: 0 });
       for (const plan of life.plans) this.#add(life, plan);
+      // The first of these is the one whose frame ends the gateway.
+      for (const protocol of [life.ending.protocol, ...life.beside])
+        this.#add(life, { protocol, by: "none", at: 0 });
     }
     const cuts = new Map(this.#sessions.map(({ model, plan }) => [model, providerCut(plan)]));
     await using providers = await startProviders({
@@ -162,45 +165,58 @@ class World {
     });
   }
 
-  /** Runs the sessions of one gateway, until it is ended by a frame of the first one. */
+  /** Runs the sessions of one gateway, and ends it after a frame of one of them. */
   async #live(life: Life, dir: string, providers: Providers): Promise<void> {
     const daemon = await this.#start(dir, providers);
     try {
       const sessions = this.#sessions.filter((session) => session.life === life);
       for (const session of sessions) await createKey(daemon, session);
-      let isEnded = false;
-      const end = () => {
-        if (isEnded) return;
-        isEnded = true;
-        daemon.kill(life.ending.by === "kill" ? "SIGKILL" : "SIGTERM");
-      };
+      const planned = sessions.slice(0, life.plans.length);
       await Promise.all(
-        sessions.map(async (session) => {
-          const running = runClient({
-            url: daemon.url,
-            key: session.secret,
-            protocol: session.plan.protocol,
-            model: session.model,
-            onFrame: (view, socket) => {
-              session.view = view;
-              if (session === sessions[0] && view.frames >= life.ending.at) end();
-              else this.#cut(session, view, socket, daemon);
-            },
-          });
-          const view = await Promise.race([
-            running,
-            sleep(HANGS_MS * this.#patience, undefined, { ref: false }),
-          ]);
-          session.closedAt = performance.now();
-          if (view) session.view = view;
-          else this.#wrong.push(`${nameOf(session)}: the connection was never closed`);
-        }),
+        planned.map((session) =>
+          this.#play(session, daemon, (view, socket) => this.#cut(session, view, socket, daemon)),
+        ),
       );
-      end();
+      const [first, ...others] = sessions.slice(life.plans.length);
+      const signal = life.ending.by === "kill" ? "SIGKILL" : "SIGTERM";
+      let isEnded = false;
+      const endAt = (view: ClientView) => {
+        if (isEnded || view.frames < life.ending.at) return;
+        isEnded = true;
+        daemon.kill(signal);
+      };
+      await Promise.all([
+        this.#play(first!, daemon, endAt),
+        ...others.map((session) => this.#play(session, daemon, () => {})),
+      ]);
+      if (!isEnded) this.#wrong.push(`${nameOf(first!)}: ${first!.view?.frames} frames`);
+      daemon.kill(isEnded ? signal : "SIGKILL");
       await daemon.exit;
     } finally {
       daemon.kill("SIGKILL");
     }
+  }
+
+  async #play(
+    session: Session,
+    daemon: Daemon,
+    onFrame: (view: ClientView, socket: WebSocket) => void,
+  ): Promise<void> {
+    const running = runClient({
+      url: daemon.url,
+      key: session.secret,
+      protocol: session.plan.protocol,
+      model: session.model,
+      onFrame: (view, socket) => {
+        session.view = view;
+        onFrame(view, socket);
+      },
+    });
+    const hangs = sleep(HANGS_MS * this.#patience, undefined, { ref: false });
+    const view = await Promise.race([running, hangs]);
+    session.closedAt = performance.now();
+    if (view) session.view = view;
+    else this.#wrong.push(`${nameOf(session)}: the connection was never closed`);
   }
 
   /** Cuts a session if its frame has come. */
@@ -256,8 +272,8 @@ class World {
 
   /** Compares how a session ended with its plan. */
   #judgeEnd(session: Session): void {
-    const { plan, life, view, revokedAt, closedAt } = session;
-    const wasKilled = life.ending.by === "kill";
+    const { plan, view, revokedAt, closedAt } = session;
+    const wasKilled = isKilled(session);
     if (!view) return void this.#wrong.push(`${nameOf(session)}: no connection`);
     if (plan.by === "revoke" && revokedAt !== undefined && view.code === 1008) {
       const ms = closedAt - revokedAt;
@@ -266,8 +282,9 @@ class World {
         this.#wrong.push(`${nameOf(session)}: closed ${Math.round(ms)} ms after the revocation`);
     }
     const whole = SCRIPTS[plan.protocol].responses;
-    const isRevoked = plan.by === "revoke" && revokedAt !== undefined && !wasKilled;
-    if (isRevoked && view.done.length < whole && view.code !== 1008)
+    if (READ.has(plan.by) && view.frames < plan.at)
+      this.#wrong.push(`${nameOf(session)}: ${view.frames} frames, so nothing was cut`);
+    if (plan.by === "revoke" && view.done.length < whole && view.code !== 1008)
       this.#wrong.push(`${nameOf(session)}: revoked, and closed with ${view.code}`);
     // A gateway that drains completes what runs.
     if (plan.by === "none" && !wasKilled && view.begun > view.done.length)
@@ -278,17 +295,29 @@ class World {
   }
 }
 
+/** Cutters that act when the client has received a frame. */
+const READ: ReadonlySet<Cutter> = new Set<Cutter>([
+  "client-close",
+  "client-reset",
+  "revoke",
+  "slow",
+]);
+
+/** Whether a session ran when its gateway was killed. */
+const isKilled = ({ plan, life }: Session): boolean =>
+  plan.by === "none" && life.ending.by === "kill";
+
 const nameOf = ({ plan: { protocol, by, at }, model, life: { ending } }: Session): string =>
   `${model} (${protocol}, ${by} after ${at}; ${ending.by} after ${ending.at} of ${ending.protocol})`;
 
 function viewOf(session: Session, providers: Providers): SessionView {
-  const { plan, model, key, life, view } = session;
+  const { plan, model, key, view } = session;
   const none: ClientView = { frames: 0, asked: 0, begun: 0, output: 0, done: [], code: 0 };
   return {
     name: nameOf(session),
     protocol: plan.protocol,
     key,
-    wasKilled: life.ending.by === "kill",
+    wasKilled: isKilled(session),
     wasCutByProvider: providerCut(plan) !== undefined,
     client: view ?? none,
     provider: providers.view(plan.protocol, model),
@@ -381,5 +410,3 @@ export const rig: Rig = {
     return result;
   },
 };
-
-export { CUTTERS };
