@@ -33,7 +33,7 @@ export interface Ending {
 export const FRAMES: Readonly<Record<ProtocolName, number>> = {
   realtime: 48,
   live: 13,
-  responses: 32,
+  responses: 36,
 };
 /** Messages of the client after which a provider can cut. */
 const ASKS = 3;

@@ -26,6 +26,7 @@ export interface ClientView {
   done: Counts[];
   /** Close code. 1006: the connection was cut. */
   code: number;
+  reason: string;
 }
 
 interface Script {
@@ -104,7 +105,15 @@ const GIVE_UP_MS = 3_000;
 /** Runs a session to its end. Resolves when the connection is closed. */
 export async function runClient(of: ClientOptions): Promise<ClientView> {
   const script = SCRIPTS[of.protocol];
-  const view: ClientView = { frames: 0, asked: 0, begun: 0, output: 0, done: [], code: 0 };
+  const view: ClientView = {
+    frames: 0,
+    asked: 0,
+    begun: 0,
+    output: 0,
+    done: [],
+    code: 0,
+    reason: "",
+  };
   const path = script.path(of.model);
   const socket = new WebSocket(of.url.replace(/^http/, "ws") + path, {
     perMessageDeflate: false,
@@ -146,8 +155,9 @@ export async function runClient(of: ClientOptions): Promise<ClientView> {
   });
   socket.on("error", () => {});
   return new Promise((resolve) => {
-    socket.once("close", (code) => {
+    socket.once("close", (code, reason) => {
       view.code = code;
+      view.reason = reason.toString();
       resolve(view);
     });
   });

@@ -151,7 +151,8 @@ class World {
   }
 
   #add(life: Life, plan: Plan): void {
-    const model = `m${this.#sessions.length}`;
+    // Google's provider recognizes models of the Live API by their names.
+    const model = `m${this.#sessions.length}${plan.protocol === "live" ? "-live" : ""}`;
     const unset = { key: "", secret: "", view: undefined, revokedAt: undefined, closedAt: 0 };
     this.#sessions.push({ plan, model, life, ...unset });
   }
@@ -283,7 +284,9 @@ class World {
     }
     const whole = SCRIPTS[plan.protocol].responses;
     if (READ.has(plan.by) && view.frames < plan.at)
-      this.#wrong.push(`${nameOf(session)}: ${view.frames} frames, so nothing was cut`);
+      this.#wrong.push(
+        `${nameOf(session)}: closed with ${view.code} (${view.reason}) after ${view.frames} frames`,
+      );
     if (plan.by === "revoke" && view.done.length < whole && view.code !== 1008)
       this.#wrong.push(`${nameOf(session)}: revoked, and closed with ${view.code}`);
     // A gateway that drains completes what runs.
@@ -312,7 +315,15 @@ const nameOf = ({ plan: { protocol, by, at }, model, life: { ending } }: Session
 
 function viewOf(session: Session, providers: Providers): SessionView {
   const { plan, model, key, view } = session;
-  const none: ClientView = { frames: 0, asked: 0, begun: 0, output: 0, done: [], code: 0 };
+  const none: ClientView = {
+    frames: 0,
+    asked: 0,
+    begun: 0,
+    output: 0,
+    done: [],
+    code: 0,
+    reason: "",
+  };
   return {
     name: nameOf(session),
     protocol: plan.protocol,
@@ -373,7 +384,7 @@ ${models("realtime", voice)}
     use: google
     with: { base_url: "${urls.live}", api_key: k }
     models:
-      spare: { ${voice} }
+      spare-live: { ${voice} }
 ${models("live", voice)}
   responses:
     use: openai
