@@ -49,6 +49,7 @@ export const CI: readonly string[] = [
   "test/plugins/stores/sqlite.test.ts",
   "test/protocols/released-memory.test.ts",
   "test/rig/routing/never-worse.test.ts",
+  "test/rig/sockets/sockets.test.ts",
   "test/types.test.ts",
   "test/pipeline/admission/every.test.ts",
   "test/pipeline/admission/ids.test.ts",
@@ -130,6 +131,12 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/rig/ledger/prune.test.ts": ["src/store", "plugins/stores"],
   "test/rig/connections/connection-races.test.ts": ["src/runtime", "src/server"],
   "test/rig/connections/slow-readers.test.ts": ["src/store", "plugins/stores"],
+  "test/rig/sockets/socket-mutants.test.ts": [
+    "src/pipeline/sockets",
+    "src/runtime/sockets",
+    "src/protocols/realtime",
+    "src/protocols/gemini-live",
+  ],
   "test/rig/lifecycle/restart.test.ts": ["src/runtime", "src/server"],
   "test/rig/routing/retry-storm.test.ts": ["src/pipeline"],
   "test/rig/authoring/template.test.ts": ["src/testing", "templates"],
@@ -414,6 +421,10 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   "test/rig/lifecycle/zero-downtime.test.ts": [
     "test/e2e/lifecycle/draining.test.ts",
     "test/e2e/lifecycle/listeners.test.ts",
+  ],
+  "test/rig/sockets/socket-mutants.test.ts": [
+    "test/rig/sockets/sockets.test.ts",
+    "test/e2e/sockets",
   ],
   "test/rig/load/overload.test.ts": [
     "test/pipeline/routing/overload.test.ts",

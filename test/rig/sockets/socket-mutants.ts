@@ -34,12 +34,12 @@ export const MUTANTS = {
   // The request for a response is forwarded before its reservation is durable.
   "late-reserve": {
     change: {
-      in: "pipeline/sockets/relay-session.ts",
-      line: "for (const response of begun) await response.reserved;\n    const refusal",
-      instead: "const refusal",
+      in: "pipeline/sockets/relayed-response.ts",
+      line: "await reserveCall(this.#call, null, this.#tally);",
+      instead: "setTimeout(() => void reserveCall(this.#call, null, this.#tally).catch(() => {}), 500);",
     },
-    only: { by: ["budget"], ending: "kill" },
-    found: /\d+ responses, and \d+ are billed/,
+    only: { by: ["slow"], ending: "kill" },
+    found: /\d+ responses, and \d+ are billed|without an exact row/,
   },
   // The end of a response is forwarded before its row is durable.
   "early-end": {
