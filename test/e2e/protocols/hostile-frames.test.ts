@@ -13,6 +13,7 @@ import { until } from "../../kit/wait.ts";
 const KEY = "alice-key";
 const MUTATIONS = NIGHTLY ? 25_000 : 200;
 const IDLE = NIGHTLY ? 5_000 : 100;
+const LONG = { timeout: 900_000 };
 
 let up: TestUpstream;
 let gateway: Awaited<ReturnType<typeof startInProcess>>;
@@ -103,7 +104,7 @@ function mutated(random: (below: number) => number): Buffer {
 }
 
 describe("hostile frames", () => {
-  it(`${MUTATIONS} mutations end no process, answer no HTTP, and leave nothing`, async () => {
+  it(`${MUTATIONS} mutations end no process, answer no HTTP, and leave nothing`, LONG, async () => {
     const random = createRandom(7);
     for (let done = 0; done < MUTATIONS; done += 20)
       await Promise.all(
@@ -145,7 +146,7 @@ describe("hostile frames", () => {
     await servesNext();
   });
 
-  it(`${IDLE} idle sockets take little memory`, async () => {
+  it(`${IDLE} idle sockets take little memory`, LONG, async () => {
     globalThis.gc?.();
     const before = process.memoryUsage().rss;
     const sockets: Socket[] = [];

@@ -36,7 +36,8 @@ export const MUTANTS = {
     change: {
       in: "pipeline/sockets/relayed-response.ts",
       line: "await reserveCall(this.#call, null, this.#tally);",
-      instead: "setTimeout(() => void reserveCall(this.#call, null, this.#tally).catch(() => {}), 500);",
+      instead:
+        "setTimeout(() => void reserveCall(this.#call, null, this.#tally).catch(() => {}), 500);",
     },
     only: { by: ["slow"], ending: "kill" },
     found: /\d+ responses, and \d+ are billed|without an exact row/,
