@@ -32,7 +32,7 @@ export interface Providers extends AsyncDisposable {
   view(protocol: ProtocolName, model: string): ProviderView;
 }
 
-export interface ProvidersOptions {
+interface ProvidersOptions {
   /** Returns the cut of a session, by its model. */
   cutOf(model: string): Cut | undefined;
   /** Milliseconds between two messages. */

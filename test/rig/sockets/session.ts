@@ -90,7 +90,7 @@ export const SCRIPTS: Readonly<Record<ProtocolName, Script>> = {
   },
 };
 
-export interface ClientOptions {
+interface ClientOptions {
   readonly url: string;
   readonly key: string;
   readonly protocol: ProtocolName;

@@ -22,7 +22,7 @@ export interface SessionView {
   readonly provider: ProviderView;
 }
 
-export interface Judged {
+interface Judged {
   readonly wrong: string[];
   readonly counts: { [state: string]: number };
 }

@@ -2,7 +2,7 @@
 import type { ChangedSource } from "../mutants/changed-source.ts";
 import type { Cutter, Ending } from "./plans.ts";
 
-export interface SocketMutant {
+interface SocketMutant {
   readonly change: ChangedSource;
   /** The cuts that show the defect. A test plays only these. */
   readonly only?: { readonly by?: readonly Cutter[]; readonly ending?: Ending["by"] };
