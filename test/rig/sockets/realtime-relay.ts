@@ -9,6 +9,7 @@ import { WebSocket } from "ws";
 import { cpu, rss } from "../../bench/process.ts";
 import { startDaemon } from "../../kit/process/daemon.ts";
 import type { Rig, RigResult } from "../rig.ts";
+import { readEntries } from "./sockets.ts";
 
 interface RelayOptions {
   readonly sockets: number;
@@ -30,6 +31,8 @@ interface Measured {
 }
 
 const OPEN_AT_ONCE = 20;
+/** Audio events of each response. */
+const EVENTS = 5;
 
 /** Starts a part of the rig, and returns the port on which it listens. */
 async function part(
@@ -86,7 +89,7 @@ async function measure(url: string, key: string, pid: number, of: RelayOptions):
 
 export async function relayCost(of: RelayOptions, say: (line: string) => void): Promise<RigResult> {
   const wrong: string[] = [];
-  const provider = await part("paced-provider.ts", String(of.pace));
+  const provider = await part("paced-provider.ts", String(of.pace), String(EVENTS));
   const upstream = `ws://127.0.0.1:${provider.port}/v1/realtime?model=gpt-realtime`;
   const bare = await part("bare-relay.ts", upstream);
   await using gateway = await startDaemon({
@@ -115,10 +118,7 @@ providers:
           `${Math.round(found.rss / 2 ** 20)} MiB, ${found.events} events, ${found.done.length} responses`,
       );
     await sleep(1_000);
-    const { rows } = (await gateway.ask("usage.report", { by: "model" })) as unknown as {
-      rows: { calls?: number; requests?: number }[];
-    };
-    const billed = rows.reduce((sum, row) => sum + (row.calls ?? row.requests ?? 0), 0);
+    const billed = (await readEntries(gateway)).filter(({ kind }) => kind === "settle").length;
     // Responses that were open when their clients left are billed too.
     if (billed < through.done.length)
       wrong.push(`${through.done.length} responses ended, and ${billed} are billed`);

@@ -348,7 +348,8 @@ async function createKey(daemon: Daemon, session: Session): Promise<void> {
   session.key = parseKey(secret)!.id;
 }
 
-async function readEntries(daemon: Daemon): Promise<LedgerEntry[]> {
+/** Reads all rows of the ledger. */
+export async function readEntries(daemon: Daemon): Promise<LedgerEntry[]> {
   const entries: LedgerEntry[] = [];
   let after: string | undefined;
   do {
