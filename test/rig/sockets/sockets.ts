@@ -10,6 +10,7 @@ import type { WebSocket } from "ws";
 import type { JsonObject, LedgerEntry } from "tollgate/plugin";
 import { parseKey } from "../../../src/lib/api-key.ts";
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
+import { startInProcess } from "../../kit/in-process.ts";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { mutantOf, preloaded } from "../mutants/changed-source.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
@@ -157,18 +158,14 @@ class World {
     this.#sessions.push({ plan, model, life, ...unset });
   }
 
-  async #start(dir: string, providers: Providers): Promise<Daemon> {
+  /** Runs the sessions of one gateway, and ends it after a frame of one of them. */
+  async #live(life: Life, dir: string, providers: Providers): Promise<void> {
     const { mutant } = this.#of;
-    return startDaemon({
+    const daemon = await startDaemon({
       dir,
       yaml: configOf(providers, this.#sessions),
       ...(mutant !== undefined && { env: preloaded(MUTANTS[mutant].change) }),
     });
-  }
-
-  /** Runs the sessions of one gateway, and ends it after a frame of one of them. */
-  async #live(life: Life, dir: string, providers: Providers): Promise<void> {
-    const daemon = await this.#start(dir, providers);
     try {
       const sessions = this.#sessions.filter((session) => session.life === life);
       for (const session of sessions) await createKey(daemon, session);
@@ -243,18 +240,17 @@ class World {
   }
 
   async #judge(dir: string, providers: Providers) {
-    // The next gateway finds the open responses.
-    const daemon = await this.#start(dir, providers);
+    // The next gateway finds the open responses. It runs in this process, which is cheaper.
+    const gateway = await startInProcess({ dir, yaml: configOf(providers, this.#sessions) });
     let entries: LedgerEntry[];
     try {
-      const { problems } = (await daemon.ask("ledger.verify")) as {
+      const { problems } = (await gateway.ask("ledger.verify")) as {
         problems: { message: string }[];
       };
       for (const { message } of problems) this.#wrong.push(`verify: ${message}`);
-      entries = await readEntries(daemon);
+      entries = await readEntries(gateway);
     } finally {
-      daemon.kill("SIGKILL");
-      await daemon.exit;
+      await gateway.stop();
     }
     for (const session of this.#sessions) this.#judgeEnd(session);
     const views = this.#sessions.map((session): SessionView => viewOf(session, providers));
@@ -349,11 +345,11 @@ async function createKey(daemon: Daemon, session: Session): Promise<void> {
 }
 
 /** Reads all rows of the ledger. */
-export async function readEntries(daemon: Daemon): Promise<LedgerEntry[]> {
+export async function readEntries(gateway: Pick<Daemon, "ask">): Promise<LedgerEntry[]> {
   const entries: LedgerEntry[] = [];
   let after: string | undefined;
   do {
-    const page = (await daemon.ask("ledger.entries", {
+    const page = (await gateway.ask("ledger.entries", {
       limit: 1_000,
       ...(after !== undefined && { after }),
     })) as unknown as { items: LedgerEntry[]; next?: string };
