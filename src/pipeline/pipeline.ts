@@ -20,6 +20,7 @@ import {
   excludePluginHooks,
 } from "./subrequest.ts";
 import { HostExchange, type SubrequestOrigin } from "./exchange/exchange.ts";
+import type { SocketLane } from "./exchange/exchange-state.ts";
 import type { Generation } from "./generation.ts";
 import { runSequentially } from "./hooks/hook-runner.ts";
 import type { MountedRoute } from "./exchange/mounted.ts";
@@ -88,6 +89,7 @@ export async function runSocketRequest(
   gen: Generation,
   mounted: MountedRoute,
   { req, res, params }: IncomingRequest,
+  lane: SocketLane,
 ): Promise<HostExchange> {
   const x = new HostExchange({
     id: nextRequestId(),
@@ -97,6 +99,7 @@ export async function runSocketRequest(
     res,
     params,
     receive,
+    lane,
   });
   await runToSettlement(x, mounted);
   return x;

@@ -6,7 +6,7 @@ import type { Plugin, Setup } from "./plugin.ts";
 import type { Role } from "./role.ts";
 import type { ActionType, Protocol, ErrorResponse } from "./protocol.ts";
 import type { NoOptions, ObjectSchema } from "./schema.ts";
-import type { SocketError, SocketMessage, SocketRequest } from "./socket.ts";
+import type { ContinuedResponse, SocketError, SocketMessage, SocketRequest } from "./socket.ts";
 import type { RequestFacts } from "./references.ts";
 import type { CallTarget } from "./store/store.ts";
 
@@ -131,6 +131,11 @@ export interface RouteInput {
    * the model was resolved, so the client needs permission for the model. Nothing is billed.
    */
   answer?: Opt<RouteResponse>;
+  /**
+   * The response that the request continues. `edits` contains the complete input. A provider's
+   * WebSocket that can continue the response receives only the items that are new.
+   */
+  continues?: Opt<ContinuedResponse>;
 }
 
 /**

@@ -10,7 +10,7 @@ import type { OperationSpec } from "../model/operations/operation-spec.ts";
 import type { Body, HeadersIn, HeadersOut, JsonObject, Opt, Sync } from "../model/values.ts";
 import type { Outgoing } from "./outgoing.ts";
 import type { FieldAllowlist, ConversationKey, RequestFacts } from "./references.ts";
-import type { SocketHalf } from "./socket.ts";
+import type { ProviderSession, SocketHalf } from "./socket.ts";
 import type { LimitState } from "./store/limit.ts";
 
 /**
@@ -208,6 +208,11 @@ export interface ClientHalf<K extends Operation> {
   decodeFault(status: number, headers: HeadersIn, body: Buffer): Fault;
   /** Decodes the response to a token count. If it is missing, the host estimates. */
   decodeCount?(body: Buffer): number;
+  /**
+   * Creates the session of one WebSocket to a provider, over which requests are sent. Endpoints
+   * state in `sockets` whether they have one. Default: requests are sent over HTTP only.
+   */
+  createSession?(): ProviderSession;
   /**
    * Edits the outgoing request in passthrough and translated mode, before all other `prepare`
    * functions. Use it to request usage counts and to apply the dialect.

@@ -188,7 +188,8 @@ export interface ProtocolEndpoint<C = unknown> extends EndpointConnection<C>, En
   paths?: { readonly [name: string]: Opt<Path> };
   /**
    * WebSockets by action. A relay socket of a client is connected to the one of its action. For any
-   * other action, the endpoint's requests may be sent over it.
+   * other action, requests of a client's WebSocket are sent over it if the protocol's client half
+   * has `createSession`. If the provider does not accept the connection, they are sent over HTTP.
    */
   sockets?: { readonly [action: string]: Opt<EndpointSocket> };
   /**

@@ -7,6 +7,7 @@ import type { ModelInfo, Privacy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
 import type { Usage } from "../model/usage.ts";
 import type { HeadersIn, JsonObject, Opt } from "../model/values.ts";
+import type { Outgoing } from "./outgoing.ts";
 import type { RequestFacts } from "./references.ts";
 
 /** A complete message of a WebSocket: a string for a text message, a Buffer for a binary one. */
@@ -28,6 +29,51 @@ export interface SocketError {
   readonly body: JsonObject;
   /** Headers of the error, such as `retry-after`. */
   readonly headers: HeadersIn;
+}
+
+/** The response that a request continues, if the client sent only what is new. */
+export interface ContinuedResponse {
+  /** ID of the response. */
+  readonly id: string;
+  /** Number of items at the start of the input that belong to the conversation so far. */
+  readonly items: number;
+}
+
+/**
+ * Requests over one WebSocket of a provider, one after the other. The host has checked and billed a
+ * request as it does for HTTP. It reads the response as a stream over HTTP.
+ */
+export interface ProviderSession {
+  /**
+   * ID of the response that the connection can continue. Undefined if there is none, or while a
+   * response runs.
+   */
+  readonly continuable: Opt<string>;
+  /**
+   * Edits the final request into the message that makes it. Returns false if the request cannot be
+   * sent over a WebSocket: the host then sends it over HTTP.
+   *
+   * With `continued`, the connection can continue that response. The session may replace the items
+   * of the conversation so far with its ID, but only if the provider would read the same input.
+   */
+  prepareMessage(out: Outgoing, continued: Opt<ContinuedResponse>): boolean;
+  /** Reads a message of the provider. Returns undefined for one that belongs to no response. */
+  readMessage(message: SocketMessage): Opt<ProviderMessage>;
+}
+
+/** A message of a provider, as a part of the response to the request that runs. */
+export interface ProviderMessage {
+  /** The event as text of an event stream, such as "data: {}" with two line breaks. */
+  readonly event?: Opt<string>;
+  /** Whether the response ends with this message. */
+  readonly isLast?: Opt<boolean>;
+  /** The provider rejects the request. It is handled like an HTTP response with this error. */
+  readonly rejection?: Opt<SocketError>;
+  /**
+   * Whether the rejection concerns this connection and not the request. The host then sends the
+   * complete request once over a new connection.
+   */
+  readonly needsNewConnection?: Opt<boolean>;
 }
 
 /** The half of a protocol that relays sockets. Its meters read messages and keep no other state. */

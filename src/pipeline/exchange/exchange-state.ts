@@ -35,7 +35,16 @@ export interface ConnectionState {
   externalWaitMs: number;
   externalWaitEnd: number;
   isDisconnected: boolean;
+  /** The lane of the client's WebSocket that made the request. Undefined for an HTTP request. */
+  readonly lane: SocketLane | undefined;
   disconnectListeners: (() => void)[];
+}
+
+/** A lane of a client's WebSocket. Its requests run one after the other. */
+export interface SocketLane {
+  /** The WebSocket. */
+  readonly connection: { readonly isClosed: boolean };
+  readonly name: string | undefined;
 }
 
 /** Whether and how the request was admitted. */
@@ -118,6 +127,7 @@ export function createExchangeState(of: {
   readonly route: MountedRoute;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
+  readonly lane?: SocketLane | undefined;
 }): ExchangeState {
   return {
     gen: of.gen,
@@ -133,6 +143,7 @@ export function createExchangeState(of: {
       externalWaitMs: 0,
       externalWaitEnd: 0,
       isDisconnected: false,
+      lane: of.lane,
       disconnectListeners: [],
     },
     admission: {
@@ -182,4 +193,6 @@ export interface ReceivedBody {
   record: RouteInput["record"];
   /** The response that the frontend made itself. No provider is called. */
   answer: RouteInput["answer"];
+  /** The response that the request continues. A provider's WebSocket may be able to do so. */
+  continues: RouteInput["continues"];
 }

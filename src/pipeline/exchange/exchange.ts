@@ -22,6 +22,7 @@ import {
   type BodyState,
   type ConnectionState,
   type ExchangeState,
+  type SocketLane,
 } from "./exchange-state.ts";
 import { startTrace } from "./trace.ts";
 import type { X509Certificate } from "node:crypto";
@@ -102,6 +103,7 @@ export class HostExchange implements LiveExchange {
     params: { readonly [name: string]: string };
     receive: (exchange: HostExchange) => Promise<HostExchange>;
     origin?: SubrequestOrigin;
+    lane?: SocketLane;
   }) {
     this.id = of.id;
     this.params = of.params;

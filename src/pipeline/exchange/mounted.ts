@@ -11,6 +11,7 @@ import type { Frontend, Route, SocketRoute } from "../../plugin/frontend.ts";
 import type { Protocol, ServerHalf } from "../../plugin/protocol.ts";
 import type { Endpoint, Provider, ProtocolEndpoint } from "../../plugin/provider.ts";
 import type { HookRunner } from "../hooks/hook-runner.ts";
+import type { ConnectionPool } from "../upstream/connection-pool.ts";
 import type { UpstreamTarget } from "../targets/upstream-target.ts";
 
 /**
@@ -99,6 +100,8 @@ export interface EndpointTransport {
   openConnection(): Dispatcher;
   /** Opens a connection for a WebSocket. */
   readonly connect: buildConnector.connector;
+  /** WebSockets over which requests are sent. */
+  readonly connections: ConnectionPool;
   readonly origin: string;
   /** Path prefix without a trailing slash. */
   readonly pathPrefix: string;

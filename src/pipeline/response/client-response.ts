@@ -7,7 +7,7 @@ import type { HeadersOut } from "../../model/values.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import type { ConnectionState, ExchangeState } from "../exchange/exchange-state.ts";
 import { createDiagnosticHeaders } from "./diagnostic-headers.ts";
-import type { UpstreamHttpResponse } from "../upstream/upstream-http-response.ts";
+import type { UpstreamReply } from "../upstream/upstream-http-response.ts";
 import type { TimerWheel, TimerEntry } from "../admission/timer-wheel.ts";
 import type { ServerHalf } from "../../plugin/protocol.ts";
 
@@ -95,7 +95,7 @@ export class ClientResponse implements TimerEntry {
 
   /** Starts the response of a call and discards buffered data of an earlier call. */
   begin(
-    upstream: Pick<UpstreamHttpResponse, "pause" | "resume"> | undefined,
+    upstream: Pick<UpstreamReply, "pause" | "resume"> | undefined,
     headers: HeadersOut | (() => HeadersOut),
   ): void {
     this.#upstream = upstream;

@@ -25,14 +25,14 @@ import { BufferedBytes, bufferedSizeOf } from "./buffered-bytes.ts";
 import { convertImages, fetchStreamedImages } from "./images.ts";
 import { createStopFilter } from "./stop-sequences.ts";
 import { observeWhole, ObservedPassthrough } from "./observed-passthrough.ts";
-import type { UpstreamHttpResponse } from "../upstream/upstream-http-response.ts";
+import type { UpstreamReply } from "../upstream/upstream-http-response.ts";
 import type { CallTally } from "../metering/call-tally.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { ModelInfo } from "../../model/facts.ts";
 
 /** The source of a call's response. */
 export type ResponseSource =
-  | { type: "http"; response: UpstreamHttpResponse }
+  | { type: "http"; response: UpstreamReply }
   | { type: "events"; events: AsyncIterable<ModelEvent> };
 
 /**

@@ -14,7 +14,7 @@ import type { HostCandidate, MountedSocket } from "../exchange/mounted.ts";
 import { firstApplicable } from "../hooks/hook-runner.ts";
 import { route, type RoutePlan } from "../stages/route.ts";
 import { recordFailure } from "../upstream/provider-failure.ts";
-import { openProviderSocket, type MessageBounds } from "./provider-socket.ts";
+import { openProviderSocket, type MessageBounds } from "../upstream/provider-socket.ts";
 import type { RelayTarget } from "./relayed-response.ts";
 
 /** A provider's socket that is open, and what it is connected to. */
@@ -144,6 +144,7 @@ function receivedBody({ model, facts }: RelayInput, action: string): ReceivedBod
     edits: undefined,
     record: undefined,
     answer: undefined,
+    continues: undefined,
   };
 }
 

@@ -303,6 +303,7 @@ function createExchange(target: RelayTarget, start: ResponseStart): HostExchange
     edits: undefined,
     record: undefined,
     answer: undefined,
+    continues: undefined,
   };
   return x;
 }

@@ -17,7 +17,7 @@ import {
   openProviderSocket,
   signRequest,
   type MessageBounds,
-} from "./provider-socket.ts";
+} from "../upstream/provider-socket.ts";
 
 /** A call that a provider has accepted, with the socket that observes it. */
 export interface StartedCall {

@@ -22,7 +22,7 @@ import {
   createEventWriter,
   type ResponseSource,
 } from "../response/transcode.ts";
-import type { UpstreamHttpResponse, ResponseSink } from "../upstream/upstream-http-response.ts";
+import type { UpstreamReply, ResponseSink } from "../upstream/upstream-http-response.ts";
 import type { CallTally } from "../metering/call-tally.ts";
 import type { TimerEntry } from "../admission/timer-wheel.ts";
 import { clientKey } from "../exchange/client-retries.ts";
@@ -84,7 +84,7 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
   readonly #resolve: () => void;
   readonly #reject: (error: unknown) => void;
   #transcoder: Transcoder | undefined;
-  #response: UpstreamHttpResponse | undefined;
+  #response: UpstreamReply | undefined;
   #state: ResponseState = STREAMING;
   #deadline = Infinity;
   /** The event hook that may still hold back the end of the response. */
@@ -128,7 +128,7 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
    * Creates the transcoder. If the provider sends a complete response although a stream was
    * requested, or the reverse, the response is handled as it arrived.
    */
-  #createTranscoder(response: UpstreamHttpResponse): Transcoder {
+  #createTranscoder(response: UpstreamReply): Transcoder {
     const call = this.#call;
     const protocol = call.candidate.mounted.endpoint.protocol!;
     const mime = String(response.headers["content-type"] ?? "");

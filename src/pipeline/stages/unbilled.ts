@@ -19,7 +19,7 @@ import type { RoutePlan } from "./route.ts";
 import {
   BoundedByteCounter,
   readResponseBody,
-  type UpstreamHttpResponse,
+  type UpstreamReply,
 } from "../upstream/upstream-http-response.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { writeSettleRow, waitForRow } from "../metering/settle-call.ts";
@@ -201,7 +201,7 @@ function withModelName(body: Buffer, call: HostCall): Buffer {
   return Buffer.concat([body.subarray(0, span.from), name, body.subarray(span.to)]);
 }
 
-function pipeToClient(x: HostExchange, response: UpstreamHttpResponse): Promise<void> {
+function pipeToClient(x: HostExchange, response: UpstreamReply): Promise<void> {
   const { connection } = x.state;
   const { res } = connection;
   return new Promise<void>((resolve, reject) => {

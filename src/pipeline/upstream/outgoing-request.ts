@@ -110,6 +110,22 @@ export class OutgoingRequest implements Outgoing {
     return (this.#chunks ??= new BodyChunks(this.#serialize()));
   }
 
+  /** Returns a copy whose edits do not change this request. */
+  copy(): OutgoingRequest {
+    const copy = new OutgoingRequest({
+      method: this.method,
+      path: this.path,
+      body: this.#body,
+      raw: this.#raw ?? undefined,
+      spans: this.#spans,
+      form: this.#multipart,
+      named: this.#originalReferences,
+    });
+    Object.assign(copy.headers, this.headers);
+    for (const [field, value] of this.#edits) copy.#edits.set(field, value);
+    return copy;
+  }
+
   /** Whether the body is the client's, except for the model's name. */
   get isUnchanged(): boolean {
     if (!this.#raw) return false;

@@ -11,7 +11,9 @@ import { flattenHeaders, type OutgoingRequest, type BodyChunks } from "./outgoin
 import { toProviderFault } from "./provider-failure.ts";
 import { markAccountLimit } from "../faults/rate-limits.ts";
 import { timeoutsFor } from "../targets/timeouts.ts";
-import { UpstreamHttpResponse, readErrorBody } from "./upstream-http-response.ts";
+import { HandshakeRejection } from "./provider-socket.ts";
+import { sendOverSocket } from "./send-over-socket.ts";
+import { UpstreamHttpResponse, readErrorBody, type UpstreamReply } from "./upstream-http-response.ts";
 import { yieldForLargeBody } from "../../lib/yield.ts";
 
 /**
@@ -36,15 +38,17 @@ export async function sendRequest(
   call: HostCall,
   wire: EndpointTransport,
   out: OutgoingRequest,
-): Promise<UpstreamHttpResponse> {
+): Promise<UpstreamReply> {
   try {
     const yielded = yieldForLargeBody(call.exchange.state.body.received!.inputBytes);
     if (yielded) await yielded;
+    const overSocket = await sendOverSocketOrReject(call, wire, out);
+    if (overSocket && isSuccess(overSocket)) return overSocket;
     const { auth } = wire.definition;
     const path = `${wire.pathPrefix}${out.path.startsWith("/") ? "" : "/"}${out.path}`;
     const unsigned: UnsignedRequest = { out, path, body: out.toChunks() };
     const version = tokenVersion(auth, call.candidate.mounted.credential);
-    const response = await signAndDispatch(call, wire, unsigned);
+    const response = overSocket ?? (await signAndDispatch(call, wire, unsigned));
     return isSuccess(response)
       ? response
       : await retryWithRenewedToken(call, wire, unsigned, response, version);
@@ -53,17 +57,32 @@ export async function sendRequest(
   }
 }
 
+/** Sends the request over a WebSocket, unless it must be sent over HTTP. */
+async function sendOverSocketOrReject(
+  call: HostCall,
+  wire: EndpointTransport,
+  out: OutgoingRequest,
+): Promise<UpstreamReply | undefined> {
+  try {
+    return await sendOverSocket(call, wire, out);
+  } catch (problem) {
+    if (!(problem instanceof HandshakeRejection)) throw problem;
+    call.failurePoint = "rejected";
+    return throwUpstreamError(problem, problem.body, call.candidate.mounted.endpoint.protocol!);
+  }
+}
+
 /** Sends a request that was rejected because of an expired token again, with a new token. */
 async function retryWithRenewedToken(
   call: HostCall,
   wire: EndpointTransport,
   unsigned: UnsignedRequest,
-  refusal: UpstreamHttpResponse,
+  refusal: UpstreamReply,
   version: ReturnType<typeof tokenVersion>,
-): Promise<UpstreamHttpResponse> {
+): Promise<UpstreamReply> {
   const { credential, endpoint } = call.candidate.mounted;
   const { auth } = wire.definition;
-  let response = refusal;
+  let response: UpstreamReply = refusal;
   let errorBody = await readErrorBody(response, BOUNDS.errorBody.max);
   const { status, headers } = response;
   if (
@@ -82,7 +101,7 @@ async function retryWithRenewedToken(
   return throwUpstreamError(response, errorBody, endpoint.protocol!);
 }
 
-const isSuccess = ({ status }: UpstreamHttpResponse): boolean => status >= 200 && status < 300;
+const isSuccess = ({ status }: UpstreamReply): boolean => status >= 200 && status < 300;
 
 /** The request without its signature. */
 interface UnsignedRequest {
@@ -172,7 +191,7 @@ function dispatchSigned(
 
 /** Throws the fault for a rejection. */
 function throwUpstreamError(
-  { status, headers }: UpstreamHttpResponse,
+  { status, headers }: Pick<UpstreamReply, "status" | "headers">,
   errorBody: Buffer,
   protocol: Protocol,
 ): never {

@@ -46,6 +46,49 @@ export interface ResponseSink {
   onEnd(error?: unknown): void;
 }
 
+/** The response of a provider, whatever connection it arrives on. */
+export interface UpstreamReply {
+  readonly status: number;
+  readonly headers: HeadersIn;
+  /** Delivers the body to the sink, from its beginning. */
+  pipeTo(sink: ResponseSink): void;
+  /** Stops reading while the client does not read. */
+  pause(): void;
+  resume(): void;
+  /** Limits the time for the rest of the response. */
+  limitRemainingTime(ms: number): void;
+  abort(reason: Error): void;
+}
+
+/** The times of a response, by the monotonic clock in milliseconds. */
+interface ResponseTimes {
+  readonly startedAt: number;
+  /** Whether the response has begun, or reading is paused. */
+  readonly hasBegun: boolean;
+  readonly idleDeadline: number;
+}
+
+/** Returns the fault of a response that exceeds one of its timeouts. */
+export function overdueFault(
+  { firstByteMs, idleMs, totalMs, isClientLimit }: EffectiveTimeouts,
+  { startedAt, hasBegun, idleDeadline }: ResponseTimes,
+  now: number,
+): Error | undefined {
+  const timedOut = (what: string, ms: number) =>
+    createFault("timeout", `The provider ${what} ${ms / 1000} s.`, { code: "upstream_timeout" });
+  if (now > startedAt + totalMs) {
+    if (!isClientLimit) return timedOut("took longer than", totalMs);
+    const late = "The provider did not respond within this client's time limit.";
+    return attributeFault(
+      createFault("timeout", late, { code: "client_timeout" }),
+      "caller",
+    ) as Error;
+  }
+  if (!hasBegun && now > startedAt + firstByteMs)
+    return timedOut("did not respond within", firstByteMs);
+  return now > idleDeadline ? timedOut("sent no data for", idleMs) : undefined;
+}
+
 const NO_CHUNKS: readonly Buffer[] = [];
 
 /** Adds the content length, because undici does not know the length of a body in chunks. */
@@ -60,7 +103,7 @@ const deliverChunks = (response: UpstreamHttpResponse): void => response.deliver
  * One response of a provider. A reasoning model may be silent for minutes. The operator configures
  * the limit.
  */
-export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEntry {
+export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEntry, UpstreamReply {
   timerIndex = -1;
   status = 0;
   headers: HeadersIn = {};
@@ -167,26 +210,10 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
   }
 
   onTick(now: number): void {
-    const { totalMs, isClientLimit } = this.#timeouts;
-    if (now > this.#started + totalMs) {
-      if (!isClientLimit) return this.#timeOut("took longer than", totalMs);
-      const late = "The provider did not respond within this client's time limit.";
-      this.abort(
-        attributeFault(createFault("timeout", late, { code: "client_timeout" }), "caller"),
-      );
-      return;
-    }
-    const { firstByteMs, idleMs } = this.#timeouts;
-    const began = this.status > 0 && !this.#leadingComments;
-    if (!began && !this.#paused && now > this.#started + firstByteMs)
-      return this.#timeOut("did not respond within", firstByteMs);
-    if (now > this.#idleDeadline) this.#timeOut("sent no data for", idleMs);
-  }
-
-  #timeOut(what: string, ms: number): void {
-    this.abort(
-      createFault("timeout", `The provider ${what} ${ms / 1000} s.`, { code: "upstream_timeout" }),
-    );
+    const hasBegun = (this.status > 0 && !this.#leadingComments) || this.#paused;
+    const times = { startedAt: this.#started, hasBegun, idleDeadline: this.#idleDeadline };
+    const fault = overdueFault(this.#timeouts, times, now);
+    if (fault) this.abort(fault);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -268,7 +295,7 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
  * Reads the beginning of an error's body. The meaning is usually at the start, so the gateway does
  * not wait for the rest.
  */
-export function readErrorBody(response: UpstreamHttpResponse, max: number): Promise<Buffer> {
+export function readErrorBody(response: UpstreamReply, max: number): Promise<Buffer> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -311,7 +338,7 @@ export class BoundedByteCounter implements ByteCounter {
  * by-ID operation.
  */
 export function readResponseBody(
-  response: UpstreamHttpResponse,
+  response: UpstreamReply,
   counter: ByteCounter,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {

@@ -10,6 +10,7 @@ import type {
   MountedFrontend,
   MountedProvider,
 } from "../../pipeline/exchange/mounted.ts";
+import { ConnectionPool } from "../../pipeline/upstream/connection-pool.ts";
 import type { Services } from "../services.ts";
 import { createProviderClient } from "../plugin-host/provider-client.ts";
 
@@ -39,6 +40,8 @@ export function mountEndpoint(
     };
   const { client, socket, id } = endpoint.protocol;
   if (!client && !socket) return { why: `its endpoint uses ${id}, which has no client half` };
+  const connections = new ConnectionPool();
+  scope.defer(() => connections.close());
   return {
     definition: endpoint,
     operation: endpoint.protocol.operationSpec.name,
@@ -47,6 +50,7 @@ export function mountEndpoint(
       pool: line!.pool,
       openConnection: line!.openConnection,
       connect: line!.connect,
+      connections,
       origin: base!.origin,
       pathPrefix: base!.pathname.replace(/\/+$/, ""),
       definition: endpoint,

@@ -151,6 +151,7 @@ export class RequestConnection implements OpenSocket {
           res: response.asServerResponse,
           params: handshake.params,
         },
+        { connection: this.socket, name: request.lane },
       );
     } catch (problem) {
       this.#sendFault(this.#toFault(problem), request);

@@ -18,7 +18,7 @@ import { rejectSafely, settle } from "../../pipeline/stages/settle.ts";
 import type { Services } from "../services.ts";
 import type { SocketMessage } from "../../plugin/socket.ts";
 import { openRelay, type OpenRelay } from "../../pipeline/sockets/open-relay.ts";
-import type { MessageBounds } from "../../pipeline/sockets/provider-socket.ts";
+import type { MessageBounds } from "../../pipeline/upstream/provider-socket.ts";
 import { startCall } from "../../pipeline/sockets/start-call.ts";
 import { CallConnection } from "./call-connection.ts";
 import { ClientSocket } from "./client-socket.ts";

@@ -16,10 +16,10 @@ import { createTraceHeaders } from "../exchange/trace.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 import { requireSyncResult } from "../hooks/hook-guard.ts";
 import { pinPolicy } from "../privacy/zero-retention.ts";
-import { createAuthHeaders, renewToken, tokenVersion } from "../upstream/credential.ts";
-import { checkBeforeEncoding, checkBeforeSending } from "../upstream/outgoing-checks.ts";
-import { OutgoingRequest } from "../upstream/outgoing-request.ts";
-import { toProviderFault } from "../upstream/provider-failure.ts";
+import { createAuthHeaders, renewToken, tokenVersion } from "./credential.ts";
+import { checkBeforeEncoding, checkBeforeSending } from "./outgoing-checks.ts";
+import { OutgoingRequest } from "./outgoing-request.ts";
+import { toProviderFault } from "./provider-failure.ts";
 
 /** Time in milliseconds in which a provider must answer the handshake. */
 const HANDSHAKE_TIMEOUT_MS = 15_000;
@@ -38,28 +38,58 @@ export async function openProviderSocket(
   socket: EndpointSocket,
   bounds: MessageBounds,
 ): Promise<WebSocket> {
-  const { transport } = call.candidate.mounted.endpoint;
-  const { auth } = transport!.definition;
-  const { credential } = call.candidate.mounted;
+  try {
+    return await openSigned(call, socket, bounds, () => signRequest(call, "GET", socket));
+  } catch (problem) {
+    const fault = problem instanceof HandshakeRejection ? problem.toError() : problem;
+    throw attributeFault(fault, "target", call.provider);
+  }
+}
+
+/**
+ * Opens a socket for a request that has passed every check. Its headers become those of the
+ * handshake. Rejects with a `HandshakeRejection` if the provider does not accept it.
+ */
+export function openRequestSocket(
+  call: HostCall,
+  socket: EndpointSocket,
+  headers: HeadersOut,
+  bounds: MessageBounds,
+): Promise<WebSocket> {
+  const transport = call.candidate.mounted.endpoint.transport!;
+  const out = new OutgoingRequest({
+    method: "GET",
+    path: typeof socket.path === "string" ? socket.path : socket.path(call),
+    body: null,
+  });
+  for (const name in headers) out.setHeader(name, headers[name]);
+  const path = pathOf(transport, out);
+  return openSigned(call, socket, bounds, async () => ({
+    path,
+    headers: { ...out.headers, ...(await sign(call, transport, out, path)) },
+  }));
+}
+
+/** Opens a socket. If its token has expired, signs and opens it again with a new one. */
+async function openSigned(
+  call: HostCall,
+  socket: EndpointSocket,
+  bounds: MessageBounds,
+  signed: () => Promise<SignedRequest>,
+): Promise<WebSocket> {
+  const { credential, endpoint } = call.candidate.mounted;
+  const transport = endpoint.transport!;
+  const { auth } = transport.definition;
   const version = tokenVersion(auth, credential);
-  const attempt = async () =>
-    connect(call, transport!, await signRequest(call, "GET", socket), socket, bounds);
+  const attempt = async () => connect(call, transport, await signed(), socket, bounds);
   try {
     return await attempt();
   } catch (problem) {
     const isExpired =
       problem instanceof HandshakeRejection &&
       (await renewToken(auth, credential, version, () => problem, problem.status));
-    try {
-      if (isExpired) return await attempt();
-      throw problem;
-    } catch (last) {
-      throw attributeFault(
-        last instanceof HandshakeRejection ? last.toError() : last,
-        "target",
-        call.provider,
-      );
-    }
+    if (isExpired) return attempt();
+    throw problem;
   }
 }
 
@@ -99,9 +129,12 @@ export async function signRequest(
   const trace = createTraceHeaders(call);
   for (const name in trace) out.setHeader(name, trace[name]);
   checkBeforeSending(call, out);
-  const path = `${transport.pathPrefix}${out.path.startsWith("/") ? "" : "/"}${out.path}`;
+  const path = pathOf(transport, out);
   return { path, headers: { ...out.headers, ...(await sign(call, transport, out, path)) } };
 }
+
+const pathOf = ({ pathPrefix }: EndpointTransport, { path }: OutgoingRequest): string =>
+  `${pathPrefix}${path.startsWith("/") ? "" : "/"}${path}`;
 
 async function sign(
   call: HostCall,
@@ -190,7 +223,7 @@ async function readRejection(response: IncomingMessage): Promise<never> {
 }
 
 /** The response of a provider that did not accept the handshake. */
-class HandshakeRejection extends Error {
+export class HandshakeRejection extends Error {
   readonly status: number;
   readonly headers: IncomingMessage["headers"];
   readonly body: Buffer;

@@ -1,0 +1,170 @@
+// The WebSockets over which requests are sent to one endpoint. A lane of a client, and a
+// conversation that continues, keep their connection, because the provider holds the last response
+// on it.
+import type { SocketLane } from "../exchange/exchange-state.ts";
+import type { ConnectionUse, ProviderConnection } from "./provider-connection.ts";
+
+/** Times of a connection to a provider, in milliseconds. */
+export interface ConnectionTimes {
+  /** Maximum time without a request. */
+  readonly idleMs: number;
+  /** Age from which a connection gets no further request. */
+  readonly ageMs: number;
+  readonly pingMs: number;
+  /** Time in which no connection is opened after the provider did not accept one. */
+  readonly suspendMs: number;
+}
+
+export const CONNECTION_TIMES: ConnectionTimes = {
+  idleMs: 300_000,
+  // OpenAI closes a connection after 60 minutes, whether or not a response runs.
+  ageMs: 3_300_000,
+  pingMs: 20_000,
+  suspendMs: 300_000,
+};
+
+/** Maximum number of connections per credential. */
+export const MAX_CONNECTIONS = 100;
+const SWEEP_MS = 1_000;
+
+/** A request that needs a connection. */
+export interface ConnectionRequest extends ConnectionUse {
+  readonly lane: SocketLane;
+  /** ID of the response that the request continues. */
+  readonly continues: string | undefined;
+}
+
+/** The connections of one credential. */
+interface Line {
+  readonly open: Set<ProviderConnection>;
+  /** Number of handshakes that run. */
+  opening: number;
+  suspendedUntil: number;
+}
+
+export class ConnectionPool {
+  readonly #times: ConnectionTimes;
+  readonly #now: () => number;
+  readonly #lines = new Map<object, Line>();
+  #sweeper: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(
+    times: ConnectionTimes = CONNECTION_TIMES,
+    now: () => number = () => performance.now(),
+  ) {
+    this.#times = times;
+    this.#now = now;
+  }
+
+  /** Returns an idle connection for the request. Prefers the one that holds its conversation. */
+  find(credential: object, request: ConnectionRequest): ProviderConnection | undefined {
+    const now = this.#now();
+    let best: ProviderConnection | undefined;
+    let bestRank = 0;
+    for (const one of this.#lines.get(credential)?.open ?? []) {
+      const { use, openedAt } = one;
+      if (!one.isIdle || use.key !== request.key || use.handshake !== request.handshake) continue;
+      if (now - openedAt >= this.#times.ageMs) continue;
+      const rank = rankOf(one, request);
+      if (rank > bestRank) [best, bestRank] = [one, rank];
+    }
+    return best;
+  }
+
+  /**
+   * Opens a connection. Returns undefined if the maximum is reached and none is idle, or if the
+   * provider did not accept one lately.
+   */
+  async open(
+    credential: object,
+    connect: (now: number) => Promise<ProviderConnection>,
+  ): Promise<ProviderConnection | undefined> {
+    const line = this.#lineOf(credential);
+    if (this.#isClosed || this.#now() < line.suspendedUntil || !this.#makeRoom(line))
+      return undefined;
+    line.opening++;
+    try {
+      const made = await connect(this.#now());
+      // The generation may have ended while the handshake ran.
+      if (made.isClosed) return made;
+      line.open.add(made);
+      this.#sweeper ??= setInterval(() => this.sweep(), SWEEP_MS).unref();
+      return made;
+    } finally {
+      line.opening--;
+    }
+  }
+
+  /** Called when the provider did not accept a connection. */
+  suspend(credential: object): void {
+    this.#lineOf(credential).suspendedUntil = this.#now() + this.#times.suspendMs;
+  }
+
+  /** Called when a connection has no request any more. */
+  readonly free = (connection: ProviderConnection): void => {
+    connection.idleSince = this.#now();
+    if (this.#isClosed) connection.close();
+  };
+
+  /** Called when a connection is closed. */
+  remove(credential: object, connection: ProviderConnection): void {
+    this.#lines.get(credential)?.open.delete(connection);
+    if (this.count === 0) this.#stopSweeping();
+  }
+
+  get count(): number {
+    let sum = 0;
+    for (const { open } of this.#lines.values()) sum += open.size;
+    return sum;
+  }
+
+  /** Closes connections that are idle for too long, or too old. Pings the others. */
+  sweep(): void {
+    const now = this.#now();
+    const { idleMs, ageMs, pingMs } = this.#times;
+    for (const { open } of this.#lines.values())
+      for (const one of open) {
+        if (one.isIdle && (now - one.idleSince > idleMs || now - one.openedAt > ageMs)) one.close();
+        else if (!one.isClosed) one.ping(now, pingMs);
+      }
+  }
+
+  /** Closes idle connections, and every other one when its request has ended. */
+  close(): void {
+    this.#isClosed = true;
+    for (const { open } of this.#lines.values()) for (const one of open) if (one.isIdle) one.close();
+    this.#stopSweeping();
+  }
+
+  #lineOf(credential: object): Line {
+    let line = this.#lines.get(credential);
+    if (!line)
+      this.#lines.set(credential, (line = { open: new Set(), opening: 0, suspendedUntil: 0 }));
+    return line;
+  }
+
+  /** Closes the connection that is idle for the longest time, if the maximum is reached. */
+  #makeRoom({ open, opening }: Line): boolean {
+    if (open.size + opening < MAX_CONNECTIONS) return true;
+    let oldest: ProviderConnection | undefined;
+    for (const one of open)
+      if (one.isIdle && (!oldest || one.idleSince < oldest.idleSince)) oldest = one;
+    if (!oldest) return false;
+    open.delete(oldest);
+    oldest.close();
+    return true;
+  }
+
+  #stopSweeping(): void {
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+  }
+}
+
+/** Returns how well an idle connection fits. 0: it belongs to another lane. */
+function rankOf({ session, lane: own }: ProviderConnection, { lane, continues }: ConnectionRequest) {
+  if (continues !== undefined && session.continuable === continues) return 3;
+  if (own.connection === lane.connection && own.name === lane.name) return 2;
+  return own.connection.isClosed ? 1 : 0;
+}

@@ -1,0 +1,125 @@
+// One WebSocket of a provider. It carries one request at a time, and is kept between requests.
+import { isAscii } from "node:buffer";
+import type { WebSocket } from "ws";
+import { createFault } from "../../model/error.ts";
+import type { ProviderMessage, ProviderSession, SocketMessage } from "../../plugin/socket.ts";
+import type { SocketLane } from "../exchange/exchange-state.ts";
+import type { SocketResponse } from "./socket-response.ts";
+
+/** Decides which requests may use a connection. */
+export interface ConnectionUse {
+  /** ID of the client's key. A connection serves one key, because it holds its last response. */
+  readonly key: string;
+  /** Path and headers of the handshake, without the credential. */
+  readonly handshake: string;
+}
+
+export class ProviderConnection {
+  readonly session: ProviderSession;
+  readonly use: ConnectionUse;
+  readonly openedAt: number;
+  /** When the last request ended. */
+  idleSince: number;
+  /** The lane whose requests it served last. */
+  lane: SocketLane;
+  readonly #ws: WebSocket;
+  readonly #onFree: () => void;
+  #response: SocketResponse | undefined;
+  #hasHeard = true;
+  #pingedAt: number;
+  isClosed = false;
+
+  constructor(of: {
+    ws: WebSocket;
+    session: ProviderSession;
+    use: ConnectionUse;
+    lane: SocketLane;
+    now: number;
+    /** Called when a request has ended. */
+    onFree: (connection: ProviderConnection) => void;
+    onClosed: (connection: ProviderConnection) => void;
+  }) {
+    this.session = of.session;
+    this.use = of.use;
+    this.lane = of.lane;
+    this.openedAt = this.idleSince = this.#pingedAt = of.now;
+    this.#onFree = () => of.onFree(this);
+    const ws = (this.#ws = of.ws);
+    ws.on("message", (data, isBinary) => this.#onMessage(data as Buffer, isBinary));
+    ws.on("ping", () => (this.#hasHeard = true));
+    ws.on("pong", () => (this.#hasHeard = true));
+    // The connection is closed next.
+    ws.on("error", () => {});
+    ws.once("close", () => {
+      this.isClosed = true;
+      of.onClosed(this);
+      const response = this.#response;
+      this.#response = undefined;
+      response?.onClosed();
+    });
+    ws.resume();
+  }
+
+  get isIdle(): boolean {
+    return !this.isClosed && this.#response === undefined;
+  }
+
+  /** Sends a request. The response receives what the provider sends from here on. */
+  send(message: SocketMessage, response: SocketResponse): void {
+    this.#response = response;
+    response.start({
+      pause: () => this.#ws.pause(),
+      resume: () => this.#ws.resume(),
+      terminate: () => this.terminate(),
+    });
+    this.#ws.send(message, { binary: typeof message !== "string" });
+  }
+
+  /** Sends a ping if none was sent for this time. Ends a connection that does not answer. */
+  ping(now: number, everyMs: number): void {
+    if (now - this.#pingedAt < everyMs) return;
+    this.#pingedAt = now;
+    if (!this.#hasHeard && !this.#ws.isPaused) return this.terminate();
+    this.#hasHeard = false;
+    this.#ws.ping();
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.#ws.close(1000);
+  }
+
+  terminate(): void {
+    this.isClosed = true;
+    this.#ws.terminate();
+  }
+
+  #onMessage(data: Buffer, isBinary: boolean): void {
+    this.#hasHeard = true;
+    let message: ProviderMessage | undefined;
+    try {
+      message = this.session.readMessage(
+        isBinary ? data : data.toString(isAscii(data) ? "latin1" : "utf8"),
+      );
+    } catch (problem) {
+      const response = this.#response;
+      this.#response = undefined;
+      this.terminate();
+      return response?.abort(
+        createFault("upstream", "The provider sent an invalid message.", {
+          code: "invalid_response",
+          cause: problem,
+        }),
+      );
+    }
+    const response = this.#response;
+    if (!message || !response) return;
+    const isOver = message.isLast === true || message.rejection !== undefined;
+    // The response may start the next request on this connection.
+    if (isOver) this.#response = undefined;
+    response.onMessage(message);
+    if (!isOver) return;
+    if (message.needsNewConnection === true) this.close();
+    this.#onFree();
+  }
+}

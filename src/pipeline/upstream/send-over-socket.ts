@@ -1,0 +1,157 @@
+// Sends a request over a WebSocket of the provider, if the client sent it over one and the endpoint
+// has one. Otherwise it is sent over HTTP.
+import { BOUNDS } from "../../lib/bounds.ts";
+import { createFault, fail, getFault } from "../../model/error.ts";
+import type { HeadersOut } from "../../model/values.ts";
+import type { EndpointSocket } from "../../plugin/provider.ts";
+import type { ContinuedResponse, ProviderSession } from "../../plugin/socket.ts";
+import type { HostCall } from "../exchange/call.ts";
+import type { SocketLane } from "../exchange/exchange-state.ts";
+import type { EndpointTransport } from "../exchange/mounted.ts";
+import { timeoutsFor } from "../targets/timeouts.ts";
+import type { OutgoingRequest } from "./outgoing-request.ts";
+import { ProviderConnection, type ConnectionUse } from "./provider-connection.ts";
+import { HandshakeRejection, openRequestSocket } from "./provider-socket.ts";
+import { SocketResponse } from "./socket-response.ts";
+
+/** A request and where it is sent. */
+interface SocketCall {
+  readonly call: HostCall;
+  readonly transport: EndpointTransport;
+  readonly out: OutgoingRequest;
+  readonly socket: EndpointSocket;
+  readonly lane: SocketLane;
+  readonly use: ConnectionUse;
+  createSession(): ProviderSession;
+}
+
+/**
+ * Sends the request. Resolves when the provider has accepted or rejected it. Resolves to undefined
+ * if it must be sent over HTTP. Rejects with a `HandshakeRejection` if the provider does not accept
+ * the credential, or no request at this time.
+ */
+export async function sendOverSocket(
+  call: HostCall,
+  transport: EndpointTransport,
+  out: OutgoingRequest,
+): Promise<SocketResponse | undefined> {
+  const of = socketCallOf(call, transport, out);
+  if (!of) return undefined;
+  const { continues } = call.exchange.state.body.received!;
+  const { credential } = call.candidate.mounted;
+  const pooled = transport.connections.find(credential, {
+    ...of.use,
+    lane: of.lane,
+    continues: continues?.id,
+  });
+  const first = pooled
+    ? await sendOn(of, pooled, continues ?? undefined)
+    : await sendOnNew(of);
+  if (!first?.needsNewConnection) return first;
+  return (await sendOnNew(of)) ?? first;
+}
+
+/** Returns where the request is sent. Undefined for a request that is sent over HTTP. */
+function socketCallOf(
+  call: HostCall,
+  transport: EndpointTransport,
+  out: OutgoingRequest,
+): SocketCall | undefined {
+  const { exchange: x, action } = call;
+  const { lane } = x.state.connection;
+  const { sockets, protocol } = transport.definition;
+  const createSession = protocol.client?.createSession;
+  // Under zero data retention nothing may stay on a connection after its response.
+  if (!lane || !createSession || !call.stream || x.privacy !== "off") return undefined;
+  const socket = sockets && Object.hasOwn(sockets, action) ? sockets[action] : undefined;
+  if (!socket) return undefined;
+  const headers = handshakeHeaders(out.headers, socket.headers);
+  const path = typeof socket.path === "string" ? socket.path : socket.path(call);
+  const use = { key: x.identity?.id ?? "", handshake: JSON.stringify([path, shared(headers)]) };
+  const create = () => createSession.call(protocol.client);
+  return { call, transport, out, socket, lane, use, createSession: create };
+}
+
+/** Headers that describe a body. A handshake has none. */
+const BODY_HEADERS: ReadonlySet<string> = new Set([
+  "accept",
+  "accept-encoding",
+  "content-length",
+  "content-type",
+]);
+/** Headers that are different for each request of a connection. */
+const TRACE_HEADERS: ReadonlySet<string> = new Set(["traceparent", "tracestate"]);
+
+function handshakeHeaders(of: HeadersOut, own: HeadersOut | undefined): HeadersOut {
+  const all = Object.entries({ ...of, ...own }).filter(([name]) => !BODY_HEADERS.has(name));
+  return Object.fromEntries(all.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+const shared = (headers: HeadersOut) =>
+  Object.entries(headers).filter(([name]) => !TRACE_HEADERS.has(name));
+
+/** Opens a connection and sends the complete request over it. */
+async function sendOnNew(of: SocketCall): Promise<SocketResponse | undefined> {
+  const { call, transport, out, socket, lane, use } = of;
+  const session = of.createSession();
+  if (!session.prepareMessage(out.copy(), undefined)) return undefined;
+  const { credential } = call.candidate.mounted;
+  const pool = transport.connections;
+  try {
+    const made = await pool.open(credential, async (now) => {
+      const headers = handshakeHeaders(out.headers, socket.headers);
+      const ws = await openRequestSocket(call, socket, headers, MESSAGE_BOUNDS);
+      const onClosed = (one: ProviderConnection) => pool.remove(credential, one);
+      return new ProviderConnection({ ws, session, use, lane, now, onFree: pool.free, onClosed });
+    });
+    return made && (await sendOn(of, made, undefined));
+  } catch (problem) {
+    if (!isUnsupported(problem)) throw problem;
+    pool.suspend(credential);
+    const { exchange: x, provider } = call;
+    x.state.gen.log.debug(
+      { request: x.id, provider, err: problem },
+      "provider did not accept WebSocket, using HTTP",
+    );
+    return undefined;
+  }
+}
+
+const MESSAGE_BOUNDS = {
+  maxPayload: BOUNDS.imageEvent.max,
+  maxFragments: BOUNDS.socketFragments.max,
+};
+
+/** Statuses of a handshake that a request over HTTP would get too. */
+const SHARED_STATUSES: ReadonlySet<number> = new Set([401, 402, 403, 408, 429]);
+
+/** Whether the provider, or something on the way to it, has no WebSocket. */
+function isUnsupported(problem: unknown): boolean {
+  if (problem instanceof HandshakeRejection)
+    return problem.status < 500 && !SHARED_STATUSES.has(problem.status);
+  return getFault(problem)?.code === "upstream_unreachable";
+}
+
+/** Sends the request over a connection. Undefined if it cannot be sent over a WebSocket. */
+async function sendOn(
+  { call, out, lane }: SocketCall,
+  connection: ProviderConnection,
+  continues: ContinuedResponse | undefined,
+): Promise<SocketResponse | undefined> {
+  const { session } = connection;
+  const isHeld = continues !== undefined && session.continuable === continues.id;
+  const message = out.copy();
+  if (!session.prepareMessage(message, isHeld ? continues : undefined)) return undefined;
+  const x = call.exchange;
+  if (x.state.connection.isDisconnected) fail("canceled", "The client disconnected.");
+  const response = new SocketResponse(call, x.state.gen.timerWheel, timeoutsFor(call));
+  call.onCancel((reason) => response.abort(reason));
+  x.state.connection.disconnectListeners.push(() => {
+    if (response.status === 0) response.abort(createFault("canceled", "The client disconnected."));
+  });
+  if (response.isOver) await response.begun;
+  connection.lane = lane;
+  connection.send(message.toChunks()!.toBuffer().toString(), response);
+  await response.begun;
+  return response;
+}
