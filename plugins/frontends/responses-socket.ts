@@ -169,6 +169,7 @@ async function readSocketInput(
   const input = before && [...before, ...own];
   if (input && JSON.stringify(input).length > MAX_CONVERSATION_BYTES) failPreviousResponse(id!);
   const continued: Body = input ? { input, previous_response_id: undefined } : {};
+  const continues = before && { id: id!, items: before.length };
   const read = await readInput(x, { ...body, ...envelope, ...continued });
   const remembers = memory !== undefined && x.privacy === "off";
   const remember = (response: JsonObject): void => {
@@ -183,6 +184,7 @@ async function readSocketInput(
   };
   const result: RouteInput = {
     ...read,
+    ...(continues && { continues }),
     stream: true,
     edits: { ...envelope, ...continued, ...read.edits, stream: true },
     // A conversation that continues at the provider is not known as a whole.

@@ -96,7 +96,7 @@ export default fromRow({
     ],
   },
   protocols: {
-    responses: {},
+    responses: { socket: "/responses" },
     "chat-completions": {
       maxTokens: "max_completion_tokens",
       cacheWriteTtl: "30m",

@@ -163,12 +163,12 @@ export const labs: readonly Backend[] = [
     summary: "xAI",
     limits: "none",
     errors: "words",
-    unverified: ["refused fields", "limits", "affinity", "realtime"],
+    unverified: ["refused fields", "limits", "affinity", "realtime", "websocket"],
     base: "https://api.x.ai/v1",
     sessionAffinity: { field: "prompt_cache_key" },
     models: { images: ["grok-imagine-*", "grok-2-image*"], realtime: ["grok-voice*"] },
     protocols: {
-      responses: { servedModels: ["grok-*"] },
+      responses: { servedModels: ["grok-*"], socket: "/responses" },
       "chat-completions": {
         ...plain,
         maxTokens: "max_completion_tokens",

@@ -151,6 +151,8 @@ function openAiEndpoints(
       ...own,
       protocol: withContentFilterDetails(responses()),
       paths: { generate: `/responses${query}` },
+      // Only v1 has a WebSocket.
+      ...(version === undefined && { sockets: { generate: { path: "/responses" } } }),
     },
     {
       ...own,

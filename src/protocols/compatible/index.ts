@@ -117,6 +117,7 @@ export function endpointsOf(row: ProviderRow, base: string): Endpoint<{ api_key?
       servedModels,
       streams,
       calls,
+      socket,
       ...dialect
     } = row.protocols[id] as EndpointRow & object;
     const foreign = own !== undefined && /^https?:/.test(own);
@@ -146,6 +147,7 @@ export function endpointsOf(row: ProviderRow, base: string): Endpoint<{ api_key?
         ...(id === "realtime" && {
           sockets: { realtime: { path: realtimePath, ...(calls && { calls: CALL_PATHS }) } },
         }),
+        ...(socket !== undefined && { sockets: { generate: { path: socket } } }),
         ...(row.sessionAffinity && generatesTokens && { sessionAffinity: row.sessionAffinity }),
         ...(row.can && { can: row.can }),
       },
@@ -276,6 +278,10 @@ export interface EndpointRow {
   streams?: "on_request" | "always" | "never";
   /** Whether the endpoint sets up calls over WebRTC. Default: false. */
   calls?: true;
+  /**
+   * Path of the WebSocket over which requests are sent. Default: requests are sent over HTTP only.
+   */
+  socket?: string;
 }
 
 export interface ProviderRow {

@@ -20,6 +20,7 @@ import { FORWARDED_RESPONSE_HEADERS, encodeRateLimitHeaders } from "../response-
 import { parseError } from "../failure/parse-error.ts";
 import { conversationKey, knowsField, decodeRequest } from "./server/request.ts";
 import { encodeFault } from "../failure/openai-error.ts";
+import { ResponsesProviderSession } from "./client/session.ts";
 import { createPassthrough } from "./client/passthrough.ts";
 import { createEncoder, encodeResponse } from "./server/response.ts";
 import { mayReason } from "../cost-analysis.ts";
@@ -70,6 +71,7 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
       decodeResponse: (body, emit) => wholeFrom(body, emit),
       decodeFault: parseError,
       decodeCount,
+      createSession: () => new ResponsesProviderSession(),
       accountBound,
       prepare: (out, of) => prepare(out, of, dialect),
       // The API has no field for stop sequences.
