@@ -80,6 +80,7 @@ export class OpenSockets {
   readonly #now: () => number;
   readonly #entries = new Map<OpenSocket, Entry>();
   #sweeper: NodeJS.Timeout | undefined;
+  #sweepListener: () => void = () => {};
   #checking: Promise<void> | undefined;
   #checkAgain = false;
   isDraining = false;
@@ -133,10 +134,16 @@ export class OpenSockets {
     this.#sweeper = undefined;
   }
 
+  /** Sets what is called every second while a socket is open. */
+  onSweep(listener: () => void): void {
+    this.#sweepListener = listener;
+  }
+
   /** Enforces the times of every socket. */
   sweep(): void {
     const now = this.#now();
     for (const entry of this.#entries.values()) this.#sweepOne(entry, now);
+    this.#sweepListener();
   }
 
   #sweepOne(entry: Entry, now: number): void {

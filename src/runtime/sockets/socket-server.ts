@@ -23,7 +23,7 @@ import { startCall } from "../../pipeline/sockets/start-call.ts";
 import { CallConnection } from "./call-connection.ts";
 import { ClientSocket } from "./client-socket.ts";
 import { createAcceptor } from "./socket-acceptor.ts";
-import { OpenSockets } from "./open-sockets.ts";
+import { OpenSockets, type OpenSocket } from "./open-sockets.ts";
 import { RequestConnection, type CurrentRoute } from "./request-connection.ts";
 import { RelayConnection } from "./relay-connection.ts";
 import type { FindSocket, FoundSocket } from "./socket-routes.ts";
@@ -136,18 +136,18 @@ export class SocketServer {
   ): void {
     const { route } = mounted;
     if (!("openSession" in route)) return this.#openRelayConnection(mounted, req, socket, x, relay);
-    const connection = new RequestConnection({
+    const connection: RequestConnection = new RequestConnection({
       socket,
       handshake: x,
       req,
       session: route.openSession(x),
       headers: headersOfRequests(req),
       current: () => this.#routeOf(mounted),
-      checkKey: () => this.#checkKey(mounted, req),
-      onSettled: (settled) => this.#spent.check(settled),
+      checkKey: () => this.#checkKey(connection, mounted, req),
+      onSettled: () => void this.#spent.check(),
       onClosed: (of) => this.open.remove(of),
     });
-    this.open.add(connection);
+    this.#track(connection, x);
     connection.open();
   }
 
@@ -167,18 +167,18 @@ export class SocketServer {
     relay: OpenRelay | undefined,
   ): void {
     const release = x.state.gen.retain(x);
-    const connection = new RelayConnection({
+    const connection: RelayConnection = new RelayConnection({
       socket,
       handshake: x,
       mounted,
       relay,
       open: (first) => this.#openRelay(x, { socket: mounted }, first),
-      checkKey: () => this.#checkKey(mounted, req),
-      onSettled: (settled) => this.#spent.check(settled),
+      checkKey: () => this.#checkKey(connection, mounted, req),
+      onSettled: () => void this.#spent.check(),
       onClosed: (of) => this.open.remove(of),
       onEnd: release,
     });
-    this.open.add(connection);
+    this.#track(connection, x);
     connection.open();
   }
 
@@ -189,14 +189,14 @@ export class SocketServer {
     const call = await startCall(x, mounted, body, this.#bounds);
     const { req, isDisconnected } = x.state.connection;
     const release = x.state.gen.retain(x);
-    const connection = new CallConnection({
+    const connection: CallConnection = new CallConnection({
       call,
-      checkKey: () => this.#checkKey(mounted, req),
-      onSettled: (settled) => this.#spent.check(settled),
+      checkKey: () => this.#checkKey(connection, mounted, req),
+      onSettled: () => void this.#spent.check(),
       onClosed: (of) => this.open.remove(of),
       onEnd: release,
     });
-    this.open.add(connection);
+    this.#track(connection, x);
     connection.open();
     if (isDisconnected) connection.socket.close();
     return call.response;
@@ -219,8 +219,17 @@ export class SocketServer {
     return { gen, mounted: isSame ? found : undefined };
   }
 
+  #track(connection: OpenSocket, x: HostExchange): void {
+    this.#spent.watch(connection, x);
+    this.open.add(connection);
+  }
+
   /** Admits the handshake again. */
-  async #checkKey(of: MountedSocket, req: IncomingMessage): Promise<Fault | undefined> {
+  async #checkKey(
+    connection: OpenSocket,
+    of: MountedSocket,
+    req: IncomingMessage,
+  ): Promise<Fault | undefined> {
     const { gen, mounted } = this.#routeOf(of);
     if (!mounted) return { kind: "not_found", message: "The route was removed." };
     const res = new DiscardedResponse();
@@ -228,6 +237,8 @@ export class SocketServer {
     const release = gen.retain(x);
     try {
       await admit(x);
+      // The key or its account may have other limits now.
+      this.#spent.watch(connection, x);
       return undefined;
     } catch (problem) {
       const fault = getFault(problem);

@@ -1,11 +1,12 @@
-// Closes the WebSockets of a key or an account when its budget is spent. The budget is read after
-// each request of a socket, because the cost of a response is known only then.
+// Closes the WebSockets of a key or an account when its budget is spent, wherever it was spent: on
+// this socket, by another request, in another process, or by another gateway. The budgets of all open
+// sockets are read together every second, and those of a request when it is settled.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Fault } from "../../model/error.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import type { HostExchange } from "../../pipeline/exchange/exchange.ts";
-import type { OpenSockets } from "./open-sockets.ts";
+import type { OpenSocket, OpenSockets } from "./open-sockets.ts";
 
 const SPENT: Fault = {
   kind: "quota",
@@ -16,52 +17,61 @@ const SPENT: Fault = {
 export class SpentBudgets {
   readonly #store: Pick<Store, "readLimits">;
   readonly #open: OpenSockets;
-  /** Keys whose budgets are being read. */
-  readonly #reading = new Set<string>();
+  /** Budgets behind each socket. They change with its key and its account. */
+  readonly #budgets = new WeakMap<OpenSocket, readonly Limit[]>();
+  #reading: Promise<void> | undefined;
+  #readAgain = false;
 
   constructor(store: Pick<Store, "readLimits">, open: OpenSockets) {
     this.#store = store;
     this.#open = open;
+    open.onSweep(() => void this.check());
   }
 
-  /** Checks the budgets behind a request, and closes the sockets that can no longer pay. */
-  check({ identity, state }: HostExchange): void {
-    if (!identity) return;
-    const { account } = state.admission;
-    const own = budgetsOf(identity.limits);
-    const shared = budgetsOf(account?.limits);
-    if (own.length + shared.length === 0 || this.#reading.has(identity.id)) return;
-    this.#reading.add(identity.id);
-    void this.#read(identity.id, account?.path, own, shared).finally(() =>
-      this.#reading.delete(identity.id),
+  /** Notes the budgets of a socket, when it is opened and when its key was checked again. */
+  watch(socket: OpenSocket, { identity, state }: HostExchange): void {
+    const limits = [...(identity?.limits ?? []), ...(state.admission.account?.limits ?? [])];
+    this.#budgets.set(
+      socket,
+      limits.filter(({ unit }) => unit === "nano_usd"),
     );
   }
 
-  async #read(
-    key: string,
-    account: string | undefined,
-    own: readonly Limit[],
-    shared: readonly Limit[],
-  ): Promise<void> {
-    const spent = await this.#areSpent([...own, ...shared]);
-    if (spent.slice(0, own.length).includes(true))
-      this.#open.closeSpent(SPENT, ({ socket }) => socket.key === key);
-    else if (spent.includes(true)) this.#open.closeSpent(SPENT, (one) => one.account === account);
+  /** Closes the sockets that can no longer pay. Called every second, and after each request. */
+  check(): Promise<void> {
+    this.#readAgain = true;
+    return (this.#reading ??= this.#checkAll().finally(() => (this.#reading = undefined)));
   }
 
-  /** Returns whether each of the budgets is spent. If the store does not answer, none is. */
-  async #areSpent(limits: readonly Limit[]): Promise<readonly boolean[]> {
-    try {
-      const usage = (await this.#store.readLimits?.(limits, wallClock())) ?? [];
-      return limits.map((_, i) => {
-        const one = usage[i];
-        return one !== undefined && one.used >= BigInt(one.max);
-      });
-    } catch {
-      return limits.map(() => false);
+  async #checkAll(): Promise<void> {
+    while (this.#readAgain) {
+      this.#readAgain = false;
+      const budgets = new Map<string, Limit>();
+      for (const one of this.#open.list())
+        for (const limit of this.#budgets.get(one) ?? []) budgets.set(nameOf(limit), limit);
+      if (budgets.size === 0) return;
+      const spent = await this.#findSpent(budgets);
+      if (spent.size > 0)
+        this.#open.closeSpent(SPENT, (one) =>
+          (this.#budgets.get(one) ?? []).some((limit) => spent.has(nameOf(limit))),
+        );
     }
+  }
+
+  /** Returns which of the budgets are spent. If the store does not answer, none is. */
+  async #findSpent(budgets: ReadonlyMap<string, Limit>): Promise<ReadonlySet<string>> {
+    const spent = new Set<string>();
+    try {
+      const usage = (await this.#store.readLimits?.([...budgets.values()], wallClock())) ?? [];
+      for (const [i, name] of [...budgets.keys()].entries()) {
+        const one = usage[i];
+        if (one !== undefined && one.used >= BigInt(one.max)) spent.add(name);
+      }
+    } catch {
+      // The store reports its outage itself, and rejects the next request.
+    }
+    return spent;
   }
 }
 
-const budgetsOf = (limits: readonly Limit[] | undefined): readonly Limit[] =>
-  (limits ?? []).filter(({ unit }) => unit === "nano_usd");
+const nameOf = ({ scope, per, max }: Limit): string => `${scope}\n${per}\n${max}`;
