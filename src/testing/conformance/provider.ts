@@ -16,6 +16,7 @@ import { createSetupCheck } from "./side-effects.ts";
 import { checkFieldsCarried, checkStreaming, checkExpected } from "./native-endpoint.ts";
 import { recordedEndpoints } from "./recorded-endpoints.ts";
 import { checkEndToEnd } from "./end-to-end.ts";
+import { checkProviderSessions } from "./sockets.ts";
 import {
   checkAborts,
   isProtocolEndpoint,
@@ -30,6 +31,7 @@ export function providerChecks(subject: ConformanceSubject): Check[] {
   const each = createSetupCheck<Provider>(subject);
   return [
     each("endpoints are well-formed", checkShape),
+    each("sessions of sockets withstand hostile messages", checkProviderSessions),
     each("requests carry the credential only where the endpoint declares it", checkSentRequest),
     each("renewToken() reports whether the token has expired", checkTokens),
     each(

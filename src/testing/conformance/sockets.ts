@@ -1,5 +1,5 @@
-// Checks of socket routes: their shape, and sessions and meters that meet hostile messages and an
-// early end of the connection.
+// Checks of socket routes and of providers' sockets: their shape, and sessions and meters that meet
+// hostile messages and an early end of the connection.
 import assert from "node:assert/strict";
 import { ERRORS, getFault, type ErrorKind } from "../../model/error.ts";
 import type { ModelInfo } from "../../model/facts.ts";
@@ -10,8 +10,16 @@ import type {
   SocketRoute,
 } from "../../plugin/frontend.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import type { MeteredResponse, SocketHalf, SocketMessage } from "../../plugin/socket.ts";
+import type { Provider } from "../../plugin/provider.ts";
+import type {
+  MeteredResponse,
+  ProviderMessage,
+  SocketHalf,
+  SocketMessage,
+} from "../../plugin/socket.ts";
 import * as fakes from "../fakes.ts";
+import { createOutgoing } from "../outgoing.ts";
+import { isProtocolEndpoint } from "./operation.ts";
 
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
 
@@ -169,4 +177,60 @@ function checkMeter(half: SocketHalf, { path }: RelaySocketRoute): void {
       `${close} is not a close code`,
     );
   }
+}
+
+/** Sends hostile messages of the provider to each session that sends requests over a socket. */
+export function checkProviderSessions({ endpoints }: Provider): void {
+  for (const { protocol, sockets = {} } of endpoints.filter(isProtocolEndpoint)) {
+    const { client, socket, id } = protocol;
+    for (const [action, definition] of Object.entries(sockets)) {
+      assert.ok(
+        socket || client?.createSession,
+        `sockets.${action}: ${id} neither relays sockets nor sends requests over them`,
+      );
+      const path = definition?.path;
+      if (typeof path === "string")
+        assert.ok(path.startsWith("/"), `the path of a socket must start with "/": ${path}`);
+      for (const name of definition?.subprotocols ?? [])
+        assert.match(name, TOKEN, `${name} is not a valid sub-protocol name`);
+    }
+    if (!client?.createSession) continue;
+    for (const message of HOSTILE) {
+      const session = client.createSession();
+      const out = createOutgoing({ model: "m", stream: true });
+      if (!session.prepareMessage(out, undefined)) continue;
+      assert.equal(
+        session.continuable,
+        undefined,
+        `${id}: a session can continue a response while one runs`,
+      );
+      let read: ProviderMessage | undefined;
+      try {
+        read = session.readMessage(message);
+      } catch {
+        // The host ends the connection, and the request fails.
+        continue;
+      }
+      if (read) checkProviderMessage(id, read);
+    }
+  }
+}
+
+function checkProviderMessage(
+  id: string,
+  { event, isLast, rejection, needsNewConnection }: ProviderMessage,
+): void {
+  assert.ok(
+    event === undefined || event.endsWith("\n\n"),
+    `${id}: an event must be text of an event stream, which ends with two line breaks`,
+  );
+  assert.ok(
+    rejection === undefined || (rejection.status >= 400 && rejection.status < 600),
+    `${id}: a rejection has the status of an HTTP error`,
+  );
+  assert.ok(rejection === undefined || isLast === true, `${id}: a rejection ends the response`);
+  assert.ok(
+    needsNewConnection !== true || rejection,
+    `${id}: only a rejected request can be sent again`,
+  );
 }
