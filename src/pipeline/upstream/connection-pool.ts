@@ -133,7 +133,8 @@ export class ConnectionPool {
   /** Closes idle connections, and every other one when its request has ended. */
   close(): void {
     this.#isClosed = true;
-    for (const { open } of this.#lines.values()) for (const one of open) if (one.isIdle) one.close();
+    for (const { open } of this.#lines.values())
+      for (const one of open) if (one.isIdle) one.close();
     this.#stopSweeping();
   }
 
@@ -163,7 +164,10 @@ export class ConnectionPool {
 }
 
 /** Returns how well an idle connection fits. 0: it belongs to another lane. */
-function rankOf({ session, lane: own }: ProviderConnection, { lane, continues }: ConnectionRequest) {
+function rankOf(
+  { session, lane: own }: ProviderConnection,
+  { lane, continues }: ConnectionRequest,
+) {
   if (continues !== undefined && session.continuable === continues) return 3;
   if (own.connection === lane.connection && own.name === lane.name) return 2;
   return own.connection.isClosed ? 1 : 0;

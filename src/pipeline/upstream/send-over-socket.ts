@@ -39,14 +39,11 @@ export async function sendOverSocket(
   if (!of) return undefined;
   const { continues } = call.exchange.state.body.received!;
   const { credential } = call.candidate.mounted;
-  const pooled = transport.connections.find(credential, {
-    ...of.use,
-    lane: of.lane,
-    continues: continues?.id,
-  });
-  const first = pooled
-    ? await sendOn(of, pooled, continues ?? undefined)
-    : await sendOnNew(of);
+  const wanted = { ...of.use, lane: of.lane, continues: continues?.id };
+  const pooled = call.usesNewConnection
+    ? undefined
+    : transport.connections.find(credential, wanted);
+  const first = pooled ? await sendOn(of, pooled, continues ?? undefined) : await sendOnNew(of);
   if (!first?.needsNewConnection) return first;
   return (await sendOnNew(of)) ?? first;
 }
@@ -67,7 +64,10 @@ function socketCallOf(
   if (!socket) return undefined;
   const headers = handshakeHeaders(out.headers, socket.headers);
   const path = typeof socket.path === "string" ? socket.path : socket.path(call);
-  const use = { key: x.identity?.id ?? "", handshake: JSON.stringify([path, shared(headers)]) };
+  const use = {
+    key: x.identity?.id ?? "",
+    handshake: JSON.stringify([path, withoutTrace(headers)]),
+  };
   const create = () => createSession.call(protocol.client);
   return { call, transport, out, socket, lane, use, createSession: create };
 }
@@ -87,7 +87,7 @@ function handshakeHeaders(of: HeadersOut, own: HeadersOut | undefined): HeadersO
   return Object.fromEntries(all.toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-const shared = (headers: HeadersOut) =>
+const withoutTrace = (headers: HeadersOut) =>
   Object.entries(headers).filter(([name]) => !TRACE_HEADERS.has(name));
 
 /** Opens a connection and sends the complete request over it. */

@@ -13,7 +13,11 @@ import { markAccountLimit } from "../faults/rate-limits.ts";
 import { timeoutsFor } from "../targets/timeouts.ts";
 import { HandshakeRejection } from "./provider-socket.ts";
 import { sendOverSocket } from "./send-over-socket.ts";
-import { UpstreamHttpResponse, readErrorBody, type UpstreamReply } from "./upstream-http-response.ts";
+import {
+  UpstreamHttpResponse,
+  readErrorBody,
+  type UpstreamReply,
+} from "./upstream-http-response.ts";
 import { yieldForLargeBody } from "../../lib/yield.ts";
 
 /**

@@ -337,10 +337,7 @@ export class BoundedByteCounter implements ByteCounter {
  * Reads the complete body of a response that should be small: a token count, or the result of a
  * by-ID operation.
  */
-export function readResponseBody(
-  response: UpstreamReply,
-  counter: ByteCounter,
-): Promise<Buffer> {
+export function readResponseBody(response: UpstreamReply, counter: ByteCounter): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     response.pipeTo({

@@ -112,7 +112,8 @@ describe("a request of a WebSocket", () => {
     await turn(client, [message("Other")], { previous_response_id: first.response.id });
     expect(newest().body).not.toHaveProperty("previous_response_id");
     const sent = JSON.stringify(newest().body.input);
-    for (const part of ["First", `Turn ${first.response.id}.`, "Other"]) expect(sent).toContain(part);
+    for (const part of ["First", `Turn ${first.response.id}.`, "Other"])
+      expect(sent).toContain(part);
     expect(sent).not.toContain("Second");
   });
 

@@ -9,7 +9,12 @@ import {
 import { SpentBudgets } from "../../../src/runtime/sockets/spent-budgets.ts";
 import { turnEventLoop } from "../../kit/wait.ts";
 
-const budget = (scope: string, max = 100): Limit => ({ scope, unit: "nano_usd", max, per: "month" });
+const budget = (scope: string, max = 100): Limit => ({
+  scope,
+  unit: "nano_usd",
+  max,
+  per: "month",
+});
 
 function scene() {
   let now = 0;
@@ -59,7 +64,7 @@ function scene() {
   };
   /** Passes this time, and lets the reads end. */
   const pass = async (ms: number) => {
-    for (const end = now + ms; now < end; ) {
+    for (const end = now + ms; now < end;) {
       now += 1_000;
       open.sweep();
       await turnEventLoop();

@@ -131,16 +131,19 @@ describe("a meter", () => {
   });
 
   it("that reports after the end of a response fails", () => {
-    const made = relay({}, {
-      createMeter: (sink: MeterSink) =>
-        meter(sink, {
-          readProviderMessage() {
-            const response = sink.beginResponse();
-            response.reportFinish("stop");
-            response.reportContent(1);
-          },
-        }),
-    });
+    const made = relay(
+      {},
+      {
+        createMeter: (sink: MeterSink) =>
+          meter(sink, {
+            readProviderMessage() {
+              const response = sink.beginResponse();
+              response.reportFinish("stop");
+              response.reportContent(1);
+            },
+          }),
+      },
+    );
     expect(() => checkHostileMessages(made)).toThrow(/that it had ended/);
   });
 
@@ -182,12 +185,18 @@ describe("a session of a provider", () => {
   it.each([
     [/two line breaks/, { readMessage: () => ({ event: "data: {}" }) }],
     [/ends the response/, { readMessage: () => ({ rejection: rejection(400) }) }],
-    [/status of an HTTP error/, { readMessage: () => ({ rejection: rejection(200), isLast: true }) }],
+    [
+      /status of an HTTP error/,
+      { readMessage: () => ({ rejection: rejection(200), isLast: true }) },
+    ],
     [/sent again/, { readMessage: () => ({ event: "data: {}\n\n", needsNewConnection: true }) }],
     [/while one runs/, { continuable: "r1" }],
-  ] as [RegExp, Partial<ProviderSession>][])("with a planted fault fails: %s", (message, faults) => {
-    expect(() => checkProviderSessions(provider(faults))).toThrow(message);
-  });
+  ] as [RegExp, Partial<ProviderSession>][])(
+    "with a planted fault fails: %s",
+    (message, faults) => {
+      expect(() => checkProviderSessions(provider(faults))).toThrow(message);
+    },
+  );
 
   it.each([
     [/must start with/, { generate: { path: "responses" } }],

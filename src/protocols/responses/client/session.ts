@@ -1,5 +1,6 @@
 // Requests over a WebSocket of the provider (`response.create`). The connection holds its last
 // response in memory, so a request that continues it contains only the items that are new.
+import { createHash } from "node:crypto";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type {
@@ -26,14 +27,18 @@ const CONTINUABLE_EVENTS: ReadonlySet<string> = new Set([
 /** What the provider holds on the connection. */
 interface HeldResponse {
   readonly id: string;
-  /** Input of its request, as JSON texts of the items. */
-  readonly input: readonly string[];
+  /** Number of items of its request's input, and their hash: an idle connection keeps no content. */
+  readonly count: number;
+  readonly hash: string;
 }
+
+const hashOf = (items: readonly Json[]): string =>
+  createHash("sha256").update(JSON.stringify(items)).digest("base64");
 
 export class ResponsesProviderSession implements ProviderSession {
   #held: HeldResponse | undefined;
-  /** The complete input of the request that runs, as JSON texts. */
-  #input: readonly string[] | undefined;
+  /** The complete input of the request that runs. */
+  #input: readonly Json[] | undefined;
   #isContinued = false;
   #hasBegun = false;
 
@@ -45,7 +50,7 @@ export class ResponsesProviderSession implements ProviderSession {
     if (out.get("background") === true) return false;
     const input = out.get("input");
     const items = Array.isArray(input) ? (input as readonly Json[]) : undefined;
-    this.#input = items?.map((item) => JSON.stringify(item));
+    this.#input = items;
     this.#hasBegun = false;
     this.#isContinued = continued !== undefined && this.#holds(continued);
     if (this.#isContinued) {
@@ -81,15 +86,16 @@ export class ResponsesProviderSession implements ProviderSession {
   #holds({ id, items }: ContinuedResponse): boolean {
     const held = this.#held;
     const input = this.#input;
-    if (held?.id !== id || !input || input.length <= items || held.input.length > items)
-      return false;
-    return held.input.every((item, i) => item === input[i]);
+    if (held?.id !== id || !input || input.length <= items || held.count > items) return false;
+    return hashOf(input.slice(0, held.count)) === held.hash;
   }
 
   #hold(response: JsonObject | undefined): void {
     const id = asText(response?.["id"]);
-    this.#held = id !== undefined && this.#input ? { id, input: this.#input } : undefined;
+    const input = this.#input;
     this.#input = undefined;
+    this.#held =
+      id !== undefined && input ? { id, count: input.length, hash: hashOf(input) } : undefined;
   }
 
   #readError(event: JsonObject): ProviderMessage {
