@@ -20,7 +20,7 @@ import {
   excludePluginHooks,
 } from "./subrequest.ts";
 import { HostExchange, type SubrequestOrigin } from "./exchange/exchange.ts";
-import type { SocketLane } from "./exchange/exchange-state.ts";
+import type { SocketLane } from "./exchange/socket-lane.ts";
 import type { Generation } from "./generation.ts";
 import { runSequentially } from "./hooks/hook-runner.ts";
 import type { MountedRoute } from "./exchange/mounted.ts";

@@ -15,6 +15,7 @@ import { RequestPermit } from "../admission/request-permit.ts";
 import type { Generation, IdempotencyClaim } from "../generation.ts";
 import type { RoutingState } from "../routing/resolution.ts";
 import type { MountedFrontend, MountedRoute } from "./mounted.ts";
+import type { SocketLane } from "./socket-lane.ts";
 import type { Span } from "../../lib/json/json-scanner.ts";
 import type { Body } from "../../model/values.ts";
 import type { ActionType } from "../../plugin/protocol.ts";
@@ -38,13 +39,6 @@ export interface ConnectionState {
   /** The lane of the client's WebSocket that made the request. Undefined for an HTTP request. */
   readonly lane: SocketLane | undefined;
   disconnectListeners: (() => void)[];
-}
-
-/** A lane of a client's WebSocket. Its requests run one after the other. */
-export interface SocketLane {
-  /** The WebSocket. */
-  readonly connection: { readonly isClosed: boolean };
-  readonly name: string | undefined;
 }
 
 /** Whether and how the request was admitted. */

@@ -22,8 +22,8 @@ import {
   type BodyState,
   type ConnectionState,
   type ExchangeState,
-  type SocketLane,
 } from "./exchange-state.ts";
+import type { SocketLane } from "./socket-lane.ts";
 import { startTrace } from "./trace.ts";
 import type { X509Certificate } from "node:crypto";
 import type { Socket } from "node:net";

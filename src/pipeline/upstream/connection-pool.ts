@@ -1,8 +1,52 @@
 // The WebSockets over which requests are sent to one endpoint. A lane of a client, and a
 // conversation that continues, keep their connection, because the provider holds the last response
 // on it.
-import type { SocketLane } from "../exchange/exchange-state.ts";
-import type { ConnectionUse, ProviderConnection } from "./provider-connection.ts";
+import type { ProviderMessage, ProviderSession, SocketMessage } from "../../plugin/socket.ts";
+import type { SocketLane } from "../exchange/socket-lane.ts";
+
+/** Decides which requests may use a connection. */
+export interface ConnectionUse {
+  /** ID of the client's key. A connection serves one key, because it holds its last response. */
+  readonly key: string;
+  /** Path and headers of the handshake, without the credential. */
+  readonly handshake: string;
+}
+
+/** The connection that a response arrives on. */
+export interface ResponseConnection {
+  pause(): void;
+  resume(): void;
+  /** Ends the connection, because a response cannot be canceled in any other way. */
+  terminate(): void;
+}
+
+/** Receives the response to one request. */
+export interface MessageReceiver {
+  /** Called when the request is sent. */
+  start(connection: ResponseConnection): void;
+  onMessage(message: ProviderMessage): void;
+  /** Called if the connection is closed before the response has ended. */
+  onClosed(): void;
+  abort(reason: Error): void;
+}
+
+/** A connection to a provider, as the pool sees it. */
+export interface PooledConnection {
+  readonly use: ConnectionUse;
+  readonly session: ProviderSession;
+  readonly openedAt: number;
+  /** When the last request ended. */
+  idleSince: number;
+  /** The lane whose requests it served last. */
+  lane: SocketLane;
+  readonly isIdle: boolean;
+  readonly isClosed: boolean;
+  /** Sends a request. The receiver gets what the provider sends from here on. */
+  send(message: SocketMessage, receiver: MessageReceiver): void;
+  /** Sends a ping if none was sent for this time. Ends a connection that does not answer. */
+  ping(now: number, everyMs: number): void;
+  close(): void;
+}
 
 /** Times of a connection to a provider, in milliseconds. */
 export interface ConnectionTimes {
@@ -36,7 +80,7 @@ export interface ConnectionRequest extends ConnectionUse {
 
 /** The connections of one credential. */
 interface Line {
-  readonly open: Set<ProviderConnection>;
+  readonly open: Set<PooledConnection>;
   /** Number of handshakes that run. */
   opening: number;
   suspendedUntil: number;
@@ -58,9 +102,9 @@ export class ConnectionPool {
   }
 
   /** Returns an idle connection for the request. Prefers the one that holds its conversation. */
-  find(credential: object, request: ConnectionRequest): ProviderConnection | undefined {
+  find(credential: object, request: ConnectionRequest): PooledConnection | undefined {
     const now = this.#now();
-    let best: ProviderConnection | undefined;
+    let best: PooledConnection | undefined;
     let bestRank = 0;
     for (const one of this.#lines.get(credential)?.open ?? []) {
       const { use, openedAt } = one;
@@ -78,8 +122,8 @@ export class ConnectionPool {
    */
   async open(
     credential: object,
-    connect: (now: number) => Promise<ProviderConnection>,
-  ): Promise<ProviderConnection | undefined> {
+    connect: (now: number) => Promise<PooledConnection>,
+  ): Promise<PooledConnection | undefined> {
     const line = this.#lineOf(credential);
     if (this.#isClosed || this.#now() < line.suspendedUntil || !this.#makeRoom(line))
       return undefined;
@@ -102,13 +146,13 @@ export class ConnectionPool {
   }
 
   /** Called when a connection has no request any more. */
-  readonly free = (connection: ProviderConnection): void => {
+  readonly free = (connection: PooledConnection): void => {
     connection.idleSince = this.#now();
     if (this.#isClosed) connection.close();
   };
 
   /** Called when a connection is closed. */
-  remove(credential: object, connection: ProviderConnection): void {
+  remove(credential: object, connection: PooledConnection): void {
     this.#lines.get(credential)?.open.delete(connection);
     if (this.count === 0) this.#stopSweeping();
   }
@@ -148,7 +192,7 @@ export class ConnectionPool {
   /** Closes the connection that is idle for the longest time, if the maximum is reached. */
   #makeRoom({ open, opening }: Line): boolean {
     if (open.size + opening < MAX_CONNECTIONS) return true;
-    let oldest: ProviderConnection | undefined;
+    let oldest: PooledConnection | undefined;
     for (const one of open)
       if (one.isIdle && (!oldest || one.idleSince < oldest.idleSince)) oldest = one;
     if (!oldest) return false;
@@ -164,10 +208,7 @@ export class ConnectionPool {
 }
 
 /** Returns how well an idle connection fits. 0: it belongs to another lane. */
-function rankOf(
-  { session, lane: own }: ProviderConnection,
-  { lane, continues }: ConnectionRequest,
-) {
+function rankOf({ session, lane: own }: PooledConnection, { lane, continues }: ConnectionRequest) {
   if (continues !== undefined && session.continuable === continues) return 3;
   if (own.connection === lane.connection && own.name === lane.name) return 2;
   return own.connection.isClosed ? 1 : 0;

@@ -3,18 +3,10 @@ import { isAscii } from "node:buffer";
 import type { WebSocket } from "ws";
 import { createFault } from "../../model/error.ts";
 import type { ProviderMessage, ProviderSession, SocketMessage } from "../../plugin/socket.ts";
-import type { SocketLane } from "../exchange/exchange-state.ts";
-import type { SocketResponse } from "./socket-response.ts";
+import type { SocketLane } from "../exchange/socket-lane.ts";
+import type { ConnectionUse, MessageReceiver, PooledConnection } from "./connection-pool.ts";
 
-/** Decides which requests may use a connection. */
-export interface ConnectionUse {
-  /** ID of the client's key. A connection serves one key, because it holds its last response. */
-  readonly key: string;
-  /** Path and headers of the handshake, without the credential. */
-  readonly handshake: string;
-}
-
-export class ProviderConnection {
+export class ProviderConnection implements PooledConnection {
   readonly session: ProviderSession;
   readonly use: ConnectionUse;
   readonly openedAt: number;
@@ -24,7 +16,7 @@ export class ProviderConnection {
   lane: SocketLane;
   readonly #ws: WebSocket;
   readonly #onFree: () => void;
-  #response: SocketResponse | undefined;
+  #response: MessageReceiver | undefined;
   #hasHeard = true;
   #pingedAt: number;
   isClosed = false;
@@ -65,7 +57,7 @@ export class ProviderConnection {
   }
 
   /** Sends a request. The response receives what the provider sends from here on. */
-  send(message: SocketMessage, response: SocketResponse): void {
+  send(message: SocketMessage, response: MessageReceiver): void {
     this.#response = response;
     response.start({
       pause: () => this.#ws.pause(),

@@ -6,11 +6,12 @@ import type { HeadersOut } from "../../model/values.ts";
 import type { EndpointSocket } from "../../plugin/provider.ts";
 import type { ContinuedResponse, ProviderSession } from "../../plugin/socket.ts";
 import type { HostCall } from "../exchange/call.ts";
-import type { SocketLane } from "../exchange/exchange-state.ts";
+import type { SocketLane } from "../exchange/socket-lane.ts";
 import type { EndpointTransport } from "../exchange/mounted.ts";
 import { timeoutsFor } from "../targets/timeouts.ts";
 import type { OutgoingRequest } from "./outgoing-request.ts";
-import { ProviderConnection, type ConnectionUse } from "./provider-connection.ts";
+import type { ConnectionUse, PooledConnection } from "./connection-pool.ts";
+import { ProviderConnection } from "./provider-connection.ts";
 import { HandshakeRejection, openRequestSocket } from "./provider-socket.ts";
 import { SocketResponse } from "./socket-response.ts";
 
@@ -101,7 +102,7 @@ async function sendOnNew(of: SocketCall): Promise<SocketResponse | undefined> {
     const made = await pool.open(credential, async (now) => {
       const headers = handshakeHeaders(out.headers, socket.headers);
       const ws = await openRequestSocket(call, socket, headers, MESSAGE_BOUNDS);
-      const onClosed = (one: ProviderConnection) => pool.remove(credential, one);
+      const onClosed = (one: PooledConnection) => pool.remove(credential, one);
       return new ProviderConnection({ ws, session, use, lane, now, onFree: pool.free, onClosed });
     });
     return made && (await sendOn(of, made, undefined));
@@ -135,7 +136,7 @@ function isUnsupported(problem: unknown): boolean {
 /** Sends the request over a connection. Undefined if it cannot be sent over a WebSocket. */
 async function sendOn(
   { call, out, lane }: SocketCall,
-  connection: ProviderConnection,
+  connection: PooledConnection,
   continues: ContinuedResponse | undefined,
 ): Promise<SocketResponse | undefined> {
   const { session } = connection;

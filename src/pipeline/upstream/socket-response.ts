@@ -6,17 +6,10 @@ import type { HeadersIn } from "../../model/values.ts";
 import type { ProviderMessage } from "../../plugin/socket.ts";
 import type { TimerEntry, TimerWheel } from "../admission/timer-wheel.ts";
 import type { EffectiveTimeouts } from "../targets/timeouts.ts";
+import type { MessageReceiver, ResponseConnection } from "./connection-pool.ts";
 import { overdueFault, type ResponseSink, type UpstreamReply } from "./upstream-http-response.ts";
 
-/** The connection that a response arrives on. */
-export interface ResponseConnection {
-  pause(): void;
-  resume(): void;
-  /** Ends the connection, because a response cannot be canceled in any other way. */
-  terminate(): void;
-}
-
-export class SocketResponse implements UpstreamReply, TimerEntry {
+export class SocketResponse implements UpstreamReply, MessageReceiver, TimerEntry {
   timerIndex = -1;
   status = 0;
   headers: HeadersIn = {};

@@ -6,8 +6,8 @@ import {
   ConnectionPool,
   MAX_CONNECTIONS,
   type ConnectionRequest,
+  type PooledConnection,
 } from "../../../src/pipeline/upstream/connection-pool.ts";
-import type { ProviderConnection } from "../../../src/pipeline/upstream/provider-connection.ts";
 
 const CREDENTIAL = {};
 const MINUTE = 60_000;
@@ -39,10 +39,10 @@ function scene() {
       close() {
         made.isClosed = true;
         made.isIdle = false;
-        pool.remove(CREDENTIAL, made as unknown as ProviderConnection);
+        pool.remove(CREDENTIAL, made as unknown as PooledConnection);
       },
     };
-    const got = await pool.open(CREDENTIAL, async () => made as unknown as ProviderConnection);
+    const got = await pool.open(CREDENTIAL, async () => made as unknown as PooledConnection);
     return got && made;
   };
   const find = (of?: Partial<ConnectionRequest>) => pool.find(CREDENTIAL, request(of));
@@ -146,7 +146,7 @@ describe("a connection", () => {
     busy.isIdle = false;
     pool.close();
     expect([idle.isClosed, busy.isClosed]).toEqual([true, false]);
-    pool.free(busy as unknown as ProviderConnection);
+    pool.free(busy as unknown as PooledConnection);
     expect(busy.isClosed).toBe(true);
     expect(await opened()).toBeUndefined();
   });
