@@ -29,7 +29,9 @@ export function recordedEndpoints(
 ): RecordedEndpoint[] {
   const first = new Map<string, ProtocolEndpoint>();
   for (const endpoint of endpoints.filter(isProtocolEndpoint))
-    if (!first.has(endpoint.protocol.id)) first.set(endpoint.protocol.id, endpoint);
+    // A protocol that is only relayed has no decoder.
+    if (endpoint.protocol.client && !first.has(endpoint.protocol.id))
+      first.set(endpoint.protocol.id, endpoint);
   return [...first].map(([id, endpoint]) => ({
     endpoint,
     protocol: endpoint.protocol,

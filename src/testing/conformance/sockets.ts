@@ -14,6 +14,7 @@ import type { Provider } from "../../plugin/provider.ts";
 import type {
   MeteredResponse,
   ProviderMessage,
+  ProviderSession,
   SocketHalf,
   SocketMessage,
 } from "../../plugin/socket.ts";
@@ -196,7 +197,7 @@ export function checkProviderSessions({ endpoints }: Provider): void {
     }
     if (!client?.createSession) continue;
     for (const message of HOSTILE) {
-      const session = client.createSession();
+      const session: ProviderSession = client.createSession();
       const out = createOutgoing({ model: "m", stream: true });
       if (!session.prepareMessage(out, undefined)) continue;
       assert.equal(

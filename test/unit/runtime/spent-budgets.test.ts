@@ -1,6 +1,6 @@
 // A budget that is spent closes the sockets that it pays for, on a clock of the test's own.
 import { describe, expect, it } from "vitest";
-import type { Limit, LimitUsage } from "tollgate/store";
+import type { Limit, LimitUsage } from "tollgate/plugin";
 import {
   OpenSockets,
   SOCKET_TIMES,

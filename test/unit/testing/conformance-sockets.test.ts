@@ -3,7 +3,9 @@
 import { describe, expect, it } from "vitest";
 import {
   chatOperation,
+  defineProvider,
   fail,
+  type Definition,
   type Frontend,
   type MeteredResponse,
   type MeterSink,
@@ -12,6 +14,7 @@ import {
   type SocketMessage,
 } from "tollgate/plugin";
 import { responses } from "tollgate/protocols/responses";
+import { conformanceChecks } from "tollgate/testing";
 import {
   checkHostileMessages,
   checkProviderSessions,
@@ -92,7 +95,7 @@ describe("a socket route", () => {
     [/either openSession or readModel/, relay({}, {}, { readModel: undefined, path: "/y" })],
     [/needs a protocol with a socket half/, { ...relay(), protocol: responses() }],
   ])("with a wrong shape fails: %s", (message, made) => {
-    const clean = { ...made, sockets: made.sockets!.map(withoutUndefined) } as Frontend;
+    const clean = { ...made, sockets: made.sockets!.map(withoutUndefined) } as unknown as Frontend;
     expect(() => checkSocketRoutes(clean)).toThrow(message);
   });
 });
@@ -204,6 +207,27 @@ describe("a session of a provider", () => {
   ])("with a wrong address fails: %s", (message, sockets) => {
     expect(() => checkProviderSessions(provider({}, sockets))).toThrow(message);
   });
+});
+
+it("a provider whose protocol is only relayed passes every check", async () => {
+  const { protocol } = relay();
+  const definition = defineProvider({
+    api: 1,
+    name: "toy",
+    summary: "Toy",
+    setup: () => ({
+      endpoints: [
+        {
+          protocol: protocol!,
+          base: "https://acme.test",
+          auth: "none",
+          sockets: { live: { path: "/live" } },
+        },
+      ],
+    }),
+  });
+  for (const { run } of conformanceChecks(definition as Definition, { recordings: false }))
+    await run();
 });
 
 const rejection = (status: number) => ({ status, body: {}, headers: {} });
