@@ -5,9 +5,9 @@ import {
   OpenSockets,
   SOCKET_TIMES,
   type OpenSocket,
-} from "../../../src/runtime/sockets/open-sockets.ts";
-import { SpentBudgets } from "../../../src/runtime/sockets/spent-budgets.ts";
-import { turnEventLoop } from "../../kit/wait.ts";
+} from "../../../../src/runtime/sockets/open-sockets.ts";
+import { SpentBudgets } from "../../../../src/runtime/sockets/spent-budgets.ts";
+import { turnEventLoop } from "../../../kit/wait.ts";
 
 const budget = (scope: string, max = 100): Limit => ({
   scope,
