@@ -37,6 +37,7 @@ export const CI: readonly string[] = [
   "test/e2e/ledger/postgres.test.ts",
   "test/e2e/lifecycle/reload.test.ts",
   "test/e2e/lifecycle/socket-activation.test.ts",
+  "test/e2e/lifecycle/websockets.test.ts",
   "test/e2e/lifecycle/workers.test.ts",
   "test/plugins/stores/conformance.test.ts",
   "test/plugins/stores/postgres/entry-numbers.test.ts",
@@ -325,7 +326,8 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/e2e/ledger/fleet-key-revocation.test.ts": [
     "test/rig/fleet/sim/fleet-sim.test.ts",
-    "test/e2e/lifecycle/workers.test.ts",
+    "test/e2e/lifecycle/websockets.test.ts",
+  "test/e2e/lifecycle/workers.test.ts",
   ],
   "test/e2e/ledger/store-copy.test.ts": ["test/plugins/stores/conformance.test.ts"],
   "test/e2e/lifecycle/config-saves.test.ts": [
@@ -410,7 +412,8 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
     "test/pipeline/form",
   ],
   "test/rig/ledger/crash.test.ts": [
-    "test/e2e/lifecycle/workers.test.ts",
+    "test/e2e/lifecycle/websockets.test.ts",
+  "test/e2e/lifecycle/workers.test.ts",
     "test/plugins/stores/sqlite.test.ts",
   ],
   "test/rig/ledger/ledger-size.test.ts": [],
@@ -435,7 +438,8 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
     "test/e2e/lifecycle/finished-requests.test.ts",
   ],
   "test/rig/money/budget.test.ts": [
-    "test/e2e/lifecycle/workers.test.ts",
+    "test/e2e/lifecycle/websockets.test.ts",
+  "test/e2e/lifecycle/workers.test.ts",
     "test/plugins/stores/conformance.test.ts",
   ],
   "test/rig/observers/access-log.test.ts": ["test/e2e/observers/access-log.test.ts"],

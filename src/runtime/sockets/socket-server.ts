@@ -52,7 +52,7 @@ export class SocketServer {
     this.#services = services;
     this.#current = current;
     this.open = open;
-    this.#spent = new SpentBudgets(services.usageQueries, open);
+    this.#spent = new SpentBudgets(services.usageQueries, open, () => current().gen);
     if (services.calls)
       services.calls.start = (x, socket, body) => this.#startCall(x, socket, body);
   }
@@ -144,7 +144,7 @@ export class SocketServer {
       headers: headersOfRequests(req),
       current: () => this.#routeOf(mounted),
       checkKey: () => this.#checkKey(connection, mounted, req),
-      onSettled: () => void this.#spent.check(),
+      onSettled: (settled) => this.#spent.onSettled(connection, settled),
       onClosed: (of) => this.open.remove(of),
     });
     this.#track(connection, x);
@@ -174,7 +174,7 @@ export class SocketServer {
       relay,
       open: (first) => this.#openRelay(x, { socket: mounted }, first),
       checkKey: () => this.#checkKey(connection, mounted, req),
-      onSettled: () => void this.#spent.check(),
+      onSettled: (settled) => this.#spent.onSettled(connection, settled),
       onClosed: (of) => this.open.remove(of),
       onEnd: release,
     });
@@ -192,7 +192,7 @@ export class SocketServer {
     const connection: CallConnection = new CallConnection({
       call,
       checkKey: () => this.#checkKey(connection, mounted, req),
-      onSettled: () => void this.#spent.check(),
+      onSettled: (settled) => this.#spent.onSettled(connection, settled),
       onClosed: (of) => this.open.remove(of),
       onEnd: release,
     });

@@ -17,24 +17,37 @@ const SPENT: Fault = {
 export class SpentBudgets {
   readonly #store: Pick<Store, "readLimits">;
   readonly #open: OpenSockets;
-  /** Budgets behind each socket. They change with its key and its account. */
+  readonly #generation: () => object;
+  /** Budgets of each socket's key and account. */
   readonly #budgets = new WeakMap<OpenSocket, readonly Limit[]>();
+  /**
+   * Budgets that middleware declared for the last request of a socket. They belong to the config
+   * generation of that request.
+   */
+  readonly #declared = new WeakMap<OpenSocket, { gen: object; limits: readonly Limit[] }>();
   #reading: Promise<void> | undefined;
   #readAgain = false;
 
-  constructor(store: Pick<Store, "readLimits">, open: OpenSockets) {
+  /** @param generation Returns the config generation that is in use. */
+  constructor(store: Pick<Store, "readLimits">, open: OpenSockets, generation: () => object) {
     this.#store = store;
     this.#open = open;
+    this.#generation = generation;
     open.onSweep(() => void this.check());
   }
 
   /** Notes the budgets of a socket, when it is opened and when its key was checked again. */
-  watch(socket: OpenSocket, { identity, state }: HostExchange): void {
-    const limits = [...(identity?.limits ?? []), ...(state.admission.account?.limits ?? [])];
-    this.#budgets.set(
-      socket,
-      limits.filter(({ unit }) => unit === "nano_usd"),
-    );
+  watch(socket: OpenSocket, x: HostExchange): void {
+    this.#budgets.set(socket, ownBudgets(x));
+  }
+
+  /** Checks all budgets after a request, because its cost is known now. */
+  onSettled(socket: OpenSocket, x: HostExchange): void {
+    const { gen, billing } = x.state;
+    const own = new Set(ownBudgets(x).map(windowOf));
+    const limits = billing.limitStates.filter(isBudget).filter((one) => !own.has(windowOf(one)));
+    this.#declared.set(socket, { gen, limits });
+    void this.check();
   }
 
   /** Closes the sockets that can no longer pay. Called every second, and after each request. */
@@ -48,14 +61,20 @@ export class SpentBudgets {
       this.#readAgain = false;
       const budgets = new Map<string, Limit>();
       for (const one of this.#open.list())
-        for (const limit of this.#budgets.get(one) ?? []) budgets.set(nameOf(limit), limit);
+        for (const limit of this.#budgetsOf(one)) budgets.set(nameOf(limit), limit);
       if (budgets.size === 0) return;
       const spent = await this.#findSpent(budgets);
       if (spent.size > 0)
         this.#open.closeSpent(SPENT, (one) =>
-          (this.#budgets.get(one) ?? []).some((limit) => spent.has(nameOf(limit))),
+          this.#budgetsOf(one).some((limit) => spent.has(nameOf(limit))),
         );
     }
+  }
+
+  #budgetsOf(socket: OpenSocket): readonly Limit[] {
+    const own = this.#budgets.get(socket) ?? [];
+    const declared = this.#declared.get(socket);
+    return declared?.gen === this.#generation() ? [...own, ...declared.limits] : own;
   }
 
   /** Returns which of the budgets are spent. If the store does not answer, none is. */
@@ -74,4 +93,11 @@ export class SpentBudgets {
   }
 }
 
-const nameOf = ({ scope, per, max }: Limit): string => `${scope}\n${per}\n${max}`;
+const isBudget = ({ unit }: Limit): boolean => unit === "nano_usd";
+
+/** Returns the budgets of the key and of its account. */
+const ownBudgets = ({ identity, state }: HostExchange): readonly Limit[] =>
+  [...(identity?.limits ?? []), ...(state.admission.account?.limits ?? [])].filter(isBudget);
+
+const windowOf = ({ scope, per }: Limit): string => `${scope}\n${per}`;
+const nameOf = (limit: Limit): string => `${windowOf(limit)}\n${limit.max}`;

@@ -68,6 +68,24 @@ ${PROVIDERS}`,
     await stopping;
   });
 
+  it("that the client cuts in the middle of a response leaves an estimated row", async () => {
+    await using gateway = await startInProcess({
+      yaml: PROVIDERS.replace("echo: {", "slow: {"),
+    });
+    const client = await connected(gateway);
+    client.send({ ...create, model: "demo/slow", input: "200 words" });
+    await client.until(({ type }) => type === "response.output_text.delta");
+    client.ws.terminate();
+    const settled = async () =>
+      ((await gateway.ask("ledger.entries", {})) as any).items.filter(
+        ({ kind }: any) => kind === "settle",
+      );
+    await until(async () => (await settled()).length === 1);
+    const [{ state, usage }] = await settled();
+    expect(state).toBe("estimated");
+    expect(usage.output).toBeGreaterThan(0);
+  });
+
   it("stays with the old process during a hot restart, which serves its requests", async () => {
     await using gateway = await startDaemon({
       yaml: `shutdown: { timeout: 6s }\n${PROVIDERS}`,

@@ -27,7 +27,8 @@ function scene() {
     if (isDown) throw new Error("down");
     return limits.map((one) => ({ ...one, used: used[one.scope] ?? 0n }) as never);
   };
-  const budgets = new SpentBudgets({ readLimits }, open);
+  let gen = {};
+  const budgets = new SpentBudgets({ readLimits }, open, () => gen);
   const add = (own: readonly Limit[], shared: readonly Limit[] = []) => {
     const closed: number[] = [];
     const socket = {
@@ -60,7 +61,13 @@ function scene() {
       } as never);
     watch(own);
     open.add(one);
-    return { closed, one, watch };
+    /** A request for which middleware declared these limits. */
+    const settle = (limits: readonly Limit[]) =>
+      budgets.onSettled(one, {
+        identity: { id: "k", limits: own },
+        state: { gen, admission: { account: undefined }, billing: { limitStates: limits } },
+      } as never);
+    return { closed, one, watch, settle };
   };
   /** Passes this time, and lets the reads end. */
   const pass = async (ms: number) => {
@@ -70,7 +77,17 @@ function scene() {
       await turnEventLoop();
     }
   };
-  return { open, used, reads, budgets, add, pass, fail: (down: boolean) => void (isDown = down) };
+  const reload = () => void (gen = {});
+  return {
+    open,
+    used,
+    reads,
+    budgets,
+    add,
+    pass,
+    reload,
+    fail: (down: boolean) => void (isDown = down),
+  };
 }
 
 describe("a spent budget", () => {
@@ -122,6 +139,29 @@ describe("a spent budget", () => {
     watch([budget("key:a", 120)]);
     await pass(1_000);
     expect(closed).toEqual([1008]);
+  });
+
+  it("that middleware declared closes the socket, until the config changes", async () => {
+    const { add, used, pass, reload } = scene();
+    const kept = add([]);
+    kept.settle([budget("default:a", 50)]);
+    reload();
+    used["default:a"] = 60n;
+    await pass(2_000);
+    expect(kept.closed).toEqual([]);
+    kept.settle([budget("default:a", 50)]);
+    await pass(1_000);
+    expect(kept.closed).toEqual([1008]);
+  });
+
+  it("of an earlier request does not count after the key got a higher one", async () => {
+    const { add, used, pass } = scene();
+    const { closed, watch, settle } = add([budget("key:a", 100)]);
+    settle([budget("key:a", 100)]);
+    watch([budget("key:a", 200)]);
+    used["key:a"] = 150n;
+    await pass(1_000);
+    expect(closed).toEqual([]);
   });
 
   it("is unknown while the store does not answer", async () => {
