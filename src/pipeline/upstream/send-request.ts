@@ -46,7 +46,9 @@ export async function sendRequest(
   try {
     const yielded = yieldForLargeBody(call.exchange.state.body.received!.inputBytes);
     if (yielded) await yielded;
-    const overSocket = await sendOverSocketOrReject(call, wire, out);
+    // Requests over HTTP do not pay for another turn.
+    const { lane } = call.exchange.state.connection;
+    const overSocket = lane && (await sendOverSocketOrReject(call, wire, out));
     if (overSocket && isSuccess(overSocket)) return overSocket;
     const { auth } = wire.definition;
     const path = `${wire.pathPrefix}${out.path.startsWith("/") ? "" : "/"}${out.path}`;
