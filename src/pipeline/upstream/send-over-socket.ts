@@ -38,7 +38,9 @@ export async function sendOverSocket(
 ): Promise<SocketResponse | undefined> {
   const of = socketCallOf(call, transport, out);
   if (!of) return undefined;
-  const { continues } = call.exchange.state.body.received!;
+  // In translated mode a hook may have changed the response that the client continues.
+  const { continues } =
+    call.mode === "passthrough" ? call.exchange.state.body.received! : { continues: undefined };
   const { credential } = call.candidate.mounted;
   const wanted = { ...of.use, lane: of.lane, continues: continues?.id };
   const pooled = call.usesNewConnection
