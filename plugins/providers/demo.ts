@@ -13,7 +13,7 @@ import { speech, transcript } from "./demo/audio.ts";
 export default defineProvider({
   api: 1,
   name: "demo",
-  summary: `Simulate models offline: ${facts.models.map(({ model }) => model).join(", ")}`,
+  summary: "Simulate models of every type offline, for first steps and tests",
   stability: "stable",
   options: {
     type: "object",

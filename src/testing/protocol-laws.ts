@@ -131,9 +131,12 @@ function decodeCase(
     : decodeWhole(client, body, callContextFor(of), headers);
 }
 
-function checkShape({ id, client, server, headers }: Protocol<Operation>): void {
+function checkShape({ id, client, server, socket, headers }: Protocol<Operation>): void {
   assert.match(id, /^[a-z][a-z0-9-]*$/, "a protocol's id must be lowercase, with dashes");
-  assert.ok(client || server, "a protocol must have a client or a server half");
+  assert.ok(
+    client || server || socket,
+    "a protocol must have a client half, a server half, or a socket half",
+  );
   for (const name of [...(headers?.request ?? []), ...(headers?.response ?? [])])
     assert.match(name, /^[a-z0-9-]+\*?$/, `header name ${name} must be lowercase`);
 }

@@ -10,7 +10,7 @@ import { builtin } from "../../plugins/index.ts";
 /** Options without a default. Everything else is the result of a bare `use:`. */
 const WITH: Readonly<Record<string, unknown>> = {
   base_url: "http://127.0.0.1:9/v1",
-  to: { chat: { url: "http://127.0.0.1:9", format: "slack" } },
+  receivers: { chat: { url: "http://127.0.0.1:9", format: "slack" } },
   names: { "batch.example": { models: ["demo/*"] } },
   issuers: { corp: { issuer: "https://x", audience: ["a"], jwks: "http://127.0.0.1:9/jwks" } },
 };

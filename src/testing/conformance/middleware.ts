@@ -46,9 +46,12 @@ export function middlewareChecks(subject: ConformanceSubject): Check[] {
   ];
 }
 
+/** Members that are not hooks. */
+const EXTRAS: ReadonlySet<string> = new Set(["commands", "routes", "needsFirstKey"]);
+
 function checkShape(hooks: Hooks): void {
   for (const [name, hook] of Object.entries(hooks)) {
-    if (name === "commands" || name === "routes") continue;
+    if (EXTRAS.has(name)) continue;
     assert.ok(name in HOOK_COMBINATIONS, `unknown hook ${name}`);
     assert.ok(hook === undefined || typeof hook === "function", `${name} is a function`);
   }

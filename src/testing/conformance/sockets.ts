@@ -162,7 +162,10 @@ function checkMeter(half: SocketHalf, { path }: RelaySocketRoute): void {
   const meter = half.createMeter({ beginResponse, checkModel() {} }, to);
   for (const message of HOSTILE) {
     onlyFaults(`readClientMessage of ${String(path)}`, () => meter.readClientMessage(message));
-    const shown = meter.readProviderMessage(message);
+    // A fault ends the connection.
+    const shown = onlyFaults(`readProviderMessage of ${String(path)}`, () =>
+      meter.readProviderMessage(message),
+    );
     assert.ok(
       shown === undefined || shown === null || isMessage(shown),
       "readProviderMessage returned no message",
