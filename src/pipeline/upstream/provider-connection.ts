@@ -99,7 +99,7 @@ export class ProviderConnection implements PooledConnection {
       this.terminate();
       return response?.abort(
         createFault("upstream", "The provider sent an invalid message.", {
-          code: "invalid_response",
+          code: "malformed_answer",
           cause: problem,
         }),
       );

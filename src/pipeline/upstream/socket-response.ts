@@ -79,7 +79,7 @@ export class SocketResponse implements UpstreamReply, MessageReceiver, TimerEntr
   onClosed(): void {
     this.#finish(
       createFault("upstream", "The provider closed the WebSocket before the response ended.", {
-        code: "connection_lost",
+        code: "upstream_closed",
       }),
     );
   }

@@ -1,6 +1,6 @@
-// Closes the WebSockets of a key or an account when its budget is spent, wherever it was spent: on
-// this socket, by another request, in another process, or by another gateway. The budgets of all open
-// sockets are read together every second, and those of a request when it is settled.
+// Closes the WebSockets of a key or an account when its budget is spent. It may be spent by another
+// socket, another process, or another gateway, so the budgets of all open sockets are read together
+// every second. They are also read when a request is settled.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Fault } from "../../model/error.ts";
 import type { Limit } from "../../plugin/store/limit.ts";

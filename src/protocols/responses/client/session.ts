@@ -24,7 +24,7 @@ const CONTINUABLE_EVENTS: ReadonlySet<string> = new Set([
   "response.incomplete",
 ]);
 
-/** What the provider holds on the connection. */
+/** The response that the provider holds on the connection. */
 interface HeldResponse {
   readonly id: string;
   /** Number of items of its request's input, and their hash: an idle connection keeps no content. */
