@@ -327,7 +327,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   "test/e2e/ledger/fleet-key-revocation.test.ts": [
     "test/rig/fleet/sim/fleet-sim.test.ts",
     "test/e2e/lifecycle/websockets.test.ts",
-  "test/e2e/lifecycle/workers.test.ts",
+    "test/e2e/lifecycle/workers.test.ts",
   ],
   "test/e2e/ledger/store-copy.test.ts": ["test/plugins/stores/conformance.test.ts"],
   "test/e2e/lifecycle/config-saves.test.ts": [
@@ -413,7 +413,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/rig/ledger/crash.test.ts": [
     "test/e2e/lifecycle/websockets.test.ts",
-  "test/e2e/lifecycle/workers.test.ts",
+    "test/e2e/lifecycle/workers.test.ts",
     "test/plugins/stores/sqlite.test.ts",
   ],
   "test/rig/ledger/ledger-size.test.ts": [],
@@ -439,7 +439,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/rig/money/budget.test.ts": [
     "test/e2e/lifecycle/websockets.test.ts",
-  "test/e2e/lifecycle/workers.test.ts",
+    "test/e2e/lifecycle/workers.test.ts",
     "test/plugins/stores/conformance.test.ts",
   ],
   "test/rig/observers/access-log.test.ts": ["test/e2e/observers/access-log.test.ts"],
