@@ -1,7 +1,7 @@
 // Reads the facts of a request body that change its price beyond token counts: number of responses,
-// speed, additional models, and runs of hosted tools. A field that raises the price counts under
-// every name that some backend reads. A field that lowers the price counts only in the form that
-// the protocol documents.
+// speed, additional models, and runs of hosted tools. A field that raises the price is recognized
+// under every name that any backend reads. A field that lowers the price is recognized only in the
+// form that the protocol documents.
 import type { JsonObject, Opt, Body } from "../model/values.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
 import type { References, RequestFacts } from "../plugin/references.ts";

@@ -77,10 +77,7 @@ export function omitUndefinedOrNothing(fields: {
   return undefined;
 }
 
-/**
- * Whether an object has no keys other than these. Only then does a codec understand the whole
- * object.
- */
+/** Whether an object has only these keys, so that a codec understands all of it. */
 export function hasOnlyKeys(of: JsonObject, keys: readonly string[]): boolean {
   for (const key in of) if (of[key] !== undefined && !keys.includes(key)) return false;
   return true;

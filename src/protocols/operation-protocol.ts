@@ -1,7 +1,7 @@
-// Builds the protocols of single operations, such as embeddings and rerank. Such a protocol states
-// its paths, its fields, and how a request and a response are written. Everything else is the same
-// in all of them: errors and headers are OpenAI's, a response arrives in one piece, and fields that
-// a backend rejects are dropped.
+// Builds the protocols of single operations, such as embeddings and rerank. A protocol of this type
+// declares its paths, its fields, and how a request and a response are encoded. All other behavior
+// is the same: errors and headers are OpenAI's, a response arrives in one piece, and fields that a
+// backend rejects are dropped.
 import type { JSONSchema } from "json-schema-to-ts";
 import { fail } from "../model/error.ts";
 import type { Operation } from "../model/request.ts";

@@ -61,8 +61,8 @@ export function createConvertingPassthrough(
 }
 
 /**
- * Forwards events unchanged. The last one contains the usage and is held back until usage is
- * settled. Events after it are dropped.
+ * Forwards events unchanged. The last event contains the usage and is held back until usage is
+ * settled. Events after the last one are dropped.
  */
 export abstract class FinalUsagePassthrough extends EventPassthrough {
   /** Reads the data of an event and reports its content. Returns the usage of the last event. */

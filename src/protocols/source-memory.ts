@@ -20,8 +20,8 @@ const ReturnsArgument = function (value: object) {
 
 export function createSourceMemory(): SourceMemory {
   /**
-   * Holds the source in a private field. It is as hidden as a non-enumerable property and takes a
-   * tenth of the time to create.
+   * Holds the source in a private field. A private field is as hidden as a non-enumerable property
+   * and takes a tenth of the time to create.
    */
   class Kept extends ReturnsArgument {
     readonly #from: unknown;

@@ -100,9 +100,7 @@ export interface ReasoningTraits {
   canDisable?: false;
   /** Name of the member of `chat_template_kwargs`. Default: `enable_thinking`. */
   templateKwarg?: string;
-  /**
-   * Field in which earlier reasoning is sent back. `never`: it is removed from what clients send.
-   */
+  /** Field in which earlier reasoning is sent back. `never`: it is removed from client requests. */
   echo?: "reasoning_content" | "reasoning" | "reasoning_details" | "thinking_parts" | "never";
   /**
    * Whether every assistant message that calls tools must have the echo field, even if it is empty.

@@ -78,7 +78,7 @@ const PARTS: Readonly<Record<string, Feature>> = {
   file: "documents",
 };
 
-/** Content parts that consist of text. Their bytes are what the model reads. */
+/** Types of content parts that consist of text. Their bytes count as input of the model. */
 const WORDS: ReadonlySet<string> = new Set([
   "text",
   "input_text",
@@ -131,7 +131,7 @@ function needs(
     const type = asText(part["type"]) ?? "";
     if (WORDS.has(type)) continue;
     // An unknown part type may be newer than the gateway. It counts as media, because only the
-    // provider can determine how much input it is.
+    // provider can determine its number of input tokens.
     media.count++;
     if (!Object.hasOwn(PARTS, type)) continue;
     found.add(PARTS[type]!);

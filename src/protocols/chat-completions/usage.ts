@@ -1,6 +1,6 @@
 // Converts token counts. In this protocol, the prompt includes tokens read from and written to
-// caches, and the completion includes reasoning. Canonical units do not overlap. Imitators differ
-// in many small ways, most of which can be detected from the total.
+// caches, and the completion includes reasoning. Canonical units do not overlap. Compatible
+// backends differ in many details, most of which can be detected from the total.
 import type { UsageReport } from "../../model/event.ts";
 import { inputTokens, outputTokens, type Unit, type Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
@@ -11,8 +11,8 @@ import { reportedToolRuns } from "../reported-tool-runs.ts";
 const some = (n: number | undefined): number | undefined => (n === 0 ? undefined : n);
 
 /**
- * Returns the canonical usage. Returns undefined if the report is not credible. It is then treated
- * as missing.
+ * Returns the canonical usage. Returns undefined if the report is not credible, so that it is
+ * treated as missing.
  */
 export function usageOf(u: JsonObject, dialect: ChatTraits): Usage | undefined {
   const prompt = asCount(u["prompt_tokens"]);

@@ -208,15 +208,15 @@ const joinBaseUrl = (base: string, own: string): string =>
 // Describes a provider as data: its name, address, protocols, and differences. A row contains no
 // code, so adding a provider means adding an entry to a list.
 
-/** The part of a row that other protocols of the row depend on. */
+/** Members of a row that its protocols depend on. */
 type RowFacts = {
   readonly name: string;
   readonly protocols: { readonly "chat-completions"?: ChatDialect };
 };
 
 /**
- * The protocols that a row can use, each with the function that creates it from its dialect. This
- * is their only list. The type of a row is derived from it.
+ * The protocols that a row can use, each with the function that creates it from its dialect. The
+ * type of a row is derived from this list.
  */
 const PROTOCOLS = {
   "chat-completions": chatCompletions,

@@ -1,5 +1,5 @@
-// Reads model lists of compatible servers. All lists contain model IDs. Other data is in different
-// places.
+// Reads model lists of compatible servers. All lists contain model IDs. The location of other data
+// differs.
 import { matchesGlob } from "../../lib/glob.ts";
 import {
   type Json,

@@ -90,8 +90,8 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
 
 /** Analyzes a request body in both modes: what it can cost and which model features it needs. */
 export function analyze(body: Body): RequestFacts {
-  // Prompts are excluded from the search for references. Token IDs contain none, and there are many
-  // of them.
+  // Prompts are excluded from the search for references. Lists of token IDs are long and contain no
+  // references.
   const { prompt, ...fields } = body;
   const named = findReferences(fields);
   const prompts = promptsIn(prompt);

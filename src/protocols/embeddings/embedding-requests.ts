@@ -7,7 +7,7 @@ import { asObject, ownEntry } from "../json-values.ts";
 
 /**
  * Maps the purposes of vectors to the vendors' names. Names of all vendors are accepted, and each
- * protocol writes its own.
+ * protocol writes its vendor's names.
  */
 const TASK_BY_NAME: { readonly [word: string]: EmbeddingTask } = {
   query: "query",

@@ -91,8 +91,8 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
 
 /** Analyzes a request body in both modes: what it can cost and which model features it needs. */
 export function analyze(body: Body): RequestFacts {
-  // Inputs are excluded from the search for references. Token IDs contain none, and there are many
-  // of them.
+  // Inputs are excluded from the search for references. Lists of token IDs are long and contain no
+  // references.
   const { input, ...fields } = body;
   return {
     ...analyzeFields(fields),

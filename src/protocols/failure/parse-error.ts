@@ -319,8 +319,9 @@ const namedIn = (names: readonly string[]): ErrorKind | undefined => {
 };
 
 /**
- * Error kinds determined by status that an error name can override, with the kinds that override
- * them. Proxies turn these failures into one another. Any other status takes precedence over names.
+ * Error kinds that are determined by the status and that an error name can override, each with the
+ * overriding kinds. Proxies replace the status of one of these failures by the status of another.
+ * For any other status, the error name is ignored.
  */
 const OVERRIDABLE_KINDS: { readonly [K in ErrorKind]?: "all" | readonly ErrorKind[] } = {
   invalid: "all",

@@ -1,11 +1,11 @@
-// Reads how long a provider asks clients to wait, in all forms in use. Pure: no I/O, no clock.
-// Dates are compared with the `date` header of the response, never with the local clock.
+// Reads the delay that a provider requests from clients, in all known forms. Pure: no I/O, no
+// clock. Dates are compared with the `date` header of the response, never with the local clock.
 import type { HeadersIn, Opt } from "../../model/values.ts";
 
-/** Maximum delay. A provider that states more than a day is not credible. */
+/** Maximum delay. Delays of more than a day are not credible. */
 const MAX_DELAY_MS = 24 * 3600_000;
 
-/** Returns the delay in whole milliseconds, or undefined if the response states none. */
+/** Returns the delay in whole milliseconds, or undefined if the response contains none. */
 export function readRetryAfterMs(headers: HeadersIn): number | undefined {
   const wait = readRetryHeader(headers);
   return wait === undefined ? undefined : Math.min(Math.ceil(wait - 1e-6), MAX_DELAY_MS);

@@ -1,7 +1,7 @@
 // The meter of a connection of the Live API. The API does not number its responses: one runs at a
-// time. It begins with the first output of the model, or when the client ends its turn, and ends
-// with the usage report that the provider sends for it. Messages are forwarded unchanged, except
-// that the first one gets the provider's name of the model.
+// time. A response begins with the first output of the model, or when the client ends its turn, and
+// ends with the usage report that the provider sends for it. Messages are forwarded unchanged,
+// except that the first one gets the provider's name of the model.
 import { fail } from "../../model/error.ts";
 import type { RealtimeRequest } from "../../model/request.ts";
 import type { Usage } from "../../model/usage.ts";
@@ -33,11 +33,11 @@ interface AskedResponse {
   readonly inputUsage: Usage;
 }
 
-/** The response that runs. */
+/** A response that is running. */
 interface OpenResponse extends AskedResponse {
   seconds: number;
   textBytes: number;
-  /** Whether the provider has ended its turn. Only the usage report is missing. */
+  /** Whether the provider has ended its turn, so that only the usage report is missing. */
   hasEnded: boolean;
   /** Whether a text block was opened for `watch` hooks. */
   hasText: boolean;
@@ -210,9 +210,9 @@ export class GeminiLiveMeter implements SocketMeter {
   }
 
   /**
-   * Returns the response that runs. If none does, it is the one that the client asked for. A request
-   * whose reservation is not yet made has not reached the provider, so the response is another one,
-   * which the provider began because the user stopped speaking.
+   * Returns the running response, or else the response that the client requested. A request whose
+   * reservation is not yet made has not reached the provider. The provider then began another
+   * response because the user stopped speaking.
    */
   #running(): OpenResponse {
     if (this.#open?.hasEnded) this.#abandon(this.#open);

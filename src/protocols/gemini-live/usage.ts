@@ -8,7 +8,7 @@ import type { JsonObject, Opt } from "../../model/values.ts";
 import { asCount, asList, asObject, asText } from "../json-values.ts";
 import { member } from "./message.ts";
 
-/** Input and output of one type, of a report. */
+/** Tokens by modality, for the input or the output of a report. */
 type Tokens = { readonly [modality: string]: number };
 
 /**

@@ -116,7 +116,7 @@ const GENERATION_CONFIG_CAMEL_CASE: ReadonlyMap<string, string> =
 
 /**
  * Returns the members of `generationConfig` that no codec handles. A client of another protocol may
- * add only these. Others are reported as lost.
+ * add only these. All other members are reported as lost.
  */
 export function parseExtraConfig(raw: unknown, lose: (field: string) => void): JsonObject {
   const kept: Record<string, Json> = {};

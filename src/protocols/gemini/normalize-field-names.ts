@@ -171,7 +171,8 @@ function nameOf(key: string, known: NameTree): string {
 }
 
 /**
- * Returns the members before a given one. They are copied when a later member has to be changed.
+ * Returns the members that precede a given member. They are copied when a later member has to be
+ * changed.
  */
 function membersBefore(of: JsonObject, until: string): Record<string, Json | undefined> {
   const out: Record<string, Json | undefined> = {};

@@ -44,8 +44,8 @@ export interface CountContext {
   /** Whether images were requested. */
   isImageRequest: boolean;
   /**
-   * Whether the response has ended. After the end, a missing count is zero. Before, it is not known
-   * yet.
+   * Whether the response has ended. After the end, a missing count is zero. Before the end, a
+   * missing count is unknown.
    */
   isFinal: boolean;
 }
@@ -125,7 +125,7 @@ export const COUNTED_TOOL_UNITS: readonly Unit[] = [
   "code_sessions",
 ];
 
-/** Maximum number of distinct queries. No response has more. */
+/** Maximum number of distinct queries. No real response has more queries. */
 const MAX_QUERIES = 1_000;
 
 /**

@@ -218,7 +218,7 @@ export const MAX_EVENT_BYTES = BOUNDS.imageEvent.max;
 
 /**
  * Creates a decoder for partial images and one `completed` event per image. The protocol does not
- * state how many images follow, so the response ends when the stream ends.
+ * contain the number of images, so the response ends when the stream ends.
  */
 export function createDecoder(emit: Emit): Decoder {
   const seen: (ImageHead | undefined)[] = [];

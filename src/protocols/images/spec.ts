@@ -184,8 +184,8 @@ export function analyze(body: Body): RequestFacts {
     n,
     size: sizeIn(body),
     quality: asText(body["quality"]),
-    // A URL is created from bytes, or bytes are fetched from a URL, by the gateway. This requires
-    // translated mode.
+    // The gateway creates a URL from bytes, or fetches bytes from a URL. This requires translated
+    // mode.
     requiresTranslation: body["response_format"] === "url",
   };
 }

@@ -151,8 +151,8 @@ const CITATIONS: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * Whether a citation has this protocol's form. Others cannot be expressed here, because they lack
- * the location by which clients resolve a citation.
+ * Whether a citation has this protocol's form. Other citations cannot be expressed here, because
+ * they lack the location by which clients resolve a citation.
  */
 export const isNativeCitation = (citation: Json): boolean =>
   isObject(citation) && CITATIONS.has(citation["type"]);

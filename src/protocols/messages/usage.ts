@@ -51,7 +51,7 @@ function usageOf(raw: JsonObject, earlier: Usage = {}): Usage {
 
 /**
  * Returns the billed usage per model. If a report has `iterations`, its totals cover only the last
- * sampling. The usage of compaction, a declined model, or an advisor is in its own entry, at the
+ * sampling. Compaction, a declined model, or an advisor has its own entry, which is billed at the
  * price of that entry's model.
  */
 export function parseBilledUsage(
@@ -176,7 +176,7 @@ export class MessagesToolCounts {
     this.#filters ||=
       isObject(caller) && (asText(caller["type"]) ?? "").startsWith("code_execution");
     if (UNBILLED_TOOLS.has(name)) return false;
-    // Whether code only filters results is known at the end.
+    // The end of the response shows whether the code only filters results.
     if (CODE.has(name)) return !(this.#ranCode = true);
     return this.#add(UNITS.get(name) ?? "tool_runs");
   }

@@ -1,5 +1,6 @@
-// Estimates what a provider's conversation contains: text, audio, and images. The provider keeps
-// the conversation and reads all of it for each response, so reservations depend on it.
+// Estimates what a provider's conversation contains: text, audio, and images. The provider stores
+// the conversation and reads all of it for each response, so the estimate determines the size of a
+// reservation.
 import { inputTokens, type Usage } from "../../model/usage.ts";
 
 /** Tokens per second of audio that the client sends: one per 100 ms. */
@@ -13,7 +14,10 @@ const TOKENS_AN_IMAGE = 1_600;
 const MAX_TOKENS_AN_IMAGE = 8_192;
 /** Tokens that a provider adds to a conversation without showing them, such as markers of turns. */
 const OVERHEAD = 512;
-/** Above any context window. Keeps sums finite, whatever a client sends. */
+/**
+ * Maximum of an estimate: more than any context window. It keeps sums finite, whatever a client
+ * sends.
+ */
 const MAX_TOKENS = 4_194_304;
 
 export const estimateTextTokens = (bytes: number): number => Math.ceil(bytes / BYTES_A_TOKEN);
@@ -41,7 +45,10 @@ export class ConversationEstimate {
     this.#add("audio_in", audio, audio);
   }
 
-  /** Replaces the estimate after a response: it has read everything, and added its own output. */
+  /**
+   * Replaces the estimate by the usage of a response, which read the whole conversation and added
+   * its own output.
+   */
   replace(usage: Usage): void {
     const text = (usage.input ?? 0) + (usage.cache_read ?? 0) + (usage.output ?? 0);
     const audio = (usage.audio_in ?? 0) + (usage.cache_read_audio ?? 0) + (usage.audio_out ?? 0);
@@ -58,7 +65,7 @@ export class ConversationEstimate {
     return { ...this.#max };
   }
 
-  /** Splits a number of input tokens, whose types were not reported, as the conversation is. */
+  /** Splits input tokens whose types were not reported in the proportions of the conversation. */
   split(tokens: number): Usage {
     const { audio_in: audio, image_in: image } = this.#expected;
     const all = inputTokens(this.#expected);

@@ -28,8 +28,8 @@ export const realtimePath = ({ model }: CallContext): string =>
   `/realtime?model=${encodeURIComponent(model)}`;
 
 /**
- * Encodes an error event. Its `event_id` is the gateway's, and the one of its error is that of the
- * client's event that caused it.
+ * Encodes an error event. The top-level `event_id` is created by the gateway. The `event_id` of the
+ * error is the ID of the client's event that caused it.
  */
 function errorEvent(
   fault: Fault,

@@ -1,7 +1,8 @@
 // The meter of a Realtime connection. It reads every event of both sides, and begins and ends
-// responses and transcriptions. Events are forwarded unchanged, with three exceptions. The model of a
-// session update gets the provider's name. The provider's rate limits are dropped, because they
-// belong to the operator's account. An event that would change the bill unseen is rejected.
+// responses and transcriptions. Events are forwarded unchanged, with three exceptions. The model of
+// a session update gets the provider's name. The provider's rate limits are dropped, because they
+// belong to the operator's account. An event that could change the bill without being metered is
+// rejected.
 import { fail } from "../../model/error.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
 import type {

@@ -4,7 +4,10 @@ import type { Block, RealtimeRequest, Turn } from "../../model/request.ts";
 import type { JsonObject } from "../../model/values.ts";
 import { asList, asObject, asText } from "../json-values.ts";
 
-/** Maximum text between two responses, in characters. Above the context window of every model. */
+/**
+ * Maximum text between two responses, in characters. This is more than the context window of every
+ * model.
+ */
 const MAX_PENDING = 2 ** 21;
 const MAX_TURNS = 1_024;
 
@@ -12,7 +15,7 @@ export class PendingText {
   #turns: Turn[] = [];
   #length = 0;
 
-  /** Adds a text. An empty one is ignored. */
+  /** Adds a text. An empty text is ignored. */
   add(role: Turn["role"], text: string): void {
     if (text === "") return;
     this.#length += text.length;

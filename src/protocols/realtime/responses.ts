@@ -1,6 +1,6 @@
-// The responses of one connection: those that the client asked for and the provider has not begun,
-// and those that are running. A response also begins without being asked for, when the provider
-// hears that the user has stopped speaking.
+// Responses of one connection: requested responses that the provider has not begun, and running
+// responses. The provider also begins a response without a request when it detects that the user
+// has stopped speaking.
 import { fail } from "../../model/error.ts";
 import type { FinishReason } from "../../model/event.ts";
 import type { Usage } from "../../model/usage.ts";
@@ -13,7 +13,7 @@ import { estimateTextTokens, SPOKEN_A_SECOND, type ConversationEstimate } from "
 import { readResponseUsage } from "./usage.ts";
 import { addedItem, WatchedBlocks } from "./watched-blocks.ts";
 
-/** Maximum number of responses that are asked for or running on one connection. */
+/** Maximum number of requested or running responses on one connection. */
 const MAX_RESPONSES = 32;
 
 /** A response that the client asked for. */
@@ -46,7 +46,10 @@ export class Responses {
       });
   }
 
-  /** Adds a response. If it is cut before the provider names it, it is billed for its input. */
+  /**
+   * Adds a requested response. If the connection ends before the provider reports its ID, the
+   * response is billed for its input.
+   */
   addAsked(asked: AskedResponse): void {
     asked.response.reportEstimate(asked.inputUsage);
     this.#asked.push(asked);
@@ -54,7 +57,7 @@ export class Responses {
 
   /**
    * Starts a response with the ID that the provider reports. `begin` is called if the client did
-   * not ask for it.
+   * not request the response.
    */
   start(id: string, begin: () => MeteredResponse, inputUsage: Usage): RunningResponse {
     const running = this.#running.get(id);
@@ -95,7 +98,7 @@ export class Responses {
     running.response.reportEstimate(estimateUsage(running, outputRate));
   }
 
-  /** Ends a response. Returns what it added to the conversation, as far as it is known. */
+  /** Ends a response. Returns the known additions of the response to the conversation. */
   finish(
     running: RunningResponse,
     report: JsonObject,
@@ -120,7 +123,7 @@ export class Responses {
     endResponse(response, report);
   }
 
-  /** Ends a response that the provider refused to begin, if an error event says which one. */
+  /** Ends a response that the provider refused to begin, if the error event identifies it. */
   refuse(error: JsonObject): void {
     const eventId = asText(error["event_id"]);
     const at =
@@ -142,8 +145,8 @@ export class Responses {
   }
 
   /**
-   * Returns the first response that was asked for and whose request was forwarded. A response whose
-   * reservation was refused, or is not yet made, cannot be the one that the provider begins.
+   * Returns the first requested response whose request was forwarded. A response whose reservation
+   * was refused, or is not yet made, cannot be the one that the provider begins.
    */
   #takeAsked(): AskedResponse | undefined {
     this.#asked = this.#asked.filter(({ response }) => response.state !== "ended");
@@ -152,7 +155,7 @@ export class Responses {
   }
 }
 
-/** Estimates the usage of a response from what was relayed. */
+/** Estimates the usage of a response from the relayed events. */
 function estimateUsage(
   { inputUsage, audioBytes, textBytes }: RunningResponse,
   outputRate: number,

@@ -1,5 +1,5 @@
-// Transcriptions of the client's audio. Another model makes them, and they are billed apart from
-// the responses.
+// Transcriptions of the client's audio. Another model makes them, and they are billed separately
+// from the responses.
 import type { Fault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { MeteredResponse, MeterSink } from "../../plugin/socket.ts";
@@ -7,7 +7,10 @@ import { parseErrorBody } from "../failure/parse-error.ts";
 import { asObject, asText } from "../json-values.ts";
 import { readTranscriptionUsage } from "./usage.ts";
 
-/** Maximum number of transcriptions that are waited for. The oldest one then ends as failed. */
+/**
+ * Maximum number of open transcriptions. If there are more, the oldest transcription ends as
+ * failed.
+ */
 const MAX_OPEN = 64;
 const NEVER_CAME: Fault = { kind: "upstream", message: "The transcription did not arrive." };
 

@@ -29,7 +29,8 @@ export function readResponseUsage(report: JsonObject | undefined): ResponseUsage
   const cachedImage = countAtMost(details?.["image_tokens"], Math.min(image, cached));
   const detailedText = countAtMost(details?.["text_tokens"], text);
   const cachedAudio = countAtMost(
-    // Reports without details mostly read text from the cache: instructions and tools come first.
+    // If a report has no details, cached tokens are assumed to be mostly text, because instructions
+    // and tools come first.
     details ? details["audio_tokens"] : Math.max(0, cached - text),
     Math.min(audio, cached - cachedImage),
   );

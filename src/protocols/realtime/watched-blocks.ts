@@ -25,7 +25,7 @@ export class WatchedBlocks {
     this.#emit = emit;
   }
 
-  /** Remembers the name of a call of a tool, which its deltas lack. */
+  /** Stores the name of a tool call, because its deltas do not contain the name. */
   item(item: JsonObject): void {
     const [id, name] = [asText(item["id"]), asText(item["name"])];
     if (item["type"] !== "function_call" || id === undefined || this.#calls.size >= MAX_BLOCKS)

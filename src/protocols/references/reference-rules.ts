@@ -9,8 +9,8 @@ const typeOf = (of: JsonObject): string =>
   typeof of["type"] === "string" ? (of["type"] as string) : "";
 
 /**
- * Whether an object is the record of a hosted tool call in the conversation. Nothing is looked up
- * by such a record.
+ * Whether an object is the record of a hosted tool call in the conversation. The provider does not
+ * look anything up for such a record.
  */
 const isRecord = (of: JsonObject): boolean => typeOf(of).endsWith("_call");
 
@@ -292,9 +292,9 @@ const UPLOAD_PATH =
  * Returns whether a URL refers to a file in a provider account. The check uses the parsed URL, so
  * letter case, escapes, a dot after the host, and a user name before the host make no difference.
  *
- * Text that is not a URL can be a bare file name, so it counts as stored. So does every scheme that
- * is not fetched from the open web. A Google URL counts as stored if its path has double escapes or
- * if the URL is longer than the parsed part.
+ * Text that is not a URL can be a bare file name, so it counts as stored. A URL with a scheme that
+ * is not fetched from the open web counts as stored too. A Google URL counts as stored if its path
+ * has double escapes or if the URL is longer than the parsed part.
  */
 export function isStoredFile(url: string): boolean {
   const host = PLAIN_URL.exec(url)?.[1];

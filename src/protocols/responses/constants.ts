@@ -8,8 +8,8 @@ import { traitsOf, type ChatDialect } from "../chat-completions/dialect.ts";
 import { reasoningSupportOf, type ReasoningSupport } from "../reasoning-support.ts";
 
 /**
- * Origin of this protocol: of proofs that are sent without an envelope, and of items and parts that
- * only this protocol has.
+ * Origin that marks proofs to send without an envelope, and items and parts that only this protocol
+ * has.
  */
 export const ORIGIN = "responses";
 

@@ -24,8 +24,8 @@ interface Declaration {
 
 /**
  * Decodes tools. `bound` contains tools that have no meaning at another vendor, by the name under
- * which their loss is reported. A web search that must not access the open web is one of them,
- * because the searches of all other providers do.
+ * which their loss is reported. An example is a web search without access to the open web, because
+ * the searches of all other providers use the open web.
  */
 export function toolsOf(body: JsonObject): {
   tools: readonly Tool[];
@@ -244,9 +244,9 @@ export function createCallNamer(tools: readonly Tool[]): (name: string) => Named
   return (name) => known.get(name) ?? { name: fitName(name, MAX_TOOL_NAME) };
 }
 
-// Names of tools. In other protocols a tool has one flat name and is a function. In this one it can
-// be in a namespace or take free text. The client's declaration determines the form of a returned
-// call.
+// Names of tools. In other protocols a tool has one flat name and is a function. In this protocol,
+// it can be in a namespace or take free text. The client's declaration determines the form of a
+// returned call.
 
 /** Maximum length of a tool name, in characters. */
 const MAX_TOOL_NAME = 64;

@@ -186,8 +186,8 @@ export function decodeResponse(
 
 /**
  * Passthrough mode: forwards audio or events unchanged if the client requested that form, and
- * converts them otherwise. The last piece is held back until usage is settled. Without it the audio
- * is incomplete.
+ * converts them otherwise. The last piece is held back until usage is settled. Audio without its
+ * last piece is incomplete.
  */
 export function createPassthrough(
   sink: PassthroughSink,

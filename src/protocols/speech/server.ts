@@ -44,7 +44,7 @@ export function encodeResponse(
 
 /**
  * Encodes audio as it arrives, or events if the client requests them. The last piece is held back
- * until usage is settled. Without it the audio is incomplete.
+ * until usage is settled. Audio without its last piece is incomplete.
  */
 type Write = (piece: string | Buffer) => void;
 
@@ -60,7 +60,7 @@ function createAudioEncoder(write: Write): Encoder {
         last = (event.item as AudioChunk).bytes;
       } else if (event.type === "finish" && last) write(last);
     },
-    // An audio stream cannot express an error. Only closing the connection signals it.
+    // An audio stream cannot express an error. Closing the connection is the only signal.
     writeFault() {},
   };
 }

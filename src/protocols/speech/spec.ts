@@ -85,7 +85,7 @@ export function analyze(body: Body): RequestFacts {
   };
 }
 
-/** Fields whose text no backend speaks. */
+/** Fields whose text is not spoken. */
 const NON_SPOKEN_FIELDS: ReadonlySet<string> = new Set([
   "model",
   "voice",

@@ -100,7 +100,7 @@ class ByteEventSplitter implements EventSplitter {
       if (this.#size === 0) this.#emit(b, 0, (from = 1));
     }
     this.#afterCr = b[n - 1] === CR;
-    // Most streams contain no CR. One native search finds out.
+    // Most streams contain no CR. One native search checks this.
     let cr = b.indexOf(CR, i);
     let lf = b.indexOf(LF, i);
     while (i < n) {
@@ -167,8 +167,8 @@ const startsWithBom = (b: Buffer, i: number): boolean =>
  * Returns whether a last event without its blank line is complete. Providers sometimes omit the
  * last blank line or newline, and connections break.
  *
- * A JSON text that parses cannot be the beginning of a longer one, and neither can `[DONE]`. Any
- * other text is complete if its line was ended.
+ * Valid JSON cannot be the beginning of a longer text, and neither can `[DONE]`. Any other text is
+ * complete if its line has ended.
  */
 function isCompleteEvent(data: string, lineEnded: boolean): boolean {
   if (data === "[DONE]") return true;

@@ -87,8 +87,8 @@ export class EventTemplates {
   }
 
   /**
-   * Returns whether a chunk contains a CR. Each chunk is searched once. If it does, an event may
-   * end before its template does.
+   * Returns whether a chunk contains a CR. Each chunk is searched once. If the chunk contains a CR,
+   * an event may end before its template does.
    */
   hasCr(b: Buffer): boolean {
     if (this.#scanned !== b) {
@@ -104,8 +104,8 @@ export class EventTemplates {
   }
 
   /**
-   * Forgets all templates. Usage counts and finish events replace earlier ones. After a different
-   * one, or one with another service tier, a repeated event is therefore new information.
+   * Forgets all templates. Usage reports and finish events replace earlier ones. After a different
+   * report, event, or service tier, a repeated event is therefore new information.
    */
   forget(): void {
     this.#known = [];

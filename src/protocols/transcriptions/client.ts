@@ -217,7 +217,7 @@ function parseItems(response: JsonObject): TranscriptItem[] {
         ? []
         : [{ type: "word", start, end, text: word }];
     }),
-    // Last, because a stream reports it at its end.
+    // These facts are last, because a stream reports them at its end.
     ...(Object.keys(about).length > 0 ? [{ type: "transcript" as const, raw: about }] : []),
   ];
 }

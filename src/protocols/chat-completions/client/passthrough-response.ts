@@ -136,8 +136,8 @@ function size(value: Opt<Json>): number {
 
 /**
  * Corrects usage reports in passthrough mode. Some backends omit reasoning from the completion
- * count or caches from the prompt count. The client must receive the counts that the ledger prices,
- * so the counts are replaced. Other members of the report are kept.
+ * count or caches from the prompt count. The reported counts are replaced, so that the client
+ * receives the counts that are billed. Other members of the report are kept.
  */
 const TOTAL_FIELDS = ["prompt_tokens", "completion_tokens", "total_tokens"] as const;
 

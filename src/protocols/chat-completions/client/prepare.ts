@@ -62,7 +62,7 @@ const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.lengt
 
 /**
  * Renames the output limit. Both names are never sent together: some backends reject that with an
- * error, and others use the wrong one.
+ * error, and others apply the wrong limit.
  */
 function renameOutputLimit(out: Outgoing, { maxTokens: known }: ChatTraits): void {
   if (!known) return;
@@ -72,10 +72,7 @@ function renameOutputLimit(out: Outgoing, { maxTokens: known }: ChatTraits): voi
   if (tokens !== undefined) out.set(known, tokens);
 }
 
-/**
- * Requests usage in every stream, so that calls are counted even if the client does not receive the
- * counts.
- */
+/** Requests usage in every stream, so that every call can be billed. */
 function requestUsage(out: Outgoing, of: CallContext, traits: ChatTraits): void {
   const options = out.get("stream_options");
   if (!of.stream || traits.streamUsage === "none") {
@@ -184,8 +181,8 @@ function adaptMessage(message: JsonObject, traits: ChatTraits): JsonObject {
 }
 
 /**
- * Removes envelopes. The gateway creates them for clients to keep. They contain another provider's
- * data, which this backend must not receive.
+ * Removes envelopes. The gateway creates envelopes for clients, which send them back. An envelope
+ * contains another provider's data, which this backend must not receive.
  */
 function withoutEnvelopes(message: JsonObject): JsonObject {
   let now = message;
@@ -224,7 +221,7 @@ const toNineAlphanumeric = (id: string): string =>
   NINE_ALPHANUMERIC.test(id) ? id : digest(id, 9);
 
 /**
- * Replaces call IDs by nine letters and digits. The same ID always yields the same result: in the
+ * Replaces call IDs by nine letters and digits. An ID is always converted in the same way: in the
  * call, in its result, and in every later request.
  */
 function withShortIds(message: JsonObject): JsonObject {

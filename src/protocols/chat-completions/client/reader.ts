@@ -70,7 +70,7 @@ export class ChunkReader {
     if (usage) this.#emit(usage);
   }
 
-  /** Ends the response, once. Throws if there was no finish reason. */
+  /** Ends the response unless it has ended. Throws if there was no finish reason. */
   end(): void {
     if (this.isDone) return;
     const finish =
@@ -277,9 +277,9 @@ function createReasoningDetails(): ReasoningDetails {
   };
 }
 
-// Extracts reasoning that is part of the text, between tags. It is used only for backends that are
-// known to do this, and only at the start of the text. The same tags further down may be code that
-// the response quotes.
+// Extracts reasoning that is part of the text, between tags. Used only for backends that are known
+// to do this, and only at the start of the text. Tags later in the text may be code that the
+// response quotes.
 const OPEN = "<think>";
 
 const CLOSE = "</think>";
@@ -350,7 +350,7 @@ function createThinkTagParser(
   };
 }
 
-/** Returns how many of the last characters could begin the closing tag. */
+/** Returns the number of trailing characters that may be the beginning of the closing tag. */
 function possibleCloseTagLength(text: string): number {
   for (let n = Math.min(CLOSE.length - 1, text.length); n > 0; n--)
     if (CLOSE.startsWith(text.slice(-n))) return n;

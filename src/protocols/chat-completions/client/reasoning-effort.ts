@@ -27,7 +27,7 @@ const CONTROL_FIELDS: {
 
 /**
  * Returns the fields in which this backend documents that reasoning can be disabled. Returns an
- * empty list for unknown models, whose fields are unknown too.
+ * empty list for an unknown model.
  */
 export function reasoningOffFields(of: CallContext, { reasoning }: ChatTraits): readonly string[] {
   if (reasoning?.canDisable === false) return [];

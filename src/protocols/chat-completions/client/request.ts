@@ -188,8 +188,8 @@ function formatOf(r: ChatRequest): JsonObject | undefined {
 }
 
 /**
- * Returns the reasoning fields. The client's own fields are used while they still mean the same as
- * the request.
+ * Returns the reasoning fields. The client's own fields are used if they still express the
+ * reasoning settings of the request.
  */
 function reasoningFields(r: ChatRequest, to: ContentContext, own: boolean): JsonObject {
   const source = sourceOf<JsonObject>(r.reasoning);

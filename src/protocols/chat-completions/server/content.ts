@@ -87,7 +87,7 @@ function fileOf(part: JsonObject, at: string): Block {
   const title = asText(file?.["filename"]);
   if (data !== undefined) {
     const media = parseMediaUrl(data);
-    // Some clients send bare base64 without a data URL around it.
+    // Some clients send base64 without the prefix of a data URL.
     const bytes = "url" in media && !/^https?:/i.test(data);
     return omitUndefined({
       type: "document" as const,

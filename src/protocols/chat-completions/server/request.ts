@@ -106,7 +106,7 @@ export function decodeRequest(body: Body): ChatRequest {
     metadata: asObject(fields["metadata"]),
     state: omitUndefined({ store: asBoolean(fields["store"]) }),
     rest: unknownTopLevelFields(fields, (field) => KNOWN.has(field)),
-    // Always set, even if empty: it marks the request as sent in this protocol.
+    // Always set, even if empty, because it marks the protocol of the request.
     ext: { [ID]: ext },
   });
 }

@@ -71,7 +71,7 @@ export function unwrapped(args: string): string {
 
 /**
  * Returns the field of a call that carries its signature and that clients send back. Signatures of
- * this protocol are sent as they are. Others are sealed in an envelope.
+ * this protocol are sent as they are. Signatures of other protocols are sealed in an envelope.
  */
 export function callExtra(proof: Proof): JsonObject {
   return proof.origin === ID && proof.kind === "extra_content"
@@ -159,8 +159,8 @@ export const faultBody = (of: Fault): JsonObject => ({ error: openaiError(of) })
 export const encodeFault = (of: Fault): ErrorResponse => ({ body: faultBody(of) });
 
 /**
- * Returns an error as a stream event without the form of a chunk, for which SDKs throw. No `[DONE]`
- * follows, because the response is not complete.
+ * Returns an error as a stream event that does not have the form of a chunk, because SDKs then
+ * throw. No `[DONE]` follows, because the response is not complete.
  */
 export const faultChunk = (of: Fault): string => `data: ${JSON.stringify(faultBody(of))}\n\n`;
 

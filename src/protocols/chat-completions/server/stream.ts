@@ -89,8 +89,7 @@ class ChunkWriter implements Encoder {
     this.#write(faultChunk(fault));
   }
 
-  // A field, like `#writeDelta`, so that it can be passed as a callback without another function
-  // call.
+  // A field, like `#writeDelta`, so that it can be passed as a callback without a wrapper function.
   readonly #writeBlockEvent = (e: BlockEvent): void => {
     switch (e.type) {
       case "open":

@@ -1,4 +1,4 @@
-// Decodes messages into turns. Every turn remembers the message it was read from, so that this
+// Decodes messages into turns. Every turn keeps the message that it was decoded from, so that this
 // protocol's client half can send an unchanged turn verbatim.
 import type { Block, Json, JsonObject, Opt, Turn } from "../../../plugin/index.ts";
 import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";

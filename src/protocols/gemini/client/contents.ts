@@ -17,8 +17,8 @@ interface Content {
 }
 
 /**
- * Returns `systemInstruction`. Returns undefined for a model without system instructions, whose
- * first turn begins with them instead.
+ * Returns `systemInstruction`. Returns undefined for a model that does not support system
+ * instructions: its first turn contains them.
  */
 export function systemTo(blocks: readonly Block[], e: GeminiEncoding): JsonObject | undefined {
   const parts = instructions(blocks, e);

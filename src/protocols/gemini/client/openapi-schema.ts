@@ -1,7 +1,7 @@
 // Converts JSON Schema for models that support only the OpenAPI subset of `parameters` and
-// `responseSchema`. Any other keyword is an error there. Keywords with an equivalent are converted.
-// Constraints that must be dropped are reported. A schema that contains itself cannot be
-// represented and is rejected.
+// `responseSchema`. These models reject any other keyword with an error. Keywords with an
+// equivalent are converted. Constraints that must be dropped are reported. A schema that contains
+// itself cannot be represented and is rejected.
 import { setOwnProperty } from "../../../lib/set-own-property.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { ExpansionBudget } from "./encoding-context.ts";

@@ -118,7 +118,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /**
  * Maximum length, in characters, of a URL whose file extension is parsed. A longer URL contains
- * more than a name.
+ * more than a file name.
  */
 const LONGEST = 8_192;
 

@@ -85,7 +85,7 @@ export class GeminiReader {
 
   /**
    * Called at the end of the stream. A response is complete if it had a finish reason. Only the
-   * last one counts.
+   * last finish reason counts.
    */
   end(): void {
     if (this.#finished) return;

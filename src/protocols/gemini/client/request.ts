@@ -92,8 +92,8 @@ export const nameOf = (model: string): string => (model.includes("/") ? model : 
 
 /**
  * Handles fields that no codec encodes. This API rejects a request with one unknown field. Fields
- * that cannot be meant for it are set to undefined, so that they are not sent. The host adds the
- * others.
+ * that cannot be meant for it are set to undefined, so that they are not sent. The host adds all
+ * other fields.
  */
 function restOf(
   r: ChatRequest,

@@ -8,7 +8,7 @@ import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";
 
 export class SchemaExpander {
   readonly root: JsonObject;
-  /** Name of the place of the schema, for example "tools.f". */
+  /** Path of the schema in the request, for example "tools.f". */
   readonly #of: string;
   readonly #budget: ExpansionBudget;
   readonly #lose: () => void;
@@ -28,7 +28,7 @@ export class SchemaExpander {
     this.#assertAcyclic();
   }
 
-  /** Reports that a constraint was dropped. It is reported only once. */
+  /** Reports that a constraint was dropped, at most once. */
   lose(): void {
     if (!this.#lost) this.#lose();
     this.#lost = true;
@@ -42,8 +42,8 @@ export class SchemaExpander {
 
   /**
    * Returns the schema that `make` builds for a part. A part with several references is built once
-   * and counted each time. A schema that is too large is therefore rejected after work in
-   * proportion to its size as sent, not to its expanded size.
+   * and counted each time. The work before a schema is rejected as too large is therefore
+   * proportional to its size as sent, not to its expanded size.
    */
   once(raw: Json, depth: number, make: () => JsonObject): JsonObject {
     const part = asObject(raw);

@@ -91,8 +91,8 @@ export class UsageTap {
   }
 
   /**
-   * Reads a candidate. The finish reason of the first candidate counts, and a later one replaces
-   * it.
+   * Reads a candidate. The finish reason of the first candidate counts, and a later finish reason
+   * replaces it.
    */
   #candidate(candidate: JsonObject): void {
     for (const part of asList(asObject(candidate["content"])?.["parts"]))

@@ -5,7 +5,8 @@
 // candidate, content, or part. Older SDKs also drop it if a part is an empty text. Every chunk that
 // is written here therefore has exactly one part, which is not empty. The finish reason, sources,
 // and signatures arrive after the text that they belong to. The last character of a text and the
-// last part of any other type are therefore held back until it is known what is sent with them.
+// last part of any other type are therefore held back until the data that must be sent with them is
+// known.
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";
 import { isObject } from "../../json-values.ts";
@@ -105,7 +106,7 @@ export class ChunkWriter {
     this.#put(JSON.stringify(chunk));
   }
 
-  /** Writes the last chunk, which was created elsewhere. */
+  /** Writes a last chunk that the caller created. */
   endWith(chunk: JsonObject): void {
     this.chunk(chunk);
     if (this.#isJsonList) this.#write("]");

@@ -72,7 +72,7 @@ export function decodeRequest(body: Body): ChatRequest {
     tier: tierOf(fields["serviceTier"]),
     state: omitUndefined({ store: asBoolean(fields["store"]) }),
     rest: unknownTopLevelFields(fields, (field) => KNOWN.has(field)),
-    // Always set, even if empty: it marks the request as sent in this protocol.
+    // Always set, even if empty, because it marks the protocol of the request.
     ext: { [ID]: omitUndefinedOrNothing(own) ?? {} },
   });
 }
@@ -313,7 +313,7 @@ function wordOf(name: string, value: Json): Json {
   if (SCHEMA_MAP_MEMBERS.has(name)) return isObject(value) ? byName(value) : value;
   if (INTEGER_MEMBERS.has(name) && typeof value === "string" && /^\d{1,15}$/.test(value))
     return Number(value);
-  // Other members are unchanged. The OpenAPI format `enum` only states that the member `enum` is
+  // Other members are unchanged. The OpenAPI format `enum` only means that the member `enum` is
   // present.
   return value;
 }

@@ -179,7 +179,7 @@ class MessageStreamPassthrough extends TemplatePassthrough {
   }
 
   #finish(): void {
-    // Everything before the final events is written now. The final events wait until usage is
+    // All events before the final ones are written now. The final events wait until usage is
     // settled.
     this.out.flush();
     this.isOver = true;
@@ -209,7 +209,10 @@ const DELTA = Buffer.from("event: content_block_delta\n");
 const begins = (b: Buffer, from: number, end: number, with_: Buffer): boolean =>
   end - from >= with_.length && b.compare(with_, 0, with_.length, from, from + with_.length) === 0;
 
-/** Returns the event's name if its first line has one. Only broken streams have it elsewhere. */
+/**
+ * Returns the event's name if its first line has one. Only broken streams contain the name
+ * elsewhere.
+ */
 function nameOf(b: Buffer, from: number, end: number): string | undefined {
   if (begins(b, from, end, DELTA)) return "content_block_delta";
   if (!begins(b, from, end, NAME)) return undefined;

@@ -78,7 +78,7 @@ function unsealBlock(
 
 /**
  * Removes a client's billing header from the start of the system prompt. It is meant for the
- * client's own vendor and only spoils the prompt cache of other providers.
+ * client's own vendor. For other providers, it only invalidates the prompt cache.
  */
 function withoutAttribution(out: Outgoing): void {
   const system = out.get("system");

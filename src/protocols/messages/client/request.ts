@@ -148,8 +148,8 @@ function samplingTo(
 }
 
 /**
- * Resolves the conflict between a thinking budget and a forced tool. The tool wins, because the
- * client named it explicitly, while thinking is only a matter of degree.
+ * Resolves the conflict between a thinking budget and a forced tool. The forced tool takes
+ * precedence, because the client named it explicitly.
  */
 function resolveForcedTool(
   body: Record<string, Json | undefined>,

@@ -1,4 +1,4 @@
-// Decodes a client's blocks into the common form. A block with additional members remembers its
+// Decodes a client's blocks into the common form. A block with additional members keeps its
 // original JSON, which is used if the provider speaks this protocol. Blocks that another protocol
 // could express only partly are kept whole as opaque blocks.
 import type { Block, Media, Proof } from "../../../model/request.ts";

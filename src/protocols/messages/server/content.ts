@@ -79,8 +79,8 @@ export function reasoningBlock(
 }
 
 /**
- * Returns a block that carries the proof of a call or text. Their own blocks have no member for it.
- * Clients send this block back without reading it.
+ * Returns a block that carries the proof of a call or text. The blocks of calls and texts have no
+ * member for a proof. Clients send the carrier block back without reading it.
  */
 export const proofCarrierBlock = (proof: Proof, of: "call" | "text"): JsonObject => ({
   type: "redacted_thinking",
@@ -93,7 +93,7 @@ export const isCarrier = (block: JsonObject): boolean =>
 
 /**
  * Removes proofs after the last text of a message. Clients take the last block as the response, and
- * one of them prints nothing if that block is not text. The provider can do without such a proof. A
+ * one of them prints nothing if that block is not text. The provider does not need such a proof. A
  * proof that signs a call is kept.
  */
 export function withoutTrailingCarriers(content: readonly JsonObject[]): readonly JsonObject[] {

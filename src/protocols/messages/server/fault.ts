@@ -47,8 +47,8 @@ export function encodeFault(f: Fault, { id }: { id: string }): ErrorResponse {
 }
 
 /**
- * Returns the client's message. Clients act on certain phrases: one that finds "prompt is too long"
- * compacts its history.
+ * Returns the client's message. Clients act on certain phrases: "prompt is too long" makes a client
+ * compact its history.
  */
 const clientMessage = (f: Fault): string =>
   f.kind === "context_length" && !TOO_LONG.test(f.message)

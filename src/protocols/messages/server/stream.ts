@@ -88,7 +88,7 @@ function text(page: MessageWriter): BlockWriter {
 }
 
 /**
- * Returns a writer for reasoning. Its one signature comes last, because it signs the text before
+ * Returns a writer for reasoning. The signature is written last, because it signs the text before
  * it.
  */
 function reasoning(page: MessageWriter, summary: boolean): BlockWriter {

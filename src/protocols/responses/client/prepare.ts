@@ -19,8 +19,8 @@ export function prepare(out: Outgoing, of: CallContext, dialect: ResponsesDialec
     return;
   }
   rejectBlockedReferences(out, of.stateMode);
-  // If the operator relays state, the input is left to the provider that stores it. Envelopes are
-  // opened in both cases, because they belong to the gateway.
+  // If the operator relays state, references to stored items stay in the input. Envelopes are
+  // opened in both cases, because the gateway created them.
   const input = withoutReferences(
     out.get("input"),
     (encrypted) => {

@@ -11,7 +11,7 @@ import { asList, asObject, asText, asNumber } from "../../json-values.ts";
 import { parseMediaUrl } from "../../media-url.ts";
 import { digestText, ORIGIN } from "../constants.ts";
 
-/** A block of an item, and how much of it has been emitted. */
+/** A block of an item, and the length of the part that has been emitted. */
 interface Part {
   index: number;
   sentLength: number;
@@ -322,8 +322,8 @@ export const isCall = (type: string): boolean =>
   type === "function_call" || type === "custom_tool_call";
 
 // Identifies output items. Events identify them by position. The final list repeats all items and
-// identifies them by name. That list can contain items that were never announced, even before items
-// that were.
+// identifies them by name. That list can contain items that were never announced, even before
+// announced items.
 
 class ItemPositions {
   readonly #ids = new Map<string, number>();

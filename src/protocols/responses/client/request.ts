@@ -105,7 +105,7 @@ export function encodeRequest(r: ChatRequest, of: CallContext, dialect: Response
 const only = (body: JsonObject, fields: readonly string[]): JsonObject =>
   Object.fromEntries(fields.flatMap((f) => (body[f] === undefined ? [] : [[f, body[f]]])));
 
-/** Reports each field once. Thirty marked blocks are one warning. */
+/** Reports each field once, so that thirty marked blocks cause one warning. */
 function reportOnce(of: CallContext): PartContext {
   const reported = new Set<string>();
   return {
@@ -134,7 +134,7 @@ function reportDroppedTuning(
   native: boolean,
 ): void {
   const lost = {
-    // Automatic caching. In this protocol the provider decides.
+    // Automatic caching is decided by the provider in this protocol.
     cache_control: cache?.auto || undefined,
     top_k: sampling.topK,
     seed: sampling.seed,
@@ -198,8 +198,8 @@ function toInclude(
 }
 
 /**
- * Returns the user identifier, which has at most 64 characters. A longer one becomes its digest,
- * which still distinguishes users.
+ * Returns the user identifier, which has at most 64 characters. A longer ID is replaced by its
+ * digest, which still distinguishes users.
  */
 function toUserId({ user, ext }: ChatRequest, other: Opt<Json>, identifier: Opt<Json>): JsonObject {
   if (identifier !== undefined) return { user, safety_identifier: identifier };

@@ -1,6 +1,6 @@
 // Server half: decodes a client's request without loss. Fields that only this protocol has are kept
-// in `ext.responses`, and unknown fields in `rest`. Unchanged turns and tools remember their
-// original JSON.
+// in `ext.responses`, and unknown fields in `rest`. Turns and tools keep their original JSON while
+// they are unchanged.
 import { setOwnProperty } from "../../../lib/set-own-property.ts";
 import type { Body } from "../../../model/values.ts";
 import type { ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";
@@ -51,7 +51,7 @@ const COMMON_FIELDS = new Set([
   "prompt_cache_retention",
 ]);
 
-/** Fields that only this protocol has. They are lost at providers of other protocols. */
+/** Fields that only this protocol has. Providers of other protocols do not receive them. */
 export const PROTOCOL_FIELDS: readonly string[] = [
   "max_tool_calls",
   "truncation",
@@ -154,7 +154,8 @@ function without(o: JsonObject | undefined, keys: readonly string[]): Record<str
 }
 
 /**
- * Returns the style of a reasoning summary. The common form only expresses whether there is one.
+ * Returns the style of a reasoning summary. The common form only expresses whether a summary is
+ * requested.
  */
 function summaryStyle(reasoning: JsonObject | undefined): { summary?: Json } {
   const summary = reasoning?.["summary"];

@@ -99,7 +99,8 @@ export class ResponseWriter implements Encoder {
   writeFault(fault: Fault): void {
     this.#begin();
     const item = this.#item;
-    // A closed block is complete. An open block is kept only if clients do not act on it.
+    // A closed block is written as complete. An open block is kept only if clients do not act on
+    // partial content of its type.
     if (item && this.#openBlock >= 0 && item.isPartialSafe) item.close();
     if (item && (this.#openBlock < 0 || item.isPartialSafe)) this.#conclude(this.#openBlock >= 0);
     // Some readers stop at the first of these events, and some wait for the second.
@@ -136,8 +137,7 @@ export class ResponseWriter implements Encoder {
   }
 
   /**
-   * Writes the blocks that wait. The next one may already be complete, so that another one can
-   * follow.
+   * Writes the waiting blocks. If the next block is already complete, the block after it follows.
    */
   #drain(): void {
     if (this.#draining) return;

@@ -96,7 +96,7 @@ const isPlaced = (annotation: JsonObject): boolean =>
 
 /**
  * Converts log probabilities. In other protocols the bytes and alternatives can be null or missing.
- * In this one both are lists.
+ * In this protocol, both are lists.
  */
 function toLogprob(raw: Json): Json {
   const token = asObject(raw);
@@ -112,8 +112,8 @@ function toLogprob(raw: Json): Json {
 }
 
 /**
- * Converts a citation of another vendor. Those cite passages of a source, while this protocol cites
- * positions in the response, so the citation covers the whole text.
+ * Converts a citation of another vendor. Other vendors cite passages of a source. This protocol
+ * cites positions in the response, so the citation covers the whole text.
  */
 function toSpanCitation(citation: Json, length: number): JsonObject | undefined {
   const c = asObject(citation);
@@ -179,7 +179,7 @@ export function reasoningItem(digest: boolean, index: number, desk: OutputContex
 }
 
 /**
- * Returns the encrypted content. This protocol's own is sent without an envelope. Another
+ * Returns the encrypted content. A proof of this protocol is sent without an envelope. Another
  * provider's proof is sealed together with the text that it signs. Unsigned text is sealed too,
  * because clients drop reasoning without encrypted content, and some providers need it back.
  */
