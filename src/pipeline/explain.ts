@@ -139,8 +139,8 @@ function admitHypothetical(
 }
 
 /**
- * Creates the smallest request for a model, as hooks see it. A hook may make its privacy stricter.
- * Everything else that a hook changes is ignored.
+ * Creates the smallest request for a model, as hooks see it. The host uses only the stricter
+ * privacy level that a hook may set. All other changes by hooks are ignored.
  */
 function createHypotheticalExchange(
   frontend: MountedFrontend,

@@ -1,10 +1,10 @@
-// The request pipeline handles one request from its first byte to its settled bill. Stages are
-// files and functions. Only pipeline.ts contains their order, and no stage imports another. The
-// pipeline may import `plugin` (types), the interface of `protocols`, `model`, `money`, `catalog`,
-// and `lib`. It may not import config values, the loader, or the gateway.
+// The request pipeline handles one request from its first byte to its settled bill. Each stage is a
+// function in a file of `stages`. Only pipeline.ts defines the order of the stages, and no stage
+// imports another. The pipeline may import `plugin` (types), the interface of `protocols`, `model`,
+// `money`, `catalog`, and `lib`. It may not import config values, the loader, or the gateway.
 //
-// This file defines what a config generation provides to the pipeline. Everything here is built
-// once per config and never changes.
+// This file defines what a config generation provides to the pipeline. All of it is built once per
+// config and never changes.
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { RequestRecord } from "../plugin/observer.ts";
 import type { ProviderClient } from "../plugin/call.ts";
@@ -29,9 +29,9 @@ import type { Reserve, Settle, StoreCommand, CommandResult } from "../plugin/sto
 import type { Usage } from "../model/usage.ts";
 
 /**
- * The record of a request on its way to observers. It contains the client's whole address and no
- * process. Each observer's own copy of the record contains both as far as that observer may see
- * them.
+ * The record of a request on its way to observers. It contains the client's complete address and no
+ * process ID. Each observer receives a copy with the address and process ID that the observer may
+ * see.
  */
 export type ObservedRequest = { -readonly [M in keyof RequestRecord]: RequestRecord[M] };
 
@@ -102,8 +102,8 @@ export interface Generation {
  */
 export interface ImageFiles {
   /**
-   * Stores the bytes and returns a temporary URL for them. `who`: the key whose share of the
-   * storage they use.
+   * Stores the bytes and returns a temporary URL for them. `who`: the key whose storage quota is
+   * used.
    */
   store(bytes: Buffer, mime: string | undefined, who: string | undefined): Promise<string>;
   /**
@@ -119,8 +119,8 @@ export interface ImageFiles {
 }
 
 /**
- * The ledger, as the pipeline uses it. It writes rows. The gateway handles batching, durability, and
- * recovery.
+ * The interface of the ledger for the pipeline. The pipeline writes rows. The gateway handles
+ * batching, durability, and recovery.
  */
 interface Ledger {
   /** Writes a reserve row. `price`: the price behind the hash in the command. */

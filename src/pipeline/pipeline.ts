@@ -2,7 +2,7 @@
 //
 //     headers → admit → receive → edit → rewrite → inspect → route → dispatch → present
 //
-// `settle` runs after all of them, exactly once.
+// `settle` runs after all other stages, exactly once.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { nextRequestId } from "../lib/request-id.ts";
 import { fail } from "../model/error.ts";
@@ -82,8 +82,8 @@ export function runPipeline(
 }
 
 /**
- * Runs a request that a message of a WebSocket makes, and returns it when it is settled. `res`
- * receives its response.
+ * Runs a request that a message of a WebSocket makes, and returns it when it is settled. The
+ * response is written to `res`.
  */
 export async function runSocketRequest(
   gen: Generation,

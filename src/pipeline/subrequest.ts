@@ -1,5 +1,5 @@
-// A request that a plugin makes on behalf of another request. It uses the same pipeline and the
-// same key, and has its own ledger rows. Only its connection is simulated.
+// A request that a plugin makes on behalf of another request. A subrequest uses the same pipeline
+// and the same key, and has its own ledger rows. Only its connection is simulated.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { fail, createFault } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
@@ -81,8 +81,8 @@ export const excludePluginHooks = (
 });
 
 /**
- * Gives the subrequest its parent's identity and privacy level, so it may do no more than its
- * parent. Its ledger rows name the parent request.
+ * Sets the parent's identity and privacy level, so that a subrequest has no more permissions than
+ * its parent. Its ledger rows name the parent request.
  */
 export function inheritFromParent(
   x: HostExchange,

@@ -31,7 +31,7 @@ export const stricterPrivacy = <P extends Privacy | undefined>(a: P, b: P): P =>
 export type AccountDefinition = Restrictions &
   Pick<AccountRecord, "id" | "parent" | "limits" | "discloseLimits" | "closedAt">;
 
-/** The accounts of the store. `version` increases whenever one of them changes. */
+/** The accounts in the store. `version` increases whenever an account changes. */
 export interface StoredAccounts {
   get(id: string): AccountDefinition | undefined;
   readonly version: number;
@@ -50,15 +50,18 @@ export interface ResolvedAccount {
 
 const NO_STORED_ACCOUNTS: StoredAccounts = { get: () => undefined, version: 0 };
 
-/** Looks up accounts of gateway.yaml and of the store. If both define a name, gateway.yaml wins. */
+/**
+ * Looks up accounts of gateway.yaml and of the store. If both define an account with the same name,
+ * gateway.yaml takes precedence.
+ */
 export class Accounts {
   readonly #configured: ReadonlyMap<string, AccountDefinition>;
   readonly #stored: StoredAccounts;
   #storedVersion = 0;
   #resolved = new Map<string, ResolvedAccount>();
   /**
-   * Restricted identities, by the identity that a plugin or the store returned. That object stays
-   * the same for as long as the key is cached.
+   * Restricted identities, by the identity that a plugin or the store returned. The same identity
+   * object is returned for as long as the key is cached.
    */
   #identities = new WeakMap<Identity, Identity>();
 
@@ -72,8 +75,8 @@ export class Accounts {
   }
 
   /**
-   * Returns the account with its ancestors. Throws if the account does not exist: its limits are
-   * unknown, so its keys may use nothing.
+   * Returns the account with its ancestors. Throws if the account does not exist, because its
+   * limits are then unknown.
    */
   resolve(id: string): ResolvedAccount {
     if (this.#stored.version !== this.#storedVersion) {

@@ -1,11 +1,11 @@
-// Decides which requests are admitted when there are more than the process can serve. The limit
-// bounds the number of concurrent requests. Some more are queued for a short time. The others are
-// rejected before their bodies are read. While the queue empties regularly, it is served in order
-// (FIFO). A queue that does not empty is overload: then the newest request goes first (LIFO),
-// because its client still waits. The others are rejected within milliseconds instead of at the end
-// of their wait. Overload ends when no request was rejected for a while: a queue that rejections
-// emptied proves nothing. A key that uses less than its share is served before a key that uses
-// more, and its requests may wait longer.
+// Decides which requests are admitted when there are more requests than the process can serve. The
+// limit bounds the number of concurrent requests. A few more requests are queued for a short time.
+// All other requests are rejected before their bodies are read. While the queue empties regularly,
+// it is served in order (FIFO). A queue that does not empty is overloaded: the newest request then
+// goes first (LIFO), because its client is still waiting. Older requests are rejected within
+// milliseconds instead of at the end of their wait. Overload ends when no request has been rejected
+// for the maximum wait, because a queue that rejections emptied may still be overloaded. A key that
+// uses less than its share is served before a key that uses more, and its requests may wait longer.
 import { createFault } from "../../model/error.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 import { AdaptiveLimit, type LoadMonitor } from "./load-monitor.ts";
@@ -78,7 +78,7 @@ export class AdmissionQueue {
   #waiting = 0;
   /** When the queue was last empty. */
   #lastEmptyAt: number;
-  /** When overload ends. */
+  /** Time at which overload ends. */
   #overloadUntil = -Infinity;
   #timer: NodeJS.Timeout | undefined;
   #timerDueAt = 0;
@@ -129,7 +129,10 @@ export class AdmissionQueue {
     this.#limit.recordDuration(ms);
   }
 
-  /** Throws if the process can take no more work. Called before anything of a request is read. */
+  /**
+   * Throws if the process has no capacity for more work. Called before any part of a request is
+   * read.
+   */
   assertNotOverloaded(): void {
     this.#load.start();
     if (this.#load.isOverloaded && this.#running > 0) throw this.#createRejection(this.#now());

@@ -5,7 +5,10 @@
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 
 const TICK_MS = 100;
-/** Weight of a new measurement. One late tick means little; late ticks for a second mean a lot. */
+/**
+ * Weight of a new measurement. One late tick has little effect, and late ticks for a second have a
+ * large effect.
+ */
 const SMOOTHING = 0.3;
 /** Average lateness in milliseconds beyond which fewer calls run concurrently. */
 const LAGGING_MS = 250;
@@ -51,7 +54,7 @@ export class LoadMonitor implements Disposable {
     this.#clock = clock;
   }
 
-  /** Starts measuring. Called for each call. */
+  /** Starts measuring, once. Called at the start of each call. */
   start(): void {
     this.#idleTicks = 0;
     if (this.#timer) return;
@@ -66,7 +69,7 @@ export class LoadMonitor implements Disposable {
     return this.#averageLagMs > LAGGING_MS;
   }
 
-  /** Whether the process is so late, or its heap so full, that it can take no more calls. */
+  /** Whether the process is too late, or its heap too full, to take more calls. */
   get isOverloaded(): boolean {
     return this.#averageLagMs > OVERLOADED_MS || this.#isHeapFull;
   }
@@ -106,15 +109,15 @@ function oldGenerationBytes(): number {
 
 const WINDOW_MS = 100;
 /**
- * Delay in milliseconds that is never a reason to reject calls: other work on the machine can cause
- * it.
+ * Delay in milliseconds that is never a reason to reject calls, because other work on the machine
+ * can cause it.
  */
 const TOLERATED_DELAY_MS = 250;
 /** A mean delay of more than this multiple of the baseline counts as slow. */
 const SLOW_FACTOR = 3;
 /**
- * How long the delay must stay high before the limit decreases, in milliseconds. A short burst is
- * slow too, but it is over by then.
+ * How long the delay must stay high before the limit decreases, in milliseconds. A short burst also
+ * causes a high delay, but has ended by then.
  */
 const SUSTAINED_MS = 1_000;
 /** Growth of the baseline per window of `WINDOW_MS`: about a third per minute. */
@@ -162,7 +165,7 @@ export class AdaptiveLimit {
   }
 
   /**
-   * Evaluates the current window if it is over. `isLagging`: whether the whole process runs late.
+   * Evaluates the current window if it has ended. `isLagging`: whether the whole process runs late.
    */
   update(now: number, running: number, isLagging: boolean): void {
     if (now - this.#windowStart < WINDOW_MS) return;

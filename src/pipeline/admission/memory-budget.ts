@@ -1,6 +1,6 @@
 // Limits the bytes of bodies and buffered responses that a process holds at the same time. Memory
-// is reserved before anything is read, so that many large requests are rejected one by one instead
-// of crashing the process for all clients.
+// is reserved before a body is read, so that many large requests are rejected one by one instead of
+// crashing the process for all clients.
 
 /**
  * Size in bytes below which a request does not count against its key's share: a small request costs
@@ -12,7 +12,8 @@ export class MemoryBudget {
   #maxBytes: number;
   #usedBytes = 0;
   /**
-   * Bytes of large requests, by key. The map holds only numbers, so it keeps no request in memory.
+   * Bytes of large requests, by key. The map contains only numbers, so no request is kept in
+   * memory.
    */
   readonly #bytesByKey = new Map<string, number>();
 

@@ -1,5 +1,5 @@
-// Holds everything that one request occupies in its process: an admission slot, concurrency slots
-// of its key, and bytes of memory. All are released no matter how the request ends.
+// Contains all resources of one request in its process: an admission slot, concurrency slots of its
+// key, and bytes of memory. All resources are released, however the request ends.
 import { createFault } from "../../model/error.ts";
 import { createBoundExceeded } from "../../model/bound-exceeded.ts";
 import { HIDDEN_LIMIT_MESSAGE } from "../accounts/accounts.ts";

@@ -15,14 +15,14 @@ const TICK_MS = 250;
 export class TimerWheel implements Disposable {
   /**
    * Entries, each of which stores its own index. When an entry is removed, the last entry takes its
-   * index. A Set would hold every request in memory until a full collection, because the hash
-   * tables that it replaces as it changes refer to each other.
+   * index. A Set would keep every request in memory until a full collection, because its replaced
+   * hash tables refer to each other.
    */
   readonly #entries: TimerEntry[] = [];
   #timer: NodeJS.Timeout | undefined;
   /**
-   * The monotonic clock as of the last tick, in milliseconds. It is precise enough for deadlines,
-   * and reading it is free.
+   * The monotonic clock as of the last tick, in milliseconds. This value is precise enough for
+   * deadlines and needs no system call.
    */
   now = performance.now();
 

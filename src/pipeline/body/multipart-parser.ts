@@ -88,7 +88,7 @@ function parsePart(
   // The line break before a boundary belongs to the boundary.
   const to = next - CRLF.length;
   if (to < head || !startsWithAt(raw, to, CRLF)) return createFlaw(BOUNDARY_IN_PART);
-  // An empty header block ends where it begins.
+  // An empty header block ends at its beginning.
   const length = raw
     .subarray(head - CRLF.length, Math.min(to, head + MAX_HEADER_BYTES))
     .indexOf(HEADERS_END);

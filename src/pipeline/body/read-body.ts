@@ -107,7 +107,7 @@ export function readBody(x: HostExchange): Promise<Buffer> {
       for (const came of chunks.splice(0)) end = copyToBlock(came, end);
     });
     const onAborted = () => {
-      // This also fires after a complete body, and creating an error is expensive.
+      // This event also fires after a complete body, and creating an error is expensive.
       if (req.complete && req.readableEnded) return;
       chunks.length = 0;
       reject(createFault("canceled", "The request ended before its body was complete."));
@@ -143,7 +143,7 @@ interface ParsedBody {
   hasCaseVariants: boolean;
 }
 
-/** The parsed body of a request whose method has no body. */
+/** Body of a request whose method allows none. */
 export const NO_BODY: ParsedBody = {
   body: {},
   spans: null,

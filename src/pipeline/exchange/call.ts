@@ -48,12 +48,12 @@ export class HostCall implements Call {
   readonly losses: TranslationLoss[] = [];
   /**
    * The response headers, frozen when they are sent. Until then, an endpoint that sends requests
-   * itself may report losses, and so may the codec that reads or writes the response.
+   * itself and the codecs may report losses.
    */
   responseHeaders: Record<string, string | undefined> | undefined;
   /**
-   * Losses reported so far. Each is reported once, because a hostile body can contain a hundred
-   * thousand.
+   * Losses reported so far. Each loss is reported once, because a hostile body can contain a
+   * hundred thousand of them.
    */
   #reportedLosses: Set<string> | undefined;
   readonly startedAt = performance.now();
@@ -62,7 +62,7 @@ export class HostCall implements Call {
   readonly reason: ScheduledAttempt["reason"];
   /** Whether the call uses a new connection of its own. */
   readonly usesNewConnection: boolean;
-  /** Whether content that only another account can read is omitted. */
+  /** Whether content that only another account can read is left out. */
   readonly omitsAccountBound: boolean;
   /** Whether the call is a hedge: it was started because another call had not returned content. */
   readonly isHedge: boolean;
@@ -254,7 +254,7 @@ export interface ScheduledAttempt {
   readonly waitMs: number;
   /** Whether the attempt uses a new connection, for which the host name is resolved again. */
   readonly usesNewConnection: boolean;
-  /** Whether content that only another account can read is omitted. */
+  /** Whether content that only another account can read is left out. */
   readonly omitsAccountBound?: true;
   /**
    * Whether the attempt is a hedge: it is started because another call has not returned content.

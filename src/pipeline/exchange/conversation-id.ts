@@ -1,5 +1,5 @@
-// Derives an ID of the conversation that a request belongs to: from the client's own ID, or from
-// the part that all turns of the conversation share.
+// Derives a conversation ID from the client's own ID, or from the part of the request that all
+// turns of the conversation share.
 import { createHash, type Hash } from "node:crypto";
 import type { Operation } from "../../model/request.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
@@ -25,9 +25,9 @@ const MAX_DEPTH = 32;
 const cached = new WeakMap<Exchange, { readonly digest: string | undefined }>();
 
 /**
- * Returns an ID that is the same for all turns of one conversation of one key, and that reveals
- * nothing of its content. Returns undefined if the request has neither an ID nor a prefix.
- * `server`: the client's protocol, which finds both in the body.
+ * Returns an ID that is the same for all turns of one conversation of one key, and that does not
+ * reveal its content. Returns undefined if the request has neither an ID nor a prefix. `server`:
+ * the client's protocol, which extracts the ID and the prefix from the body.
  */
 export function conversationIdOf(
   x: Exchange,

@@ -160,12 +160,12 @@ export function createExchangeState(of: {
   };
 }
 
-/** The body of a request and everything that was derived from it. */
+/** The body of a request and all data derived from it. */
 export interface ReceivedBody {
   raw: Buffer;
   /**
-   * Size in bytes of everything that the provider may read: the client's body, and the content that
-   * the frontend added.
+   * Size in bytes of all content that the provider may read: the client's body, and the content
+   * that the frontend added.
    */
   inputBytes: number;
   /** Positions of the members in the JSON text. */

@@ -30,7 +30,7 @@ import type { Socket } from "node:net";
 
 // Labels that hooks add to a request are few and short, because every ledger row of the request
 // stores them.
-/** Maximum length of a label's name, and of its value. */
+/** Maximum length of a label's name and of a label's value. */
 const MAX_LABEL_LENGTH = 256;
 const MAX_LABELS = 32;
 /** Returns the labels with one more. */
@@ -48,7 +48,7 @@ function addLabel(
   return all;
 }
 
-/** Characters that are valid in a header name. Anything else could inject a header. */
+/** Characters that are valid in a header name. Any other character could inject a header. */
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** Returns the headers for the client with one more. */
@@ -66,8 +66,8 @@ function addHeader(
 export interface SubrequestOrigin {
   readonly parentRequest: HostExchange;
   /**
-   * IDs of the plugins that make the subrequest: the current one last, preceded by those of its
-   * parents. None of their hooks runs for the subrequest.
+   * IDs of the plugins that make the subrequest: the parents' plugins first, then the current one.
+   * Hooks of these plugins do not run for the subrequest.
    */
   readonly pluginIds: readonly string[];
 }

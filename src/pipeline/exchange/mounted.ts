@@ -15,7 +15,8 @@ import type { ConnectionPool } from "../upstream/connection-pool.ts";
 import type { UpstreamTarget } from "../targets/upstream-target.ts";
 
 /**
- * A frontend in one protocol. A frontend that speaks several protocols has one of these for each.
+ * A frontend in one protocol. A frontend that speaks several protocols has one `MountedFrontend`
+ * for each.
  */
 export interface MountedFrontend {
   /** Name in gateway.yaml, such as "messages". */
@@ -70,8 +71,8 @@ export interface MountedProvider {
   readonly endpoints: readonly MountedEndpoint[];
   readonly credentials: readonly Credential[];
   /**
-   * Origins to which requests may be sent besides those of the endpoints. The operator's options
-   * name them.
+   * Origins to which requests may be sent in addition to those of the endpoints. The operator's
+   * options name them.
    */
   readonly extraOrigins: ReadonlySet<string>;
   /** Whether requests to the cloud's metadata service are allowed. */

@@ -86,8 +86,8 @@ export function trackPluginFetch(
   };
 }
 
-// An endpoint that sends requests itself receives a response as soon as its headers arrive, and the
-// host still learns when its body ends.
+// An endpoint that sends requests itself receives a response as soon as its headers arrive. The
+// host is still notified when the body ends.
 /** Statuses of responses that have no body. */
 const BODILESS_STATUSES = new Set([101, 204, 205, 304]);
 export const hasBody = (status: number): boolean => !BODILESS_STATUSES.has(status);

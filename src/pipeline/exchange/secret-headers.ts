@@ -4,7 +4,7 @@ import type { HeadersIn } from "../../model/values.ts";
 
 /**
  * Headers with credentials. No plugin or provider sees them. `admit` receives only the one secret
- * that counts.
+ * that identifies the client.
  */
 export const SECRET_HEADERS: ReadonlySet<string> = new Set([
   "authorization",
@@ -13,7 +13,8 @@ export const SECRET_HEADERS: ReadonlySet<string> = new Set([
   "x-api-key",
   "api-key",
   "x-goog-api-key",
-  // Browsers send a credential here, because they cannot set any other header of a WebSocket.
+  // Browsers send a credential in this header, because they cannot set any other header of a
+  // WebSocket.
   "sec-websocket-protocol",
 ]);
 

@@ -1,6 +1,6 @@
-// Records which party caused a fault. Only the host may decide this. The record is kept outside the
-// fault because codecs, plugins, and providers write the fields of faults. None of these may
-// disable a fallback or redirect other requests.
+// Records which party caused a fault. Only the host may do this. The record is kept outside the
+// fault because codecs, plugins, and providers write the fields of faults. None of these parties
+// may disable a fallback or redirect other requests.
 import { isBoundExceeded } from "../../model/bound-exceeded.ts";
 import { getFault, type ErrorKind, type Fault, createFault } from "../../model/error.ts";
 
@@ -19,8 +19,8 @@ interface FaultAttribution {
 const attributions = new WeakMap<Fault, FaultAttribution>();
 
 /**
- * Attributes a fault to a source. The first attribution, closest to the origin, wins. The provider
- * may be added later, where it is known.
+ * Attributes a fault to a source. The first attribution, which is closest to the origin, takes
+ * precedence. The provider may be added later, when it is known.
  */
 export function attributeFault<P>(problem: P, source: FaultSource, provider?: string): P {
   const fault = getFault(problem);
@@ -32,8 +32,8 @@ export function attributeFault<P>(problem: P, source: FaultSource, provider?: st
 }
 
 /**
- * Whether the client or the gateway caused the fault. No other candidate could do better, and no
- * candidate is to blame.
+ * Whether the client or the gateway caused the fault. Another candidate would fail in the same way,
+ * and no candidate is at fault.
  */
 export const isLocalFault = (fault: Fault): boolean => {
   const side = attributions.get(fault)?.source;
@@ -54,8 +54,8 @@ export const faultProvider = (fault: Fault): string | undefined =>
 
 /**
  * Whether the fault counts against the target's health. An unreadable response counts like a server
- * error. The request itself may have caused a single one, so one alone does not divert other
- * requests. A response that exceeds a bound of this gateway says nothing about the target.
+ * error. A single unreadable response may be caused by the request, so it does not divert other
+ * requests. A response that exceeds a bound of this gateway is no evidence about the target.
  */
 export function countsAgainstTarget(fault: Fault): boolean {
   const side = attributions.get(fault)?.source;
@@ -128,9 +128,7 @@ function classifyError(cause: Error): [ErrorKind, string, string] {
   ];
 }
 
-/**
- * Whether the provider sent an unrequested 100 or an upgrade. This error has no code of its own.
- */
+/** Whether the provider sent an unrequested 100 or an upgrade. This error has no specific code. */
 const isUnexpectedResponse = ({ message }: Error): boolean =>
   message === "bad response" || message === "bad upgrade";
 

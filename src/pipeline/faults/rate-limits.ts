@@ -1,8 +1,8 @@
 // Rate limits of providers: what their headers report, and whether a 429 concerns only this request
-// or the whole account. Only headers are trusted
-// about the account. Message text is used only to recognize a request's own errors, as everywhere
-// (see protocols/failure/meaning.ts). The result is kept outside the fault because codecs, plugins,
-// and providers write the fields of faults.
+// or the whole account. Only headers are trusted for facts about the account. Message text is used
+// only to recognize errors of the request itself, as in protocols/failure/parse-error.ts. The
+// result is kept outside the fault because codecs, plugins, and providers write the fields of
+// faults.
 import type { Fault } from "../../model/error.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type { RateLimit } from "../../plugin/call.ts";
@@ -49,7 +49,7 @@ const UNITS: { readonly [word: string]: RateLimit["unit"] } = {
   images: "images",
 };
 
-/** Maximum length of a value. A longer one is neither a number nor a date. */
+/** Maximum length of a value. A longer value is neither a number nor a date. */
 const MAX_VALUE_LENGTH = 40;
 /** Smallest number that is a Unix timestamp in seconds. A smaller number is a duration. */
 const MIN_TIMESTAMP_S = 1_000_000_000;

@@ -8,8 +8,8 @@ import type { QuarantinedHook } from "../../plugin/gateway-event.ts";
 /** Consecutive failures that open the breaker. */
 const FAILURES_TO_OPEN = 5;
 /**
- * Consecutive failures of one client that count as one. The content that one client sends must not
- * disable a hook for all others.
+ * Number of consecutive failures of one client that count as one failure. The content of one client
+ * must not disable a hook for all others.
  */
 const SAME_CLIENT_WEIGHT = 4;
 const MIN_OPEN_MS = 5_000;
@@ -26,7 +26,7 @@ export interface HookBreakerListener {
 export class HookBreaker {
   readonly plugin: string;
   readonly hook: string;
-  /** Whether no failure is recorded. The other state is read only if this is false. */
+  /** Whether no failure is recorded. Other state is read only if this is false. */
   isHealthy = true;
   readonly #listener: HookBreakerListener;
   readonly #now: () => number;
@@ -73,7 +73,7 @@ export class HookBreaker {
     this.#failures++;
     this.#reason = reason;
     const now = this.#now();
-    // Failures of calls that started before the breaker opened say nothing new.
+    // Failures of calls that started before the breaker opened are no new evidence.
     if (this.#isOpen) return now < this.#openUntil ? undefined : this.#open(now);
     this.#sameClientFailures = client === this.#lastClient ? this.#sameClientFailures + 1 : 0;
     this.#lastClient = client;
@@ -153,7 +153,7 @@ export class HookBreakers {
 
   /**
    * Returns the quarantined hooks, for `status`. If two generations have the same hook, only the
-   * newer one is listed.
+   * hook of the newer generation is listed.
    */
   list(): QuarantinedHook[] {
     const found = this.#breakers.flatMap(({ quarantine }) => quarantine ?? []);

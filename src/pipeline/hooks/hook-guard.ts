@@ -1,9 +1,9 @@
-// The one place that runs a plugin's code for a request: a hook, or the function with which a route
-// reads or serves a request. It limits the time, keeps code that fails repeatedly in quarantine,
-// attributes each failure to its plugin, and records for observers what the hook did. A hook fails
-// if it throws anything except a rejection, returns an unusable value, or exceeds its timeout.
-// Hooks are wrapped once per config generation. At run time, only a hook that returns a promise has
-// a cost.
+// Runs a plugin's code for a request: a hook, or the function with which a route reads or serves a
+// request. No other code runs plugins for a request. The guard limits the run time, quarantines
+// code that fails repeatedly, attributes each failure to its plugin, and records the effects of the
+// hook for observers. A hook fails if it throws anything except a rejection, returns an unusable
+// value, or exceeds its timeout. Hooks are wrapped once per config generation. At run time, only
+// hooks that return a promise add a cost.
 import { isPromise } from "../../lib/is-promise.ts";
 import { createFault, getFault, type Fault } from "../../model/error.ts";
 import type { Logger } from "../../plugin/context.ts";
@@ -34,7 +34,10 @@ export type GuardedFunction = keyof Hooks | "readInput" | "readModel" | "handle"
 
 const isHook = (name: GuardedFunction): name is keyof Hooks => name in HOOK_COMBINATIONS;
 
-/** An exchange as the pipeline passes it to hooks. Only one that a client sent has a state. */
+/**
+ * An exchange as the pipeline passes it to hooks. Only the exchange of a client's request has a
+ * state.
+ */
 export type HookedExchange = LiveExchange | HypotheticalExchange;
 
 /** The exchange of a request. */
@@ -65,8 +68,8 @@ const failureReasons = new WeakMap<object, "quarantine" | "invalid" | "timeout">
 const hostFaults = new WeakSet<Fault>();
 
 /**
- * Marks an error from a function that the host lent to a hook. A hook that lets this error through
- * has failed. It has not rejected the request.
+ * Marks an error from a host function that a hook called. If the hook does not catch the error, the
+ * hook has failed. The error is not a rejection by the hook.
  */
 export function markAsHookFailure<P>(problem: P): P {
   const fault = getFault(problem);
@@ -83,7 +86,10 @@ function isDeliberateRejection(problem: unknown): boolean {
   return fault !== undefined && fault.kind !== "internal" && !hostFaults.has(fault);
 }
 
-/** Whether the error was thrown because the hook is in quarantine. It is logged when that begins. */
+/**
+ * Whether the error was thrown because the hook is in quarantine. The beginning of the quarantine
+ * is logged, so these errors are not.
+ */
 export const isQuarantineError = (problem: unknown): boolean =>
   failureReasons.get(problem as object) === "quarantine";
 
@@ -95,8 +101,8 @@ export function invalidResult(why: string): Error {
 }
 
 /**
- * Returns the result of a synchronous hook. Throws if the result is a promise: its effect would
- * come too late, so the hook has failed. A rejection of that promise does not crash the process.
+ * Returns the result of a synchronous hook. Throws if the result is a promise, because its effect
+ * would come too late. If that promise rejects, the process does not crash.
  */
 export function requireSyncResult<T>(result: T): T {
   if (result === undefined || !isPromise(result)) return result;
@@ -127,8 +133,8 @@ export function createHookTimeout({ id, timeoutMs, log }: HookFailurePolicy, hoo
 export class HookDeadline implements TimerEntry {
   timerIndex = -1;
   /**
-   * Set by the first tick. Most hooks finish before it, and reading a clock for each would cost
-   * more than they do.
+   * Set by the first tick. Most hooks finish before the first tick, and reading a clock would cost
+   * more than running them.
    */
   #dueAt = -1;
   readonly #guard: HookGuard;
@@ -179,7 +185,7 @@ interface WrapOptions<A, B, R> {
 
 /**
  * Maximum number of recorded effects per request. A request runs each hook once, and a call runs
- * some of them again. More entries are a mistake and need not be complete.
+ * some of them again. More entries indicate a mistake, so they need not be recorded completely.
  */
 const MAX_ENTRIES = 32;
 /** Shortest wait that is recorded, in milliseconds. */
@@ -223,9 +229,9 @@ export class HookGuard {
   /**
    * Records an error that the hook threw, for observers and for its circuit breaker. Returns the
    * error for the client, or undefined if the failure is skipped. A fault is returned unchanged.
-   * The error for any other failure names the plugin as in gateway.yaml, and contains nothing of
-   * the thrown error, which is only in the log. `since`: when the request began to wait for the
-   * hook, if it did.
+   * For any other failure, the error names the plugin as in gateway.yaml. The thrown error itself
+   * is only logged. `since`: when the request began to wait for the hook. Undefined if it did not
+   * wait.
    */
   fail(x: HookedExchange, problem: unknown, since = 0): unknown {
     const { id, log } = this.policy;
@@ -262,8 +268,8 @@ export class HookGuard {
   }
 
   /**
-   * Records an effect of the hook for observers: it rejects, fails, answers, or is waited for.
-   * Nothing is recorded if there is no observer.
+   * Records an effect of the hook for observers: the hook rejected, failed, responded, or was
+   * waited for. Nothing is recorded if there is no observer.
    */
   record(x: HookedExchange, effect: RequestRecordHook["effect"], since = 0): void {
     if (x.isHypothetical || !isHook(this.hook) || !x.state.gen.reportRequest) return;

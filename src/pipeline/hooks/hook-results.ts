@@ -1,6 +1,6 @@
-// Checks results of hooks before they are used. An impossible result is a failure of that hook,
-// under its name, and not of the code that uses it. Only the outer structure is checked. Each codec
-// checks the inner values that it relies on.
+// Checks results of hooks before they are used. If a result has the wrong form, that hook has
+// failed, and the error names it. Only the outer structure is checked. Each codec checks the inner
+// values that it relies on.
 import { ERRORS } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { ModelRequest } from "../../model/request.ts";
@@ -83,8 +83,8 @@ export type HookReply =
   | { readonly type: "synthetic"; readonly synthetic: SyntheticResponse };
 
 /**
- * Classifies the result of an attempt hook by the members that only one kind has. Throws if it is
- * none. Its content is checked where it is used.
+ * Classifies the result of an attempt hook by members that only one type of result has. Throws if
+ * the result has none of these members. The code that uses the result checks its content.
  */
 export function classifyAttemptResult(result: unknown): AttemptReply {
   if (isObject(result)) {

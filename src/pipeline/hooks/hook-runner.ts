@@ -1,7 +1,7 @@
 // Runs the hooks of the middleware on a frontend. The hooks are compiled into flat lists, once per
-// config generation. `HOOK_COMBINATIONS` defines how several hooks of one type combine. This
-// file has a runner for each way: the first hook that applies, one hook after another, each on the
-// result of the previous one, or nested around a call. Each hook runs under its guard
+// config generation. `HOOK_COMBINATIONS` defines how several hooks of one type combine. This file
+// has a runner for each combination: the first applicable hook, a chain in which each hook receives
+// the previous result, or hooks nested around a call. Each hook runs under its guard
 // (hook-guard.ts). Event and watch hooks run in event-filters.ts.
 import { matchesPattern } from "../../catalog/model-names.ts";
 import { isPromise } from "../../lib/is-promise.ts";
@@ -139,8 +139,8 @@ export const firstApplicable = <H extends keyof Hooks>(
 ): CompiledHook<H> | undefined => hooks.find((hook) => hook.appliesTo(model, provider));
 
 /**
- * Runs the hooks that apply, one after another. Returns a promise only if a hook waits, and usually
- * that hook's own. `from`: index of the next hook.
+ * Runs the hooks that apply, one after another. Returns a promise only if a hook is asynchronous.
+ * The promise is usually the one that the hook returned. `from`: index of the next hook.
  */
 export function runSequentially<H extends keyof Hooks>(
   hooks: readonly CompiledHook<H>[],
@@ -318,7 +318,7 @@ class AttemptHookRun {
     } catch (problem) {
       result = Promise.reject(problem as Error);
     }
-    // The hook returned the reply unchanged, so there is nothing of its own to wait for.
+    // The hook returned the reply unchanged, so its result needs no separate wait.
     if (result !== this.#reply) return this.#wait(result);
     this.#guard.succeed();
     return result;
@@ -335,8 +335,8 @@ class AttemptHookRun {
         }
         const error = this.#guard.fail(asHooked(this.#call.exchange), problem);
         if (error !== undefined) return reject(error as Error);
-        // The failure is skipped: the reply that the hook requested is used. If the hook requested
-        // none, the provider is called in its place.
+        // The failure is skipped, and the reply that the hook requested is used. If the hook
+        // requested no reply, the provider is called.
         resolve(this.#reply ?? this.#next());
       };
       this.#deadline = new HookDeadline(this.#guard, failed);

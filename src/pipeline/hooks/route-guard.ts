@@ -1,6 +1,6 @@
-// Handles failures of a route's own code: functions that read a request for a frontend, and
-// functions that serve one. A route that fails repeatedly is rejected, while all others keep
-// working.
+// Handles failures of the plugin code of a route: functions that read a request for a frontend, and
+// functions that serve a request. Requests for a route that fails repeatedly are rejected. All
+// other routes continue to work.
 import type { Route, RouteResponse, SocketRoute } from "../../plugin/frontend.ts";
 import type { HookBreaker } from "./hook-breaker.ts";
 import { HookGuard, invalidResult, type HookFailurePolicy } from "./hook-guard.ts";

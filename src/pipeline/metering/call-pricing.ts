@@ -1,6 +1,6 @@
-// Calculates the cost of usage. Each report of a call is charged at the price of its own model,
-// under the terms that the provider reports. If the provider reports none, the requested terms
-// apply.
+// Calculates the cost of usage. Each report of a call is charged at the price of the model in the
+// report, under the terms that the provider reports. If the provider reports none, the requested
+// terms apply.
 import { calculateBill, isExact, priceHash } from "../../money/price.ts";
 import type { UsageReport } from "../../model/event.ts";
 import type { Price } from "../../model/facts.ts";
@@ -40,8 +40,8 @@ export class CallPricing {
   }
 
   /**
-   * Calculates the cost of all reports. An estimate belongs to no single report, so it is charged
-   * at the most expensive of their prices.
+   * Calculates the cost of all reports. An estimate belongs to no single report, so the most
+   * expensive price of the reports applies.
    */
   cost(usage: Usage, reports: UsageReports, estimated: boolean): PricedUsage {
     if (reports.size < 2) return this.costOfReport(usage, firstReport(reports), reports);

@@ -46,9 +46,9 @@ function dropLongNames(seen: UsageReport): UsageReport {
 
 /**
  * Bytes per token for responses without a usage report. Ordinary text has more than 3 bytes per
- * token, so the estimate is not too low. Text that is built to be expensive has fewer ("a b c" has
- * 2), and is billed for less. Hard budgets hold nevertheless, because their reservations count
- * every possible token.
+ * token, so the estimate is not too low. Text that is built to be expensive has fewer bytes per
+ * token ("a b c" has 2), so its estimate is too low. Hard budgets are not exceeded, because their
+ * reservations assume the largest possible number of tokens.
  */
 const BYTES_PER_TOKEN = 3;
 /**
@@ -59,13 +59,14 @@ const BYTES_PER_TOKEN = 3;
 const UNREPORTED_OUTPUT = { seconds: 2.5, tokens: 256 };
 /**
  * Upper bound on output that does not pass through the gateway, such as hidden reasoning or a
- * non-streaming response. It is limited by the request's own limit and by time: no provider writes
- * faster than this. The fastest ones advertise about 3,000 tokens per second.
+ * non-streaming response. It is limited by the request's output limit and by time, because no
+ * provider generates tokens faster than this. The fastest providers advertise about 3,000 tokens
+ * per second.
  */
 const MAX_TOKENS_PER_SECOND = 4_000;
 /** Time until the provider notices that its connection is closed, in seconds. */
 const CANCEL_NOTICE_SECONDS = 0.5;
-/** Largest plausible count. A larger one is an error of the provider. */
+/** Largest plausible count. A larger count is an error of the provider. */
 const MAX_COUNT = 100_000_000;
 /**
  * Largest plausible cost in nanodollars: 1 million US dollars. If an amount exceeds what the ledger
@@ -76,8 +77,8 @@ const MAX_COST_NANO = 10n ** 15n;
 export class CallTally {
   readonly call: HostCall;
   /**
-   * Whether the provider has accepted the work. From then on, a failed call is estimated, never
-   * void.
+   * Whether the provider has accepted the work. If the call fails after that, it is settled as
+   * estimated and never as void.
    */
   isAccepted = false;
   /** Whether the finish event has arrived. Errors from the provider after it change nothing. */
@@ -97,7 +98,7 @@ export class CallTally {
   /** Whether content passed through a relay that does not measure text. */
   hasUnmeasuredContent = false;
   inputEstimate = 0;
-  /** Usage that the messages of a socket show, if the provider reports none. */
+  /** Usage derived from the messages of a socket, for providers that report none. */
   observedUsage: Usage | undefined;
   readonly pricing: CallPricing;
   holdNano: bigint | null = null;
@@ -160,7 +161,7 @@ export class CallTally {
     for (const unit of UNITS) {
       const count = seen.usage[unit];
       if (count === undefined) continue;
-      // The model produces reasoning, whatever its request said.
+      // The model produces reasoning, even if the request did not enable it.
       if (unit === "reasoning" && count > 0) this.mayHideReasoning = true;
       if (Number.isFinite(count) && count >= 0 && count <= MAX_COUNT) clean[unit] = count;
       else this.#hasImplausibleCount = true;
@@ -181,8 +182,8 @@ export class CallTally {
   }
 
   /**
-   * Returns the usage so far, with estimates where the provider reported nothing. This value is
-   * both shown and priced.
+   * Returns the usage so far, with estimates where the provider reported nothing. Clients receive
+   * this value, and the bill is calculated from it.
    */
   usage(): { usage: Usage; estimated: boolean } {
     let usage: Usage | undefined;
@@ -215,7 +216,7 @@ export class CallTally {
   }
 
   /**
-   * Whether the usage exceeds what the model can read or may write. That is an error of the
+   * Whether the usage exceeds the model's context window or output limit. This is an error of the
    * provider or of the catalog.
    */
   #isImpossible(usage: Usage): boolean {
@@ -238,8 +239,8 @@ export class CallTally {
   }
 
   /**
-   * Returns the settle command and the record of the call. `cut`: whether the response did not
-   * reach its end.
+   * Returns the settle command and the record of the call. `cut`: whether the response was
+   * truncated.
    */
   settle(of: {
     at: number;
@@ -294,7 +295,7 @@ export class CallTally {
       costNano,
       startMs: this.call.startMs,
       ms,
-      // Optional members come last: after a spread, V8 adds each further member separately.
+      // Optional members are last, because V8 adds every member after a spread separately.
       ...(this.call.isHedge && { hedge: true }),
       ...(of.fault && { fault: of.fault }),
       ...(this.upstreamId !== undefined && { upstreamId: this.upstreamId }),
@@ -319,8 +320,8 @@ export class CallTally {
   }
 
   /**
-   * Returns the progress command, from which a crash is recovered: the usage so far, and a cost
-   * with room for output that has not arrived.
+   * Returns the progress command, from which recovery after a crash settles the call: the usage so
+   * far, and a cost that includes output that has not arrived.
    */
   progress(at: number): Extract<StoreCommand, { do: "progress" }> & { at: number } {
     const { usage, estimated } = this.usage();
@@ -338,11 +339,12 @@ export class CallTally {
 
   /**
    * Returns the cost of a truncated call: the received usage, plus the output that the provider may
-   * have produced unseen. `ahead`: seconds for which the provider may have continued.
+   * have produced without sending it. `ahead`: seconds for which the provider may have continued.
    */
   #costWithUnseenWork(usage: Usage, estimated: boolean, ahead: number): bigint | null {
     const seen = this.#cost(usage, estimated).nano ?? this.#heldCost;
-    // A provider that completes the response after a disconnect has not billed all of it yet.
+    // A provider that completes the response after a disconnect has not billed the whole response
+    // yet.
     if (this.call.candidate.mounted.provider.onDisconnect === "drain")
       return largerCost(seen, this.holdNano);
     if (
@@ -435,9 +437,9 @@ const INPUT_UNITS: readonly Unit[] = UNITS.filter(
 );
 
 /**
- * Adds counts that the request determines and the provider did not report, if the price has lines
- * for them. Without a price, these counts complete the report: such a call is counted, and only its
- * cost is unknown.
+ * Adds counts that follow from the request and that the provider did not report, if the price has a
+ * rate for them. If the price is unknown, these counts are added too, so that only the cost of the
+ * call is unknown.
  */
 function addRequestCounts(
   usage: Usage,

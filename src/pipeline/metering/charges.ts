@@ -1,7 +1,8 @@
-// Collects what one call takes from limits of its key, of its accounts, and of charge hooks.
-// Everything is taken in one atomic step, together with the call's ledger row. If a limit rejects
-// the call, the error for the client contains the limit, its value, the remaining amount, the reset
-// time, and what would have fitted. If an account hides its limits, it contains only when to retry.
+// Collects the amounts that one call takes from limits of its key, limits of its accounts, and
+// charge hooks. All amounts are taken in one atomic step, together with the call's ledger row. If a
+// limit rejects the call, the client's error contains the limit, its value, the remaining amount,
+// the reset time, and the size of a request that would have fitted. If an account hides its limits,
+// the error contains only the retry time.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { type HoldRequest, maxOutputForBudget } from "../../money/estimate.ts";
 import { priceHash } from "../../money/price.ts";
@@ -79,8 +80,8 @@ export interface ReserveInputs {
 }
 
 /**
- * Resolves when the row is durable and all amounts are taken. `ask`: used to calculate what would
- * have fitted into a budget.
+ * Resolves when the row is durable and all amounts are taken. `ask`: used to calculate the size of
+ * a request that would have fitted into the budget.
  */
 export async function reserveRow(
   call: HostCall,
@@ -120,7 +121,7 @@ export async function reserveRow(
   billing.ledgerLabels = of.labels;
   const verdict = await gen.ledger.reserve(command, of.price);
   if (!verdict.ok) {
-    // If a limit rejects a hedge, the hedge is not started, and the client need not know.
+    // If a limit rejects a hedge, the hedge is not started, and the client is not informed.
     if (!call.isHedge) billing.limitStates = [verdict.denied];
     return throwLimitError(verdict, admission.account, ask, of.claims);
   }
@@ -159,7 +160,8 @@ function rejectWith(
   details?: JsonObject,
 ): never {
   if (isBudget) return fail("quota", message, { code: ERROR_CODES.money, details });
-  // The gateway itself rejects the request. No provider was called, so the fault names none.
+  // The gateway itself rejects the request, before any provider is called. The fault therefore
+  // names no provider.
   throw attributeFault(
     createFault("rate_limited", message, { code: ERROR_CODES.other, retryAfterMs, details }),
     "gateway",
@@ -174,8 +176,8 @@ const detailsOf = (
 });
 
 /**
- * Returns the message for a rate limit. The retry time is sent separately, because with a sliding
- * window it is earlier than the end of the window.
+ * Returns the message for a rate limit. The retry time is sent separately. With a sliding window,
+ * it is earlier than the end of the window.
  */
 function rateLimitMessage({ unit, per, max, remaining, scope }: LimitState): string {
   if (unit === "concurrent") return `More than ${max} concurrent requests (${scope}).`;

@@ -24,7 +24,8 @@ export function priceTermsOf(
 }
 
 /**
- * Returns the key under which typical output is remembered: the API key together with the model.
+ * Returns the key under which the typical output size is stored: the API key together with the
+ * model.
  */
 export const outputHistoryKey = (x: Pick<Exchange, "identity">, model: string): string =>
   `${x.identity?.id}\n${model}`;

@@ -27,8 +27,8 @@ import { findReportPrice, type CatalogModels } from "./call-pricing.ts";
 /**
  * Reserves a call. Every limit, every budget, and the reserve row are written in one atomic store
  * command, which is durable before any byte is sent. Throws if the request is rejected before that.
- * `isRunning`: the provider has begun the call by itself, so it is recorded although a limit or the
- * lack of a price rejects it. Its usage counts against all limits when it is settled.
+ * `isRunning`: the provider has already begun the call, so the call is recorded even if a limit or
+ * a missing price rejects it. Its usage counts against all limits when it is settled.
  */
 export function reserveCall(
   call: HostCall,
@@ -118,7 +118,7 @@ export function reserveCall(
   if (hasBudget && budgetMode === "hard") rejectUnboundedCost(call, holdRequest);
   const claims = limits.map((limit) => ({
     ...limit,
-    // A call that takes nothing is never denied.
+    // A call that takes no amounts is never denied.
     take: isRunning
       ? 0n
       : amountToClaim(limit, hold.claim, tally.inputEstimate, hold.outputPerResponse, holdRequest),
@@ -141,7 +141,7 @@ function rejectUnboundedCost(call: HostCall, ask: HoldRequest): void {
     );
 }
 
-/** Throws if a part of the bill could only be estimated, because a budget could not be enforced. */
+/** Throws if a part of the bill could only be estimated. The budget could not be enforced then. */
 function rejectUnpricedUnit(
   call: HostCall,
   { unpricedUnits, unknownTier }: HoldEstimate,
@@ -198,7 +198,7 @@ function amountToClaim(
     case "characters":
     case "seconds":
       return BigInt(Math.ceil(estimatedUnits(ask, limit.unit)));
-    // Searches that a model starts itself are known only afterwards.
+    // Searches that the model starts by itself are known only afterwards.
     case "searches":
       return BigInt(Math.ceil(ask.exactUsage?.searches ?? 0));
     case "nano_usd":
@@ -225,7 +225,7 @@ interface RequestMeasure {
 
 /**
  * Features whose size the request's bytes do not show: pages, minutes, and images. The same applies
- * to a conversation that the provider stores.
+ * to a conversation that is stored at the provider.
  */
 const UNMEASURABLE_FEATURES = ["documents", "audio", "vision"] as const;
 /**

@@ -27,8 +27,8 @@ export function effectivePolicyOf(
 }
 
 /**
- * Returns each level that declares a policy, with its own values, so that an operator can see where
- * the result comes from.
+ * Returns every level that declares a policy, with its own values, so that operators can see which
+ * level sets each value.
  */
 export function policyLevels(
   sources: PolicySources,

@@ -1,6 +1,6 @@
 // Enforces Service-ZDR in the pipeline: which requests are rejected, which providers may receive a
 // request, and which headers the response carries. The zdr middleware decides the privacy level of
-// a request. No middleware can loosen it afterwards.
+// a request. Later middleware cannot loosen it.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { effectivePolicy, isStateful, satisfies } from "../../catalog/data-policy.ts";
 import { fail } from "../../model/error.ts";
@@ -23,7 +23,7 @@ import { effectivePolicyOf } from "./candidate-policy.ts";
 
 /**
  * Throws if the gateway cannot grant the requested privacy. Runs when the headers are read. Such a
- * request is rejected, never ignored.
+ * request is always rejected, and the header is never ignored.
  */
 export function assertPrivacySupported(x: HostExchange): void {
   const { frontend, connection, admission } = x.state;
@@ -80,7 +80,7 @@ export function rejectRetention(
   }
 }
 
-/** Throws if a body refers to stored state, or asks for state to be stored. */
+/** Throws if a body refers to stored state or requests that state is stored. */
 function rejectStateReferences(named: References): void {
   for (const { type, field, path } of named)
     if (type === "state") throwZdrConflict(field, `${path}${RETAINS_DATA}`);
@@ -139,7 +139,7 @@ export function findRetainedFeature(
 
 /**
  * Checks the policy that applies to the provider at this moment. Runs before every call. Policies
- * computed earlier, by a plugin, an earlier call, or routing, are not trusted.
+ * that were computed earlier by a plugin, an earlier call, or routing are not trusted.
  */
 export function pinPolicy(call: HostCall): void {
   const x = call.exchange;
@@ -161,15 +161,18 @@ export function pinPolicy(call: HostCall): void {
   setZdrReceipt(call, policy);
 }
 
-/** Sets the call's receipt. A hedge's receipt becomes the request's only when the hedge answers. */
+/**
+ * Sets the call's receipt. A hedge's receipt becomes the receipt of the request only if the hedge
+ * is used for the response.
+ */
 function setZdrReceipt(call: HostCall, policy: EffectivePolicy): void {
   call.zdrReceipt = formatReceipt(call, policy);
   if (!call.isHedge) call.exchange.state.calls.zdrReceipt = call.zdrReceipt;
 }
 
 /**
- * Verifies the encoded request: it contains the policy's controls, and nothing in it asks for
- * retention. This covers the client's fields and those of plugins.
+ * Verifies that the encoded request contains the policy's controls and does not request retention.
+ * The check covers fields of the client and of plugins.
  */
 export function verifyPolicy(call: HostCall, out: OutgoingRequest): void {
   const { privacy } = call.exchange;
@@ -203,7 +206,7 @@ export function verifyPolicy(call: HostCall, out: OutgoingRequest): void {
 }
 
 /**
- * Throws if the body has a field that was not reviewed. Such a field could ask for anything, so it
+ * Throws if the body has a field that was not reviewed. Such a field could request anything, so it
  * is not sent unless the operator allows it.
  */
 export function rejectUnreviewedFields(

@@ -1,5 +1,5 @@
-// Counts the bytes of a response that are kept in memory, limits them, and reserves them in the
-// process's memory budget.
+// Counts the bytes of a response that are kept in memory, limits the count, and reserves the bytes
+// in the memory budget of the process.
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../exchange/call.ts";
@@ -42,7 +42,7 @@ export class BufferedBytes {
     this.#reservedBytes += more;
   }
 
-  /** Sets the count to 0. Called when nothing is kept any more. */
+  /** Sets the count to 0. Called when no bytes are kept any more. */
   reset(): void {
     this.#size = 0;
   }
@@ -72,8 +72,8 @@ export function bufferedSizeOf(event: ModelEvent): number {
 }
 
 /**
- * Depth below which values are not counted, because no item is nested more deeply. Embeddings are
- * lists of numbers, or bytes. A number counts with its size in memory.
+ * Depth to which values are counted. No item is nested more deeply. Embeddings are lists of
+ * numbers, or bytes. A number counts with its size in memory.
  */
 const MAX_DEPTH = 8;
 

@@ -1,6 +1,6 @@
-// The client's side of an exchange: decides what is sent and when. Nothing is sent before the first
-// token, because until then another candidate may answer. Nothing is sent after the finish until
-// the bill is durable.
+// The client's side of an exchange. It decides which data is sent to the client, and when. Nothing
+// is sent before the first token, because another candidate may still serve the request until then.
+// Nothing is sent after the finish until the bill is durable.
 import type { ServerResponse } from "node:http";
 import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
@@ -18,15 +18,16 @@ const uncork = (res: ServerResponse): void => res.uncork();
 const CONTENT_TYPE = /^[\x21-\x7e][\x20-\x7e]{0,255}$/;
 const PING_EVERY_MS = 15_000;
 /**
- * Unsent bytes beyond which the provider's response is paused. Node's own high-water mark would let
- * each stalled client hold one more read of the provider's response.
+ * Unsent bytes beyond which the provider's response is paused. Node's own high-water mark would
+ * allow each stalled client to keep one more read of the provider's response in memory.
  */
 const MAX_PENDING_WRITE_BYTES = 16 * 1024;
 
 export class ClientResponse implements TimerEntry {
   timerIndex = -1;
   /**
-   * Whether content has been sent or is about to be sent. No other candidate can answer after that.
+   * Whether content has been sent or is about to be sent. After that, no other candidate can serve
+   * the request.
    */
   isCommitted = false;
   writer: ResponseWriter | undefined;
@@ -37,8 +38,8 @@ export class ClientResponse implements TimerEntry {
   readonly #lead: ClientResponse | undefined;
   #race: ResponseRace | undefined;
   #recordings: Recordings | undefined;
-  // Fields that a write needs are copied here from the exchange. With a thousand streams, each
-  // indirection is a cache miss of the processor.
+  // Fields that a write needs are copied from the exchange to this object. With a thousand streams,
+  // each indirection is a cache miss of the processor.
   readonly #stream: boolean;
   readonly #res: ServerResponse;
   readonly #timerWheel: TimerWheel;
@@ -374,7 +375,9 @@ export class Pings {
   }
 }
 
-/** For non-streaming responses. No ping is ever written, so all of them can share this object. */
+/**
+ * Used for non-streaming responses. No ping is written for them, so all of them share this object.
+ */
 const NO_PINGS = new Pings({ ping: "" });
 
 interface Recording {
@@ -402,7 +405,7 @@ class Recordings {
     return new Promise((done) => this.#all.push({ max, size: 0, parts: [], resolve: done }));
   }
 
-  /** Discards the copies because another call starts to answer. */
+  /** Discards the copies because another call starts to respond. */
   restart(): void {
     for (const one of this.#all) {
       one.parts = [];

@@ -11,8 +11,8 @@ type HeaderLine = readonly [name: string, value: string];
 const NONE: readonly HeaderLine[] = [];
 
 /**
- * Creates the headers from what is known when they are sent. `isComplete`: whether the response is
- * complete, so that its cost is known.
+ * Creates the headers from the data that is available when they are sent. `isComplete`: whether the
+ * response is complete, so that its cost is known.
  */
 export function createDiagnosticHeaders(
   state: DiagnosedState,

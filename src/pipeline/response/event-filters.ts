@@ -11,7 +11,7 @@ import type { Decoder } from "../../plugin/protocol.ts";
 import type { CallTally } from "../metering/call-tally.ts";
 import type { ClientResponse } from "./client-response.ts";
 
-/** The part of a response that hooks of its events use. */
+/** The part of a response that event and watch hooks use. */
 export type FilterSink = Pick<TranscoderSink, "tally" | "isOver" | "stopWith" | "onError">;
 
 /** Receives events. */
@@ -19,7 +19,7 @@ export type EventHandler = (event: ModelEvent) => void;
 
 /**
  * Returns a handler that passes events through the hooks to `last`. Errors of hooks and errors of
- * `last` are kept apart, so neither propagates through the other.
+ * `last` are kept separate, so that neither is handled as the other.
  */
 export function createFilterChain(
   call: HostCall,
@@ -58,7 +58,8 @@ export function assertFiltersAvailable({ provider, exchange }: HostCall): void {
 }
 
 /**
- * Returns the event hook with the longest timeout, because event hooks may hold a response back.
+ * Returns the event hook with the longest timeout, because event hooks may delay the end of a
+ * response.
  */
 export function longestHoldingFilter(call: HostCall): HookFailurePolicy | undefined {
   let longest: HookFailurePolicy | undefined;
@@ -71,8 +72,8 @@ export function longestHoldingFilter(call: HostCall): HookFailurePolicy | undefi
 /** The watch hooks of one response. */
 export interface EventWatchers {
   /**
-   * Whether at least one of the hooks must see the whole response. If it cannot, the response is
-   * not forwarded.
+   * Whether at least one of the hooks must see the whole response. If a hook cannot see the whole
+   * response, the response is not forwarded.
    */
   readonly isRequired: boolean;
   observe(event: ModelEvent): void;
@@ -100,9 +101,9 @@ export function createEventWatchers(call: HostCall, sink: FilterSink): EventWatc
 }
 
 /**
- * One hook and the response that it handles. A hook that processed a response to its end has
- * succeeded. A hook that failed receives no more events. If its failure is not skipped, the
- * response ends with it.
+ * One hook and the response that it handles. A hook succeeds if it processes a response to its end.
+ * A hook that failed receives no more events. If its failure is not skipped, the response ends with
+ * that failure.
  */
 class FilterRun {
   readonly #call: HostCall;
@@ -162,7 +163,7 @@ class FilterRun {
     if (error !== undefined) this.#sink.onError(error);
   }
 
-  /** Stops the response for the hook. After the finish event it does nothing. */
+  /** Stops the response for the hook. Has no effect after the finish event. */
   #stop(fault: Fault): void {
     if (this.#sink.tally.hasFinished) return;
     if (!this.#sink.isOver) this.#filter.guard.record(this.#call.exchange, "refused");
@@ -182,7 +183,8 @@ export interface TranscoderSink {
   readonly isOver: boolean;
   onContent(): void;
   /**
-   * Called before the final event is written. Everything written from then on waits for the bill.
+   * Called before the final event is written. All data that is written from then on waits for the
+   * bill.
    */
   onFinishing(reason: FinishReason): void;
   /** Called when the final event has been written. */

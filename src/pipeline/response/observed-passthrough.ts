@@ -87,8 +87,8 @@ export function observeWhole(
 }
 
 /**
- * Handles a response that cannot be decoded, and therefore not be shown to the hooks. It is
- * forwarded only if every watch hook may be skipped.
+ * Handles a response that cannot be decoded, and therefore not be shown to the hooks. The response
+ * is forwarded only if every watch hook may be skipped.
  */
 function handleUndecodable(
   call: HostCall,
@@ -105,7 +105,7 @@ function handleUndecodable(
   );
 }
 
-/** Decodes events for the hooks. After a failure it decodes nothing more. */
+/** Decodes events for the hooks. After a failure, it does not decode any more. */
 class ObservingDecoder implements Decoder {
   readonly #call: HostCall;
   readonly #sink: TranscoderSink;

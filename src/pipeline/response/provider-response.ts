@@ -1,5 +1,6 @@
 // Responses that `next()` of an attempt hook returns: the headers of a provider's response, or of a
-// response that a hook made. The latter is sent in the protocol and form that the client requested.
+// response that a hook made. A response that a hook made is sent in the protocol and form that the
+// client requested.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type {
@@ -80,8 +81,8 @@ export class HookProvidedResponse extends ProviderResponse {
 }
 
 /**
- * Whether a recorded response may be sent to the client of this call. It must match the request and
- * the form that the client asked for.
+ * Whether a recorded response may be sent to the client of this call. The recording must match the
+ * request and the form that the client requested.
  */
 export function canReplay(recorded: RecordedResponse, { exchange: x }: HostCall): boolean {
   return (

@@ -70,8 +70,8 @@ interface OpenTextBlock {
 export interface StopSequenceOptions {
   readonly sequences: readonly string[];
   /**
-   * Whether the provider reports its usage in any case. Then the text after the stop sequence is
-   * dropped, and the response ends when the provider's response ends.
+   * Whether the provider reports its usage in any case. If it does, the text after the stop
+   * sequence is dropped, and the response ends when the provider's response ends.
    */
   readonly isWhole: boolean;
   /** Called once, when the response ends early. */

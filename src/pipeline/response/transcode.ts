@@ -36,8 +36,8 @@ export type ResponseSource =
   | { type: "events"; events: AsyncIterable<ModelEvent> };
 
 /**
- * Factor by which a relay's output counts more than its input, because the relay may have replaced
- * a name by a shorter one.
+ * Factor by which a relay's output bytes are multiplied when they are subtracted from its input
+ * bytes, because the relay may have replaced a name by a shorter one.
  */
 const RELAY_OUTPUT_FACTOR = 1.5;
 
@@ -84,7 +84,7 @@ class PassthroughTranscoder implements Transcoder, PassthroughSink {
     this.#passthrough = client.createPassthrough!(this, createResponseContext(call), headers);
   }
 
-  /** Bytes that a relay takes in and does not give out count as buffered. */
+  /** Bytes that a relay has received and not forwarded count as buffered. */
   push(chunk: Buffer): void {
     this.#buffered.add(chunk.length);
     this.#passthrough.push(chunk);
@@ -180,7 +180,7 @@ export function createTranslatingTranscoder(
 interface ClientEventWriter {
   emit(event: ModelEvent): void;
   writeFault(fault: Fault): void;
-  /** Runs `work` and writes everything that it emits in one write. */
+  /** Runs `work` and combines all its output in one write. */
   batch(work: () => void): void;
 }
 
@@ -208,7 +208,7 @@ export function createEventWriter(
   const writeEvent = (event: ModelEvent): void => {
     if (sink.isOver) return undefined;
     if (++events > BOUNDS.events.max) failBoundExceeded("events");
-    // A protocol that encodes a response again may have to repeat all of it at its end.
+    // A protocol that encodes a response again may have to repeat the complete response at its end.
     buffered.add(bufferedSizeOf(event));
     switch (event.type) {
       case "usage":
@@ -234,7 +234,7 @@ export function createEventWriter(
       case "finish": {
         if (encoder) {
           tally.hasFinished = true;
-          // Content before the finish event belongs to the client and is not held back.
+          // Content before the finish event is sent to the client and not held back.
           batcher.flush();
           sink.onFinishing(event.reason);
           const { usage } = tally.usage();
@@ -249,8 +249,9 @@ export function createEventWriter(
         const whole = folded!.answer();
         const writeWhole = (said: ModelResponse) => {
           if (sink.isOver) return;
-          // A response that the client's protocol cannot represent is an error, and another
-          // candidate may answer. Therefore it is encoded before it is committed.
+          // If the client's protocol cannot represent a response, this is an error, and another
+          // candidate may serve the request. The response is therefore encoded before it is
+          // committed.
           const body = server.encodeResponse({ ...said, usage: tally.usage().usage }, context);
           sink.onFinishing(event.reason);
           response.write(Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)));
@@ -372,8 +373,9 @@ class CallResponseContext implements ResponseContext {
     this.#call = call;
   }
 
-  // Methods, not closures in fields, which would keep the call in memory (`finished-requests.test.ts`).
-  /** Parsed only when read: few protocols use it, and parsing is expensive. */
+  // Methods are used instead of closures in fields, because closures would keep the call in memory
+  // (`finished-requests.test.ts`).
+  /** Parsed only when read, because few protocols use it and parsing is expensive. */
   get query(): URLSearchParams {
     return this.#call.exchange.query;
   }

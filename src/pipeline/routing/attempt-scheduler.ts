@@ -1,10 +1,10 @@
 // Decides which candidate is called next for one request, and when. Candidates that are not in
-// cooldown are called in their order. Next are failed candidates that are not in cooldown and may
-// be retried. Last are candidates in cooldown, the one with the highest success rate first. A
-// recovered candidate that still fails far more often than one in cooldown is called after that
-// one. A cooldown only affects the order. The last candidate is always called, unless its provider
-// sent a time until which it rejects all requests of the account. If the first candidate answers,
-// nothing here is allocated or counted.
+// cooldown are called first, in their order. Next are failed candidates that are not in cooldown
+// and may be retried. Candidates in cooldown are last, with the highest success rate first. A
+// recovered candidate that still fails much more often than a candidate in cooldown is called after
+// that candidate. A cooldown affects only the order. The last candidate is always called, unless
+// its provider sent a time until which it rejects all requests of the account. If the first
+// candidate responds, the scheduler allocates and counts nothing.
 import { ERRORS, type Fault } from "../../model/error.ts";
 import { retryModeAfter, FAILURE_POINTS, type FailurePoint } from "../../model/call-retry.ts";
 import type { HostCall, ScheduledAttempt } from "../exchange/call.ts";
@@ -108,8 +108,8 @@ export class AttemptScheduler {
 
   /**
    * Returns a hedge: a call to the next candidate, in parallel with a call that has not returned
-   * content. The candidate must not be in cooldown. The hedge costs the retry budget, and a request
-   * has at most one.
+   * content. The candidate must not be in cooldown. A hedge uses the retry budget, and a request
+   * has at most one hedge.
    */
   hedge({ candidate, requestFirstCallAt }: HostCall): ScheduledAttempt | undefined {
     if (this.#hasHedged || this.#isExhausted()) return undefined;
@@ -182,7 +182,7 @@ export class AttemptScheduler {
 
   /**
    * Returns the candidate in cooldown with the highest score. The first call of a request is free.
-   * Further calls cost the retry budget.
+   * Further calls use the retry budget.
    */
   #bestCoolingDown(
     which: (candidate: HostCandidate) => boolean = () => true,
@@ -199,12 +199,13 @@ export class AttemptScheduler {
   }
 
   /**
-   * Whether a candidate that was skipped because of its cooldown should be called before this one.
-   * Normally a candidate in cooldown comes last. But one that just left its cooldown has not proved
-   * that it works. If nearly all its recent calls failed, and a skipped one fails only sometimes,
-   * the skipped one is more likely to answer. The two are compared by their scores (`scoreOf` in
-   * target-health.ts), with a margin, so that small differences do not change the order. A healthy
-   * candidate is never worse, and nothing is compared if none was skipped.
+   * Whether a candidate that was skipped because of its cooldown should be called before the given
+   * candidate. Candidates in cooldown are usually last. However, a candidate that has just left its
+   * cooldown may still fail. If nearly all its recent calls failed, and a skipped candidate fails
+   * only sometimes, the skipped candidate is more likely to succeed. The two are compared by their
+   * scores (`scoreOf` in target-health.ts), with a margin, so that small differences do not change
+   * the order. A healthy candidate is never worse. If no candidate was skipped, nothing is
+   * compared.
    */
   #isWorse(candidate: HostCandidate): boolean {
     const rested = this.#coolingDown;
@@ -227,14 +228,14 @@ export class AttemptScheduler {
     return clientKey(this.#x);
   }
 
-  /** Whether it is worth waiting for candidates in cooldown to recover. They are rechecked once. */
+  /** Whether to wait for candidates in cooldown to recover. They are checked again only once. */
   get #canRecheck(): boolean {
     return !this.#hasRechecked && this.#coolingDown !== undefined && this.#coolingDown.length > 0;
   }
 
   /**
-   * How long to wait for a candidate in cooldown to recover through another request's success, in
-   * milliseconds. Undefined if waiting is not worthwhile or has already happened.
+   * Time to wait for a candidate in cooldown to recover through another request's success, in
+   * milliseconds. Undefined if the request should not wait or has already waited.
    */
   get recoveryWaitMs(): number | undefined {
     return this.#isStuck && this.#canRecheck ? RECOVERY_WAIT_MS * (0.5 + Math.random()) : undefined;
@@ -287,8 +288,8 @@ export class AttemptScheduler {
   }
 
   /**
-   * Whether the request failed because it contains content that only another account can read, and
-   * the provider reported that. The request may then be sent once without that content.
+   * Whether the request failed because it contains content that only another account can read,
+   * according to the provider. The request may then be sent once without that content.
    */
   #isAccountBoundError(candidate: HostCandidate, stage: FailurePoint, failure: Fault): boolean {
     const codes = candidate.mounted.endpoint.protocol?.client?.accountBound?.errorCodes;
@@ -334,8 +335,8 @@ export class AttemptScheduler {
     const next = ERRORS[failure.kind][1];
     if (next === "never" || !FAILURE_POINTS[stage].allowsFailover || isLocalFault(failure))
       return false;
-    // Another candidate may have a larger context window, at a different price. It is tried only if
-    // the operator allowed it and the provider reported the failure.
+    // Another candidate may have a larger context window, at a different price. This is done only
+    // if the operator allowed it and the provider reported the failure.
     if (next === "opt_in" && !isProviderFault(failure)) return false;
     if (!unsupported && !this.#failoverOn.has(failure.kind)) return false;
     if (unsupported && this.#otherEndpoints.length > 0) {

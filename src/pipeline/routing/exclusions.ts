@@ -50,7 +50,7 @@ export function throwNoCandidates(
     (e) => worst.kind !== "privacy" || e.code !== "model_not_allowed",
   );
   const others = worst.kind === "privacy" ? findAlternatives(of, excluded, may) : undefined;
-  // Each reason is listed once, so that a client does not learn how many credentials there are.
+  // Each reason is listed once, so that clients cannot determine the number of credentials.
   const reasons = [...new Set(considered.map((e) => e.message))].join("; ");
   const retainedFeature = findRetainedFeature(worst.candidate as HostCandidate, x.features);
   const alternativesText = others?.length ? ` Alternatives: ${others.join(", ")}.` : "";
@@ -101,9 +101,9 @@ function findAlternatives(
 
 // Pins a request that refers to a stored object by ID to the account that can contain the object.
 /**
- * Keeps only the candidates of one account, because an ID is valid in one account only. It is
- * unknown which one. The first account in gateway.yaml whose state is relayed is used, so that it
- * is the same for each request, regardless of `pick` and of failures.
+ * Keeps only the candidates of one account, because an ID is valid in one account only. The gateway
+ * does not know which account that is. It uses the first account in gateway.yaml whose state is
+ * relayed. The choice is therefore the same for each request, regardless of `pick` and of failures.
  */
 export function pinToAccount(all: HostCandidate[], excluded: ExcludedCandidate[]): HostCandidate[] {
   const pinned = all.find((one) => one.mounted.provider.stateMode === "relay");

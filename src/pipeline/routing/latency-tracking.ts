@@ -12,7 +12,10 @@ export function startTiming({ candidates, resolution }: RoutePlan, call: HostCal
   }
 }
 
-/** Starts the measurement of a hedge. It replaces no other candidate, so none counts as skipped. */
+/**
+ * Starts the measurement of a hedge. A hedge replaces no other candidate, so none counts as
+ * skipped.
+ */
 export function startHedgeTiming({ resolution }: RoutePlan, call: HostCall): void {
   if (!resolution.routingRule?.usesLatency) return;
   const { target } = call.candidate.mounted;

@@ -20,7 +20,7 @@ export interface Resolution {
   readonly translationReasons: ReadonlyMap<HostCandidate, string>;
   /** Undefined if hedging is off. */
   readonly hedge?: HedgeDelays | undefined;
-  /** Notes for the operator only, because they name environment variables. */
+  /** Notes for operators only, because they contain names of environment variables. */
   readonly notes: readonly string[];
   readonly strategy: RoutingStrategy;
   /** Undefined if the candidates are always tried in the same order. */
@@ -64,7 +64,7 @@ export interface NameLookup {
  */
 export type ExcludedCandidate = Exclusion & { by: string };
 
-/** Result of routing one request. It is filled in even if the request is rejected. */
+/** Result of routing one request. It is also set if the request is rejected. */
 export interface RoutingState {
   resolution: Resolution | undefined;
   readonly excluded: ExcludedCandidate[];

@@ -128,8 +128,8 @@ export class CandidateResolver {
   }
 
   /**
-   * Returns why a name's candidates are not mounted. For the operator only, because it names
-   * environment variables.
+   * Returns the reason why a name's candidates are not mounted. For operators only, because it
+   * contains names of environment variables.
    */
   explainUnmounted(model: string): readonly string[] {
     const parts: NamePart[] = [];
@@ -179,8 +179,8 @@ export class CandidateResolver {
   }
 
   /**
-   * Expands a name. An exact name takes precedence over a mounted provider's own name, and that
-   * over the longest pattern. Aliases may refer to aliases.
+   * Expands a name. An exact name takes precedence over a mounted provider's own name, which takes
+   * precedence over the longest pattern. Aliases may refer to aliases.
    */
   #expand(
     model: string,
@@ -286,7 +286,7 @@ const baseUrlOf = ({ transport, definition }: MountedEndpoint): string =>
 // Calculates each candidate's share of a name's calls. A candidate's weight is relative to the
 // others, and its credentials divide its share by their weights. Without a weight, a candidate has
 // the sum of its credentials' weights, and a name has the sum of its candidates' weights.
-/** A part of a name: a candidate, or everything that another name resolves to. */
+/** A part of a name: a candidate, or all candidates that another name resolves to. */
 export type NamePart = { readonly weight: number | undefined } & (
   | { readonly id: string; readonly parts?: never }
   | { readonly parts: readonly NamePart[]; readonly id?: never }
@@ -346,8 +346,9 @@ const candidateIdsIn = (parts: readonly NamePart[]): readonly string[] => [
   ),
 ];
 
-// Creates the error for a client when a name resolves to no candidate. It suggests names that this
-// key may use and that have candidates, and reveals nothing that only the operator may know.
+// Creates the error for a client when a name resolves to no candidate. The error suggests names
+// that this key may use and that have candidates. It contains no information that is only for
+// operators.
 /** Maximum number of suggested names. Similar names come first. */
 const MAX_SUGGESTIONS = 3;
 const MAX_KNOWN_NAMES = 5;

@@ -1,7 +1,7 @@
-// Routing rules: one for each value of `pick:`. A routing rule orders the candidates of one request,
-// assuming that all are healthy. It has no state. Its inputs come from gateway.yaml, the catalog,
-// the request, and the targets' measurements. Afterwards, candidates in cooldown are moved behind
-// the others, and route hooks are applied.
+// Routing rules: one for each value of `pick:`. A routing rule orders the candidates of one request
+// and assumes that all are healthy. It has no state. Its inputs come from gateway.yaml, the
+// catalog, the request, and the targets' measurements. Afterwards, candidates in cooldown are moved
+// behind the others, and route hooks are applied.
 import { hash } from "node:crypto";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
@@ -48,9 +48,9 @@ export interface RoutingRule {
 }
 
 /**
- * Shuffles candidates by their shares: each comes first with the probability of its share, and the
- * rest are ordered the same way. `randomOf`: returns a uniform number between 0 and 1 for each. Candidates
- * without a share come last, in their order.
+ * Shuffles candidates by their shares: the probability that a candidate is first is its share, and
+ * the rest are ordered in the same way. `randomOf`: returns a uniform random number between 0 and 1
+ * for each candidate. Candidates without a share come last, in their order.
  */
 function weightedShuffle(
   candidates: readonly HostCandidate[],
@@ -64,8 +64,8 @@ function weightedShuffle(
 }
 
 /**
- * Returns the time of the first arrival in a process with this rate. Among several such processes,
- * each is first in proportion to its rate.
+ * Returns the time of the first arrival in a process with this rate. In a group of such processes,
+ * the probability that a process is first is proportional to its rate.
  */
 const arrivalTime = (luck: number, rate: number): number =>
   rate > 0 ? -Math.log(luck) / rate : Infinity;
@@ -118,7 +118,7 @@ const fastest: RoutingRule = {
 
 // Orders candidates by the expected cost of this request, from the catalog's current prices and the
 // request's size. The same output size is assumed for all candidates, up to each model's output
-// limit. Candidates without a known price come last, because they may cost anything.
+// limit. Candidates without a known price are last, because their cost is unlimited.
 const cheapest: RoutingRule = {
   order(candidates, of) {
     const base = ordered.order(candidates, of);
@@ -170,10 +170,10 @@ function compareCosts(a: bigint | null, b: bigint | null): number {
 
 const formatDollars = (nano: bigint): string => `$${Number((Number(nano) / 1e9).toPrecision(3))}`;
 
-// Keeps each conversation at one candidate, because its prompt is cached there. The candidate is
-// chosen by rendezvous hashing: the highest hash of the conversation with a candidate's name wins.
-// No state is needed, all processes and gateways agree, and a target that is added or removed moves
-// only its own share.
+// Sends all requests of a conversation to one candidate, because its prompt is cached there. The
+// candidate is chosen by rendezvous hashing: the candidate with the highest hash of the
+// conversation and its name is used. No state is needed, all processes and gateways choose the same
+// candidate, and an added or removed target affects only its own share.
 /** Number of bytes of a hash that fit exactly into a double. */
 const HASH_BYTES = 6;
 const HASH_RANGE = 2 ** (8 * HASH_BYTES);

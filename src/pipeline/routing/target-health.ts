@@ -17,8 +17,8 @@ import {
 import { UpstreamTarget } from "../targets/upstream-target.ts";
 
 /**
- * How long a broken data policy promise is remembered, in milliseconds. It is not fixed within a
- * minute, and each try would break it for another client.
+ * Duration for which a broken data policy promise is stored, in milliseconds. Providers do not fix
+ * such a problem within a minute, and each attempt would break the promise for another client.
  */
 const DISTRUST_DURATION_MS = 3_600_000;
 const MAX_TRACKED = 10_000;
@@ -46,8 +46,7 @@ export interface CooldownListener {
 }
 
 /**
- * A target that has failed and not succeeded since. A cooldown whose time has passed is not yet a
- * recovery.
+ * A target that has failed and not succeeded since. A cooldown that has expired is not a recovery.
  */
 interface UnhealthyTarget {
   readonly scope: Recovery;
@@ -63,7 +62,7 @@ const NO_LISTENER: CooldownListener = { onCooldown() {}, onRecovery() {} };
 
 export class TargetHealth {
   readonly #targets = new BoundedMap<string, UpstreamTarget>(MAX_TRACKED);
-  /** Not bounded, because gateway.yaml limits their number. */
+  /** Not bounded, because gateway.yaml limits the number of credentials. */
   readonly #credentialCooldowns = new Map<string, ProviderCooldown>();
   readonly #modelCooldowns = new BoundedMap<string, ProviderCooldown>(MAX_TRACKED);
   /**
@@ -100,7 +99,10 @@ export class TargetHealth {
     return target;
   }
 
-  /** Returns the retry budget of a client: how many calls its requests may make beyond one each. */
+  /**
+   * Returns the retry budget of a client: the number of calls that its requests may make in
+   * addition to one each.
+   */
   retryBudget(client: string): RetryBudget {
     let budget = this.#retryBudgets.get(client);
     if (!budget) this.#retryBudgets.set(client, (budget = new RetryBudget(this.#now())));
@@ -108,8 +110,8 @@ export class TargetHealth {
   }
 
   /**
-   * Records a failure. Its kind decides what is put in cooldown. The provider or previous failures
-   * decide for how long.
+   * Records a failure. The error kind determines the scope of the cooldown. The provider or
+   * previous failures determine its length.
    */
   recordFailure(candidate: HostCandidate, fault: Fault, of: FailureContext): void {
     const { target } = candidate.mounted;
@@ -203,8 +205,8 @@ export class TargetHealth {
   }
 
   /**
-   * Whether a recovered candidate still fails far more often than one in cooldown. The one in
-   * cooldown is then called first.
+   * Whether a recovered candidate still fails much more often than a candidate in cooldown. The
+   * candidate in cooldown is then called first.
    */
   isWorseThanAny(
     candidate: HostCandidate,
@@ -217,8 +219,8 @@ export class TargetHealth {
   }
 
   /**
-   * Orders candidates as a request tries them, and returns those in cooldown. A recovered candidate
-   * that is far worse than one in cooldown comes last, so that it is compared with all of them.
+   * Orders candidates for a request, and returns those in cooldown. A recovered candidate that is
+   * much worse than a candidate in cooldown is last, so that it is compared with all of them.
    */
   inOrder(
     chosen: readonly HostCandidate[],
@@ -288,8 +290,8 @@ export interface LatencyStatus {
   /** Moving average of the measurements. */
   readonly averageMs: number;
   /**
-   * The estimate that `fastest` compares. It is lower if the target was not called for long, and
-   * higher if a call is currently waiting.
+   * The estimate that `fastest` compares. The estimate decreases if the target was not called for a
+   * long time, and increases while a call is waiting.
    */
   readonly estimateMs: number;
   /** Unix timestamp in milliseconds. */

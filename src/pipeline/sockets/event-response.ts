@@ -79,7 +79,7 @@ export class EventResponse extends VirtualResponse {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     if (!this.writableFinished) this.#receiver.onTruncated();
-    // Nothing listens for errors of a response.
+    // Errors of a response have no listener.
     done(null);
     void error;
   }

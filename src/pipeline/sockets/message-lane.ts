@@ -1,5 +1,5 @@
-// The messages of one direction of a socket, which are read one after the other. A message that
-// needs no wait is read immediately.
+// The messages of one direction of a socket, which are read one after the other. A message that can
+// be read without waiting is read immediately.
 import type { SocketMessage } from "../../plugin/socket.ts";
 
 /** Messages and bytes that may wait before the sender is paused. */
@@ -7,7 +7,7 @@ const MAX_WAITING = 16;
 const MAX_WAITING_BYTES = 1024 * 1024;
 
 export interface LaneOwner {
-  /** Reads a message. The next one is read when the promise resolves. It never rejects. */
+  /** Reads a message. The next message is read when the promise resolves. It never rejects. */
   read(message: SocketMessage): Promise<void> | undefined;
   /** Stops or resumes the sender. */
   setPaused(isPaused: boolean): void;
@@ -32,7 +32,9 @@ export class MessageLane {
       this.#setPaused(true);
   }
 
-  /** Resolves when every message that has arrived was read. Undefined if this is so now. */
+  /**
+   * Resolves when every message that has arrived has been read. Undefined if all have been read.
+   */
   whenRead(): Promise<void> | undefined {
     return this.#busy;
   }

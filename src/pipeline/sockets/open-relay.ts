@@ -1,5 +1,5 @@
 // Connects the socket of a client to that of a provider. The model is resolved as for any request.
-// If a provider refuses the handshake, the next candidate is tried.
+// If a provider rejects the handshake, the next candidate is tried.
 import type { WebSocket } from "ws";
 import { isPromise } from "../../lib/is-promise.ts";
 import { fail, getFault, type Fault } from "../../model/error.ts";

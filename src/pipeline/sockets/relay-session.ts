@@ -1,5 +1,6 @@
-// Relays the messages of one client's socket and one provider's. The meter reads each message before
-// it is forwarded. A message waits while a response that it begins or ends is written to the ledger.
+// Relays messages between one client's socket and one provider's socket. The meter reads each
+// message before it is forwarded. A message waits while a response that it begins or ends is
+// written to the ledger.
 import { satisfies } from "../../catalog/data-policy.ts";
 import { matchesPattern } from "../../catalog/model-names.ts";
 import { fail, getFault, type Fault } from "../../model/error.ts";
@@ -37,7 +38,7 @@ export interface RelayClient {
 export interface RelayEvents {
   /** A response was settled, or refused. */
   onSettled(x: HostExchange): void;
-  /** Nothing runs on the connection any more. */
+  /** Called when no response is running on the connection. */
   onIdle(): void;
   /** The provider's connection is closed, and every response was settled. */
   onEnd(): void;
@@ -48,9 +49,9 @@ const POLICY = 1008;
 const INTERNAL = 1011;
 /** Bytes that may wait to be sent to the provider before the client is paused. */
 const MAX_BUFFERED_BYTES = 1024 * 1024;
-/** Time in milliseconds in which a provider may report the usage of a response that was canceled. */
+/** Time in milliseconds within which a provider may report the usage of a canceled response. */
 const CANCEL_TIMEOUT_MS = 1_000;
-/** Close codes of a provider that tell the client something. */
+/** Close codes of a provider that are forwarded to the client, because they inform the client. */
 const PASSED_CODES: ReadonlySet<number> = new Set([1000, 1001, 1007, 1008, 1009, 1011, 1012, 1013]);
 
 export class RelaySession implements MeterSink, ResponseOwner {
@@ -72,7 +73,10 @@ export class RelaySession implements MeterSink, ResponseOwner {
     read: (message) => this.#readProvider(message),
     setPaused: (isPaused) => (isPaused ? this.#provider.pause() : this.#provider.resume()),
   });
-  /** Whose message is being read, and the responses that it begins and ends. */
+  /**
+   * Whether a message of the client is being read, and the responses that the message begins and
+   * ends.
+   */
   #isReadingClient = false;
   #begun: RelayedResponse[] = [];
   #ended: RelayedResponse[] = [];
@@ -105,7 +109,7 @@ export class RelaySession implements MeterSink, ResponseOwner {
     return this.#open.size;
   }
 
-  /** Whether a response runs, or the message that ends one is not yet forwarded. */
+  /** Whether a response is running, or the message that ends one is not yet forwarded. */
   get isBusy(): boolean {
     return this.#open.size + this.#forwarding > 0;
   }
@@ -131,13 +135,13 @@ export class RelaySession implements MeterSink, ResponseOwner {
   /** Called when the client's connection is closed. */
   onClientClose(): void {
     this.#isClientGone = true;
-    // A response that was canceled for a policy is billed exactly if its end still arrives.
+    // A response that was canceled because of a policy is billed exactly if its end still arrives.
     if (this.#closing && this.#open.size > 0 && !this.#isProviderGone)
       setTimeout(() => this.#end(CLIENT_GONE), CANCEL_TIMEOUT_MS).unref();
     else this.#end(CLIENT_GONE);
   }
 
-  /** Sends an error, cancels what runs, and closes the connection. */
+  /** Sends an error, cancels running responses, and closes the connection. */
   closeWith(fault: Fault, code: number): void {
     this.#closing ??= fault;
     this.sendFault(fault);
@@ -210,7 +214,7 @@ export class RelaySession implements MeterSink, ResponseOwner {
     });
   }
 
-  /** Ends what waits until nothing runs. */
+  /** Called when no response is running. Ends the tasks that wait for this. */
   #onIdle(): void {
     if (this.isBusy) return;
     if (this.#closing) this.#close(this.#closing);
@@ -257,7 +261,7 @@ export class RelaySession implements MeterSink, ResponseOwner {
     this.#sendToProvider(forwarded);
   }
 
-  /** Ends responses that the provider never learns of. */
+  /** Ends responses that were never forwarded to the provider. */
   #drop(begun: readonly RelayedResponse[], fault: Fault): void {
     for (const response of begun) if (response.state !== "ended") response.reportFailure(fault);
   }
@@ -279,7 +283,7 @@ export class RelaySession implements MeterSink, ResponseOwner {
       : this.#sendToClient(forwarded);
   }
 
-  /** Forwards a message when the ledger has what it begins and ends. */
+  /** Forwards a message after the ledger has recorded the responses that it begins and ends. */
   async #forwardRecorded(
     begun: readonly RelayedResponse[],
     ended: readonly RelayedResponse[],
@@ -345,7 +349,7 @@ export class RelaySession implements MeterSink, ResponseOwner {
     this.#end(PROVIDER_GONE);
   }
 
-  /** Ends the provider's connection. Open responses are billed by what was relayed. */
+  /** Ends the provider's connection. Open responses are billed by their relayed content. */
   #end(fault: Fault): void {
     if (this.#isOver) return;
     this.#isOver = true;

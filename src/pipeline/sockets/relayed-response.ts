@@ -1,5 +1,5 @@
-// One response of a relayed WebSocket. It is a request of its own: it has its own permit, record, and
-// ledger rows. The meter of the socket reports what the messages show.
+// One response of a relayed WebSocket. It is a separate request with its own permit, record, and
+// ledger rows. The meter of the socket reports the data that the messages contain.
 import { isPromise } from "../../lib/is-promise.ts";
 import { nextRequestId } from "../../lib/request-id.ts";
 import { ERRORS, getFault, type Fault } from "../../model/error.ts";
@@ -38,7 +38,9 @@ export interface RelayTarget {
 
 /** Notifications to the connection. */
 export interface ResponseOwner {
-  /** The response was refused. `isRunning`: the provider has begun it already. */
+  /**
+   * Called when the response is refused. `isRunning`: the provider has already begun the response.
+   */
   onRefused(response: RelayedResponse, fault: Fault, isRunning: boolean): void;
   /** A watch hook stops the response. */
   onStopped(response: RelayedResponse, fault: Fault): void;
@@ -87,7 +89,7 @@ export class RelayedResponse implements MeteredResponse {
     return this.#x;
   }
 
-  /** Reserves the response. `isAsked`: a message of the client asks for it. */
+  /** Reserves the response. `isAsked`: a message of the client requests the response. */
   begin(isAsked: boolean): void {
     this.isSent = !isAsked;
     this.reserved = this.#reserve(isAsked);
@@ -129,7 +131,7 @@ export class RelayedResponse implements MeteredResponse {
   /** Ends a response that is still open when its connection is cut. */
   cut(fault: Fault): void {
     if (this.state === "ended") return;
-    // The provider may have begun what was forwarded, whether or not it has said so.
+    // The provider may have begun a forwarded response, even if it has not reported this.
     this.#tally.isAccepted ||= this.isSent;
     this.reportFailure(fault);
   }
@@ -161,7 +163,7 @@ export class RelayedResponse implements MeteredResponse {
       );
       this.#owner.onRefused(this, fault, true);
     }
-    // All output of the model is relayed, so nothing of it is hidden.
+    // All output of the model is relayed, so no output is hidden.
     this.#tally.mayHideReasoning = false;
     this.#tally.sentAt = performance.now();
     recordSentCall(this.#call);
@@ -183,7 +185,7 @@ export class RelayedResponse implements MeteredResponse {
       const admitting = admit(this.#x);
       if (isPromise(admitting)) await admitting;
     } finally {
-      // A response that runs is billed to the key, whatever has become of it.
+      // A running response is billed to the key, even if the key has been revoked.
       if (!this.#x.identity) this.#x.identify(handshake.identity!);
     }
     if (handshake.privacy !== "off") this.#x.requirePrivacy(handshake.privacy);

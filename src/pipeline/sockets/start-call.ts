@@ -1,5 +1,6 @@
-// Sets up a call whose audio does not pass through the gateway, such as one of WebRTC. The socket that
-// observes the call is open before the client can begin to speak, so nothing of it is unmetered.
+// Sets up a call whose audio does not pass through the gateway, such as one of WebRTC. The socket
+// that observes the call is opened before the client can begin to speak, so no part of the call is
+// unmetered.
 import { text } from "node:stream/consumers";
 import { fail } from "../../model/error.ts";
 import type { RouteResponse } from "../../plugin/frontend.ts";
@@ -62,7 +63,7 @@ export async function startCall(
       const observed: EndpointSocket = { ...definition, path: calls.observePath(id) };
       return { answer, hangUp, provider: await openProviderSocket(call, observed, bounds) };
     } catch (problem) {
-      // Without the socket, the use of the call could not be counted.
+      // Without the socket, the usage of the call could not be metered.
       await hangUp();
       throw problem;
     }
@@ -118,5 +119,5 @@ async function send(
   }
 }
 
-/** Time in milliseconds in which a provider must answer. */
+/** Time in milliseconds within which a provider must answer. */
 const ANSWER_TIMEOUT_MS = 15_000;

@@ -7,8 +7,9 @@ import { assertFrontendAllowed } from "../accounts/accounts.ts";
 import { assertPrivacySupported } from "../privacy/zero-retention.ts";
 
 /**
- * Admits a request: identifies its key, and decides what it may do and what may be retained of it.
- * Runs on the headers, before a byte of the body is read. Returns a promise only if a hook waits.
+ * Admits a request: identifies its key, and determines its permissions and which of its data may be
+ * retained. Runs on the headers, before a byte of the body is read. Returns a promise only if a
+ * hook waits.
  */
 export function admit(x: HostExchange): void | Promise<void> {
   const { frontend } = x.state;

@@ -79,7 +79,7 @@ function checkKey(key: string, words: ReadonlyMap<string, string>, at: string): 
     });
 }
 
-/** Folds to upper case first, because only then does a long s (U+017F) become an s. */
+/** Folds to upper case, because only this maps a long s (U+017F) to an s. */
 const foldCase = (key: string): string => key.toUpperCase().toLowerCase();
 
 interface Schema {

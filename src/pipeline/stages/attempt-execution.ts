@@ -99,8 +99,7 @@ export class AttemptExecution {
       await this.#close(getFault(problem) ?? { kind: "internal", message: "" });
       throw problem;
     }
-    // A response that was truncated after content is over for the client, but it still counts as a
-    // failure.
+    // The client's response has ended after a truncation, but the call still counts as a failure.
     if (outcome.fault) recordFailure(call, outcome.fault);
     else if (!call.hasReportedSuccess)
       gen.targetHealth.recordSuccess(call.candidate, call.startedAt, clientKey(call.exchange));
@@ -114,7 +113,7 @@ export class AttemptExecution {
     return hook.run(this.#call, () => this.#runInner(at + 1));
   }
 
-  /** Runs the inner hooks. An outer hook receives their result as a reply, whatever it is. */
+  /** Runs the inner hooks. An outer hook receives their result as a reply, whatever its type. */
   #runInner(from: number): Promise<UpstreamResponse> {
     if (this.#nextApplicable(from) < 0) return this.#callProviderOnce();
     return this.#runHooksFrom(from).then((got) =>
@@ -132,8 +131,8 @@ export class AttemptExecution {
   }
 
   /**
-   * Converts the result of the hooks from this index on to a reply. A recording that does not fit
-   * is ignored: the provider is called, unless it already was.
+   * Converts the result of the hooks from this index on to a reply. A recording that does not match
+   * is ignored, and the provider is called unless it already was.
    */
   #toReply(got: AttemptResult, from: number): UpstreamResponse | Promise<UpstreamResponse> {
     const call = this.#call;
@@ -228,8 +227,8 @@ export class AttemptExecution {
     const request = (
       call.outputCap === undefined ? said : x.operationSpec.withOutputCap!(said, call.outputCap)
     ) as never;
-    // The endpoint sends requests itself. Until it reports something else, its provider has
-    // accepted nothing.
+    // The endpoint sends requests itself. The provider has accepted nothing until the endpoint
+    // reports otherwise.
     call.failurePoint = "rejected";
     try {
       const events = native.run(request, call, credential.fields);
@@ -244,8 +243,8 @@ export class AttemptExecution {
   }
 
   /**
-   * Checks the terms while a native endpoint runs, because it reports losses as it goes. Until
-   * content is sent, they must match the terms that the client has received.
+   * Checks the terms repeatedly while a native endpoint runs, because it can report losses at any
+   * time. Until content is sent, they must match the terms that the client has received.
    */
   async *#withStatedTerms(
     events: AsyncIterable<ModelEvent>,
@@ -279,7 +278,7 @@ export class AttemptExecution {
   }
 
   /**
-   * Writes the ledger row of a response that a hook made, before the client receives a byte of it.
+   * Writes the ledger row of a response that a hook made, before any byte is sent to the client.
    * Returns the usage in that row.
    */
   async #settleSynthetic({ response }: SyntheticResponse): Promise<Usage> {
@@ -307,10 +306,10 @@ export class AttemptExecution {
 }
 
 const ANSWERED_BY_HOOK: Fault = { kind: "canceled", message: "A hook returned the response." };
-/** Usage that a client sees for a call that used nothing. */
+/** Usage in the client's response for a call that used nothing. */
 const ZERO_USAGE: Usage = { input: 0, output: 0 };
 
-/** Returns the terms that the call's headers state, or would state if they were sent now. */
+/** Returns the terms that the call's headers contain, or would contain if they were sent now. */
 export const statedTermsOf = ({ responseHeaders, candidate }: HostCall): StatedTerms => ({
   warnings: responseHeaders?.["x-tollgate-warnings"],
   candidate,
@@ -327,8 +326,9 @@ export function hasSameTerms(call: HostCall, head: StatedTerms): boolean {
 }
 
 /**
- * Throws if the response headers already sent do not apply to this call. After they are sent, only a
- * candidate with the same losses may answer. Under privacy it must also have the same receipt.
+ * Throws if the response headers already sent do not apply to this call. After they are sent, only
+ * a candidate with the same losses may answer. Under privacy, the candidate must also have the same
+ * receipt.
  */
 function assertSameTerms(call: HostCall, head: StatedTerms): void {
   if (!hasSameTerms(call, head))

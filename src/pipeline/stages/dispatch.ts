@@ -129,8 +129,8 @@ export async function dispatch(
 }
 
 /**
- * Waits for a concurrency slot at a failing target. The time counts as waiting for the provider,
- * like the wait for its response.
+ * Waits for a concurrency slot at a failing target. This time counts as time to wait for the
+ * provider, like the wait for its response.
  */
 async function awaitSlot(
   x: HostExchange,
@@ -146,8 +146,8 @@ async function awaitSlot(
 }
 
 /**
- * Waits before the next attempt, unless the client disconnects. The time counts as waiting for the
- * provider, like the wait for its response.
+ * Waits before the next attempt, unless the client disconnects. This time counts as time to wait
+ * for the provider, like the wait for its response.
  */
 function waitForBackoff(x: HostExchange, ms: number): Promise<void> {
   const { connection } = x.state;

@@ -6,8 +6,8 @@ import { runSequentially } from "../hooks/hook-runner.ts";
 import { bytesOf, analyzeBody, withEdits } from "./receive.ts";
 
 /**
- * Runs the edit hooks once, before anything else reads the request. They return fields that replace
- * the client's own.
+ * Runs the edit hooks once, before anything else reads the request. The hooks return fields that
+ * replace the client's own.
  */
 export function edit(x: HostExchange): void | Promise<void> {
   const hooks = x.state.frontend.hooks.lists.edit;

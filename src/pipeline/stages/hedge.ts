@@ -1,6 +1,6 @@
 // Hedging: if a call does not return content in time, a second call to the next candidate is
-// started in parallel. The first of the two with content answers the client, and the other is
-// canceled. Each has its own reservation and its own ledger row, so budgets hold for both.
+// started in parallel. The first call with content is used for the response, and the other is
+// canceled. Each call has its own reservation and its own ledger row, so budgets hold for both.
 import { createFault, getFault } from "../../model/error.ts";
 import { type ResponseRace, ClientResponse } from "../response/client-response.ts";
 import { HostCall } from "../exchange/call.ts";
@@ -133,7 +133,7 @@ export class Hedge implements ResponseRace {
     const alike =
       hasSameTerms(call, statedTermsOf(first.call)) &&
       response.contentType === first.response.contentType;
-    // A call that is not sent yet may still turn out to have other terms.
+    // A call that is not sent yet may still have other terms.
     if (execution.isAwaitingContent && alike) return;
     first.response.setRace(undefined);
     cancelAttempt(this.#second!, "The response headers that were already sent differ.");

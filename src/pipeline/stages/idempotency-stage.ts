@@ -1,5 +1,5 @@
-// Handles requests with an Idempotency-Key. A client that does not know whether its request arrived
-// sends it again with the same key. A request that was billed is not executed again: the client
+// Handles requests with an Idempotency-Key. A client that does not receive a response sends the
+// request again with the same key. A request that was billed is not executed again: the client
 // receives its outcome.
 import { hash } from "node:crypto";
 import { fail } from "../../model/error.ts";
@@ -66,7 +66,7 @@ function throwAlreadyDone(outcome: IdempotencyOutcome): never {
 
 /**
  * Frees the key of a request that failed and cost nothing. This happens before the client receives
- * the failure and retries.
+ * the failure, so that a retry can use the key.
  */
 export function freeIfUnbilled(x: HostExchange): Promise<void> | undefined {
   const state = x.state;

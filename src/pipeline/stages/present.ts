@@ -27,7 +27,8 @@ import type { CallTally } from "../metering/call-tally.ts";
 import type { TimerEntry } from "../admission/timer-wheel.ts";
 import { clientKey } from "../exchange/client-retries.ts";
 
-// The first token of a call shows how fast its target is, and that the target works again.
+// The first token of a call provides the latency of its target, and shows that the target works
+// again.
 /** Records the time of the first token. Called for each piece of content. */
 function recordFirstToken(call: HostCall, tally: CallTally): void {
   if (tally.firstTokenMs !== undefined) return;
@@ -35,8 +36,8 @@ function recordFirstToken(call: HostCall, tally: CallTally): void {
   tally.firstTokenMs = Math.round(now - call.startedAt);
   call.latency?.recordFirstToken(now, now - call.startedAt);
   call.latency = undefined;
-  // Reports the success of a probe or spare call immediately. Other requests then need not wait for
-  // the end of this response.
+  // Reports the success of a probe or spare call immediately. Other requests then do not have to
+  // wait for the end of this response.
   if (call.reason === "plain") return;
   call.hasReportedSuccess = true;
   const { exchange: x } = call;
@@ -126,7 +127,8 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
 
   /**
    * Creates the transcoder. If the provider sends a complete response although a stream was
-   * requested, or the reverse, the response is handled as it arrived.
+   * requested, or a stream although none was requested, the response is handled in the received
+   * form.
    */
   #createTranscoder(response: UpstreamReply): Transcoder {
     const call = this.#call;
@@ -211,10 +213,7 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
     this.#awaitFilters();
   }
 
-  /**
-   * Waits for event hooks. A hook may hold back the end that has arrived, but not longer than its
-   * timeout.
-   */
+  /** Waits for event hooks. A hook may delay the end of a response by up to its timeout. */
   #awaitFilters(): void {
     if (this.#state.isOver || this.tally.hasFinished) return;
     this.#holdingFilter = longestHoldingFilter(this.#call);
@@ -294,7 +293,7 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
       return this.#response?.abort(createFault("canceled", "given up"));
     }
     // The state changes before the provider's response is aborted, because the abort immediately
-    // reports another error here.
+    // reports another error to this object.
     this.#advance("fail");
     this.#response?.abort(createFault("canceled", "given up"));
     if (!this.response.isCommitted || !x.stream || x.state.connection.isDisconnected)
@@ -340,20 +339,21 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
   }
 }
 
-// The states of one call's response, from the provider's first byte to the client's last. Before
-// the finish event, a failure rejects the call, so that another candidate may answer or the client
-// receives an error. After it, the response is complete when three things have happened, in any
-// order: the ledger row is durable, the client's end is written, and the provider's message has
-// ended. The states after the finish are named after what they still wait for.
+// The states of one call's response, from the provider's first byte to the client's last. If a
+// failure occurs before the finish event, the call is rejected, so that another candidate may serve
+// the request or the client receives an error. After the finish event, the response is complete
+// when the ledger row is durable, the client's end is written, and the provider's message has ended,
+// in any order. Each state after the finish event is named after
+// the conditions that are not yet met.
 
 /**
  * Event of a response.
  *
  * - `finish`: the finish event arrived, and the ledger row is being written
  * - `row`: the row is durable, or the client has waited for it long enough
- * - `end`: everything for the client is written
+ * - `end`: all data for the client is written
  * - `upstream`: the provider's message has ended
- * - `give_up`: an error after the finish event; only the row is still awaited
+ * - `give_up`: an error after the finish event; the response then only waits for the row
  * - `fail`: an error before the finish event
  */
 export type ResponseEvent = "finish" | "row" | "end" | "upstream" | "give_up" | "fail";
@@ -382,15 +382,18 @@ const TRANSITIONS = {
 
 type StateName = keyof typeof TRANSITIONS;
 
-/** One state. All responses share the same objects, so reading one is not a cache miss. */
+/**
+ * One state of a response. All responses share the state objects, so reading a state is not a cache
+ * miss.
+ */
 export class ResponseState {
   readonly name: StateName;
-  /** Whether nothing that happens to the response matters any more. */
+  /** Whether later events of the response are ignored. */
   readonly isOver: boolean;
   /** Whether the finish event has arrived and the response has not ended. */
   readonly isFinishing: boolean;
   readonly awaitsRow: boolean;
-  /** Whether the end of the client's bytes is still to be written. */
+  /** Whether the end of the response still has to be written to the client. */
   readonly awaitsEnd: boolean;
   /** Whether more of the provider's message may come. */
   readonly awaitsUpstream: boolean;
@@ -418,5 +421,5 @@ const STATES = Object.fromEntries(
   Object.keys(TRANSITIONS).map((name) => [name, new ResponseState(name as StateName)]),
 ) as { readonly [N in StateName]: ResponseState };
 
-/** The state in which every response starts. */
+/** The initial state of every response. */
 export const STREAMING = STATES.streaming;

@@ -34,14 +34,14 @@ export async function receive(x: HostExchange): Promise<HostExchange> {
   prepareToReadBody(x, bodiless ? "none" : (route.body ?? "json"));
   const waitStart = performance.now();
   const raw = bodiless ? NO_BYTES : await readBody(x);
-  // The wait for the body is not counted as the gateway's own time.
+  // The time to wait for the body is not counted as the gateway's own time.
   connection.externalWaitMs += performance.now() - waitStart;
   const parsed = bodiless
     ? NO_BODY
     : parseBody(raw, connection.req.headers["content-type"]!, gen.maxJsonValues);
   const { body, spans, multipart, hasCaseVariants } = "then" in parsed ? await parsed : parsed;
-  // If a route speaks several protocols, the frontend decides which one is used. Only then is it
-  // known how to validate the body.
+  // If a route speaks several protocols, the frontend decides which one is used. The body can be
+  // validated only after that.
   const earlyRead = route.protocols && route.readInput && (await route.readInput(x, body));
   if (earlyRead?.protocol) state.frontend = frontendFor(x, route, earlyRead.protocol);
   const { server } = state.frontend;

@@ -102,7 +102,9 @@ function forwardedStatusOf(problem: unknown, fault: Fault): number | undefined {
     : undefined;
 }
 
-/** Whether a provider failed and sent no retry time. The gateway then sends none either. */
+/**
+ * Whether a provider failed and sent no retry time. The gateway then sends no retry time either.
+ */
 const hasNoRetryTime = (problem: unknown, fault: Fault): boolean =>
   errorResponseOf(problem) !== undefined &&
   typeof fault.retryAfterMs !== "number" &&

@@ -28,7 +28,9 @@ import type {
   RoutingState,
 } from "../routing/resolution.ts";
 
-/** The inputs of routing: the exchange as hooks see it, and what the host knows in addition. */
+/**
+ * The inputs of routing: the exchange as hooks see it, and additional data that only the host has.
+ */
 export interface RouteInputs {
   readonly gen: Pick<Generation, "resolver" | "targetHealth" | "catalog" | "outputHistory">;
   readonly frontend: MountedFrontend;
@@ -69,8 +71,8 @@ export function route(inputs: RouteInputs): RoutePlan | Promise<RoutePlan> {
     allowed?.some((pattern) => matchesPattern(pattern, name)) ?? true;
   const resolution = gen.resolver.resolve(frontend, x.model, x.stream, isAllowed);
   routing.resolution = resolution;
-  // Ordering happens before the hooks, which see candidates in the order in which they would be
-  // tried. The hooks' order is final.
+  // Candidates are ordered before the hooks run, so hooks see them in the order in which they would
+  // be tried. The hooks' order is final.
   const list = runRouteHooks(
     inputs,
     orderCandidates(
@@ -92,9 +94,9 @@ function filterCandidates(
   isAllowed: IsNameAllowed,
   excluded: ExcludedCandidate[],
 ): readonly HostCandidate[] {
-  // A stored object that is read again belongs to this key, as its ledger row shows. A stored
-  // object that is continued needs a model. The key must be allowed to use that model, by the name
-  // in the request or by its own.
+  // A key may read a stored object if its ledger row belongs to the key. To continue a stored
+  // object, the request needs a model. The key must be allowed to use that model, by the name in
+  // the request or by its own.
   const asked = x.body["model"];
   const named =
     isAllowed(x.model) ||
@@ -151,7 +153,7 @@ function filterCandidates(
         "n_not_translated",
         "n above 1 is only supported without translation",
       );
-    // A watch hook sees the events of one choice only. The other choices would pass unseen.
+    // A watch hook sees the events of one choice only. The other choices would not be observed.
     const watcher = firstApplicable(frontend.hooks.lists.watch, x.model, candidate.provider)?.id;
     if (watcher !== undefined)
       return exclude(
@@ -221,7 +223,8 @@ function runRouteHooks(
 }
 
 /**
- * Adds the current cooldown for hooks. The candidate itself is cached and stays valid for longer.
+ * Adds the current cooldown for hooks. The candidate itself is cached and stays valid for longer
+ * than the cooldown.
  */
 function withCooldown(
   candidate: HostCandidate,
@@ -315,8 +318,8 @@ function findMissingFeature(
 }
 
 /**
- * Returns the candidate with the data policy for the requested features, which may retain data for
- * longer than the model itself.
+ * Returns the candidate with the data policy for the requested features, because a feature may
+ * retain data for longer than the model itself.
  */
 function withFeaturePolicy(candidate: HostCandidate, asked: readonly Feature[]): HostCandidate {
   const features = featuresReaching(candidate, asked);
@@ -367,8 +370,8 @@ function maxStopSequences({ mode, mounted: { endpoint } }: HostCandidate): numbe
 }
 
 /**
- * Counts the stop sequences. Called only if the result matters, because it may be the first to
- * decode the request.
+ * Counts the stop sequences. Called only if the result is needed, because it may be the first
+ * function that decodes the request.
  */
 function countStopSequences({ x, rewrittenRequest, hypothetical }: RoutedRequest): number {
   if (hypothetical || x.operation !== "chat" || x.actionType !== "generate") return 0;

@@ -86,8 +86,8 @@ function createServedHeaders(
   return headers;
 }
 
-// Streams a response that a frontend serves itself. It follows the client's pace and ends when the
-// client disconnects. A truncated response never looks complete.
+// Streams a response that a frontend serves itself. Data is written at the client's pace and stops
+// when the client disconnects. A truncated response never looks complete.
 type Chunk = string | Uint8Array;
 
 class ServedStream {
@@ -148,8 +148,8 @@ class ServedStream {
   }
 
   /**
-   * Writes a chunk. Returns a promise that resolves when there is room for more, or undefined if
-   * there is room now.
+   * Writes a chunk. Returns a promise that resolves when the client can receive more data, or
+   * undefined if it can receive more now.
    */
   #write(piece: Chunk, open: () => void): Promise<void> | undefined {
     const { res } = this.#connection;
@@ -165,7 +165,7 @@ class ServedStream {
     });
   }
 
-  /** Closes the source, which may be in the middle of its work. Its errors are only logged. */
+  /** Closes the source, which may still be producing data. Its errors are only logged. */
   #close(): void {
     this.#wake = undefined;
     if (this.#isDone) return;

@@ -86,16 +86,15 @@ function createOutcome(x: HostExchange): Outcome {
   };
 }
 
-// Writes one line to the gateway's log for a request that an operator should know about: one that
-// failed, was slow, or was answered by another candidate. The line never contains a body or a
-// secret.
+// Writes one line to the gateway's log for a request that failed, was slow, or was answered by
+// another candidate. The line never contains a body or a secret.
 
 /** Whether the request is logged. Checked before anything is created for the log line. */
 function shouldLog(x: HostExchange): boolean {
   const { fault } = x.state.outcome;
   const { isDisconnected } = x.state.connection;
   const calls = x.state.billing.records.length;
-  // A flood of rejections has a log line of its own.
+  // A flood of rejections is logged separately.
   if (fault?.code === OVERLOADED_CODE && calls === 0) return false;
   return fault !== undefined || isDisconnected || calls > 1 || isSlow(x);
 }

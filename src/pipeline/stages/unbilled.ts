@@ -28,9 +28,9 @@ import { scan } from "../../lib/json/json-scanner.ts";
 import { BufferedBytes } from "../response/buffered-bytes.ts";
 
 /**
- * Counts the tokens of a request. A provider that supports counting is called. Otherwise the count
- * is estimated, and a response header says so. A count uses request limits like any request, and
- * nothing is billed.
+ * Counts the tokens of a request. If the provider supports counting, it is called. Otherwise, the
+ * count is estimated, and a response header reports this. A token count uses request limits like
+ * any other request and is not billed.
  */
 export async function countTokens(x: HostExchange, plan: RoutePlan): Promise<void> {
   const { frontend, connection, calls } = x.state;
@@ -40,8 +40,8 @@ export async function countTokens(x: HostExchange, plan: RoutePlan): Promise<voi
   const call = new HostCall(x, plan.candidates[0]!, 1);
   calls.last = call;
   recordSentCall(call);
-  // Only the headers of a response can attest that nothing is retained, and a count is not worth
-  // sending private content without that.
+  // The provider's confirmation of zero retention arrives only with its response. A token count
+  // does not justify sending private content before that.
   const mustEstimate = x.privacy !== "off" && call.policy.attest !== undefined;
   const tokens = await runUnbilled(
     call,
@@ -191,7 +191,7 @@ async function relayCall(x: HostExchange, call: HostCall): Promise<void> {
 
 /**
  * Replaces the model name in the body, so that a client that reads the object again receives the
- * same name as the first time.
+ * same model name.
  */
 function withModelName(body: Buffer, call: HostCall): Buffer {
   const seen = scan(body);

@@ -1,6 +1,6 @@
-// A circuit breaker. While it is open, its target is in cooldown: the target is tried after the
-// others, and one request at a time probes whether it works again. The breaker never rejects a
-// request. It has no timer and reads no clock: every `now` is passed in.
+// A circuit breaker. While it is open, its target is in cooldown: the target is tried after all
+// others, and one request at a time probes it. The breaker never rejects a request. It has no timer
+// and reads no clock: every `now` is passed in.
 
 const MIN_OPEN_MS = 5_000;
 const MAX_OPEN_MS = 60_000;

@@ -1,5 +1,5 @@
 // Evidence about one target from the requests of one client (one key). The request itself may have
-// caused a failure, so the failure counts for that client alone. Failures of several clients are
+// caused a failure, so the failure counts only for that client. Failures of several clients are
 // evidence against the target itself: see upstream-target.ts.
 import { CircuitBreaker } from "./circuit-breaker.ts";
 import { ConcurrencyLimit, type Schedule } from "./concurrency-limit.ts";
@@ -50,7 +50,7 @@ export class ClientEvidence {
     this.#decayedAt = this.#lastSeenAt = now;
   }
 
-  /** Returns the number of recently failed requests. Older ones count less. */
+  /** Returns the number of recently failed requests. Older failures count less. */
   recentFailures(now: number): number {
     this.#decay(now);
     return Math.max(this.consecutiveFailures, this.#failures);
@@ -113,10 +113,7 @@ export class ClientEvidence {
     this.consecutiveFailures = this.#failures = 0;
   }
 
-  /**
-   * Whether the evidence can be discarded, because nothing in it counts against the target any
-   * more.
-   */
+  /** Whether the evidence can be discarded, because it no longer counts against the target. */
   isForgettable(now: number): boolean {
     if (now - this.#lastSeenAt > FORGET_CLIENT_AFTER_MS) return true;
     if (!this.breaker.isClosed || this.concurrencyLimit) return false;

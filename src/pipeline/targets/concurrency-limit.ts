@@ -1,8 +1,8 @@
 // Limits the concurrent calls of one client at a target where nothing succeeds. The first success
-// lifts the limit, so it costs no success. It only prevents thousands of calls per second to a
-// target that fails every call within milliseconds. Additive increase: one slot for each call that
-// lasts longer than failures do. Multiplicative decrease: the limit is divided by 4 after every ten
-// further failures. The limit is at least one.
+// removes the limit. The limit prevents thousands of calls per second to a target that fails every
+// call within milliseconds. Additive increase: one slot for each call that lasts longer than a
+// typical failure. Multiplicative decrease: the limit is divided by 4 after every ten further
+// failures. The minimum is one slot.
 import { createFault } from "../../model/error.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 
@@ -14,8 +14,8 @@ const DECREASE_DIVISOR = 4;
  */
 const FAILURE_HOLD_MS = 25;
 /**
- * A call that lasts this many times as long as failures do is likely to succeed. `PROMISING_MS`
- * bounds that time.
+ * A call that lasts this many times as long as a typical failure is likely to succeed.
+ * `PROMISING_MS` is the maximum of that time.
  */
 const PROMISING_FACTOR = 2;
 const PROMISING_MS = { least: 25, most: 250 };
@@ -79,7 +79,7 @@ export class ConcurrencyLimit {
     return promise;
   }
 
-  /** Decreases the limit. Called after further failures without a success. */
+  /** Decreases the limit. Called after further failures if no call has succeeded. */
   decrease(): void {
     this.#limit = Math.max(1, Math.floor(this.#limit / DECREASE_DIVISOR));
   }
@@ -151,7 +151,8 @@ function createUnhealthyError(name: string): Error {
 }
 
 // Limits the calls to a target that recovers, so that waiting requests do not all arrive at the
-// same time. For a while, the target receives little more than before it failed.
+// same time. For a short period, the target receives only slightly more requests than before it
+// failed.
 
 const DURATION_MS = 30_000;
 const GROWTH_INTERVAL_MS = 15_000;

@@ -1,19 +1,19 @@
 // Estimates the time to first token of one target. It has no timer and reads no clock: every
 // `now` is on the monotonic clock, in milliseconds.
 
-/** Half-life of measurements, and of an estimate that no call renewed, in milliseconds. */
+/** Half-life of measurements, and of an estimate without new calls, in milliseconds. */
 const HALF_LIFE_MS = 10_000;
 /** Minimum weight of a new measurement, however many there are per second. */
 const MIN_NEW_WEIGHT = 0.1;
 /**
- * Number of skipped requests per halving of an estimate. An estimate that has decayed far enough
- * sends one request to the slow target. Estimates halve at most once per this many requests, so
- * that few requests go to slow targets when there are few in total.
+ * Number of skipped requests per halving of an estimate. When an estimate has decayed far enough,
+ * one request is sent to the slow target. An estimate halves at most once per this many requests,
+ * so that few requests are sent to slow targets when there are few requests in total.
  */
 const SKIPS_PER_HALVING = 25;
 /**
- * Estimate in milliseconds for a target that was never measured and that is being called. Only the
- * first request waits for it.
+ * Estimate in milliseconds for a target that has no measurement and is being called. Only the first
+ * request waits for this target.
  */
 const UNMEASURED_MS = 1e9;
 
@@ -41,9 +41,9 @@ export class Latency {
   }
 
   /**
-   * Returns the estimate that is compared. The silence of running calls is a lower bound for the
-   * next response. A target that is not called appears faster with time, until a request tests it.
-   * From that moment the estimate is the measured average again.
+   * Returns the estimate that is compared. The time that running calls have been waiting is a lower
+   * bound for the next response. The estimate of a target that is not called decreases over time,
+   * until a request tests the target. The estimate is then the measured average again.
    */
   estimateMs(now: number): number {
     const silence = this.#waiting > 0 ? now - this.#silentSince : 0;
@@ -72,7 +72,7 @@ export class Latency {
 
   /**
    * Records the end of a call without content. Its duration is a lower bound of the latency, so it
-   * counts only if it exceeds the average. The speed of a failure says nothing.
+   * counts only if it exceeds the average. The duration of a failure is no evidence.
    */
   recordEndWithoutContent(now: number, ms: number): void {
     this.#waiting--;

@@ -24,7 +24,7 @@ export class ProviderCooldown {
   /**
    * Starts or extends the cooldown. Returns whether it began or grew noticeably. `ms`: the
    * requested duration. `started`: when the call started. `refuses`: the provider reported that the
-   * account's limit is used up, so no request succeeds until then.
+   * account's limit is used up, so all requests fail until the end of the cooldown.
    */
   start(
     now: number,

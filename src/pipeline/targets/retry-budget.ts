@@ -1,6 +1,5 @@
-// Limits the additional calls that the requests of one client may cost at all targets together, to
-// less than a tenth of its requests. It reads no clock: every `now` is on the monotonic clock, in
-// milliseconds.
+// Limits the additional calls of one client's requests, for all targets together, to less than a
+// tenth of its requests. It reads no clock: every `now` is on the monotonic clock, in milliseconds.
 
 const RETRIES_PER_REQUEST = 0.06;
 /** Maximum balance that is saved or owed, in calls. */
@@ -37,7 +36,7 @@ export class RetryBudget {
 
   /**
    * Takes one additional call from the budget. Returns false if the budget is used up.
-   * `isClientRetry`: the client retries by itself, so each call costs twice as much.
+   * `isClientRetry`: the client retries by itself, so each call uses twice as much.
    */
   takeRetry(isClientRetry: boolean): boolean {
     const cost = isClientRetry ? 2 : 1;
@@ -48,7 +47,7 @@ export class RetryBudget {
   }
 
   /**
-   * Takes one fallback call to a target that is likely to answer. Unused allowance is saved for the
+   * Takes one fallback call to a target that is likely to answer. Unused calls are saved for the
    * time when another target fails.
    */
   takeFallback(): boolean {

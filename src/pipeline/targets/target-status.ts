@@ -6,8 +6,8 @@ export type CooldownScope = "target" | "credential" | "credential+model";
 
 /**
  * State of a target. `credential_rejected`: its credential was rejected. `retry_after`: its
- * provider sent `retry-after`. `open`, `half_open`: its circuit breaker. `recovering`: it works
- * again and receives little more than before it failed.
+ * provider sent `retry-after`. `open`, `half_open`: its circuit breaker. `recovering`: the target
+ * works again and receives slightly more requests than before it failed.
  */
 export type TargetState =
   | "credential_rejected"
@@ -26,7 +26,10 @@ export interface TargetStatus {
   readonly keys?: readonly string[];
 }
 
-/** States in which a target is called after the others. In other states it keeps its place. */
+/**
+ * States in which a target is called after the others. In other states, the target keeps its
+ * position.
+ */
 export const COOLDOWN_STATES: ReadonlySet<TargetState> = new Set([
   "credential_rejected",
   "retry_after",
@@ -34,7 +37,7 @@ export const COOLDOWN_STATES: ReadonlySet<TargetState> = new Set([
 ]);
 
 /**
- * Returns the score of a target: how likely it is to succeed. Among targets in cooldown, the one
+ * Returns the score of a target: its probability of success. Among targets in cooldown, the one
  * with the highest score is called first.
  */
 export const scoreOf = (state: TargetState | undefined, score: number): number =>
@@ -49,7 +52,7 @@ export interface TargetName {
 }
 
 /**
- * Why a call is made. `probe`: an open breaker lets it through to test the target. `spare`: its
+ * Why a call is made. `probe`: an open breaker allows the call, to test the target. `spare`: its
  * target is in cooldown, and no other candidate was left.
  */
 export type CallReason = "plain" | "probe" | "spare";
@@ -65,7 +68,7 @@ export interface FailureContext {
   readonly requestId: string;
   /** Whether the client sent the request before. */
   readonly isClientRetry: boolean;
-  /** Whether there was no connection, so nothing was sent. */
+  /** Whether no connection was made, so that nothing was sent. */
   readonly isUnsent: boolean;
   /**
    * Scope of a 429. `request`: the failure concerns this request alone. `account`: the provider
@@ -84,8 +87,9 @@ const RANKS: Readonly<Record<TargetState, number>> = {
 };
 
 /**
- * Returns the stronger of two cooldowns. A cooldown that rejects requests is stronger than one that
- * orders candidates. Otherwise the state's rank decides, then the longer duration.
+ * Returns the stronger of two cooldowns. A cooldown that rejects requests is stronger than a
+ * cooldown that only orders candidates. Otherwise the state's rank decides, then the longer
+ * duration.
  */
 export function stronger(
   a: TargetStatus | undefined,
@@ -97,6 +101,7 @@ export function stronger(
 }
 
 /**
- * Minimum difference in score for a candidate in cooldown to be called before one that works again.
+ * Minimum difference in score for a candidate in cooldown to be called before a recovered
+ * candidate.
  */
 export const SCORE_MARGIN = 0.2;

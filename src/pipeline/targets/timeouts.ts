@@ -76,9 +76,9 @@ export const classesOf = (kinds: Iterable<string>): readonly string[] => [
 ];
 
 /**
- * Applies the client's timeouts. SDKs send how long they wait, for the whole response or between
- * two reads of the socket. A later response would not reach the client. The read timeout applies
- * only to non-streaming responses, because streams contain pings.
+ * Applies the client's timeouts. SDKs send their timeouts: for the whole response, or between two
+ * reads of the socket. The client would not receive a later response. The read timeout applies only
+ * to non-streaming responses, because streams contain pings.
  */
 function applyClientLimits(times: CallTimes, x: HostExchange): EffectiveTimeouts {
   const { req, startedAt } = x.state.connection;

@@ -1,8 +1,7 @@
-// The health of one target: a provider's model, at one address, with one credential. It decides
-// which targets are tried after the others (cooldown), and when no call is made at all (a
-// `retry-after` for the whole account). It also estimates how likely a call is to succeed. It
-// outlives config generations and reads no clock: every `now` is on the monotonic clock, in
-// milliseconds.
+// The health of one target: a provider's model, at one address, with one credential. It determines
+// which targets are tried after the others (cooldown), and when no call is made (a `retry-after`
+// for the whole account). It also estimates the probability that a call succeeds. It is kept across
+// config generations and reads no clock: every `now` is on the monotonic clock, in milliseconds.
 import type { ErrorKind, Fault } from "../../model/error.ts";
 import { CircuitBreaker, OutcomeWindow } from "./circuit-breaker.ts";
 import {
@@ -110,8 +109,8 @@ export class UpstreamTarget {
   }
 
   /**
-   * Returns why this client's requests are sent to other candidates first. If there are several
-   * reasons, returns the strongest. Returns undefined if there is none.
+   * Returns the reason why this client's requests are sent to other candidates first. If there are
+   * several reasons, returns the strongest. Returns undefined if there is none.
    */
   statusFor(now: number, client: string): TargetStatus | undefined {
     if (this.isHealthy) return undefined;
@@ -195,8 +194,8 @@ export class UpstreamTarget {
   }
 
   /**
-   * Returns how the target may be called now in its place, or undefined if it may not. Each breaker
-   * allows one probe at a time.
+   * Returns how the target may be called now at its position in the order, or undefined if it may
+   * not be called. Each breaker allows one probe at a time.
    */
   tryEnter(now: number, client: string): CallReason | undefined {
     if (this.isHealthy) return "plain";

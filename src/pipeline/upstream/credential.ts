@@ -1,5 +1,5 @@
-// Adds credentials to requests and renews expired tokens. An expired token is renewed once, no
-// matter how many calls fail with it. Each of these calls is sent again.
+// Adds credentials to requests and renews expired tokens. An expired token is renewed once, however
+// many calls fail with it. Each of these calls is sent again.
 import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import type { Auth, AuthRejection, SignableRequest, TokenAuth } from "../../plugin/provider.ts";
@@ -11,8 +11,8 @@ const RENEW_TIMEOUT_MS = 30_000;
 const MAY_MEAN_EXPIRED: ReadonlySet<number> = new Set([401, 403]);
 
 /**
- * Returns the headers with the credential. They are kept apart from the request's own headers,
- * which other code has seen and may keep.
+ * Returns the headers with the credential. They are kept separate from the request's own headers,
+ * because other code has access to those.
  */
 export function createAuthHeaders(
   auth: Auth<any>,
@@ -38,14 +38,14 @@ class CachedToken {
   #renewing: Promise<boolean> | undefined;
 
   /**
-   * Resolves to true when there is a newer token than `version`. The first caller renews it, and
-   * the others wait for that.
+   * Resolves to true when there is a newer token than `version`. The first caller renews the token,
+   * and the others wait for it.
    */
   async ensureNewerThan(version: number, ask: () => Promise<boolean>): Promise<boolean> {
     while (this.version === version) {
       if (!this.#renewing) return this.#renew(ask);
-      // The other caller's request may have been rejected for another reason, so its result does
-      // not apply to this one.
+      // The other request may have been rejected for another reason, so its result does not apply
+      // to this request.
       await this.#renewing;
     }
     return true;
@@ -62,7 +62,7 @@ class CachedToken {
   }
 }
 
-/** Tokens by scheme and credential. Both belong to a config generation. */
+/** Tokens by scheme and credential. Schemes and credentials both belong to a config generation. */
 const tokens = new WeakMap<object, WeakMap<Credential, CachedToken>>();
 
 function tokenOf(auth: TokenAuth<any>, credential: Credential): CachedToken {

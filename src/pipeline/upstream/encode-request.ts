@@ -76,9 +76,9 @@ export function encodeRequest(
 
 /**
  * Under Service-ZDR, reduces client headers to the values that the protocol's review allows,
- * regardless of whether the host or the provider's plugin added them. Other headers are the
- * gateway's own. If a value of a reviewed header is dropped, a warning is sent. IDs that the client
- * chose are dropped silently.
+ * regardless of whether the host or the provider's plugin added them. All other headers are created
+ * by the gateway. If a value of a reviewed header is dropped, a warning is sent. IDs that the
+ * client chose are dropped silently.
  */
 function filterHeadersForZdr(
   call: HostCall,
@@ -106,8 +106,9 @@ function filterHeadersForZdr(
 const HOST_HEADERS: ReadonlySet<string> = new Set(["accept-encoding", "content-type"]);
 
 /**
- * Sets the conversation ID for session affinity. It is sent only if the route is sticky, because it
- * reveals to the provider which requests belong together. It reveals nothing else.
+ * Sets the conversation ID for session affinity. The ID is sent only if the route is sticky,
+ * because the provider can see which requests belong together. The ID contains no other
+ * information.
  */
 function setConversationAffinity(
   { exchange: x }: HostCall,
@@ -149,7 +150,8 @@ function translateBody(call: HostCall, protocol: Protocol): Body {
   const x = call.exchange;
   const request = x.state.body.rewritten ?? x.request;
   const encoded: unknown = protocol.client!.encodeRequest(request, call);
-  // Spreading any other value would produce a body without members, which would be sent and billed.
+  // Spreading any other value would produce a body without members. That body would be sent and
+  // billed.
   if (!isBody(encoded)) throw new TypeError(`${protocol.id}: request returned an invalid body`);
   const body: Record<string, Body[string]> = { ...encoded };
   for (const [field, value] of Object.entries(request.rest)) {

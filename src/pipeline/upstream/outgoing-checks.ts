@@ -1,6 +1,6 @@
 // Checks the outgoing request for state, models, accounts, and privacy. The checks run on the body
 // that is sent, in both modes, immediately before it is sent. The tables are in
-// protocols/references. This file decides what happens to what they find.
+// protocols/references. This file defines the action for each reference that they find.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { satisfies } from "../../catalog/data-policy.ts";
 import { fail } from "../../model/error.ts";
@@ -55,7 +55,7 @@ function rejectProviderOnlyTools(named: References): void {
       );
 }
 
-/** Checks the final request. It is not changed after these checks. */
+/** Checks the final request. The request is not changed after these checks. */
 export function checkBeforeSending(call: HostCall, out: OutgoingRequest): void {
   const named = out.references();
   if (named.length > 0) {
@@ -130,7 +130,7 @@ function checkReferencedModels(call: HostCall, named: References): void {
 
 /**
  * Returns the models that a body names in addition to its own, as this provider offers them. Any of
- * them may answer and be billed.
+ * these models may respond and be billed.
  */
 export const findReferencedModels = (call: HostCall, named: References): readonly ModelInfo[] =>
   referencedModels(named).map(

@@ -1,6 +1,6 @@
 // The request about to be sent. Edits are kept per top-level field and spliced into the client's
-// own bytes. Everything that was not edited stays byte for byte the same, including numbers beyond
-// 2^53 and the order of keys.
+// own bytes. All unedited content is preserved byte for byte, including numbers beyond 2^53 and the
+// order of keys.
 import type { Span } from "../../lib/json/json-scanner.ts";
 import { unpooledFromText, unpooledConcat } from "../../lib/unpooled-buffer.ts";
 import {
@@ -36,7 +36,7 @@ export class OutgoingRequest implements Outgoing {
   readonly #spans: ReadonlyMap<string, Span> | null;
   readonly #multipart: MultipartLayout | undefined;
   readonly #edits = new Map<string, Opt<Field>>();
-  /** The serialized body. An edit discards it. */
+  /** The serialized body. It is discarded when the body is edited. */
   #chunks: BodyChunks | undefined;
   /** References in the body without edits. */
   #originalReferences: References | undefined;
@@ -179,7 +179,7 @@ export class OutgoingRequest implements Outgoing {
   }
 
   /**
-   * Splices changed values into the text. Everything else, including whitespace, stays as received.
+   * Splices changed values into the text. All other content, including whitespace, is preserved.
    */
   #spliceValues(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer[] {
     const parts: Buffer[] = [];
@@ -283,7 +283,7 @@ export class BodyChunks {
   }
 
   /**
-   * Returns the body in one buffer, for a scheme that signs it. That buffer is then also the one
+   * Returns the body in one buffer, for a scheme that signs it. The returned buffer is also the one
    * that is sent.
    */
   toBuffer(): Buffer {

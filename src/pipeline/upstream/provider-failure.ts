@@ -106,15 +106,15 @@ export function toClientFault(gen: Generation, fault: Fault): Fault {
 }
 
 // Converts errors of a provider's own code: an endpoint that produces its response itself, or a
-// signing scheme. Any other error than a fault counts as the provider's failure, like a broken
+// signing scheme. Any error other than a fault counts as a failure of the provider, like a broken
 // connection. Other candidates may answer, and repeated failures put the target in cooldown.
 const YIELD_EVERY_EVENTS = 512;
 
 export function toProviderFault(call: HostCall, problem: unknown): unknown {
   const said = getFault(problem);
   if (said) {
-    // A plugin need not read the header itself. As for any provider, `retryAfterOf` decides for
-    // which kinds a client receives the retry time.
+    // A plugin does not have to read the header itself. As for any provider, `retryAfterOf` decides
+    // for which kinds a client receives the retry time.
     said.retryAfterMs ??= call.retryAfterMs;
     return problem;
   }
@@ -144,7 +144,7 @@ export async function* validateEvents(
     for await (const event of events) {
       checkEvent(event);
       yield event;
-      // A generator that never waits would block all other work.
+      // A generator that never awaits would block all other work.
       if (++made % YIELD_EVERY_EVENTS === 0) await new Promise(setImmediate);
     }
   } catch (problem) {

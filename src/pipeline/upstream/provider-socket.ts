@@ -1,5 +1,5 @@
 // Opens a provider's WebSocket: the checks, hooks, and credential of any request, then the
-// handshake. A rejected handshake is a fault like that of a rejected request.
+// handshake. A rejected handshake causes the same fault as a rejected request.
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { WebSocket, type ClientOptions } from "ws";
@@ -21,9 +21,9 @@ import { checkBeforeEncoding, checkBeforeSending } from "./outgoing-checks.ts";
 import { OutgoingRequest } from "./outgoing-request.ts";
 import { toProviderFault } from "./provider-failure.ts";
 
-/** Time in milliseconds in which a provider must answer the handshake. */
+/** Time in milliseconds within which a provider must answer the handshake. */
 const HANDSHAKE_TIMEOUT_MS = 15_000;
-/** Time in milliseconds in which a provider must answer a close frame. */
+/** Time in milliseconds within which a provider must answer a close frame. */
 const CLOSE_TIMEOUT_MS = 2_000;
 
 /** Bounds on the messages of a connection. */

@@ -1,5 +1,5 @@
-// One request to a provider, on undici's dispatch API. It needs no streams and no promise per
-// chunk, and applies back-pressure by pause and resume.
+// One request to a provider, on undici's dispatch API. The dispatch API needs no streams and no
+// promise per chunk, and applies back-pressure by pause and resume.
 import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
@@ -42,7 +42,7 @@ const MAX_EARLY_BYTES = 65_536;
 /** Receives the bytes of a response. */
 export interface ResponseSink {
   onData(chunk: Buffer): void;
-  /** Called at the end. Without an error, the provider's message ended correctly. */
+  /** Called at the end. If there is no error, the provider's message ended correctly. */
   onEnd(error?: unknown): void;
 }
 
@@ -254,16 +254,16 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
   }
 
   /**
-   * Delivers only if the client reads. Otherwise the chunks stay as received, together with the
-   * rest of their read, which the socket holds anyway.
+   * Delivers chunks only while the client reads. Otherwise, the chunks are kept as received. The
+   * socket keeps the rest of their read in memory anyway.
    */
   deliverIfReading(): void {
     if (!this.#paused) this.deliver();
   }
 
   /**
-   * Delivers everything from one read of the socket in one piece, however many HTTP chunks it was.
-   * It is then processed and written once.
+   * Delivers all data from one read of the socket in one piece, however many HTTP chunks it
+   * contains. The piece is then processed and written once.
    */
   deliver(): void {
     const came = this.#pendingChunks;
@@ -313,7 +313,7 @@ export function readErrorBody(response: UpstreamReply, max: number): Promise<Buf
   });
 }
 
-/** Counts bytes that are kept, and throws if there are too many. */
+/** Counts bytes that are kept in memory, and throws if there are too many. */
 interface ByteCounter {
   add(bytes: number): void;
 }
@@ -346,7 +346,8 @@ export function readResponseBody(response: UpstreamReply, counter: ByteCounter):
           counter.add(chunk.length);
           chunks.push(chunk);
         } catch (problem) {
-          // Reject here too: aborting a response that has already arrived completely has no effect.
+          // The promise is rejected here too, because aborting a response that has already arrived
+          // completely has no effect.
           reject(problem as Error);
           response.abort(problem as Error);
         }
