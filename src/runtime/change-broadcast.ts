@@ -1,6 +1,6 @@
-// Informs every process of this gateway that keys or accounts changed, before the command that
+// Notifies every process of this gateway of changed keys or accounts, before the command that
 // changed them is answered. Changes by other gateways on the same store, and outages of the store,
-// take the same path.
+// are reported in the same way.
 import type { AccountRecord } from "../plugin/store/account.ts";
 import type { StoreEvent } from "../plugin/store/store-instance.ts";
 import type { Services } from "./services.ts";

@@ -1,5 +1,5 @@
-// Types that a running gateway exposes to the command line and to programs that embed it. All of
-// them except `Gateway` are plain data, because they also travel over the control socket.
+// Types that a running gateway exposes to the command line and to programs that embed it. All types
+// except `Gateway` are plain data, because they are also sent over the control socket.
 import type { ListStatus } from "../catalog/list-refresher.ts";
 import type { PluginOutage } from "../lib/plugin-outage.ts";
 import type { LocatedProblem } from "../config/gateway-config.ts";
@@ -21,11 +21,11 @@ export interface Gateway {
    * Undefined if there is no admin listener.
    */
   readonly adminUrl: string | undefined;
-  /** Absolute path. */
+  /** Absolute path of the state directory. */
   readonly stateDir: string;
   /**
-   * The key that a first start created. It is available only here, so the caller shows or stores
-   * it.
+   * The key that was created at the first start. It is available only here, so the caller must show
+   * or store it.
    */
   readonly firstKey: string | undefined;
   reload(trigger: ReloadTrigger): Promise<ReloadResult>;
@@ -36,8 +36,8 @@ export interface Gateway {
   stop(): Promise<void>;
   /**
    * Starts a new process with the currently installed version, and hands the sockets over. Returns
-   * its process ID. From then on `stop` resolves when this process has nothing left to do. If the
-   * restart fails, rejects and changes nothing.
+   * its process ID. `stop` then resolves when this process has finished its open requests. Rejects
+   * if the restart fails, which changes nothing.
    */
   hotRestart(): Promise<number>;
   /** Stops without waiting for open requests. */
@@ -50,8 +50,8 @@ export interface Gateway {
   /** Number of open requests. */
   readonly inFlight: number;
   /**
-   * Resolves with the reason when the gateway cannot continue. With several workers, this is when
-   * none of them stays up.
+   * Resolves with the reason when the gateway cannot continue. With several workers, the gateway
+   * cannot continue if all of them exit repeatedly.
    */
   readonly failed: Promise<Error>;
   /**
@@ -74,8 +74,8 @@ export type ReloadTrigger = "file" | "signal" | "command";
 
 export interface ReloadResult {
   /**
-   * Whether the reload succeeded. If false, nothing changed and the previous generation stays in
-   * use.
+   * Whether the reload succeeded. If false, no change was applied, and the previous generation
+   * stays in use.
    */
   readonly ok: boolean;
   /** Number of the generation that serves now. */
@@ -119,7 +119,9 @@ export interface GatewayStatus {
   readonly lastHotRestart?:
     | { readonly ok: false; readonly at: number; readonly reason: string }
     | undefined;
-  /** The previous gateway process, which this one replaced, while it still has open requests. */
+  /**
+   * The previous gateway process, which this process replaced, while it still has open requests.
+   */
   readonly oldProcess?: { readonly pid: number; readonly inFlight: number } | undefined;
   /**
    * Configured providers that `when:` excludes, each with the reason: "OPENAI_API_KEY is not set".
@@ -137,7 +139,9 @@ export interface GatewayStatus {
   readonly latencies: readonly LatencyStatus[];
   /** Counts of images that are stored for clients that requested a URL. */
   readonly files: FileCounts;
-  /** Current generation first. A retired one is listed until its last request ends. */
+  /**
+   * The current generation is first. A retired generation is listed until its last request ends.
+   */
   readonly generations: readonly { readonly generation: number; readonly inFlight: number }[];
   /**
    * Set if there are several workers. Cooldowns and open requests are summed over all processes.
@@ -178,7 +182,7 @@ export interface WorkerStatus extends Pick<GatewayStatus, "pid" | "startedAt" | 
   readonly files: FileCounts;
 }
 
-/** The path that a request for a model would take, without sending the request. */
+/** The path of a request for a model, determined without sending the request. */
 export interface RequestExplanation {
   readonly model: string;
   readonly frontend: string;
@@ -188,7 +192,7 @@ export interface RequestExplanation {
   readonly candidates: readonly ExplainedCandidate[];
   /** Hook → plugins with this hook on this route, in the order they run. */
   readonly hooks: { readonly [hook: string]: readonly string[] };
-  /** The hooks among them that are skipped now because they failed repeatedly. */
+  /** Hooks of this list that are skipped now because they failed repeatedly. */
   readonly quarantinedHooks?: readonly QuarantinedHook[] | undefined;
   /** Delay before a second call is sent if the first one has no content yet, by call class. */
   readonly hedgeDelays?:
@@ -205,7 +209,7 @@ export interface RequestExplanation {
 }
 
 export interface ExplainedCandidate {
-  /** The current cooldown of this candidate, over all processes. Unset if there is none. */
+  /** The current cooldown of this candidate, in any process. Unset if there is none. */
   readonly cooldown?: Omit<CooldownStatus, "target"> | undefined;
   /**
    * When the candidate is called. `first`, `next`: in this order. `last`: it is in cooldown, so it

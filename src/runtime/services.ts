@@ -1,5 +1,5 @@
-// Services that outlive a config generation: one of each per process. A generation borrows them and
-// owns everything else.
+// Services that are independent of config generations: one set per process. A generation uses these
+// services and owns all its other objects.
 import { join } from "node:path";
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { openModelLists, type ModelLists } from "../catalog/model-lists.ts";
@@ -61,8 +61,8 @@ class RejectionCounter {
 }
 
 // Wraps the store so that each commit is reported: thresholds that were reached, bills that are
-// durable now, and the commit's duration. Every batch of every process passes here on its way to
-// the store, so each is reported once.
+// durable now, and the commit's duration. Every batch of every process is sent to the store through
+// this wrapper, so each commit is reported once.
 export const withCommitReports = (
   store: Pick<Store, "apply" | "lease">,
   sink: Pick<ObserverSink, "reportCommit">,
@@ -102,7 +102,7 @@ export interface Services {
   /** The store's read queries for clients. */
   readonly usageQueries: Pick<Store, "listEntries" | "sumEntries" | "readLimits">;
   readonly keyCache: KeyCache;
-  /** Accounts from the store. Those of gateway.yaml belong to each generation. */
+  /** Accounts from the store. Accounts of gateway.yaml belong to each generation. */
   readonly accountCache: AccountCache;
   /** Principals of the admin listener. Set in the process that has it. */
   readonly adminPrincipals?: AdminPrincipals;
@@ -126,7 +126,7 @@ export interface Services {
   readonly imageFiles: ImageFiles;
   readonly fileStore: FileStore;
   readonly pluginPeers: PluginPeers;
-  /** Secret by which gateways on the same store authenticate one another. */
+  /** Secret with which gateways on the same store authenticate each other. */
   readonly fleetSecret: Uint8Array;
   /** Queries other gateways on the store for data that no process of this gateway has. */
   readonly peerGateways: Pick<PeerGateways, "askFirst" | "askAll">;
@@ -147,7 +147,8 @@ export interface Services {
   /** Returns the live stats of all processes. */
   readonly stats: () => Promise<GatewayStats>;
   /**
-   * Returns the address at which this process serves local calls. Throws before the process serves.
+   * Returns the address at which this process serves local calls. Throws before the process serves
+   * requests.
    */
   readonly localEndpoint: () => LocalEndpoint;
   /** ID of this gateway in a shared store. Set in the process that opens the store. */
@@ -210,7 +211,7 @@ interface ServicesOptions {
    * Returns the admin section of the current config. Unset in a process without an admin listener.
    */
   adminConfig?: AdminPrincipalsOptions["adminConfig"];
-  /** May still be opening. */
+  /** The store may still be opening. */
   store: Store | Promise<Store>;
   /** Whether the store is being handed to another process. */
   isTransferring?: () => boolean;
@@ -227,8 +228,8 @@ interface ServicesOptions {
   /** Sink for observers that run in another process. */
   observerSink?: ObserverSink;
   /**
-   * Set in a process that borrows the store: the availability that the owner reports, and a
-   * callback that informs the owner when the store accepts no rows.
+   * Set in a process that uses the store of another process: the availability that the owner
+   * reports, and a callback that notifies the owner when the store accepts no rows.
    */
   remoteStoreState?: {
     readonly ledgerAvailability: LedgerAvailability;
@@ -255,8 +256,8 @@ function attachStore(services: Writable<Services>, worker: boolean) {
 }
 
 /**
- * Opens the file store. Gateways on one store sign with the same key, so each recognizes URLs that
- * another one issued and can fetch the file from it.
+ * Opens the file store. Gateways on one store sign with the same key, so each gateway recognizes
+ * URLs of the others and can fetch the file from them.
  */
 async function openSharedFileStore(
   { stateDir, files: limits }: Pick<GatewayConfig, "stateDir" | "files">,
@@ -340,9 +341,9 @@ type ServicesConfig = Pick<GatewayConfig, "overload" | "proxy"> & {
 };
 
 /**
- * Creates the services of a process. A service that is given is not created. The services of the
- * store are given all together, as in a dry run, or not at all: then `openServices` adds them.
- * `scope` closes the created ones.
+ * Creates the services of a process. A service that is passed in `options` is not created. The
+ * services of the store are passed either all together, as in a dry run, or not at all. If they are
+ * not passed, `openServices` adds them. `scope` closes the created services.
  */
 export function createServices(
   config: ServicesConfig,

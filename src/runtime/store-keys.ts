@@ -33,8 +33,8 @@ export async function createFirstKey(services: Services): Promise<string | undef
 }
 
 /**
- * Returns the first key that all gateways on the store agree on. If several start together, one of
- * them creates the key, and only that one can show it.
+ * Returns the first key, on which all gateways on the store agree. If several gateways start at the
+ * same time, one of them creates the key, and only that gateway can show it.
  */
 async function agreeOnFirstKey(
   record: KeyRecord,

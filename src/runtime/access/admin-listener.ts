@@ -5,7 +5,7 @@ import type { AdminConfig } from "../../config/gateway-config.ts";
 import type { Log } from "../../lib/log/log.ts";
 import { listen, type ListenerHandle, type ListenOptions } from "../http/listener.ts";
 
-/** Maximum connections. Few operator programs connect. */
+/** Maximum number of connections. Only a few programs of operators connect. */
 const MAX_CONNECTIONS = 256;
 /**
  * How long open connections may finish, in milliseconds. During a hot restart, clients wait until
@@ -17,7 +17,7 @@ interface AdminListenerOptions {
   readonly handler: RequestListener;
   readonly onRejected: NonNullable<ListenOptions["onRejected"]>;
   /**
-   * Descriptor that was already open when the process started. Overrides the configured address.
+   * A descriptor that was already open when the process started. Overrides the configured address.
    */
   readonly fd?: number | undefined;
   readonly log: Log;

@@ -29,7 +29,7 @@ export class AdminPrincipals {
   readonly sessions: Sessions;
   readonly #options: AdminPrincipalsOptions;
   readonly #throttle: LoginThrottle;
-  /** Lookups by request, because the listener's routes identify the same request again. */
+  /** Lookups by request, because several routes of the listener identify the same request. */
   readonly #byRequest = new WeakMap<IncomingMessage, Promise<CommandPrincipal>>();
 
   constructor(options: AdminPrincipalsOptions) {
@@ -55,7 +55,9 @@ export class AdminPrincipals {
     };
   }
 
-  /** Identifies the credential of a login: a one-time code from `tollgate console`, or a token. */
+  /**
+   * Identifies the credential of a sign-in: a one-time code from `tollgate console`, or a token.
+   */
   async login(
     req: IncomingMessage,
     credentials: { readonly code?: string; readonly token?: string },
@@ -87,7 +89,10 @@ export class AdminPrincipals {
     }
   }
 
-  /** Returns the client's address. Behind a proxy, it is the last entry of `x-forwarded-for`. */
+  /**
+   * Returns the client's address. Behind a proxy, the address is the last entry of
+   * `x-forwarded-for`.
+   */
   clientAddressOf(req: IncomingMessage): string {
     const forwarded = this.#options.adminConfig()?.behindProxy
       ? req.headers["x-forwarded-for"]
@@ -209,10 +214,10 @@ function toPrincipal(record: KeyRecord, now: number): Principal | undefined {
   };
 }
 
-// Limits wrong credentials at the admin listener. After 10 different ones per minute from one
-// address, all credentials from that address are rejected until the minute ends. A repeated
-// credential counts once, so that a program with an expired token does not lock out others at its
-// address.
+// Limits wrong credentials at the admin listener. After 10 different wrong credentials per minute
+// from one address, all credentials from that address are rejected until the minute ends. A
+// repeated credential counts once, so that a program with an expired token does not block other
+// clients at its address.
 
 const MAX_FAILURES = 10;
 const WINDOW_MS = 60_000;
@@ -228,8 +233,8 @@ class LoginThrottle {
   }
 
   /**
-   * Throws if the address is locked out. Called before a credential is checked: valid ones are
-   * rejected too, or an attacker could continue to guess.
+   * Throws if the address is blocked. Called before a credential is checked. Valid credentials are
+   * rejected too, because an attacker could otherwise continue to guess.
    */
   assertAllowed(address: string): void {
     const found = this.#recentFailures(address);

@@ -1,5 +1,5 @@
-// The principal of an admin command. It is identified where the command arrives, and all later
-// checks use it.
+// The principal of an admin command. The principal is determined where the command arrives, and all
+// later checks use it.
 import { ROLES } from "../../config/sections/admin-config.ts";
 import { fail } from "../../model/error.ts";
 import type { Role } from "../../plugin/role.ts";
@@ -10,8 +10,8 @@ export type CommandChannel = "socket" | "offline" | "token" | "session";
 /** The holder of an admin credential. */
 export interface Principal {
   /**
-   * Display name, as in the audit log: "shell", "admin:anna". Not unique: use `principalId` as a
-   * key.
+   * Display name, as in the audit log: "shell", "admin:anna". The name is not unique: use
+   * `principalId` as a key.
    */
   readonly name: string;
   readonly role: Role;
@@ -22,7 +22,7 @@ export interface Principal {
   readonly account?: string | undefined;
   /**
    * Issuer and subject of the credential: "shell", "token:<id>", "file:<name>#<digest>",
-   * "oidc:<issuer> <sub>". Unique to one credential, and not reused by a later one.
+   * "oidc:<issuer> <sub>". It is unique to one credential and is never reused.
    */
   readonly credentialId: string;
   /** Group that grants the role. Set for users of the identity provider. */
@@ -32,9 +32,9 @@ export interface Principal {
 }
 
 /**
- * Returns the key under which everything is cached or counted for a principal. Two principals are
- * the same only if issuer, subject, role, and account are the same. Roles and encoded accounts
- * contain no colon, so the parts cannot run into one another.
+ * Returns the key under which data of a principal is cached or counted. Two principals are the same
+ * only if issuer, subject, role, and account are the same. Roles and encoded accounts contain no
+ * colon, so the key is unambiguous.
  */
 export const principalId = ({ credentialId, role, account }: Principal): string =>
   `admin:${role}:${account === undefined ? "" : `=${encodeURIComponent(account)}`}:${credentialId}`;

@@ -1,6 +1,6 @@
 // Reads and writes the session cookie, and distinguishes the console's own pages from other sites.
-// The browser reports where a request comes from, and only the console's pages can add the
-// gateway's own header.
+// The browser reports the origin of a request, and only the console's pages can add the gateway's
+// own header.
 import type { IncomingMessage } from "node:http";
 import { fail } from "../../model/error.ts";
 
@@ -20,7 +20,7 @@ export function readTokenCookie(req: IncomingMessage, cookieName: string): strin
     .split(";", 50)
     .map((each) => each.trim())
     .filter((each) => each.startsWith(name));
-  // If there are two cookies, one of them may come from another site.
+  // If there are two cookies, another site may have set one of them.
   const token = found.length === 1 ? found[0]!.slice(name.length) : "";
   return TOKEN_PATTERN.test(token) ? token : undefined;
 }

@@ -1,12 +1,12 @@
 // Keeps the console's sessions and the one-time codes that open them. A session is an opaque token
-// in a cookie, of which only the hash is kept. Everything is in memory, so a restart ends all
+// in a cookie. The gateway keeps only its hash. All data is in memory, so a restart ends all
 // sessions.
 import { randomBytes } from "node:crypto";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { digestKey } from "../../lib/api-key.ts";
 import type { Principal } from "./principal.ts";
 
-/** A session as operators see it. Its ID does not authenticate. */
+/** A session as operators see it. The ID cannot be used to authenticate. */
 export interface ShownSession extends Principal {
   readonly id: string;
   readonly address: string;
@@ -23,7 +23,7 @@ const IDLE_TIMEOUT_MS = 30 * 60_000;
 const MAX_AGE_MS = 12 * 3_600_000;
 const INVITATION_TTL_MS = 60_000;
 /**
- * Maximum number of sessions, and of invitations. There are few operators, and the oldest entry is
+ * Maximum number of sessions, and of invitations. There are few operators. The oldest entry is
  * dropped first.
  */
 const MAX_SESSIONS = 1_000;
@@ -107,7 +107,7 @@ export class Sessions {
     return { code: secret, expiresAt: until };
   }
 
-  /** Returns the principal of a valid code. Any lookup uses up the code. */
+  /** Returns the principal of a valid code. Each lookup invalidates the code. */
   redeem(secret: string): Principal | undefined {
     const hash = digestKey(secret);
     const found = this.#invitations.get(hash);

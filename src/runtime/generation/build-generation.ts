@@ -1,6 +1,6 @@
 // Builds everything that depends on one version of the config. A generation is complete before it
-// serves, and never changes afterwards. It ends after it was replaced and its last exchange is
-// over.
+// serves requests, and never changes afterwards. It ends when it has been replaced and its last
+// exchange has ended.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { GatewayConfig, LocatedProblem } from "../../config/gateway-config.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
@@ -40,7 +40,7 @@ export interface BuiltGeneration {
   readonly sockets: readonly MountedSocket[];
   /** Frontends of the admin listener, one per route. */
   readonly adminFrontends: readonly MountedFrontend[];
-  /** Problems to log. Contains no errors. */
+  /** Problems to log. The list contains no errors. */
   readonly warnings: readonly LocatedProblem[];
   readonly providers: ReadonlyMap<string, MountedProvider>;
   readonly middleware: readonly MountedMiddleware[];
@@ -200,7 +200,7 @@ function createGeneration(
   };
 }
 
-/** Returns the routes on which a request can be made with a body alone. */
+/** Returns the routes that a request with only a body can use. */
 function subrequestRoutesOf(
   frontends: readonly MountedFrontend[],
 ): ReadonlyMap<string, MountedRoute> {
@@ -219,8 +219,8 @@ function subrequestRoutesOf(
 }
 
 /**
- * Closes everything that the generation owns. If a plugin fails to close, the failure is logged and
- * the others are still closed.
+ * Closes everything that the generation owns. If a plugin fails to close, the failure is logged,
+ * and the remaining plugins are closed.
  */
 const disposeScope = (
   scope: LifetimeScope,
@@ -239,7 +239,7 @@ class InFlightCounter {
   count = 0;
   readonly #underWay: InFlightRequests;
   #onIdle: (() => void) | undefined;
-  /** Counts by frontend name. An entry stays when its count is zero. */
+  /** Counts by frontend name. An entry is kept when its count is zero. */
   readonly #byFrontend = new Map<string, { count: number }>();
 
   /** @param underWay The open requests of all generations, which operators can list. */

@@ -36,18 +36,21 @@ import type { KeyRecord } from "../../plugin/store/account.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import { listAllKeys } from "../store-keys.ts";
 
-// Throws if a listener that other machines can reach has no admin. Otherwise the first client could
-// make itself admin.
+// Throws if other machines can reach the admin listener and no admin exists. Otherwise the first
+// client could make itself admin.
 async function assertAdminExists(
   { address, behindProxy, tokens, oidc }: AdminConfig,
   store: Pick<Store, "listKeys">,
 ): Promise<void> {
-  // On a loopback address or a Unix socket, the user who can open the control socket is the owner.
+  // With a loopback address or a Unix socket, the user who can open the control socket owns the
+  // gateway.
   if (!behindProxy && ("socket" in address || isLoopback(address.host))) return;
   if (oidc || tokens.length > 0 || (await listAllKeys(store)()).some(isAdmin)) return;
   fail(
     "conflict",
-    "Other machines reach the admin listener, and it has no admin. Make one with `tollgate admins create <name> --role owner`, or name one under admin.tokens.",
+    "The admin listener is reachable from other machines, but no admin exists. Create " +
+      "one with `tollgate admins create <name> --role owner`, or configure one under " +
+      "admin.tokens.",
     { code: "no_admin" },
   );
 }
@@ -109,8 +112,8 @@ export class GenerationSlot {
 
   /**
    * Makes `/readyz` report the shutdown while all requests are still served. Returns whether
-   * `/readyz` was queried before, which means that a load balancer needs to see the change before
-   * the port closes.
+   * `/readyz` was queried before. If it was, a load balancer must see the change before the port
+   * closes.
    */
   announceShutdown(): boolean {
     this.#draining = true;
@@ -119,8 +122,8 @@ export class GenerationSlot {
   }
 
   /**
-   * Signals that no new clients are wanted, so that plugins can end long-running work such as
-   * streams. `told`: `/readyz` reports it too. If another process serves new clients, open
+   * Reports that no new clients are accepted, so that plugins can end long-running work such as
+   * streams. `told`: whether `/readyz` reports it too. If another process serves new clients, open
    * WebSockets stay until shortly before the end of the drain time.
    */
   drain(told = true): void {
@@ -164,7 +167,7 @@ export class GenerationSlot {
 
   /**
    * Opens the admin listener. Returns undefined if gateway.yaml configures none. `fd`: an open
-   * descriptor that replaces the address.
+   * descriptor that is used instead of the address.
    */
   async listenAdmin(
     api: { serve(req: IncomingMessage, res: ServerResponse): Promise<void> },
@@ -188,7 +191,8 @@ export class GenerationSlot {
 
   /** Number of open client requests in this process. */
   get inFlight(): number {
-    // The listener counts an open WebSocket as a request. Only its responses are requests.
+    // The listener counts an open WebSocket as one request. Only the responses on the WebSocket are
+    // requests.
     const { count, running } = this.#sockets.open;
     return (this.#listener?.inFlight() ?? 0) - count + running;
   }
@@ -203,9 +207,7 @@ export class GenerationSlot {
     return sum;
   }
 
-  /**
-   * Answers a query from another gateway on the store with the data of any process of this gateway.
-   */
+  /** Answers a query from another gateway on the store with data of any process of this gateway. */
   #answerPeer(question: Buffer): Promise<Buffer | undefined> {
     const { fleetSecret, pluginPeers } = this.#services;
     return answerPeerRequest(
@@ -279,8 +281,8 @@ export class GenerationSlot {
   }
 
   /**
-   * Creates the handler for operators' programs. Their requests are not client requests, so
-   * observers do not receive them.
+   * Creates the handler for admin clients. Their requests are not client requests, so they are not
+   * reported to observers.
    */
   #createAdminHandler({
     gen,

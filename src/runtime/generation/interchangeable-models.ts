@@ -1,6 +1,6 @@
-// Rejects model names that map to models which cannot replace each other. Their output, such as
-// embeddings, is stored and later compared, so a failover to another model would corrupt it. Such a
-// name is therefore a config error.
+// Rejects model names that map to models that cannot replace each other. The output of such a
+// model, for example embeddings, is stored and compared later, so a failover to another model would
+// corrupt the data. Such a name is therefore a config error.
 import type { Catalog } from "../../catalog/catalog.ts";
 import { problem } from "../../config/problems.ts";
 import { childPointer } from "../../config/source/config-tree.ts";
@@ -43,7 +43,7 @@ const knownModelsOf = (provider: string, { entriesOf, operations }: Catalog): re
     operations.get(info.operation)?.outputIsModelSpecific ? [`${provider}/${info.model}`] : [],
   );
 
-/** Returns the names that match a pattern and lead to one of the known models. */
+/** Returns the names that match a pattern and map to one of the known models. */
 function expandPattern(
   name: string,
   candidates: readonly string[],
@@ -78,7 +78,7 @@ const findModelPattern = (name: string, models: Routes) =>
 
 /**
  * Returns the first two models that cannot replace each other. An unknown model is assumed to have
- * the same operation as the others, because a name for both chat and embeddings is useless.
+ * the same operation as the others, because one name for both chat and embeddings has no use.
  */
 function findMixedModels(
   ids: readonly string[],

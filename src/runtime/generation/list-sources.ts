@@ -35,8 +35,8 @@ export const createGatewayListRefresher = ({ modelLists, log }: Services): ListR
   });
 
 /**
- * Returns one source per credential of each provider with `listModels`. Each source remembers its
- * last response for conditional requests.
+ * Returns one source per credential of each provider with `listModels`. Each source stores its last
+ * response for conditional requests.
  */
 export const listSourcesOf = (
   { providers }: Pick<BuiltGeneration, "providers">,

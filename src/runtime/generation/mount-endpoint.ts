@@ -83,8 +83,8 @@ const bodyCompiler = createCompiler(BODY_SCHEMA_RULES);
 const compiledBodies = new WeakMap<object, ValidateFunction>();
 
 /**
- * Returns the validator of a schema. It is compiled when the first body arrives, so that startup
- * does not wait for protocols that may never be used.
+ * Returns the validator of a schema. The schema is compiled when the first body arrives, so that
+ * startup does not wait for unused protocols.
  */
 function validatorOf(schema: object): ValidateFunction {
   let check = compiledBodies.get(schema);

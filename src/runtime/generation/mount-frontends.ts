@@ -15,7 +15,7 @@ import type { PluginRouteTable } from "./plugin-routes.ts";
 export interface MountedFrontends {
   readonly frontends: readonly MountedFrontend[];
   readonly sockets: readonly MountedSocket[];
-  /** Path per operation. Error messages suggest it if a client used the wrong path. */
+  /** Path per operation. Error messages suggest this path if a client used a wrong one. */
   readonly entryPaths: ReadonlyMap<Operation, string>;
 }
 

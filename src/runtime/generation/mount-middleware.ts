@@ -13,7 +13,7 @@ import type { PluginRouteTable } from "./plugin-routes.ts";
 
 export interface MountedMiddlewares {
   readonly middleware: readonly MountedMiddleware[];
-  /** One frontend for each middleware with routes on the public port. */
+  /** One frontend for each middleware that has routes on the public port. */
   readonly frontends: readonly MountedFrontend[];
 }
 
@@ -63,8 +63,9 @@ export async function mountMiddleware(
 }
 
 /**
- * Whether each member has its type. Reports those that do not. Plugins in JavaScript get no type error: a truthy text would
- * enable an option, and a hook that is no function would fail each request.
+ * Whether each member has the required type. Reports members that do not. Plugins in JavaScript get
+ * no type errors: a truthy text would enable an option, and a hook that is not a function would
+ * fail each request.
  */
 function hasValidMembers(mounted: MountConfig<any>, members: object, setup: PluginSetup): boolean {
   const typeOf = (name: string): string => typeof (members as Record<string, unknown>)[name];

@@ -17,7 +17,7 @@ import type { Services } from "../services.ts";
 const EXPIRY_WARNING_MS = 30 * 86_400_000;
 
 /**
- * Sets up all providers. `probe`: this generation is about to serve, so warnings about expiring
+ * Sets up all providers. `probe`: this generation will serve requests, so warnings about expiring
  * claims are reported.
  */
 export async function mountProviders(
@@ -81,8 +81,8 @@ function createMountedProvider(
 }
 
 /**
- * Whether a provider uses its default address. Its known data policy holds only there, because
- * another address is another service.
+ * Whether a provider uses its default address. Its known data policy applies only to that address,
+ * because another address is another service.
  */
 function usesDefaultAddress({ definition, options }: ProviderConfig): boolean {
   const usual = definition.options?.properties?.["base_url"]?.default;

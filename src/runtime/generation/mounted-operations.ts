@@ -10,9 +10,10 @@ import { classesOf } from "../../pipeline/targets/timeouts.ts";
 import type { PluginSetup } from "../plugin-host/plugin-setup.ts";
 
 /**
- * The operations by name. The first protocol that declares an operation defines how lists and
- * errors describe it. A request is reserved and metered by the declaration of its own frontend.
- * Providers are added first, because the catalog is built before the frontends are set up.
+ * The operations by name. The first protocol that declares an operation defines its description in
+ * lists and errors. The declaration of a request's own frontend determines how the request is
+ * reserved and metered. Providers are added first, because the catalog is built before the
+ * frontends are set up.
  */
 export class MountedOperations {
   readonly operations: Map<string, OperationSpec> = new Map(BUILT_IN_OPERATIONS);

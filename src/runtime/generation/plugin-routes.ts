@@ -30,7 +30,7 @@ type AnyRoute = Route | PluginRoute | ObserverRoute;
 interface PluginRoutes {
   readonly mounted: MountConfig<any>;
   readonly routes: readonly AnyRoute[];
-  /** Listener of a route that names none. */
+  /** Listener of routes that do not specify one. */
   readonly defaultListener: ListenerName;
   /** The only listener that a route may use, with the reason. */
   readonly requiredListener?: { readonly listener: ListenerName; readonly why: string };
@@ -80,7 +80,7 @@ export class PluginRouteTable {
     return open;
   }
 
-  /** Registers the socket routes of a frontend. Returns those whose paths are free. */
+  /** Registers the socket routes of a frontend. Returns the socket routes whose paths are free. */
   registerSockets(mounted: MountConfig<any>, sockets: readonly SocketRoute[]): SocketRoute[] {
     return sockets.flatMap((route) => {
       const wrong = findSocketFlaw(route);
@@ -93,8 +93,8 @@ export class PluginRouteTable {
   }
 
   /**
-   * Warns the operator about routes on a listener that gateway.yaml does not open. They are not
-   * served.
+   * Warns the operator about routes on a listener that gateway.yaml does not open. These routes are
+   * not served.
    */
   warnOfMissingListener({ admin }: Pick<GatewayConfig, "admin">): void {
     if (admin) return;
@@ -200,9 +200,9 @@ function findRouteFlaw(
   if (on === "admin" && [route.path].flat().some(isApiPath)) return "is reserved for commands";
   if (only && on !== only.listener) return `is on ${on}: ${only.why}`;
   if (on === "public" && role !== undefined)
-    return "has a role, which is allowed only on the admin listener";
+    return "has a role, which is allowed only for routes on the admin listener";
   if (on === "admin" && allowUnauthenticated !== undefined && role !== undefined)
-    return "is open and has a role: remove one of them";
+    return "has both open access and a role: remove one of them";
   if (role !== undefined && !(ROLES as readonly unknown[]).includes(role))
     return `has the role ${JSON.stringify(role)}, which must be one of ${ROLES.join(", ")}`;
   return undefined;

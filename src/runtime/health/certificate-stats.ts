@@ -34,8 +34,8 @@ function certificateFilesOf({ listen, admin }: Pick<GatewayConfig, "listen" | "a
 }
 
 /**
- * Returns the first certificate of a file to expire. An unreadable file returns nothing, because
- * its listener keeps the certificate that it read before.
+ * Returns the certificate of a file that expires first. If the file is unreadable, returns nothing,
+ * because the listener keeps its previous certificate.
  */
 async function readCertificateStats([listener, file]: readonly [string, string]): Promise<
   readonly CertificateStats[]

@@ -1,7 +1,8 @@
 // Ends a process whose event loop is blocked. The loop sends a heartbeat to a watchdog thread every
-// second. A blocked loop answers no client, stops no stream, and handles no signal. The thread logs
-// the stack and kills the process, which the primary or the service manager then replaces. Only the
-// daemon uses it: a program that embeds a gateway watches its own process.
+// second. A blocked event loop cannot serve clients, send streams, or handle signals. The watchdog
+// thread logs the stack and kills the process. The primary or the service manager then replaces it.
+// Only the daemon uses the watchdog, because a program that embeds a gateway monitors its own
+// process.
 import { sourceFile } from "../../lib/source-file.ts";
 import { url as inspected } from "node:inspector";
 import { Worker } from "node:worker_threads";
@@ -46,7 +47,7 @@ export function startEventLoopWatchdog(
     workerData: { cells, isPretty: options.isPretty, maxBlockedMs, intervalMs },
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
   });
-  // If the watchdog fails, the gateway still serves.
+  // If the watchdog fails, the gateway continues to serve requests.
   thread.on("error", () => {});
   thread.unref();
   return {

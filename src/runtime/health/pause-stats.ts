@@ -1,5 +1,5 @@
-// Measures the delay of the event loop. Measuring needs a timer that fires 100 times per second, so
-// it starts with the first read and stops after 5 minutes without one.
+// Measures the delay of the event loop. The measurement needs a timer that fires 100 times per
+// second, so it starts with the first read and stops after 5 minutes without a read.
 import { monitorEventLoopDelay, constants, PerformanceObserver } from "node:perf_hooks";
 import type { GatewayStats, ProcessStats } from "../../plugin/gateway-stats.ts";
 
@@ -68,8 +68,8 @@ function toLoopDelay(histogram: Histogram): LoopDelayStats {
   };
 }
 
-// Measures the duration of garbage collections. Like the event loop delay, it starts with the first
-// read. The counts are never reset.
+// Measures the duration of garbage collections. The measurement starts with the first read, like
+// that of the event loop delay. The counts are never reset.
 
 type GcType = keyof ProcessStats["gc"];
 

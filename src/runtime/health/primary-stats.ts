@@ -1,5 +1,5 @@
-// Collects the live stats of the whole gateway in the primary: its own, those of other processes,
-// and those that exist once per gateway.
+// Collects the live stats of the whole gateway in the primary: stats of the primary, of all other
+// processes, and of the gateway.
 import type { ListRefresher } from "../../catalog/list-refresher.ts";
 import type { GenerationSlot } from "../generation/generation-slot.ts";
 import type { Services } from "../services.ts";

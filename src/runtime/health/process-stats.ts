@@ -1,5 +1,5 @@
-// The live stats of one process, and their sum over all processes. STATS is the table of both: a new
-// stat is one entry in it, and its type in the contract.
+// The live stats of one process, and their sum over all processes. STATS is the table of all stats:
+// a new stat needs one entry in it and its type in the contract.
 import { statSync } from "node:fs";
 import type {
   PoolStats,
@@ -39,7 +39,10 @@ interface Stat<T> {
   read(of: StatSources): T;
   /** Combines the values of all processes, the primary's first. */
   combine(values: readonly T[]): T;
-  /** Whether it never decreases. The last value of a process that exited stays in the sum. */
+  /**
+   * Whether the value never decreases. The last value of a process that exited remains part of the
+   * sum.
+   */
   readonly isCounter?: true;
 }
 
@@ -125,7 +128,7 @@ const combineStats = (entries: typeof ENTRIES, all: readonly Partial<StatValues>
     ]),
   ) as unknown as StatValues;
 
-/** Counters. They outlive the process that counted them. */
+/** Counters. The counters are kept after the process that counted them ends. */
 export type StatsCounters = Partial<StatValues>;
 
 /** Adds the counters of a process that ended to those of earlier ones. */
@@ -136,7 +139,7 @@ export const sumCounters = (...all: readonly StatsCounters[]): StatsCounters =>
   );
 
 /**
- * Sums the stats.
+ * Combines the stats of several processes.
  * @param all Stats per process, the primary first.
  * @param ended Counters of processes that have ended.
  */
@@ -182,8 +185,8 @@ export class LocalStatsReader {
 }
 
 /**
- * Returns the number of open files and sockets. Listing thousands of entries would cost more than
- * the measurement is worth, and Linux reports the number as the size of the directory.
+ * Returns the number of open files and sockets. Linux reports the number as the size of the
+ * directory. Listing thousands of entries would cost more than the measurement is worth.
  */
 function countOpenFiles(): number | undefined {
   const size = statSync("/proc/self/fd", { throwIfNoEntry: false })?.size ?? 0;
@@ -193,7 +196,7 @@ function countOpenFiles(): number | undefined {
 const MAX_COOLDOWNS = 1_000;
 
 /**
- * Merges cooldowns. If a target is in cooldown in several processes, the one that ends last is
+ * Merges cooldowns. If a target is in cooldown in several processes, the cooldown that ends last is
  * reported.
  */
 function mergeCooldowns(all: readonly (readonly CooldownState[])[]): readonly CooldownState[] {
@@ -209,8 +212,8 @@ const sortByEnd = (cooldowns: readonly CooldownState[]): readonly CooldownState[
   cooldowns.toSorted((a, b) => b.until - a.until).slice(0, MAX_COOLDOWNS);
 
 /**
- * Returns the unreachable plugins. With workers, requests pass through the workers only, so the
- * primary is skipped.
+ * Returns the unreachable plugins. With workers, only the workers handle requests, so the primary
+ * is skipped.
  */
 function mergeUnreachable(
   all: readonly (readonly UnreachablePluginStats[])[],

@@ -10,7 +10,7 @@ import {
   sumStats,
 } from "./process-stats.ts";
 
-/** Another process. `readStats` returns undefined if it does not respond in time. */
+/** Another process. `readStats` returns undefined if the process does not respond in time. */
 export interface StatsSource {
   readStats(): Promise<LocalStats | undefined>;
 }
@@ -52,7 +52,7 @@ export class StatsCollector {
     return (this.#reading ??= this.#read().finally(() => (this.#reading = undefined)));
   }
 
-  /** Called when a process has ended. Its counters are kept. */
+  /** Called when a process has ended. Its counters remain part of the sums. */
   sourceEnded(source: StatsSource): void {
     const last = this.#last.get(source);
     if (!last) return;
@@ -68,7 +68,8 @@ export class StatsCollector {
     await Promise.all(
       sources.map(async (source) => {
         const localStats = await source.readStats();
-        // A source that ended in the meantime is counted among the ended ones, or never answered.
+        // A source that ended in the meantime is counted among the ended sources or has not
+        // responded.
         if (!localStats || !this.#otherSources().includes(source)) return;
         answered++;
         this.#last.set(source, localStats);

@@ -1,6 +1,6 @@
-// The watchdog thread. It counts its own ticks instead of clock time, so a suspended machine or a
-// stopped process does not count as blocked. Time that the main thread waits for a CPU does not
-// count either, where the system reports it.
+// The watchdog thread. It counts its own ticks instead of clock time, so that a suspended machine
+// or a stopped process does not count as blocked. Time during which the main thread waits for a CPU
+// is also excluded, if the system reports it.
 import { readFileSync, writeSync } from "node:fs";
 import { Session, type Debugger } from "node:inspector";
 import { workerData } from "node:worker_threads";
@@ -68,7 +68,8 @@ function endProcess(why: string): void {
   setTimeout(() => last([], []), STACK_TIMEOUT_MS);
   session.connectToMainThread();
   /**
-   * URLs by script ID. A frame does not always contain the URL of code that was loaded at run time.
+   * URLs by script ID. A stack frame does not always contain the URL of code that was loaded at run
+   * time.
    */
   const files = new Map<string, string>();
   session.on("Debugger.scriptParsed", ({ params }) => void files.set(params.scriptId, params.url));

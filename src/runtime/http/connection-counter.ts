@@ -26,7 +26,7 @@ export class ConnectionCounter {
     this.#limits = limits;
   }
 
-  /** Changes the limits for new connections. Open connections stay. */
+  /** Changes the limits for new connections. Open connections are not affected. */
   setLimits(limits: ConnectionLimits): void {
     this.#limits = limits;
   }
@@ -53,11 +53,11 @@ export class ConnectionCounter {
 }
 
 // Closes connections gracefully. Data that has arrived is read first, and a client that is about to
-// send a request gets a moment to do so.
+// send a request has a short time to do so.
 
 /**
- * Calls `then` after all data that has arrived by now was read: the event loop has polled every
- * socket again.
+ * Calls `then` after all data that has arrived by now has been read: the event loop has polled
+ * every socket again.
  */
 export const afterPendingReads = (then: () => void): void =>
   void setImmediate(() => setImmediate(then));
@@ -69,8 +69,8 @@ export function closeUnlessActive(socket: Socket, withinMs: number, isIdle: () =
 }
 
 /**
- * Waits until the accept queue is empty, because closing the port would cut off connections in it.
- * The event loop accepts only a few of them per turn.
+ * Waits until the accept queue is empty, because closing the port would close the connections in
+ * it. The event loop accepts only a few connections per turn.
  * @param acceptedCount Returns how many connections were accepted so far.
  */
 export async function drainAcceptQueue(

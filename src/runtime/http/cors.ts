@@ -49,8 +49,8 @@ export function setCorsHeaders(req: IncomingMessage, res: ServerResponse): void 
 }
 
 /**
- * Answers a preflight request. Returns whether the request was one. SDKs in a browser send their
- * own headers, so those with a known prefix are echoed.
+ * Answers a preflight request. Returns whether the request was a preflight request. SDKs in a
+ * browser send their own headers, so headers with a known prefix are echoed.
  */
 export function answerPreflight(req: IncomingMessage, res: ServerResponse): boolean {
   const { headers } = req;

@@ -1,5 +1,5 @@
-// Registers a generation's routes with h3. Handlers write the Node response themselves. h3 only
-// routes, and none of its own errors reach a client.
+// Registers a generation's routes with h3. Handlers write to the Node response directly. h3 is only
+// used for routing, and its own errors are never sent to clients.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { H3, type H3Event } from "h3";
 import { nextRequestId } from "../../lib/request-id.ts";
@@ -32,8 +32,8 @@ export interface AppOptions {
   /** Called for each request without a matching route. */
   onRejected?: OnRejected;
   /**
-   * Whether this is the admin listener. Its paths are not suggested, because only token holders may
-   * see them, and a plugin may serve "/".
+   * Whether this is the admin listener. Its paths are not suggested in errors, because only token
+   * holders may see them, and a plugin may serve "/".
    */
   admin?: boolean;
 }
@@ -128,8 +128,8 @@ function mountHealthRoutes(app: H3, ready: AppOptions["ready"], admin: boolean):
 }
 
 /**
- * Serves stored files. No key is required, because the signed URL is the permission, and it
- * expires.
+ * Serves stored image files. No key is required, because the signed URL authorizes the request, and
+ * it expires.
  */
 function mountFileRoute(
   app: H3,
@@ -151,7 +151,7 @@ function mountFileRoute(
     });
 }
 
-/** Answers other gateways on the same store. Any other client receives a 404. */
+/** Answers other gateways on the same store. All other clients receive a 404. */
 function mountPeerRoute(
   app: H3,
   asked: NonNullable<AppOptions["answerPeer"]>,
@@ -199,7 +199,7 @@ function nodeRequestOf(event: H3Event): { req: IncomingMessage; res: ServerRespo
   return node as { req: IncomingMessage; res: ServerResponse };
 }
 
-/** Decodes path parameters once. Returns undefined if one of them is malformed. */
+/** Decodes path parameters once. Returns undefined if a parameter is malformed. */
 function decodeParams(
   params: Record<string, string> | undefined,
 ): Record<string, string> | undefined {
@@ -244,8 +244,8 @@ function tryOrUndefined<T>(make: () => T): T | undefined {
   }
 }
 
-// Creates the error for a path without a route: selects the frontend that encodes it, and the route
-// that was probably meant.
+// Creates the error for a path without a route: selects the frontend that encodes the error, and
+// the route that was probably meant.
 
 /** Maximum path length for the comparison by edit distance, in characters. */
 const MAX_COMPARED_LENGTH = 80;
@@ -266,7 +266,7 @@ const listRoutePaths = (frontends: readonly MountedFrontend[]): RoutePath[] =>
 const pathSegments = (path: string): string[] => path.split("/").filter((part) => part !== "");
 
 /**
- * Returns the frontend whose protocol the client probably speaks. It is the frontend whose route
+ * Returns the frontend whose protocol the client probably speaks. This is the frontend whose route
  * shares the longest prefix with the path: at least 2 segments. Otherwise it is the only frontend
  * whose first paths contain a segment of this path, such as `v1beta`.
  */
@@ -313,7 +313,7 @@ function suggestRoute(
   for (const place of listRoutePaths(frontends)) {
     const own = place.path.toLowerCase();
     const maxLength = Math.max(own.length, wanted.length);
-    // A route with the same ending differs only in its base path, which is where most mistakes are.
+    // A route with the same ending differs only in its base path, which is the most common mistake.
     const tail = countCommonTail(wanted, own);
     if (tail < 2 && Math.abs(own.length - wanted.length) > maxLength / 3) continue;
     const letters = tail < 2 ? editDistance(wanted, own) : -tail;
@@ -324,7 +324,7 @@ function suggestRoute(
   return best && `${best.route.method} ${best.path.replace(/(?:\*\*)?:(\w+)/g, "<$1>")}`;
 }
 
-/** Returns how many segments two paths share at their end. */
+/** Returns the number of segments that two paths share at their end. */
 function countCommonTail(one: string, other: string): number {
   const [a, b] = [pathSegments(one), pathSegments(other)];
   let shared = 0;

@@ -1,5 +1,5 @@
-// Checks the head of a WebSocket handshake, after the checks of every request. A handshake with a
-// body would let a proxy and the gateway disagree about where the messages begin.
+// Checks the head of a WebSocket handshake, after the checks of every request. If a handshake had a
+// body, a proxy and the gateway could disagree on where the messages begin.
 import type { IncomingMessage } from "node:http";
 import type { Rejection } from "./request-guard.ts";
 

@@ -23,8 +23,8 @@ export async function toListenTarget(
   return {
     hosts,
     origins,
-    // Web pages cannot reach a Unix socket. The proxy in front of it decides which host names are
-    // valid.
+    // Web pages cannot send requests to a Unix socket. The proxy in front of it decides which host
+    // names are valid.
     ...(socket === undefined ? { host, port } : { host: "", port: 0 }),
     ...(bound && "port" in bound && { address: bound.host, port: bound.port }),
     isShared: bound !== undefined,

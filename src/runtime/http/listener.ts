@@ -1,5 +1,5 @@
-// Opens the guarded port. Every request and socket must pass its checks before a frontend receives
-// it. May import node:http, lib, and its neighbors. Has no knowledge of models.
+// Opens the guarded port. Every request and socket must pass its checks before it is passed to a
+// frontend. May import node:http, lib, and its neighbors. It is independent of models.
 import type { IncomingMessage, RequestListener, Server } from "node:http";
 import { isIP, Server as NetServer, type AddressInfo, type Socket } from "node:net";
 import { BOUNDS } from "../../lib/bounds.ts";
@@ -30,7 +30,7 @@ export interface ListenOptions extends ListenTarget {
   readonly handler: RequestListener;
   /**
    * Handler for `Expect: 100-continue`. Default: `handler`. The code that reads the body must call
-   * `res.writeContinue()` first.
+   * `res.writeContinue()` before it reads.
    */
   readonly checkContinue?: RequestListener;
   /**
@@ -61,8 +61,8 @@ export type UpgradeListener = (req: IncomingMessage, socket: Socket, head: Buffe
 export interface ListenLimits extends SocketLimits {
   readonly headers: number;
   /**
-   * Keep-alive timeout, in milliseconds. It must be longer than that of a load balancer in front,
-   * which could otherwise send into a closed socket.
+   * Keep-alive timeout, in milliseconds. It must be longer than the timeout of a load balancer in
+   * front, because the load balancer could otherwise send a request to a closed socket.
    */
   readonly keepAliveMs: number;
 }
@@ -77,7 +77,7 @@ export const DEFAULT_LIMITS: ListenLimits = {
   inFlightPerSocket: BOUNDS.inFlightPerSocket.max,
   lingerMs: 1_000,
   lingerBytes: 65_536,
-  // Long enough for a client's first bytes to arrive, even over a network.
+  // This is long enough for a client's first bytes to arrive, even over a network.
   closeGraceMs: 1_000,
   headers: BOUNDS.headers.max,
   keepAliveMs: 65_000,
@@ -85,7 +85,7 @@ export const DEFAULT_LIMITS: ListenLimits = {
 };
 
 export interface ListenerHandle {
-  /** URL of the first address. `port` and `server` belong to it too. */
+  /** URL of the first address. `port` and `server` also belong to the first address. */
   readonly url: string;
   readonly port: number;
   readonly server: Server;
@@ -96,7 +96,7 @@ export interface ListenerHandle {
   /** Changes the limits for new connections and for clients that do not read. */
   setLimits(limits: ConnectionLimits & Partial<Pick<SocketLimits, "stalledWindowMs">>): void;
   /**
-   * Marks every response as the last one on its connection, because the port closes soon. All
+   * Marks every response as the last one on its connection, because the port will close soon. All
    * requests are still served.
    */
   announceClose(): void;
@@ -106,7 +106,7 @@ export interface ListenerHandle {
    */
   close(graceMs: number): Promise<number>;
   /**
-   * Like `close`, for a port that another process serves too. Keep-alive connections are closed
+   * Like `close`, for a port that another process also serves. Keep-alive connections are closed
    * after their next response.
    */
   closeForHandoff(graceMs: number): Promise<number>;
@@ -208,9 +208,9 @@ export async function listen(options: ListenOptions): Promise<ListenerHandle> {
 }
 
 /**
- * Stops accepting connections. Node's own `close()` for HTTP and the one of listhen also end
- * connections that they consider idle. On such a connection a client may have sent a request, or
- * may wait for `100 Continue`.
+ * Stops accepting connections. Node's own `close()` for HTTP and that of listhen also end
+ * connections that they consider idle. A client may have sent a request on such a connection, or
+ * may be waiting for `100 Continue`.
  */
 const closeServer = (server: Server): Promise<void> =>
   new Promise((resolve) => void NetServer.prototype.close.call(server, () => resolve()));
@@ -232,7 +232,7 @@ async function waitForRequests(
   return cut;
 }
 
-/** Opens all servers. If one fails, closes the others and throws. */
+/** Opens all servers. If one server fails to open, closes the others and throws. */
 async function openAll(opening: readonly Promise<Server>[]): Promise<readonly Server[]> {
   const ends = await Promise.allSettled(opening);
   const failed = ends.find((end) => end.status === "rejected");
@@ -257,7 +257,7 @@ function attachServerEvents(
   server.on("connect", (req) => notRequest(req.socket, CONNECT_REJECTED));
   server.on("clientError", (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
     const { code = "", rawPacket } = error;
-    // Other errors mean that the client disconnected.
+    // All other errors mean that the client disconnected.
     if (code in PARSER_REJECTIONS || (code.startsWith("HPE_") && code !== "HPE_INVALID_EOF_STATE"))
       notRequest(
         socket as Socket,
@@ -270,15 +270,15 @@ function attachServerEvents(
 }
 
 /**
- * Applies the limits that can change after the server was created. `maxHeaderSize` cannot: it stays
- * at Node's default of 16 KiB.
+ * Applies the limits that can change after the server has been created. `maxHeaderSize` cannot be
+ * changed. It stays at Node's default of 16 KiB.
  */
 function applyLimits(server: Server, limits: ListenLimits): void {
   server.headersTimeout = limits.headTimeoutMs;
   server.requestTimeout = limits.requestTimeoutMs;
   server.keepAliveTimeout = limits.keepAliveMs;
   server.timeout = 0;
-  // Node would reject only the request without `Host` and still process the next one on the
+  // Node would reject only a request without `Host` and still process the next request on the
   // connection. The request guard rejects both.
   Object.assign(server, { requireHostHeader: false });
 }

@@ -1,6 +1,6 @@
-// Opens the port with listhen. By default listhen ends the process on signals and moves to another
-// port or address if one is taken. Here it opens exactly this address and port, or fails with the
-// reason.
+// Opens the port with listhen. By default, listhen ends the process on signals and moves to another
+// port or address if the configured one is in use. This function opens exactly the given address
+// and port, or fails with the reason.
 import { channel } from "node:diagnostics_channel";
 import { Server, type RequestListener } from "node:http";
 import { isIP, type AddressInfo } from "node:net";
@@ -37,8 +37,8 @@ async function openListhen(host: string, port: number, handler: RequestListener)
   const listening = channel("tracing:net.server.listen:asyncStart");
   let lost!: (error: unknown) => void;
   const failed = new Promise<never>((_, reject) => (lost = reject));
-  // Another program can take the port between the test and this call. listhen's server has no
-  // listener for that error.
+  // Another program can take the port between the test and this call. listhen's server does not
+  // handle that error.
   const watch = (message: unknown) => {
     const { server } = message as { server: unknown };
     if (server instanceof Server) server.once("error", lost);
@@ -58,8 +58,8 @@ async function openListhen(host: string, port: number, handler: RequestListener)
       }),
     ]);
     server.off("error", lost);
-    // Removes listhen's bookkeeping for its own close, which is unused and costs a listener and a
-    // closure per request.
+    // Removes the listener with which listhen tracks requests for its own close, because it is
+    // unused and costs a listener and a closure per request.
     for (const listener of server.listeners("request"))
       if (listener !== handler) server.off("request", listener as RequestListener);
     const bound = server.address() as AddressInfo;

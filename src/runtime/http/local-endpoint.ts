@@ -25,9 +25,8 @@ export function findLocalEndpoint(
   if (at < 0)
     fail(
       "unsupported",
-      "Every listener requires a client certificate, and the gateway has none for " +
-        "itself. Add a listener that requires none, for example a Unix socket, under " +
-        "`listen`.",
+      "Every listener requires a client certificate, and the gateway does not have " +
+        "one. Add a listener that does not require one, for example a Unix socket, under `listen`.",
       { code: "own_port_closed" },
     );
   const [url, { socket, tls } = { socket: undefined, tls: undefined }] = [urls[at]!, listen[at]];

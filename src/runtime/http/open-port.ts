@@ -14,7 +14,7 @@ import { listenOnSocket, removeStaleSocket, type SocketAddress } from "./unix-so
 /** The address of a server. `fd` overrides `socket`, and `socket` overrides the port. */
 export interface PortAddress {
   readonly host: string;
-  /** Port number. `0` selects any free port. Any other port is used, or opening fails. */
+  /** Port number. `0` selects any free port. Any other port is used as it is, or opening fails. */
   readonly port: number;
   /** Address of `host`, if it is already resolved. */
   readonly address?: string | undefined;
@@ -44,7 +44,7 @@ export async function openPort(at: PortAddress, handler: RequestListener): Promi
   return listenOnSocket(server, socket);
 }
 
-/** Does not test the port first: see the table above. */
+/** The port is not tested first: see the table above. */
 const listenOnAddress = (
   server: Server,
   { host, address = host, port, key }: PortAddress,

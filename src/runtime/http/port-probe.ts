@@ -45,7 +45,7 @@ export const probePort = (host: string, port: number): Promise<number> =>
 export function toBindError(host: string, port: number, error: unknown, key = "--port"): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   const why: Readonly<Record<string, string>> = {
-    EADDRINUSE: `Port ${port} on ${host} is already in use. Stop the process that listens there, or choose another port with ${key}.`,
+    EADDRINUSE: `Port ${port} on ${host} is already in use. Stop the process that uses the port, or choose another port with ${key}.`,
     EACCES: `Port ${port} requires privileges that this process does not have. Choose a port above 1023.`,
     EADDRNOTAVAIL: `This machine has no address ${host}. Use 127.0.0.1 or an address of one of its interfaces.`,
     ENOTFOUND: `The host name ${host} cannot be resolved. Use 127.0.0.1 or an address of this machine.`,

@@ -1,6 +1,6 @@
-// Checks a request by its head alone, before a byte of its body is read. Pure functions. Requests
-// are smuggled when two parsers read one request differently, so every ambiguous request is
-// rejected.
+// Checks a request by its head alone, before any byte of its body is read. Pure functions. Request
+// smuggling is possible when two parsers read one request differently, so every ambiguous request
+// is rejected.
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { BOUNDS, boundMessage } from "../../lib/bounds.ts";
@@ -10,7 +10,9 @@ export interface Rejection {
   readonly status: number;
   readonly code: string;
   readonly message: string;
-  /** When the same request may succeed. If unset, it would be rejected again. */
+  /**
+   * Time after which the same request may succeed. If unset, the request would be rejected again.
+   */
   readonly retryAfterMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -32,15 +34,18 @@ export interface RequestGuardOptions {
   readonly origins?: readonly string[];
   /**
    * Whether the stricter admin rules apply. On any address, only listed names and numeric addresses
-   * are accepted as `Host`, because no web page can redirect those. Only pages that the listener
-   * serves itself may send requests.
+   * are accepted as `Host`, because no web page can redirect these. Only pages that the listener
+   * itself serves may send requests.
    */
   readonly isAdmin?: boolean;
   /** Maximum number of header lines. */
   readonly maxHeaders: number;
 }
 
-/** Headers that may appear only once. If there are two, a proxy in front may use the other one. */
+/**
+ * Headers that may appear only once. If a header is repeated, a proxy in front may use the other
+ * value.
+ */
 const SINGLE_HEADERS: ReadonlyMap<string, number> = new Map(
   [
     "host",
@@ -57,8 +62,8 @@ const AUTHORITY = /^(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+?)\.?(?::\d{1,5})?$/;
 
 export function createRequestGuard(options: RequestGuardOptions): RequestGuard {
   const bare = (host: string) => host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
-  // A page of any site can point a DNS name at 127.0.0.1. Its requests then carry that name, so
-  // host names are checked on loopback addresses.
+  // Any web page can use a DNS name that resolves to 127.0.0.1. Its requests then contain that
+  // name, so host names are checked on loopback addresses.
   const here = isLoopback(bare(options.host));
   const section = options.isAdmin ? "admin" : "listen";
   const names =
@@ -67,7 +72,7 @@ export function createRequestGuard(options: RequestGuardOptions): RequestGuard {
       : undefined;
   const origins = new Set((options.origins ?? []).map((origin) => origin.toLowerCase()));
 
-  /** The last accepted `Host`. Clients seldom change it. */
+  /** The last accepted `Host` header. It seldom changes between requests. */
   let known: string | undefined;
 
   function refuseHost(host: string | undefined): Rejection | undefined {

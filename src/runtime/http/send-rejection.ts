@@ -1,5 +1,5 @@
-// Writes the response to a rejected request. The protocol is not known yet, so the body has a form
-// that every SDK can read.
+// Writes the response to a rejected request. The protocol is not known yet, so the body has a
+// format that every SDK can read.
 import { STATUS_CODES, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { retryHeaders, appendRetryHint } from "../../model/client-retry.ts";
@@ -29,8 +29,8 @@ const toHeaders = (rejection: Rejection, text: string, id: string): [string, str
 ];
 
 /**
- * Sends a rejection and always ends the connection, because the unread bytes after a rejected head
- * are not a request.
+ * Sends a rejection and always ends the connection, because unread bytes after a rejected head must
+ * not be read as a request.
  */
 export function sendRejection(res: ServerResponse, rejection: Rejection, id: string): void {
   const text = toBody(rejection);

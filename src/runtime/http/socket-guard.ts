@@ -1,7 +1,7 @@
 // Enforces limits on every open socket: the time for the headers, the time and rate of the body,
 // concurrent requests, and the rate at which responses are read. Node checks its own deadlines only
-// twice per minute, and the listener has no option to change this. This class therefore sweeps all
-// sockets every second.
+// twice per minute, and the listener has no option for this interval. This class therefore sweeps
+// all sockets every second.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { nextRequestId } from "../../lib/request-id.ts";
@@ -55,8 +55,8 @@ export class SocketGuard {
   readonly #sweep: NodeJS.Timeout;
   readonly #sweepMs: number;
   /**
-   * Updated once per sweep. Reading the clock for each request would cost more than the precision
-   * is worth.
+   * Updated once per sweep. Reading the clock for each request would cost more than the additional
+   * precision is worth.
    */
   #now = performance.now();
   #announced = false;
@@ -75,7 +75,7 @@ export class SocketGuard {
     this.#sweep = setInterval(() => this.#checkSockets(), this.#sweepMs).unref();
   }
 
-  /** Changes the limits for new connections. Open connections stay. */
+  /** Changes the limits for new connections. Open connections are not affected. */
   setLimits(limits: ConnectionLimits & Partial<Pick<SocketLimits, "stalledWindowMs">>): void {
     this.#limits = { ...this.#limits, ...limits };
     this.connections.setLimits(limits);
@@ -113,8 +113,8 @@ export class SocketGuard {
   }
 
   /**
-   * Counts a request. Returns false if it is not answered. Returns "full" if it exceeds the limit
-   * of concurrent requests, which makes it the last one on this socket.
+   * Counts a request. Returns false if the request must not be answered. Returns "full" if the
+   * request exceeds the limit of concurrent requests. It is then the last request on this socket.
    */
   enter(req: IncomingMessage, res: ServerResponse): boolean | "full" {
     const held = this.#sockets.get(req.socket) ?? this.track(req.socket);
@@ -156,8 +156,8 @@ export class SocketGuard {
   }
 
   /**
-   * Counts a WebSocket handshake, which stays open until its socket is closed. Returns false if it
-   * is not answered.
+   * Counts a WebSocket handshake as a request that is open until the socket is closed. Returns
+   * false if the handshake must not be answered.
    */
   enterUpgrade(socket: Socket): boolean {
     const held = this.#sockets.get(socket) ?? this.track(socket);
@@ -219,16 +219,16 @@ export class SocketGuard {
   }
 
   /**
-   * Closes each socket after its response was sent. Data that has arrived on this machine is read
-   * before an idle socket is closed. A client that just connected, or was just allowed to send
-   * another request, gets a moment, because its request may be on its way.
+   * Closes each socket after its response has been sent. Data that has arrived on this machine is
+   * read before an idle socket is closed. A client that has just connected, or was just allowed to
+   * send another request, gets some time, because its request may be on its way.
    */
   drain(): void {
     this.announceClose();
     this.#draining = true;
     afterPendingReads(() => {
       for (const held of this.#sockets.values())
-        // After more than one sweep, at least one full interval has passed.
+        // If more than one sweep has passed, at least one full interval has passed.
         if (isIdle(held) && held.socket.bytesRead > 0 && held.idleSweeps > 1) held.socket.destroy();
         else if (held.inFlight === 0) this.#closeWhenIdle(held);
     });
@@ -279,7 +279,7 @@ export class SocketGuard {
     );
   }
 
-  /** Whether the client reads almost nothing of a response that is ready. */
+  /** Whether the client reads almost nothing of a response that is ready to be sent. */
   #isStalled({ socket, sendRate }: SocketState): boolean {
     const waiting = socket.writableLength;
     if (waiting === 0) {
@@ -315,8 +315,8 @@ export class SocketGuard {
   }
 
   /**
-   * Writes a rejection. Returns false if a response has started, if others are pending, or if the
-   * client never sent a byte.
+   * Writes a rejection. Returns false if a response has started, if other responses are pending, or
+   * if the client has not sent any byte.
    */
   #writeRejection(state: SocketState, rejection: Rejection, id: string): boolean {
     state.isClosing = state.hasUnreadInput = true;

@@ -5,13 +5,13 @@ import type { ConnectionLimits } from "./connection-counter.ts";
 
 export interface SocketState {
   readonly socket: Socket;
-  /** Kept here because a closed socket no longer has its address. */
+  /** The address is stored here because a closed socket no longer has it. */
   readonly address: string;
-  /** When the awaited head began. Undefined between requests. */
+  /** Time at which the head of the next request began. Undefined between requests. */
   headSince: number | undefined;
   /** `bytesRead` when the socket became idle. A higher count means that a head has begun. */
   idleBytesRead: number;
-  /** Sweeps since the socket became idle. */
+  /** Number of sweeps since the socket became idle. */
   idleSweeps: number;
   inFlight: number;
   requestCount: number;
@@ -47,7 +47,7 @@ export const createSocketState = (socket: Socket, now: number): SocketState => (
   hasUnreadInput: false,
 });
 
-/** Whether there is no open request and no partial one. */
+/** Whether there is no open request and no partially received request. */
 export const isIdle = ({ socket, inFlight, receiving, idleBytesRead }: SocketState): boolean =>
   inFlight === 0 && (receiving?.complete ?? true) && socket.bytesRead === idleBytesRead;
 
@@ -61,9 +61,9 @@ export interface SocketLimits extends ConnectionLimits {
   readonly headTimeoutMs: number;
   /** Time for a complete request, body included, in milliseconds. */
   readonly requestTimeoutMs: number;
-  /** Window in which a body must make progress while it is read, in milliseconds. */
+  /** Time in milliseconds within which a body must make progress while it is read. */
   readonly minRateWindowMs: number;
-  /** Window in which the client must read some of a pending response, in milliseconds. */
+  /** Time in milliseconds within which the client must read part of a pending response. */
   readonly stalledWindowMs: number;
   readonly inFlightPerSocket: number;
   readonly requestsPerSocket: number;
@@ -124,9 +124,9 @@ const MIN_SENT_PER_WINDOW = 16 * 1024;
 const MIN_SENT_SHARE = 16;
 
 /**
- * Returns the bytes that have left the process. Node counts each write as a whole, and a large
- * response is one write. Only the handle knows how much of it the system has taken. Node's own
- * timeouts read it too.
+ * Returns the number of bytes that have left the process. Node counts each write completely when it
+ * starts, and a large response is one write. Only the handle reports how many bytes of the write
+ * the system has accepted. Node's own timeouts also read this value.
  */
 export function bytesSentBy(socket: Socket): number {
   const { _handle: handle } = socket as {

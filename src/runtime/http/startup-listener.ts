@@ -1,5 +1,6 @@
 // Opens the port while the store is not available yet, and reports that the gateway is not ready.
-// Load balancers skip it, orchestrators see a live process, and clients are asked to retry.
+// Load balancers skip the gateway, orchestrators see a live process, and clients receive a retry
+// time.
 import type { RequestListener } from "node:http";
 import type { ListenConfig } from "../../config/sections/network-config.ts";
 import { retryHeaders, appendRetryHint } from "../../model/client-retry.ts";
@@ -37,7 +38,7 @@ async function openWhenLate(
   all: readonly ListenConfig[],
   ready: Promise<unknown>,
 ): Promise<ListenerHandle | undefined> {
-  // Port `0` would select another port than the serving listener.
+  // Port `0` would select a different port than the serving listener.
   const fixed = all.filter(({ port, socket }) => port !== 0 || socket !== undefined);
   if (fixed.length === 0 || (await isReadySoon(ready))) return undefined;
   // Loaded on demand, so that a fast start does not wait for these modules.

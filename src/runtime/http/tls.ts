@@ -12,8 +12,8 @@ import { fail, publicErrorText } from "../../model/error.ts";
 import { watchFiles } from "../reload/config-watcher.ts";
 
 /**
- * Cipher suites of TLS 1.2 with forward secrecy and authenticated encryption. TLS 1.3 has only such
- * suites.
+ * Cipher suites of TLS 1.2 with forward secrecy and authenticated encryption. All suites of TLS 1.3
+ * have both properties.
  */
 const CIPHERS = [
   "ECDHE-ECDSA-AES128-GCM-SHA256",
@@ -24,10 +24,10 @@ const CIPHERS = [
   "ECDHE-RSA-CHACHA20-POLY1305",
 ].join(":");
 
-/** Time for a handshake, in milliseconds. The same as for a request head. */
+/** Time for a handshake, in milliseconds. This is the same time as for a request head. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
-/** Certificate and key are two files, which may be written shortly after each other. */
+/** Certificate and key are two files, which may be written one after the other. */
 const MAX_READ_ATTEMPTS = 5;
 const RETRY_DELAY_MS = 200;
 
@@ -62,7 +62,7 @@ export async function loadTlsContext(
   }
 }
 
-/** Certificate, key, and rules of a TLS server. */
+/** Certificate, key, and options of a TLS server. */
 export interface TlsSettings {
   readonly context: SecureContextOptions;
   readonly clientCertificates: ListenTls["clientCertificates"];

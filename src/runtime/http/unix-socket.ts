@@ -1,7 +1,7 @@
-// Opens a Unix socket as a listener. A stale socket of a dead gateway is removed, and a live one is
-// not touched. The socket is created under a temporary name and then renamed. So it never exists
-// with other permissions, and a process that closes its own socket does not remove the name of
-// another one.
+// Opens a Unix socket as a listener. A stale socket of a gateway that has ended is removed, and a
+// live socket is not changed. The socket is created under a temporary name and then renamed. It
+// therefore never exists with other permissions, and a process that closes its own socket does not
+// remove the path of another process's socket.
 import { chmod, lstat, rename, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import type { Server } from "node:http";
@@ -63,7 +63,7 @@ export async function listenOnSocket(
     await chmod(temporaryPathOf(path), Number.parseInt(mode, 8));
     await rename(temporaryPathOf(path), path);
   } catch (error) {
-    // Another process of this gateway has already renamed it. It is the same socket.
+    // Another process of this gateway has already renamed the socket. It is the same socket.
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
   return server;

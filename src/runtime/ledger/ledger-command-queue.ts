@@ -12,7 +12,7 @@ type Progress = Extract<StoreCommand, { do: "progress" }>;
 
 /** Maximum number of commands per batch. */
 const MAX_BATCH = 1_024;
-/** Number of queued commands from which reserves are rejected. Settles are always queued. */
+/** Number of queued commands from which reserves are rejected. Settles are always accepted. */
 const MAX_WAITING = 20_000;
 
 export class LedgerCommandQueue {
@@ -20,8 +20,8 @@ export class LedgerCommandQueue {
   /** Latest progress by attempt. Earlier progress of the same attempt is obsolete. */
   readonly #latestProgress = new Map<string, Progress>();
   /**
-   * Attempts whose reserves were rejected to the client after a failed batch. A store whose answer
-   * was lost may have applied them.
+   * Attempts whose reserves were rejected after a failed batch. The store may have applied them
+   * without its response arriving.
    */
   readonly maybeApplied: string[] = [];
 

@@ -1,11 +1,11 @@
-// Tracks whether the store accepts commands, since when it does not, and the backoff before the
+// Tracks whether the store accepts commands, the start of its failure, and the backoff before the
 // next attempt.
 
 const BACKOFF_MS = { first: 20, last: 1_000 };
 
 /**
- * Why the store accepts no rows. `isUnreachable`: the store itself reported that it cannot be
- * reached.
+ * The reason why the store accepts no rows. `isUnreachable`: the store itself reported that it
+ * cannot be reached.
  */
 export interface StoreFailure {
   readonly reason: string;

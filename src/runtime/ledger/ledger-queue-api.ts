@@ -15,23 +15,24 @@ export interface LedgerQueue {
    */
   reserve(command: Stamped<Reserve>, price?: Price): Promise<CommandResult>;
   /**
-   * Settles a call. Resolves when the row is durable, however long it takes. The caller limits how
-   * long a client waits.
+   * Settles a call. Resolves when the row is durable, however long it takes. The caller limits the
+   * time that a client waits.
    */
   settle(command: Stamped<Settle>, prices?: readonly Price[]): Promise<void>;
   /**
-   * Records the progress of a call. Best effort: only the latest one before each batch is written.
+   * Records the progress of a call. Best effort: only the latest progress before each batch is
+   * written.
    */
   progress(command: CommandOf<"progress">): void;
   adjust(command: CommandOf<"adjust">): Promise<void>;
   writeKey(record: KeyRecord): Promise<void>;
-  /** Writes an account. Rejected by the store if the account has changed since. */
+  /** Writes an account. The store rejects it if the account has been changed since it was read. */
   writeAccount(record: AccountRecord): Promise<void>;
   /** Resolves when all earlier commands are durable. */
   flush(): Promise<void>;
   /**
-   * Marks the store as unreachable, as reported by the store. Until it answers again, new and
-   * waiting reserves are rejected immediately.
+   * Marks the store as unreachable, as reported by the store. Until the store responds again, new
+   * and waiting reserves are rejected immediately.
    */
   markUnreachable(why: string): void;
   /**
@@ -53,8 +54,7 @@ export interface LedgerQueue {
 export interface LedgerQueueOptions {
   now?: () => number;
   /**
-   * Called when a failure begins, when the store turns out to be unreachable, and when the failure
-   * is over.
+   * Called when a failure begins, when the store becomes unreachable, and when the failure ends.
    */
   onFailureChange?: (trouble: StoreFailure | undefined) => void;
   /** Timeout of a store command, in milliseconds. */

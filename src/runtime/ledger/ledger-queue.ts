@@ -1,15 +1,15 @@
 // Sends all rows to the store through one queue, in batches.
 //
-// A rejected batch was not applied. If commands are invalid, only those are rejected. After any
-// other rejection, settles are retried until they succeed. Reserves are rejected after 500 ms,
-// because a client waits for them.
+// If a batch was rejected, none of it was applied. If commands are invalid, only those commands are
+// rejected. After any other rejection, settles are retried until they succeed. Reserves are
+// rejected after 500 ms, because a client waits for them.
 //
-// A silent store is handled differently from one that rejects. A starved CPU, a disk that is busy
-// with other writes, or a checkpoint can delay a commit by 1 or 2 s. A request rejected for that is
-// lost to its client, but one that waits is only late. So the queue waits 5 s, because most clients
-// allow 1 minute or more for the first byte. After that, every new call is rejected immediately
-// until the store answers again. A reserve that is applied after it was rejected is voided, because
-// no call was sent for it.
+// A store that does not respond is handled differently from a store that rejects. A starved CPU, a
+// disk that is busy with other writes, or a checkpoint can delay a commit by 1 or 2 s. A request
+// that is rejected for this reason fails, but a request that waits is only delayed. The queue
+// therefore waits 5 s, because most clients allow 1 minute or more for the first byte. After that,
+// every new call is rejected immediately until the store responds again. A reserve that was applied
+// after it was rejected is voided, because no call was sent for it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { BatchLoop } from "../../lib/queue/batch-loop.ts";
@@ -59,7 +59,7 @@ class BatchingLedgerQueue implements LedgerQueue {
   readonly #queue = new LedgerCommandQueue();
   readonly #batches = new BatchLoop(
     {
-      // Without commands, there is still one thing to do: test whether the store has recovered.
+      // If there are no commands, the queue only tests whether the store has recovered.
       pending: () => (this.#isEnded ? 0 : this.isHealthy ? this.#queue.length : 1),
       step: () => (this.isHealthy ? this.#send(this.#queue.takeBatch()) : this.#recover()),
     },
@@ -140,7 +140,7 @@ class BatchingLedgerQueue implements LedgerQueue {
     this.#health.markUnreachable(why, this.#storeTimeoutMs);
     markAbandoned(this.#batchInFlight);
     this.#queue.rejectOverdue(0);
-    // Starts the recovery loop, which retries until the store answers.
+    // Starts the recovery loop, which retries until the store responds.
     this.#batches.wake();
   }
 
@@ -212,7 +212,7 @@ class BatchingLedgerQueue implements LedgerQueue {
 
   /**
    * Retries after the backoff. Settles are sent before reserves, because a reserve may be refused.
-   * Then a heartbeat tests whether the store accepts new calls.
+   * A heartbeat then tests whether the store accepts new calls.
    */
   async #recover(): Promise<void> {
     this.#backoff = new AbortController();
@@ -229,8 +229,8 @@ class BatchingLedgerQueue implements LedgerQueue {
   }
 
   /**
-   * Voids reserves that may have been applied, one per batch. Usually such a reserve does not
-   * exist, and a batch with an unknown one is rejected as a whole.
+   * Voids reserves that may have been applied, in one batch each. Such a reserve usually does not
+   * exist, and a batch with an unknown reserve is rejected completely.
    */
   async #voidMaybeApplied(): Promise<unknown> {
     const { maybeApplied } = this.#queue;
@@ -247,8 +247,8 @@ class BatchingLedgerQueue implements LedgerQueue {
     let waiting = true;
     this.#batchInFlight = batch;
     const slow = setInterval(async () => {
-      // This process may have been starved of CPU time. The answer has then already arrived, and
-      // the timer only fired first.
+      // This process may have been starved of CPU time. In that case, the response has already
+      // arrived, and only the timer fired first.
       await yieldToEventLoop();
       if (waiting && !this.#isTransferring()) this.#onStall();
     }, this.#storeTimeoutMs);
@@ -277,7 +277,7 @@ class BatchingLedgerQueue implements LedgerQueue {
 
   /**
    * Sends a batch that contains an invalid command, by bisection. Finding the invalid command costs
-   * the others a few commits instead of one each.
+   * the other commands a few commits instead of one each.
    */
   async #sendInHalves(batch: readonly QueuedCommand[]): Promise<void> {
     const waiting = splitInHalves(batch);

@@ -10,7 +10,7 @@ import type { Logger } from "../../plugin/context.ts";
 import type { Store } from "../../plugin/store/store.ts";
 
 const INTERVAL_MS = 3_600_000;
-/** Delay before the first run, in milliseconds, because a starting gateway has other work. */
+/** Delay before the first run, in milliseconds, because a gateway has other work at startup. */
 const FIRST_RUN_DELAY_MS = 2_000;
 
 /**

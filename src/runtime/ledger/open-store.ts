@@ -1,5 +1,5 @@
-// Sets up and opens the store of a config, like any plugin. It exists before the gateway's other
-// services, so it receives only the context services.
+// Sets up and opens the store of a config, like any plugin. The store exists before the gateway's
+// other services, so it receives only the context services.
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { resolveNeeds } from "../../config/sections/plugin-needs.ts";
@@ -66,7 +66,7 @@ export async function openStore(
       version,
       host: hostname(),
       pid: process.pid,
-      // Only a gateway has an instance ID before the store is open.
+      // Only a gateway has an instance ID before the store is opened.
       program: instance === undefined ? "command" : "gateway",
     },
   };
@@ -90,7 +90,7 @@ export async function openStore(
 const BACKOFF_MS = { first: 100, last: 1_000 };
 
 /**
- * Retries until the store opens. A shared store runs elsewhere and may start later than its
+ * Retries until the store opens. A shared store is a separate server and may start later than its
  * gateways. Without retries, an orchestrator would restart them repeatedly.
  */
 async function retryUntilOpen<T>(
@@ -105,7 +105,7 @@ async function retryUntilOpen<T>(
     } catch (error) {
       const kind = getFault(error)?.kind ?? "unavailable";
       if (!lease || kind !== "unavailable") throw error;
-      // The same error is logged only once.
+      // Repetitions of an error are not logged.
       const what = getFault(error)?.code ?? publicErrorText(error);
       if (what !== lastLogged)
         log.error({ err: error }, "store unavailable at startup, will retry");
@@ -115,8 +115,8 @@ async function retryUntilOpen<T>(
 }
 
 /**
- * Wraps a shared store. If it fences this instance, although it is alive, the store is opened again
- * and the command is repeated.
+ * Wraps a shared store. If the store fences this instance although it is alive, the store is opened
+ * again and the command is repeated.
  */
 function reopenWhenFenced(store: Store & Commands, open: () => Promise<void>): Store & Commands {
   if (!store.lease) return store;
@@ -198,7 +198,7 @@ export async function assertLedgerAnswers(
   },
   withinMs: number,
 ): Promise<void> {
-  // A shared store runs elsewhere, so restarting this gateway would not help.
+  // A shared store is a separate server, so restarting this gateway would not help.
   if (store.lease) return;
   if (!ledgerQueue.isHealthy) fail("unavailable", "The ledger is closed.");
   const silent = sleep(withinMs, undefined, { ref: false }).then(() =>

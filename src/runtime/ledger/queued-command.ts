@@ -36,7 +36,7 @@ export const voidLateReserve = (attempt: string, at: number): StoreCommand => ({
 });
 
 /**
- * Whether a store without space may refuse the command. True for reserves, and for heartbeats,
+ * Whether a store without disk space may refuse the command. True for reserves, and for heartbeats,
  * which test whether there is space again.
  */
 export const isRefusable = ({ do: kind }: StoreCommand): boolean =>
@@ -63,7 +63,7 @@ export const createUnavailableFault = (): Error =>
   );
 
 /**
- * Returns the error for the caller. It does not reveal to clients why the ledger accepts no
+ * Returns the error for the caller. The error does not contain the reason why the ledger accepts no
  * commands.
  */
 export const toCallerError = (error: unknown): unknown =>
@@ -82,8 +82,8 @@ export async function withTimeout<T>(ms: number, answer: Promise<T>): Promise<T>
 }
 
 /**
- * Rejects the reserves that the store is processing. They may still be applied, but no client waits
- * for them.
+ * Rejects the reserves that the store is processing. These reserves may still be applied, but no
+ * client waits for them.
  */
 export function markAbandoned(batch: readonly QueuedCommand[]): void {
   for (const waiting of batch)

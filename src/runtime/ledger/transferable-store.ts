@@ -1,12 +1,13 @@
-// A store that can move to another process while the gateway serves requests. It is closed in this
-// process before the other process opens it. If that fails, it is reopened in this process,
-// otherwise calls are forwarded. Commands that arrive during the move wait, and none is lost.
+// A store that can move to another process while the gateway serves requests. The store is closed
+// in this process before the other process opens it. If the other process cannot open the store, it
+// is opened in this process again. Otherwise, calls are forwarded. Commands that arrive during the
+// move wait, and no command is lost.
 import { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import type { Commands } from "../../plugin/plugin.ts";
 import type { Store } from "../../plugin/store/store.ts";
 
 /**
- * Store methods that change nothing. They can be called wherever the store is: in this process, in
+ * Store methods that only read. They can be called wherever the store is open: in this process, in
  * the primary, or in the old process during a hot restart.
  */
 export const STORE_READ_METHODS = [
@@ -55,7 +56,7 @@ export class TransferableStore implements AsyncDisposable {
     return this.#createProxy(this.#current);
   }
 
-  /** Closes the store when the open commands are done. Later commands wait. */
+  /** Closes the store when all open commands have completed. Later commands wait. */
   async close(): Promise<void> {
     this.#transfer = new Promise((resolve) => (this.#finishTransfer = resolve));
     this.#transferStartedAt = performance.now();
@@ -63,7 +64,10 @@ export class TransferableStore implements AsyncDisposable {
     await this.#scope[Symbol.asyncDispose]();
   }
 
-  /** Opens the store again because no other process took it, or the one that had it is gone. */
+  /**
+   * Opens the store again because no other process has opened it, or the process that had it has
+   * ended.
+   */
   async reopen(): Promise<void> {
     this.#transfer ??= new Promise((resolve) => (this.#finishTransfer = resolve));
     this.#scope = new LifetimeScope();
@@ -77,7 +81,10 @@ export class TransferableStore implements AsyncDisposable {
     this.#onTransferred();
   }
 
-  /** Whether commands may keep waiting: the store is being transferred, and not for too long. */
+  /**
+   * Whether commands may continue to wait: the store is being transferred, and the time limit is
+   * not reached.
+   */
   get isTransferring(): boolean {
     return (
       this.#transfer !== undefined && performance.now() - this.#transferStartedAt < MAX_TRANSFER_MS

@@ -1,7 +1,7 @@
 // Limits how clients query the ledger: sums, and the provider of a response. A query costs the
-// store seconds, while a request costs microseconds. So few queries run at a time, one per key, and
-// few wait. A query without a waiting client is aborted. Its slot becomes free only when the store
-// has finished the query, so aborting makes no room for the next one.
+// store seconds, while a request costs microseconds. Therefore, few queries run at a time, one per
+// key, and few wait. A query without a waiting client is aborted. Its slot becomes free only when
+// the store has finished the query, so an abort does not allow the next query to start.
 import { BOUNDS } from "../../lib/bounds.ts";
 import { fail } from "../../model/error.ts";
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";
@@ -87,7 +87,7 @@ export const withQueryLimits = (
   store: Pick<Store, "listEntries" | "sumEntries" | "readLimits">,
   limiter: RunQuery,
 ): Pick<Store, "listEntries" | "sumEntries" | "readLimits"> => ({
-  // Reads only memory, so it costs the store no more than a request.
+  // This method reads only memory, so it costs the store no more than a request.
   ...(store.readLimits && { readLimits: (limits, at) => store.readLimits!(limits, at) }),
   listEntries: (query, page, of) =>
     limiter(query.key, of?.signal, (signal) => store.listEntries(query, page, { signal })),

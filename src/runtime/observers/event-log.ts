@@ -3,8 +3,8 @@ import type { Log } from "../../lib/log/log.ts";
 import type { GatewayEvent } from "../../plugin/gateway-event.ts";
 
 /**
- * Maximum number of remembered cooldowns. A provider has tens of models. Beyond the maximum, the
- * oldest entry is dropped, and its cooldown is logged again.
+ * Maximum number of stored cooldowns. A provider has tens of models. If there are more, the oldest
+ * entry is dropped, and its cooldown is logged again.
  */
 const MAX_COOLDOWNS = 10_000;
 

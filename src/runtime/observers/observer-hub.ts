@@ -1,7 +1,7 @@
-// Delivers records and events to the observers, in the process that has them. Records are collected
-// for a short time, once for all observers. Each observer then has its own bounded queue and
-// receives one batch or event at a time. Only an observer's own shutdown waits for it. Billing does
-// not depend on this: the ledger has its own path.
+// Delivers records and events to the observers, in the process that runs them. Records are
+// collected for a short time, once for all observers. Each observer then has its own bounded queue
+// and receives one batch or event at a time. Only the shutdown of an observer waits for its
+// deliveries. Billing does not depend on this queue, because the ledger has a separate one.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Log } from "../../lib/log/log.ts";
 import { BatchQueue } from "../../lib/queue/batch-queue.ts";
@@ -20,20 +20,20 @@ import {
 
 /**
  * Receives the records and events of a process, and passes them to its observers or to the process
- * that has them.
+ * that runs the observers.
  */
 export interface ObserverSink {
   /**
-   * Reports a finished request. `worker`: index of the process that served it, if it is another
-   * one. The record belongs to the observers from then on.
+   * Reports a finished request. `worker`: index of the process that served the request, if that is
+   * another process. The observers own the record after this call.
    */
   reportRequest(heard: ObservedRequest, worker?: number): void;
   reportRejection(refusal: RejectedRequest): void;
-  /** Reports an event. `from`: the process that reports it, if it is another one. */
+  /** Reports an event. `from`: the process that reports the event, if that is another process. */
   reportEvent(notice: GatewayEvent, from?: object): void;
   /**
-   * Resolves when all observers have received the event. Resolves with false if one of them had no
-   * room for it.
+   * Resolves when all observers have received the event. Resolves with false if the queue of an
+   * observer was full.
    */
   deliverEvent(notice: GatewayEvent): Promise<boolean>;
   /** Called when a batch of any process is durable. */
@@ -46,7 +46,8 @@ export interface ObserverSink {
    */
   droppedCounts(): Readonly<Record<string, number>>;
   /**
-   * Replaces the observers. Previous observers still receive the records that are queued for them.
+   * Replaces the observers. Records that are queued for previous observers are still delivered to
+   * them.
    */
   attach(observers: readonly MountedObserver[]): void;
   /**
@@ -91,7 +92,7 @@ export class ObserverHub implements ObserverSink {
   readonly #subscriberOf = new Map<MountedObserver, ObserverSubscriber>();
   /** Set while another process has the observers. */
   #remoteSink: ObserverSink | undefined;
-  /** Undefined if no observer requests charges. Reserved calls are then not kept. */
+  /** Undefined if no observer requests charges. Reserved calls are then not stored. */
   #reservedCalls: ReservedCalls | undefined;
   readonly #records = collect<ObservedRequest>((all) => this.#passRecords(all));
   readonly #rejections = collect<RejectedRequest>((rejections) => {
@@ -116,9 +117,7 @@ export class ObserverHub implements ObserverSink {
     );
   }
 
-  /**
-   * Redirects everything to another process. `undefined`: the observers are in this process again.
-   */
+  /** Redirects everything to another process. `undefined`: the observers are in this process. */
   redirectTo(elsewhere: ObserverSink | undefined): void {
     this.#remoteSink = elsewhere;
   }
@@ -159,7 +158,7 @@ export class ObserverHub implements ObserverSink {
   }
 
   async deliverEvent(event: GatewayEvent): Promise<boolean> {
-    // The other process receives the store's results too, and delivers the event itself.
+    // The other process also receives the store's results, and delivers the event itself.
     if (this.#remoteSink) return false;
     this.#eventLog.log(event);
     const all = await Promise.all(
@@ -179,8 +178,8 @@ export class ObserverHub implements ObserverSink {
   }
 
   /**
-   * Whether a ledger event changes the overall state. Each process detects it independently. The
-   * ledger counts as failing from the first process that reports it until none does.
+   * Whether a ledger event changes the overall state. Each process detects ledger failures
+   * independently. The ledger counts as failing while at least one process reports it.
    */
   #isLedgerChange(ok: boolean, from: object): boolean {
     const before = this.#processesWithLedgerDown.size;

@@ -1,6 +1,6 @@
-// Queues the records of one observer, up to a limit, and delivers one batch or event at a time. Each
-// hook has a queue, and all hooks share one loop, because an observer runs one hook at a time. A
-// quarantined hook delays no other hook. A synchronous hook costs no promise and no timer.
+// Queues the records of one observer, up to a limit, and delivers one batch or event at a time.
+// Each hook has a queue, and all hooks share one loop, because an observer runs one hook at a time.
+// A quarantined hook does not delay other hooks. A synchronous hook needs no promise and no timer.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { BatchLoop } from "../../lib/queue/batch-loop.ts";
 import { BoundedQueue } from "../../lib/queue/bounded-queue.ts";
@@ -142,7 +142,7 @@ export class ObserverSubscriber {
     await this.#callSafely("flush", () => this.#mounted.observer.flush?.());
   }
 
-  /** Starts a delivery. Records of a quarantined hook are kept while there is room. */
+  /** Starts a delivery. Records of a quarantined hook are kept until the queue is full. */
   #wake(): void {
     this.#loop.wake();
     if (this.#retryTimer || this.#isEnded) return;

@@ -7,7 +7,7 @@ import { FLUSH_INTERVAL_MS, type ObserverSink } from "./observer-hub.ts";
 import { MAX_BATCH } from "./observer-subscriber.ts";
 
 export interface RemoteSink extends ObserverSink {
-  /** Sends the pending records now, because this process ends. */
+  /** Sends the pending records immediately, because this process is ending. */
   flush(): void;
 }
 
@@ -27,7 +27,7 @@ export function createRemoteSink(link: () => Pick<IpcLink, "notify">): RemoteSin
     reportEvent: (notice) => link().notify("reportEvent", notice),
     // The primary receives the store's results and delivers these events itself.
     deliverEvent: async () => true,
-    // Batches of all processes become durable in the primary.
+    // The primary makes the batches of all processes durable, so it reports the commits.
     reportCommit() {},
     processExited() {},
     droppedCounts: () => ({}),

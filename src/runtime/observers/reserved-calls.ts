@@ -1,6 +1,6 @@
 // Builds the charge records of a batch from the settles and the earlier reserves of the same calls.
-// Reserves and settles of all processes pass here. A call is kept from its reserve to its settle,
-// and only while an observer requests charges.
+// Reserves and settles of all processes are processed here. A call is kept from its reserve to its
+// settle, and only while an observer requests charges.
 import type { ChargedCall, ChargeRecord } from "../../plugin/observer.ts";
 import type { StoreCommand, CommandResult } from "../../plugin/store/store.ts";
 import { ProbingMap } from "../../lib/probing-map.ts";

@@ -1,6 +1,6 @@
-// Tells the observers which thresholds were reached, according to the store's results. A store with
-// an outbox is notified when all observers have received them. If the process is killed in between,
-// the next start delivers them again.
+// Notifies the observers of the thresholds that were reached, according to the store's results. A
+// store with an outbox is notified when all observers have received the thresholds. If the process
+// is killed before that, the thresholds are delivered again at the next start.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Log } from "../../lib/log/log.ts";
 import type { ThresholdReached } from "../../plugin/store/limit.ts";

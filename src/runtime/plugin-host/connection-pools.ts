@@ -10,8 +10,8 @@ export function createConnector(connectMs: number, proxy: ProxyConfig | undefine
 }
 
 /**
- * Pool options. The gateway's own watchdog enforces timeouts. The pool has as many connections as
- * open streams, and never two requests on one connection.
+ * Pool options. Timeouts are enforced by the gateway's own timers. A pool opens as many connections
+ * as there are open streams, and never sends two requests on one connection at a time.
  */
 const poolOptionsOf = (
   origin: string,
@@ -32,8 +32,8 @@ const poolOptionsOf = (
 });
 
 /**
- * Connection pools by origin, shared by all generations. A reload keeps the connections that the
- * next config still uses.
+ * Connection pools by origin, shared by all generations. After a reload, connections that the new
+ * config still uses stay open.
  */
 export class ConnectionPools implements AsyncDisposable {
   readonly #proxy: ProxyConfig | undefined;

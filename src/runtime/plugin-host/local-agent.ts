@@ -1,6 +1,6 @@
 // Connects plugins to the public port of their own gateway, without leaving the machine. The
-// certificate is accepted only if it is the listener's own, with any issuer and any name, because a
-// local client cannot verify either.
+// certificate is accepted only if it is the listener's own. Its issuer and name are not checked,
+// because a local client cannot verify either.
 import { readFile } from "node:fs";
 import { Agent, buildConnector } from "undici";
 import type { LocalEndpoint } from "../http/local-endpoint.ts";
@@ -10,8 +10,8 @@ const MAX_AGENTS = 16;
 const agentsByOrigin = new Map<string, Agent>();
 
 /**
- * Returns the agent of an endpoint. It is kept between calls. The certificate is read again for
- * each connection, because it may have been renewed.
+ * Returns the agent of an endpoint. The agent is kept between calls. The certificate is read again
+ * for each connection, because it may have been renewed.
  */
 export function localAgentFor({ origin, socket, certificateFile }: LocalEndpoint): Agent {
   const key = JSON.stringify([origin, socket, certificateFile]);

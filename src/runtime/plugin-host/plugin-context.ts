@@ -27,7 +27,7 @@ function quoteCost(
   at: number,
 ): bigint | null {
   const { region } = policy;
-  // With several regions, it is unknown which one will serve the call.
+  // If there are several regions, the region that will serve the call is unknown.
   const facts = region?.length === 1 ? { region: region[0] } : {};
   const bill = info.price && calculateBill(usage, info.price, { at, pricingAttributes: facts });
   return bill && isExact(bill) ? bill.nano : null;
@@ -38,8 +38,8 @@ export interface ContextOptions {
   id: string;
   scope: LifetimeScope;
   /**
-   * The available services. A store is set up first, so it receives only services that do not need
-   * a store.
+   * The available services. A store is set up first, so it receives only the services that do not
+   * need a store.
    */
   services: ContextServices & Partial<Pick<Services, "keyCache" | "usageQueries">>;
   needs: DeclaredNeeds;
@@ -121,7 +121,7 @@ async function createLocalAccess(own: LocalEndpoint) {
   return {
     reach: { base: own.origin },
     dispatcher: localAgentFor(own),
-    baseLabel: "This gateway's own port",
+    baseLabel: "The port of this gateway",
   };
 }
 
@@ -143,13 +143,13 @@ function createCatalogView(catalog: () => Catalog): Context["catalog"] {
   };
 }
 
-// Reads the files that a plugin declared, and no others. They are read on demand.
+// Reads the files that a plugin declared, and no others. The files are read on demand.
 
 /** Maximum file size, in bytes. A certificate, token, or list is smaller. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /**
- * Reads a declared file. The file itself may be a symbolic link. A link inside a declared folder
+ * Reads a declared file. The declared path may be a symbolic link. A link inside a declared folder
  * must stay inside that folder.
  */
 async function readDeclaredFile(
@@ -171,7 +171,7 @@ async function readDeclaredFile(
         code: "not_declared",
       },
     );
-  // Opening a pipe would block, and a link that was placed here in the meantime must not be
+  // Opening a pipe would block, and a link that replaced the file in the meantime must not be
   // followed.
   const file = await open(real, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   try {

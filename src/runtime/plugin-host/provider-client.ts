@@ -1,5 +1,5 @@
-// Implements `fetch` for providers. URLs are relative to the provider's base, and the credential is
-// sent to bound origins only.
+// Implements `fetch` for providers. URLs are relative to the provider's base URL, and the
+// credential is sent only to bound origins.
 import { Agent, type Dispatcher } from "undici";
 import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
 import {
@@ -83,8 +83,8 @@ export interface ProviderClientOptions {
   /** Edits the request last, before it is signed. For a model call, runs its `prepare` hooks. */
   prepare?: (out: OutgoingRequest) => void;
   /**
-   * Returns additional headers for the base and its bound origins. Other addresses do not receive
-   * them.
+   * Returns additional headers for the base and its bound origins. These headers are not sent to
+   * other addresses.
    */
   traceHeaders?: () => HeadersOut;
 }
@@ -274,7 +274,7 @@ function failUnreachable(
       { code, cause },
     );
   const who = reach ? baseLabel : `The server at ${url.origin}`;
-  // Node's messages contain addresses.
+  // Error messages of Node contain addresses.
   return fail("upstream", `${who} cannot be reached: ${code || "the connection broke"}.`, {
     code: "connect_failed",
     cause,
@@ -338,7 +338,8 @@ interface ProviderResponseOptions {
 
 /**
  * Creates the response. A successful streamed response resolves with its head. Any other response
- * resolves when it is complete, so that a plugin that does not read it holds no connection.
+ * resolves when it is complete, so that a plugin that does not read the response does not keep a
+ * connection open.
  */
 async function toProviderResponse(
   { statusCode: status, headers: said, body }: Dispatcher.ResponseData,

@@ -1,5 +1,4 @@
-// Replaces the config, or rejects the new one. Either all processes serve the new config, or none
-// does.
+// Replaces the config, or rejects the new one. The new config is used by all processes or by none.
 import type { LoadedConfig } from "../../config/load-config.ts";
 import { problem } from "../../config/problems.ts";
 import { sortByFileOrder } from "../../config/problem-report.ts";
@@ -21,8 +20,8 @@ export interface ReloadTarget {
     config: GatewayConfig,
   ): Promise<LiveGeneration | { problems: readonly LocatedProblem[] }>;
   /**
-   * Applies the config in the other processes. Resolves with the problems if one of them rejects
-   * it.
+   * Applies the config in the other processes. Resolves with the problems if a process rejects the
+   * config.
    */
   changeWorkers(
     serving: LiveGeneration,
@@ -81,8 +80,9 @@ export async function reloadConfig(
   return { ok: true, generation: now, problems: taken };
 }
 
-// Reads a config only when its files are completely written. A file may be truncated, written in
-// pieces, or replaced. It is read twice, with a pause, until both results are the same.
+// Reads a config only after its files are completely written. While a file is written, it may be
+// truncated or incomplete. The files are therefore read twice, with a pause, until both results are
+// the same.
 
 /**
  * Pause between two reads, in milliseconds. With the watcher's debounce, a change is applied about
@@ -90,8 +90,8 @@ export async function reloadConfig(
  */
 const STABLE_MS = 50;
 /**
- * Maximum wait, in milliseconds. A continuous writer must not delay a reload forever. The content
- * is validated anyway.
+ * Maximum wait, in milliseconds. A continuous writer must not delay a reload forever. If the limit
+ * is reached, the content is validated as it is.
  */
 const MAX_WAIT_MS = 2_000;
 

@@ -1,6 +1,7 @@
-// Detects changes of the config files. It watches folders, because editors and orchestrators
-// replace files. It compares contents, because touching a file is not a change. Slow polling covers
-// changes without events: network file systems, and files that the last reload added.
+// Detects changes of the config files. The watcher observes folders, because editors and
+// orchestrators replace files. It compares contents, because a new modification time alone is not a
+// change. Slow polling detects changes that cause no events: changes on network file systems, and
+// in files that the last reload added.
 import { watch, type FSWatcher } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -18,7 +19,7 @@ export interface WatchOptions {
   readonly hashOf: (file: string) => string | undefined;
   /** Called once per group of changes. The next call waits until it resolves. */
   readonly onChange: () => unknown;
-  /** Called once for a folder that cannot be watched. Its files are only polled. */
+  /** Called once for a folder that cannot be watched. The files in that folder are only polled. */
   readonly onError: (error: unknown) => void;
   /**
    * How long files must be unchanged before a change is reported, in milliseconds. A change is
@@ -79,7 +80,8 @@ export function watchFiles(options: WatchOptions): AsyncDisposable {
     const seenHashes = new Map<string, string>();
     const places = new Map<string, number>();
     for (const file of options.listFiles()) {
-      // A symbolic link is replaced in one folder, and its target is edited in another.
+      // A symbolic link can be replaced in its own folder, and its target can be edited in another
+      // folder.
       for (const at of [file, await realpath(file).catch(() => file)])
         places.set(dirname(at), (await stat(dirname(at)).catch(() => undefined))?.ino ?? 0);
       seenHashes.set(file, await readContentHash(file));

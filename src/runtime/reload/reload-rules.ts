@@ -3,8 +3,8 @@ import type { Services } from "../services.ts";
 import type { ReloadResult, GatewayStatus } from "../gateway-api.ts";
 
 /**
- * Paths whose changes require a restart, with the keys below them: those that `changedStaticKeys`
- * compares.
+ * Paths whose changes require a restart, including the keys below them: `changedStaticKeys`
+ * compares them.
  */
 export const RESTART_PATHS = [
   "listen",
@@ -37,7 +37,7 @@ export function changedStaticKeys(a: GatewayConfig, b: GatewayConfig): string[] 
   ];
 }
 
-// Decides which reloads are reported to observers, and why one was rejected.
+// Decides which reloads are reported to observers, and the reason for a rejection.
 
 /** Reports a reload to observers if it is new information. */
 export function reportReload(
@@ -53,9 +53,9 @@ export function reportReload(
 }
 
 /**
- * Whether a reload is reported. An unchanged config is reported only if the previous reload was
- * rejected, because then nothing is pending any more. The same rejection of the same file, for
- * example after a signal, is not repeated.
+ * Whether a reload is reported. A reload without changes is reported only if the previous reload
+ * was rejected, because that rejection no longer applies. If the same file is rejected again for
+ * the same reason, for example after a signal, this is not reported.
  */
 export function isReportable(before: ReloadResult | undefined, now: ReloadResult): boolean {
   if (now.ok) return !now.isUnchanged || before?.ok === false;

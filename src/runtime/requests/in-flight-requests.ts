@@ -1,5 +1,5 @@
-// Tracks the open requests of this process. When a request ends, the last entry of the array takes
-// its place, so nothing of a finished request remains.
+// Tracks the open requests of this process. When a request ends, the last entry of the array moves
+// to its index, so no data of a finished request is kept.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { HostExchange } from "../../pipeline/exchange/exchange.ts";
 
@@ -15,7 +15,7 @@ export interface LiveRequest {
   readonly elapsedMs: number;
   readonly frontend: string;
   readonly action: string;
-  /** Requested model. Undefined until the body was read. */
+  /** Requested model. Undefined until the body has been read. */
   readonly model: string | undefined;
   readonly stream: boolean;
   readonly key: string | undefined;
@@ -32,7 +32,9 @@ export interface LiveRequest {
   readonly provider: string | undefined;
 }
 
-/** Another process. `readLiveRequests` returns undefined if it does not respond in time. */
+/**
+ * Another process. `readLiveRequests` returns undefined if the process does not respond in time.
+ */
 export interface LiveSource {
   readLiveRequests(): Promise<readonly LiveRequest[] | undefined>;
 }
@@ -54,7 +56,7 @@ export interface InFlightEntry {
 
 /** Maximum number of listed requests per process. The oldest ones are listed. */
 const MAX_LISTED = 500;
-/** Maximum length of a client-written text, in characters. Longer texts are truncated. */
+/** Maximum length of a text that a client wrote, in characters. Longer texts are truncated. */
 const MAX_TEXT_CHARS = 256;
 
 export class InFlightRequests {
@@ -76,7 +78,7 @@ export class InFlightRequests {
 
   /**
    * Lists the oldest requests. Requests that a frontend answers itself are excluded, because they
-   * end immediately.
+   * end quickly.
    */
   listLongest(): LiveRequest[] {
     const now = performance.now();

@@ -1,5 +1,5 @@
-// Looks up the names of keys, because records and rows contain only IDs. Names are read from the
-// store on demand and cached for a few seconds.
+// Looks up the names of keys, because records and rows contain only key IDs. Names are read from
+// the store on demand and cached for a few seconds.
 import { nearest } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
 import type { Store } from "../../plugin/store/store.ts";

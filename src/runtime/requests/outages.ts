@@ -1,6 +1,6 @@
-// Records when providers were in cooldown: from the first failure to the first response after it.
-// Only the newest outages are kept. They survive restarts, because operators ask about last night
-// in the morning.
+// Records the times when providers were in cooldown: from the first failure to the first response
+// after the cooldown. Only the newest outages are kept. Outages are kept across restarts, because
+// operators often look at them hours later.
 import type { GatewayEvent } from "../../plugin/gateway-event.ts";
 import type { ErrorKind } from "../../model/error.ts";
 
@@ -15,7 +15,7 @@ export interface Outage {
   readonly startedAt: number;
   /** When the cooldown ends or ended. Each failure during the cooldown extends it. */
   readonly cooldownEndsAt: number;
-  /** When the first response after the cooldown arrived. Unset if there was none yet. */
+  /** Time of the first response after the cooldown. Unset if there was no response yet. */
   readonly recoveredAt?: number;
 }
 
@@ -39,8 +39,8 @@ export class Outages {
   }
 
   /**
-   * Records a cooldown event. With several workers, each of them reports a cooldown and its end,
-   * and only the first report of each counts.
+   * Records a cooldown event. With several workers, each of them reports the start and the end of a
+   * cooldown. Only the first report of each counts.
    */
   onEvent(event: GatewayEvent): void {
     if (event.type === "cooldown_started") {

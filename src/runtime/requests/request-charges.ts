@@ -4,7 +4,9 @@ import { calculateBill } from "../../money/price.ts";
 import type { Unit } from "../../model/usage.ts";
 import type { LedgerEntry, Store } from "../../plugin/store/store.ts";
 
-/** Maximum number of attempts to read. Far above the number of candidates of any request. */
+/**
+ * Maximum number of attempts to read. This is far above the number of candidates of any request.
+ */
 const MAX_ATTEMPTS = 16;
 
 /** One attempt, assembled from its rows. */
@@ -30,7 +32,7 @@ export interface ChargedAttempt {
   readonly costNano: bigint | null;
   /** Hash of the pinned price. */
   readonly price: string | null | undefined;
-  /** The usage priced by the pinned price. Set only if that is the whole bill. */
+  /** The usage that was priced by the pinned price. Set only if the whole bill uses that price. */
   readonly priceLines: readonly ChargedUnit[] | undefined;
   readonly costParts: LedgerEntry["parts"];
   readonly upstreamId: string | undefined;
@@ -106,8 +108,8 @@ async function toChargedAttempt(
 }
 
 /**
- * Returns the price lines, or undefined if the price depended on more than usage and time: a tier,
- * a region, or several models.
+ * Returns the price lines. Returns undefined if the price depended on more than usage and time: a
+ * tier, a region, or several models.
  */
 async function priceLinesOf(
   store: ChargesStore,

@@ -1,5 +1,5 @@
-// Keeps the history of finished requests: the last ones, counts and durations of all, and outages
-// of providers. It receives records like an observer, in the primary process.
+// Keeps the history of finished requests: the most recent requests, counts and durations of all
+// requests, and outages of providers. It receives records in the primary process, like an observer.
 import type { Log } from "../../lib/log/log.ts";
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import type { RequestRecord } from "../../plugin/observer.ts";
@@ -19,8 +19,8 @@ export interface RequestHistory {
   /** Observer that receives the records. */
   readonly observer: MountedObserver;
   /**
-   * Writes the stats again and stops writing, because another process takes over.
-   * `resumePersisting` continues if the takeover fails.
+   * Writes the stats once more and stops writing, because another process takes over. If the
+   * takeover fails, `resumePersisting` continues to write.
    */
   stopPersisting(): Promise<void>;
   resumePersisting(): void;
@@ -87,7 +87,7 @@ interface Persistable {
   restore(bytes: Buffer): void;
 }
 
-/** Maximum file size, in bytes. Both files are always smaller. */
+/** Maximum file size, in bytes. Both files are always smaller than this. */
 const MAX_FILE_BYTES = 64 << 20;
 
 const readStats = (stateDir: string, stats: RequestStats, log: Log): Promise<void> =>
@@ -100,8 +100,8 @@ export const writeOutages = (stateDir: string, outages: Outages): Promise<void> 
   writeFileOf(join(stateDir, "outages"), outages);
 
 /**
- * Reads a file. A damaged file, or one of another version, is left unchanged, and counting starts
- * at zero.
+ * Reads a file. A damaged file, or a file of another version, is left unchanged, and counting
+ * starts at zero.
  */
 async function readFileInto(path: string, into: Persistable, log: Log): Promise<void> {
   try {

@@ -1,10 +1,10 @@
-// Keeps the most recent finished requests for operators. It is a ring of fixed size and independent
-// of its readers. A slow reader misses entries, and receives the number of missed ones.
+// Keeps the most recent finished requests for operators. It is a ring of fixed size that does not
+// depend on its readers. A slow reader misses entries, and receives the number of missed entries.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { RequestRecord, RejectedRequest } from "../../plugin/observer.ts";
 import { isWithinAccount } from "./series-selection.ts";
 
-/** A request that reached a frontend, or one that was rejected before. */
+/** A request that reached a frontend, or one that was rejected before that. */
 export type FinishedRequest = RequestRecord | RejectedRequest;
 
 /** A finished request with its sequence number. */
@@ -29,7 +29,7 @@ export type RingView = Pick<RequestRing, "count" | "size" | "since" | "read">;
 
 export const isRoutedRequest = (over: FinishedRequest): over is RequestRecord => "frontend" in over;
 
-/** Maximum length of a client-written text, in characters. Longer texts are truncated. */
+/** Maximum length of a text that a client wrote, in characters. Longer texts are truncated. */
 const MAX_TEXT_CHARS = 256;
 
 export class RequestRing {
@@ -211,8 +211,8 @@ function pageOf(
 }
 
 /**
- * Returns the record as it is stored. Labels may identify a person, the client's trace state can
- * contain anything, and a model name can be arbitrarily long.
+ * Returns the record in its stored form. It has no labels, because they may identify a person, and
+ * no trace state, because clients can write anything there. Long model names are truncated.
  */
 function toStored(over: FinishedRequest): FinishedRequest {
   if (!isRoutedRequest(over)) return over;

@@ -18,7 +18,7 @@ import { findOrCreateCell, OTHER_SERIES, TimeSlots, type Series } from "./time-s
 // Caches series names by their suffix. A lookup is faster than building the string, and requests
 // are counted thousands of times per second.
 /**
- * Maximum number of cached names. More than a gateway uses per minute, because clients can also
+ * Maximum number of cached names. This is more than a gateway uses per minute. Clients can also
  * invent names.
  */
 const MAX_NAMES = 4_096;
@@ -276,7 +276,7 @@ function countRequest(
 ): void {
   cell.increment("requests");
   if (end !== "ok") cell.increment(end);
-  // A rejected request does not count toward response times, because it ends immediately.
+  // Rejected requests do not count toward response times, because they end immediately.
   if (end === "ok" || end === "failed") cell.total[classOf(ms)]!++;
   if (first !== undefined) cell.firstToken[classOf(first)]!++;
 }

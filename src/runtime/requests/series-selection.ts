@@ -15,9 +15,12 @@ export interface SeriesSelection {
 
 export interface SeriesQuery {
   readonly by: StatsBy;
-  /** Restricts the query to this account and the accounts below it. Only for `all` or `account`. */
+  /**
+   * Restricts the query to this account and the accounts below it. Allowed only for `all` or
+   * `account`.
+   */
   readonly account?: string | undefined;
-  /** Restricts the query to calls of this provider. Only for `all` or `model`. */
+  /** Restricts the query to calls of this provider. Allowed only for `all` or `model`. */
   readonly provider?: string | undefined;
 }
 

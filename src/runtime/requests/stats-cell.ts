@@ -1,8 +1,8 @@
 // Counters of one series in one time slot, and their encoding, which stores only nonzero values.
 
 /**
- * Counters in the order of their encoding. Append only, because data from earlier versions must
- * stay readable.
+ * Counters in the order of their encoding. Only append to this list, because data from earlier
+ * versions must stay readable.
  */
 export const COUNTS = [
   "requests",
@@ -35,7 +35,7 @@ export class StatsCell {
   readonly #counts = new Float64Array(COUNTS.length);
   /** Durations from the first byte of a request to its end. */
   readonly total = new Uint32Array(DURATION_CLASSES);
-  /** Encoded as one array, because an earlier version ignores the second half. */
+  /** Encoded as one array, because earlier versions ignore the second half. */
   readonly #laterHistograms = new Uint32Array(2 * DURATION_CLASSES);
   /** Durations to the first token. */
   readonly firstToken = this.#laterHistograms.subarray(0, DURATION_CLASSES);
@@ -129,7 +129,7 @@ export class CellWriter {
 
 /**
  * Copies bytes into a separate buffer for long-term storage. A slice of Node's buffer pool would
- * keep 64 KB alive for 100 bytes.
+ * keep 64 KB in memory for 100 bytes.
  */
 export function copyToOwnBuffer(bytes: Uint8Array): Buffer {
   const own = Buffer.allocUnsafeSlow(bytes.length);

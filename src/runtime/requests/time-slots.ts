@@ -26,8 +26,8 @@ interface ClosedSlot {
 }
 
 /**
- * Name of a series, such as "model:demo/echo": the dimension and the value. Empty for the series of
- * everything.
+ * Name of a series, such as "model:demo/echo": the dimension and the value. Empty for the series
+ * that counts all requests.
  */
 export type Series = string;
 

@@ -1,4 +1,4 @@
-// Caches all accounts of the store in this process, so that no request waits for one. They are
+// Caches all accounts of the store in this process, so that no request waits for one. Accounts are
 // loaded at startup and updated before the command that changes one is answered. They are reloaded
 // when another gateway has changed accounts.
 import type { AccountRecord } from "../../plugin/store/account.ts";
@@ -27,7 +27,7 @@ export class AccountCache implements StoredAccounts {
   }
 
   /**
-   * Stores a record, unless a newer version is known. A listing may have begun before the last
+   * Stores a record, unless a newer version is known. A listing may have begun before the latest
    * change.
    */
   put(record: AccountRecord): void {
@@ -38,7 +38,7 @@ export class AccountCache implements StoredAccounts {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Loads all accounts. None has to be removed, because the store never deletes an account. */
+  /** Loads all accounts. No account has to be removed, because the store never deletes accounts. */
   async load(store: Pick<Store, "listAccounts">): Promise<void> {
     let after: string | undefined;
     do {

@@ -1,6 +1,6 @@
-// Downloads one file from a URL that a client or an upstream server wrote. It sends a GET request
-// without credentials, and limits redirects, bytes, and time. Every hop passes the egress guard,
-// unless its origin was configured by the operator.
+// Downloads one file from a URL that a client or an upstream server provided. It sends a GET
+// request without credentials, and limits redirects, bytes, and time. Every hop passes the egress
+// guard, unless its origin was configured by the operator.
 import { Agent } from "undici";
 import { createEgressGuard, type EgressGuard } from "../../lib/net/egress-guard.ts";
 import { fail, getFault } from "../../model/error.ts";
@@ -55,7 +55,7 @@ export function createDownloader(through: EgressGuard = createEgressGuard()): Do
         if (getFault(error)) throw error;
         const { code = "", message } = error as Error & { code?: string };
         if (code.startsWith("address_")) return fail("upstream", message, { code, cause: error });
-        // Node's messages contain addresses.
+        // Error messages of Node contain addresses.
         return fail("upstream", `Cannot download a file: ${code || "the connection broke"}.`, {
           code: "download_failed",
           cause: error,
@@ -87,7 +87,8 @@ async function fetchFollowing(
       path: url.pathname + url.search,
       method: "GET",
       signal,
-      // Compressed bytes would have to be counted twice, and images do not compress well.
+      // Compressed bytes would have to be counted twice, and images hardly become smaller by
+      // compression.
       headers: { accept: "*/*", "accept-encoding": "identity" },
     });
     const { statusCode: status, headers, body } = answer;

@@ -1,5 +1,5 @@
-// Records durations in buckets with doubling bounds. It is small, its sum is exact, and it fits the
-// usual histogram formats.
+// Records durations in buckets with doubling bounds. The histogram is small, its sum is exact, and
+// it can be exported to the usual histogram formats.
 import type { DurationHistogram } from "../../plugin/gateway-stats.ts";
 
 /** Upper bounds, in milliseconds: 0.125, doubled up to about 16 s. */

@@ -1,5 +1,6 @@
-// Describes the gateways that share a store for operators: which are live, what each runs, and
-// whose clock or data is out of date. A store of one process is a fleet of one.
+// Describes for operators the gateways that share a store: the live gateways, their versions and
+// configs, and clocks or data that are out of date. A store that only one process uses is a fleet
+// of one gateway.
 import { availableParallelism, hostname, networkInterfaces } from "node:os";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { InstanceInfo, InstanceState } from "../../plugin/store/store-instance.ts";
@@ -22,8 +23,8 @@ export interface Fleet {
 }
 
 /**
- * Maximum clock difference before a warning, in milliseconds. With a larger one, calls are counted
- * on the wrong day or in the wrong window.
+ * Maximum clock difference before a warning, in milliseconds. If the difference is larger, calls
+ * are counted on the wrong day or in the wrong window.
  */
 const MAX_CLOCK_SKEW_MS = 2_000;
 /** Maximum delay until a key change is known to every gateway before a warning, in milliseconds. */
@@ -106,7 +107,7 @@ export async function readFleet(
   };
 }
 
-/** Whether the instance is a command-line program. It serves no clients and ends by itself. */
+/** Whether the instance is a command-line program. It does not serve clients and ends by itself. */
 const isCommandProgram = ({ info }: InstanceState): boolean => info?.program === "command";
 
 /**

@@ -1,5 +1,5 @@
-// Keeps the idempotency keys of the last 24 hours, in the process that serves all others. It stores
-// only hashes, numbers, and IDs, in memory. A restarted gateway starts empty.
+// Keeps the idempotency keys of the last 24 hours, in the process that serves all other processes.
+// It stores only hashes, numbers, and IDs, in memory. After a restart, it is empty.
 import type {
   IdempotencyClaim,
   ClaimResult,
@@ -45,8 +45,8 @@ class KeyClaims {
   }
 
   /**
-   * Drops the oldest entry. Open requests are dropped last, because without their entry a repeated
-   * request would be served and billed twice.
+   * Drops the oldest entry. Open requests are dropped last, because a repeated request would
+   * otherwise be served and billed twice.
    */
   evictOldest(): void {
     const from = this.finished.size > 0 ? this.finished : this.running;
@@ -55,7 +55,7 @@ class KeyClaims {
 }
 
 export class InMemoryIdempotencyRegistry implements IdempotencyRegistry {
-  /** Claims by API key. The key that has been unused longest is first. */
+  /** Claims by API key. The key that has been unused for the longest time is first. */
   readonly #byKey = new Map<string, KeyClaims>();
   readonly #now: () => number;
   #size = 0;

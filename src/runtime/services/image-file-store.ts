@@ -1,7 +1,7 @@
 // Stores image files that a client requested by URL, for a limited time, in the state directory.
-// Each has a signed path that cannot be guessed and contains its expiry. The file name contains all
-// metadata, so a restart loses nothing and several processes can share the directory. May import:
-// lib, model.
+// Each file has a signed path that cannot be guessed and that contains its expiry. The file name
+// contains all metadata, so no data is lost by a restart, and several processes can share the
+// directory. May import: lib, model.
 import { createHmac, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -70,7 +70,7 @@ export interface FileStore {
   /** Removes expired files and partial files of a crash. Returns their number. */
   sweep(): Promise<number>;
   counts(): FileCounts;
-  /** Changes the limits. Issued files keep their expiry. */
+  /** Changes the limits. Files that were already stored keep their expiry. */
   setLimits(limits: FileStoreLimits): void;
 }
 
@@ -93,7 +93,7 @@ const DISK_NAME = /^(\d{1,12})\.[\w-]{24}([\w-]{8})\.[a-z]{3,4}$/;
 const PUBLIC_NAME = /^([\w-]{32})\.([a-z]{3,4})$/;
 /**
  * Age after which a partial file is considered abandoned by a crash, in milliseconds. No write
- * takes this long.
+ * takes so long.
  */
 const ABANDONED_MS = 10 * 60_000;
 
@@ -128,16 +128,16 @@ class DiskFileStore implements FileStore {
     expired: 0,
   };
   /**
-   * Bytes that are being written. They are counted in advance, so that parallel writes cannot
-   * exceed the limits.
+   * Bytes that are being written. They are counted before they are written, so that parallel writes
+   * cannot exceed the limits.
    */
   #pendingBytes = 0;
   /** Bytes by owner, including those being written. */
   #bytesByOwner = new Map<string, number>();
   readonly #pendingByOwner = new Map<string, number>();
   /**
-   * Files that were completed during a sweep, which may have missed them. Counting one twice until
-   * the next sweep is harmless.
+   * Files that were completed during a sweep, because the sweep may have missed them. A file that
+   * is counted twice until the next sweep does no harm.
    */
   #addedDuringSweep = { files: 0, bytes: 0, owned: new Map<string, number>() };
   #sweeping: Promise<number> | undefined;
@@ -294,7 +294,7 @@ class DiskFileStore implements FileStore {
     this.#addedDuringSweep = { files: 0, bytes: 0, owned: new Map() };
     for (const name of await readdir(this.#dir)) {
       const path = join(this.#dir, name);
-      // Another process may sweep at the same time.
+      // Another process may delete files at the same time.
       const found = await stat(path).catch(() => undefined);
       if (!found) continue;
       const [, seconds = Infinity, owner = ""] = DISK_NAME.exec(name) ?? [];
@@ -319,8 +319,8 @@ class DiskFileStore implements FileStore {
   }
 
   /**
-   * Returns a hash of a key ID that does not reveal the key. It is the same in every process and
-   * after a restart.
+   * Returns a hash of a key ID that does not reveal the key. The hash is the same in every process
+   * and after a restart.
    */
   #ownerHashOf(who: string): string {
     return createHmac("sha256", this.#key).update(`owner\n${who}`).digest("base64url").slice(0, 8);
@@ -340,6 +340,6 @@ function addBytes(of: Map<string, number>, owner: string, bytes: number): void {
 const failUnknownFile = (): never =>
   fail("not_found", "File not found.", { code: "file_not_found" });
 const failExpired = (): never =>
-  fail("not_found", "This URL has expired: image files are temporary.", {
+  fail("not_found", "This URL has expired, because image files are temporary.", {
     code: "file_expired",
   });

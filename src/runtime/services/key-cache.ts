@@ -1,6 +1,6 @@
 // Identifies the key that a client presents. Keys are looked up by their SHA-256 digest and cached
 // for 1 minute. The cache is cleared when keys change. May import: lib, plugin (types). Unknown
-// keys take the same path as known ones.
+// keys are handled in the same way as known ones.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { digestKey, equalDigests, parseKey } from "../../lib/api-key.ts";
@@ -11,8 +11,8 @@ import type { Store } from "../../plugin/store/store.ts";
 
 export interface KeyCache {
   /**
-   * Returns the key of a secret. Returns undefined if it is unknown, revoked, or expired, because
-   * clients may not learn which. Synchronous if the key is cached.
+   * Returns the key of a secret. Returns undefined if the secret is unknown, revoked, or expired,
+   * because clients may not distinguish these. The result is synchronous if the key is cached.
    */
   find(secret: string): KeyRecord | undefined | Promise<KeyRecord | undefined>;
   /** Clears the cache after a key was created, changed, or revoked. */
@@ -55,20 +55,23 @@ export function createKeyCache(
   } = {},
 ): KeyCache {
   /**
-   * Keys by secret, so that a known client costs no hash. Only secrets that were found are added.
+   * Keys by secret, so that a known client costs no hash. Only secrets of existing keys are added.
    */
   const bySecret = new BoundedMap<string, CachedKey>(MAX_KNOWN);
   /**
-   * Unknown digests. They have their own cache, so that a flood of invented secrets cannot displace
-   * known keys.
+   * Unknown digests. They have a separate cache, so that a flood of invented secrets cannot
+   * displace known keys.
    */
   const unknown = new BoundedMap<string, number>(MAX_UNKNOWN);
   const asking = new Map<string, Promise<KeyRecord | undefined>>();
-  /** Number of invalidations. Results of lookups that began before the last one are not cached. */
+  /**
+   * Number of invalidations. Results of lookups that began before the last invalidation are not
+   * cached.
+   */
   let age = 0;
   const listeners: (() => void)[] = [];
 
-  // An entry must not live longer because the clock was set back.
+  // An entry must not stay valid for longer because the clock was set back.
   const fresh = (until: number): boolean => until > now() && until - now() <= ttlMs;
   const valid = (record: KeyRecord): KeyRecord | undefined =>
     (record.revoked !== undefined && record.revoked <= now()) ||

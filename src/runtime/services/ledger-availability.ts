@@ -1,6 +1,6 @@
 // Whether the gateway can accept requests, as one state for all its processes. The process that
-// owns the store decides it and sends every change to the others, so that `/readyz`, `status`, the
-// console, and metrics agree.
+// owns the store determines the state and sends every change to the others, so that `/readyz`,
+// `status`, the console, and metrics agree.
 import type { HealthState } from "../../plugin/gateway-stats.ts";
 import type { LedgerQueue } from "../ledger/ledger-queue-api.ts";
 
@@ -37,8 +37,8 @@ export class LedgerAvailability {
 }
 
 /**
- * Returns the health state. A draining gateway reports that regardless of its ledger, because it
- * should receive no more requests.
+ * Returns the health state. A draining gateway is reported as draining regardless of its ledger,
+ * because it should receive no more requests.
  */
 export function healthStateOf(of: {
   readonly draining: boolean;

@@ -18,7 +18,7 @@ const TIMEOUT_MS = 3_000;
 /** How long the list of other gateways is cached, in milliseconds. */
 const PEERS_TTL_MS = 2_000;
 /**
- * Maximum age of a query, in milliseconds. An older one was replayed, or comes from a gateway with
+ * Maximum age of a query, in milliseconds. An older query was replayed or comes from a gateway with
  * a wrong clock.
  */
 const MAX_MESSAGE_AGE_MS = 120_000;
@@ -55,7 +55,7 @@ export function decryptMessage(secret: Uint8Array, bytes: Buffer): { value?: unk
 
 /**
  * Returns the encrypted answer to a query from another gateway. Returns undefined if the sender is
- * not one.
+ * not a gateway on the store.
  */
 export async function answerPeerRequest(
   secret: Uint8Array,
@@ -138,8 +138,8 @@ async function readBytes(answer: Response): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-// Connects a plugin with its instances in the gateway's other processes. With one process there are
-// none.
+// Connects a plugin with its instances in the gateway's other processes. With one process, there
+// are no other instances.
 
 type PeerHandler = (question: never) => unknown;
 
@@ -149,8 +149,8 @@ export interface PluginPeers {
   /** Answers a query from another process. */
   handle(id: string, question: unknown): unknown;
   /**
-   * Queries other instances. `near`: only processes of this gateway, and no other gateway on the
-   * store.
+   * Queries other instances. `near`: only processes of this gateway are queried, and no other
+   * gateways on the store.
    */
   ask(id: string, question: unknown, near?: boolean): Promise<unknown>;
 }

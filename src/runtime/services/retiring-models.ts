@@ -1,5 +1,5 @@
 // Warns the operator about a model in use that its provider will retire. Logs one line per day for
-// each such model while it is requested.
+// each such model that is requested.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Log } from "../../lib/log/log.ts";
 

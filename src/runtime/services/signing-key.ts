@@ -33,9 +33,9 @@ export async function readOrCreateSigningKey(dir: string): Promise<Buffer> {
 }
 
 /**
- * Returns the key that all gateways on a store share, and stores it in the directory. The first
- * gateway's key becomes the shared one. If only one gateway uses the store, returns the key of the
- * directory.
+ * Returns the signing key that all gateways on a store share, and stores it in the directory. The
+ * key of the first gateway becomes the shared key. If only one gateway uses the store, returns the
+ * key of the directory.
  */
 export async function agreeOnSigningKey(
   dir: string,

@@ -1,5 +1,5 @@
-// Creates or checks the state directory: it must be private, and writable by this user. Throws the
-// reason otherwise.
+// Creates or checks the state directory: it must be private, and writable by this user. Throws an
+// error with the reason otherwise.
 import { constants } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
 import { fail } from "../../model/error.ts";
@@ -13,7 +13,7 @@ export async function createStateDir(path: string): Promise<void> {
     const why = ERRNO_TEXTS[code] ?? message;
     fail(
       "conflict",
-      `The state directory ${path} cannot be used: ${why}. Fix this, or choose another directory with state_dir.`,
+      `The state directory ${path} cannot be used: ${why}. Correct the cause, or choose another directory with state_dir.`,
       { code: "state_dir", cause: error },
     );
   }

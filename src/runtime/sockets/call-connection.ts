@@ -14,7 +14,7 @@ export interface CallConnectionOptions {
   onSettled(x: HostExchange): void;
   /** Called when the call is ended. */
   onClosed(of: OpenSocket): void;
-  /** Called when nothing of the call is left. */
+  /** Called when the call and its connections have ended. */
   onEnd(): void;
 }
 

@@ -1,5 +1,6 @@
-// One WebSocket of a client: bounds what it may send and hold, and applies backpressure in both
-// directions. Nothing is compressed, because a few bytes can then expand to megabytes.
+// One WebSocket of a client. It limits the data that the client may send and that is kept, and
+// applies backpressure in both directions. Compression is not used, because a few compressed bytes
+// can expand to megabytes.
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 import { isAscii } from "node:buffer";
@@ -18,7 +19,7 @@ export const CLOSE_CODES = {
 
 /** Steps in bytes by which memory is reserved for a message that arrives. */
 const RESERVATION_STEP = 64 * 1024;
-/** Bytes of the head of a control frame of a client: 2, and 4 for the mask. */
+/** Size in bytes of the head of a control frame from a client: 2, and 4 for the mask. */
 const CONTROL_HEAD_BYTES = 6;
 /** Bytes that a client may send after the gateway has closed the connection. */
 const MAX_BYTES_AFTER_CLOSE = 256 * 1024;
@@ -48,7 +49,7 @@ export class ClientSocket {
   messagesIn = 0;
   bytesIn = 0;
   bytesOut = 0;
-  /** Whether anything arrived since the last ping. */
+  /** Whether any data has arrived since the last ping. */
   hasHeard = true;
 
   constructor(ws: WebSocket, raw: Socket, memory: MemoryBudget, key: string) {
@@ -96,7 +97,7 @@ export class ClientSocket {
     this.#events!.onMessage(isBinary ? bytes : bytes.toString(isAscii(bytes) ? "latin1" : "utf8"));
   };
 
-  /** Answers a ping, unless the client does not read the answers. */
+  /** Answers a ping if the client reads the answers. */
   #onPing(data: Buffer): void {
     this.#onControl(data);
     if (!this.isClosing && !this.#raw.writableNeedDrain) this.#ws.pong(data);
@@ -119,7 +120,7 @@ export class ClientSocket {
     return this.#key;
   }
 
-  /** Sends a message. If the client does not read, no further message is read from it. */
+  /** Sends a message. If the client does not read, no further message of the client is read. */
   send(message: SocketMessage): void {
     if (this.isClosing) return;
     this.bytesOut += message.length;
@@ -132,7 +133,10 @@ export class ClientSocket {
     });
   }
 
-  /** Resolves when the client has read what was sent. Undefined if there is room now. */
+  /**
+   * Resolves when the client has read the sent data. Undefined if the client can receive more data
+   * now.
+   */
   whenWritable(): Promise<void> | undefined {
     if (this.isClosed || !this.#pauses.has("slow")) return undefined;
     return new Promise((resolve) => this.#writableWaiters.push(resolve));
@@ -153,7 +157,7 @@ export class ClientSocket {
     if (!this.isClosing && !this.#raw.writableNeedDrain) this.#ws.ping();
   }
 
-  /** Closes the connection. Messages that were sent before still reach the client. */
+  /** Closes the connection. Messages that were sent before are still delivered. */
   close(code: number, reason: string): void {
     if (this.isClosing) return;
     this.isClosing = true;

@@ -1,5 +1,5 @@
-// Tracks the open WebSockets of this process: pings them, enforces their times, closes them when
-// their key is revoked, and closes them during a shutdown.
+// Tracks the open WebSockets of this process: sends pings, enforces time limits, and closes sockets
+// when their key is revoked or the gateway shuts down.
 import type { Fault } from "../../model/error.ts";
 import { CLOSE_CODES, type ClientSocket } from "./client-socket.ts";
 
@@ -8,16 +8,16 @@ export interface SocketTimes {
   readonly pingMs: number;
   /** Maximum time without a message and without a running response. */
   readonly idleMs: number;
-  /** Maximum age. */
+  /** Maximum age of a socket. */
   readonly ageMs: number;
   /** Maximum time in which a message must be complete. */
   readonly messageMs: number;
-  /** Interval in which the key is checked again, besides the checks after a change of keys. */
+  /** Interval at which keys are checked in addition to the checks after each change of keys. */
   readonly checkMs: number;
 }
 
 export const SOCKET_TIMES: SocketTimes = {
-  // Below the idle timeout of common load balancers, which is 30 or 60 s.
+  // This is below the idle timeout of common load balancers, which is 30 or 60 s.
   pingMs: 20_000,
   idleMs: 300_000,
   // The maximum age of a Responses connection at OpenAI.
@@ -162,7 +162,7 @@ export class OpenSockets {
       return socket.close(CLOSE_CODES.goingAway, "The connection was idle.");
     if (now - entry.lastPing >= pingMs) {
       entry.lastPing = now;
-      // While the gateway does not read, it cannot see the answer.
+      // While the gateway does not read from the socket, it cannot receive the answer.
       if (!socket.hasHeard && !socket.isPaused) return socket.terminate();
       socket.ping();
     }
@@ -207,7 +207,7 @@ export class OpenSockets {
     for (const one of this.#entries.keys()) one.finish("draining");
   }
 
-  /** Drains after a delay, because another process serves new clients. */
+  /** Drains after a delay, because another process now serves new clients. */
   drainAfter(ms: number): void {
     setTimeout(() => this.drain(), Math.max(0, ms)).unref();
   }

@@ -1,5 +1,5 @@
 // A WebSocket of a client that is relayed to the socket of a provider. It keeps the config
-// generation of its handshake, because the provider's connection belongs to it.
+// generation of its handshake, because that generation owns the provider's connection.
 import { getFault, type Fault } from "../../model/error.ts";
 import type { SocketMessage } from "../../plugin/socket.ts";
 import type { HostExchange } from "../../pipeline/exchange/exchange.ts";
@@ -13,7 +13,9 @@ export interface RelayConnectionOptions {
   readonly socket: ClientSocket;
   readonly handshake: HostExchange;
   readonly mounted: MountedSocket;
-  /** The provider's socket. Undefined if the first message of the client decides which one. */
+  /**
+   * The provider's socket. Undefined if the first message of the client determines the provider.
+   */
   readonly relay: OpenRelay | undefined;
   open(first: SocketMessage): Promise<OpenRelay>;
   checkKey(): Promise<Fault | undefined>;
@@ -21,7 +23,7 @@ export interface RelayConnectionOptions {
   onSettled(x: HostExchange): void;
   /** Called when the client's connection is closed. */
   onClosed(of: OpenSocket): void;
-  /** Called when nothing of the connection is left. */
+  /** Called when the connection and its responses have ended. */
   onEnd(): void;
 }
 

@@ -1,5 +1,5 @@
-// A WebSocket whose messages are ordinary requests. Each one runs on the config generation that is
-// current when it starts, with the key of the handshake, which is checked again.
+// A WebSocket whose messages are ordinary requests. Each request runs on the config generation that
+// is current when the request starts. It uses the key of the handshake, which is checked again.
 import type { IncomingMessage } from "node:http";
 import { createFault, getFault, type Fault } from "../../model/error.ts";
 import type { HeadersIn, JsonObject } from "../../model/values.ts";
@@ -110,7 +110,7 @@ export class RequestConnection implements OpenSocket {
     this.#limitQueue();
   }
 
-  /** Stops reading while the requests that wait are as large as one request may be. */
+  /** Stops reading while the waiting requests are as large as the maximum size of one request. */
   #limitQueue(): void {
     const { maxBodyBytes } = this.#options.current().gen;
     if (this.#lanes.waitingBytes > maxBodyBytes) this.socket.pause("queue");
@@ -159,7 +159,7 @@ export class RequestConnection implements OpenSocket {
     if (!response.writableFinished && !response.destroyed) await endOf(response);
     this.#running.delete(response);
     if (x) this.#onSettled(x);
-    // The lane is still busy here. The end is announced when it is not.
+    // The lane still counts as busy at this point. The end is reported when it no longer is.
     if (this.#notice) setImmediate(() => this.finish(this.#notice!));
   }
 

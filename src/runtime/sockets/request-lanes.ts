@@ -1,5 +1,6 @@
-// Orders the requests of one WebSocket. Requests of one lane run one after the other. Lanes run at
-// the same time, up to a bound. Beyond it, requests start in the order in which they arrived.
+// Orders the requests of one WebSocket. Requests of one lane run one after the other. Several lanes
+// run at the same time, up to a limit. Above the limit, requests start in the order in which they
+// arrived.
 import { BOUNDS } from "../../lib/bounds.ts";
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";
 import type { SocketRequest } from "../../plugin/socket.ts";

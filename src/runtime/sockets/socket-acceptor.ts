@@ -1,9 +1,9 @@
-// Accepts WebSockets with the gateway's bounds. Compression is off: the memory of a compressor for
-// each of thousands of sockets is larger than what it saves, and a small message may expand.
+// Accepts WebSockets with the gateway's limits. Compression is off: compressors for thousands of
+// sockets need more memory than compression saves, and a small message may expand.
 import { WebSocketServer } from "ws";
 import { BOUNDS } from "../../lib/bounds.ts";
 
-/** Time in milliseconds in which a client must answer a close frame. */
+/** Time in milliseconds within which a client must answer a close frame. */
 const CLOSE_TIMEOUT_MS = 2_000;
 
 /** Creates an acceptor, which holds no connections. */
@@ -15,7 +15,7 @@ export function createAcceptor(
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
-    // Pings are answered only to a client that reads the answers.
+    // Pings are answered only if the client reads the answers.
     autoPong: false,
     maxPayload: maxMessageBytes,
     maxFragments: BOUNDS.socketFragments.max,

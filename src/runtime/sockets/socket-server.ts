@@ -1,5 +1,5 @@
-// Opens the WebSockets of clients. A handshake is admitted like a request: by the same hooks, with
-// the same errors. Then the connection belongs to its session until it is closed.
+// Opens the WebSockets of clients. A handshake is admitted like a request, with the same hooks and
+// the same errors. After that, its session handles the connection until it is closed.
 import { ServerResponse, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { WebSocket, WebSocketServer } from "ws";
@@ -41,7 +41,7 @@ export class SocketServer {
   readonly #services: Pick<Services, "memoryBudget" | "usageQueries" | "log" | "calls">;
   readonly #current: () => SocketGeneration;
   readonly #spent: SpentBudgets;
-  /** Servers by the maximum size of a message. They hold no connections. */
+  /** Servers by the maximum size of a message. The servers keep no connections. */
   readonly #acceptors = new Map<string, WebSocketServer>();
 
   constructor(
@@ -224,7 +224,7 @@ export class SocketServer {
     this.open.add(connection);
   }
 
-  /** Admits the handshake again. */
+  /** Admits the handshake again to check its key. */
   async #checkKey(
     connection: OpenSocket,
     of: MountedSocket,
@@ -271,7 +271,7 @@ class DiscardedResponse extends VirtualResponse {
   }
 }
 
-/** Creates the exchange of a handshake. It makes no call, so it takes no concurrency slot. */
+/** Creates the exchange of a handshake. It makes no call, so it needs no concurrency slot. */
 function createHandshake(
   gen: Generation,
   { socket: { frontend, path }, params }: FoundSocket,

@@ -1,6 +1,6 @@
-// Merges batches of several processes into one transaction of the store: everything that arrived
-// while the previous one was committed. If a command is invalid, only the process that sent it
-// receives the error.
+// Merges batches of several processes into one transaction of the store. The transaction contains
+// all batches that arrived while the previous one was committed. If a command is invalid, only the
+// process that sent it receives the error.
 import { BatchQueue } from "../../lib/queue/batch-queue.ts";
 import { getFault } from "../../model/error.ts";
 import type { StoreCommand, Store, CommandResult } from "../../plugin/store/store.ts";
@@ -22,8 +22,8 @@ export function createBatchForwarder(store: Pick<Store, "apply">): Store["apply"
       let at = 0;
       for (const each of load) each.resolve(verdicts.slice(at, (at += each.batch.length)));
     } catch (error) {
-      // Nothing of the batch was applied. The batches are repeated one by one, so that an invalid
-      // command is rejected only to its own process.
+      // No command of the batch was applied. The batches are repeated one by one, so that an
+      // invalid command is rejected only to its own process.
       if (more.length > 0 && getFault(error)?.kind === "invalid")
         for (const each of load) await deliver([each]);
       else for (const each of load) each.reject(error);

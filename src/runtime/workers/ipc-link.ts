@@ -1,5 +1,5 @@
-// Requests between two processes: each request is a message, and so is its response. Everything is
-// plain data, including faults. Requests to a process that has ended fail with an error.
+// Requests between two processes: each request is a message, and so is its response. All messages
+// are plain data, including faults. Requests to a process that has ended fail with an error.
 import { fail, createFault, getFault, type Fault } from "../../model/error.ts";
 
 /** Handlers of this side, by name. */
@@ -34,7 +34,7 @@ export function createIpcLink(channel: IpcChannel, answers: IpcHandlers): IpcLin
       ? answers[name]!(...(args as never[]))
       : fail("internal", `A process received the unknown request "${name}".`);
 
-  // A message that can no longer be sent needs no response, because "disconnect" ends every
+  // A message that can no longer be sent needs no response, because "disconnect" rejects every open
   // request.
   const send = (message: IpcMessage): void =>
     void (channel.connected && channel.send!(message, undefined, undefined, () => {}));
@@ -79,7 +79,7 @@ export function createIpcLink(channel: IpcChannel, answers: IpcHandlers): IpcLin
         try {
           send({ call: ask, name, args });
         } catch (error) {
-          // Not every value can be sent.
+          // Some values cannot be sent.
           waiting.delete(ask);
           reject(error);
         }

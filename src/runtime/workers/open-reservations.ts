@@ -1,6 +1,6 @@
 // Tracks the calls that a worker has reserved and not settled, based on the batches that it sends.
-// If the worker dies, these calls are settled as recovery after a restart would do it: with the
-// last progress, or with the reserved amount.
+// If the worker dies, these calls are settled in the same way as by recovery after a restart: with
+// the last progress, or with the reserved amount.
 import type { StoreCommand, Settle, Store, CommandResult } from "../../plugin/store/store.ts";
 import type { Usage } from "../../model/usage.ts";
 
@@ -70,7 +70,8 @@ export function trackReservations(apply: Store["apply"]): OpenReservations {
     async settleAll(now) {
       dead = true;
       await Promise.allSettled(under);
-      // One time for all calls, not before any of them began, even if the clock was set back.
+      // One time is used for all calls. It is not before the start of any of them, even if the
+      // clock was set back.
       const at = [...open.values()].reduce((latest, call) => Math.max(latest, call.at), now);
       return [...open].map(([attempt, call]) =>
         call.wasConfirmed ? recoveredSettle(attempt, call, at) : voidSettle(attempt, at),
@@ -91,7 +92,7 @@ export const recoveredSettle = (
   do: "settle",
   attempt,
   at,
-  // Without a price there is no amount to estimate.
+  // Without a price, there is no amount to estimate.
   state: call.costNano === null && call.holdNano === null ? "unpriced" : "estimated",
   usage: call.usage,
   costNano: call.costNano ?? call.holdNano,

@@ -1,5 +1,5 @@
-// The store as a worker uses it: every method is a request to the process that owns the store.
-// Nothing is cached here, so what one worker writes is what every other one reads.
+// The store in a worker. Every method is a request to the process that owns the store. Nothing is
+// cached here, so every worker reads what the others have written.
 import type {
   Store,
   ClientRequestInfo,
@@ -50,9 +50,9 @@ const hasSignal = (arg: unknown): boolean =>
   typeof arg === "object" && arg !== null && "signal" in arg;
 
 // Encodes a batch for transport between two processes. The two commands of every call are encoded
-// as rows of one JSON text, which takes a third less time than cloning objects, on both sides.
+// as rows of one JSON text. On both sides, this takes a third less time than cloning objects.
 // Amounts exceed the range of JSON numbers, so they are encoded as text. All other commands, and
-// those with rare fields, are cloned.
+// commands with rare fields, are cloned.
 
 interface PackedBatch {
   /** JSON rows. A number marks the position of the next command from `others`. */
@@ -62,8 +62,8 @@ interface PackedBatch {
 
 type At<C> = C & { at: number };
 /**
- * Requires every field of a command, so that a new field does not compile until it has its place in
- * a row.
+ * Requires every field of a command, so that a new field causes a type error until a row contains
+ * it.
  */
 type AllFields<C> = { [K in keyof C]-?: C[K] | undefined };
 
@@ -200,8 +200,7 @@ export function unpackBatch({ rows, others }: PackedBatch): StoreCommand[] {
 }
 
 /**
- * Results of a batch. A number if there is nothing to report but their count, which is the usual
- * case.
+ * Results of a batch. If there is only a count to report, which is the usual case, it is a number.
  */
 type PackedResults = number | readonly CommandResult[];
 

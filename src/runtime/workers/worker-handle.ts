@@ -1,4 +1,4 @@
-// Represents a worker in the primary: its process, its requests, its open calls, and its end.
+// Represents a worker in the primary: its process, its requests, its open calls, and its exit.
 import type { ChildProcess } from "node:child_process";
 import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -33,8 +33,8 @@ export interface WorkerHandle {
   readonly startedAt: number;
   readonly reservations: OpenReservations;
   /**
-   * Calls the worker, and kills it if it does not respond in time, because it could continue with an
-   * outdated state.
+   * Calls the worker, and kills it if it does not respond in time, because its state could then be
+   * outdated.
    */
   call<N extends keyof WorkerCommands>(
     name: N,
@@ -49,7 +49,7 @@ export interface WorkerHandle {
   ): Promise<WorkerReply<N> | undefined>;
   /** Source of the worker's live stats and open requests. */
   readonly statsSource: StatsSource & LiveSource;
-  /** Sends a message without a response, even before the worker serves. */
+  /** Sends a message that has no response, even before the worker serves requests. */
   notify<N extends "updateModelLists" | "setLedgerAvailability">(
     name: N,
     ...args: Parameters<WorkerCommands[N]>
@@ -57,7 +57,7 @@ export interface WorkerHandle {
   kill(): void;
   /**
    * Returns the number of connections that are being sent to the worker. While connections wait for
-   * a worker, each worker has one.
+   * a worker, one connection is being sent to each worker.
    */
   pendingConnections(): number;
   /**
@@ -176,15 +176,15 @@ const whenExited = async (child: ChildProcess): Promise<string> => {
   return how;
 };
 
-// Handles connections that were on their way to a worker that ended. Node's cluster module waits
+// Handles connections that were being sent to a worker that ended. Node's cluster module waits
 // forever for the worker to acknowledge such a connection, and so does the client. A child with a
-// pending handle also never emits "disconnect", so everything that waits for it hangs. This module
-// repairs both. The acknowledgment precedes any read, so no data is lost if another worker receives
-// the connection.
+// pending handle also never emits "disconnect", so all code that waits for it hangs. This module
+// solves both problems. The acknowledgment precedes any read, so no data is lost if another worker
+// receives the connection.
 
 /**
- * Marks internal messages of the cluster module. They are undocumented, so messages in another
- * format are forwarded unchanged.
+ * Marks internal messages of the cluster module. The messages are undocumented, so messages in
+ * another format are forwarded unchanged.
  */
 const CLUSTER_COMMAND = "NODE_CLUSTER";
 
@@ -209,7 +209,7 @@ export function reassignPendingConnections(
   child: ChildProcess,
   hasOtherWorkers: () => boolean,
 ): () => number {
-  /** Pending connections. There is at most one per port. */
+  /** Pending connections. There is at most one connection per port. */
   let pending: readonly PendingConnection[] = [];
   let isDisconnected = false;
   const send = child.send.bind(child) as (...args: unknown[]) => boolean;
@@ -227,13 +227,13 @@ export function reassignPendingConnections(
     if (cmd === CLUSTER_COMMAND && ack !== undefined)
       pending = pending.filter(({ seq }) => seq !== ack);
   });
-  // Runs after the cluster module's own handler, which sends nothing more to this worker.
+  // Runs after the cluster module's own handler, so no more messages are sent to this worker.
   child.once("disconnect", () => {
     isDisconnected = true;
     const orphaned = pending;
     pending = [];
     for (const { seq, connection } of orphaned)
-      // Same message as from a worker that is about to end.
+      // This is the message of a worker that is about to end.
       if (hasOtherWorkers())
         child.emit("internalMessage", { cmd: CLUSTER_COMMAND, ack: seq, accepted: false });
       else connection.close();
@@ -257,7 +257,7 @@ export function reportWorkerExit(
   observerSink.reportEvent({ type: "worker_exited", at: wallClock(), ...of });
 }
 
-/** Settles the open calls as recovery would, from what is known of each call. */
+/** Settles the open calls in the same way as recovery, from the known facts of each call. */
 export async function settleOpenReservations(
   { ledgerQueue, log }: Services,
   { reservations }: WorkerHandle,

@@ -1,6 +1,6 @@
 // Manages the workers in the primary: starts them together, keeps them on the same generation, and
-// replaces those that die. Open calls of a dead worker are settled immediately. May import: the
-// gateway layer and below. Has no knowledge of requests.
+// replaces workers that die. Open calls of a dead worker are settled immediately. May import: the
+// gateway layer and below. It is independent of requests.
 import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
 import { childProcessFlags } from "../../lib/disable-debugger.ts";
@@ -33,7 +33,7 @@ interface WorkerPoolOptions {
   readonly inheritedDescriptors: readonly number[];
   /** Stops accepting connections at an address in this process. */
   readonly stopAccepting: (place: BoundAddress) => void;
-  /** Returns how long open requests may take during a shutdown, in milliseconds. */
+  /** Returns the time that open requests may take during a shutdown, in milliseconds. */
   readonly shutdownTimeoutMs: () => number;
   /** Called when no worker stays up. */
   readonly onFailed: (error: Error) => void;
@@ -41,19 +41,20 @@ interface WorkerPoolOptions {
   readonly onWorkerExit: (source: StatsSource) => void;
 }
 
-// Returns the problems of the first worker that has any. They are the same in every worker.
+// Returns the problems of the first worker that has any problems. All workers have the same
+// problems.
 async function firstProblems(
   told: readonly Promise<readonly LocatedProblem[]>[],
 ): Promise<readonly LocatedProblem[]> {
-  // Waits until all workers have answered, so that none is still building an unwanted generation.
+  // Waits until all workers have responded, so that none is still building an unused generation.
   await Promise.allSettled(told);
   const all = await Promise.all(told);
   return all.find((problems) => problems.some((p) => p.severity === "error")) ?? [];
 }
 
 // Drains the accept queue before all workers end. When the last worker ends, Node's cluster module
-// closes accepted connections that no worker has received. So the primary first stops accepting,
-// and distributes what it has.
+// closes accepted connections that no worker has received. The primary therefore stops accepting
+// first, and distributes the accepted connections.
 /**
  * How long pending connections are awaited, in milliseconds. A worker that has not taken its
  * connection by then will not take it.
@@ -79,10 +80,10 @@ async function drainAcceptQueue(
     await sleep(POLL_MS);
 }
 
-/** Allows for slow plugins. The timeout of a single plugin's setup is shorter. */
+/** This allows for slow plugins. The timeout of a single plugin's setup is shorter. */
 const PREPARE_TIMEOUT_MS = 60_000;
 const REPLY_TIMEOUT_MS = 10_000;
-/** Time for everything else to end after open requests have finished, in milliseconds. */
+/** Time that a worker has to end after its open requests have finished, in milliseconds. */
 const EXIT_TIMEOUT_MS = 15_000;
 const BACKOFF_MS = { first: 100, last: 10_000 };
 /** Uptime after which a worker counts as started successfully, in milliseconds. */
@@ -141,7 +142,7 @@ export class WorkerPool {
     return [...this.#workers].reduce((sum, { reservations }) => sum + reservations.size, 0);
   }
 
-  /** Starts all workers. If one fails, starts none and returns the problems. */
+  /** Starts all workers. If one of them fails, ends all of them and returns the problems. */
   async open(): Promise<readonly LocatedProblem[]> {
     const workers = Array.from({ length: this.#options.size }, (_, i) => this.#spawnWorker(i + 1));
     try {
@@ -184,7 +185,7 @@ export class WorkerPool {
   }
 
   /**
-   * Queries a plugin's instances in all processes except the one that asks, which may be the
+   * Queries a plugin's instances in all processes except the querying one, which may be the
    * primary. Returns the first answer.
    */
   askPlugins(id: string, question: unknown, asking?: WorkerHandle): Promise<unknown> {
@@ -216,7 +217,7 @@ export class WorkerPool {
     return statuses.filter(Boolean);
   }
 
-  /** Announces the shutdown. Returns whether any worker received a request for `/readyz`. */
+  /** Announces the shutdown. Returns whether any worker had received a request for `/readyz`. */
   async announceClose(): Promise<boolean> {
     this.#announced = true;
     const replies = await Promise.all(
@@ -234,7 +235,7 @@ export class WorkerPool {
     let cut = 0;
     await this.#forEach([...this.#workers], async (member) => {
       const stopped = member.call("stop", drainMs + EXIT_TIMEOUT_MS, drainMs, succeeded);
-      // The worker may have failed to write everything. Its open calls are settled here.
+      // The worker may have failed to write all its rows. Its open calls are settled here.
       cut += await stopped.catch(() => (member.kill(), 0));
       const killTimer = setTimeout(member.kill, EXIT_TIMEOUT_MS);
       await member.exited;
@@ -252,9 +253,7 @@ export class WorkerPool {
     await Promise.all(this.#pendingExits);
   }
 
-  /**
-   * Runs work on each worker. The end of a worker that dies in the meantime is handled separately.
-   */
+  /** Runs work on each worker. Workers that die in the meantime are handled separately. */
   async #forEach(
     workers: readonly WorkerHandle[],
     work: (member: WorkerHandle) => Promise<unknown>,
@@ -294,7 +293,7 @@ export class WorkerPool {
   }
 
   /**
-   * Opens the ports. The first worker shows whether they are available, and the others then join.
+   * Opens the ports. The first worker tests whether the ports are available, and the others join.
    */
   async #openPort(workers: readonly WorkerHandle[]): Promise<void> {
     const { listen, inheritedDescriptors } = this.#options;
@@ -326,15 +325,15 @@ export class WorkerPool {
       reportWorkerExit(this.#options.services, worker, how);
       if (!this.#retired.has(worker)) void this.#replaceWorker(worker, how);
     }
-    // A silent store does not delay the end of a worker, because the next start finds the open
-    // calls.
+    // A store that does not respond does not delay the end of a worker, because the next start
+    // finds the open calls.
     await Promise.race([
       settleOpenReservations(this.#options.services, worker),
       sleep(REPLY_TIMEOUT_MS, undefined, { ref: false }),
     ]);
   }
 
-  /** Replaces a worker. The old one may finish its open requests. */
+  /** Replaces a worker. The old worker may finish its open requests. */
   #retireWorker(worker: WorkerHandle): void {
     if (this.#ending || this.#retired.has(worker)) return;
     if (!this.#serving.delete(worker)) return worker.kill();
@@ -355,7 +354,7 @@ export class WorkerPool {
     if (this.#failures >= MAX_FAILURES && this.#serving.size === 0) {
       const times = `${this.#failures} times in a row`;
       return this.#options.onFailed(
-        new Error(`Workers do not stay up: ${times} a worker exited (${how}).`),
+        new Error(`Workers exit repeatedly: ${times} a worker exited (${how}).`),
       );
     }
     if (this.#failures > 1)
@@ -365,7 +364,8 @@ export class WorkerPool {
     try {
       await this.#bringUpToDate(member);
     } catch (error) {
-      // The worker is useless even if it is still alive. Its end triggers the next attempt.
+      // The worker cannot serve requests, even if it is still alive. The next attempt starts when
+      // the worker has ended.
       this.#options.services.log.error({ worker: slot, err: error }, "worker start failed");
       member.kill();
       return;
@@ -374,7 +374,9 @@ export class WorkerPool {
     this.#options.services.log.info({ worker: slot, pid: member.pid }, "worker replaced");
   }
 
-  /** Brings a new worker to the current generation, which may change while the worker builds it. */
+  /**
+   * Updates a new worker to the current generation, which may change while the worker builds it.
+   */
   async #bringUpToDate(worker: WorkerHandle): Promise<void> {
     let order: WorkerGeneration;
     do {

@@ -1,4 +1,4 @@
-// A worker process: services with a borrowed store, a generation slot, and a shared port. It
+// A worker process: services that use the primary's store, a generation slot, and a shared port. It
 // follows the primary's commands, and ends when the primary ends.
 import { resolve } from "node:path";
 import { wallClock } from "../../lib/time/wall-clock.ts";
@@ -70,7 +70,7 @@ class WorkerProcess {
     return this.#exit.promise;
   }
 
-  /** Reports a problem in this process, so that another process takes over. */
+  /** Reports a failure in this process, so that another process takes over. */
   reportUnhealthy(): void {
     this.#link.notify("reportUnhealthy");
   }

@@ -1,4 +1,4 @@
-// Messages between the primary and its workers. All of them are plain data.
+// Messages between the primary and its workers. All messages are plain data.
 import type { ModelList } from "../../catalog/model-lists.ts";
 import type { FileTexts } from "../../config/source/config-files.ts";
 import type { ConfigOverrides } from "../../config/expand-config.ts";
@@ -10,7 +10,10 @@ import { type LocalStats, worseCooldown } from "../health/process-stats.ts";
 import type { LiveRequest } from "../requests/in-flight-requests.ts";
 import type { WorkerStatus, GatewayStatus } from "../gateway-api.ts";
 
-/** A generation to build. The same config texts produce the same generation everywhere. */
+/**
+ * A generation that the worker builds. The same config texts produce the same generation in every
+ * process.
+ */
 export interface WorkerGeneration {
   readonly generation: number;
   /** Path of gateway.yaml. Undefined if the config that ships with the package is used. */
@@ -20,12 +23,13 @@ export interface WorkerGeneration {
   readonly overrides: ConfigOverrides;
 }
 
-/** Commands to a worker. They are executed in the order in which they are sent. */
+/** Commands to a worker. The commands are executed in the order in which they are sent. */
 export type WorkerCommands = {
   /** Builds a generation without serving it. */
   prepareGeneration(order: WorkerGeneration): Promise<readonly LocatedProblem[]>;
   /**
-   * Serves the prepared generation. The first time, opens every port. Returns their public URLs.
+   * Serves the prepared generation. The first call also opens every port. Returns their public
+   * URLs.
    */
   commitGeneration(at: readonly BoundAddress[]): Promise<readonly string[]>;
   /** Discards the prepared generation. */
@@ -38,7 +42,7 @@ export type WorkerCommands = {
   resetCooldowns(provider: string, credential: string | undefined): void;
   /** Replaces the cached record of an account. */
   accountChanged(record: AccountRecord): void;
-  /** Reloads all accounts. Used when it is unknown which ones changed. */
+  /** Reloads all accounts. Used when the changed accounts are unknown. */
   reloadAccounts(): Promise<void>;
   /** Sets whether the ledger accepts rows, so that every process reports the same state. */
   setLedgerAvailability(trouble: LedgerOutage | undefined): void;
@@ -50,13 +54,13 @@ export type WorkerCommands = {
   /** Returns the open requests of this process. */
   listInFlight(): readonly LiveRequest[];
   /**
-   * Makes `/readyz` report the shutdown while all requests are still served. Returns whether it was
-   * queried before.
+   * Makes `/readyz` report the shutdown while all requests are still served. Returns whether
+   * `/readyz` was queried before.
    */
   announceShutdown(): boolean;
   /**
-   * Stops accepting requests, and ends when open requests are finished. Returns how many were
-   * aborted. `succeeded`: another gateway already serves the same ports.
+   * Stops accepting requests, and ends when open requests are finished. Returns the number of
+   * aborted requests. `succeeded`: another gateway already serves the same ports.
    */
   stop(drainMs: number, succeeded: boolean): Promise<number>;
 };
@@ -83,7 +87,7 @@ export function mergeStatus(
   const quarantined = new Map<string, GatewayStatus["quarantinedHooks"][number]>();
   for (const one of all.toSorted((a, b) => a.until - b.until))
     quarantined.set(`${one.plugin} ${one.hook}`, one);
-  // Only workers serve requests, so the outages that they report count.
+  // Only workers serve requests, so only the outages that they report count.
   const unreachable = new Map<string, GatewayStatus["unreachablePlugins"][number]>();
   for (const one of workers.flatMap((worker) => worker.unreachablePlugins))
     if (one.since < (unreachable.get(one.plugin)?.since ?? Infinity))
@@ -99,8 +103,8 @@ export function mergeStatus(
       const key = `${latency.target} ${latency.stream}`;
       if (latency.calledAt > (latencies.get(key)?.calledAt ?? 0)) latencies.set(key, latency);
     }
-    // All processes share one directory and count its files periodically, so the maximum is used.
-    // Operation counts are per process and are added.
+    // All processes share one directory and count its files periodically, so the maximum of the
+    // counts is used. Operation counts are per process and are added.
     files.files = Math.max(files.files, worker.files.files);
     files.bytes = Math.max(files.bytes, worker.files.bytes);
     for (const count of ["stored", "served", "rejected", "expired"] as const)
@@ -114,8 +118,8 @@ export function mergeStatus(
     cooldowns: [...resting.values()],
     quarantinedHooks: [...quarantined.values()],
     unreachablePlugins: [...unreachable.values()],
-    // Each process measures its own latencies. The status has those of the last process that called
-    // the target.
+    // Each process measures its own latencies. The status contains the latencies of the process
+    // that called the target last.
     latencies: [...latencies.values()],
     files,
     workers,
