@@ -1,6 +1,6 @@
-// Retry rules after a failed call, as data. `ERRORS` decides by error kind whether another
-// candidate may be called. This table decides by error kind and progress of the call whether the
-// same target may be called again, and how the call is recorded in the ledger.
+// Retry rules after a failed call, as data. `ERRORS` determines, by error kind, whether another
+// candidate may be called. This table determines, by error kind and progress of the call, whether
+// the same target may be called again and how the call is recorded in the ledger.
 import type { ErrorKind } from "./error.ts";
 
 /**
@@ -27,8 +27,8 @@ interface FailurePointRule {
   /** Whether the retry does not count toward the target's retry limit. */
   readonly isFree: boolean;
   /**
-   * How the failed call is billed. `void`: nothing. `estimated`: its whole input and the part of
-   * the response that was seen. `partial`: the output that was generated.
+   * How the failed call is billed. `void`: not billed. `estimated`: its whole input and the
+   * received part of the response. `partial`: the output that was generated.
    */
   readonly ledgerResult: "void" | "estimated" | "partial";
 }
@@ -90,6 +90,6 @@ export const FAILURE_POINTS = {
 /** How far a call had progressed when it failed. */
 export type FailurePoint = keyof typeof FAILURE_POINTS;
 
-/** Returns how the same target may be called again. Undefined: it may not. */
+/** Returns how the same target may be called again. Undefined if it must not be called again. */
 export const retryModeAfter = (stage: FailurePoint, kind: ErrorKind): RetryMode | undefined =>
   (FAILURE_POINTS[stage] as FailurePointRule).retries[kind];

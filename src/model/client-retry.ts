@@ -1,12 +1,12 @@
 // Decides whether and when a client should repeat a request. `retry-after`, `retry-after-ms`,
 // `x-should-retry`, the last sentence of the message, and protocol-specific body fields are all
-// derived from one value, so they cannot disagree.
+// derived from one value, so that they are consistent.
 import type { ErrorKind, Fault } from "./error.ts";
 
 /**
  * Whether a client should retry, by error kind. `yes`: the same request may succeed later.
- * `if_retry_after`: only if the fault states a time. `no`: the request would fail in the same way,
- * or only an operator can fix the cause.
+ * `if_retry_after`: only if the fault contains a retry time. `no`: the request would fail in the
+ * same way, or only an operator can fix the cause.
  */
 export const CLIENT_RETRIES = {
   invalid: "no",
@@ -36,15 +36,15 @@ export const CLIENT_RETRIES = {
 /** Delay in milliseconds if the time is not known. */
 const DEFAULT_RETRY_MS = 1_000;
 /**
- * Longest delay in milliseconds with `x-should-retry: true`. With a longer one, one SDK would sleep
- * for all of it, and another would retry immediately and repeatedly.
+ * Maximum delay in milliseconds with `x-should-retry: true`. With a longer delay, one SDK would
+ * sleep for the whole time, and another would retry immediately and repeatedly.
  */
 const MAX_CLIENT_WAIT_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
 
 /**
- * Returns the time from now in whole milliseconds after which the same request may succeed.
- * Undefined: it would fail again.
+ * Returns the time in whole milliseconds after which the same request may succeed. Undefined if it
+ * would fail again.
  */
 export function retryAfterMsFor({ kind, retryAfterMs: told }: Fault): number | undefined {
   const when = CLIENT_RETRIES[kind];
@@ -66,8 +66,8 @@ export const retryHeaders = (ms: number | undefined): Record<string, string> =>
       };
 
 /**
- * Returns the fault as a client receives it. If the client should retry, `retryAfterMs` is set and
- * the message ends with the delay.
+ * Returns the fault in the form in which a client receives it. If the client should retry,
+ * `retryAfterMs` is set and the message ends with the delay.
  */
 export function withRetryHint(fault: Fault): Fault {
   const { retryAfterMs: _, ...rest } = fault;

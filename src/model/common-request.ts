@@ -9,13 +9,13 @@ export interface CommonRequest {
   /** Identifier of the end user, as the client sent it. */
   user?: Opt<string>;
   /**
-   * Top-level fields that the codec does not know. The host sends them upstream unless the model
+   * Top-level fields that are unknown to the codec. The host sends them upstream unless the model
    * rejects them.
    */
   rest: JsonObject;
   /**
-   * Fields of a single protocol, by its id. Only that protocol's codec reads them, so they cannot
-   * appear in another protocol.
+   * Fields of a single protocol, by the protocol's ID. Only that protocol's codec reads them, so
+   * they cannot be sent in another protocol.
    */
   ext: { readonly [protocol: string]: Json };
 }

@@ -2,8 +2,8 @@ import { describeUnexpectedError } from "../lib/error-location.ts";
 import type { JsonObject, Opt } from "./values.ts";
 
 /**
- * All error kinds: [HTTP status, whether another candidate is tried, what is put in cooldown]. The
- * set is closed. The kind alone decides status, retry, and cooldown.
+ * All error kinds: [HTTP status, whether another candidate is tried, scope of the cooldown].
+ * Plugins cannot add kinds. Only the kind determines status, retry, and cooldown.
  *
  * - `never`: the request is at fault, and another candidate would fail in the same way.
  * - `next`: another candidate may succeed. It is tried unless the route's `fallback_on` excludes
@@ -16,7 +16,7 @@ export const ERRORS = {
   invalid: [400, "never"],
   context_length: [400, "opt_in"],
   content_policy: [400, "opt_in"],
-  /** This candidate does not support the request. Another one may. */
+  /** This candidate does not support the request. Another candidate may support it. */
   unsupported: [400, "next"],
   unauthenticated: [401, "never"],
   forbidden: [403, "never"],
@@ -52,14 +52,12 @@ export const ERRORS = {
   ]
 >;
 
-/** Kind of failure. A plugin chooses the kind, and the host derives the reaction from it. */
+/** Kind of failure. A plugin chooses the kind, and the host derives its reaction from it. */
 export type ErrorKind = keyof typeof ERRORS;
 
-/**
- * An error whose message is shown to the client. Any other thrown value is reported as `internal`.
- */
+/** An error whose message is shown to the client. Any other error is reported as `internal`. */
 export interface Fault {
-  /** Kind of failure, which decides the HTTP status and whether another candidate is tried. */
+  /** Kind of failure, which determines the HTTP status and whether another candidate is tried. */
   kind: ErrorKind;
   /** Message for the client. For the kind `internal`, it is only logged. */
   message: string;
@@ -82,7 +80,7 @@ const FAULT = Symbol.for("tollgate.fault");
 
 /**
  * Creates the error that `fail` throws, without throwing it. Use it to reject a promise or to pass
- * a failure on. Called by plugins and by the host. Has no side effects and never throws.
+ * on a failure. Plugins and the host call it. Has no side effects and never throws.
  */
 export const createFault = (
   kind: ErrorKind,
@@ -116,9 +114,9 @@ export const getFault = (error: unknown): Fault | undefined =>
 const ENGINE_ERRORS = [TypeError, RangeError, SyntaxError, ReferenceError, URIError, EvalError];
 
 /**
- * Returns the part of an error that clients, log messages, and status output may show. It is the
- * message of a fault, or of an error that was written for readers. Messages of engine errors are
- * only logged, in `err`, with their location.
+ * Returns the text of an error that may be shown to clients and in log messages and status output.
+ * It is the message of a fault, or of an error whose message was written for readers. Messages of
+ * engine errors are only logged, in `err`, with their location.
  */
 export function publicErrorText(
   error: unknown,
@@ -131,6 +129,8 @@ export function publicErrorText(
   return error.message;
 }
 
-/** Also compares the name, because only the name of an error in another process is transferred. */
+/**
+ * The name is also compared, because for an error in another process only its name is transferred.
+ */
 const isInstanceByName = (error: Error, kind: Function): boolean =>
   error instanceof kind || error.name === kind.name;

@@ -2,7 +2,9 @@ import type { Block, Media, Proof, ResponseItem } from "./request.ts";
 import type { Usage } from "./usage.ts";
 import type { Json, Opt } from "./values.ts";
 
-/** Why a response ended, in terms that map to every protocol. Unknown reasons become `other`. */
+/**
+ * Finish reason of a response, in terms that map to every protocol. Unknown reasons become `other`.
+ */
 export type FinishReason =
   | "stop"
   | "stop_sequence"
@@ -19,10 +21,11 @@ export type FinishReason =
  *
  *     start (open (delta | media | proof | cite)* close | item | usage)* finish
  *
- * Each block is opened once and closed once. Several blocks may be open at the same time. An encoder
- * whose protocol does not support that buffers them. Usage is cumulative. There is exactly one
- * finish, and a decoder that ends without one throws. Errors are thrown, not emitted. `start` means
- * that upstream accepted the request: a call that fails later is billed as estimated, never as void.
+ * Each block is opened once and closed once. Several blocks may be open at the same time. An
+ * encoder whose protocol does not support this must buffer them. Usage is cumulative. There is
+ * exactly one finish event, and a decoder that ends without one throws. Errors are thrown, not
+ * emitted. `start` means that the provider accepted the request: a call that fails later is billed
+ * as estimated, and never as void.
  */
 export type ModelEvent =
   | UsageReport
@@ -36,7 +39,7 @@ export type ModelEvent =
   | { type: "open"; index: number; block: OpenBlock }
   /** Text, reasoning, or a tool's arguments. */
   | { type: "delta"; index: number; text: string; logprobs?: Opt<readonly Json[]> }
-  /** Image or audio data. `partial` marks a preview, `note` is the text that the provider attached. */
+  /** Image or audio data. `partial` marks a preview. `note` is text that the provider attached. */
   | { type: "media"; index: number; media: Media; partial?: Opt<boolean>; note?: Opt<string> }
   /** Signature or encrypted content of a block. */
   | { type: "proof"; index: number; proof: Proof }
@@ -57,7 +60,7 @@ export type ModelEvent =
 export type OpenBlock =
   /** A block whose type needs no further information. */
   | { type: "text" | "refusal" | "image" | "audio" }
-  /** With `summary`, the content is a summary for people, not the model's own reasoning. */
+  /** With `summary`, the content is a summary for people and not the model's own reasoning. */
   | { type: "reasoning"; summary?: Opt<boolean> }
   /** Content that only the protocol `origin` can read, such as the result of a hosted tool. */
   | { type: "opaque"; origin: string; raw: Json }
@@ -68,7 +71,7 @@ export type OpenBlock =
 export interface Finish {
   /** Marks the last event of a response. */
   type: "finish";
-  /** Why the response ended. */
+  /** Finish reason of the response. */
   reason: FinishReason;
   /** Stop sequence that ended the response. */
   sequence?: Opt<string>;
@@ -77,8 +80,8 @@ export interface Finish {
 }
 
 /**
- * Cumulative usage. A later report replaces an earlier one unit by unit. A report with another
- * `model` is a separate line of the bill.
+ * Cumulative usage. A later report replaces an earlier one for each unit that it contains. A report
+ * with another `model` is a separate line of the bill.
  */
 export interface UsageReport {
   /** Marks a usage report. */
@@ -94,8 +97,8 @@ export interface UsageReport {
   /** Quality of the images that were made. */
   quality?: Opt<string>;
   /**
-   * Attributes that price multipliers match, as the provider reports them, such as `{ speed: "fast"
-   * }`.
+   * Attributes that the multipliers of a price match, as reported by the provider, such as `{
+   * speed: "fast" }`.
    */
   pricingAttributes?: Opt<{ readonly [fact: string]: Opt<string> }>;
   /**
@@ -106,18 +109,18 @@ export interface UsageReport {
 }
 
 /**
- * A complete response: the result of collecting its events. A provider therefore implements only
- * the events.
+ * A complete response: the result of collecting its events. Providers therefore only have to create
+ * events.
  */
 export interface ModelResponse {
   /** The provider's ID of the response. */
   id?: Opt<string>;
   /** Content of the response, in order. */
   blocks: readonly Block[];
-  /** Items by index. Absent if there are none. */
+  /** Items by index. Unset if there are none. */
   items?: Opt<readonly ResponseItem[]>;
   /** Units that the response used. */
   usage: Usage;
-  /** Why the response ended. */
+  /** Finish reason and usage of the response. */
   finish: Finish;
 }

@@ -21,14 +21,14 @@ export type Feature =
   | `cache.${string}`;
 
 /**
- * Support by feature: true, false, or absent for unknown. Requests with unknown features are
+ * Support by feature: true, false, or unset if unknown. Requests with unknown features are
  * forwarded.
  */
 export type FeatureSupport = { readonly [F in Feature]?: Opt<boolean> };
 
 /**
  * Metadata of one model of a provider. Every field except `model` and `operation` is optional. A
- * missing field means unknown.
+ * field that is not set is unknown.
  */
 export interface ModelInfo {
   /** The provider's name of the model. */
@@ -38,8 +38,8 @@ export interface ModelInfo {
   /** Display name. */
   name?: Opt<string>;
   /**
-   * Protocols of the provider that serve this model. Default: the `serves` setting of each
-   * endpoint.
+   * Protocols of the provider that serve this model. Default: determined by the `servesModel`
+   * function of each endpoint.
    */
   protocols?: Opt<readonly string[]>;
   /** Features that the model supports or lacks. */
@@ -84,27 +84,27 @@ export interface Facts {
 
 /**
  * A price is a sum over units. Lines of a service tier or a bracket replace lines of the same unit.
- * If both contain a unit, the tier's rate is raised in the same proportion as the bracket raises
- * the plain rate. The price of a counted unit without a line is unknown.
+ * If both contain a unit, the tier's rate is increased in the same proportion as the bracket
+ * increases the rate without a tier. If a counted unit has no line, its price is unknown.
  */
 export interface Price {
   /** Rates that apply if no bracket or tier overrides them. */
   lines: readonly PriceLine[];
   /**
-   * Brackets. If a request has more input tokens than `input` (including cached ones), these lines
-   * apply to all of it.
+   * Brackets. If a request has more input tokens than `input` (including cached tokens), these
+   * lines apply to all of them.
    */
   over?: Opt<readonly { input: number; lines: readonly PriceLine[] }[]>;
   /** Lines by service tier, as the provider bills it. "*" applies to all other tiers. */
   tiers?: Opt<{ readonly [tier: string]: readonly PriceLine[] }>;
   /**
-   * Factors on every token line. Each applies if all attributes in `when` match, such as `{ region:
-   * "eu" }` or `{ speed: "fast" }`.
+   * Factors that apply to every token line. A factor applies if all attributes in `when` match,
+   * such as `{ region: "eu" }` or `{ speed: "fast" }`.
    */
   multipliers?: Opt<readonly { when: { readonly [fact: string]: string }; by: string }[]>;
   /** First day of validity, as an ISO date in UTC. Default: no start. */
   from?: Opt<string>;
-  /** Last day of validity, included, as an ISO date in UTC. Default: no end. */
+  /** Last day of validity (inclusive), as an ISO date in UTC. Default: no end. */
   until?: Opt<string>;
   /**
    * Daily hours in UTC, from "HH:MM" to before "HH:MM". The range may span midnight. `days`: days
@@ -127,23 +127,26 @@ export interface PriceLine {
   per: 1 | 1_000_000;
   /**
    * Restricts the line to a quality or size. `first`: only for the first megapixel of each image,
-   * or the first unit of a call for any other unit. The most specific line wins.
+   * or the first unit of a call for any other unit. The most specific line is used.
    */
   variant?: Opt<{ quality?: Opt<string>; size?: Opt<string>; first?: Opt<boolean> }>;
 }
 
-/** How long content is stored by a provider. `memory`: never on disk. */
+/** Duration for which a provider stores content. `memory`: never on disk. */
 export type Retention =
-  /** Nothing is stored, content is stored until the client deletes it, or the retention is not known. */
+  /**
+   * No content is stored, content is stored until the client deletes it, or the retention is
+   * unknown.
+   */
   | { kind: "zero" | "until_deleted" | "unknown" }
-  /** Content is held in memory only, for up to `hours`. */
+  /** Content is kept only in memory, for up to `hours`. */
   | { kind: "memory"; hours?: Opt<number> }
   /** Content is stored for up to `days`. */
   | { kind: "days"; days: number };
 
 /**
- * How a provider treats content. Unknown never satisfies a privacy requirement. Only a policy with
- * evidence may claim zero retention.
+ * Treatment of content by a provider. An unknown value never satisfies a privacy requirement. A
+ * policy may claim zero retention only with evidence.
  */
 export interface DataPolicy {
   /** How long the provider stores content. */
@@ -178,7 +181,7 @@ export interface DataPolicy {
 
 /**
  * An exception to the provider's policy for a protocol, a model type, or models (a name with at
- * most one `*`). All matching exceptions apply, and the worst wins.
+ * most one `*`). All matching exceptions apply, and the least private value is used.
  */
 export interface PolicyException {
   /** ID of the protocol that the exception is for. Default: all. */
@@ -204,8 +207,8 @@ export interface PolicyControl {
 }
 
 /**
- * The worst of the policies of provider, endpoint, model, credential, and requested features.
- * Computed by the host, with reasons.
+ * The least private values of the policies of provider, endpoint, model, credential, and requested
+ * features. The host computes it, with reasons.
  */
 export interface EffectivePolicy extends DataPolicy {
   /** Basis of `retention`: `published`, `control`, `declared`, `excluded`, or `unknown`. */

@@ -8,8 +8,8 @@ import type {
 import type { Json, JsonObject, Opt } from "./values.ts";
 
 /**
- * Types by operation. `request` is the type to which every protocol of the operation decodes. `item`
- * is one element of the response, if responses are lists and not blocks. A package adds an operation
+ * Types by operation. `request` is the type to which every protocol of the operation decodes.
+ * `item` is one element of a response that is a list instead of blocks. A package adds an operation
  * by merging into this interface:
  *
  *     declare module "tollgate/plugin" {
@@ -79,8 +79,9 @@ export type ChatRequest = Readonly<
 >;
 
 /**
- * One response of a spoken conversation: what the model has read when the response begins. Audio is
- * not included. Its transcript is, if the provider has sent one.
+ * One response of a spoken conversation: the content that the model has read when the response
+ * begins. It does not contain audio. It contains the transcript of audio if the provider has sent
+ * one.
  */
 export type RealtimeRequest = Readonly<
   CommonRequest & {
@@ -124,7 +125,7 @@ export interface Output {
   >;
 }
 
-/** Sampling parameters. Unset ones use the model's defaults. */
+/** Sampling parameters. Parameters that are not set use the model's defaults. */
 export type Sampling = {
   [
     K in "temperature" | "topP" | "topK" | "presence" | "frequency" | "seed" | "n" | "logprobs"
@@ -182,7 +183,7 @@ export type ImageRequest = Readonly<
     compression?: Opt<number>;
     /** Seed for reproducible results. */
     seed?: Opt<number>;
-    /** Number of partial images to send before the final one. Only used in a stream. */
+    /** Number of partial images to send before the final image. Only used in a stream. */
     partialImages?: Opt<number>;
   }
 >;
@@ -275,8 +276,8 @@ export interface ModerationResult {
 }
 
 /**
- * Text to continue. Several prompts produce as many responses, which only the client's own protocol
- * can encode.
+ * Text to continue. Several prompts produce the same number of responses, which only the client's
+ * own protocol can encode.
  */
 export type CompletionRequest = Readonly<
   CommonRequest & {
@@ -331,8 +332,8 @@ export interface Tool {
 }
 
 /**
- * Media content. Bytes stay in the form in which they arrived, so base64 is not decoded and encoded
- * again.
+ * Media content. The bytes stay in the form in which they arrived, so that base64 is not decoded
+ * and encoded again.
  */
 export type Media = { mime?: Opt<string> } & (
   | {
@@ -343,13 +344,13 @@ export type Media = { mime?: Opt<string> } & (
   | { bytes: Buffer }
   /** URL that the provider fetches. */
   | { url: string }
-  /** ID of a file that a provider stores, and the ID of the protocol that it was uploaded with. */
+  /** ID of a file that a provider stores, and the ID of the protocol with which it was uploaded. */
   | { fileId: string; origin: string }
 );
 
 /**
- * Content that a provider signed or encrypted. Opaque to all others, and sent back only to its
- * origin.
+ * Content that a provider signed or encrypted. It cannot be read by any other party and is sent
+ * back only to its origin.
  */
 export interface Proof {
   /** ID of the protocol that can read the proof. */
@@ -365,8 +366,8 @@ export interface Proof {
 }
 
 /**
- * A part of a message. Every type can have a `proof`, because some APIs sign reasoning, some sign
- * calls, and some sign text.
+ * A part of a message. Every type of block can have a `proof`, because some APIs sign reasoning,
+ * some sign calls, and some sign text.
  */
 export type Block = { cache?: Opt<Json>; proof?: Opt<Proof> } & (
   | {

@@ -1,4 +1,7 @@
-/** Values of `pick:` for a name under `models:`. They decide which candidate is called first. */
+/**
+ * Values of `pick:` for a name under `models:`. The value determines which candidate is called
+ * first.
+ */
 export const ROUTING_STRATEGIES = ["ordered", "weighted", "fastest", "cheapest", "sticky"] as const;
 /** A routing strategy. */
 export type RoutingStrategy = (typeof ROUTING_STRATEGIES)[number];
@@ -8,7 +11,7 @@ export type RoutingStrategy = (typeof ROUTING_STRATEGIES)[number];
  * milliseconds.
  */
 export interface HedgeDelays {
-  /** Delay for classes that are not in `classes`. Undefined: no hedging. */
+  /** Delay for classes that are not in `classes`. Undefined if calls are not hedged. */
   readonly allMs: number | undefined;
   /** Delay by class of call, as in `timeouts.classes`. */
   readonly classes: ReadonlyMap<string, number>;

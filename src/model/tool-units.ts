@@ -27,8 +27,8 @@ const UNIT_TOOLS: { readonly [unit in Unit]?: readonly string[] } = {
 };
 
 /**
- * Tools that are billed only by their tokens, which are in the usage report, or that the client
- * runs.
+ * Tools that the client runs, or that are billed only by their tokens, which the usage report
+ * includes.
  */
 const UNBILLED_TOOLS: readonly string[] = [
   "advisor",

@@ -2,11 +2,11 @@ import type { Opt } from "./values.ts";
 
 /**
  * Unit of usage. Units do not overlap, so a price is a sum over them. The exception is `reasoning`,
- * which is included in `output` and never charged in addition. An absent unit was not reported, and
- * 0 was reported as zero.
+ * which is included in `output` and never charged in addition. A unit that is not set was not
+ * reported. A unit that is 0 was reported as zero.
  *
- * `cache_read` counts cached input of all types, except audio and images that the provider reports
- * separately: these are `cache_read_audio` and `cache_read_image`.
+ * `cache_read` counts cached input of all types. The exceptions are cached audio and images that
+ * the provider reports separately: `cache_read_audio` and `cache_read_image`.
  *
  * Tools that the provider runs have units of their own: `searches` of the web, `fetches` of a page,
  * `file_searches`, `map_searches`, and `code_sessions` (containers in which code ran). Any other
@@ -77,7 +77,7 @@ export const UNITS = [
 /** Amount used, by unit. */
 export type Usage = { readonly [U in Unit]?: Opt<number> };
 
-/** Merges cumulative reports. The later report replaces the earlier one unit by unit. */
+/** Merges cumulative reports. For each unit, the later report replaces the earlier one. */
 export function mergeUsage(earlier: Usage, later: Usage): Usage {
   const merged: { -readonly [U in Unit]?: Opt<number> } = { ...earlier };
   for (const unit of UNITS) if (later[unit] !== undefined) merged[unit] = later[unit];

@@ -18,8 +18,8 @@ export type Sync = void | undefined;
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 
 /**
- * A JSON object. A member that is `undefined` is omitted, as in `JSON.stringify`, so codecs may
- * write `{ seed: r.sampling.seed }`.
+ * A JSON object. A member that is `undefined` is omitted, as in `JSON.stringify`. Codecs may
+ * therefore write `{ seed: r.sampling.seed }`.
  */
 export type JsonObject = { readonly [key: string]: Opt<Json> };
 
@@ -35,7 +35,7 @@ export interface FilePart {
   /** Bytes of the file. */
   data: Buffer;
 }
-/** Whether a value is a file. No JSON value is a file. */
+/** Whether a value is a file. A JSON value is never a file. */
 export const isFilePart = (value: unknown): value is FilePart =>
   typeof value === "object" && value !== null && Buffer.isBuffer((value as Partial<FilePart>).data);
 /** Value of a top-level field of a body. */
@@ -51,5 +51,5 @@ export type Body = { readonly [field: string]: Opt<Field> };
 export type HeadersIn = Readonly<IncomingHttpHeaders>;
 /** Read-only query of a request. */
 export type QueryIn = Pick<URLSearchParams, "get" | "getAll" | "has">;
-/** Headers to send. Names are in lower case. `undefined` means absent. */
+/** Headers to send. Names are in lower case. `undefined` means that the header is not sent. */
 export type HeadersOut = Readonly<Record<string, Opt<string>>>;

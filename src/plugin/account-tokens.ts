@@ -12,7 +12,7 @@ interface CachedToken extends MintedToken {
 
 /**
  * A token is renewed when its remaining lifetime falls below the smaller of these limits: 5
- * minutes, or 10% of its full lifetime. A request must not carry a token that expires before the
+ * minutes, or 10% of its full lifetime. A request must not contain a token that expires before the
  * request arrives.
  */
 const RENEW_BEFORE_MS = 300_000;
@@ -50,8 +50,8 @@ export class AccountTokens {
       return kept.token;
     const coming = this.renew(account, mint);
     if (!kept || left <= 0) return coming;
-    // This background renewal may fail. If it does, the next request after the token expired tries
-    // again and gets the error.
+    // The background renewal may fail. The next request after the token has expired then tries
+    // again and receives the error.
     coming.catch(() => {});
     return kept.token;
   }

@@ -15,7 +15,7 @@ import type { Limit } from "./store/limit.ts";
  * remaining endpoint for each provider, model, and credential is used.
  */
 export interface Candidate {
-  /** ID of the candidate: provider and model, such as "openai/gpt-6". */
+  /** ID of the candidate, consisting of provider and model, such as "openai/gpt-6". */
   readonly id: string;
   /** Name of the provider in gateway.yaml. */
   readonly provider: string;
@@ -37,15 +37,15 @@ export interface Candidate {
    */
   readonly weight: number;
   /**
-   * The cooldown that the candidate was in when the `route` hook was called. Undefined if it was in
-   * none, or outside of `route` hooks.
+   * The cooldown of the candidate when the `route` hook was called. Undefined if there was none,
+   * and outside of `route` hooks.
    */
   readonly cooldown: CandidateCooldown | undefined;
 }
 
 /**
- * Why a candidate is in cooldown, and until when. Candidates in cooldown are tried after all
- * others, whatever their place in the list.
+ * Reason and end of a candidate's cooldown. Candidates in cooldown are tried after all others,
+ * whatever their position in the list.
  */
 export interface CandidateCooldown {
   /** End of the cooldown, in Unix milliseconds. A successful response ends the cooldown earlier. */
@@ -104,10 +104,11 @@ export interface ProviderClient {
 }
 
 /**
- * Result of `next()` in an `attempt` hook. The provider's headers have arrived and no content has
- * been sent to the client. The hook can inspect it, wait, or throw. If the hook throws before it
- * returns, the call ends, and the host tries the next candidate if the kind of failure allows it.
- * If a later hook in the chain responded itself, `status` is 200 and `headers` is empty.
+ * Result of `next()` in an `attempt` hook. When it is created, the provider's headers have arrived
+ * and no content has been sent to the client. The hook can inspect the response, wait, or throw. If
+ * the hook throws before it returns, the call ends, and the host tries the next candidate if the
+ * kind of failure allows it. If a later hook in the chain created the response, `status` is 200 and
+ * `headers` is empty.
  */
 export interface UpstreamResponse {
   /** The provider's HTTP status. */
@@ -115,8 +116,8 @@ export interface UpstreamResponse {
   /** All headers of the provider's response. */
   readonly headers: HeadersIn;
   /**
-   * The gateway's own limits, as the reserve of this call found them, and the provider's limits, as
-   * its headers report them. The provider's limits belong to the operator's account. Do not show
+   * Limits of the gateway, as read when this call was reserved, and limits of the provider, as
+   * reported in its headers. The provider's limits belong to the operator's account. Do not show
    * them to clients.
    */
   readonly limits: readonly RateLimit[];
@@ -150,7 +151,10 @@ export interface RateLimit {
   readonly max?: Opt<number | bigint>;
   /** Time at which the limit resets, in Unix milliseconds. */
   readonly resetsAt?: Opt<number>;
-  /** Scope of the gateway's own limit: what shares the count. Unset for a provider's limit. */
+  /**
+   * Scope of the gateway's own limit, which identifies the requests that share the count. Unset for
+   * a provider's limit.
+   */
   readonly scope?: Opt<string>;
   /** Window of the gateway's own limit. Unset for a provider's limit. */
   readonly per?: Opt<Limit["per"]>;
@@ -158,11 +162,11 @@ export interface RateLimit {
 
 /**
  * A complete response as the client received it, as plain data. A cache stores it, and an `attempt`
- * hook can return it instead of the result of `next()`. In that case the provider is not called and
- * the ledger gets no row.
+ * hook can return it instead of the result of `next()`. In that case, the provider is not called,
+ * and no row is written to the ledger.
  *
- * A recorded response fits only a request with the same operation, protocol, and form, and never a
- * private request. If it does not fit, a warning is logged and the provider is called.
+ * A recorded response can be used only for a request with the same operation, protocol, and form,
+ * and never for a private request. Otherwise, a warning is logged and the provider is called.
  */
 export interface RecordedResponse {
   /** Model type of the request. */
@@ -183,13 +187,13 @@ export interface RecordedResponse {
 
 /**
  * A response that an `attempt` hook creates itself and returns instead of the result of `next()`,
- * such as a refusal or a fixed text. The host writes it in the protocol and form that the client
+ * such as a refusal or a fixed text. The host encodes it in the protocol and form that the client
  * requested.
  *
  * If the provider was not called, the ledger gets one row for this call: state `void`, cost 0,
- * outcome `middleware`. The call counts against limits on requests and no others. If the provider
- * was called, that call is ended and billed for what it produced. The client receives the usage
- * counts of that ledger row.
+ * outcome `middleware`. The call counts only against limits on requests. If the provider was
+ * called, that call is ended and billed for the content that the provider has produced. The client
+ * receives the usage counts of that ledger row.
  */
 export interface SyntheticResponse {
   /** Content of the response and its finish reason. */
@@ -216,8 +220,8 @@ export type CallRecord = Readonly<{
   /** Position of the call within its request, from 1. */
   n: number;
   /**
-   * Whether the call was a hedge: made while an earlier call had not returned content. The losing
-   * call of the two has the fault code `hedge_lost`.
+   * Whether the call was a hedge: it was sent while an earlier call had not returned content. The
+   * call of the two that is not used has the fault code `hedge_lost`.
    */
   hedge?: Opt<boolean>;
   /** Provider, model, and credential of the call. */
@@ -228,7 +232,7 @@ export type CallRecord = Readonly<{
   usage: Usage;
   /** Cost in billionths of a US dollar; null if no price is known. */
   costNano: bigint | null;
-  /** Why the call failed. Unset if it succeeded. */
+  /** Reason for the failure of the call. Unset if it succeeded. */
   fault?: Fault;
   /** The provider's ID of the response. */
   upstreamId?: string;

@@ -11,15 +11,14 @@ import type { Store } from "./store/store.ts";
 import type { RequestHead } from "./exchange.ts";
 
 /**
- * Services that the host provides to one plugin, from its `setup` on. Every resource has an owner
- * here, and resources are released in reverse order when the config generation has ended. The
- * context of a store has no `keys`, `catalog`, and `ledger`, because these are built from the
- * store.
+ * Services that the host provides to one plugin, from its `setup` on. Every resource has an owner.
+ * When the config generation has ended, resources are released in reverse order. The context of a
+ * store has no `keys`, `catalog`, and `ledger`, because these are built from the store.
  */
 export type Context = Readonly<{
   /**
-   * Path of the plugin in gateway.yaml, such as "providers.anthropic". It is part of every log line
-   * and error.
+   * Path of the plugin in gateway.yaml, such as "providers.anthropic". Every log line and error of
+   * the plugin contains it.
    */
   id: string;
   /** Writes to the operator's log. */
@@ -45,45 +44,46 @@ export type Context = Readonly<{
    */
   runEvery(ms: number, tick: (signal: AbortSignal) => unknown): void;
   /**
-   * Returns an object that this plugin keeps across reloads, within one process. The first caller
-   * creates it. It is ended when no generation holds it any more.
+   * Returns an object that the plugin shares between config generations in one process. The first
+   * call creates it. It is disposed of when no generation uses it any more.
    */
   shared<T extends object>(key: string, create: () => T, end?: (thing: T) => unknown): T;
   /**
    * Creates a function that queries the same plugin in the other processes of the gateway, if there
-   * are any. It returns the first defined answer. `answer` computes this process's answer to such a
-   * query. Questions and answers must be plain data.
+   * are any. It returns the first defined answer. `answer` computes this process's answer to a
+   * query of another process. Questions and answers must be plain data.
    */
   createPeerQuery<Q, A>(
     answer: (question: Q) => A | undefined,
   ): (question: Q) => Promise<A | undefined>;
   /**
-   * Sends a request without any credential. It can reach the public internet and the origins that
-   * the operator names, also on a private network. The operator names origins in options that the
+   * Sends a request without any credential. It can reach the public internet and origins that the
+   * operator configured, also on a private network. The operator names origins in options that the
    * schema marks with `x-origin: true`, or in the definition's `needs`. Redirects are not followed,
-   * and an address taken from a response is subject to the same rule. Every failure is a fault.
+   * and the same rule applies to addresses taken from a response. Every failure is a fault.
    *
-   * A path such as "/v1/models" is sent to this gateway itself, at the port that clients use and
-   * like any client request. The plugin must send a key that it was given. All rules and limits
-   * apply, and the ledger gets a row. Before the gateway serves requests, the call rejects.
+   * A path such as "/v1/models" is sent to this gateway's own client port, like any client request.
+   * The plugin must send an API key that was configured for it. All rules and limits apply, and the
+   * ledger contains a row for each call. Before the gateway serves requests, the call rejects.
    */
   fetch: ProviderClient["fetch"];
   /**
-   * Sends a request to a model on behalf of a client's request. It passes through the whole request
-   * pipeline again, with the key and privacy of that client. Its calls have ledger rows of their
-   * own, count against the same limits, and are charged to the same account.
+   * Sends a request to a model on behalf of a client's request. The subrequest passes through the
+   * whole request pipeline, with the key and privacy level of that client. Its calls have ledger
+   * rows of their own, count against the same limits, and are charged to the same account.
    *
-   * Every middleware sees the subrequest, except this one and those that sent a subrequest before
-   * it. Subrequests can be nested up to 4 levels deep. A refusal is thrown. If the hook does not
-   * catch it, it counts as a failure of the hook, not as a refusal of the client's request. The
-   * plugin needs no `sends` for it, because data policy is applied to the subrequest again.
+   * Every middleware processes the subrequest, except this one and those that sent one of its
+   * parent requests. Subrequests can be nested up to 4 levels deep. A refusal is thrown as an
+   * error. If the hook does not catch it, the hook has failed, and the client's request was not
+   * refused. The plugin needs no `sends` for subrequests, because data policies are applied to them
+   * separately.
    */
   sendSubrequest(request: Subrequest, of: SubrequestOptions): Promise<SubrequestResult>;
   /**
-   * Finds the record of a client's secret. Results are cached for 60 s by the hash of the secret.
-   * Undefined if the key is unknown, revoked, or expired; do not tell the client which. Returns a
-   * promise only if the store has to be queried. The promise rejects as `unavailable` if the store
-   * does not respond within 5 s.
+   * Finds the record of a client's secret key. Results are cached for 60 s by the hash of the
+   * secret. Returns undefined if the key is unknown, revoked, or expired. Do not disclose to the
+   * client which of these is the case. Returns a promise only if the store has to be queried. The
+   * promise rejects as `unavailable` if the store does not respond within 5 s.
    */
   keys: { find(secret: string): KeyRecord | undefined | Promise<KeyRecord | undefined> };
   /** Models that the gateway offers. */
@@ -105,7 +105,7 @@ export type Context = Readonly<{
   /**
    * Returns the cost of this usage at the candidate's current price, in nano-dollars. Request
    * options that change the price, such as a service tier or size, are not included. `null` if the
-   * price is unknown or has no entry for one of the units. Reserves nothing.
+   * price is unknown or has no entry for one of the units. No budget is reserved.
    */
   quoteCost(candidate: Pick<Candidate, "info" | "policy">, usage: Usage): bigint | null;
   /**
@@ -121,20 +121,20 @@ export type Context = Readonly<{
   stats(): Promise<GatewayStats>;
   /**
    * Returns an environment variable that the definition's `needs.env` names. Undefined if it is not
-   * set. Any other name throws. Use options for the operator's settings. This function is for
+   * set. Throws for any other name. Use options for settings of the operator. This function is for
    * variables that a platform sets, such as AWS_REGION.
    */
   env(name: string): string | undefined;
   /**
    * Reads a file that is listed in the definition's `needs.files`, or that is in a folder listed
    * there. The path is absolute or relative to gateway.yaml. The current content is returned, up to
-   * 16 MiB. Any other path is rejected, and so is a link that leads out of such a folder. A missing
-   * file rejects with the system's error.
+   * 16 MiB. Any other path is rejected, and so is a link that leads out of a listed folder. If the
+   * file is missing, the promise rejects with the system's error.
    */
   readFile(path: string): Promise<Buffer>;
   /**
-   * Returns the folder in which this plugin can keep files. It is under `state_dir`, has mode 0700,
-   * and is created at the first call.
+   * Returns the folder in which this plugin can store files. It is under `state_dir`, has mode
+   * 0700, and is created at the first call.
    */
   stateDir(): string;
 }>;
@@ -177,7 +177,8 @@ export interface Subrequest {
 /** Options of a subrequest. */
 export interface SubrequestOptions {
   /**
-   * The client's request. The subrequest is charged to its key, and its limits and privacy apply.
+   * The client's request, whose key is charged for the subrequest, and whose limits and privacy
+   * apply.
    */
   parentRequest: RequestHead;
   /** Cancels the subrequest. It is also canceled when the client disconnects. */
@@ -193,6 +194,6 @@ export interface SubrequestResult {
   id: string;
   /** Response body, as a client would receive it. */
   body: Json;
-  /** Records of its calls, with usage and cost. */
+  /** Records of the subrequest's calls, with usage and cost. */
   calls: readonly CallRecord[];
 }

@@ -16,9 +16,9 @@ export interface Branded<K extends string> {
 type Def<D, K extends string> = D & Branded<K>;
 
 /**
- * Declares a provider. Use the result as the default export of the module. It only types and marks
- * the definition, so importing the module has no side effect. The loader calls `setup` later, once
- * for each config generation.
+ * Declares a provider. Use the result as the default export of the module. This function only types
+ * and marks the definition, so importing the module has no side effect. The loader calls `setup`
+ * later, once for each config generation.
  */
 export const defineProvider = <
   const O extends ObjectSchema = NoOptions,
@@ -46,8 +46,8 @@ export const defineMiddleware = <const O extends ObjectSchema = NoOptions>(
 
 /**
  * Declares an observer. Use the result as the default export of the module. An observer receives
- * records in batches, in the primary process, and changes nothing. This function only marks the
- * definition. No code of the observer runs before the gateway mounts it.
+ * records in batches, in the primary process, and cannot change anything. This function only marks
+ * the definition. No code of the observer runs before the gateway sets it up.
  */
 export const defineObserver = <const O extends ObjectSchema = NoOptions>(
   d: ObserverDef<O>,
@@ -64,7 +64,10 @@ export const defineStore = <const O extends ObjectSchema = NoOptions>(
 /** Kind of a plugin. Each kind has its own section in `gateway.yaml`. */
 export type PluginKind = "provider" | "frontend" | "middleware" | "observer" | "store";
 
-/** Any definition, as the loader holds it: options and credentials are unknown until validated. */
+/**
+ * Any definition, in the form that the loader uses: options and credentials are unknown until they
+ * are validated.
+ */
 export type Definition = Branded<PluginKind> &
   (
     | (ProviderDef<any, any> & Branded<"provider">)

@@ -1,6 +1,6 @@
-// Types of one request: request head, exchange, candidate, call, and outcome. A plugin keeps data
-// of its own about a request in a WeakMap. A plugin must not change the objects that it receives.
-// The test kit deep-freezes them.
+// Types of one request: request head, exchange, candidate, call, and outcome. Plugins keep their
+// own data about a request in a WeakMap. Plugins must not change the objects that they receive. The
+// test kit freezes these objects deeply.
 import type { Feature, Privacy } from "../model/facts.ts";
 import type { Operation, ModelRequest } from "../model/request.ts";
 import type { Body, HeadersIn } from "../model/values.ts";
@@ -8,7 +8,7 @@ import type { Identity } from "./identity.ts";
 import type { Limit } from "./store/limit.ts";
 import type { ActionType } from "./protocol.ts";
 
-/** Certificate of a client. The TLS connection proves it, so no header can forge it. */
+/** Certificate of a client. It is verified by the TLS connection, so no header can forge it. */
 export interface ClientCertificate {
   /**
    * Names in the certificate's subjectAltName: DNS names, URIs (`spiffe://…`), and email addresses.
@@ -44,7 +44,8 @@ export type RequestHead = Readonly<{
   /**
    * Certificate that the client presented on this connection, signed by one of
    * `listen.tls.client_certificates`. Undefined if the client presented none or none was requested.
-   * A certificate that expired after the connection was opened is still here. Compare `expiresAt`.
+   * A certificate that expired after the connection was opened is still returned. To detect this,
+   * compare `expiresAt`.
    */
   certificate: ClientCertificate | undefined;
   /** Parameters of the route's path, such as `id` of `/v1/models/:id`. */
@@ -54,9 +55,9 @@ export type RequestHead = Readonly<{
   /** Query of the URL, without credentials. */
   query: URLSearchParams;
   /**
-   * Places where the request carried credentials, without their values: header names (`x-api-key`),
-   * and query parameters with a question mark (`?key`). A frontend that serves several families of
-   * clients uses it to distinguish them.
+   * Sources of credentials in the request, without their values: header names (`x-api-key`), and
+   * query parameters with a question mark (`?key`). A frontend for several families of clients can
+   * use them to distinguish the clients.
    */
   credentialSources: readonly string[];
   /**
@@ -67,21 +68,21 @@ export type RequestHead = Readonly<{
   /** Identity of the client. Undefined until an `admit` hook calls `identify`. */
   identity: Identity | undefined;
   /**
-   * Limits of the key, and limits of its accounts that may be disclosed to the client. Each of them
-   * may be shown to the client, and `ctx.ledger.readLimits` returns their remaining amounts. Empty
-   * until the client is identified.
+   * Limits of the key, and limits of its accounts that may be disclosed to the client. They may be
+   * shown to the client, and `ctx.ledger.readLimits` returns their remaining amounts. Empty until
+   * the client is identified.
    */
   limits: readonly Limit[];
-  /** Strictest privacy that hooks, the key, and its accounts have set so far. */
+  /** The strictest privacy level that hooks, the key, and its accounts have set. */
   privacy: Privacy;
   /**
-   * Sets the identity of the client. For `admit` hooks, once per request: a second call ends the
-   * request with a 500. A request that no hook identified is rejected with a 401.
+   * Sets the identity of the client. Call it in an `admit` hook, once per request: a second call
+   * ends the request with a 500. A request that no hook identified is rejected with a 401.
    */
   identify(who: Identity): void;
   /**
-   * Raises the privacy of the request; it never lowers it. For `admit` hooks. If no hook calls it,
-   * a request with a Service-ZDR header is rejected with a 400.
+   * Raises the privacy level of the request. It is never lowered. Call it in an `admit` hook. If no
+   * hook calls it, a request with a Service-ZDR header is rejected with a 400.
    */
   requirePrivacy(to: Privacy): void;
   /**
@@ -92,9 +93,9 @@ export type RequestHead = Readonly<{
    */
   acquireSlot(scope: string, max: number): void;
   /**
-   * Sets a header of the response, also of an error. The last value wins. It has no effect after
-   * the headers were sent. A name or value that is not valid in a header throws, and the request
-   * ends with a 500.
+   * Sets a header of the response, including error responses. If a header is set several times, the
+   * last value is used. Has no effect after the headers were sent. A name or value that is not
+   * valid in a header throws, and the request ends with a 500.
    */
   setResponseHeader(name: string, value: string): void;
   /**
@@ -106,7 +107,7 @@ export type RequestHead = Readonly<{
   addLabel(name: string, value: string): void;
   /**
    * Reads the body if it has not been read, and checks its size, UTF-8, duplicate keys, and schema.
-   * Resolves to this same object, which then has the members of an `Exchange`. Rejects with the
+   * Resolves to the same object, which then also has the members of an `Exchange`. Rejects with the
    * fault that the client receives. Further calls return the same promise.
    */
   readBody(): Promise<Exchange>;
@@ -135,13 +136,13 @@ export type Exchange = RequestHead &
     /** The parsed body, with the changes that `edit` hooks made. */
     body: Body;
     /**
-     * Request in the common form. It is decoded when it is first read. Reading it does not force
-     * translation.
+     * Request in the common form. It is decoded when it is read for the first time. Reading it does
+     * not force translation.
      */
     request: ModelRequest;
     /**
      * Size of the input: bytes of the body, and an estimate of its input tokens. It is computed
-     * when it is first read.
+     * when it is read for the first time.
      */
     inputSize: { readonly bytes: number; readonly tokens: number };
   }>;

@@ -37,9 +37,9 @@ export interface Frontend {
   encodeFault?(fault: Fault, x: RequestHead, to: { id: string; status?: number }): ErrorResponse;
   /**
    * Returns the client's credential from the headers or the query. It is the only function that
-   * sees raw credentials. Throw `fail("unauthenticated")` with a message that names the header to
-   * use. The host removes `key`, `api_key`, and `access_token` from the URL that hooks, providers,
-   * and logs see, whatever this function returns. Default: `Authorization: Bearer`.
+   * receives raw credentials. Throw `fail("unauthenticated")` with a message that names the header
+   * to use. Whatever this function returns, the host removes `key`, `api_key`, and `access_token`
+   * from the URL in hooks, provider requests, and logs. Default: `Authorization: Bearer`.
    */
   extractCredential?(headers: HeadersIn, query: QueryIn): string | undefined;
 }
@@ -55,8 +55,8 @@ export interface RouteAddress {
   path: string | readonly string[];
 }
 /**
- * A route of a frontend. It leads to models, or the frontend handles it itself. By default it is
- * served on the public port.
+ * A route of a frontend. Its requests are sent to models, or the frontend handles them itself. By
+ * default, a route is served on the public port.
  */
 export type Route = RouteAddress & (PipelineRoute | HandlerRoute<"public">);
 
@@ -67,8 +67,8 @@ export interface PipelineRoute {
   /** Name of the operation, which selects the provider's path. Default: `actionType`. */
   action?: string;
   /**
-   * Protocol of this route. Bodies are checked, decoded, and answered in it, errors are written in
-   * it, and it determines the model type. Default: the protocol of the frontend.
+   * Protocol of this route. It is used to validate, decode, and answer bodies and to encode errors,
+   * and it determines the model type. Default: the protocol of the frontend.
    */
   protocol?: Protocol;
   /**
@@ -90,16 +90,16 @@ export interface PipelineRoute {
 /**
  * Media types that a route accepts: JSON, `multipart/form-data`, or either.
  *
- * A form gets the same checks as JSON: UTF-8, no duplicate names, and a limit on the number of
- * parts. Its text parts become strings in the body. Its files become `FilePart`s, which are spans
- * of the received bytes. `name[]` becomes a list and `name[member]` an object, as in JSON. The
- * protocol converts texts to numbers.
+ * A form is checked like JSON: UTF-8, no duplicate names, and a maximum number of parts. Its text
+ * parts become strings in the body. Its files become `FilePart`s, which are spans of the received
+ * bytes. `name[]` becomes a list and `name[member]` an object, as in JSON. The protocol converts
+ * texts to numbers.
  */
 export type BodyForm = "json" | "multipart" | "either";
 
 /**
  * Result of `readInput` of a route to models: which model is requested and how the response is
- * sent. Routing then checks permissions, capabilities, and privacy as for any other model.
+ * sent. Routing then checks permissions, capabilities, and privacy as for any other request.
  */
 export interface RouteInput {
   /** Model name as the client wrote it, or a target to call directly. */
@@ -111,8 +111,8 @@ export interface RouteInput {
   /** Name of the operation. Default: the name of the route. */
   action?: Opt<string>;
   /**
-   * Protocol of the request from here on. It must be one of the route's `protocols`; any other one
-   * is a 500. Default: the protocol of the route.
+   * Protocol of the request after this call. It must be one of the route's `protocols`. Any other
+   * value results in a 500. Default: the protocol of the route.
    */
   protocol?: Opt<Protocol>;
   /**
@@ -127,8 +127,8 @@ export interface RouteInput {
    */
   record?: Opt<{ maxBytes: number; onRecorded(got: RecordedResponse): Sync }>;
   /**
-   * Response that the frontend makes itself, for a request that needs no provider. It is sent after
-   * the model was resolved, so the client needs permission for the model. Nothing is billed.
+   * Response that the frontend creates itself, for a request that needs no provider. It is sent
+   * after the model was resolved, so the client needs permission for the model. Nothing is billed.
    */
   answer?: Opt<RouteResponse>;
   /**
@@ -159,10 +159,11 @@ export interface SocketAddress {
 
 /**
  * A socket whose messages are ordinary requests of the route. Each request passes through the whole
- * request pipeline: hooks, limits, both forwarding modes, and the ledger. The response of a request
- * is streamed, and each of its events becomes one message.
+ * request pipeline: hooks, limits, both forwarding modes, and the ledger. The response is streamed,
+ * and each of its events becomes one message.
  *
- * Requests in one lane run one after the other, in their order. Lanes run at the same time.
+ * Requests in one lane run one after the other, in the order in which they arrived. Lanes run in
+ * parallel.
  */
 export interface RequestSocketRoute extends SocketAddress, PipelineRoute {
   /**
@@ -198,9 +199,9 @@ export interface SocketSession {
     message?: SocketMessage,
   ): SocketMessage;
   /**
-   * Encodes the message that announces the end of the connection. Called before the host closes it:
-   * `draining` if the gateway shuts down, `expired` if the connection reached its maximum age.
-   * Default: the connection is closed without a message.
+   * Encodes the message that announces the end of the connection. Called before the host closes the
+   * connection: `draining` if the gateway shuts down, `expired` if the connection reached its
+   * maximum age. Default: the connection is closed without a message.
    */
   encodeNotice?(notice: "draining" | "expired"): Opt<SocketMessage>;
   /** Called once, when the connection is closed. */
@@ -209,8 +210,8 @@ export interface SocketSession {
 
 /**
  * A socket that is connected to a provider's socket of the same protocol. The model is fixed when
- * the connection opens. Messages pass unchanged in both directions, unless the meter replaces them.
- * Every response is one call with its own reserve and settle rows.
+ * the connection opens. Messages are forwarded unchanged in both directions, unless the meter
+ * replaces them. Every response is one call with its own reserve and settle rows.
  */
 export interface RelaySocketRoute extends SocketAddress {
   /** Name of the operation, which selects the provider's socket in `ProtocolEndpoint.sockets`. */
@@ -256,13 +257,13 @@ type ListenerChoice<P extends string, Usual> = P extends Usual ? { listener?: P 
 export type PublicAccess<Usual> = ListenerChoice<"public", Usual> & {
   /** Whether requests without a key are accepted. */
   allowUnauthenticated?: true;
-  /** Not available: roles apply to the admin listener only. */
+  /** Not available, because roles apply only to the admin listener. */
   role?: never;
 };
 
 /**
- * Access to a route on the admin listener. It is served only if gateway.yaml has `admin:`, and only
- * by the primary process, like commands. `admit` hooks do not run.
+ * Access to a route on the admin listener. The route is served only if gateway.yaml has `admin:`,
+ * and only by the primary process, like commands. `admit` hooks do not run.
  *
  * The client presents an admin token with at least the role `role`, or `owner` if unset.
  * `x.identity.id` then identifies the token or person (issuer, subject, and role).
@@ -272,23 +273,25 @@ export type PublicAccess<Usual> = ListenerChoice<"public", Usual> & {
 export type AdminAccess<Usual> = ListenerChoice<"admin", Usual> & AdminRouteAccess;
 
 /**
- * Who may use an admin route: clients with a minimum role, or any client that reaches the listener.
+ * Permission for an admin route: clients with a minimum role, or any client that can connect to the
+ * listener.
  *
- * With `allowUnauthenticated` no token is needed and `x.identity` is undefined. Use it for the
- * files that make up a page before the user has signed in, never for the data that the page shows.
+ * With `allowUnauthenticated`, no token is needed and `x.identity` is undefined. Use it for the
+ * files of a page that are needed before the user has signed in, and never for the data of the
+ * page.
  *
- * With `allowAccountAdmins`, admins that are limited to one account may use the route too. By
+ * With `allowAccountAdmins`, admins that are limited to one account may also use the route. By
  * default they may not, because the plugin may serve data of other accounts.
  */
 export type AdminRouteAccess =
   /** Clients with an admin token of at least `role`. Default: `owner`. */
   | { role?: Role; allowUnauthenticated?: never; allowAccountAdmins?: true }
-  /** Any client that reaches the listener. */
+  /** Any client that can connect to the listener. */
   | { role?: never; allowUnauthenticated: true; allowAccountAdmins?: never };
 
 /**
- * A route that a middleware serves. Its hooks and its routes share the state that `setup` created.
- * Default listener: "admin".
+ * A route that a middleware serves. The hooks and routes of a middleware share the state that
+ * `setup` created. Default listener: "admin".
  */
 export type PluginRoute = RouteAddress & HandlerRoute<"admin">;
 
@@ -300,8 +303,8 @@ export type ObserverRoute = RouteAddress & RouteHandler & AdminAccess<"admin">;
 
 /**
  * Handler of a route that its plugin serves. The host identifies the client first. If `body` is
- * set, it then reads and checks the body in that form. Then it calls `handle` once. The client
- * receives the error of a `fail()`. Any other error results in a 500.
+ * set, it then reads and checks the body in that form. Then it calls `handle` once. The error of a
+ * `fail()` is sent to the client. Any other error results in a 500.
  */
 export type RouteHandler =
   /** The body is not read. */
@@ -316,11 +319,11 @@ export type RouteHandler =
  *
  * An object is sent as JSON. A Buffer is sent unchanged, with the content type from `headers`. An
  * async iterable is sent piece by piece: the next piece is requested when the client can receive
- * it, and `return()` is called when the client has disconnected.
+ * it, and `return()` is called if the client has disconnected.
  *
  * If the iterable throws before its first piece, the client receives an error. If it throws later,
  * the connection is closed, so that the client does not mistake a partial response for a complete
- * one. A stream should end when `ctx.signal` reports that its generation is replaced.
+ * one. End the stream when `ctx.signal` reports that the generation has been replaced.
  */
 export interface RouteResponse {
   /** HTTP status. */

@@ -3,9 +3,7 @@ import type { ErrorKind } from "../model/error.ts";
 import type { Opt } from "../model/values.ts";
 import type { ThresholdReached } from "./store/limit.ts";
 
-/**
- * A hook that is in quarantine: it failed repeatedly and is not called for some time. Plain data.
- */
+/** A hook in quarantine: it failed repeatedly and is not called for some time. Plain data. */
 export interface QuarantinedHook {
   /** Path of the plugin in gateway.yaml, such as "middleware.guard". */
   readonly plugin: string;
@@ -16,7 +14,9 @@ export interface QuarantinedHook {
    * hook exceeded its maximum run time. `invalid`: the hook returned an unusable value.
    */
   readonly reason: "threw" | "timeout" | "invalid";
-  /** End of the quarantine, in Unix milliseconds. After it, one request probes the hook. */
+  /**
+   * End of the quarantine, in Unix milliseconds. When it has ended, one request probes the hook.
+   */
   readonly until: number;
 }
 
@@ -28,9 +28,9 @@ export type GatewayEvent = Readonly<{ at: number }> &
   (
     | Readonly<{
         /**
-         * A reload ended. It was triggered by a command, a signal, or a changed file. It is also
-         * reported with `ok: true` if, after a rejected config, the file describes the running
-         * config again. The same rejection is reported once.
+         * A reload has ended. It was triggered by a command, a signal, or a changed file. If the
+         * file is changed back to the running config after a rejected config, this is also reported
+         * with `ok: true`. Repetitions of the same rejection are not reported.
          */
         type: "reloaded";
         /** Trigger of the reload: a changed file, a signal, or a command. */
@@ -40,16 +40,16 @@ export type GatewayEvent = Readonly<{ at: number }> &
         /** Number of the config generation that is in use now. */
         generation: number;
         /**
-         * Why the config was rejected: the first error with file, line, and column, and the number
-         * of further errors. Secrets are masked.
+         * Reason for the rejection: the first error with file, line, and column, and the number of
+         * further errors. Secrets are masked.
          */
         reason?: Opt<string>;
       }>
     | Readonly<{
         /**
-         * A signal or a command requested a reload. It is reported before any file is read, whether
-         * or not anything changed. Observers that keep a file open should reopen it, so that log
-         * files can be rotated.
+         * A signal or a command requested a reload. This is reported before any file is read,
+         * whether or not anything has changed. Observers that keep a file open should reopen it, so
+         * that log files can be rotated.
          */
         type: "reload_requested";
         /** Trigger of the reload. */
@@ -58,7 +58,7 @@ export type GatewayEvent = Readonly<{ at: number }> &
     | Readonly<{
         /**
          * A provider's credential was put in cooldown after a failure, for one model or for all.
-         * Until it ends, the credential is tried last.
+         * Until the cooldown ends, the credential is tried last.
          */
         type: "cooldown_started";
         /** Name of the provider in gateway.yaml. */
@@ -75,7 +75,7 @@ export type GatewayEvent = Readonly<{ at: number }> &
     | Readonly<{
         /**
          * A target that was in cooldown responded successfully. The first successful response after
-         * the failure reports it. Each process tracks cooldowns on its own, so several workers can
+         * the failure is reported. Each process tracks cooldowns separately, so several workers can
          * each report the start and end of a cooldown.
          */
         type: "cooldown_ended";
@@ -91,10 +91,11 @@ export type GatewayEvent = Readonly<{ at: number }> &
          * The usage of a limit by day, week, month, or in total exceeded 50, 80, 95, or 100% of the
          * limit.
          *
-         * It is reported once per window, across all processes and restarts, also if a correction
-         * lowers the usage and it rises again. A raised limit has new thresholds. If the process is
-         * killed at that moment, the event can be reported twice with the same window, limit, and
-         * percentage. With a store that does not record thresholds, it can be lost.
+         * The event is reported once per window, across all processes and restarts. It is not
+         * repeated if a correction lowers the usage and the usage rises again. A raised limit has
+         * new thresholds. If the process is killed at that time, the event can be reported twice
+         * with the same window, limit, and percentage. If the store does not record thresholds, the
+         * event can be lost.
          */
         type: "budget_threshold_reached";
       }> &
@@ -142,8 +143,8 @@ export type GatewayEvent = Readonly<{ at: number }> &
     | (Readonly<{
         /**
          * A hook failed 5 times in a row and is not called for some time. See
-         * `docs/plugins/failures.md` for the effect on each kind of plugin. It is reported once
-         * until the hook is released. Each process tracks hooks on its own, as it does for
+         * `docs/plugins/failures.md` for the effect on each kind of plugin. This is reported once
+         * until the quarantine ends. Each process tracks hooks separately, as it does for
          * cooldowns.
          */
         type: "quarantined";

@@ -8,8 +8,8 @@ import type { StoreSize } from "./store/ledger-maintenance.ts";
  * and sums the results. For a process that does not respond within 1 s, the last known values are
  * used.
  *
- * Counters (`rejections`, `droppedRecords`) never decrease: the counts of a process that exited
- * stay in the sum.
+ * Counters (`rejections`, `droppedRecords`) never decrease, because the counts of a process that
+ * exited remain part of the sum.
  */
 export interface GatewayStats {
   /** Time at which the stats were collected, in Unix milliseconds. */
@@ -17,7 +17,7 @@ export interface GatewayStats {
   /** Version of Tollgate. */
   readonly version: string;
   /**
-   * Number of the config generation in use, and the time since which it is used, in Unix
+   * Number of the current config generation, and the time at which it was put in use, in Unix
    * milliseconds.
    */
   readonly generation: { readonly number: number; readonly at: number };
@@ -47,7 +47,7 @@ export interface GatewayStats {
   readonly ledger: {
     /** Whether the ledger accepts rows. */
     readonly ok: boolean;
-    /** Why it does not. */
+    /** Reason why new calls are rejected. */
     readonly reason?: Opt<string>;
     /** Number of commands that wait for the next batch. */
     readonly queue: number;
@@ -105,8 +105,9 @@ export interface CooldownState {
    *
    * - `credential_rejected`: the provider rejected the credential.
    * - `retry_after`: the provider sent `retry-after`.
-   * - `open`: the circuit breaker is open, for all clients or for those whose requests failed.
-   * - `half_open`: one request probes.
+   * - `open`: the circuit breaker is open, either for all clients or only for clients whose
+   *   requests failed.
+   * - `half_open`: one request probes the credential.
    * - `recovering`: calls succeed, and the target gets little more traffic than before the failure.
    */
   readonly state: "credential_rejected" | "retry_after" | "open" | "half_open" | "recovering";
@@ -121,9 +122,9 @@ export interface CooldownState {
   /** End of the cooldown, in Unix milliseconds. */
   readonly until: number;
   /**
-   * Whether requests are rejected until the cooldown ends, because the provider reported that the
-   * account's limit is used up. Otherwise the cooldown only orders candidates: requests are still
-   * sent if no other candidate is left.
+   * Whether all requests are rejected until the cooldown ends, because the provider reported that
+   * the account's limit is used up. If not, the cooldown only affects the order of candidates:
+   * requests are still sent if no other candidate is left.
    */
   readonly rejectsRequests?: Opt<boolean>;
   /** Keys whose requests are affected. If unset, the requests of all keys are affected. */
@@ -142,7 +143,7 @@ export interface UnreachablePluginStats {
   /** Time at which the first process of the gateway lost its connection, in Unix milliseconds. */
   readonly since: number;
   /**
-   * Effect on requests that pass through it: rejected with an error, or continued without it
+   * Effect on requests that use the middleware: rejected with an error, or continued without it
    * (`on_error: continue`).
    */
   readonly requests: "rejected" | "continued";

@@ -21,7 +21,7 @@ export interface Identity {
   privacy?: Opt<Privacy>;
   /**
    * Limits of the client. The host counts them for each call, in the same transaction as the ledger
-   * row, whichever middleware is mounted.
+   * row. No other middleware is needed for this.
    */
   limits?: Opt<readonly Limit[]>;
   /** Labels for the client's ledger rows and request records. */

@@ -1,5 +1,5 @@
 // tollgate/plugin: the public plugin contract, API version 1. Plugins import only this module and
-// tollgate/protocols/*. It may import the model layer and nothing above it. A change here affects
+// tollgate/protocols/*. It may import the model layer and no higher layer. A change here affects
 // every published plugin.
 export * from "../model/values.ts";
 export * from "../model/error.ts";

@@ -1,6 +1,6 @@
-// Names of the members that each part of a plugin can have. The types of the contract determine the
-// lists: a missing or extra name does not compile. A member with an unknown name would never be
-// called, and plugins in JavaScript get no type error for it.
+// Names of the members that each part of a plugin can have. The lists are derived from the types of
+// the contract: a missing or additional name does not compile. A member with an unknown name would
+// never be called, and plugins in JavaScript get no type error for it.
 import { nearest } from "../lib/text.ts";
 import type {
   Frontend,
@@ -182,16 +182,16 @@ const SOCKET_MEMBERS = {
   readModel: true,
 } as const satisfies MemberTable<RequestSocketRoute> & MemberTable<RelaySocketRoute>;
 
-/** A member that nothing calls, and the name that was probably meant. */
+/** A member that nothing calls, and the name that was probably intended. */
 export interface UnknownMember {
   readonly name: string;
   readonly suggestion: string | undefined;
 }
 
 /**
- * Returns the first member that is not in `names`. With `all`, any such member is returned.
- * Otherwise only a probable typo is returned. A plugin for a newer contract may have members that
- * this gateway does not know, and a class has methods of its own.
+ * Returns the first member that is not in `names`. With `all`, returns any such member. Otherwise,
+ * returns only a probable typo. A plugin for a newer contract may have members that are unknown to
+ * this gateway, and a class has methods of its own.
  */
 export function findUnknownMember(
   part: object,
@@ -210,7 +210,7 @@ export function findUnknownMember(
 
 /**
  * Lists the own members of an object, and the methods of its class. Names that start with ~ are
- * marks of the host.
+ * marks set by the host.
  */
 function* listMembers(part: object): Generator<readonly [name: string, own: boolean]> {
   for (const name of Object.keys(part)) if (!name.startsWith("~")) yield [name, true];
@@ -225,8 +225,8 @@ function* listMembers(part: object): Generator<readonly [name: string, own: bool
 
 /**
  * Returns an unknown member in the object that `setup` returned, with the part that contains it.
- * For middleware, every unknown member is an error, because a hook that is never called protects
- * nothing.
+ * For middleware, every unknown member is an error, because a hook that is never called has no
+ * effect.
  */
 export function findUnknownSetupMember(
   kind: keyof typeof SETUP_RESULT_MEMBERS,

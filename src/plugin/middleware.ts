@@ -37,8 +37,8 @@ export const HOOK_COMBINATIONS = {
 } as const satisfies { [H in keyof Required<Hooks>]: string };
 
 /**
- * Definition of a middleware: a set of hooks, mounted under `middleware:` in the order in which
- * they run.
+ * Definition of a middleware, which is a set of hooks. Middleware is mounted under `middleware:`,
+ * in the order in which it runs.
  */
 export interface MiddlewareDef<O extends ObjectSchema = NoOptions> extends Plugin<O> {
   /**
@@ -53,16 +53,16 @@ export interface MiddlewareDef<O extends ObjectSchema = NoOptions> extends Plugi
 /** Members that a middleware's `setup` can return in addition to its hooks. */
 export interface MiddlewareExtras {
   /**
-   * Whether clients can get in only with an API key of the store. If so, and the store has no key,
-   * the gateway creates the first one when it starts. It shows that key once on the terminal, or
-   * writes it to the file `first-key` in its state directory.
+   * Whether only clients with an API key of the store are admitted. If so, and the store has no
+   * key, the gateway creates the first key when it starts. The key is shown once on the terminal or
+   * written to the file `first-key` in the state directory.
    */
   needsFirstKey?: boolean;
   /**
-   * Routes that the middleware handles itself, with the state that its hooks keep in the same
-   * `setup`. With several processes, each process has its own state. Use `ctx.createPeerQuery` to
-   * query the others. In a key's `frontends`, a route with `listener: "public"` is named
-   * `middleware.<name>`.
+   * Routes that the middleware serves itself. They share the state of the hooks that the same
+   * `setup` returned. With several processes, each process has its own state. Use
+   * `ctx.createPeerQuery` to query the others. In a key's `frontends`, a route with `listener:
+   * "public"` is called `middleware.<name>`.
    */
   routes?: readonly PluginRoute[];
 }
@@ -73,7 +73,7 @@ export interface MiddlewareExtras {
  *
  * A fault from `fail()` is the hook's decision: it ends the request with that fault, in the
  * client's own protocol. Any other error is a failure: the client receives a 500 that names the
- * plugin, and the details are logged. An uncaught error of `ctx.fetch` is a failure too.
+ * plugin, and the details are logged. An uncaught error of `ctx.fetch` is also a failure.
  *
  * An asynchronous hook that takes longer than `timeout` in gateway.yaml (default: 30 s) also fails,
  * with a 503. Its later result is ignored. A synchronous hook that returns a promise fails with a
@@ -82,16 +82,16 @@ export interface MiddlewareExtras {
  * A hook that fails 5 times in a row is not called for some time. Requests that need it are
  * rejected with a 503.
  *
- * With `on_error: continue` in gateway.yaml, the request continues after a failure of `edit`,
- * `rewrite`, `inspect`, `route`, `attempt`, or `watch` as if that hook did not exist, and a warning
- * is logged. The other hooks always fail closed, because an identity, a limit, or the response
- * bytes depend on them. A failure of `settle` is only logged.
+ * With `on_error: continue` in gateway.yaml, a failure of `edit`, `rewrite`, `inspect`, `route`,
+ * `attempt`, or `watch` is logged as a warning. The request then continues as if that hook did not
+ * exist. The other hooks always fail closed, because an identity, a limit, or the bytes of the
+ * response depend on them. A failure of `settle` is only logged.
  */
 export interface Hooks {
   /**
    * Called with the request head, before any byte of the body is read. The hooks run one after the
-   * other, and each is awaited. `credential` is the client's secret, as the frontend found it. No
-   * other hook receives it.
+   * other, and each is awaited. `credential` is the client's secret that the frontend extracted. It
+   * is passed to no other hook.
    *
    * The hook identifies the client, raises privacy, or rejects the request. It is also called for
    * routes that plugins serve, unless they allow unauthenticated requests.
@@ -100,12 +100,11 @@ export interface Hooks {
    */
   admit?(x: RequestHead, credential: string | undefined): void | Promise<void>;
   /**
-   * Called once, after the body was read. Returns top-level fields that replace the client's fields
-   * from here on, in the protocol that the client speaks (`x.protocol`). The value `undefined`
-   * removes a field.
+   * Called once, after the body has been read. Returns top-level fields that replace the client's
+   * fields, in the client's protocol (`x.protocol`). The value `undefined` removes a field.
    *
    * Later hooks, request analysis, decoding, and the outgoing request use these fields. Passthrough
-   * mode stays possible: the rest of the client's bytes is forwarded unchanged. `model` and
+   * mode is still possible: all other bytes of the client are forwarded unchanged. `model` and
    * `stream` are read earlier and cannot be edited. If the edited body does not match the
    * protocol's schema, the hook fails.
    *
@@ -121,22 +120,23 @@ export interface Hooks {
    */
   rewrite?(request: ModelRequest, x: Exchange): ModelRequest | Promise<ModelRequest>;
   /**
-   * Called once, after every `rewrite` and before routing, with the request in the common form, as
-   * it will be sent to a provider. Fields of the client's protocol that the common form does not
+   * Called once, after all `rewrite` hooks and before routing, with the request in the common form,
+   * as it will be sent to a provider. Fields of the client's protocol that the common form does not
    * know are in its `rest`.
    *
-   * The hook can reject the request, and note findings with `x.addLabel`. It changes nothing, so
-   * passthrough mode stays possible. It is not called for requests that refer to stored content
-   * only by its ID. A request that cannot be decoded into the common form is rejected.
+   * The hook can reject the request and record findings with `x.addLabel`. It cannot change the
+   * request, so passthrough mode is still possible. The hook is not called for requests that refer
+   * to stored content only by its ID. A request that cannot be decoded into the common form is
+   * rejected.
    *
    * Example: `inspect: (request, x) => x.addLabel("topic", classify(request))`
    */
   inspect?(request: ModelRequest, x: Exchange): void | Promise<void>;
   /**
-   * Called with the candidates. Returns fewer of them, in another order, or excluded with a reason.
-   * The candidates are in the order in which they would be tried, after `pick` and the credentials'
-   * weights were applied. The order that the hook returns is kept, except that candidates in
-   * cooldown are tried last. A candidate that was not in the list is ignored.
+   * Called with the candidates. Returns a subset of them, in any order, and may exclude candidates
+   * with a reason. The candidates are in the order in which they would be tried, after `pick` and
+   * the credentials' weights were applied. The returned order is kept, except that candidates in
+   * cooldown are tried last. Candidates that were not in the list are ignored.
    *
    * Example: `route: (list) => list.filter(({ provider }) => provider === "eu")`
    */
@@ -151,20 +151,20 @@ export interface Hooks {
   charge?(call: Call): Charge | undefined;
   /**
    * Called for each outgoing request, in passthrough and translated mode, and for each fetch of a
-   * native endpoint. The hook edits `out`. Only the credential and a trace that the operator
-   * forwards are added after it. The check for account fields and for state that does not belong to
-   * the client still runs after the hook.
+   * native endpoint. The hook edits `out`. After the hook, only the credential and a trace that the
+   * operator forwards are added. The check for account fields and for state that does not belong to
+   * the client runs after the hook.
    *
    * Example: `prepare: (out) => out.setHeader("x-team", "web")`
    */
   prepare?(out: Outgoing, call: Call): Sync;
   /**
    * Wraps each call. `next()` reserves budget and calls the provider. Call it at most once, because
-   * the host owns retries. Its time does not count toward the hook's timeout. When it resolves, the
-   * provider's headers have arrived and no content has been sent to the client.
+   * the host owns retries. The time that it takes does not count toward the hook's timeout. When it
+   * resolves, the provider's headers have arrived and no content has been sent to the client.
    *
-   * If the hook does not call `next()`, no provider is called. It then returns a recorded response
-   * or a response of its own.
+   * If the hook does not call `next()`, no provider is called. The hook then returns a recorded
+   * response or creates a response.
    *
    * Example: `attempt: async (call, next) => cache.get(call) ?? (await next())`
    */
@@ -173,7 +173,7 @@ export interface Hooks {
    * Called once per call, and returns a stage that receives each event of the response. The stage
    * can delay events, or call `stop()`. The response ends when the stage emits `finish`. If the
    * provider has finished and the stage has not emitted `finish` within `timeout`, the response
-   * ends with a 503. Everything that the provider produced is billed. A middleware with this hook
+   * ends with a 503. All content that the provider produced is billed. A middleware with this hook
    * forces translation.
    *
    * Example: `event: (call, next) => (e) => next(e.type === "delta" ? mask(e) : e)`
@@ -185,28 +185,29 @@ export interface Hooks {
   ): (event: ModelEvent) => Sync;
   /**
    * Called once per call, and returns a function that receives each event of the response, at its
-   * position among the `event` stages. It cannot change events, so passthrough mode stays possible.
-   * In passthrough mode the response is decoded in parallel, and bytes are sent after their events
-   * were shown. If an event spans several lines, lines before the last one may already have been
-   * sent.
+   * position among the `event` stages. The function cannot change events, so passthrough mode is
+   * still possible. In passthrough mode, the response is decoded in parallel, and bytes are sent
+   * after the function has received their events. If an event spans several lines, all lines except
+   * the last may already have been sent.
    *
-   * Only one of several choices could be shown, so a request with `n` above 1 is rejected if a
-   * middleware has this hook. In passthrough mode, content that the protocol's codec does not know
-   * passes unseen. An `event` hook disables passthrough mode and receives everything that is sent.
+   * The function can observe only one choice, so requests with `n` above 1 are rejected if a
+   * middleware has this hook. In passthrough mode, the function does not receive content that is
+   * unknown to the protocol's codec. An `event` hook disables passthrough mode and receives all
+   * content that is sent.
    *
-   * Events are not delayed for the function. `stop()` ends the response, immediately or later from
-   * a promise. Before the first token the client receives a refusal, after it the protocol's own
-   * error, and after the finish `stop()` has no effect. Content produced so far is billed. A
-   * thrown error ends the response in the same way. With `on_error: continue`, it only ends the
-   * watching.
+   * Events are not delayed until the function has finished. `stop()` ends the response, either
+   * immediately or later from a promise. Before the first token, the client receives a refusal.
+   * After it, the client receives the protocol's own error. After the finish event, `stop()` has no
+   * effect. Content that was produced before is billed. A thrown error ends the response in the
+   * same way. With `on_error: continue`, the response continues without the function.
    *
    * Example: `watch: (call, stop) => (e) => { if (isForbidden(e)) stop(refusal); }`
    */
   watch?(call: Call, stop: (fault: Fault) => void): (event: ModelEvent) => Sync;
   /**
-   * Called exactly once for each request that reached a frontend, also if it was rejected, when its
-   * response has ended and is billed. The hooks run in reverse order, and each is awaited. The hook
-   * cannot change the request or response. A thrown error is logged.
+   * Called exactly once for each request that reached a frontend, including rejected requests, when
+   * its response has ended and is billed. The hooks run in reverse order, and each is awaited. The
+   * hook cannot change the request or response. A thrown error is logged.
    *
    * Example: `settle: (x, outcome) => counter.add(x.frontend, outcome.status)`
    */

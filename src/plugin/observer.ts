@@ -1,6 +1,6 @@
-// Observers receive records of requests, events, and charges, and change nothing. Metrics, access
-// logs, traces, and alerts are observers. All data is plain: it can be kept, serialized as JSON, or
-// sent to another process.
+// Observers receive records of requests, events, and charges, and cannot change anything. Metrics,
+// access logs, traces, and alerts are observers. All data is plain: it can be stored, serialized as
+// JSON, or sent to another process.
 import type { ErrorKind } from "../model/error.ts";
 import type { FinishReason } from "../model/event.ts";
 import type { DataPolicy, ForwardingMode, Privacy } from "../model/facts.ts";
@@ -22,15 +22,15 @@ import type { Reserve, Settle } from "./store/store.ts";
  */
 export interface ObserverDef<O extends ObjectSchema = NoOptions> extends Plugin<O> {
   /**
-   * Destination to which the observer sends its records. If it sends them anywhere, it receives
-   * records of private requests (`Service-ZDR`) without labels, because a label may identify a
-   * person.
+   * Destination to which the observer sends its records. If records are sent to any destination,
+   * the observer receives records of private requests (`Service-ZDR`) without labels, because a
+   * label may identify a person.
    */
   sends: "nowhere" | DataPolicy;
   /**
    * Creates the observer. Called once per config generation, in the primary process only, before
    * the generation serves clients. If it throws or takes longer than 10 s, the config is rejected.
-   * Keep counters in `ctx.shared`, which outlives a reload.
+   * Keep counters in `ctx.shared`, because it is kept across reloads.
    */
   setup: Setup<O, Observer>;
 }
@@ -38,39 +38,42 @@ export interface ObserverDef<O extends ObjectSchema = NoOptions> extends Plugin<
 /** An observer that `setup` returns. All members are optional. */
 export interface Observer {
   /**
-   * How much of a client's address is in the records: nothing, its network (/24 for IPv4, /48 for
-   * IPv6), or the full address. It is read once, after `setup`. Default: "none". If an observer
-   * that sends its records elsewhere sets "full", the config is rejected.
+   * Part of the client's address in the records: none, its network (/24 for IPv4, /48 for IPv6), or
+   * the full address. It is read once, after `setup`. Default: "none". An observer that sends its
+   * records elsewhere must not set "full": the config is then rejected.
    */
   clientAddress?: "none" | "prefix" | "full";
   /**
    * Called with the records of finished requests. Every request that reached a frontend is reported
-   * once, also if it was rejected, when its last byte was sent and it was settled. Records of one
-   * process are in order. Records of several processes are interleaved.
+   * once, including rejected requests, when its last byte was sent and it was settled. Records of
+   * one process are in order. Records of several processes are interleaved.
    *
-   * The primary process calls it, also for requests that its workers served, within 200 ms and with
-   * 1 to 256 records. The next call waits for the promise of the previous one. No request, reload,
-   * or other observer waits for it. While it is busy, up to 10,000 records are queued. Further
-   * records are dropped, counted, and reported by a `records_dropped` event.
+   * The primary process calls it within 200 ms, with 1 to 256 records. These include records of
+   * requests that its workers served. The next call waits until the promise of the previous call
+   * has settled. No request, reload, or other observer waits for a call. While a call is running,
+   * up to 10,000 records are queued. Additional records are dropped, counted, and reported by a
+   * `records_dropped` event.
    *
-   * If it throws, rejects, or takes longer than 30 s, the batch is lost for this observer, the
-   * error is logged, and the next batch follows. After 5 failures in a row, the observer receives
-   * nothing for 5 s. The pause doubles with each further failure, up to 60 s. When the gateway or
-   * the generation ends, it receives the remaining records and has 5 s. Records that a killed
-   * worker had not sent yet, up to 200 ms of them, are lost. Billing is not affected.
+   * If a call throws, rejects, or takes longer than 30 s, its batch is lost for this observer, the
+   * error is logged, and the next batch follows. After 5 failures in a row, the observer is not
+   * called for 5 s. The pause doubles with each further failure, up to 60 s. When the gateway or
+   * the generation ends, the observer receives the remaining records and has 5 s to process them.
+   * Records that a killed worker had not sent yet, up to 200 ms of them, are lost. Billing is not
+   * affected.
    */
   onRequests?(batch: readonly RequestRecord[]): void | Promise<void>;
   /**
    * Called with requests that were rejected before routing: unknown path, unknown Host, invalid
-   * HTTP, or too many requests on a connection. No frontend received them, and `onRequests` does
-   * not report them. Each is reported once. The rules of `onRequests` apply: records come in
-   * batches in the primary process, nothing waits for the call, and an error is logged.
+   * HTTP, or too many requests on a connection. No frontend received these requests, and
+   * `onRequests` does not report them. Each is reported once. The rules of `onRequests` apply:
+   * records are passed in batches in the primary process, nothing waits for the call, and an error
+   * is logged.
    */
   onRejected?(batch: readonly RejectedRequest[]): void | Promise<void>;
   /**
-   * Called with each event that the gateway reports about itself, one at a time, in the primary
-   * process. The rules of `onRequests` apply: it changes nothing, nothing waits for the call, and a
-   * throw is logged.
+   * Called with each event of the gateway itself, one at a time, in the primary process. The rules
+   * of `onRequests` apply: the observer cannot change anything, nothing waits for the call, and an
+   * error is logged.
    */
   onEvent?(notice: GatewayEvent): void | Promise<void>;
   /**
@@ -78,7 +81,7 @@ export interface Observer {
    * and with 1 to 256 records. Every settled call and every correction is reported once, in the
    * order in which it was written. The sum of the costs equals the ledger's sum, to the
    * nano-dollar, including calls whose process was killed and that have no request record. Calls
-   * that a start finds open and recovers are not included.
+   * that were found open at a start and recovered are not included.
    *
    * The primary process calls it, and the rules of `onRequests` apply: nothing waits for the call.
    * If it throws, the error is logged and the batch is lost for this observer. If more than 10,000
@@ -86,9 +89,9 @@ export interface Observer {
    */
   onCharges?(lines: readonly ChargeRecord[]): void | Promise<void>;
   /**
-   * Called once when its generation ends, after all records were delivered. Send records that were
-   * kept for a larger batch now. The call has the rest of the 5 s, `ctx.fetch` still works, and a
-   * throw is logged. After it, the observer receives nothing.
+   * Called once when the observer's generation ends, after all records were delivered. Send all
+   * buffered records, because no further records follow. The call may use the rest of the 5 s,
+   * `ctx.fetch` still works, and an error is logged. The observer is not called again.
    */
   flush?(): void | Promise<void>;
   /**
@@ -119,8 +122,8 @@ export type RequestOutcome =
 
 /**
  * Record of one finished request. It contains no text of prompts, responses, or error messages.
- * `clientRequestId`, `model`, and `labels` are text that the client controls. Escape them before
- * you write them to a log line or a page.
+ * `clientRequestId`, `model`, and `labels` contain text that the client controls. Escape this text
+ * before you write it to a log line or a page.
  */
 export type RequestRecord = Readonly<{
   /** Time at which the request ended, in Unix milliseconds. */
@@ -139,7 +142,7 @@ export type RequestRecord = Readonly<{
   worker: number;
   /** Number of the config generation that served the request. */
   generation: number;
-  /** How the request ended. */
+  /** Outcome of the request. */
   outcome: RequestOutcome;
   /** Name of the frontend in gateway.yaml. */
   frontend: string;
@@ -167,18 +170,18 @@ export type RequestRecord = Readonly<{
   /** ID of the model that answered, such as "openai/gpt-6". Undefined if no provider answered. */
   served?: Opt<string>;
   /**
-   * Whether the request continues from content that a provider stores, so that only that provider
-   * could serve it.
+   * Whether the request continues content that a provider stores, so that only this provider could
+   * serve it.
    */
   isPinned: boolean;
   /**
-   * Hooks that did more than let the request pass, and their durations; up to 32. Undefined if
+   * Hooks that did more than pass the request on, with their durations; up to 32. Undefined if
    * there are none.
    */
   hooks?: Opt<readonly RequestRecordHook[]>;
   /**
-   * Candidates that were excluded or tried after the others, and why; up to 32. Undefined if there
-   * are none.
+   * Candidates that were excluded or tried after the others, with reasons; up to 32. Undefined if
+   * there are none.
    */
   skippedCandidates?: Opt<readonly RequestRecordSkippedCandidate[]>;
   /** Whether the client requested a stream. */
@@ -187,9 +190,9 @@ export type RequestRecord = Readonly<{
   mode: ForwardingMode | null;
   /** HTTP status that the client received. 499 if it disconnected first. */
   status: number;
-  /** Why the request failed, without the message, which may quote the prompt. */
+  /** Reason for the failure, without the message, because the message may quote the prompt. */
   fault?: Opt<RequestRecordFault>;
-  /** Why the response ended. Undefined if there was none. */
+  /** Finish reason of the response. Undefined if there was no response. */
   finish?: Opt<FinishReason>;
   /** Whether a middleware answered with a recorded response, so that no provider was called. */
   cached: boolean;
@@ -210,8 +213,8 @@ export type RequestRecord = Readonly<{
    */
   zdrReceipt?: Opt<string>;
   /**
-   * Peer address of the connection, as far as `clientAddress` allows, such as "192.0.2.0/24" or
-   * "2001:db8:1::/48". Behind a proxy, it is the address of the proxy.
+   * Peer address of the connection, shortened according to `clientAddress`, such as "192.0.2.0/24"
+   * or "2001:db8:1::/48". Behind a proxy, it is the address of the proxy.
    */
   client?: Opt<string>;
   /** Number of fields that translation dropped or approximated. */
@@ -235,7 +238,7 @@ export type RequestRecord = Readonly<{
    * excludes waiting for the client's body, waiting for a provider, and backoff.
    */
   overheadMs: number;
-  /** All attempts, in order. If any of them answered, it is the last one. */
+  /** All attempts, in order. If an attempt responded, it is the last one. */
   calls: readonly RequestRecordCall[];
 }>;
 
@@ -285,7 +288,7 @@ export type RequestRecordSkippedCandidate = Readonly<{
    * middleware is named by its path in gateway.yaml.
    */
   by: string;
-  /** Machine-readable reason, as clients receive it. For a cooldown, the kind of its failure. */
+  /** Machine-readable reason that clients receive. For a cooldown, the kind of its failure. */
   code: string;
 }>;
 
@@ -300,9 +303,9 @@ export type RequestRecordHook = Readonly<{
    *
    * - `refused`: it rejected the request with `fail()`.
    * - `failed`: it threw or took too long.
-   * - `skipped`: it failed, and `on_error: continue` let the request continue.
-   * - `responded`: it answered in place of a provider.
-   * - `delayed`: it let the request pass and took 1 ms or more.
+   * - `skipped`: it failed, and the request continued because of `on_error: continue`.
+   * - `responded`: it created the response in place of a provider.
+   * - `delayed`: it passed the request on and took 1 ms or more.
    */
   effect: "refused" | "failed" | "skipped" | "responded" | "delayed";
   /**
@@ -316,7 +319,7 @@ export type RequestRecordHook = Readonly<{
 export type RequestRecordCall = Readonly<{
   /** Position of the call within its request, from 1. */
   n: number;
-  /** Whether the call was a hedge: made while another call had not returned content. */
+  /** Whether the call was a hedge: it was sent while another call had not returned content. */
   hedge?: CallRecord["hedge"];
   /**
    * Span ID of the call, within the `trace` of its request. A provider that receives the trace gets
@@ -366,7 +369,7 @@ export type RejectedRequest = Readonly<{
   listener: "public" | "admin";
 }>;
 
-/** One bill in the ledger: a settled call, or a correction of one. */
+/** One bill in the ledger: a settled call, or a correction of a settled call. */
 export type ChargeRecord = Readonly<{
   /** Time of the ledger row, in Unix milliseconds. */
   at: number;
@@ -385,7 +388,7 @@ export type ChargeRecord = Readonly<{
   usage: Usage;
   /**
    * Cost in billionths of a US dollar. `null` if no price is known. For a correction, the
-   * difference, which may be negative.
+   * difference to the previous cost, which may be negative.
    */
   costNano: bigint | null;
   /** Outcome: "ok", the kind of a failure, or "recovered". */
@@ -402,7 +405,7 @@ export type ChargedCall = Readonly<
     Reserve,
     "request" | "number" | "key" | "account" | "labels" | "target" | "privacy" | "clientRequest"
   > & {
-    /** Limits that the call counted against, as of its reserve. */
+    /** Limits that the call counted against, as read when the call was reserved. */
     limits: readonly LimitState[];
   }
 >;

@@ -10,7 +10,7 @@ import type { CallRecord } from "./call.ts";
  * called without waiting for it.
  */
 export type Outcome = Readonly<{
-  /** HTTP status that the client received; 499 if it disconnected first. */
+  /** HTTP status that the client received; 499 if the client disconnected before. */
   status: number;
   /** Whether bytes were forwarded unchanged or translated; null if no provider was called. */
   mode: ForwardingMode | null;
@@ -18,9 +18,9 @@ export type Outcome = Readonly<{
   calls: readonly CallRecord[];
   /** Whether a middleware answered with a recorded response. */
   cached: boolean;
-  /** Why the response ended. Unset if there was none. */
+  /** Finish reason of the response. Unset if there was none. */
   finish?: Opt<FinishReason>;
-  /** Why the request failed. Unset if it succeeded. */
+  /** Reason for the failure of the request. Unset if it succeeded. */
   fault?: Opt<Fault>;
   /** Fields that translation dropped or approximated. */
   losses: readonly { field: string; how: string; code: string }[];

@@ -9,21 +9,24 @@ import type { Infer, ObjectSchema } from "./schema.ts";
  * Members that the definition of every plugin has. Importing a plugin must have no side effects.
  */
 export interface Plugin<O extends ObjectSchema> {
-  /** Version of the plugin contract. It changes only when the contract breaks. */
+  /**
+   * Version of the plugin contract. It increases only with incompatible changes of the contract.
+   */
   api: 1;
   /**
-   * First version of Tollgate that has everything the plugin uses, such as "1.3". An older gateway
-   * rejects the plugin with an explanatory error. Default: any version with this `api`.
+   * First version of Tollgate that supports all features that the plugin uses, such as "1.3". An
+   * older gateway rejects the plugin with an explanatory error. Default: any version with this
+   * `api`.
    */
   since?: string;
   /** Name that `use:` refers to, in lower case with dashes. */
   name: string;
   /** Description in one line, for `tollgate list` and for tooltips in editors. */
   summary: string;
-  /** Stability that the author promises. Default: experimental. */
+  /** Stability that the author of the plugin promises. Default: experimental. */
   stability?: Stability;
   /**
-   * Claims of the plugin about other systems that were neither tested nor checked in the source,
+   * Claims of the plugin about other systems that were neither tested nor checked in their source,
    * one word each. `tollgate list` shows them.
    */
   unverified?: readonly string[];
@@ -47,23 +50,23 @@ export interface Plugin<O extends ObjectSchema> {
  * denied. `tollgate plugin <id>` and `tollgate list` show the list.
  *
  * `ctx.fetch` and requests of a provider can reach the public internet, the addresses in `origins`,
- * and those in options that the schema marks with `x-origin: true`. Everything else is rejected,
- * also if one of these addresses redirects there.
+ * and the addresses in options that the schema marks with `x-origin: true`. All other addresses are
+ * rejected, even if one of these addresses redirects to them.
  */
 export interface Needs<O> {
   /**
-   * Addresses whose origins can be reached also on a private network. A function receives the
+   * Addresses whose origins can also be reached on a private network. A function receives the
    * operator's options, and `env` reads the variables that `env` in these needs lists, for
-   * platforms that provide an address in a variable. Apart from that it must be pure. If it throws,
-   * the config is rejected.
+   * platforms that provide an address in a variable. Apart from that, the function must be pure. If
+   * the function throws, the config is rejected.
    */
   origins?:
     | readonly string[]
     | ((options: O, env: (name: string) => string | undefined) => readonly string[]);
   /**
    * Whether the plugin can reach the addresses at which a cloud provides the machine's credentials,
-   * such as 169.254.169.254. Without it they cannot be reached in any way, even if an operator's
-   * option names one.
+   * such as 169.254.169.254. If unset, these addresses cannot be reached, even if an operator's
+   * option contains one of them.
    */
   metadata?: true;
   /** Environment variables that `ctx.env` can read. */
@@ -94,7 +97,7 @@ export interface PluginCommand {
   readonly output?: JSONSchema;
   /** Minimum role of the caller. Default: owner. */
   readonly role?: Role;
-  /** Whether the command changes anything. Default: it may. */
+  /** Whether the command can change data. Default: true. */
   readonly writes?: boolean;
   /**
    * Whether a store's command runs before `open` while no gateway is running, such as a migration
@@ -110,8 +113,8 @@ export interface PluginCommand {
 
 /**
  * Commands that a plugin adds. Run them with `tollgate plugin <id> <command>`, where the ID is the
- * path in gateway.yaml, or over the control socket. A plugin cannot extend the command line or the
- * socket in any other way.
+ * path in gateway.yaml, or over the control socket. This is the only way for a plugin to extend the
+ * command line or the socket.
  */
 export interface Commands {
   /** Commands of the plugin, by name. */
@@ -120,9 +123,9 @@ export interface Commands {
 
 /**
  * Creates one instance of a plugin. The host calls it once per config generation, before the
- * generation serves requests. It gets what it needs from the context and calls no provider. If it
- * throws or takes longer than 10 s, the config is rejected: the old generation stays in use, and
- * everything that `ctx` owns is released.
+ * generation serves requests. The function uses the context for everything it needs and does not
+ * call a provider. If it throws or takes longer than 10 s, the config is rejected: the old
+ * generation stays in use, and all resources of `ctx` are released.
  */
 export type Setup<O extends ObjectSchema, T> = (
   options: Infer<O>,

@@ -6,7 +6,7 @@ export interface Problem {
   path: string;
   /** Description of the problem, without file and line, which the host adds. */
   message: string;
-  /** How to fix it. */
+  /** Instruction for fixing the problem. */
   hint?: Opt<string>;
   /** Whether the problem rejects the config (`error`) or is only reported. Default: `error`. */
   severity?: Opt<"error" | "warning">;

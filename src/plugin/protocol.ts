@@ -1,5 +1,5 @@
-// A protocol is a pure codec: it does no I/O, reads no clock, and keeps no state between two calls.
-// Frontends use its server half, and providers use its client half.
+// A protocol is a pure codec: it performs no I/O, reads no clock, and keeps no state between two
+// calls. Frontends use its server half, and providers use its client half.
 import type { JSONSchema } from "json-schema-to-ts";
 import type { Fault } from "../model/error.ts";
 import type { FinishReason, ModelResponse, ModelEvent, UsageReport } from "../model/event.ts";
@@ -23,13 +23,17 @@ import type { LimitState } from "./store/limit.ts";
  */
 export type ActionType = "generate" | "count" | "relay";
 
-/** A path that is appended to the endpoint's base URL. It cannot leave the origin of that URL. */
+/**
+ * A path that is appended to the endpoint's base URL. The result must have the same origin as that
+ * URL.
+ */
 export type Path = string | ((of: CallContext) => string);
 
 /**
  * One API format, created by a function of its dialect. Protocols with equal IDs have the same
- * format, so passthrough mode is possible between them. Either half can be missing. The host calls
- * the methods from many concurrent requests, so they must not keep state between two calls.
+ * format, so passthrough mode is possible between them. One of the two halves can be missing. The
+ * host calls the methods from many concurrent requests, so they must not keep state between two
+ * calls.
  */
 export interface Protocol<K extends Operation = Operation> {
   /** ID of the API format, such as `chat-completions`. */
@@ -44,14 +48,13 @@ export interface Protocol<K extends Operation = Operation> {
   server?: ServerHalf<K>;
   /** The half that providers use. Without it, no provider can be called in the protocol. */
   client?: ClientHalf<K>;
-  /** The half that relays sockets. Without it, the protocol has none. */
+  /** The half that relays sockets. Without it, the protocol has no relay sockets. */
   socket?: SocketHalf;
   /**
    * Headers that passthrough mode forwards. A trailing * matches a prefix. All other headers are
-   * removed. Some headers are removed even if they are listed. From a request, these are the
-   * headers in which clients present keys (`authorization`, `x-api-key`, `cookie`, …). From a
-   * response, these are the headers that identify the operator's account. Secrets are masked in the
-   * others.
+   * removed. Some headers are removed even if they are listed: request headers that contain client
+   * credentials (`authorization`, `x-api-key`, `cookie`, …), and response headers that identify the
+   * operator's account. Secrets in the forwarded headers are masked.
    */
   headers?: {
     /** Names of client headers that are sent to the provider. */
@@ -59,8 +62,8 @@ export interface Protocol<K extends Operation = Operation> {
     /** Names of provider headers that are sent to the client. */
     response?: readonly string[];
     /**
-     * Header values that may be sent under Service-ZDR, by header. Any other header, and any other
-     * item of a comma-separated list, is not sent. Default: no client header is sent.
+     * Header values that may be sent under Service-ZDR, by header. No other header, and no other
+     * item of a comma-separated list, is sent. Default: no client header is sent.
      */
     zdrAllowed?: { readonly [header: string]: readonly string[] };
   };
@@ -72,10 +75,10 @@ export interface Protocol<K extends Operation = Operation> {
 }
 
 /**
- * The half of a protocol that faces clients: it decodes requests and encodes responses. It consists
- * of pure functions and of push encoders, one for each response. The client receives the error of a
- * `fail()` in `decodeRequest` unchanged. Any other error results in a 500. `analyze` and
- * `decodeRequest` must take linear time in the size of the body.
+ * The half of a protocol that is used for clients: it decodes requests and encodes responses. It
+ * consists of pure functions and of push encoders, one for each response. The error of a `fail()`
+ * in `decodeRequest` is sent to the client unchanged. Any other error results in a 500. `analyze`
+ * and `decodeRequest` must take linear time in the size of the body.
  */
 export interface ServerHalf<K extends Operation> {
   /**
@@ -85,20 +88,21 @@ export interface ServerHalf<K extends Operation> {
   schema: JSONSchema;
   /**
    * Returns the facts that the host needs without decoding the body. It is called for each body, in
-   * passthrough and translated mode, and must be cheap.
+   * passthrough and translated mode, and must be fast.
    */
   analyze(body: Body): RequestFacts;
   /**
-   * Decodes a body into the common form. It is called at most once per request, when something
-   * first reads the decoded request. It must keep everything (`rest`, `ext`, `opaque`) and reject
-   * only malformed bodies.
+   * Decodes a body into the common form. It is called at most once per request, when the decoded
+   * request is read for the first time. It must keep all fields (`rest`, `ext`, `opaque`) and
+   * reject only malformed bodies.
    */
   decodeRequest(body: Body, op: ActionType): ModelRequest<K>;
   /**
-   * Returns the parts that all turns of one conversation have in common. It is called once for each
-   * request to a model name with `pick: sticky`, which sends the turns of a conversation to the
-   * same target, to use the provider's prompt cache. It must be pure and linear in the body. If it
-   * is missing or returns nothing, the target is random. If it throws, the client receives a 500.
+   * Returns the parts of a request that are the same in all turns of one conversation. It is called
+   * once for each request to a model name with `pick: sticky`, which sends the turns of a
+   * conversation to the same target, to use the provider's prompt cache. It must be pure and linear
+   * in the body. If it is missing or returns nothing, the target is chosen at random. If it throws,
+   * the client receives a 500.
    */
   conversationKey?(body: Body): ConversationKey;
   /**
@@ -109,9 +113,9 @@ export interface ServerHalf<K extends Operation> {
    */
   contentType?(asked: Pick<ResponseContext, "stream" | "body" | "query">): string;
   /**
-   * Returns the client's name for a field that a client half names in common terms. For example,
-   * `stop` is `stop_sequences` in some protocols. Errors and warnings use the client's name.
-   * Default: the name unchanged.
+   * Returns the client's name for a field, given its name in the common form. For example, `stop`
+   * is `stop_sequences` in some protocols. Errors and warnings use the client's name. Default: the
+   * name unchanged.
    */
   clientFieldName?(field: string, body: Body): string;
   /**
@@ -122,8 +126,8 @@ export interface ServerHalf<K extends Operation> {
   /**
    * Encodes a response that is sent in one piece. It is called once per response. An object is sent
    * as JSON. A Buffer is sent unchanged, with the media type from `contentType`. `fail("upstream")`
-   * reports that the provider's answer is not a response to the request, so another candidate may
-   * be tried. Any other error results in a 500. The call is billed in all cases.
+   * reports that the provider's response does not match the request, so another candidate may be
+   * tried. Any other error results in a 500. The call is billed in each of these cases.
    */
   encodeResponse(answer: ModelResponse, to: ResponseContext): JsonObject | Buffer;
   /**
@@ -141,15 +145,16 @@ export interface ServerHalf<K extends Operation> {
    */
   encodeHeaders?(of: { id: string; limits: readonly LimitState[]; now: number }): HeadersOut;
   /**
-   * Text that the host writes between two events after 15 s of silence. If empty, nothing is written, and the head of a stream
-   * waits for the first token, so that a relay can still set its media type.
+   * Text that the host writes between two events after 15 s of silence. If empty, nothing is
+   * written, and the response headers are held back until the first token, so that a relay can
+   * still set its media type.
    */
   ping: string;
   /**
    * Text that every event starts with, such as `data: `, for a format whose clients accept nothing
-   * between two events. During a silence, the first ping is written after this text, and the next
-   * event continues without it. `ping` must then be white space that parsers skip at that position.
-   * Default: pings are written between events.
+   * between two events. During silence, the first ping is written after this text, and the next
+   * event continues after the ping. `ping` must then be white space that parsers skip at that
+   * position. Default: pings are written between events.
    */
   pingPrefix?: string;
   /**
@@ -161,11 +166,11 @@ export interface ServerHalf<K extends Operation> {
 }
 
 /**
- * The half of a protocol that faces providers: it encodes requests and decodes responses. It
+ * The half of a protocol that is used for providers: it encodes requests and decodes responses. It
  * consists of pure functions and of push decoders, one for each call. A `fail()` while a response
  * is read ends the call. Before the first token, another candidate may be tried if the kind of
- * fault allows it. After it, the client's stream ends with its protocol's error. Any other error
- * results in a 500.
+ * fault allows it. After the first token, the client's stream ends with the error format of its
+ * protocol. Any other error results in a 500.
  */
 export interface ClientHalf<K extends Operation> {
   /**
@@ -179,9 +184,8 @@ export interface ClientHalf<K extends Operation> {
    */
   encodeRequest(request: ModelRequest<K>, of: CallContext): Body;
   /**
-   * Whether the format has this top-level field, in any of its dialects. `encodeRequest` writes
-   * such a field itself, so the host never copies it from the fields that another protocol's codec
-   * did not know.
+   * Whether any dialect of the format has this top-level field. `encodeRequest` writes such a field
+   * itself, so the host does not copy it from unknown fields of another protocol.
    */
   knowsField?(field: string): boolean;
   /**
@@ -220,16 +224,17 @@ export interface ClientHalf<K extends Operation> {
   prepare?(out: Outgoing, of: CallContext): Sync;
   /**
    * Content that only the provider account that created it can read, such as encrypted reasoning.
-   * If a provider rejects a request with one of `errorCodes`, it is called again within the same
-   * request and its limit of attempts. Before that, `strip` removes the content from the outgoing
-   * request and reports it with `reportLoss`. `strip` is called before the hooks of middleware. A
-   * `fail()` in it ends that call like the provider's refusal.
+   * If a provider rejects a request with one of `errorCodes`, the provider is called again without
+   * that content. The second call belongs to the same request and counts toward its limit of
+   * attempts. Before the second call, `strip` removes the content from the outgoing request and
+   * reports it with `reportLoss`. `strip` is called before the hooks of middleware. A `fail()` in
+   * `strip` ends that call like a rejection by the provider.
    */
   accountBound?: { errorCodes: readonly string[]; strip(out: Outgoing, of: CallContext): Sync };
   /**
-   * Maximum number of stop sequences that the format can express. `encodeRequest` passes the others
-   * to `emulateStopSequences`. If another endpoint of the same provider accepts all stop sequences
-   * of a request, the host calls that one. Default: no maximum.
+   * Maximum number of stop sequences that the format can express. `encodeRequest` passes the
+   * remaining stop sequences to `emulateStopSequences`. If another endpoint of the same provider
+   * accepts all stop sequences of a request, the host calls that one. Default: no maximum.
    */
   maxStopSequences?: number;
   /**
@@ -238,8 +243,8 @@ export interface ClientHalf<K extends Operation> {
    */
   capOutput?(out: Outgoing, tokens: number): Sync;
   /**
-   * Whether the response may contain reasoning that is not sent, or not sent completely. A
-   * truncated response is then billed with an allowance for it. Default: it may.
+   * Whether the response may contain reasoning that is not sent or only partly sent. A truncated
+   * response is then billed with an additional amount for hidden reasoning. Default: true.
    */
   mayHideReasoning?(out: Outgoing, of: CallContext): boolean;
   /**
@@ -272,25 +277,25 @@ export interface Decoder {
 }
 
 /**
- * Encodes one response to a client. It receives usage twice: after `start` an estimate of the
- * input, for formats that send counts at the beginning, and just before the finish the settled
- * usage.
+ * Encodes one response to a client. It receives usage twice: an estimate of the input after
+ * `start`, for formats that send counts at the beginning, and the settled usage just before the
+ * finish event.
  */
 export interface Encoder {
   /**
-   * Writes one event, or keeps it until it can be written. Events arrive in order, and the last one
-   * is `finish`.
+   * Writes one event, or buffers it until it can be written. Events arrive in order, and the last
+   * one is `finish`.
    */
   writeEvent(event: ModelEvent): void;
-  /** Writes the protocol's own error into a stream that has started. Nothing follows it. */
+  /** Writes an error in the format of the protocol into a stream that has started. Called last. */
   writeFault(fault: Fault): void;
 }
 
 /** Forwards the bytes of a provider's response and reports their content. */
 export interface PassthroughStream extends Decoder {
   /**
-   * Writes the protocol's own error to the client, after bytes that were forwarded. Nothing follows
-   * it.
+   * Writes an error in the format of the protocol to the client, after the bytes that were
+   * forwarded. Called last.
    */
   writeFault(fault: Fault): void;
   /** Whether the forwarded bytes end between two events, so that a ping can be written. */
@@ -314,8 +319,8 @@ export interface PassthroughSink {
    */
   write(chunk: Buffer): void;
   /**
-   * Reports that content was seen. After the first report, no other candidate can be tried. `bytes`
-   * is the length of the text, from which a truncated response is billed.
+   * Reports that the response contains content. After the first report, no other candidate can be
+   * tried. `bytes` is the length of the text. A truncated response is billed by it.
    */
   reportContent(bytes?: number): void;
   /** Reports the provider's ID of the response. */
@@ -337,7 +342,7 @@ export interface LossReporter {
   /**
    * Reports a field that was dropped or approximated. The client receives it in
    * `x-tollgate-warnings` if the headers of the response have not been sent. If the request is
-   * strict, the host throws `unsupported` here, so codecs need not check for it.
+   * strict, the host throws `unsupported` in this method, so codecs need not check for it.
    */
   reportLoss(field: string, how: "dropped" | "approximated", code?: string): void;
 }

@@ -15,7 +15,7 @@ import type { Path, Protocol } from "./protocol.ts";
 import type { Infer, NoOptions, ObjectSchema } from "./schema.ts";
 
 /**
- * Definition of a provider: the connection to one backend, which can be mounted several times under
+ * Definition of a provider, which connects to one backend and can be mounted several times under
  * `providers:`.
  */
 export interface ProviderDef<
@@ -48,7 +48,7 @@ export interface ProviderDef<
  * before the config generation is put in use, and `listModels` in the background.
  */
 export interface Provider<C = unknown> {
-  /** Endpoints of the provider. For translation, earlier ones are preferred. */
+  /** Endpoints of the provider. For translated requests, earlier endpoints are preferred. */
   endpoints: readonly Endpoint<C>[];
   /**
    * Returns the models that this credential can call. It is called periodically in the primary
@@ -57,19 +57,19 @@ export interface Provider<C = unknown> {
   listModels?(client: ProviderClient): Promise<readonly ModelInfo[]>;
   /**
    * Checks the provider in the primary process, before a config generation serves requests, within
-   * 5 s. A failure is a warning. With `require_ready: true` it rejects the config, and the old
-   * generation stays in use.
+   * 5 s. A failure is reported as a warning. With `require_ready: true`, a failure rejects the
+   * config, and the old generation stays in use.
    */
   checkReady?(client: ProviderClient): Promise<void>;
 }
 
-/** One way to call a backend: in a protocol with a codec, or with code of the plugin. */
+/** One way to call a backend: with a protocol and its codec, or with code of the plugin. */
 export type Endpoint<C = unknown> =
   | ProtocolEndpoint<C>
   | { [K in Operation]: NativeEndpoint<C, K> }[Operation];
 
 /**
- * Origins and authentication of an endpoint. They come from the options only. A request cannot
+ * Origins and authentication of an endpoint. They depend only on the options. A request cannot
  * change where the credential is sent.
  */
 export interface EndpointConnection<C> {
@@ -80,8 +80,8 @@ export interface EndpointConnection<C> {
   /** How the credential is added to a request. */
   auth: Auth<C>;
   /**
-   * Headers of every request. In passthrough mode the client's headers override them, and `prepare`
-   * overrides both.
+   * Headers of every request. In passthrough mode, the client's headers override them, and
+   * `prepare` overrides both.
    */
   headers?: HeadersOut;
 }
@@ -89,7 +89,7 @@ export interface EndpointConnection<C> {
 /**
  * How the credential is added to a request: a header with a field of the credential, a function
  * that signs the final bytes, or a scheme whose token expires (`TokenAuth`). The host adds it last,
- * after every hook, so that no other plugin receives its value.
+ * after every hook, so that no other plugin can read it.
  */
 export type Auth<C> =
   | "none"
@@ -120,15 +120,16 @@ export interface TokenAuth<C> {
    */
   sign: SignRequest<C>;
   /**
-   * Called when the provider responds with 401 or 403. If the response means that the token is no
-   * longer valid, it fetches a new token, and resolves to true when the next `sign` will use that
-   * one. The host then signs the request again and sends it again. A second refusal is final. For
-   * any other refusal, it resolves to false.
+   * Called when the provider responds with status 401 or 403. If the response means that the token
+   * is no longer valid, fetches a new token, and resolves to true when the next `sign` will use the
+   * new token. The host then signs and sends the request again. A second rejection is final. For
+   * any other rejection, resolves to false.
    *
-   * The host calls it once per token. Other calls that fail with the same token wait for the
-   * result, and are sent again with the new token. The retry belongs to the same call, with one
-   * reserve and one settle. A request that got a 401 was not accepted, and no byte of a response
-   * was sent. A thrown error, or no result within 30 s, ends the waiting calls, as in `sign`.
+   * The host calls it once per token. Other calls that fail with the same token wait for the result
+   * and are then sent again with the new token. The retry belongs to the same call, with one
+   * reserve and one settle. A request that was rejected with 401 was not accepted, and no byte of a
+   * response was sent. A thrown error, or no result within 30 s, ends the waiting calls, as in
+   * `sign`.
    */
   renewToken(refusal: AuthRejection, credential: C): boolean | Promise<boolean>;
 }
@@ -193,10 +194,10 @@ export interface ProtocolEndpoint<C = unknown> extends EndpointConnection<C>, En
    */
   sockets?: { readonly [action: string]: Opt<EndpointSocket> };
   /**
-   * Body field, header, or both in which this backend accepts a conversation ID, so that it routes
-   * the requests of one conversation to the same prompt cache. With `pick: sticky`, the host sets
-   * them to a hash, before the hooks of middleware and only if they are empty. They are never set
-   * under Service-ZDR.
+   * Body field, header, or both in which this backend accepts a conversation ID. The backend then
+   * routes the requests of one conversation to the same prompt cache. With `pick: sticky`, the host
+   * sets them to a hash before the hooks of middleware run, and only if they are empty. They are
+   * never set under Service-ZDR.
    */
   sessionAffinity?: { field?: Opt<string>; header?: Opt<string> };
   /**
@@ -214,7 +215,7 @@ export interface EndpointSocket {
   headers?: HeadersOut;
   /** Sub-protocols to offer. */
   subprotocols?: readonly string[];
-  /** Paths for calls, whose audio does not pass through the gateway. Default: there are none. */
+  /** Paths of calls whose audio does not pass through the gateway. Default: no calls. */
   calls?: {
     /** Path of the request that sets up a call. */
     path: string;
@@ -226,13 +227,13 @@ export interface EndpointSocket {
 }
 
 /**
- * An endpoint without a protocol: the plugin sends several requests, uses an SDK, or sends nothing.
- * Requests are always translated.
+ * An endpoint without a protocol: the plugin may send several requests, use an SDK, or send
+ * nothing. Requests are always translated.
  *
- * `run` is called once per call, after its reserve. Its fetches pass the `prepare` hooks. It must
- * not retry, and must stop when `call.signal` aborts. A `fail()` in it ends the call like a refusal
- * of the provider, with `retry-after` from the last unsuccessful response to `call.fetch`. Any
- * other throw is a failure of the provider.
+ * `run` is called once per call, after the call was reserved. Requests that it sends pass through
+ * the `prepare` hooks. It must not retry, and must stop when `call.signal` aborts. A `fail()` in it
+ * ends the call like a rejection by the provider, with `retry-after` from the last unsuccessful
+ * response to `call.fetch`. Any other error counts as a failure of the provider.
  */
 export interface NativeEndpoint<C = unknown, K extends Operation = Operation>
   extends Partial<EndpointConnection<C>>, EndpointCapabilities {

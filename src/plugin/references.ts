@@ -1,13 +1,13 @@
 // Types for the results of request analysis: references to content outside of the body, and fields
 // that are not on the allowlist. A body is analyzed before routing and again when it is sent. The
-// tables and the functions are in tollgate/protocols/references.
+// tables and functions for the analysis are in tollgate/protocols/references.
 import type { Feature } from "../model/facts.ts";
 import type { Json, JsonObject, Opt, Field } from "../model/values.ts";
 import type { CostFactors } from "../model/operations/operation-spec.ts";
 
 /**
- * Effect of a field. `refers`: it refers to content that was stored before. `stores`: the provider
- * stores the content of this request, which is the client's decision if privacy is off.
+ * Effect of a field. `refers`: it refers to content that was stored earlier. `stores`: the provider
+ * stores the content of this request. If privacy is off, the client may decide this.
  */
 export type ReferenceEffect = "refers" | "stores";
 
@@ -22,14 +22,14 @@ export interface StateReferenceRule {
   /** Whether the field refers to stored content or stores content. */
   readonly effect: ReferenceEffect | ((value: Json) => ReferenceEffect);
   /**
-   * Who may use the field if the operator relays state. `passthrough`: clients of the provider's
-   * own protocol. `bound`: only content that the host has bound to the key. `never`: no client,
-   * because the state outlives the response or every client could retrieve it.
+   * Clients that may use the field if the operator relays state. `passthrough`: clients of the
+   * provider's own protocol. `bound`: only content that the host has bound to the key. `never`: no
+   * client, because the state is kept after the response, or every client could retrieve it.
    */
   readonly relayPolicy: "passthrough" | "bound" | "never";
   /** Alternative that the client can send instead. */
   readonly alternative: string;
-  /** Error code that tells clients what to do, if there is one. `message` explains it. */
+  /** Error code on which clients can act, if there is one. `message` explains the error. */
   readonly code?: string;
   /** Returns the explanation that goes with `code` in the error. */
   readonly message?: (value: Json) => string;
@@ -60,13 +60,13 @@ export type Reference = {
       readonly value: Json;
     }
   | { readonly type: "hosted" | "cache"; readonly feature: Feature }
-  /** Another model. `maxUses` is the maximum number of calls, as the body has it. */
+  /** Another model. `maxUses` is the maximum number of calls, as specified in the body. */
   | { readonly type: "model"; readonly model: string; readonly maxUses: Opt<Json> }
   | { readonly type: "account" }
 );
 
 /**
- * References of a body to anything outside of it: for each referenced thing, the first place in
+ * References of a body to content outside of it: for each referenced object, its first position in
  * each top-level field.
  */
 export type References = readonly Reference[];
@@ -75,7 +75,7 @@ export type References = readonly Reference[];
  * Content that a member on the allowlist may have.
  *
  * - `plain`: values and lists of values.
- * - `free`: the client's own text, in which no provider looks for instructions.
+ * - `free`: the client's own text, which no provider reads as instructions.
  * - An object: nested members, by name.
  * - A pair: members by the object's `type`. The first item is the type of an object without one.
  *   The second lists all allowed types, with `_*` at the end for a date.
@@ -113,8 +113,8 @@ export interface RequestFacts extends CostFactors {
   /** Number of images, audio clips, and documents, and the number of body bytes that they use. */
   media?: Opt<{ count: number; bytes: number }>;
   /**
-   * Other models that the request names. Each may be called too, and is billed at its own price.
-   * `maxUses` is the maximum number of calls, if the request sets one.
+   * Other models that the request names. Each of them may be called too and is billed at its own
+   * price. `maxUses` is the maximum number of calls, if the request sets one.
    */
   additionalModels?: Opt<readonly { model: string; maxUses?: Opt<number> }[]>;
   /** Maximum number of runs of tools that the provider hosts, if the request limits it. */
@@ -125,8 +125,8 @@ export interface RequestFacts extends CostFactors {
    */
   readsStoredContent?: Opt<boolean>;
   /**
-   * References of the body to models, tools, and stored content. If unset, the host finds them
-   * itself.
+   * References of the body to models, tools, and stored content. If unset, the host finds the
+   * references itself.
    */
   references?: Opt<References>;
   /**
@@ -138,7 +138,7 @@ export interface RequestFacts extends CostFactors {
 
 /**
  * Data that identifies the turns of one conversation. The host compares it as a hash together with
- * the ID of the key, and stores none of it.
+ * the ID of the key, and stores no part of it.
  */
 export interface ConversationKey {
   /**

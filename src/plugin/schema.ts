@@ -12,8 +12,8 @@ export type ObjectSchema = JSONSchema & {
 };
 
 /**
- * TypeScript type of the values that a schema accepts, with defaults filled in. For the type `any`
- * it is `any`, so that `Definition` accepts every definition.
+ * TypeScript type of the values that a schema accepts, with defaults filled in. For the type `any`,
+ * the result is `any`, so that `Definition` accepts every definition.
  */
 export type Infer<S> = 0 extends 1 & S ? any : S extends JSONSchema ? FromSchema<S> : never;
 

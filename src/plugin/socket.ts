@@ -93,8 +93,9 @@ export interface SocketHalf {
 }
 
 /**
- * Sets up calls, such as those of WebRTC. Their audio passes between the client and the provider. The
- * host observes a call over a socket of the provider, where the meter reads the provider's messages.
+ * Sets up calls, such as those of WebRTC. Their audio is sent directly between the client and the
+ * provider. The host observes a call over a socket of the provider. The meter reads the provider's
+ * messages on this socket.
  */
 export interface CallSetup {
   /** Reads the client's request. Called once per call, before the model is resolved. */
@@ -161,10 +162,11 @@ export interface MeterSink {
    * Begins a response. The host reserves it, and holds the message that is being read until the
    * reservation is durable.
    *
-   * If it is rejected while a client's message is read, the message is dropped and the client
-   * receives the error: the provider never learns of it. If it is rejected while a provider's message
-   * is read, the response already runs. The host then sends `encodeCancel` to the provider and the
-   * error to the client. The usage that the provider reports for it is billed nevertheless.
+   * If the reservation is rejected while a client's message is read, the message is dropped and the
+   * client receives the error. The provider does not receive the message. If the reservation is
+   * rejected while a provider's message is read, the response is already running. The host then
+   * sends `encodeCancel` to the provider and the error to the client. The usage that the provider
+   * reports for the response is still billed.
    */
   beginResponse(of?: ResponseStart): MeteredResponse;
   /** Throws the fault that a request for this model would get. */
@@ -173,28 +175,35 @@ export interface MeterSink {
 
 /** Properties of a response at its beginning. */
 export interface ResponseStart {
-  /** Facts from which the reservation is calculated, such as `maxOutput`. Default: those of `RelayInput`. */
+  /**
+   * Facts for calculating the reservation, such as `maxOutput`. Default: the facts in `RelayInput`.
+   */
   facts?: Opt<RequestFacts>;
   /** Bytes of text that the provider reads for the response, for the estimate of its input. */
   inputBytes?: Opt<number>;
   /** Model that is billed, if it is not the model of the connection. */
   model?: Opt<string>;
-  /** The request in the common form, for `inspect` hooks. Without it they are not called. */
+  /**
+   * The request in the common form, for `inspect` hooks. If unset, `inspect` hooks are not called.
+   */
   request?: Opt<ModelRequest>;
 }
 
 /** One response of a relayed connection. Exactly one of its `report…` methods ends it. */
 export interface MeteredResponse {
-  /** Whether the reservation is not yet durable, the response is open, or it was refused or has ended. */
+  /**
+   * `reserving`: the reservation is not durable yet. `running`: the response is open. `ended`: the
+   * response was refused or has ended.
+   */
   readonly state: "reserving" | "running" | "ended";
   /** Reports that the provider accepted the response, with its ID. */
   reportStart(id: string): void;
-  /** Reports content. `bytes` is the length of the text, from which a truncated response is billed. */
+  /** Reports content. `bytes` is the length of the text. A truncated response is billed by it. */
   reportContent(bytes?: number): void;
   /**
-   * Reports what the response has used so far, as far as the messages show it, such as seconds of
-   * audio. A response that ends without a usage report is billed for it, as an estimate. A later
-   * value replaces an earlier one.
+   * Reports the usage of the response so far, as derived from the messages, such as seconds of
+   * audio. If the response ends without a usage report, it is billed by this value as an estimate.
+   * A later value replaces an earlier one.
    */
   reportEstimate(usage: Usage): void;
   /** Reports an event for `watch` hooks. */
@@ -206,6 +215,9 @@ export interface MeteredResponse {
    * up to 2 s.
    */
   reportFinish(reason: FinishReason): void;
-  /** Ends the response as failed or canceled. It is billed for what was reported. */
+  /**
+   * Ends the response as failed or canceled. The response is billed for the usage and content that
+   * were reported.
+   */
   reportFailure(fault: Fault): void;
 }

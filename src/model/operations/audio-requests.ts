@@ -53,8 +53,8 @@ export type TranscriptRequest = Readonly<
 
 /**
  * Details of a transcript in addition to its text: the times of segments or words, and one item
- * with the data of the whole transcript. `raw`: the data as the provider returned it, with fields
- * that other protocols lack.
+ * with the data of the whole transcript. `raw`: the data in the form that the provider returned,
+ * including fields that other protocols do not have.
  */
 export type TranscriptItem =
   | {

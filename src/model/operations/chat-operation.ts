@@ -29,7 +29,8 @@ export const chatOperation: OperationSpec<"chat"> = {
       ];
     return [
       [
-        // With some backends, each response reads the input again. So does each tool run.
+        // With some backends, each response reads the input again. Each tool run also reads it
+        // again.
         {
           units: hasMedia ? [...INPUT_UNITS, "audio_in", "image_in"] : INPUT_UNITS,
           count: input * (1 + toolRuns),

@@ -9,7 +9,7 @@ export const embeddingOperation: OperationSpec<"embedding"> = {
   generatesTokens: false,
   outputIsModelSpecific: true,
   completeUnitSets: [["input"]],
-  // A request of token ids has an exact count, unless it can also contain other input.
+  // If a request contains only token IDs, their count is exact.
   estimateUsage: ({ input, exactUsage, maxUsage, isWorstCase, hasMedia }) => [
     [
       {

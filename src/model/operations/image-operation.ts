@@ -28,7 +28,7 @@ export const imageOperation: OperationSpec<"image"> = {
   requiresCatalogEntry: true,
   generatesTokens: false,
   completeUnitSets: [["output"], ["images"], ["image_out"]],
-  // Measured in the unit that the price lists: images, megapixels, or tokens.
+  // The unit is the one that the price lists: images, megapixels, or tokens.
   estimateUsage({ isWorstCase, input, n, hasMedia, size, maxPixels, modelMaxOutput }) {
     const stated = areaOf(size) ?? (isWorstCase ? maxPixels : undefined);
     const area = stated ?? USUAL_PIXELS;
@@ -67,7 +67,7 @@ export const imageOperation: OperationSpec<"image"> = {
   priceExamples: [
     { description: "one image", usage: { images: 1 } },
     { description: "one image of 1024x1024", usage: { images: 1, megapixels: 1.048576 } },
-    // About the number of tokens of a square image in medium quality.
+    // This is about the number of tokens of a square image in medium quality.
     {
       description: "100 tokens in, 1,000 image tokens out",
       usage: { input: 100, image_out: 1_000 },
@@ -88,7 +88,8 @@ export const imageOperation: OperationSpec<"image"> = {
 };
 
 /**
- * Returns the number of pixels of a size. Undefined: the model chooses the size, or it is a word.
+ * Returns the number of pixels of a size. Undefined if the model chooses the size, or if the size
+ * is a word.
  */
 export function areaOf(size: string | undefined): number | undefined {
   const [, wide, high] = /^(\d{1,6})x(\d{1,6})$/.exec(size ?? "") ?? [];
@@ -96,7 +97,7 @@ export function areaOf(size: string | undefined): number | undefined {
 }
 
 /**
- * Returns the number of pixels of the largest image that a model generates. Undefined: not known.
+ * Returns the number of pixels of the largest image that a model generates. Undefined if unknown.
  */
 export function largestOf(facts: ImageFacts | undefined): number | undefined {
   const { sizes = [], sides } = facts ?? {};

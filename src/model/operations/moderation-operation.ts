@@ -8,7 +8,7 @@ export const moderationOperation: OperationSpec<"moderation"> = {
   requiresCatalogEntry: true,
   generatesTokens: false,
   completeUnitSets: [["requests"], ["input"]],
-  // Some providers bill the input. The others report no usage, and most of them charge nothing.
+  // Some providers bill the input. The others report no usage, and most of them are free.
   estimateUsage: ({ input }) => [
     [
       { units: ["input"], count: input },

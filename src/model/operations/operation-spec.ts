@@ -3,7 +3,7 @@ import type { Unit, Usage } from "../usage.ts";
 import type { Opt } from "../values.ts";
 
 /**
- * Factors that determine the cost of a request. The request analysis derives them from a body,
+ * Factors that determine the cost of a request. Request analysis derives them from a body, and
  * `OperationSpec.analyzeCost` from a decoded request.
  */
 export interface CostFactors {
@@ -16,9 +16,9 @@ export interface CostFactors {
   /** Image quality that the client requests. */
   quality?: Opt<string>;
   /**
-   * Usage that the request alone determines, such as characters to speak or searches to run. If the
-   * price has lines for these units, they are billed, unless upstream reports the same unit. A bill
-   * that consists only of these units is exact.
+   * Usage that follows from the request alone, such as characters to speak or searches to run. If
+   * the price has lines for these units, they are billed, unless the provider reports the same
+   * unit. A bill that consists only of these units is exact.
    */
   exactUsage?: Opt<Usage>;
   /** Expected usage of units that `exactUsage` lacks. A bill that is based on it is an estimate. */
@@ -26,7 +26,7 @@ export interface CostFactors {
   /** Maximum usage of units that `exactUsage` does not bound. A hard budget reserves it. */
   maxUsage?: Opt<Usage>;
   /**
-   * Path of a field that affects the cost and cannot be read, such as a number in an unusual
+   * Path of a field that affects the cost and cannot be interpreted, such as a number in an unusual
    * notation, or a list. Under a hard budget, the request is rejected.
    */
   unreadableField?: Opt<string>;
@@ -34,7 +34,10 @@ export interface CostFactors {
 
 /** Input for a usage estimate. The host computes it from the request that is sent. */
 export interface UsageEstimateInput {
-  /** Whether the result must be an upper bound of the bill. Otherwise, it is the expected usage. */
+  /**
+   * Whether the result must be an upper bound of the bill. Otherwise, the result is the expected
+   * usage.
+   */
   isWorstCase: boolean;
   /**
    * Input tokens: an upper bound if `isWorstCase`, otherwise an estimate from the number of bytes.
@@ -66,7 +69,7 @@ export interface UsageEstimateInput {
 
 /**
  * Estimated count of one unit. If several units are listed, the most expensive one under the price
- * counts, because upstream decides which one applies.
+ * counts, because the provider decides which one applies.
  */
 export interface UsageEstimate {
   /** Units in which the operation may be billed. */
@@ -84,7 +87,7 @@ export interface UsageEstimate {
 
 /** Observations about a response with an incomplete usage report. */
 export interface ObservedUsage {
-  /** Usage that upstream reported. */
+  /** Usage that the provider reported. */
   usage: Usage;
   /** Input tokens, from the estimate on which the reservation is based. */
   inputTokens: number;
@@ -97,23 +100,23 @@ export interface ObservedUsage {
 }
 
 /**
- * Description of an operation for the host, which reserves, meters, lists, and delivers by it. Each
- * protocol of the operation refers to it, and the frontend's protocol decides for a request.
- * Contains only data and pure functions. The functions are called for every request, and an
- * exception in one fails the request with status 500.
+ * Description of an operation for the host, which uses it for reservations, metering, model lists,
+ * and delivery. Each protocol of the operation refers to it. For a request, the description of the
+ * frontend's protocol is used. It contains only data and pure functions. The functions are called
+ * for every request. If one throws, the request fails with status 500.
  */
 export interface OperationSpec<K extends Operation = Operation> {
-  /** Name in letters, digits, and dashes. The key in `Operations`. */
+  /** Name in letters, digits, and dashes. It is the key in `Operations`. */
   readonly name: K;
   /** Name with its article, for people: "an embedding model". */
   readonly noun: string;
-  /** Output type in model lists: "text", "image", "embeddings". */
+  /** Output type in model lists, such as "text", "image", or "embeddings". */
   readonly outputModality: string;
   /**
    * Whether a model can be called only if its exact name is in a live list, in shipped metadata, or
    * in the operator's configuration. Otherwise, a request for an unlisted name is forwarded as this
-   * operation, and upstream decides. This is false only for chat, the operation that is assumed for
-   * an unknown name.
+   * operation, and the provider decides. This is false only for chat, which is the operation that
+   * is assumed for unknown names.
    */
   readonly requiresCatalogEntry: boolean;
   /**
@@ -125,13 +128,13 @@ export interface OperationSpec<K extends Operation = Operation> {
   /** Sets of units. A usage report is complete if it contains all units of one set. */
   readonly completeUnitSets: readonly (readonly Unit[])[];
   /**
-   * Returns what a call may use, in every measure by which providers bill it. The first measure for
-   * which the price has lines is reserved. Called for each reservation.
+   * Returns the possible usage of a call, in every measure by which providers bill it. The first
+   * measure for which the price has lines is used for the reservation. Called for each reservation.
    */
   estimateUsage(of: UsageEstimateInput): readonly (readonly UsageEstimate[])[];
   /**
    * Returns the assumed usage of a response whose usage report is incomplete. Called when the
-   * response has ended or broken off.
+   * response has ended or was truncated.
    */
   estimateMissingUsage(of: ObservedUsage): Usage;
   /**
@@ -155,12 +158,12 @@ export interface OperationSpec<K extends Operation = Operation> {
   readonly outputIsModelSpecific?: boolean;
   /**
    * Whether several responses to one request (`n`) are available only in the client's own protocol,
-   * because no codec encodes more than one.
+   * because no codec encodes more than one response.
    */
   readonly singleWhenTranslated?: boolean;
   /**
-   * Example price for operators if the price is missing, and its unit: `{ input: "…" }`, "dollars
-   * per million tokens".
+   * Example price, shown to operators if the price is missing, and its unit: `{ input: "…" }`,
+   * "dollars per million tokens".
    */
   readonly pricingHint: readonly [price: string, of: string];
   /**

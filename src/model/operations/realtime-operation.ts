@@ -19,8 +19,9 @@ export const realtimeOperation: OperationSpec<"realtime"> = {
   requiresCatalogEntry: true,
   generatesTokens: true,
   completeUnitSets: [["input", "output"], ["seconds"]],
-  // A meter of the socket knows how much text, audio, and how many images the conversation has. If
-  // it does not, the type that costs most is assumed. Transcription is billed in seconds or tokens.
+  // If a socket has a meter, it provides the amounts of text, audio, and images in the
+  // conversation. If these are unknown, the most expensive type is assumed. Transcription is billed
+  // in seconds or tokens.
   estimateUsage({ isWorstCase, input, output, n, expectedUsage, maxUsage }) {
     const known = isWorstCase ? maxUsage : expectedUsage;
     const spoken: UsageEstimate = { units: ["output", "audio_out"], count: output * n };
@@ -72,7 +73,7 @@ export const realtimeOperation: OperationSpec<"realtime"> = {
   }),
 };
 
-/** Returns the request of a connection on which nothing was said yet. */
+/** Returns the request of a connection on which no content was sent yet. */
 export const emptyRealtimeRequest = (model: string): RealtimeRequest => ({
   operation: "realtime",
   model,

@@ -2,11 +2,11 @@ import type { JsonObject } from "../values.ts";
 import type { OperationSpec } from "./operation-spec.ts";
 
 /**
- * Documents that providers bill as one search, and tokens per document with the query. A longer
- * document counts as several. Source: Microsoft's page on the models that it sells for Cohere, for
- * rerank-v3.5 (read in November 2026 at learn.microsoft.com/azure/ai-foundry, "Pricing for Cohere
- * rerank models"). Earlier models have 4,096 tokens. Search units that Cohere reports take
- * precedence.
+ * Number of documents that providers bill as one search, and number of tokens per document,
+ * including the query. A longer document counts as several documents. Source: Microsoft's page on
+ * Cohere's models, for rerank-v3.5 (read in November 2026 at learn.microsoft.com/azure/ai-foundry,
+ * "Pricing for Cohere rerank models"). Earlier models have 4,096 tokens. Search units that Cohere
+ * reports take precedence.
  */
 const A_SEARCH = 100;
 const A_DOCUMENT = 500;
@@ -53,15 +53,15 @@ export const rerankOperation: OperationSpec<"rerank"> = {
 };
 
 /**
- * Returns the searches that documents are billed as unless the provider reports otherwise, and the
- * maximum usage at one byte per token.
+ * Returns the number of searches that are billed for documents unless the provider reports another
+ * number, and the maximum usage at one byte per token.
  */
 export function estimateRerankUsage(
   query: string,
   documents: readonly (string | JsonObject)[],
 ): { exactUsage: { searches: number }; maxUsage: { searches: number; input: number } } {
   const asked = Buffer.byteLength(query);
-  // Each piece of a document may be read with the query again, which takes up to half of a piece.
+  // The query may be read again with each piece of a document, and takes up to half of a piece.
   const room = A_DOCUMENT - Math.min(asked, A_DOCUMENT / 2);
   let [counted, most, read] = [0, 0, 0];
   for (const document of documents) {

@@ -9,7 +9,7 @@ const TOKENS_A_CHARACTER = 2;
 const TOKENS_A_SECOND = 20;
 /** Minimum number of tokens per second of audio. */
 const LEAST_TOKENS_A_SECOND = 10;
-/** A text, and instructions in addition to it, may request audio of any length. */
+/** A text, together with instructions, may request audio of any length. */
 const SOUND = {
   param: "input",
   advice:
@@ -85,9 +85,9 @@ export const speechOperation: OperationSpec<"speech"> = {
 };
 
 /**
- * Counts characters as people do: a surrogate pair is one character. Some providers count bytes, or
- * count some characters twice, and may also count the text of other fields. `beside` is the text of
- * those fields.
+ * Counts characters in the same way as people: a surrogate pair is one character. Some providers
+ * count bytes, count some characters twice, or also count the text of other fields. `beside` is the
+ * text of those fields.
  */
 export function estimateSpeechUsage(
   text: string,

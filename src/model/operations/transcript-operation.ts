@@ -64,8 +64,8 @@ export const transcriptOperation: OperationSpec<"transcript"> = {
 };
 
 /**
- * Returns the duration in seconds, rounded up, and the text that is read with the audio, at one
- * byte per token.
+ * Returns the duration in seconds, rounded up, and the size of the text that is read with the
+ * audio, at one byte per token.
  */
 export function estimateAudioUsage(
   file: Buffer,

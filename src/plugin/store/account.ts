@@ -9,7 +9,7 @@ import type { Role } from "../role.ts";
 
 /** A complete account, as a store keeps it. An unset member restricts nothing. */
 export interface AccountRecord {
-  /** ID of the account. Keys refer to it. It never changes, because ledger rows refer to it too. */
+  /** ID of the account. Keys and ledger rows refer to it, so it never changes. */
   id: string;
   /** ID of the parent account, which may be an account in gateway.yaml. */
   parent?: Opt<string>;
@@ -33,12 +33,12 @@ export interface AccountRecord {
   privacy?: Opt<Privacy>;
   /** Labels for ledger rows of the account's keys. */
   labels?: Opt<HeadersOut>;
-  /** Whether clients can see what is left of the account's limits. Default: `numbers`. */
+  /** Whether clients can see the remaining amounts of the account's limits. Default: `numbers`. */
   discloseLimits?: Opt<LimitDisclosure>;
   /** Creation time, in Unix milliseconds. */
   created: number;
   /**
-   * Time at which the account was closed, in Unix milliseconds. From then on, the keys of the
+   * Time at which the account was closed, in Unix milliseconds. From that time on, the keys of the
    * account and of all nested accounts are rejected.
    */
   closedAt?: Opt<number>;
@@ -48,7 +48,7 @@ export interface AccountRecord {
 
 /** Defaults for new keys of an account. */
 export interface KeyDefaults {
-  /** Default limits. Each applies if the key is created without a limit of that unit. */
+  /** Default limits. A limit applies if the key is created without a limit of the same unit. */
   limits: readonly KeyLimit[];
 }
 
@@ -56,15 +56,13 @@ export interface KeyDefaults {
 export type KeyLimit = Omit<Limit, "scope">;
 
 /**
- * Information about the account's own limits that clients with a key of the account receive. `full`
- * (default): which limit it is, its remaining amount, and when it resets, in refusals, headers, and
- * reports. `hidden`: only that a request is rejected and when to retry.
+ * Information about the account's limits that clients with a key of the account receive. `full`
+ * (default): the limit, its remaining amount, and its reset time, in refusals, headers, and
+ * reports. `hidden`: only the rejection and the retry time.
  */
 export type LimitDisclosure = "full" | "hidden";
 
-/**
- * A key as the store keeps it: the digest of its secret, and the identity that the secret proves.
- */
+/** The stored form of a key: the digest of its secret, and the identity that the secret proves. */
 export interface KeyRecord extends Identity {
   /** SHA-256 of the secret, in hex. */
   digest: string;
@@ -79,9 +77,8 @@ export interface KeyRecord extends Identity {
    */
   version?: Opt<number>;
   /**
-   * Role of an admin token on the admin listener. Unset for a key for models. An admin token is
-   * never a key for models, so the host finds no client with it. Stores keep this member like every
-   * other one.
+   * Role of an admin token on the admin listener. Unset for a key for models. An admin token cannot
+   * be used as a key for models. Stores keep this member like all others.
    */
   admin?: Opt<Role>;
 }

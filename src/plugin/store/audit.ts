@@ -1,10 +1,10 @@
-// The audit log of a store: each change that an operator requested, recorded before it takes
-// effect, and its outcome.
+// The audit log of a store. Each change that an operator requested is recorded before it takes
+// effect, and its outcome afterwards.
 import type { Json, Opt } from "../../model/values.ts";
 import type { Role } from "../role.ts";
 
 /**
- * Record of one command that changes something. It contains no secret, and no personal data except
+ * Record of one command that can change data. It contains no secrets, and no personal data except
  * the name of the actor.
  */
 export interface AuditEntry {
@@ -43,8 +43,8 @@ export interface AuditEnd {
 }
 
 /**
- * A command as the log lists it. The outcome "unknown" means that the gateway ended before it
- * recorded the outcome, so the command may or may not have taken effect.
+ * A command in the form in which the log lists it. The outcome "unknown" means that the gateway
+ * ended before it recorded the outcome, so the command may or may not have taken effect.
  */
 export interface AuditedCommand extends AuditEntry {
   /** Whether the command took effect. */
@@ -55,7 +55,7 @@ export interface AuditedCommand extends AuditEntry {
 
 /**
  * The part of a store that keeps the audit log. A store whose rows form a hash chain includes these
- * rows in the chain, and keeps them when other rows are pruned.
+ * records in the chain, and keeps them when other rows are pruned.
  */
 export interface AuditLog {
   /**

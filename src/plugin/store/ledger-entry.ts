@@ -59,8 +59,8 @@ export interface CallTarget {
 export type CallDurations = Opt<{ headers?: Opt<number>; firstToken?: Opt<number>; total: number }>;
 
 /**
- * One row of the ledger. A `settle` row with the outcome `recovered` was written by recovery for a
- * call whose owner died.
+ * One row of the ledger. A `settle` row with the outcome `recovered` was written by recovery, for a
+ * call whose owner ended before it.
  */
 export interface LedgerEntry {
   /** Position in the ledger. Later rows have higher numbers. */
@@ -83,7 +83,7 @@ export interface LedgerEntry {
    * Cost in billionths of a US dollar; null if it is not known. For an adjustment, the difference.
    */
   costNano: bigint | null;
-  /** How certain the cost is; `open` until the call is settled. */
+  /** Certainty of the cost; `open` until the call is settled. */
   state: CallState | "open";
   /** How the call ended: `ok`, an error kind, `recovered`, or `adjusted`. `open` for a reserve. */
   outcome: string;
@@ -105,7 +105,7 @@ export interface LedgerEntry {
   holdNano?: Opt<bigint | null>;
   /** Cost that the provider reported, in billionths of a US dollar. */
   upstreamCostNano?: Opt<bigint>;
-  /** Parts of the bill, if not all of it was billed at one price. */
+  /** Parts of the bill, if it was billed at several prices. */
   parts?: Opt<readonly BillPart[]>;
   /** Request of the client. */
   clientRequest?: Opt<ClientRequestInfo>;
@@ -121,7 +121,7 @@ export interface LedgerEntry {
   instance?: Opt<string>;
 }
 
-/** Filter for ledger entries. An unset member restricts nothing. */
+/** Filter for ledger entries. Members that are not set restrict nothing. */
 export interface LedgerQuery {
   /** ID of the key. */
   key?: Opt<string>;
@@ -138,7 +138,7 @@ export interface LedgerQuery {
   from?: Opt<number>;
   /** End of the period, not included, in Unix milliseconds. */
   to?: Opt<number>;
-  /** How certain the cost is; `open` for calls that are not settled. */
+  /** Certainty of the cost; `open` for calls that are not settled. */
   state?: Opt<LedgerEntry["state"]>;
   /** Name of the provider in gateway.yaml. */
   provider?: Opt<string>;
@@ -160,9 +160,10 @@ export interface LedgerQuery {
 /** Page of a list that is requested. */
 export interface PageRequest {
   /**
-   * The `next` of an earlier page. For entries, the `seq` of any entry is valid too. Entries are
-   * listed in the order of `seq`, and none is ever inserted before a listed one. A caller that
-   * continues after the last entry misses nothing, whichever instance writes.
+   * Value of `next` of an earlier page. For entries, the `seq` of any entry is valid too. Entries
+   * are listed in the order of `seq`, and none is ever inserted before a listed one. A caller that
+   * continues after the last entry therefore receives all later entries, whichever instance writes
+   * them.
    */
   after?: Opt<string>;
   /** Maximum number of items. Default: the store's. */

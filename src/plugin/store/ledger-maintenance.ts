@@ -1,5 +1,6 @@
 // Maintenance of a ledger: backup, restore, archive, pruning, and erasure of personal data. All of
-// it is optional. A command that the store does not support reports that.
+// it is optional. A command for an unsupported operation reports that the store does not support
+// it.
 import type { Usage } from "../../model/usage.ts";
 import type { Opt } from "../../model/values.ts";
 import type { Problem } from "../problem.ts";
@@ -9,20 +10,19 @@ import type { Problem } from "../problem.ts";
  * `ledger: { retention }`, in the process that owns the store, while batches are written. No
  * operation may delay a batch for long.
  *
- * Each operation is independent: a store implements those that it supports. If one throws, the
- * error is the result of the command; a fault is reported with its own message.
+ * Each operation is independent, so a store implements only those that it supports. If an operation
+ * throws, the error is the result of the command. A fault is reported with its own message.
  */
 export interface LedgerMaintenance {
   /**
-   * Writes everything that the store keeps, as of one moment, into `file`. The file exists, is
-   * empty, and belongs to the host. It is called for `tollgate backup`. If it rejects, the host
-   * deletes the file.
+   * Writes all stored data, as one snapshot, into `file`. The file exists, is empty, and belongs to
+   * the host. It is called for `tollgate backup`. If it rejects, the host deletes the file.
    */
   backup?(file: string): Promise<LedgerBackup>;
   /**
-   * Restores a backup to where `open` will find it. It is called before `open`, on an empty store.
-   * If the store is not empty, it rejects as `conflict`. The backup is verified first. If it was
-   * altered, the call rejects as `invalid` and nothing is restored.
+   * Restores a backup to the location from which `open` reads. It is called before `open`, on an
+   * empty store. If the store is not empty, it rejects as `conflict`. The backup is verified first.
+   * If it was altered, the call rejects as `invalid` and nothing is restored.
    */
   restore?(file: string): Promise<LedgerBackup>;
   /**
@@ -36,7 +36,10 @@ export interface LedgerMaintenance {
    * `tollgate ledger archive --verify` calls it, also before `open`.
    */
   readArchive?(file: string): Promise<ArchiveInfo & { readonly problems: readonly Problem[] }>;
-  /** Returns what `prune` would remove and what prevents it. Changes nothing. */
+  /**
+   * Returns the rows that `prune` would remove and the obstacles to pruning. Does not change the
+   * ledger.
+   */
   planPrune?(before: number): Promise<PrunePlan>;
   /**
    * Replaces all rows from before `before` with rollups, up to the oldest open call. Totals,
@@ -46,19 +49,19 @@ export interface LedgerMaintenance {
    */
   prune?(before: number, progress?: (of: PruneProgress) => void): Promise<PruneResult>;
   /**
-   * Returns the current state of the ledger. It must be cheap, because `tollgate status` and other
+   * Returns the current state of the ledger. It must be fast, because `tollgate status` and other
    * displays call it.
    */
   readState?(): Promise<LedgerState>;
   /**
-   * Permanently erases personal data from everything that the store keeps. The rows are kept, and
-   * the erased text is replaced by "erased". The erasure is durable when the promise resolves. It
-   * is not an error if nothing matches.
+   * Permanently erases personal data from all stored data. The rows are kept, and the erased text
+   * is replaced by "erased". The erasure is durable when the promise resolves. It is not an error
+   * if nothing matches.
    */
   erase?(what: ErasureRequest): Promise<ErasureResult>;
   /**
-   * For operations that the store does not implement: what an operator does instead, in one
-   * sentence each. It is the result of the command.
+   * Advice for operators about operations that the store does not implement, in one sentence each.
+   * The advice is the result of the command.
    */
   readonly alternatives?: Opt<{
     readonly [K in "backup" | "restore" | "archive" | "prune" | "state" | "erase"]?: Opt<string>;
@@ -93,11 +96,11 @@ export interface LedgerSum {
   readonly unpriced: number;
 }
 
-/** Summary of a complete ledger as of one moment. */
+/** Summary of a complete ledger in one snapshot. */
 export interface LedgerBackup {
   /**
-   * `seq` and hash of the newest row. The hash stays part of the ledger that continues. Unset if
-   * the store keeps no hashes.
+   * `seq` and hash of the newest row. The hash remains part of the ledger as it grows. Unset if the
+   * store keeps no hashes.
    */
   readonly head?: Opt<{ readonly seq: number; readonly hash: string }>;
   /** Sum of all settled calls. */
@@ -188,7 +191,7 @@ export interface LedgerState {
 export interface StoreSize {
   /** Size of the ledger at its location, in bytes. */
   bytes?: Opt<number>;
-  /** Storage that the ledger could still use, in bytes. */
+  /** Disk space that is still available for the ledger, in bytes. */
   freeBytes?: Opt<number>;
   /** Time of the oldest row, in Unix milliseconds. */
   oldestAt?: Opt<number>;

@@ -1,6 +1,6 @@
 // Transfer of a ledger from one kind of store to another. One store exports its content in pieces.
-// The other imports them, and continues with a hash chain of its own that starts at the last hash
-// of the exported one.
+// The other store imports them and continues with its own hash chain, which starts at the last hash
+// of the exported ledger.
 import type { Price } from "../../model/facts.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Opt } from "../../model/values.ts";
@@ -13,8 +13,8 @@ export interface LedgerTransfer {
   /** Opens the export on the store that is left. Gateways may have this store open. */
   openExport(): Promise<LedgerExport>;
   /**
-   * Opens the import on the new store. It must be empty or contain an interrupted import. `open`
-   * rejects the store until the import is finished.
+   * Opens the import on the new store. The store must be empty or contain an interrupted import.
+   * `open` rejects the store until the import is finished.
    */
   openImport(): Promise<LedgerImport>;
 }
@@ -27,11 +27,11 @@ export interface LedgerExport extends AsyncDisposable {
    */
   readRows(after: number): Promise<TransferredRows>;
   /**
-   * Stops all writes. From then on, no gateway writes to the store. Rejects as `conflict` with the
-   * code `in_use` while a gateway does.
+   * Stops all writes. No gateway writes to the store after that. Rejects as `conflict` with the
+   * code `in_use` while a gateway is writing.
    */
   stopWrites(): Promise<void>;
-  /** Returns everything except the rows. Called after writes were stopped. */
+  /** Returns all data except the rows. Called after writes were stopped. */
   readRemainder(): Promise<TransferredRemainder>;
 }
 
@@ -42,9 +42,9 @@ export interface LedgerImport extends AsyncDisposable {
   /** Writes a page of rows. The rows and their position are durable when the promise resolves. */
   writeRows(rows: TransferredRows): Promise<void>;
   /**
-   * Writes the remainder, compares the totals of its own rows with the totals of the other store,
-   * and turns the import into a ledger. If they differ, it rejects as `invalid` and the import
-   * stays unfinished. `head` is the newest hash of its own chain.
+   * Writes the remainder, compares the totals of the imported rows with the totals of the other
+   * store, and turns the import into a ledger. If the totals differ, it rejects as `invalid`, and
+   * the import remains unfinished. `head` is the newest hash of its own chain.
    */
   finish(
     rest: TransferredRemainder,
@@ -62,7 +62,7 @@ export interface TransferredRows {
 }
 
 /**
- * A row in transfer: as a page lists it, with the amounts that its call took from meters, by meter
+ * A row in transfer: its listed form, with the amounts that its call took from meters, by meter
  * name.
  */
 export interface TransferredRow extends Omit<LedgerEntry, "seq"> {
@@ -70,7 +70,7 @@ export interface TransferredRow extends Omit<LedgerEntry, "seq"> {
   readonly meterAmounts: readonly (readonly [meter: string, amount: bigint])[];
 }
 
-/** Everything that a ledger keeps besides its rows. */
+/** All data of a ledger except its rows. */
 export interface TransferredRemainder {
   /** All keys, including revoked keys. */
   readonly keys: readonly KeyRecord[];
@@ -88,7 +88,7 @@ export interface TransferredRemainder {
     usage: Usage,
     costNano: bigint | null,
   ])[];
-  /** Values that were decided once for all instances. */
+  /** Values that were decided once for all instances, such as the secret that they share. */
   readonly shared: readonly (readonly [name: string, value: Uint8Array])[];
   /** Rollups that replace pruned rows, by quarter of an hour. Unset if nothing was pruned. */
   readonly rollups?: Opt<TransferredRollups>;

@@ -1,12 +1,12 @@
-// Limits: the type that stores count with, and the text form that people and programs write, such
+// Limits: the type with which stores count, and the text form that people and programs write, such
 // as usd=5/month. The text form has one schema, one parser, and one formatter. gateway.yaml,
 // commands, the admin API, and the options of any plugin with limits use them.
 import { fail } from "../../model/error.ts";
 import { COUNTED_UNITS, LIMIT_SPANS } from "./limit-units.ts";
 
 /**
- * A limit of at most `max` of a unit in a window, counted together for everything that shares
- * `scope`.
+ * A limit of at most `max` of a unit in a window. All calls with the same `scope` are counted
+ * together.
  */
 export interface Limit {
   /** Scope of the count, such as `key:<id>` or `account:<id>`. */
@@ -25,14 +25,15 @@ export interface Limit {
     | "nano_usd";
   /** Maximum in one window. */
   max: number | bigint;
-  /** Window. `total` never resets; `open` counts only open calls and belongs to `concurrent`. */
+  /** Window. `total` never resets. `open` counts only open calls and is used for `concurrent`. */
   per: "minute" | "hour" | "day" | "week" | "month" | "total" | "open";
 }
 
 /**
  * A threshold that the usage of a limit by day, week, month, or in total exceeded. The usage counts
- * settled amounts, without reservations of open calls. `max` is the limit that was claimed last.
- * Thresholds that were already exceeded when the limit was lowered are not reported.
+ * settled amounts, without reservations of open calls. `max` is the limit of the last call that
+ * counted against it. Thresholds that were already exceeded when the limit was lowered are not
+ * reported.
  */
 export interface ThresholdReached extends Pick<Limit, "scope" | "unit" | "per"> {
   /** Threshold that was reached, in percent of `max`. */
@@ -46,9 +47,9 @@ export interface ThresholdReached extends Pick<Limit, "scope" | "unit" | "per"> 
 }
 
 /**
- * Records which thresholds were delivered to observers. A reached threshold is durable with the row
- * that reached it. Its delivery is durable when `markDelivered` resolves. If a crash prevents a
- * delivery, the next owner delivers it.
+ * Records which thresholds were delivered to observers. A reached threshold is durable together
+ * with the row that reached it. Its delivery is durable when `markDelivered` resolves. If a crash
+ * prevents a delivery, the next owner delivers it.
  */
 export interface ThresholdOutbox {
   /**
@@ -60,16 +61,18 @@ export interface ThresholdOutbox {
   listUndelivered(): Promise<readonly ThresholdReached[]>;
   /**
    * Records that all observers received these thresholds. It may overlap with `apply`. A repeated
-   * delivery changes nothing, and one of a forgotten window is ignored. A rejection is logged, and
-   * the thresholds are delivered again after the next start.
+   * delivery has no effect, and the delivery for a forgotten window is ignored. A rejection is
+   * logged, and the thresholds are delivered again after the next start.
    */
   markDelivered(crossings: readonly ThresholdReached[]): Promise<void>;
 }
 
-/** Thresholds in percent of a limit. A store checks each. */
+/** Thresholds in percent of a limit. A store checks all of them. */
 export const LIMIT_THRESHOLDS = [50, 80, 95, 100] as const;
 
-/** A limit with its remaining amount and the end of its window, as of when the store read it. */
+/**
+ * A limit with its remaining amount and the end of its window at the time when the store read it.
+ */
 export interface LimitState extends Limit {
   /** Units that are left in the window. */
   remaining: number | bigint;
@@ -81,7 +84,7 @@ export interface LimitState extends Limit {
 }
 
 /**
- * Usage of a limit, for people. The sum of `used`, `reserved`, and the remaining amount is `max`,
+ * Usage of a limit, for display. The sum of `used`, `reserved`, and the remaining amount is `max`,
  * unless the limit was lowered or overdrawn.
  */
 export interface LimitUsage extends LimitState {
@@ -90,7 +93,9 @@ export interface LimitUsage extends LimitState {
    * including the reservations of open calls.
    */
   used: bigint;
-  /** Reservations of open calls. For a rate it is 0, because they are included in `used`. */
+  /**
+   * Reservations of open calls. For a rate, it is 0, because reservations are included in `used`.
+   */
   reserved: bigint;
 }
 
@@ -99,7 +104,7 @@ const RATE_UNIT_PATTERN = COUNTED_UNITS.filter((unit) => unit !== "concurrent").
 
 /**
  * Schema of one limit, for a plugin's `options`: a text such as usd=300/month, requests=60/minute,
- * or concurrent=5. Every text that it accepts is a valid limit.
+ * or concurrent=5. Every text that matches the schema is a valid limit.
  */
 export const LIMIT_SCHEMA = {
   type: "string",
@@ -124,8 +129,8 @@ export function parseLimit(text: string): Omit<Limit, "scope"> | undefined {
 }
 
 /**
- * Returns the limit that a text describes, counted for everything that shares `scope`. Throws if
- * `LIMIT_SCHEMA` rejects the text.
+ * Returns the limit that a text describes. All calls with the same `scope` count against it. Throws
+ * if `LIMIT_SCHEMA` rejects the text.
  */
 export function parseScopedLimit(text: string, scope: string): Limit {
   const limit = parseLimit(text);

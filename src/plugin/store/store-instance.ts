@@ -26,10 +26,14 @@ export interface InstanceInfo {
   /** Number of its processes that serve clients. */
   readonly workers?: Opt<number>;
   /**
-   * URL at which it serves clients, as seen from its own machine. Unset while it does not serve.
+   * URL at which it serves clients, as seen from its own machine. Unset while the gateway does not
+   * serve clients.
    */
   readonly url?: Opt<string>;
-  /** Address at which other gateways of the same store reach it. Unset if they cannot. */
+  /**
+   * Address at which other gateways of the same store reach it. Unset if other gateways cannot
+   * reach it.
+   */
   readonly address?: Opt<string>;
   /** Number of the config generation. It increases with each reload. */
   readonly generation?: Opt<number>;
@@ -44,8 +48,8 @@ export interface InstanceState {
   /** Description that the instance reported. */
   readonly info?: Opt<InstanceInfo>;
   /**
-   * Whether the instance is running. `left`: it stopped in order. `dead`: its lease expired, and
-   * its open calls were recovered.
+   * Whether the instance is running. `left`: it ended cleanly. `dead`: its lease expired, and its
+   * open calls were recovered.
    */
   readonly state: "live" | "left" | "dead";
   /** Time of the last heartbeat, in Unix milliseconds, by the store's clock. */
@@ -72,39 +76,39 @@ export interface InstanceState {
 export type StoreEvent =
   /** Another instance changed keys, so all cached keys are invalid. */
   | { readonly type: "keys_changed" }
-  /** Another instance changed accounts. The host reads all of them again. */
+  /** Another instance changed accounts. The host then reads all accounts again. */
   | { readonly type: "accounts_changed" }
   /**
-   * The store cannot be reached, also after a retry. The host immediately rejects new calls,
+   * The store cannot be reached, even after a retry. The host immediately rejects new calls,
    * including queued ones, and sends nothing to providers. Outstanding commands are sent when the
-   * store responds again, which the host detects itself. It is reported once for each outage.
-   * `reason` is for people.
+   * store responds again. The host detects this itself. The event is reported once per outage.
+   * `reason` is a text for operators.
    */
   | { readonly type: "unavailable"; readonly reason: string }
   /**
    * The store cannot be reached, and this gateway continues with its budget leases.
-   * `offline_ended`: the store is reachable again and received the given number of commands. In
-   * between, the store rejects individual reserves as `not_available_offline`.
+   * `offline_ended`: the store is reachable again and received the given number of commands. During
+   * that time, the store rejects individual reserves as `not_available_offline`.
    */
   | { readonly type: "offline_started"; readonly reason: string }
   | { readonly type: "offline_ended"; readonly commands: number }
   /**
-   * The store received commands that an earlier process of this gateway had left on its disk.
+   * The store received commands that an earlier process of this gateway had stored on its disk.
    * `commands` is their number.
    */
   | { readonly type: "spool_replayed"; readonly instance: string; readonly commands: number }
   /** A copy of the commands for the store cannot be written to this gateway's disk. */
   | { readonly type: "spool_failed"; readonly reason: string }
   /**
-   * Thresholds were reached by other means than a settle result: by recovered calls of dead
-   * instances, or by commands that were sent or added up later. Each is reported once, and
-   * observers receive it like those of settle results.
+   * Thresholds were reached without a settle result: by recovered calls of dead instances, or by
+   * commands that were sent or summed later. Each threshold is reported once, and observers receive
+   * it in the same way as those of settle results.
    */
   | { readonly type: "thresholds_reached"; readonly crossings: readonly ThresholdReached[] }
   /** Calls of an instance whose lease expired were settled as estimated. */
   | { readonly type: "calls_recovered"; readonly instance: string; readonly calls: number }
   /**
-   * Rows that an instance wrote, in a range of `seq`, are lost: the database was restored to an
+   * Rows that an instance wrote, in a range of `seq`, are lost. The database was restored to an
    * earlier state, and no instance had a copy.
    */
   | {

@@ -1,4 +1,4 @@
-// Interface of stores. All arguments and results can be structured-cloned, so a thread, another
+// Interface of stores. All arguments and results support structured cloning, so a thread, another
 // process, or a test can be between the host and the store.
 import type { Price, Privacy } from "../../model/facts.ts";
 import type { Usage } from "../../model/usage.ts";
@@ -28,33 +28,34 @@ export type * from "./ledger-entry.ts";
 
 /**
  * Keeps keys, limits, and the ledger. Only the primary process calls it; batches of workers are
- * forwarded to that process. `open` is called first. `apply` is never called before the previous
- * call has ended. Reads may overlap. If `apply` rejects, nothing was written, and the host retries
- * or rejects new calls until the store responds.
+ * forwarded to that process. `open` is called first. `apply` is called only after the previous call
+ * has ended. Reads may overlap. If `apply` rejects, nothing was written, and the host retries or
+ * rejects new calls until the store responds.
  *
- * A store belongs either to one process, which locks out all others, or to several gateways at the
+ * A store is used either by one process, which locks out all others, or by several gateways at the
  * same time, its instances. The members `lease`, `getOrCreateShared`, and `listInstances`, and the
- * events, are for the second kind. A store of one process omits them.
+ * events, are for stores of the second kind. A store of one process omits them.
  */
 export interface Store {
   /**
    * Lease of an instance. The instance counts as dead if no heartbeat was received for
-   * `durationMs`. The host sends a heartbeat every `heartbeatMs`. It is read once, when the store
-   * is opened. Default: an instance lives until its process ends, and no heartbeat is sent.
+   * `durationMs`. The host sends a heartbeat every `heartbeatMs`. The member is read once, when the
+   * store is opened. Default: an instance lives until its process ends, and no heartbeat is sent.
    */
   lease?: Opt<{ readonly durationMs: number; readonly heartbeatMs: number }>;
   /**
-   * Opens the store: locks it, or joins the other instances. Recovers calls that dead owners left
-   * open; `recovered` is their number. The host calls it before everything else, and again after
-   * this instance was fenced.
+   * Opens the store: locks it, or joins the other instances. Recovers open calls of dead instances.
+   * `recovered` is their number. The host calls it before all other methods, and again after this
+   * instance was fenced.
    *
-   * `epoch` is a fencing token: it is greater than that of every earlier instance. `instance` is
-   * new for every process. The same `instance` reopens the store, and its calls stay open unless
-   * they were recovered in the meantime. `onEvent` may be called at any time after that, with
-   * events that this gateway cannot detect itself. It returns immediately and never throws.
+   * `epoch` is a fencing token, which is greater than the epochs of all earlier instances.
+   * `instance` is new for every process. The same `instance` reopens the store, and its calls stay
+   * open unless they were recovered in the meantime. `onEvent` may be called at any time after
+   * that, with events that this gateway cannot detect itself. `onEvent` returns immediately and
+   * never throws.
    *
-   * A rejection ends the start. With a `lease`, a rejection that is not a fault, or an
-   * `unavailable` fault, is retried until the store opens, because the database may start later
+   * If it rejects, the gateway does not start. With a `lease`, a rejection that is not a fault, or
+   * an `unavailable` fault, is retried until the store opens, because the database may start later
    * than the gateway.
    */
   open(
@@ -62,8 +63,9 @@ export interface Store {
     onEvent?: (news: StoreEvent) => void,
   ): Promise<{ epoch: number; recovered: number }>;
   /**
-   * Applies a batch as one transaction, in order. It is durable when the promise resolves. A denial
-   * is a result. A rejection means that nothing was written. Repeating a batch changes nothing.
+   * Applies a batch as one transaction, in order. The batch is durable when the promise resolves. A
+   * denial is a result. A rejection means that nothing was written. Repeating a batch has no
+   * effect.
    *
    * - Rejected as `invalid`: a command cannot be applied, such as a settle without its reserve.
    * - Rejected as `unavailable` with the code `not_available_offline`: one of the commands cannot
@@ -78,8 +80,8 @@ export interface Store {
    */
   apply(batch: readonly StoreCommand[]): Promise<readonly CommandResult[]>;
   /**
-   * Returns the key with this SHA-256 of its secret. A client waits for it: after 5 s the host
-   * rejects the request.
+   * Returns the key with this SHA-256 of its secret. A client waits for this method: after 5 s, the
+   * host rejects the request.
    */
   findKey(digest: string): Promise<KeyRecord | undefined>;
   /** Returns all keys, including revoked ones, in the order of their creation. */
@@ -87,15 +89,15 @@ export interface Store {
   /**
    * Returns all accounts that commands created, including closed ones, by ID. Called when a gateway
    * starts, and again when the store reports that another instance changed accounts. A store
-   * without it keeps no accounts: commands report that, and only the accounts in gateway.yaml
-   * exist.
+   * without this method has no accounts: commands report that, and only the accounts in
+   * gateway.yaml exist.
    */
   listAccounts?(page?: PageRequest): Promise<ResultPage<AccountRecord>>;
   /**
-   * Returns the usage of these limits at that moment, in the same order. Reserves nothing and
-   * writes no row. Called when an operator or a client requests the remaining amounts. If it
-   * rejects, the amounts are reported as unknown. In a store without it, limits are still enforced,
-   * and reports omit remaining amounts.
+   * Returns the usage of these limits at that moment, in the same order. The method reserves
+   * nothing and writes no row. Called when an operator or a client requests the remaining amounts.
+   * If it rejects, the amounts are reported as unknown. Without this method, limits are still
+   * enforced, and reports contain no remaining amounts.
    */
   readLimits?(limits: readonly Limit[], at: number): Promise<readonly LimitUsage[]>;
   /**
@@ -108,21 +110,21 @@ export interface Store {
   ): Promise<ResultPage<LedgerEntry>>;
   /**
    * Returns the sums of settled entries by group. `model` includes the provider, because two
-   * providers can have a model with the same name. A call is counted under each of its labels. By
-   * `account` it is counted under its own account and each parent, such as "acme" and
+   * providers can have a model with the same name. A call is counted under each of its labels. With
+   * `account`, a call is counted under its own account and each parent, such as "acme" and
    * "acme/research". Days and hours are in `zone`, an IANA name such as "Europe/Berlin". Default:
-   * UTC. `createTotals` and `matches` of `tollgate/store` implement all of this, so a store does
-   * not need to know the dimensions.
+   * UTC. `createTotals` and `matches` of `tollgate/store` implement these rules, so a store need
+   * not know the dimensions.
    */
   sumEntries(
     query: LedgerQuery & { by: readonly TotalsBy[]; zone?: Opt<string> },
     of?: ReadOptions,
   ): Promise<readonly LedgerTotal[]>;
-  /** Returns a pinned price row, from which the cost of any entry can be computed again. */
+  /** Returns a pinned price row, with which the cost of an entry can be computed again. */
   findPrice?(hash: string): Promise<Price | undefined>;
   /**
-   * Audit log of operators' commands. If it is missing, no audit log is kept, and the host reports
-   * that at start.
+   * Audit log of operators' commands. Default: no audit log is kept, and the host reports this at
+   * startup.
    */
   audit?: Opt<AuditLog>;
   /**
@@ -131,15 +133,15 @@ export interface Store {
    */
   verify?(): Promise<readonly Problem[]>;
   /**
-   * Returns a value that is decided once for all instances and never changes, also after a restart.
-   * The first caller's `make` creates it. The host stores the first key in it, by its digest. If
-   * two instances call it concurrently, both may create a value, and one of the two is kept. If
-   * `make` rejects, nothing is decided, and the caller receives the error.
+   * Returns a value that is decided once for all instances and never changes, even after a restart.
+   * The first caller's `make` creates it. The host uses it for the first key, by its digest. If two
+   * instances call it concurrently, both may create a value, and one of the values is kept. If
+   * `make` rejects, no value is stored, and the caller receives the error.
    */
   getOrCreateShared?(name: string, make: () => Promise<Uint8Array>): Promise<Uint8Array>;
   /**
    * Returns the storage that the store uses and the storage that is available. Called for live
-   * stats; it may be slow. If it rejects, the stats omit it.
+   * stats. It may be slow. If it rejects, the stats do not contain the storage.
    */
   readSize?(): Promise<StoreSize>;
   /**
@@ -149,12 +151,13 @@ export interface Store {
   listInstances?(): Promise<readonly InstanceState[]>;
   /**
    * Whether another process can open the store as the same instance after this one was disposed of.
-   * It allows a gateway to be replaced while it serves. With a `lease`, no process has to wait.
+   * This allows a gateway to be replaced while it serves requests. With a `lease`, no process has
+   * to wait for the other.
    */
   supportsHandoff?: Opt<true>;
   /**
-   * Reached thresholds until they are delivered, so that a crash loses none. Without it, a kill at
-   * that moment may lose one.
+   * Reached thresholds until they are delivered, so that a crash does not lose any of them. Without
+   * this member, a threshold may be lost if the process is killed before its delivery.
    */
   thresholds?: Opt<ThresholdOutbox>;
   /**
@@ -167,10 +170,9 @@ export interface Store {
 }
 
 /**
- * Dimensions by which totals are grouped. Grouped by `accounts`, a call counts once, under the full
- * path of its account. By `labels`, it is counted once, under all its labels as JSON. `state` is
- * the state of the bill, or "adjusted" for corrections. `price` is the hash of the pinned price
- * row.
+ * Dimensions by which totals are grouped. With `accounts`, a call counts once, under the full path
+ * of its account. With `labels`, it counts once, under all its labels as JSON. `state` is the state
+ * of the bill, or "adjusted" for corrections. `price` is the hash of the pinned price row.
  */
 export type TotalsBy =
   | "key"
@@ -188,8 +190,8 @@ export type TotalsBy =
   | "label"
   | "labels";
 /**
- * Options of a read. If `signal` aborts, the result is no longer needed. A store stops if it can.
- * Otherwise it continues, and the host waits for it.
+ * Options of a read. If `signal` aborts, the result is no longer needed. A store should stop the
+ * read if it can. Otherwise, the read continues, and the host waits for it.
  */
 export interface ReadOptions {
   /** Aborts when the result is no longer needed. */
@@ -198,8 +200,8 @@ export interface ReadOptions {
 
 /**
  * One command of a batch. It is plain data, so it can be sent to a thread or a process. `at` is the
- * time of its row. A store of several instances counts limits by a clock of its own, so that a
- * gateway with a wrong clock does not shift limits.
+ * time of its row. A store of several instances counts limits by its own clock, so that a gateway
+ * with a wrong clock does not shift limits.
  */
 export type StoreCommand = { at: number } & (
   | Reserve
@@ -216,26 +218,27 @@ export type StoreCommand = { at: number } & (
   | { do: "adjust"; attempt: string; costNano: bigint; reason: string; actor: string }
   /**
    * Writes a complete key record. A change of an existing key is rejected as `invalid` with the
-   * code `version_conflict` if its `version` does not follow the stored one. That also applies if
-   * it has no version and the stored key has one. If two gateways change a key at the same time,
-   * one of them gets this error, and a revoked key stays revoked. Writing the same record again
-   * changes nothing.
+   * code `version_conflict` if its `version` does not follow the stored one. This also applies if
+   * the record has no version and the stored key has one. If two gateways change a key at the same
+   * time, one of them gets this error, and a revoked key stays revoked. Writing the same record
+   * again has no effect.
    */
   | { do: "key"; key: KeyRecord }
   /**
-   * Writes a complete account record. It is sent only to stores with `listAccounts`. It is rejected
-   * as `invalid`, and nothing of the batch is applied, with these codes: `version_conflict` if its
-   * version does not follow the stored one, so that gateways do not overwrite each other's changes;
-   * `account_cycle` if the account would be nested under itself. Writing the same record again
-   * changes nothing.
+   * Writes a complete account record. It is sent only to stores with `listAccounts`. Writing the
+   * same record again has no effect. In two cases, the whole batch is rejected as `invalid`:
+   *
+   * - `version_conflict`: its version does not follow the stored one, so another gateway has changed
+   *   the account.
+   * - `account_cycle`: the account would be nested under itself.
    */
   | { do: "account"; account: AccountRecord }
   /** Writes the price row for a hash that reserves refer to. Price rows never change. */
   | { do: "price"; hash: string; price: Price }
   /**
    * Renews the lease, and settles open calls of instances whose lease expired. It is sent every
-   * `heartbeatMs`, and to check whether the store responds. `info` replaces the description that
-   * the instance reported before; `at` is the instance's clock. Default: unchanged.
+   * `heartbeatMs`, and to test whether the store responds. `info` replaces the description that the
+   * instance reported before; `at` is the instance's clock. Default: unchanged.
    */
   | { do: "heartbeat"; info?: Opt<InstanceInfo> }
 );
@@ -263,7 +266,7 @@ export interface Reserve {
   labels: HeadersOut;
   /** Path of the key's account, starting at the outermost account, such as "acme/research". */
   account?: Opt<string>;
-  /** Limits that the call counts against, and how much to take from each. */
+  /** Limits that the call counts against, with the amount to take from each. */
   claims: readonly (Limit & { take: bigint })[];
   /** Reserved amount in billionths of a US dollar; null if no price is known. */
   holdNano: bigint | null;
@@ -303,9 +306,9 @@ export interface Settle {
 }
 
 /**
- * Result of one command of a batch, at the same position. A denial names the limit that was
- * exhausted. `thresholds` is set only on the result of the command that reached them, so each is
- * reported once.
+ * Result of one command of a batch, at the same position. A denial contains the limit that was
+ * exhausted. `thresholds` is set only on the result of the command that reached them, so that each
+ * is reported once.
  */
 export type CommandResult =
   /** The command took effect. `limits`: for a reserve, the limits that it counted against. */
