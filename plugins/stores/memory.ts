@@ -61,8 +61,8 @@ function createMemoryStore(keep: number): Store {
       if (!book) throw new Error("The store is not open.");
       batch.forEach(checkCommand);
       try {
-        // Copies the batch, so that the caller cannot change the ledger later. A store in another
-        // thread or process receives copies too.
+        // Copies the batch, so that the caller cannot change the ledger later. If the store is in
+        // another thread or process, it also receives copies.
         const verdicts = structuredClone(batch).map((command) => book!.apply(command));
         book.commit();
         journal.commit();

@@ -1,6 +1,6 @@
-// Keeps the ledger in one SQLite file in WAL mode, using Node's built-in SQLite. One thread writes.
-// A second thread reads and is started at the first read. Importing this file starts nothing;
-// threads start when the store is opened.
+// Keeps the ledger in one SQLite file in WAL mode, using Node's built-in SQLite. One thread writes,
+// and a second thread reads. The writing thread starts when the store is opened, and the reading
+// thread with the first read. Importing this file starts no thread.
 import { join, resolve, dirname } from "node:path";
 import { defineStore, type Commands, type Store, type StoreSize } from "tollgate/plugin";
 import { IdleWindow } from "./sqlite/sums/rollups.ts";
@@ -97,7 +97,7 @@ const MIGRATION_MESSAGE = "ledger migration started";
 type SqliteStore = Store &
   Commands & {
     close(): Promise<void>;
-    /** Ends the threads immediately, as in a crash. For tests of recovery. */
+    /** Ends the threads immediately, as in a crash. Used to test recovery. */
     kill(): Promise<void>;
   };
 
@@ -179,8 +179,8 @@ function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
         return await tell(running);
       } catch (error) {
         if (running.thread.isAlive || owner === undefined) throw error;
-        // The thread died while it held the batch. A new thread applies it or finds that it was
-        // already applied.
+        // The thread died while it processed the batch. A new thread applies the batch or detects
+        // that it was already applied.
         return tell(await writer());
       }
     },

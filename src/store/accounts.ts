@@ -1,11 +1,11 @@
-// Decides whether a change of an account or a key can be applied. Pure: current records are read
-// through the journal, so the decision is valid within the whole batch.
+// Decides whether a change of an account or a key can be applied. The decision is pure and reads
+// current records through the journal, so it is valid within the whole batch.
 import { fail, type AccountRecord, type KeyRecord, type StoreCommand } from "../plugin/index.ts";
 import { toJson } from "./bigint-json.ts";
 
 /**
- * Storage of accounts in a journal. `put` belongs to the batch's transaction, and `get` sees what
- * the batch has put.
+ * Storage of accounts in a journal. `put` belongs to the batch's transaction, and `get` returns
+ * records that the batch has put.
  */
 export interface AccountRepository {
   get(id: string): AccountRecord | undefined;
@@ -44,7 +44,7 @@ export function isAccountChange(
 
 /**
  * Returns whether a record differs from the stored key. Throws `invalid` for a change that is not
- * allowed. A record without a version can only replace one without a version.
+ * allowed. A record without a version can only replace another record without a version.
  */
 export function isKeyChange(record: KeyRecord, before: KeyRecord): boolean {
   if (toJson(before) === toJson(record)) return false;
@@ -66,8 +66,8 @@ export function isKeyChange(record: KeyRecord, before: KeyRecord): boolean {
 const MAX_NANO = 2n ** 63n - 1n;
 
 /**
- * Checks a command. Called for each command of a batch before the first is applied. Throws
- * `invalid` and names the field.
+ * Checks a command. It is called for each command of a batch before the first one is applied.
+ * Throws `invalid` with the name of the field.
  */
 export function checkCommand(c: StoreCommand): void {
   checkTimestamp(c.at);

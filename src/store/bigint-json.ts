@@ -5,7 +5,7 @@ const TAG = "~bigint";
 export const toJson = (value: unknown): string => JSON.stringify(tagBigInts(value));
 
 /**
- * Tags big integers. Returns the same value if there are none. A `JSON.stringify` replacer would
+ * Tags big integers. Returns the same value if it contains none. A `JSON.stringify` replacer would
  * take ten times as long.
  */
 function tagBigInts(value: unknown): unknown {

@@ -1,6 +1,7 @@
-// `tollgate/store`: the ledger rules and meters, for third-party stores and Tollgate's own. Rules
-// without I/O: a store passes commands and receives results. The store's journal decides where rows
-// are kept. May import lib, model, and plugin. Must not use files, a clock, or a database.
+// `tollgate/store`: the ledger rules and meters, for third-party stores and Tollgate's own stores.
+// The rules perform no I/O: a store passes commands and receives results. The store's journal
+// determines where rows are stored. May import lib, model, and plugin. Must not use files, a clock,
+// or a database.
 export type { AccountRepository } from "./accounts.ts";
 export { toAuditedCommand, createMemoryAuditLog } from "./memory-journal.ts";
 export * from "./ledger-rules.ts";

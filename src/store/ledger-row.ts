@@ -1,5 +1,5 @@
-// One line of the ledger. Every row can be read alone, because a settle row repeats the data of its
-// call.
+// One line of the ledger. Every row can be interpreted alone, because a settle row repeats the data
+// of its call.
 import type {
   CallState,
   StoreCommand,
@@ -19,7 +19,7 @@ import { rollupLevelFor, dimensionsOf, matchesDimensions } from "./row-dimension
 import type { MeterAmount } from "./meter.ts";
 
 /**
- * One line of the ledger, as a store keeps it. Settle and adjustment rows repeat the data of their
+ * One row of the ledger in its stored form. Settle and adjustment rows repeat the data of their
  * call.
  */
 export interface LedgerRow {
@@ -68,7 +68,7 @@ export const RECOVERED = "recovered";
 
 /** Reason of the correction for a settle after recovery. */
 export const LATE_SETTLE = "settled late";
-/** Actor of corrections that the ledger makes itself. */
+/** Actor of corrections that the ledger itself makes. */
 export const LEDGER_ACTOR = "ledger";
 
 /** Default values of fields that only settle and adjustment rows have. */
@@ -133,8 +133,8 @@ export const settleRow = (
 });
 
 /**
- * Returns the time of recovery: one moment for all recovered calls, not before any of them began,
- * even if the clock was set back. If the clock moved from one call's time to the next, rates would
+ * Returns the time of recovery, which is the same for all recovered calls. It is not before the
+ * start of any of them, even if the clock was set back. If each call had its own time, rates would
  * drain by time that has not passed.
  */
 export const recoveryTime = (
@@ -143,8 +143,8 @@ export const recoveryTime = (
 ): number => dead.reduce((latest, { row }) => Math.max(latest, row.at), now);
 
 /**
- * Returns the settle that recovery writes for a call that a dead owner left open. It uses the last
- * progress, or otherwise the reservation.
+ * Returns the settle that recovery writes for an open call of a dead owner. It uses the last
+ * progress or, if there is none, the reservation.
  */
 export const recoveredSettle = (
   { attempt, holdNano }: Pick<LedgerRow, "attempt" | "holdNano">,
@@ -164,7 +164,10 @@ export const recoveredSettle = (
   };
 };
 
-/** Creates the row of an adjustment. Its usage is informative: totals count the settled usage. */
+/**
+ * Creates the row of an adjustment. Its usage is informational, because totals count the usage of
+ * the settle row.
+ */
 export const adjustRow = (
   of: LedgerRow,
   c: Omit<Extract<StoreCommand, { do: "adjust" }>, "do"> & { usage?: Usage },
@@ -186,9 +189,9 @@ export const adjustRow = (
 });
 
 /**
- * Completes a row's identity, together with attempt and kind. Two rows with one identity are the
- * same row. A call has one reserve, one settle, and any number of adjustments. The late settle of a
- * recovered call is recorded only once, whatever it contains.
+ * Returns the part of a row's identity in addition to attempt and kind. Two rows with the same
+ * identity are the same row. A call has one reserve, one settle, and any number of adjustments. The
+ * late settle of a recovered call is recorded only once, whatever its content is.
  */
 export const rowQualifier = (row: LedgerRow): string =>
   row.kind !== "adjust"

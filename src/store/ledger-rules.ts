@@ -1,6 +1,6 @@
-// The ledger's rules, as pure logic: commands in, rows and results out. All stores share these
-// rules and differ only in the journal, which stores the rows. An attempt changes from none to
-// reserved to settled. After that, only adjustments follow.
+// The ledger's rules, as pure logic: the input is commands, and the output is rows and results. All
+// stores share these rules and differ only in the journal, which stores the rows. An attempt
+// changes from none to reserved to settled. After that, only adjustments follow.
 //
 // A batch is applied completely or not at all. After an exception, or if the journal could not
 // commit, `rollback()` reverts all changes.
@@ -35,8 +35,8 @@ type Timed<C> = C & { readonly at: number };
 type CommandOf<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
 
 /**
- * Fields of a reserve that the rules need. The other fields concern only the journal, so a store
- * may use its own form for them.
+ * Fields of a reserve that the rules need. Only the journal uses the other fields, so a store may
+ * use its own form for them.
  */
 export type ReserveInput = Timed<Pick<Reserve, "do" | "attempt" | "claims">>;
 /** Fields of a settle that the rules need. */
@@ -91,11 +91,11 @@ export interface LedgerRules<
   C extends OpenCall = OpenCall,
 > {
   /**
-   * Applies a command that was checked. Throws `invalid` for a command that is not allowed. The
-   * whole batch must then be rolled back.
+   * Applies a command that was checked before. Throws `invalid` for a command that is not allowed.
+   * The whole batch must then be rolled back.
    */
   apply(command: R | S | OtherCommand): CommandResult;
-  /** Returns the usage of these limits in their order. Changes nothing. */
+  /** Returns the usage of these limits in their order. Does not change the meters. */
   limitUsage(limits: readonly Limit[], at: number): readonly LimitUsage[];
   /** Reverts the batch. */
   rollback(): void;
@@ -116,11 +116,11 @@ export interface LedgerRules<
   /** Restores an open call and adds its reserved amounts to its meters. */
   restoreCall(call: C): void;
   /**
-   * Returns reached thresholds that are not known to be delivered. After a crash, the next owner
-   * delivers them.
+   * Returns reached thresholds without a recorded delivery. After a crash, the next owner delivers
+   * them.
    */
   undeliveredThresholds(): readonly ThresholdReached[];
-  /** Marks thresholds as delivered. Like `apply`, this is a change that a store commits. */
+  /** Marks thresholds as delivered. Like `apply`, this is a change that the store commits. */
   markDelivered(crossings: readonly ThresholdReached[]): void;
   readonly openCalls: OpenCalls<C>;
   readonly meters: ReadonlyMap<string, Meter>;
@@ -346,7 +346,7 @@ const ALLOWED: CommandResult = { ok: true };
 
 /** Result of commands that reach no threshold. */
 const NO_THRESHOLDS: readonly ThresholdReached[] = [];
-/** Concatenates thresholds. Usually there are none, and then nothing is allocated. */
+/** Concatenates thresholds. There are usually none, and nothing is allocated then. */
 const concatThresholds = (some: readonly ThresholdReached[], more: readonly ThresholdReached[]) =>
   more.length === 0 ? some : [...some, ...more];
 /** Success with the thresholds that were reached. */
@@ -362,7 +362,7 @@ const allowedByClaims = (claims: readonly Claim[], t: number): CommandResult =>
         limits: claims.map((claim) => meters.limitState(claim, meters.readMeter(claim, t))),
       };
 
-/** Returns the denial of the claim with the longest wait. Undefined: all claims can be met. */
+/** Returns the denial of the claim with the longest wait. Undefined if all claims can be met. */
 function findDenial(claims: readonly Claim[], t: number): CommandResult | undefined {
   let worst: { claim: Claim; seen: meters.MeterReading } | undefined;
   for (const claim of claims) {

@@ -1,4 +1,4 @@
-// Ledger rows in memory, in order, with rollback of a batch.
+// Ledger rows in memory, in order. A batch can be rolled back.
 import { createSalt } from "./kit/salted-text.ts";
 import type { RowCheckpoint, TransferBackend } from "./kit/row-backend.ts";
 import { addCheckpointRollups, type CheckpointRollup } from "./kit/checkpoint.ts";
@@ -35,8 +35,8 @@ import {
 import { createTotals, isSettledRow } from "./totals.ts";
 
 /**
- * A journal that keeps its rows in this process, and the data that readers need. A store may also
- * persist the rows elsewhere.
+ * A journal that keeps its rows in this process, together with the data that readers need. A store
+ * may also persist the rows elsewhere.
  */
 export interface MemoryJournal extends RowJournal {
   /** Rows by sequence number, ascending. */
@@ -295,7 +295,7 @@ export const createJournalReads = (
 const MAX_ENTRIES = 10_000;
 const DEFAULT_PAGE_SIZE = 100;
 
-/** Combines an entry with its end. If the end is not known, the outcome is `unknown`. */
+/** Combines an entry with its end. If the end is unknown, the outcome is `unknown`. */
 export const toAuditedCommand = (entry: AuditEntry, end: AuditEnd | undefined): AuditedCommand => ({
   ...entry,
   outcome: end?.outcome ?? "unknown",

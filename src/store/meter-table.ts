@@ -1,14 +1,14 @@
-// All meters of a ledger, with rollback of a batch. The table's clock is the latest time that
+// All meters of a ledger. A batch can be rolled back. The table's clock is the latest time that
 // commands have reported.
 import * as meters from "./meter.ts";
 import type { Meter } from "./meter.ts";
 
 /**
- * Milliseconds by which commands of several writers may be out of order. A larger step back means
- * that the clock was set back.
+ * Milliseconds by which commands of several writers may be out of order. If a command is earlier by
+ * more than this, the clock was set back.
  */
 const CLOCK_SKEW_MS = 10_000;
-/** Number of meters from which on idle ones are dropped. */
+/** Number of meters above which idle meters are dropped. */
 const MIN_SWEEP_SIZE = 512;
 
 /** The meters of one ledger. */

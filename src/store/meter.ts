@@ -18,7 +18,7 @@ import {
 export interface Claim extends Limit {
   take: bigint;
   limit: bigint;
-  /** The meter. It is not in the table yet if no call took from it. */
+  /** The meter. If no call took from it yet, it is not in the table. */
   readonly meter: Meter;
 }
 
@@ -42,8 +42,8 @@ export interface Meter {
    */
   max: bigint;
   /**
-   * Window: highest level so far. After a downward correction, reaching the same level again does
-   * not report thresholds again.
+   * Window: highest level so far. After a downward correction, thresholds are not reported again
+   * when the level rises to this value.
    */
   peak: bigint;
   /** Window: level up to which thresholds were delivered to observers. */
@@ -62,12 +62,10 @@ const RATE_PERIOD_MS: { readonly [per in Limit["per"]]?: bigint } = {
   minute: 60_000n,
   hour: 3_600_000n,
 };
-/**
- * Retry delay in milliseconds for leases. A lease ends with its call, and that time is not known.
- */
+/** Retry delay in milliseconds for leases. A lease ends with its call, and that time is unknown. */
 const CONCURRENCY_RETRY_MS = 1_000;
 /**
- * Maximum debt in windows: how far the usage of a call may exceed its reservation. Other calls wait
+ * Maximum debt in windows by which the usage of a call may exceed its reservation. Other calls wait
  * until the debt has drained, but not indefinitely.
  */
 const MAX_DEBT_WINDOWS = 2n;
@@ -105,7 +103,9 @@ export function createMeter(id: string): Meter {
 /** Whether the meter is a rate, which drains steadily. */
 export const isRate = (meter: Meter): boolean => RATE_PERIOD_MS[meter.per] !== undefined;
 
-/** Merges claims on the same meter into one: the largest amount against the strictest limit. */
+/**
+ * Merges claims on the same meter into one claim: the largest amount against the strictest limit.
+ */
 export function mergeClaims(
   claims: readonly (Limit & { take: bigint })[],
   now: number,
@@ -148,7 +148,7 @@ export interface MeterReading {
   resetsAt: number;
 }
 
-/** Returns the state of a meter for a claim. Changes nothing. */
+/** Returns the state of a meter for a claim. Does not change the meter. */
 export function readMeter(claim: Claim, now: number): MeterReading {
   const { limit, meter } = claim;
   const period = RATE_PERIOD_MS[meter.per];
@@ -171,7 +171,7 @@ export function readMeter(claim: Claim, now: number): MeterReading {
   const resetsAt = meter.per === "open" ? now + CONCURRENCY_RETRY_MS : meter.end;
   return {
     remaining: headroom > 0n ? headroom : 0n,
-    // A call that takes nothing is never denied.
+    // A call that takes no amount is never denied.
     waitMs: claim.take === 0n || claim.take <= headroom ? 0 : Math.max(1, resetsAt - now),
     resetsAt,
   };
@@ -190,7 +190,10 @@ export function takeClaim(claim: Claim, now: number): void {
   meter.max = claim.limit;
 }
 
-/** Restores the amount of an open call after a restart. For a rate, it is already in the level. */
+/**
+ * Restores the amount of an open call after a restart. For a rate, the amount is already in the
+ * level.
+ */
 export function restoreTake(meter: Meter, amount: bigint): void {
   meter.openCalls++;
   if (!isRate(meter)) meter.reserved += amount;
@@ -211,7 +214,7 @@ export function settleTake(meter: Meter, amount: bigint, used: bigint, now: numb
   if (meter.per !== "open") meter.level += used;
 }
 
-/** Applies a later correction. It affects only monetary limits with calendar windows. */
+/** Applies a later correction. Only monetary limits with calendar windows are affected. */
 export function correctLevel(meter: Meter, nano: bigint): void {
   if (meter.unit === "nano_usd" && isCalendarPeriod(meter.per)) meter.level += nano;
 }
@@ -231,7 +234,7 @@ export function takeReachedThresholds(meter: Meter): readonly ThresholdReached[]
 export const undeliveredThresholds = (meter: Meter): readonly ThresholdReached[] =>
   thresholdsAbove(meter, meter.notifiedLevel);
 
-/** Marks a threshold, and all lower ones, as delivered. */
+/** Marks a threshold and all lower thresholds as delivered. */
 export function markDelivered(meter: Meter, { used }: Pick<ThresholdReached, "used">): void {
   if (used > meter.notifiedLevel) meter.notifiedLevel = used;
 }
@@ -249,17 +252,17 @@ function thresholdsAbove(meter: Meter, from: bigint): readonly ThresholdReached[
 
 const NO_THRESHOLDS: readonly ThresholdReached[] = [];
 
-/** Windows are kept two days longer than they last, in case the clock is set back. */
+/** Windows are kept for two additional days, in case the clock is set back. */
 export const WINDOW_GRACE_MS = 172_800_000;
 
-/** Whether dropping the meter would change nothing. */
+/** Whether the meter can be dropped without any effect. */
 export const isIdle = (meter: Meter, now: number): boolean =>
   meter.openCalls === 0 &&
   (isRate(meter)
     ? drainedLevel(meter, meter.max, now) === 0n
     : meter.per === "open" || meter.end + WINDOW_GRACE_MS < now);
 
-/** Returns the state of a limit for callers. */
+/** Returns the state of a limit in the form for callers. */
 export const limitState = (
   { scope, unit, max, per }: Limit,
   { remaining, resetsAt }: MeterReading,
@@ -273,7 +276,8 @@ export const limitState = (
 });
 
 /**
- * Returns a limit with its usage, for reports. Uses a claim that takes nothing, so nothing changes.
+ * Returns a limit with its usage, for reports. It uses a claim that takes nothing, so it changes
+ * nothing.
  */
 export function limitUsage(limit: Limit, now: number, all: ReadonlyMap<string, Meter>): LimitUsage {
   const [claim] = mergeClaims([{ ...limit, take: 0n }], now, all) as [Claim];
@@ -290,8 +294,8 @@ export function limitUsage(limit: Limit, now: number, all: ReadonlyMap<string, M
 export const toMeterAmount = (claim: Claim): MeterAmount => [claim.meter.id, effectiveTake(claim)];
 
 /**
- * Amount that a claim takes. A request larger than the bucket is admitted when the bucket is empty,
- * and takes all of it.
+ * Amount that a claim takes. A request that is larger than the bucket is admitted when the bucket
+ * is empty, and takes all of it.
  */
 const effectiveTake = (claim: Claim): bigint =>
   RATE_PERIOD_MS[claim.per] && claim.take > claim.limit ? claim.limit || claim.take : claim.take;

@@ -1,5 +1,5 @@
 // A table of open calls by attempt. A `Map` would cost 20 times as much here: it interns every key
-// that is looked up, and its discarded tables keep ended calls alive.
+// that is looked up, and its discarded tables keep ended calls in memory.
 
 /** An entry of the table. */
 export interface CallEntry {

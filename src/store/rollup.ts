@@ -1,5 +1,5 @@
 // A rollup contains the exact totals of a time span, as compact text that can be parsed quickly.
-// Rollups can be merged. The order of the rows does not affect the text. Rollups summarize
+// Rollups can be merged. The text does not depend on the order of the rows. Rollups summarize
 // completed days and replace pruned rows.
 import type { HeadersOut } from "../plugin/index.ts";
 import { RunningTotal } from "./totals.ts";
@@ -84,14 +84,14 @@ const dimensionsFrom = (said: readonly (string | null)[]): RowDimensions => ({
   labels: decodeLabels(said[9] ?? ""),
 });
 
-/** The dimensions that remain at a level, and the id of their group there. */
+/** The dimensions that are kept at a level, and the ID of their group at that level. */
 interface Projection {
   readonly id: string;
   readonly dimensions: RowDimensions;
 }
 /**
  * Cached projections by level, because the same dimensions are added repeatedly. They are stored on
- * the dimensions themselves: a separate table costs more than it saves.
+ * the dimensions themselves, because a separate table would cost more than it saves.
  */
 const PROJECTIONS = Symbol("told");
 type Projections = { [D in RollupLevel]: Projection | undefined };

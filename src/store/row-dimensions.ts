@@ -1,6 +1,6 @@
 // Dimensions by which rows are summed: the key, the target, and the outcome of a call. Totals are
-// kept at several levels with different dimensions. Keys times models create many groups, and most
-// queries need only one of the two, or neither.
+// kept at several levels with different dimensions. Keys multiplied by models give many groups, and
+// most queries need only one of the two, or neither.
 import type {
   CallState,
   LedgerEntry,
@@ -60,7 +60,7 @@ export const dimensionsOf = (row: SummableRow): RowDimensions => ({
 
 /**
  * Whether totals include a row: settled calls and their corrections. Open and void calls are
- * included only if the query names that state.
+ * included only if the query requests that state.
  */
 export const isSettledRow = (
   row: Pick<SummableRow, "kind" | "state">,
@@ -70,7 +70,7 @@ export const isSettledRow = (
     ? row.kind !== "reserve" && row.state !== "void"
     : row.kind === (state === "open" ? "reserve" : "settle");
 
-/** Like `isSettledRow`, for dimensions that are not of an open call. */
+/** Like `isSettledRow`, for dimensions that do not belong to an open call. */
 export const isSettledGroup = ({ state }: RowDimensions, asked: LedgerQuery["state"]): boolean =>
   asked === undefined ? state !== "void" : state === asked;
 
@@ -98,7 +98,7 @@ export const ROLLUP_LEVELS = [
 ] as const satisfies readonly RollupLevel[];
 
 type DimensionGroup = keyof (typeof ROLLUP_DIMENSIONS)[RollupLevel];
-/** Dimensions that grouping requires. State, day, and hour are available at each level. */
+/** Dimensions that a grouping requires. State, day, and hour are available at each level. */
 const GROUP_REQUIREMENTS: { readonly [D in TotalsBy]: DimensionGroup | undefined } = {
   key: "keys",
   account: "keys",
@@ -118,7 +118,7 @@ const GROUP_REQUIREMENTS: { readonly [D in TotalsBy]: DimensionGroup | undefined
 const groupsByDimension = (by: readonly TotalsBy[], told: DimensionGroup): boolean =>
   by.some((each) => GROUP_REQUIREMENTS[each] === told);
 
-/** Returns the smallest level that can answer a query. Undefined: any level can. */
+/** Returns the smallest level that can answer a query. Undefined if any level can answer it. */
 export function rollupLevelFor(
   by: readonly TotalsBy[],
   query: LedgerQuery,
@@ -136,7 +136,7 @@ export function rollupLevelFor(
   });
 }
 
-/** Whether an account, or one of the accounts that it is nested under, is the given one. */
+/** Whether an account, or one of its parent accounts, is the given account. */
 const isWithinAccount = (account: string | undefined, meant: string): boolean =>
   account !== undefined && `/${account}/`.includes(`/${meant}/`);
 

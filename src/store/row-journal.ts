@@ -25,8 +25,8 @@ export const createOpenRow = (row: LedgerRow, heard?: Progress): OpenRow => ({
 });
 
 /**
- * Creates the write methods. `write` returns false if the row already exists: one reserve and one
- * settle per attempt, and each adjustment once.
+ * Creates the write methods. `write` returns false if the row already exists. An attempt has one
+ * reserve and one settle, and each adjustment exists once.
  */
 export const createRowWriter = (
   write: (row: LedgerRow) => boolean,
@@ -45,13 +45,13 @@ export const createRowWriter = (
 const DEFAULT_PAGE_SIZE = 100;
 const MAX_PAGE_SIZE = 1_000;
 
-/** Returns the page size: the requested one, within limits. */
+/** Returns the requested page size, within limits. */
 export const pageSize = (page: Opt<PageRequest>): number =>
   Math.max(1, Math.min(MAX_PAGE_SIZE, Math.floor(page?.limit ?? DEFAULT_PAGE_SIZE)));
 
 /**
- * Creates a page. `found` may contain one item more than fits, which shows that there is a next
- * page.
+ * Creates a page. `found` may contain one item more than the page size. The additional item shows
+ * that there is another page.
  */
 export function toPage<T>(
   found: readonly T[],

@@ -28,7 +28,7 @@ export interface Totals {
   /** Adds a row for which `isSettledRow` is true. */
   add(row: SummableRow): void;
   /**
-   * Adds the totals of many rows if they match the query. `at`: a moment in the day and hour that
+   * Adds the totals of many rows if they match the query. `at`: a time within the day and hour that
    * contain all of them.
    */
   addGroup(facts: RowDimensions, amounts: RunningTotal, at: number, query: LedgerQuery): void;
@@ -117,7 +117,7 @@ function createGroupNamer(by: TotalsQuery["by"], zone: string | undefined) {
       if (dimension === "day" || dimension === "hour") names[dimension] = times![dimension];
       else if (dimension !== "label" && dimension !== "account")
         names[dimension] = SINGLE_DIMENSIONS[dimension](of);
-    // An hour that occurs twice has two names, of which the later one would sort first.
+    // An hour that occurs twice has two names, and the later one would sort first.
     const order = hours ? { ...names, hour: times!.start } : names;
     if (!accounts && !labels) return [[names, order]];
     const more = expandGroups(of, accounts, labels);
@@ -144,7 +144,7 @@ function accountPaths(account = ""): string[] {
   return names.map((_, i) => names.slice(0, i + 1).join("/"));
 }
 
-// Totals that do not depend on the order of addition: integers as they are, and fractions in
+// Totals that do not depend on the order of addition: integers are added exactly, and fractions in
 // millionths. A sum of totals therefore equals the sum of their rows exactly.
 
 const MILLION = 1_000_000;

@@ -23,7 +23,10 @@ export interface Disk {
   remove(path: string): Promise<void>;
 }
 
-/** The file system of the operating system. Only the gateway's user can read what it writes. */
+/**
+ * The file system of the operating system. Only the gateway's user can read the files that it
+ * writes.
+ */
 export const systemDisk: Disk = {
   makeFolder: (path) => mkdir(path, { recursive: true, mode: 0o700 }),
   append: (path) => open(path, "a", 0o600),

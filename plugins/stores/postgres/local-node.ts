@@ -1,5 +1,5 @@
 // The database state of this node: its row, its batch number, its chain head, and its open calls.
-// After a broken connection, the actual state is read before anything else is written.
+// After a broken connection, the actual state is read before any write.
 import type { InstanceInfo, ThresholdReached, StoreCommand, CommandResult } from "tollgate/plugin";
 import { sendHeartbeat, insertNode, type HeartbeatInfo } from "./membership/heartbeat.ts";
 import type { OwnCall } from "./rows/batch-plan.ts";
@@ -49,8 +49,8 @@ export class LocalNode {
   }
 
   /**
-   * Called before any other work. Reads the unknown state and sends again what the database has
-   * lost.
+   * Called before all other work. Reads the unknown state and sends lost batches to the database
+   * again.
    */
   async catchUp(sql: RunSql): Promise<void> {
     await this.#ensureSynced(sql);
@@ -79,8 +79,8 @@ export class LocalNode {
   }
 
   /**
-   * Sends again what the database has lost, before this node leaves. If that is impossible, it
-   * stays on disk for the next process.
+   * Sends lost batches to the database again before this node leaves. If that is impossible, they
+   * stay on disk for the next process.
    */
   async replayBeforeLeave(sql: RunSql): Promise<RunSql> {
     await this.catchUp(sql);
@@ -99,8 +99,8 @@ export class LocalNode {
 
   /**
    * Reads this node's row after a new connection. The row shows whether the pending batch was
-   * committed. It also shows whether the database was restored to a state before acknowledged
-   * batches.
+   * committed. It also shows whether the database was restored to an earlier state, without
+   * acknowledged batches.
    */
   async syncPosition(sql: RunSql): Promise<void> {
     const me = this.requirePosition();
@@ -108,8 +108,8 @@ export class LocalNode {
       text: `SELECT n, head FROM ${this.#settings.schema}.node WHERE epoch = $1 AND id = $2`,
       values: [me.epoch, me.instance],
     });
-    // The row was lost with other data. This node is fenced, joins again, and then sends what it
-    // has kept.
+    // The row was lost together with other data. This node is therefore fenced. It joins again and
+    // then sends the batches that it has kept.
     if (!row) return void (this.isUnknownToDatabase = true);
     const before = me.n;
     const [n, head] = [Number(row["n"]), parseBytea(row["head"]!)];
@@ -223,7 +223,7 @@ export class LocalNode {
       if (!isUnavailable(error)) this.pendingBatch = undefined;
       if (!needsReread(error)) throw error;
       this.terms.invalidate();
-      throw Object.assign(new Error("Another gateway was faster."), { code: "40001" });
+      throw Object.assign(new Error("Another gateway wrote the record first."), { code: "40001" });
     }
   }
 

@@ -1,5 +1,5 @@
-// Leaves offline mode after the database is reachable again. Batches that were decided offline are
-// sent. New calls are still decided locally until the database has everything.
+// Leaves offline mode when the database is reachable again. Batches that were decided offline are
+// sent to the database. New calls are decided locally until the database has all batches.
 import type { InstanceInfo } from "tollgate/plugin";
 import type { OfflineMode } from "./offline/offline-mode.ts";
 import type { RunSql } from "./connection/pipelined-connection.ts";
@@ -13,8 +13,8 @@ export async function resync(
   outage: OfflineMode,
   about: InstanceInfo | undefined,
 ): Promise<number> {
-  // Usually the node's lease has expired during the outage. It joins under a new epoch, and what
-  // the database lost is sent under that epoch too.
+  // The node's lease has usually expired during the outage. The node then joins under a new epoch,
+  // and lost batches are sent under that epoch too.
   if (!(await node.resume(sql, about))) {
     await node.join(sql, node.requirePosition().instance, about);
     // Reads the change counters, so that a key revoked during the outage is rejected from the first
@@ -27,7 +27,8 @@ export async function resync(
       await replayBatch(batch, (facts) => node.applyAgain(sql, facts));
       outage.markReplayed(batch);
     } else if (outage.deciding) await outage.deciding;
-    // No await may come in between: whatever is decided after this goes to the database.
+    // No await is allowed before this line, because every command that is decided later is sent to
+    // the database.
     else return outage.end();
   }
 }

@@ -1,6 +1,6 @@
-// Replays what an earlier process left in the spool folder, under a new node row. Its open calls
-// are recovered, as for any dead node. Its budget leases are returned, because its spending is now
-// known.
+// Replays the batches that an earlier process left in the spool folder, under a new node row. Open
+// calls of that process are recovered, as for any dead node. Its budget leases are returned,
+// because its spending is known after the replay.
 import type { InstanceInfo, StoreCommand, CommandResult } from "tollgate/plugin";
 import { insertNode, markNodeLeft } from "./membership/heartbeat.ts";
 import type { RunSql } from "./connection/pipelined-connection.ts";
@@ -24,8 +24,8 @@ export async function replaySpool(
     text: `SELECT epoch, n, info FROM ${schema}.node WHERE id = $1 ORDER BY epoch`,
     values: [instance],
   });
-  // A folder belongs to one process, so the previous process has ended. Do not wait for its lease
-  // to expire.
+  // Only one process uses a folder at a time, so the previous process has ended. There is no need
+  // to wait until its lease expires.
   await sql({
     text: `UPDATE ${schema}.node SET state = 'dead' WHERE id = $1 AND state = 'live'`,
     values: [instance],

@@ -33,7 +33,6 @@ export interface PostgresSettings extends Omit<WriterSettings, "usesPreparedStat
 export type PostgresStore = Store &
   Commands & {
     /**
-     * Closes the store.
      * @param goodbye If false, everything is left as after a crash. For tests of recovery.
      */
     close(goodbye?: boolean): Promise<void>;
@@ -182,7 +181,6 @@ async function withOwnConnection<T>(
 }
 
 /**
- * Creates the transfer interface.
  * @param formed Resolves when the schema exists.
  */
 const createTransfer = (

@@ -1,4 +1,4 @@
-// The interface of the writer for the other parts of the store.
+// The interface that the writer provides to the other parts of the store.
 import type { StoreCommand, StoreEvent, StoreInstance, CommandResult } from "tollgate/plugin";
 import type { Disk } from "./disk.ts";
 import type { RunSql } from "./connection/pipelined-connection.ts";
@@ -14,7 +14,7 @@ export interface Writer {
   apply(batch: readonly StoreCommand[]): Promise<readonly CommandResult[]>;
   /** Appends notes to this node's chain, with additional statements. */
   appendNotes(noting: NoteWrite): Promise<void>;
-  /** Reads the labels of its open calls again, because an erasure may have changed them. */
+  /** Reads the labels of the node's open calls again, because an erasure may have changed them. */
   refreshLabels(): Promise<void>;
   /** Runs a statement in the queue of this node's writes. */
   sql: RunSql;
@@ -26,7 +26,6 @@ export interface Writer {
   /** Whether the database is unreachable and this node is in offline mode. */
   readonly isOffline: boolean;
   /**
-   * Closes the writer.
    * @param goodbye Whether to mark the node as shut down cleanly, so that others may settle the open calls
    *   immediately.
    */
@@ -47,8 +46,8 @@ export interface WriterSettings extends FastPathSettings {
   /** File system that contains `spoolDir`. Default: the operating system's. */
   readonly disk?: Disk;
   /**
-   * Clock for limits. With "command", limits use the times in commands. For tests whose calls are
-   * in other years.
+   * Clock for limits. With "command", limits use the times in commands. The latter is for tests
+   * whose calls are in other years.
    */
   readonly clock: "database" | "command";
 }

@@ -52,8 +52,8 @@ async function refreshLabels(
   }
 }
 
-// Copies commands, because the caller may change its objects later. Supports only plain data and
-// takes one fifth of the time of `structuredClone`.
+// Copies commands, because the caller may change its objects later. Supports only plain data, and
+// takes a fifth of the time of `structuredClone`.
 /** Copies JSON-like objects and arrays deeply. Other values are returned unchanged. */
 export function clonePlain<T>(of: T): T {
   if (typeof of !== "object" || of === null) return of;
@@ -66,12 +66,12 @@ export function clonePlain<T>(of: T): T {
   return copy as T;
 }
 
-// Remembers that the disk of the database is full. Such a database still accepts heartbeats, so a
-// heartbeat alone does not prove that rows are accepted. Without the latch, the host would
-// alternate between accepting calls and rejecting them.
+// Records that the disk of the database is full. A database with a full disk still accepts
+// heartbeats, so a heartbeat does not prove that rows are accepted. Without this record, the host
+// would alternate between accepting and rejecting calls.
 /**
- * How long the latch holds, in milliseconds. It also bounds the delay until the host is served
- * again after space is freed.
+ * Time in milliseconds for which the record is used. It is also the maximum delay until calls are
+ * accepted again after space is freed.
  */
 const LATCH_MS = 2_000;
 class DiskFullLatch {
@@ -85,7 +85,7 @@ class DiskFullLatch {
     this.#until = performance.now() + LATCH_MS;
   }
 
-  /** Throws the recorded error while the latch holds. */
+  /** Throws the recorded error while the record is used. */
   throwIfFull(): void {
     if (performance.now() < this.#until) throw this.#lastError;
   }
@@ -97,8 +97,8 @@ class DiskFullLatch {
  */
 const HEARTBEAT_INTERVAL_MS = 1_200;
 /**
- * Maximum age of a response that makes a heartbeat unnecessary. Together with the interval, other
- * gateways' changes are visible within 1.5 s.
+ * Maximum age of a response that makes a heartbeat unnecessary. Together with the interval, changes
+ * by other gateways are visible within 1.5 s.
  */
 const FRESH_MS = 250;
 /** How often a node in offline mode tries to reach the database, in milliseconds. */
@@ -119,7 +119,7 @@ class InstanceWriter implements Writer {
   readonly #serialQueue = createSerialQueue();
   #heartbeatTimer: NodeJS.Timeout | undefined;
   #instanceFacts: InstanceInfo | undefined;
-  /** Undefined until the store is opened, and if the config asks for no leases. */
+  /** Undefined until the store is opened, and if the config requires no leases. */
   #budgetLeases: BudgetLeases | undefined;
   #offlineMode: OfflineMode | undefined;
   readonly #diskFull = new DiskFullLatch();
@@ -133,7 +133,7 @@ class InstanceWriter implements Writer {
     if (settings.clock !== "command") this.#denialCache = new DenialCache();
   }
 
-  /** Creates offline mode, with budget leases if the config asks for them. */
+  /** Creates offline mode, with budget leases if the config requires them. */
   async #prepareOfflineMode(): Promise<void> {
     const { spoolDir, schema, leaseThreshold = 0 } = this.#settings;
     const offline = spoolDir ? this.#settings.offline : undefined;
@@ -164,8 +164,8 @@ class InstanceWriter implements Writer {
     return this.#serialQueue(() =>
       this.#runWithRetry(async (sql) => {
         this.#node.serverState.onEvent = (news) => {
-          // An erasure also changes keys. It may have removed labels that this node would repeat
-          // for its open calls.
+          // An erasure also changes keys. It may have removed labels that this node would write
+          // again for its open calls.
           if (news.type === "keys_changed" && this.#node.openCalls.size > 0)
             void this.refreshLabels().catch(() => undefined);
           hear(news);
@@ -268,8 +268,8 @@ class InstanceWriter implements Writer {
   }
 
   /**
-   * Applies a batch on the slow path. That path sees only meters, so this node first returns its
-   * budget leases on the claimed meters.
+   * Applies a batch on the slow path. The slow path sees only meters, so this node first returns
+   * its budget leases on the claimed meters.
    */
   async #applySlowPath(
     sql: RunSql,
@@ -299,7 +299,6 @@ class InstanceWriter implements Writer {
   }
 
   /**
-   * Runs work with retries.
    * @param onConnectionFailure Called for each connection that breaks during the work.
    */
   #runWithRetry<T>(
@@ -315,7 +314,7 @@ class InstanceWriter implements Writer {
 
   /**
    * With a local disk, the node does not wait for its database. It enters offline mode and decides
-   * what it can.
+   * the commands that it can.
    */
   #onWriteFailure(
     { count, elapsedMs, reason }: ConnectionFailure,
@@ -355,7 +354,7 @@ class InstanceWriter implements Writer {
   async #leaveOfflineMode(): Promise<void> {
     const sql = await this.#connection.connect();
     const commands = await resync(sql, this.#node, this.#offlineMode!, this.#instanceFacts);
-    // If offline mode rejected all new calls, there may be nothing to report.
+    // If offline mode rejected all new calls, there may be no change to report.
     if (this.#offlineMode!.acceptsNewCalls || commands > 0)
       this.#node.serverState.onEvent({ type: "offline_ended", commands });
   }
@@ -373,8 +372,8 @@ class InstanceWriter implements Writer {
   }
 
   /**
-   * Sends a heartbeat if needed, so that changes by other gateways are seen soon even without
-   * writes.
+   * Sends a heartbeat if needed, so that this node sees changes by other gateways even if it writes
+   * nothing.
    */
   #onHeartbeatTimer(): void {
     if (!this.#node.position || this.isOffline) return;
@@ -395,8 +394,8 @@ class InstanceWriter implements Writer {
     looked.catch((error: unknown) => {
       if (!isUnavailable(error)) return;
       this.#connection.disconnect();
-      // The next batch repairs a broken connection. If the database is silent, the next batch would
-      // wait too.
+      // The next batch repairs a broken connection. If the database does not respond, the next
+      // batch would wait too.
       const silent = performance.now() - began > OFFLINE_AFTER_MS;
       if (silent && this.#offlineMode?.acceptsNewCalls && this.#node.position && !this.isOffline)
         this.#enterOfflineMode(errorMessage(error));

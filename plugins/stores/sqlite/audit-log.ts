@@ -1,6 +1,6 @@
 // The audit log of operator commands. Each record is a note in the hash chain and a row in table
-// `audit`. The row makes it searchable and remains when the chain is compacted. The checkpoint
-// contains a hash over the rows whose notes are gone.
+// `audit`. The row is searchable and is kept when the chain is compacted. The checkpoint contains a
+// hash over the rows whose notes were removed.
 import { hash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import type {

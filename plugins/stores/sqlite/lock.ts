@@ -1,10 +1,10 @@
 // Ensures that a ledger has only one owner. The lock is an SQLite lock on an empty file next to the
-// ledger. The operating system releases it whenever the process dies, and it works wherever SQLite
-// works.
+// ledger. The operating system releases it when the process dies, and it works on every file system
+// that SQLite supports.
 import { closeSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 
-/** SQLite error code: another connection holds the lock. The file is not damaged. */
+/** SQLite error code for a lock that another connection holds. The file is not damaged. */
 export const SQLITE_BUSY = 5;
 
 export function lockLedger(file: string): { release(): void } {

@@ -1,7 +1,7 @@
 // Archives: ledger rows as compressed JSON lines with their proof. There is one format for all
-// stores, so each of them reads the archives of the others. An archive contains each commit as the
-// ledger's chain covers it, the texts behind the hashes, and at the end the last hash and the
-// totals. No other data is needed to verify it.
+// stores, so each store can read the archives of the others. An archive contains each commit in the
+// form that the ledger's chain covers, the texts behind the hashes, and at its end the last hash
+// and the totals. No other data is needed to verify it.
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createReadStream, createWriteStream } from "node:fs";
@@ -38,7 +38,7 @@ export interface ChainPosition {
 /** The point from which the chain of a node continues. */
 export type NodeStart = readonly [node: number, n: number, head: string];
 
-/** Parts of a batch that the chain of a node covers in addition to its rows. */
+/** Parts of a batch that a node's chain covers in addition to the rows. */
 export interface NodeBatch {
   readonly node: number;
   readonly n: number;
@@ -82,7 +82,7 @@ interface HeaderLine {
   readonly labels: boolean;
 }
 interface CommitLine extends Omit<ArchivedCommit, "terms" | "rows"> {
-  /** Lengths of the terms text and the rows text. Both are at the end of the line. */
+  /** Lengths of the terms text and the rows text, which are at the end of the line. */
   readonly cut: readonly [number, number];
 }
 interface TextLine extends SaltedText {
@@ -131,7 +131,6 @@ class ArchiveTotals {
   }
 }
 
-/** Writes an archive. */
 export async function writeArchive(file: string, source: ArchiveSource): Promise<ArchiveInfo> {
   const { after, nodes = [], findText } = source;
   const totals = new ArchiveTotals();
@@ -217,9 +216,9 @@ async function* readLines(file: string): AsyncGenerator<string, void> {
       yield* lines;
     }
   } finally {
-    // If the compressed data ends before the file, nothing reads on to the end of the file, so it
-    // is not closed. Destroy it and wait for the close: a thread that ends before leaves the file
-    // open.
+    // If the compressed data ends before the file does, the rest of the file is not read, so the
+    // file is not closed. The stream is destroyed and its close awaited, because the file would
+    // stay open if the thread ended before.
     packed.destroy();
     if (!packed.closed) await once(packed, "close");
   }

@@ -1,5 +1,6 @@
-// The checkpoint of a compaction: the sums that replace rows, each chained to the one before, and a
-// note in the ledger's chain that covers both. Stores add to a checkpoint what their own rows need.
+// The checkpoint of a compaction: the sums that replace rows, each chained to the previous one, and
+// a note in the ledger's chain that covers both. Stores add data to a checkpoint that their own
+// rows need.
 import { hash } from "node:crypto";
 import type { LedgerQuery, Problem, PrunePlan, TransferredRollups } from "../../plugin/index.ts";
 import { createRollup, parseRollupGroups, type Rollup } from "../rollup.ts";
@@ -115,8 +116,8 @@ export function parseCheckpoint<C extends CheckpointBase>(text: string): C | und
 const MAX_TIME_MS = 9e15;
 
 /**
- * Adds checkpoint rollups to totals. They count for everything except single rows. A quarter of an
- * hour counts if it starts within the range.
+ * Adds checkpoint rollups to totals. They count in all queries except those for single rows. A
+ * quarter of an hour counts if it starts within the range.
  * @param read Returns the rollups whose quarter is in a range.
  */
 export function addCheckpointRollups(

@@ -1,6 +1,7 @@
-// Converts ledger rows to text columns and back, for the row and its terms, the values that many
-// calls have in common. Facts that reports group or filter by have columns. All others are stored as JSON. Stores of several nodes chain
-// these columns: each node its own batches, and one chain all of them.
+// Converts ledger rows to text columns and back. A row consists of its own values and its terms,
+// which are the values that many calls share. Facts by which reports group or filter have columns.
+// All other facts are stored as JSON. In stores of several nodes, each node has a chain over the
+// columns of its own batches, and one chain covers all nodes.
 import { createHash } from "node:crypto";
 import type { Opt, Privacy, ClientRequestInfo, Usage } from "../../plugin/index.ts";
 import { fromJson, toJson } from "../bigint-json.ts";
@@ -49,8 +50,8 @@ export const COLUMN_TYPES: { readonly [name: string]: string } = {
 };
 
 /**
- * Columns of the terms. The chain hashes them after the row's columns, except `salt`, which is part
- * of the label hashes.
+ * Columns of the terms. The chain hashes them after the row's columns. `salt` is not hashed
+ * separately, because it is part of the label hashes.
  */
 export const TERMS_COLUMNS = [
   "key",
@@ -70,8 +71,8 @@ export const ALL_COLUMNS = [...ROW_COLUMNS, ...TERMS_COLUMNS] as const;
 
 const isNumberColumn = ROW_COLUMNS.map((name) => name in COLUMN_TYPES);
 /**
- * Returns the row's part of its chain line: numbers, lengths of texts, then the texts. Null and
- * empty differ, and text of one column cannot be mistaken for another's.
+ * Returns the row's part of its chain line: numbers, the lengths of texts, and then the texts. Null
+ * and empty are distinguished, and text of one column cannot be mistaken for text of another.
  */
 export function chainLine(columns: readonly (string | null)[]): string {
   let [numbers, lengths, texts] = ["", "", ""];
@@ -93,7 +94,7 @@ export type ColumnValues = readonly (string | null)[];
 
 const ROW_KINDS = ["reserve", "settle", "adjust"] as const;
 
-/** Fields of a row without a column. Defaults are omitted. */
+/** Fields of a row that have no column. Defaults are omitted. */
 interface RowRest extends Partial<
   Pick<LedgerRow, "upstreamCostNano" | "parts" | "finish" | "ms" | "reason" | "actor">
 > {
@@ -131,7 +132,7 @@ function encodeLabels(labels: LedgerRow["labels"]): string | null {
   let said: { [name: string]: string } | undefined;
   for (const name in labels) {
     const value = labels[name];
-    // Also correct for a label named `__proto__`.
+    // Assignment through entries is also correct for a label named `__proto__`.
     if (value !== undefined)
       (said ??= Object.create(null) as { [name: string]: string })[toColumnText(name)] =
         toColumnText(value);
@@ -208,7 +209,10 @@ function encodeRest(row: LedgerRow): string | null {
   } satisfies RowRest);
 }
 
-/** Encodes units that have no column as JSON. Returns null for most calls, which have none. */
+/**
+ * Encodes units that have no column as JSON. Returns null for most calls, because they have no such
+ * units.
+ */
 function encodeOtherUnits(usage: Usage, counted: ColumnValues): string | null {
   const inColumns = (unit: string) =>
     counted[UNIT_COLUMNS.indexOf(unit as (typeof UNIT_COLUMNS)[number])] != null;
@@ -220,8 +224,8 @@ function encodeOtherUnits(usage: Usage, counted: ColumnValues): string | null {
 }
 
 /**
- * Returns the unit columns for safe integers, and all other units as JSON. Unit columns are summed,
- * so the usage of an adjustment, which is informational, is stored as JSON.
+ * Returns the unit columns for safe integers, and all other units as JSON. Unit columns are summed.
+ * The usage of an adjustment is only informational, so it is stored as JSON.
  */
 function usageColumns({ kind, usage }: LedgerRow): ColumnValues {
   const counted = UNIT_COLUMNS.map((unit) => {

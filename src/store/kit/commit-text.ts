@@ -1,6 +1,6 @@
-// The text of a commit: rows as JSON lists, with the terms that they share. It is the form in which
-// archives, and stores that keep a commit in one piece, write rows. In rows, labels are hashes of
-// their texts.
+// The text of a commit: rows as JSON lists, with the terms that they share. Archives write rows in
+// this form, and so do stores that keep a commit in one piece. Labels in rows are hashes of their
+// texts.
 //
 // Amounts exceed the range of JSON numbers, so they are decimal text.
 import { hash } from "node:crypto";
@@ -77,7 +77,10 @@ export const encodeSettleFields = (c: SettleData): string =>
     c.parts?.map((part) => ({ ...part, costNano: encodeAmount(part.costNano) })),
   ]).slice(1, -1);
 
-/** Encodes the identity of a row: attempt, request, and n. A JSON list without its brackets. */
+/**
+ * Encodes the identity of a row: attempt, request, and n. The result is a JSON list without its
+ * brackets.
+ */
 export const encodeIdentity = ({
   attempt,
   request,
@@ -203,8 +206,8 @@ export type SettledFields = Pick<
 >;
 
 /**
- * Calls `each` for every row that rollups count, with only the fields they need. Terms are decoded
- * once for all rows that share them.
+ * Calls `each` for every row that rollups count, with only the fields that they need. Terms are
+ * decoded once for all rows that share them.
  * @returns The number of all rows in the commit.
  */
 export function forEachSettledRow(
@@ -253,8 +256,8 @@ export function extractRow({ instance, terms, rows }: CommitText, i: number): Co
   };
 }
 
-// Call terms are the facts that calls share: the key, the target, and the price. A commit stores
-// equal terms once for all its rows.
+// Call terms are facts that calls share: the key, the target, and the price. A commit stores equal
+// terms once for all its rows.
 
 /** The facts that calls share. */
 export type CallTerms = Pick<

@@ -1,5 +1,4 @@
-// Replays rows in order to find what they leave: the calls that are open, and what calendar windows
-// have counted.
+// Replays rows in order, to compute the open calls and the counts of calendar windows.
 import type { Problem, TransferredMeter } from "../../plugin/index.ts";
 import { isCalendarPeriod, createMeter, WINDOW_GRACE_MS, type MeterAmount } from "../meter.ts";
 import type { LedgerRow } from "../ledger-row.ts";
@@ -40,7 +39,7 @@ export class LedgerReplay<Data> {
     return call;
   }
 
-  /** Adds a correction. `reserve` is the reserve of its call. */
+  /** Adds a correction. `reserve`: the reserve of its call. */
   adjust(
     { costNano }: LedgerRow,
     reserve: { readonly meterAmounts: readonly MeterAmount[] } | undefined,
@@ -69,7 +68,7 @@ export class LedgerReplay<Data> {
     for (const { id, level } of meters) {
       found.add(id);
       const { per, end } = createMeter(id);
-      // The meter of a window that ended long ago may have been dropped, then restarted when the
+      // The meter of a window that ended long ago may have been dropped, and restarted when the
       // clock was set back.
       if (!isCalendarPeriod(per) || end + WINDOW_GRACE_MS < latest) continue;
       const sum = this.windows.get(id) ?? 0n;
@@ -88,7 +87,10 @@ export class LedgerReplay<Data> {
         };
   }
 
-  /** Returns the part of the meters' usage that the rows do not explain: that of compacted rows. */
+  /**
+   * Returns the part of the meters' usage that does not come from the rows: the usage of compacted
+   * rows.
+   */
   compactedWindows(
     meters: readonly Pick<TransferredMeter, "id" | "level">[],
   ): (readonly [id: string, level: string])[] {

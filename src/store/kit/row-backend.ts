@@ -22,7 +22,7 @@ export interface RowCheckpoint extends CheckpointBase {
   readonly hash: string;
   /** Hash of the last rollup. */
   readonly rollupHash: string;
-  /** Numbers of compacted reserves that are kept, because later rows refer to their calls. */
+  /** Numbers of compacted reserves that are kept because later rows refer to their calls. */
   readonly retained: readonly number[];
   /** Usage of calendar windows in the compacted rows, by meter. */
   readonly windows: readonly (readonly [id: string, level: string])[];
@@ -56,9 +56,8 @@ export interface LedgerBackend {
   /** Returns all rollups, in order. */
   readRollups(): Promise<readonly CheckpointRollup[]>;
   /**
-   * Stores a checkpoint, adds rollups, and deletes the rows up to `checkpoint.last` except the
-   * retained ones. Returns false, and changes nothing, if a correction was written after row
-   * `head`.
+   * Stores a checkpoint, adds rollups, and deletes the rows up to `checkpoint.last`, except for
+   * retained rows. Returns false and changes nothing if a correction was written after row `head`.
    */
   putCheckpoint(
     checkpoint: RowCheckpoint,
@@ -93,8 +92,8 @@ export interface TransferBackend extends LedgerBackend {
   /** Writes rows that the store does not have, and the position `next`. */
   importRows(rows: readonly LedgerRow[], next: number): Promise<void>;
   /**
-   * Writes everything except rows, rollups, and the audit log. Meters come first, then the amounts
-   * that open calls reserve.
+   * Writes all data except rows, rollups, and the audit log. Meters are written first, and then the
+   * amounts that open calls reserve.
    */
   importRemainder(rest: TransferredRemainder): Promise<void>;
   /** Turns the import into a ledger. */

@@ -1,5 +1,5 @@
 // Retention, archives, and erasure for stores that keep complete rows, such as a key-value store.
-// The store implements `LedgerBackend`, and this file does the rest.
+// The store implements `LedgerBackend`, and this file contains the rest.
 import {
   type ArchiveRequest,
   type ErasureRequest,
@@ -151,7 +151,7 @@ class RowMaintenance {
     }
   }
 
-  /** Whether compaction stops before this row. No row goes from the oldest open call on. */
+  /** Whether compaction stops before this row. No row is removed from the oldest open call on. */
   async #isEnd(row: LedgerRow, before: number): Promise<boolean> {
     return (
       row.at >= before || (row.kind === "reserve" && (await this.#backend.isOpen(row.attempt)))
@@ -203,7 +203,9 @@ class RowMaintenance {
     return replay.liveWindows(latest).map(([id, level]) => [id, String(level)]);
   }
 
-  /** Returns the reserves, including those retained before, whose calls have later rows. */
+  /**
+   * Returns the reserves, including those that were retained before, whose calls have later rows.
+   */
   async #retained(
     base: RowCheckpoint | undefined,
     rows: readonly NumberedRow[],
@@ -246,7 +248,7 @@ class RowMaintenance {
   }
 }
 
-// Runs prunes one at a time and reports what they freed.
+// Runs one prune at a time and reports the freed space.
 
 /**
  * Creates `prune` of a store's maintenance.

@@ -1,4 +1,4 @@
-// Verification for stores that keep complete rows. It recomputes everything that follows from the
+// Verification for stores that keep complete rows. It recomputes all data that is derived from the
 // rows: open calls, the usage of calendar windows, and the checkpoint that replaces older rows.
 import type { Problem } from "../../plugin/index.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
@@ -34,7 +34,9 @@ export async function verifyRows(backend: LedgerBackend): Promise<readonly Probl
   const replay = new LedgerReplay<number>(base?.windows);
   const retained: number[] = [];
   let [last, latest] = [0, base?.lastAt ?? 0];
-  /** Returns a promise only if it has to wait, so that a store in memory is verified in one step. */
+  /**
+   * Returns a promise only if it has to wait, so that a store in memory is verified in one step.
+   */
   const add = (entry: NumberedRow): Promise<void> | undefined => {
     const [seq, { attempt, at }] = entry;
     if (seq <= last) problems.push({ path: `/entry/${attempt}`, message: "The order is wrong." });

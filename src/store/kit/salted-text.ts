@@ -1,5 +1,5 @@
-// Personal data in a chain is represented by salted hashes. An archive can omit a text, or a text
-// can be erased, and the rest can still be verified. Erased text cannot be guessed from its hash.
+// Personal data in a chain is represented by salted hashes. A text can be omitted from an archive
+// or erased, and the rest can still be verified. An erased text cannot be guessed from its hash.
 import { hash, randomBytes } from "node:crypto";
 import type { AccountRecord, ErasureRequest, KeyRecord } from "../../plugin/index.ts";
 
@@ -33,7 +33,7 @@ export function createSalts(labels: string): string {
   return JSON.stringify(Object.fromEntries(names.map((name) => [name, createSalt()])));
 }
 
-/** Prefix in place of the salt of an erased text. The hash follows it. */
+/** Prefix that replaces the salt of an erased text. The hash follows it. */
 const ERASED_PREFIX = "=";
 
 /** Returns the salt value of an erased text. */
@@ -63,8 +63,8 @@ export function hashLabels(labels: string, salts: string): LabelTexts {
 export type TextFilter = (name: string | null, text: string) => boolean;
 
 /**
- * Returns the filter for the texts of a record, or undefined for a request by hashes, which only
- * the store can resolve.
+ * Returns the filter for the texts of a record. Returns undefined for a request by hashes, because
+ * only the store can resolve them.
  */
 export function textFilter(
   what: ErasureRequest,

@@ -3,7 +3,7 @@ import { fail, type LedgerTotal } from "../../plugin/index.ts";
 import { toJson } from "../bigint-json.ts";
 import type { LedgerRow } from "../ledger-row.ts";
 
-/** Grouping by which the totals of both stores must be equal. */
+/** Dimensions by which the totals of both stores must be equal. */
 export const COMPARED_TOTALS = ["key", "model", "state", "price"] as const;
 
 /** Number of rows per page of a transfer. */

@@ -1,5 +1,5 @@
-// Notes are chain records that are not rows of calls, such as operator commands. A note is part of
-// the chain of the node that writes it.
+// A note is a chain record that is not a row of a call, for example an operator command. It is part
+// of the chain of the node that writes it.
 import { hashBatch, noteChainLine, createSalt } from "tollgate/store";
 import { parseBytea, type NodePosition } from "../write/slow-path.ts";
 import { awaitAll } from "../connection/await-all.ts";
@@ -24,10 +24,7 @@ export interface ChainNote {
   readonly text: string;
 }
 
-/**
- * Appends notes in one transaction. With `isOnce`, a repeated write has no effect, because its
- * first statement returns no row.
- */
+/** Appends notes in one transaction. With `isOnce`, a repeated write has no effect. */
 export async function appendNotes(
   sql: RunSql,
   schema: string,

@@ -28,7 +28,7 @@ import { CHAIN_LINE_SQL } from "../rows/row-sql.ts";
  * spent on garbage collection.
  */
 const BATCHES_PER_READ = 100;
-/** Number of reads in progress while one result is processed. */
+/** Number of reads that run in advance while one result is processed. */
 const READ_AHEAD = 2;
 /** Maximum number of terms in memory. */
 const MAX_TERMS = 100_000;
@@ -36,7 +36,7 @@ const MAX_TERMS = 100_000;
 const MAX_PROBLEMS = 100;
 
 /**
- * Maximum number of runs. Rows that are compacted or erased during a run can look like a loss, so
+ * Maximum number of runs. Rows that are compacted or erased during a run look like lost rows, so
  * the run is repeated.
  */
 const MAX_TRIES = 3;
@@ -162,8 +162,8 @@ interface BatchRead {
 
 /**
  * Yields the batches of a node after `from` up to `upTo`, with their rows and notes. Reads ahead
- * while results are processed. The upper bound excludes batches that are written during the run,
- * which could be read in part.
+ * while the caller processes results. The upper bound excludes batches that are written during the
+ * run, because they could be read incompletely.
  */
 async function* readNodeBatches(
   sql: RunSql,
@@ -222,8 +222,8 @@ class TermsVerifier {
     for (const row of rows)
       this.#byId.set(row["id"]!, {
         line: termsChainLine(TERMS_COLUMNS.map((name) => row[name]!)),
-        // Labels always have a salt. Without this check, an attacker could replace labels by their
-        // chain hashes.
+        // Labels always have a salt. Without this check, an attacker could replace labels by the
+        // hashes in the chain.
         isTakenOut:
           (row["labels"] !== null && row["salt"] === null) ||
           isErasedWithoutRecord(row["salt"]!, this.#erasedHashes),
@@ -235,7 +235,7 @@ class TermsVerifier {
   }
 }
 
-/** Terms that do not exist. Their empty line makes the hash of the batch differ. */
+/** Placeholder for terms that do not exist. Their empty line makes the hash of the batch differ. */
 const MISSING_TERMS = { line: "", isTakenOut: false };
 
 interface BatchLines {
@@ -292,8 +292,8 @@ async function verifyGlobalChain(
 }
 
 /**
- * Compares the reserved amounts of meters with the sums over open calls and budget leases, as of
- * one moment.
+ * Compares the reserved amounts of meters with the sums over open calls and budget leases, in one
+ * snapshot.
  */
 async function verifyHeldAmounts(sql: RunSql, schema: string, say: AddProblem): Promise<void> {
   const [row] = await sql({

@@ -1,5 +1,3 @@
-// Waits for several promises.
-
 /** Waits until all promises have settled. Returns all results or throws the first error. */
 export async function awaitAll<T>(asked: readonly Promise<T>[]): Promise<T[]> {
   const answers = await Promise.allSettled(asked);

@@ -70,7 +70,6 @@ export function* addressProblems(
 export const PLANNER_SETTINGS = ["jit=off", "enable_mergejoin=off"] as const;
 
 /**
- * Builds the driver configuration.
  * @param within Limits on the run time of a statement and on the server's silence, in milliseconds.
  */
 export async function connectionConfig(
@@ -101,11 +100,11 @@ export async function connectionConfig(
           ...(certPem && { cert: certPem }),
           ...(keyPem && { key: keyPem }),
         },
-    // Poolers reject connection parameters that would become session state.
+    // Poolers reject connection parameters that would become part of the session state.
     ...(!isPooled && {
       statement_timeout: statementMs,
       lock_timeout: 700,
-      // Long work, such as a migration, may pause between its statements.
+      // Long tasks, such as a migration, may pause between their statements.
       idle_in_transaction_session_timeout: Math.min(statementMs, 30_000),
       options: PLANNER_SETTINGS.map((setting) => `-c ${setting}`).join(" "),
     }),
@@ -114,7 +113,7 @@ export async function connectionConfig(
 
 /**
  * Adds the password to the URL, because the driver prefers the URL over other settings. The file is
- * read for each connection, so that the password can be changed.
+ * read again for each connection, so that the password can be changed.
  */
 async function withPassword(
   url: string,

@@ -19,8 +19,8 @@ export const isLeaseMissing = (error: unknown): boolean => errorCode(error) === 
 export const isResourceExhausted = (error: unknown): boolean => errorCode(error).startsWith("53");
 
 /**
- * Whether another session creates the same schema objects. This causes duplicates, deadlocks, and
- * concurrently updated catalog rows.
+ * Whether another session is creating the same schema objects. This causes duplicates, deadlocks,
+ * and concurrently updated catalog rows.
  */
 export const isSchemaConflict = (error: unknown): boolean =>
   isRetryableConflict(error) ||

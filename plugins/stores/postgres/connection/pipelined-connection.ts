@@ -1,5 +1,6 @@
 // A pipelined connection for writes. Statements that belong together are sent in one write and
-// answered after one round trip. The connection is created on demand, and again after it breaks.
+// answered in one round trip. The connection is created on demand, and created again after it
+// breaks.
 import pg from "pg";
 
 /** Returns the driver configuration. Called for each new connection. */
@@ -32,8 +33,8 @@ export type RunSql = (question: SqlQuery) => Promise<readonly Row[]>;
 /**
  * Bytes that each new server process allocates and frees once. Without this, server processes
  * return memory to the system after each batch and request it again, which takes one third of the
- * batch time. The cause is glibc: it retains up to twice the largest block that was ever allocated
- * and freed.
+ * batch time. The cause is a property of glibc: it retains up to twice the largest block that was
+ * ever allocated and freed.
  */
 const SERVER_MEMORY_BYTES = 4_000_000;
 
@@ -53,7 +54,7 @@ export class PipelinedConnection {
     this.#getConfig = connecting;
   }
 
-  /** Whether a connection exists. Otherwise, the next query creates one. */
+  /** Whether a connection exists. If there is none, the next query creates one. */
   get isConnected(): boolean {
     return this.#client !== undefined;
   }

@@ -10,7 +10,6 @@ export interface ReadPool {
 }
 
 /**
- * Creates a pool.
  * @param shared Whether a pooler shares the connections with other clients. Planner settings are
  *   then set for each query.
  */

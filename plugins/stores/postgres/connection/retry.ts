@@ -17,7 +17,6 @@ export interface ConnectionFailure {
 }
 
 /**
- * Runs work with retries.
  * @param onConnectionFailure Called for each broken connection. If it throws, the work ends.
  */
 export async function withRetry<T>(

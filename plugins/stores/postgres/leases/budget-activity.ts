@@ -1,8 +1,9 @@
-// Tracks how much this node's calls use of each budget, to estimate what it needs of hot budgets.
+// Tracks how much of each budget this node's calls use, to estimate the leases that it needs on hot
+// budgets.
 import { isCalendarPeriod } from "tollgate/store";
 import { parseMeterId, type MeterDelta } from "../rows/batch-plan.ts";
 
-/** Use of a budget that calls of this node have claimed. */
+/** Usage of one budget by the calls of this node. */
 export interface BudgetUse {
   max: bigint;
   lastUsedAt: number;
@@ -50,8 +51,8 @@ export class BudgetActivity {
   }
 
   /**
-   * Updates the estimates; recent use has more weight. Called with each heartbeat. Returns the busy
-   * budgets, busiest first.
+   * Updates the estimates. Recent usage has more weight. Called with each heartbeat. Returns the
+   * busy budgets, busiest first.
    */
   takeHot(): readonly (readonly [id: string, of: BudgetUse])[] {
     for (const of of this.all.values()) {

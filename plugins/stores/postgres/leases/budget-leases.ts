@@ -1,5 +1,5 @@
-// Manages this node's budget leases: when it takes and returns them. Calls on hot budgets are
-// counted in leases. Leases on other budgets are held for offline mode and not spent before.
+// Manages this node's budget leases: takes and returns them. Calls on hot budgets are counted in
+// their leases. Leases on other budgets are kept for offline mode and are not used before that.
 import type { ThresholdReached } from "tollgate/plugin";
 import { BudgetActivity, type BudgetUse } from "./budget-activity.ts";
 import type { MeterDelta } from "../rows/batch-plan.ts";
@@ -27,7 +27,7 @@ const RECALL_INTERVAL_MS = 1_000;
 /** Idle time after which a budget is forgotten and its lease is returned, in milliseconds. */
 const LEASE_IDLE_MS = 10_000;
 /**
- * How often the live nodes are counted while there are too few for hot budgets, in milliseconds.
+ * Interval in milliseconds at which live nodes are counted while there are too few for hot budgets.
  */
 const FLEET_COUNT_INTERVAL_MS = 10_000;
 
@@ -61,7 +61,10 @@ export class BudgetLeases {
   readonly #own = new Map<string, OwnLease>();
   readonly #activity = new BudgetActivity();
   readonly #deniedMeters = new Map<string, { at: number; others: boolean }>();
-  /** Whether leases were spent in offline mode. All leases are then returned first. */
+  /**
+   * Whether amounts of leases were spent in offline mode. If so, all leases are returned before
+   * anything else.
+   */
   #wasSpentOffline = false;
   #connectionId = 0;
   #lastCountAt = -Infinity;
@@ -92,13 +95,13 @@ export class BudgetLeases {
     this.#wasSpentOffline = true;
   }
 
-  /** Drops all leases, because they differ from this node's view. They are read again. */
+  /** Drops all leases, because they differ from this node's view, and reads them again. */
   invalidate(): void {
     this.#own.clear();
     this.#connectionId = -1;
   }
 
-  /** Splits the amounts of a batch. An amount goes to a lease if it fits. */
+  /** Splits the amounts of a batch. An amount is taken from a lease if it fits. */
   split(sums: readonly MeterDelta[], made: number): LeaseSplit | undefined {
     if (this.#own.size === 0 || this.#wasSpentOffline || made !== this.#connectionId)
       return undefined;
@@ -146,7 +149,7 @@ export class BudgetLeases {
   }
 
   /**
-   * Returns the meters on which this node holds a lease. Their remaining amount is larger than the
+   * Returns the meters on which this node holds a lease. More of their budget remains than the
    * meter shows.
    */
   leasedIds(ids: readonly string[]): readonly string[] {
@@ -251,8 +254,8 @@ export class BudgetLeases {
   }
 
   /**
-   * Returns whether any lease exists. Usually there is none, so the database is queried at most
-   * once per second.
+   * Returns whether any gateway has a lease. There is usually none, so the database is queried at
+   * most once per second.
    */
   async #checkAnyExists(sql: RunSql): Promise<boolean> {
     if (this.#own.size > 0) return true;
@@ -282,7 +285,8 @@ export class BudgetLeases {
   }
 
   /**
-   * Takes leases on busy budgets that enough other gateways also use. They are spent from now on.
+   * Takes leases on busy budgets that enough other gateways also use. Amounts are taken from these
+   * leases from then on.
    */
   async #leaseHotBudgets(
     sql: RunSql,

@@ -1,4 +1,4 @@
 // Budget leases, and the calls that they allow in offline mode. This folder is loaded only if
-// `lease_threshold` or `on_outage` asks for leases.
+// `lease_threshold` or `on_outage` requires leases.
 export { BudgetLeases } from "./budget-leases.ts";
 export { LeasedCalls } from "./offline-calls.ts";

@@ -4,7 +4,6 @@ import { numberArray, textArray } from "../connection/array-literal.ts";
 import { recalledLeasesSql } from "../schema/budget-lease-sql.ts";
 import type { OfflineSettings } from "../offline/offline-mode.ts";
 
-/** A lease request. */
 export interface LeaseRequest {
   readonly id: string;
   readonly max: bigint;
@@ -75,7 +74,6 @@ export async function reportUse(
 }
 
 /**
- * Takes leases.
  * @param of If `apart` is set, the leases may be spent in offline mode.
  */
 export const takeLeases = (

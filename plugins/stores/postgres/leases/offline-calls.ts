@@ -1,6 +1,6 @@
-// Accepts new calls in offline mode, when this node holds a lease on each budget they use, and on at
-// least one. Budgets are not exceeded, because leases were deducted before. Each node applies its
-// share of rate and concurrency limits.
+// Accepts a new call in offline mode if this node has a lease on each budget that the call uses,
+// and on at least one budget. Budgets are not exceeded, because leases were deducted from them
+// before. Each node enforces its share of rate and concurrency limits.
 import type { StoreCommand, CommandResult } from "tollgate/plugin";
 import { mergeClaims, createLedgerRules, isCalendarPeriod } from "tollgate/store";
 import {
@@ -75,7 +75,8 @@ export class LeasedCalls implements OfflineCalls {
       if (isCalendarPeriod(parseMeterId(meter.id).per)) {
         const part = slices.leasedAmount(meter.id);
         const here = this.#rules.meters.get(meter.id);
-        // The rules never deny a call with amount 0, so deny it here when the lease is used up.
+        // The rules never deny a call with amount 0, so it is denied here when the lease is used
+        // up.
         if (part === undefined || (here && here.level + here.reserved >= part)) return undefined;
         max = part;
         budgets++;

@@ -19,7 +19,6 @@ export interface HeartbeatResult {
 }
 
 /**
- * Sends a heartbeat.
  * @param findsDead Whether to look for nodes whose lease has expired.
  * @returns Undefined if this node's own lease has expired.
  */
@@ -43,7 +42,7 @@ export async function sendHeartbeat(
   return live === "true" ? { versions, databaseTime: Number(t), deadNodes: dead } : undefined;
 }
 
-/** Inserts a node row. Its epoch is greater than any before. */
+/** Inserts a node row. Its epoch is greater than the epochs of all earlier rows. */
 export async function insertNode(
   sql: RunSql,
   schema: string,
@@ -63,7 +62,7 @@ export async function insertNode(
   return Number(row!["epoch"]);
 }
 
-/** Marks a node as shut down cleanly. Others may settle its open calls immediately. */
+/** Marks a node as shut down cleanly. Other nodes may settle its open calls immediately. */
 export async function markNodeLeft(sql: RunSql, schema: string, epoch: number): Promise<void> {
   await sql({
     text: `UPDATE ${schema}.node SET state = 'left' WHERE epoch = $1 AND state = 'live'`,

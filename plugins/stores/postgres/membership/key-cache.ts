@@ -16,7 +16,6 @@ export interface KeyCache {
 }
 
 /**
- * Creates a cache.
  * @param away Offline settings, with the time that a key is cached. If unset, the gateway has no
  *   offline mode and caches no keys.
  */
@@ -26,7 +25,10 @@ export function createKeyCache(
   away: OfflineSettings | undefined,
 ): KeyCache {
   const known = new Map<string, { readonly record: KeyRecord; readonly until: number }>();
-  /** Incremented with each change. Results of queries from before a change are not cached. */
+  /**
+   * Incremented with each change. Results of queries that began before the last change are not
+   * cached.
+   */
   let age = 0;
   const forget = (): void => {
     age++;

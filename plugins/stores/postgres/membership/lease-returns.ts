@@ -1,5 +1,5 @@
-// Returns the budget leases of gateways that are gone. Every gateway does so, even one that uses no
-// leases itself.
+// Returns the budget leases of gateways that have ended. Every gateway does this, even if it uses
+// no leases itself.
 import type { ThresholdReached } from "tollgate/plugin";
 import { createLedgerRules, createMeter } from "tollgate/store";
 import { textArray } from "../connection/array-literal.ts";
@@ -7,8 +7,8 @@ import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { EMPTY_JOURNAL } from "../write/result-replay.ts";
 
 /**
- * Returns all leases of a node, or those on the given meters. The result has a row for each, with
- * the state of its meter.
+ * Returns all leases of a node, or those on the given meters. The result has a row for each lease,
+ * with the state of its meter.
  */
 export const returnLeases = (
   sql: RunSql,

@@ -1,5 +1,5 @@
-// Tracks the batch numbers of other nodes. A database that was restored from an older state has
-// lower numbers. A live node sends its lost batches again. For a node that is not alive, another
+// Tracks the batch numbers of other nodes. If a database was restored to an earlier state, these
+// numbers are lower. A live node sends its lost batches again. If the node is not alive, another
 // node must report the loss.
 import type { StoreEvent } from "tollgate/plugin";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
@@ -15,7 +15,7 @@ interface PeerPosition {
   behind?: { readonly alive: string | undefined };
 }
 
-/** Time after which a live node has sent again what its database lost, in milliseconds. */
+/** Time in milliseconds after which a live node has sent its lost batches to the database again. */
 const REPLAY_GRACE_MS = 2_500;
 /** Maximum number of tracked nodes. */
 const MAX_PEERS = 1_000;
@@ -31,8 +31,8 @@ export class PeerPositions {
   }
 
   /**
-   * Returns whether a check is due. Checks also run after a new connection, which may lead to a
-   * restored database. A second check then finds what is still missing.
+   * Returns whether a check is due. A check also runs after a new connection, because it may lead
+   * to a restored database. A second check then finds the batches that are still missing.
    */
   isDue(made: number): boolean {
     if (made !== this.#connectionId) this.#nextCheckAt = 0;
@@ -41,8 +41,8 @@ export class PeerPositions {
   }
 
   /**
-   * Compares the numbers of other nodes. Called with each search for dead nodes. Returns one
-   * event for each node whose batches are still lost after it had time to send them again.
+   * Compares the numbers of other nodes. Called with each search for expired nodes. Returns one
+   * event for each node whose lost batches were not sent again within `REPLAY_GRACE_MS`.
    */
   async check(sql: RunSql, own: number): Promise<readonly StoreEvent[]> {
     const rows = await sql({
@@ -77,7 +77,8 @@ export class PeerPositions {
       if (row["state"] !== "live") this.#byEpoch.delete(epoch);
       return [];
     }
-    // A later process has sent what this one left, or the node itself has joined under a new epoch.
+    // A later process has sent the batches of this one, or the node has joined again under a new
+    // epoch.
     const later = rows.some(({ id, last }) => id === head.id && Number(last) > Number(epoch));
     const alive = row?.["last_heartbeat"] ?? undefined;
     if (later) this.#byEpoch.delete(epoch);

@@ -1,6 +1,6 @@
-// Runs periodic maintenance: sequence numbers, rollups, and partitions. Any gateway can do it. Each
-// task is a database function that does nothing if there is no work. A failed task is repeated at
-// the next interval.
+// Runs periodic maintenance: sequence numbers, rollups, and partitions. Any gateway can run it.
+// Each task is a database function that does nothing if there is no work. A failed task is repeated
+// at the next interval.
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { assignNumbersSoon, updateRollups } from "../read/store-reads.ts";
 
@@ -9,8 +9,8 @@ import { assignNumbersSoon, updateRollups } from "../read/store-reads.ts";
  */
 const NUMBERING_DELAY_MS = 250;
 /**
- * If another gateway is numbering entries, delay until this one checks that its own last entries
- * were included.
+ * If another gateway is numbering entries, this gateway waits and then checks that its own last
+ * entries have numbers.
  */
 const NUMBERING_RETRY_MS = 1_000;
 /**

@@ -1,5 +1,5 @@
-// Tracks what each database response reports in addition: the database time, and whether keys or
-// accounts have changed. Decisions use the database clock, never the node's own.
+// Tracks data that each database response contains in addition: the database time, and whether keys
+// or accounts have changed. Decisions use the database clock, never this node's clock.
 import type { StoreEvent } from "tollgate/plugin";
 
 /**

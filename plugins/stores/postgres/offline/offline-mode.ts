@@ -1,6 +1,6 @@
-// Offline mode, for the time that the database is unreachable. Settles are written to the node's
-// own disk and sent to the database later, whatever `on_outage` is. New calls are rejected, unless
-// the operator allows them: then the module of budget leases decides (`leases`).
+// Offline mode, which is active while the database is unreachable. Settles are written to the
+// node's own disk and sent to the database later, for every value of `on_outage`. New calls are
+// rejected unless the operator allows them. If they are allowed, the `leases` module decides.
 import { createFault, type StoreCommand, type CommandResult } from "tollgate/plugin";
 import type { Spool } from "./spool.ts";
 import { failUnreachable } from "../connection/errors.ts";
@@ -36,10 +36,13 @@ export interface OfflineCalls {
   end(): void;
 }
 
-/** Maximum number of commands in the spool. Above it, no new calls are started. */
+/** Maximum number of commands in the spool. If the spool is full, no new calls are started. */
 const MAX_SPOOLED = 200_000;
 
-/** Creates the fault for a command that cannot be decided now. It applies to the whole batch. */
+/**
+ * Creates the fault for a command that cannot be decided during the outage. The fault applies to
+ * the whole batch.
+ */
 export const createNotNowFault = (): Error =>
   createFault(
     "unavailable",
@@ -75,7 +78,7 @@ export class OfflineMode {
     this.#spool = spool;
   }
 
-  /** Whether the database is unreachable and all commands are decided here. */
+  /** Whether the database is unreachable and all commands are decided locally. */
   get isActive(): boolean {
     return this.#isActive;
   }
@@ -131,7 +134,9 @@ export class OfflineMode {
     }
   }
 
-  /** Pending decision of a batch. Its commands must be replayed too. */
+  /**
+   * The decision of a batch that is in progress. The commands of that batch must be replayed too.
+   */
   get deciding(): Promise<void> | undefined {
     return this.#deciding;
   }
@@ -144,10 +149,7 @@ export class OfflineMode {
     return [...this.#uncertainAttempts].map((attempt) => abandonedSettle(attempt, at));
   }
 
-  /**
-   * Removes a batch that `nextBatch` returned. Another batch may have been decided since and is
-   * kept.
-   */
+  /** Removes a batch that `nextBatch` returned. Batches that were decided since are kept. */
   markReplayed(batch: Batch): void {
     if (this.#spooled[0] === batch) this.#spooled.shift();
     else this.#uncertainAttempts.clear();
@@ -181,7 +183,7 @@ export class OfflineMode {
       case "progress":
         return ALLOWED;
       case "heartbeat":
-        // A heartbeat also asks whether new calls are accepted.
+        // A heartbeat also tests whether new calls are accepted.
         return this.acceptsNewCalls ? ALLOWED : this.failUnavailable();
       default:
         throw createNotNowFault();

@@ -1,6 +1,6 @@
 // Keeps recently acknowledged commands in memory as a second copy. If the database was restored to
-// an older state, for example by failover to a lagging replica, they are sent again. Commands that
-// the database already has change nothing.
+// an earlier state, for example by failover to a lagging replica, the commands are sent again.
+// Commands that are already in the database have no effect.
 import { getFault, type StoreCommand, type CommandResult } from "tollgate/plugin";
 
 /** Maximum age of commands, in milliseconds. It must exceed the replication lag. */
@@ -8,7 +8,10 @@ const MAX_AGE_MS = 60_000;
 /** Maximum number of commands, whatever their age. */
 const MAX_COMMANDS = 200_000;
 
-/** Batch number of commands written under an earlier node row. It sorts after all others. */
+/**
+ * Batch number of commands written under an earlier node row. These commands are sorted after all
+ * others.
+ */
 const PREVIOUS_NODE = Infinity;
 
 interface ReplayEntry {
@@ -25,8 +28,7 @@ export class ReplayBuffer {
   #droppedUpTo = 0;
 
   /**
-   * Adds an acknowledged batch. Returns its facts: denied commands, heartbeats, and progress are
-   * not kept.
+   * Adds an acknowledged batch. Only facts are kept: no denied commands, heartbeats, or progress.
    */
   add(
     batch: readonly StoreCommand[],
@@ -58,8 +60,8 @@ export class ReplayBuffer {
   }
 
   /**
-   * Removes the batches after number `n`, and those of earlier rows, so that they can be sent
-   * again. `whole`: whether no batch after `n` had been dropped before.
+   * Removes the batches after number `n`, and the batches of earlier node rows, so that they can be
+   * sent again. `whole`: whether no batch after `n` had been dropped before.
    */
   takeAfter(n: number): {
     readonly batches: readonly (readonly StoreCommand[])[];
@@ -74,8 +76,8 @@ export class ReplayBuffer {
   }
 
   /**
-   * Called when the node gets a new row. A database that is restored later may also lose earlier
-   * batches.
+   * Called when the node gets a new row. If the database is restored later, earlier batches may
+   * also be lost.
    */
   onNewNode(): void {
     this.#entries = this.#entries
@@ -87,7 +89,7 @@ export class ReplayBuffer {
 
 type ApplySlowPath = (batch: readonly StoreCommand[]) => Promise<readonly CommandResult[]>;
 
-/** Sends batches that the database has lost, one after the other, until it has all of them. */
+/** Sends lost batches to the database, one after the other, until it has all of them. */
 export async function replayBatches(
   owed: (readonly StoreCommand[])[],
   exactly: ApplySlowPath,
@@ -99,8 +101,9 @@ export async function replayBatches(
 }
 
 /**
- * Sends one batch. A call that is denied now was accepted before, so it is applied anyway. An
- * invalid command already exists in another form. Neither stops the replay.
+ * Sends one batch. A call that would be denied now was accepted before, so it is applied anyway. If
+ * a command is invalid, it already exists in the database in another form. The replay continues in
+ * both cases.
  */
 export async function replayBatch(
   batch: readonly StoreCommand[],
@@ -130,8 +133,8 @@ async function replayAsFacts(
 const UNLIMITED = 10n ** 24n;
 
 /**
- * Raises the limits of a reserve, because the call was accepted. Others may have used up the room
- * since.
+ * Raises the limits of a reserve, because the call was accepted. Other calls may have used up the
+ * budget since then.
  */
 const toFact = (command: StoreCommand): StoreCommand =>
   command.do === "reserve"

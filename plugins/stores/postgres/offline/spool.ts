@@ -23,8 +23,8 @@ export interface LeftSpool {
 }
 
 /**
- * Maximum age and size of a segment file. With two earlier segments, at least 1 minute is kept,
- * unless segments reach the maximum size first.
+ * Maximum age and size of a segment file. The current and two earlier segments contain at least the
+ * last minute, unless they reach the maximum size first.
  */
 const SEGMENT_MS = 30_000;
 const SEGMENT_BYTES = 32 * 1024 * 1024;
@@ -43,7 +43,6 @@ export class Spool {
   #isBroken = false;
 
   /**
-   * Creates a spool.
    * @param troubled Called once if acknowledged batches cannot be written. The node then continues
    *   without them.
    */
@@ -64,7 +63,8 @@ export class Spool {
   }
 
   /**
-   * Appends an acknowledged batch. It is written to the operating system and survives this process.
+   * Appends an acknowledged batch. The batch is passed to the operating system, so it is kept if
+   * this process ends.
    */
   async appendAcknowledged(told: SpooledBatch): Promise<void> {
     if (this.#isBroken) return;
@@ -92,7 +92,6 @@ export class Spool {
   }
 
   /**
-   * Closes the files.
    * @param whole Whether everything was sent. The spool folder is then deleted.
    */
   async close(whole: boolean): Promise<void> {
@@ -150,8 +149,8 @@ export const deleteSpool = (
 ): Promise<void> => disk.remove(join(folder, `spool-${encodeURIComponent(instance)}`));
 
 /**
- * Parses lines of JSON. A line that a crash truncated is the last one and was never acknowledged,
- * so it is skipped.
+ * Parses lines of JSON. If a crash truncated a line, it is the last line and was never
+ * acknowledged, so it is skipped.
  */
 function parseLines<T>(text: string): T[] {
   return text.split("\n").flatMap((line) => {

@@ -1,10 +1,10 @@
 // Splits the time range of a report into whole days and half hours, which have rollups, and the
-// rest. Also computes where the days of a time zone begin.
+// remaining time. Also computes the starts of days in a time zone.
 import { type TotalsQuery, zoneClock } from "tollgate/store";
 import { DAY_MS, floorToSpanSql, HALF_HOUR_MS } from "../schema/rollup-sql.ts";
 import type { SqlParameters } from "./where-clause.ts";
 
-/** Days and hours of every time zone begin at a multiple of this. */
+/** In every time zone, days and hours begin at a multiple of this. */
 const QUARTER_HOUR_MS = 900_000;
 /** A multiple of a quarter hour that is shorter than any day, in milliseconds. */
 const MIN_DAY_MS = 20 * 3_600_000;
@@ -16,8 +16,9 @@ export interface TimeRange {
 }
 
 /**
- * Splits the query range into whole UTC spans, for each span length that can answer it. The first
- * length covers as much as possible. The shorter lengths cover the remainder at both ends.
+ * Splits the query range into whole UTC spans, using every span length that can answer the query.
+ * The first length covers as much as possible. The shorter lengths cover the remainder at both
+ * ends.
  */
 export function splitIntoSpans(
   of: TotalsQuery,
@@ -57,7 +58,7 @@ function canAnswerBySpan(
   );
 }
 
-/** Maximum number of days in a list that is sent to the database. Longer than usual reports. */
+/** Maximum number of days in a list that is sent to the database. Usual reports need fewer days. */
 const MAX_LISTED_DAYS = 1_000;
 const isLongRange = (from: number, to: number): boolean => to - from > MAX_LISTED_DAYS * DAY_MS;
 
@@ -69,8 +70,8 @@ export interface DayExpression {
   /** Computes the moment from the row. */
   readonly sql: string;
   /**
-   * Joins a list of all possible moments instead of computing the moment. PostgreSQL then knows
-   * that there are few groups and aggregates while reading.
+   * Joins a list of all possible moments instead of computing the moment per row. PostgreSQL then
+   * knows that there are few groups and aggregates while reading.
    */
   lookup?(): { readonly is: string; readonly join: string };
 }
@@ -122,7 +123,7 @@ export function dayStarts(zone: string, from: number, to: number): readonly numb
     if (next === day) continue;
     starts.push(at);
     day = next;
-    // No day is shorter than this.
+    // No day is shorter than this time.
     at += MIN_DAY_MS;
   }
   return starts;

@@ -45,7 +45,7 @@ const BATCHES_PER_SEQUENCING = 10_000;
  */
 const BATCHES_PER_ROLLUP = 500;
 
-/** Assigns sequence numbers to committed entries. Listings use them. */
+/** Assigns sequence numbers to committed entries, for listings. */
 export async function assignNumbers(sql: RunSql, schema: string): Promise<void> {
   while ((await callSequencer(sql, schema, true)) === BATCHES_PER_SEQUENCING);
 }
@@ -81,7 +81,6 @@ export async function updateRollups(sql: RunSql, schema: string): Promise<void> 
 }
 
 /**
- * Creates the read operations.
  * @param sql Connection for reads that a client waits for.
  * @param reports Connection for reads that may take long.
  * @param now Returns the time at which limits are evaluated.
@@ -102,7 +101,7 @@ export const createStoreReads = (
   },
 });
 
-/** Creates the reads of records, which return them as commands wrote them. */
+/** Creates the reads of records. They return records in the form in which commands wrote them. */
 const createRecordReads = (
   sql: RunSql,
   schema: string,
@@ -172,8 +171,8 @@ const createLedgerReads = (
     const most = values.add(size + 1);
     const from = `seq >= coalesce((SELECT max(seq) FROM ${schema}.batch WHERE seq <= ${after} + 1), 0)`;
     const listed = `SELECT b.seq + e.i AS seq, ${ROW_SELECT_SQL} FROM`;
-    // Unless an index selects the rows, the next batches usually fill the page. Otherwise, all
-    // matching rows would be sorted for each page.
+    // Unless an index selects the rows, the next batches usually contain enough rows for the page.
+    // Otherwise, all matching rows would be sorted for each page.
     const few = (query.attempt ?? query.upstreamId) !== undefined || isWithinDay(query);
     const near = few
       ? []

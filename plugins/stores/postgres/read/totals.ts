@@ -1,6 +1,6 @@
-// Computes totals in the database. Each group is returned as one line, and the shared totals code
-// combines the groups. Rollups provide whole days and half hours; rows provide the rest. All of it
-// is one statement, so it sees one moment.
+// Computes totals in the database. Each group is returned as one line, and shared code combines the
+// groups to totals. Rollups provide whole days and half hours; rows provide the rest. Everything is
+// one statement, so that it reads one snapshot.
 import type { LedgerQuery, LedgerTotal } from "tollgate/plugin";
 import {
   RunningTotal,
@@ -61,8 +61,8 @@ const FILTER_DIMENSIONS = [
 ] as const;
 
 /**
- * Returns only the dimensions needed. Each one multiplies the groups; with all of them, a month of
- * calls has nearly as many groups as calls.
+ * Returns only the dimensions needed. Each dimension multiplies the number of groups. With all
+ * dimensions, a month of calls has nearly as many groups as calls.
  */
 function dimensionsFor({ by, zone: _, ...query }: TotalsQuery): readonly DimensionName[] {
   const told = [...by, ...FILTER_DIMENSIONS.filter((each) => query[each] !== undefined)];
@@ -108,7 +108,7 @@ export async function readTotals(
   for (;;) {
     const pruned = await readCheckpointRollups(sql, schema, query);
     const lines = await sql({ text, values: values.all });
-    // A compaction ran in between. Its rows would be missing or counted twice.
+    // A compaction ran in the meantime. The rows that it removed would be missing or counted twice.
     if ((await readCheckpointRollupCount(sql, schema)) !== pruned.of) continue;
     const sums = createTotals(by, zone);
     for (const [named, amounts, at] of pruned.sums) sums.addGroup(named, amounts, at, query);
@@ -185,8 +185,8 @@ function totalsSources(
   };
   const fresh = `SELECT node, n FROM ${schema}.batch WHERE seq IS NULL
     UNION ALL SELECT node, n FROM ${schema}.batch WHERE seq >= (SELECT up_to FROM ${schema}.rollup_position)`;
-  // Planning a read of rows takes longer than reading these few, so they are read once in a common
-  // table expression.
+  // Planning a read of rows takes longer than reading these few rows, so they are read once in a
+  // common table expression.
   const newest = `SELECT e.* FROM (${fresh}) f ${lateralLookupSql(`SELECT * FROM ${schema}.entry e WHERE e.node = f.node AND e.n = f.n`)} e
     WHERE ${counted()} AND ${during(hull)}`;
   const sources = [

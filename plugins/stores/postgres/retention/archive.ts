@@ -24,7 +24,7 @@ import { nodeJoinSql, ROW_SELECT_SQL } from "../rows/row-sql.ts";
 
 /**
  * Archives all batches whose entries are older than `before`, starting with the oldest existing
- * batch. It stops at the first batch with a newer entry.
+ * batch. Archiving stops at the first batch with a newer entry.
  */
 export async function archive(
   sql: RunSql,

@@ -14,11 +14,11 @@ import {
 } from "tollgate/store";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 
-/** A reserve that is kept because later rows refer to its call, with the hash of its line. */
+/** A reserve that is kept because later rows refer to its call, with the hash of its chain line. */
 export type RetainedReserve = readonly [node: number, n: number, i: number, hash: string];
 /**
- * The end of a node's compacted batches: number and hash of the last one, and a hash over its notes
- * so far. Notes are never deleted.
+ * The end of a node's compacted batches: number and hash of the last batch, and a hash over all its
+ * notes so far. Notes are never deleted.
  */
 export type NodeAnchor = readonly [node: number, n: number, head: string, notes: string];
 
@@ -35,7 +35,7 @@ export interface CompactionNote extends CheckpointHashes {
   readonly nextSeq: number;
 }
 
-/** Reads the checkpoint. Returns undefined if nothing was compacted yet. */
+/** Reads the checkpoint. Returns undefined if no rows have been compacted yet. */
 export async function readCheckpoint(sql: RunSql, schema: string): Promise<Checkpoint | undefined> {
   const [row] = await sql({ text: `SELECT text FROM ${schema}.checkpoint` });
   return row && (JSON.parse(row["text"]!) as Checkpoint);
@@ -116,7 +116,7 @@ async function* verifyRollups(
       yield* chain.add(Number(row["n"]), Number(row["quarter"]), row["text"]!, row["hash"]!);
     going = rows.length === ROLLUPS_PER_READ;
   }
-  // One statement sees one moment. A compaction may add rollups concurrently.
+  // One statement reads one snapshot. A compaction may add rollups concurrently.
   const [more] = await sql({
     text: `SELECT EXISTS (SELECT 1 FROM ${schema}.checkpoint_rollup x, ${schema}.checkpoint b WHERE x.n > b.rollups)::text AS are`,
   });

@@ -1,5 +1,5 @@
-// Runs a compaction. It replaces a limited number of rows per transaction and records each in the
-// chain of its own node.
+// Runs a compaction. It replaces a limited number of rows per transaction and records each
+// transaction in the chain of the node.
 import type { PruneResult, PruneProgress } from "tollgate/plugin";
 import { hashBatch, noteChainLine, createSalt, hashText } from "tollgate/store";
 import { readCheckpoint, type CompactionNote } from "./checkpoint.ts";
@@ -15,7 +15,7 @@ import { assignNumbers, updateRollups } from "../read/store-reads.ts";
 
 /** Maximum number of entries per transaction. */
 const MAX_ENTRIES = 100_000;
-/** Maximum number of consecutive failed tries. Obstacles disappear shortly. */
+/** Maximum number of consecutive failed tries. Most failures are temporary. */
 const MAX_TRIES = 20;
 
 interface CompactionNode {
@@ -71,7 +71,7 @@ async function deleteUnusedTerms(sql: RunSql, schema: string): Promise<void> {
     });
 }
 
-/** Inserts a node for the compaction. It serves no clients. */
+/** Inserts a node row for the compaction. The node serves no clients. */
 async function insertCompactionNode(sql: RunSql, schema: string): Promise<CompactionNode> {
   const [row] = await sql({
     text: `INSERT INTO ${schema}.node (id, state, last_heartbeat, lease) VALUES ('prune', 'left', '-infinity', '0') RETURNING epoch`,
@@ -79,7 +79,9 @@ async function insertCompactionNode(sql: RunSql, schema: string): Promise<Compac
   return { node: Number(row!["epoch"]), n: 0, head: Buffer.alloc(0) };
 }
 
-/** Applies a checkpoint. Returns false if the ledger changed in a way that invalidates it. */
+/**
+ * Applies a checkpoint. Returns false if the checkpoint is invalid because the ledger has changed.
+ */
 async function applyCheckpoint(
   sql: RunSql,
   schema: string,

@@ -1,5 +1,5 @@
 // Builds the checkpoint of a compaction from the rows. It determines the rows to compact, their
-// totals per quarter of an hour, and where the chains continue.
+// totals per quarter of an hour, and the points from which the chains continue.
 import type { PrunePlan } from "tollgate/plugin";
 import {
   decodeColumns,

@@ -58,8 +58,8 @@ export async function erase(
     for (const its of hashes) all.add(its);
   };
   await once();
-  // A gateway with an open call, possibly this one, may have settled it with the old labels. Erase
-  // again.
+  // A gateway with an open call, possibly this one, may have settled the call with the old labels.
+  // The erasure is therefore repeated.
   if (all.size > 0) {
     await waitForPropagation(sql, schema);
     await once();
@@ -164,8 +164,8 @@ interface NoteErasure {
 }
 
 /**
- * Finds the notes of records with the data to erase. This includes the newest note of each record,
- * which is rewritten without the data.
+ * Finds the notes of records with the data to erase. They include the newest note of each record,
+ * which is written again without the data.
  */
 async function findNoteErasures(
   sql: RunSql,
@@ -263,7 +263,7 @@ async function findRedactedRecords(
         continue;
       const now = redact(fromJson<KeyRecord | AccountRecord>(row["record"]!), kind, what);
       if (!now) continue;
-      // Other gateways treat the new version of an account like any other change.
+      // Other gateways handle the new version of an account like any other change.
       const record =
         kind === "account" ? { ...now, version: (now as AccountRecord).version + 1 } : now;
       changed.push({ kind, id: row["id"]!, text: toJson(record) });

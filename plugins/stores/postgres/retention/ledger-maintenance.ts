@@ -10,7 +10,6 @@ import { runCompaction } from "./compaction-run.ts";
 import type { Writer } from "../writer-interface.ts";
 
 /**
- * Creates the maintenance interface.
  * @param withConnection Runs work on a connection for long tasks.
  */
 export function createLedgerMaintenance(

@@ -1,6 +1,6 @@
-// Plans a batch for the fast path: one delta per meter and one row per entry. A batch is not plain
-// if it contains a repeat, a late settle, an adjustment, or a key. Such a batch takes the slow
-// path, which first reads what the database has.
+// Plans a batch for the fast path: one delta per meter, and one row per entry. A batch with a
+// repeated command, a late settle, an adjustment, or a key is not plain. It takes the slow path,
+// which first reads the current rows from the database.
 import type { StoreCommand, Reserve, Settle } from "tollgate/plugin";
 import {
   mergeClaims,
@@ -16,7 +16,7 @@ import type { PlannedRow, TermsCache } from "./call-terms.ts";
 
 type Timed<C> = C & { readonly at: number };
 
-/** A call that this node opened. It is kept until the call ends. */
+/** A call that this node opened. The entry is kept until the call ends. */
 export interface OwnCall {
   readonly row: LedgerRow;
 }
@@ -33,9 +33,12 @@ export interface MeterDelta {
   calls: number;
   released: bigint;
   used: bigint;
-  /** Highest amount that must fit at any point of the batch. null if nothing must fit. */
+  /** Highest amount that must fit at any point of the batch. null if no amount must fit. */
   required: bigint | null;
-  /** Net change at the current point of the batch. For a rate limit, without returned amounts. */
+  /**
+   * Net change at the current point of the batch. For a rate limit, returned amounts are not
+   * included.
+   */
   running: bigint;
 }
 
@@ -171,8 +174,8 @@ function addRelease(of: MeterDelta, amount: bigint, used: bigint): void {
   of.released += amount;
   of.used += used;
   const more = used - amount;
-  // The level of a rate limit cannot drop below empty. How much of a returned amount counts depends
-  // on the level, which only the database has.
+  // The level of a rate limit cannot drop below empty. The part of a returned amount that counts
+  // depends on the level, which only the database knows.
   if (of.period === 0 || more > 0n) of.running += more;
 }
 

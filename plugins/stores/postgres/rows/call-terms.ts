@@ -1,4 +1,4 @@
-// Call terms are the facts that calls share, such as the key, the model, and the price. They are
+// Call terms are facts that many calls share, such as the key, the model, and the price. They are
 // stored once, and rows refer to them by a number that the node assigns. A row is rejected if its
 // terms were deleted or erased. The node then assigns a new number.
 import {
@@ -44,14 +44,13 @@ export class TermsCache {
   #lastId: number;
 
   /**
-   * Creates a cache.
    * @param last The highest number in use.
    */
   constructor(last = 0) {
     this.#lastId = last;
   }
 
-  /** Called before a batch. Nothing is dropped from the cache within a batch. */
+  /** Called before a batch. Within a batch, no terms are dropped from the cache. */
   beginBatch(): void {
     if (this.#byName.size >= MAX_TERMS) this.invalidate();
   }
@@ -77,7 +76,7 @@ export class TermsCache {
     return terms;
   }
 
-  /** Splits the terms of rows into new ones and the numbers of stored ones. */
+  /** Splits the terms of rows into new terms and the numbers of stored terms. */
   partition(rows: readonly PlannedRow[]): {
     readonly fresh: readonly CachedTerms[];
     readonly known: number[];
@@ -96,7 +95,10 @@ export class TermsCache {
       if (this.#byName.get(terms.cacheKey) === terms) this.#stored.add(terms);
   }
 
-  /** Clears the cache, because it is unknown which terms the database has. They get new numbers. */
+  /**
+   * Clears the cache, because the terms in the database are unknown. Terms get new numbers after
+   * that.
+   */
   invalidate(): void {
     this.#byName.clear();
     this.#stored.clear();

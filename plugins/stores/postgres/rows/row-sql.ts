@@ -11,7 +11,7 @@ const NUMBERS = ROW_COLUMNS.filter((name) => name in COLUMN_TYPES);
 const TEXTS = ROW_COLUMNS.filter((name) => !(name in COLUMN_TYPES));
 
 /**
- * SQL that builds the chain line of a row, as `chainLine` does. Reading one text takes one third of
+ * SQL that builds the chain line of a row, as `chainLine` does. Reading one text takes a third of
  * the time of reading all columns.
  */
 export const CHAIN_LINE_SQL = `concat(${[

@@ -1,6 +1,6 @@
 // The admission function of the database, called once per batch. The node has summed the batch into
 // one delta per meter. The database checks that the deltas fit, enforces this under its locks, and
-// writes all or nothing. It decides nothing else: the ledger rules determine which calls are
+// writes all or nothing. It makes no other decision: the ledger rules determine which calls are
 // denied.
 //
 // 1. Check without locks: a batch that cannot fit writes nothing. The check is skipped if the node
@@ -10,8 +10,8 @@
 // 4. Meters last, in the order of their IDs, which is the order in which they are sent. New meters
 //   are included. Locks are short, and the order prevents deadlocks.
 //
-// Both checks use the same rule, otherwise a batch could be retried forever. Rate limits drain only
-// by the database clock.
+// Both checks use the same rule, because a batch could otherwise be retried forever. Rate limits
+// drain only by the database clock.
 
 import { ROW_COLUMNS, TERMS_COLUMNS, COLUMN_TYPES } from "tollgate/store";
 import { termsRecordsetSql } from "../rows/call-terms.ts";
@@ -25,7 +25,8 @@ const FITS_SQL = `(x.need IS NULL OR CASE WHEN x.period = 0
 const METER_STATE_SQL = `coalesce(m.level, 0) || ' ' || coalesce(m.reserved, 0) || ' ' || coalesce(m.at, 0) || ' ' || coalesce(m.max, 0)
         || ' ' || coalesce(m.peak, 0)`;
 /**
- * The LIMIT has no effect on the result. Without it, PostgreSQL estimates ten times as many rows.
+ * The LIMIT has no effect on the result. Without it, PostgreSQL estimates a number of rows that is
+ * ten times as large.
  */
 const METER_DELTAS_SQL = `(SELECT * FROM unnest(m_id, m_max, m_period, m_take, m_unhold, m_used, m_need) WITH ORDINALITY
     AS x(id, max, period, take, unhold, used, need, ord) LIMIT cardinality(m_id)) x`;
@@ -38,8 +39,8 @@ const meterLookupSql = (schema: string, locked = ""): string =>
   `LATERAL (SELECT *, ctid AS place FROM ${schema}.meter WHERE id = x.id OFFSET 0 ${locked}) m`;
 
 /**
- * If time goes back by more than this, in milliseconds, the clock was set back. Smaller steps are
- * ordinary reordering.
+ * If the time goes back by more than this, in milliseconds, the clock was set back. Smaller steps
+ * are caused by ordinary reordering.
  */
 const CLOCK_SKEW_MS = 10_000;
 const CLOCK_WENT_BACK_SQL = `x.period > 0 AND m.at - t > ${CLOCK_SKEW_MS}`;
@@ -64,7 +65,7 @@ export const APPLY_BATCH_ARGUMENTS: readonly (readonly [name: string, type: stri
   ["g_usage", "text[]"],
   ["g_cost", "bigint[]"],
   ["k_terms", "bigint[]"],
-  // New terms as JSON. Empty if there are none, which is usual.
+  // New terms as JSON. Empty if there are no new terms, which is the usual case.
   ["t_new", "text"],
   ["e_terms", "bigint[]"],
   ...ROW_COLUMNS.map((name) => [`e_${name}`, `${COLUMN_TYPES[name] ?? "text"}[]`] as const),
@@ -102,8 +103,8 @@ END $lock$;
 `;
 
 /**
- * Returns SQL that checks that the referenced terms exist and were not erased. Each is looked up by
- * ID, because a node has thousands of terms.
+ * Returns SQL that checks that the referenced terms exist and were not erased. Each term is looked
+ * up by ID, because a node has thousands of terms.
  */
 const CHECK_TERMS_SQL = (
   schema: string,

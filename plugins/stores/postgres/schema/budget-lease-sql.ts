@@ -1,18 +1,19 @@
 // Budget leases: a part of a budget that is set aside for one node. The meter counts a lease as
-// reserved, so all rules treat it as taken. `amount` is the unspent part. `spent` is what the node
-// has used and the meter has not counted yet. A call moves its reservation out of `amount`, and its
-// unused part returns there when it ends. So the reserved amount of a meter always equals open
-// calls plus leases, whichever node settles a call.
+// reserved, so all rules treat the amount as taken. `amount` is the unspent part. `spent` is the
+// amount that the node has used and that the meter has not counted yet. A call moves its
+// reservation out of `amount`. When the call ends, the unused part is moved back. The reserved
+// amount of a meter therefore always equals its open calls plus its leases, whichever node settles
+// a call.
 //
 // Hot budgets: calls are counted in their node's lease by the transaction that writes their rows.
-// The meter is updated with the next heartbeat. The database knows all spending, so it returns the
-// lease of a dead node.
+// The meter is updated with the next heartbeat. The database knows all spending of such a lease, so
+// it can return the lease of a dead node.
 //
-// Offline leases (`is_offline`): the node may spend them while the database is unreachable, and the
-// spending is unknown until it reports. They are returned only when the node reports, never because
-// it is silent.
+// Offline leases (`is_offline`): the node may spend them while the database is unreachable. The
+// spent amount is unknown until the node reports it. They are returned only when the node reports,
+// and not when its lease expires.
 //
-// A recall asks for leases on meters at which a client was denied.
+// A recall requests the return of leases on meters at which a client was denied.
 import { APPLY_BATCH_ARGUMENTS } from "./apply-batch.ts";
 
 /** How long no new lease is taken on a recalled meter. */
@@ -79,8 +80,8 @@ END $slice$;
 `;
 
 /**
- * Returns SQL that returns the rows of `gone` to their meters. It selects the previous peaks,
- * because thresholds that are reached by this must be reported.
+ * Returns SQL that returns the rows of `gone` to their meters. It also selects the previous peaks,
+ * because thresholds that are reached by the return must be reported.
  */
 const returnToMetersSql = (schema: string): string =>
   `was AS MATERIALIZED (SELECT m.id, m.peak FROM ${schema}.meter m JOIN gone g ON g.meter = m.id)

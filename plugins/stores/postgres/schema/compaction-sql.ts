@@ -1,11 +1,11 @@
-// Compaction in one database transaction. Checkpoint rollups replace the rows, the rows are
+// A compaction runs in one database transaction. Checkpoint rollups replace the rows, the rows are
 // subtracted from the daily and half-hour rollups, and a note is added to the chain. Batches do not
-// wait for it, because it only touches finished calls.
+// wait for the compaction, because it only changes finished calls.
 import { addToRollupsSql, deleteEmptyRollupsSql } from "./rollup-sql.ts";
 
 /**
  * Returns SQL for the reserves that rows from `p_to` on refer to: reserves from `p_from` on, and
- * those retained before.
+ * reserves that were retained before.
  */
 const retainedReservesSql = (schema: string): string => `
 CREATE FUNCTION ${schema}.retained_reserves_1(p_from bigint, p_to bigint) RETURNS TABLE (node int, n bigint, i int)

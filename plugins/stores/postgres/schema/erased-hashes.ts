@@ -1,5 +1,5 @@
-// Erasure in the database: the list of hashes without text, and the functions that remove text from
-// rows, rollups, and notes.
+// Erasure in the database: the list of hashes whose text was erased, and the functions that remove
+// text from rows, rollups, and notes.
 import type { Problem } from "tollgate/plugin";
 import { hashSet, isErasedSalt } from "tollgate/store";
 import type { RunSql } from "../connection/pipelined-connection.ts";

@@ -1,6 +1,6 @@
-// The versions of the schema. A new version is first expanded: its additions coexist with what
-// older gateways use. It is contracted when no older gateway is alive: what only they used is
-// removed.
+// The versions of the schema. A new version is first expanded: objects are added that can coexist
+// with those of older gateways. When no older gateway is alive, the version is contracted: objects
+// that only older gateways used are removed.
 import { fail } from "tollgate/plugin";
 import { awaitAll } from "../connection/await-all.ts";
 import { sequencerSql } from "./sequencer.ts";
@@ -13,7 +13,6 @@ import { ROLLUP_TABLE_NAMES, updateRollupsSql } from "./rollup-sql.ts";
 import { tablesSql } from "./tables.ts";
 import { isSchemaConflict } from "../connection/errors.ts";
 
-/** One schema version. */
 export interface Migration {
   readonly version: number;
   readonly description: string;
@@ -57,22 +56,22 @@ export interface SchemaStatus {
   readonly latest: number;
   readonly expand: readonly number[];
   readonly contract: readonly number[];
-  /** Number of live gateways of an older version. Contractions wait for them. */
+  /** Number of live gateways of an older version. Contractions run only when it is 0. */
   readonly olderGateways: number;
 }
 
-/** Reads the schema status. Changes nothing. */
+/** Reads the schema status. Does not change the database. */
 export async function readSchemaStatus(sql: RunSql, schema: string): Promise<SchemaStatus> {
   const [there] = await sql({
     text: "SELECT to_regclass($1)::text AS schema_version, current_setting('server_encoding') AS encoding",
     values: [`${schema}.schema_version`],
   });
-  // Meters are locked in byte order, which also depends on the encoding. SQL_ASCII stores texts as
-  // they are sent, in UTF-8.
+  // Meters are locked in byte order, so the order depends on the encoding. SQL_ASCII stores texts
+  // as they are sent, in UTF-8.
   if (!["UTF8", "SQL_ASCII"].includes(there?.["encoding"] ?? ""))
     fail(
       "invalid",
-      `The database keeps texts as ${there?.["encoding"]}, which has no place for some that calls have. Make another one: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.`,
+      `The database uses the encoding ${there?.["encoding"]}, which does not support all characters that calls may contain. Create another database: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.`,
       { code: "not_utf8" },
     );
   if (there?.["schema_version"] == null)
@@ -135,7 +134,7 @@ CREATE TABLE IF NOT EXISTS ${schema}.schema_version (version int PRIMARY KEY, mi
 
 /**
  * Migrates the schema and returns the versions that were created. One gateway migrates at a time;
- * the others wait for the lock and find nothing to do.
+ * the others wait for the lock and find that the migration is complete.
  */
 export async function migrate(
   sql: RunSql,
@@ -146,8 +145,8 @@ export async function migrate(
     try {
       return await migrateOnce(sql, schema, roles);
     } catch (error) {
-      // Without a table, there is nothing to lock. If two gateways create the schema at the same
-      // time, the later one fails with one of these errors.
+      // If there is no table yet, there is nothing to lock. If two gateways create the schema at
+      // the same time, the later one fails with one of these errors.
       if (tries === 5 || !isSchemaConflict(error)) throw error;
     }
 }
@@ -198,7 +197,7 @@ async function migrateOnce(
 
 /**
  * Returns the grants. The runtime role can add and read ledger rows, and the reading role can read
- * them. Only functions of the owner change them.
+ * them. Ledger rows can be changed only by functions of the owner.
  */
 function grantsSql(schema: string, { run, read }: DatabaseRoles): string {
   const lines = [`REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ${schema} FROM PUBLIC;`];

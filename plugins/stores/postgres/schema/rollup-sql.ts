@@ -1,5 +1,6 @@
-// Rollups by day and half hour. Numbered entries are added to the rollups of their time span
-// exactly once, up to a position. A row with an earlier time is added to the span of that time.
+// Rollups by day and half hour. Each numbered entry is added to the rollups of its time span
+// exactly once. A position records the last such entry. A row with an earlier time is added to the
+// span of that time.
 import { UNIT_COLUMNS } from "tollgate/store";
 
 export const ALL_DIMENSIONS = [
@@ -14,7 +15,7 @@ export const ALL_DIMENSIONS = [
   "price",
   "labels",
 ];
-/** SQL for the state of a row. An adjustment is not a call, whatever its state. */
+/** SQL for the state of a row. An adjustment is not a call, whatever its state is. */
 export const STATE_SQL = "CASE WHEN e.kind = 2 THEN 'adjusted' ELSE e.state END";
 export const DAY_MS = 86_400_000;
 /** Dimensions that belong to the row and not to its terms. */
@@ -30,11 +31,14 @@ export const SUM_EXPRESSIONS = {
   parts: "sum(round((u.value::numeric - floor(u.value::numeric)) * 1000000))",
 } as const;
 
-/** Returns SQL for the start of the span that contains a time. Also correct before 1970. */
+/**
+ * Returns SQL for the start of the span that contains a time. The result is also correct for times
+ * before 1970.
+ */
 export const floorToSpanSql = (at: string, span: number): string =>
   `${at} - mod(mod(${at}, ${span}) + ${span}, ${span})`;
 
-/** Half an hour, in milliseconds. The offset of nearly every time zone is a multiple of it. */
+/** Half an hour, in milliseconds. The offsets of nearly all time zones are multiples of it. */
 export const HALF_HOUR_MS = 1_800_000;
 
 /** A rollup table: some dimensions of rows, by time span. */
@@ -49,8 +53,8 @@ export interface RollupTable {
 const KEY_DIMENSIONS = ["key", "account"];
 const MODEL_DIMENSIONS = ["provider", "model"];
 /**
- * All dimensions by day. The dimensions of nearly every report also by half hour, because they have
- * few groups.
+ * All dimensions by day. The dimensions of nearly all reports are also summed by half hour, because
+ * they have few groups.
  */
 const ROLLUP_TABLES: readonly RollupTable[] = [
   { table: "rollup_day_key", span: DAY_MS, dimensions: KEY_DIMENSIONS },
@@ -131,7 +135,7 @@ export function unitsSql(schema: string, depth: RollupTable, few: boolean): stri
 
 /**
  * Returns SQL for an index lookup per row of the preceding table. Without OFFSET 0, PostgreSQL
- * would scan the whole table if it estimates that as cheaper.
+ * would scan the whole table if it estimates a lower cost for that.
  */
 export const lateralLookupSql = (select: string): string =>
   `CROSS JOIN LATERAL (${select} OFFSET 0)`;

@@ -1,10 +1,10 @@
 // Assigns sequence numbers to entries and links all batches of all nodes into one global chain. A
-// row lock ensures that one gateway does so at a time. An identity column would not work: readers
-// that page by it would miss rows with a lower number that commit later.
+// row lock ensures that only one gateway does this at a time. An identity column would not work:
+// readers that page by it would miss rows with lower numbers that are committed later.
 
 /**
- * Minimum interval between background runs. A scan for new batches costs the same for one batch as
- * for many.
+ * Minimum interval between background runs. A scan for new batches has the same cost for one batch
+ * as for many.
  */
 const SEQUENCE_INTERVAL = "200 milliseconds";
 

@@ -1,6 +1,6 @@
 // The tables of schema version 1. Rows are partitioned by the month in which their call began. All
-// rows of a call are then in one partition, and a unique index can reject duplicates. The terms of
-// calls are stored once per node.
+// rows of a call are therefore in one partition, and a unique index can reject duplicates. The
+// terms of calls are stored once per node.
 
 import { ROW_COLUMNS, UNIT_COLUMNS, TERMS_COLUMNS } from "tollgate/store";
 import { rollupTablesSql } from "./rollup-sql.ts";

@@ -29,7 +29,6 @@ import { readTotals } from "../read/totals.ts";
 import { nodeJoinSql, ROW_SELECT_SQL } from "../rows/row-sql.ts";
 
 /**
- * Opens an export.
  * @param end Closes the connection.
  */
 export function openExport(sql: RunSql, schema: string, end: () => Promise<void>): LedgerExport {
@@ -61,7 +60,7 @@ export function openExport(sql: RunSql, schema: string, end: () => Promise<void>
 async function readRowsAfter(sql: RunSql, schema: string, after: number): Promise<TransferredRows> {
   if (after === 0) {
     await assignNumbers(sql, schema);
-    // Retained reserves whose settles are still in the ledger.
+    // Retained reserves whose settles are still rows of the ledger.
     const stayed = await sql({
       text: `SELECT ${ROW_SELECT_SQL} FROM ${schema}.checkpoint o, json_array_elements(o.text::json -> 'retainedReserves') k
         JOIN ${schema}.entry e ON e.node = (k ->> 0)::int AND e.n = (k ->> 1)::bigint AND e.i = (k ->> 2)::int ${nodeJoinSql(schema)}

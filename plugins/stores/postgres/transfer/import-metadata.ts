@@ -1,4 +1,4 @@
-// Imports everything except rows: records with a note for each, meters, checkpoint rollups, and a
+// Imports all data except rows: records with a note for each, meters, checkpoint rollups, and a
 // note about the source.
 import type { TransferredRemainder } from "tollgate/plugin";
 import {

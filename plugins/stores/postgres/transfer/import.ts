@@ -1,6 +1,6 @@
 // Imports the ledger of another store. Rows keep their times and instances; each instance becomes a
-// node with its own chain. A node named "move" is live until the import is complete. While it is
-// live, no gateway can open the store.
+// node with its own chain. A node named "move" is live until the import is complete. No gateway can
+// open the store before that.
 import {
   fail,
   type LedgerImport,
@@ -42,7 +42,6 @@ export const failUnfinishedImport = (): never =>
   );
 
 /**
- * Opens an import.
  * @param end Closes the connection.
  */
 export async function openImport(

@@ -1,5 +1,5 @@
-// The journal of the slow path: what the database has of a batch's calls, and what the batch adds.
-// It is loaded first, so that the ledger rules can query it synchronously.
+// The journal of the slow path: the rows of a batch's calls in the database, and the rows that the
+// batch adds. It is loaded first, so that the ledger rules can query it synchronously.
 import type { AccountRecord, KeyRecord, Price, StoreCommand } from "tollgate/plugin";
 import {
   createRowWriter,
@@ -22,7 +22,7 @@ export interface BatchJournal {
   readonly journal: RowJournal;
   readonly openRows: readonly OpenRow[];
   readonly rows: readonly LedgerRow[];
-  /** Returns when the call of a row began. */
+  /** Returns the time at which the call of a row began. */
   callStart(row: LedgerRow): number;
   readonly progress: ReadonlyMap<string, Progress>;
   readonly keys: ReadonlyMap<string, KeyRecord>;
@@ -31,8 +31,8 @@ export interface BatchJournal {
   /** Returns whether the database already has a record. */
   has(kind: "key" | "account", id: string): boolean;
   /**
-   * Sets the command that is applied next. Its rows have the time of the command, whatever clock
-   * the limits use.
+   * Sets the command that is applied next. Rows get the time of this command, whatever clock the
+   * limits use.
    */
   setCommand(command: StoreCommand): void;
 }
@@ -40,7 +40,6 @@ export interface BatchJournal {
 const rowName = (row: LedgerRow): string => `${row.kind} ${rowQualifier(row)}`;
 
 /**
- * Creates a journal.
  * @param found Rows of the batch's calls.
  * @param open Open calls among them, with their last progress.
  */

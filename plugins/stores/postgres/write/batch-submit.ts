@@ -28,7 +28,7 @@ export interface SubmitContext {
   limitTime(at: number): number;
 }
 
-/** Submits a batch. Returns undefined if the actual state must be read first. */
+/** Submits a batch. Returns undefined if the actual state must be read before. */
 export async function submitBatch(
   sql: RunSql,
   { connection, settings, node, budgetLeases, denialCache, headroomCache }: SubmitContext,
@@ -73,8 +73,8 @@ export async function submitBatch(
     }
     return split && "states" in result ? mergeLeasedStates(result, plan, split, before) : result;
   } catch (error) {
-    // The result is unknown until the state is read again. Clear the cache, so that no call is
-    // denied that may have been accepted.
+    // The result is unknown until the state is read again. The cache is cleared, because it could
+    // deny a call that was accepted.
     denialCache?.clear();
     headroomCache.clear();
     if (!isUnavailable(error)) {

@@ -6,7 +6,10 @@ import { parseMeterId, type OwnCall, type BatchPlan, type PlanStep } from "../ro
 
 /** How long a denial is cached, and so how soon freed budget becomes visible, in milliseconds. */
 const CACHE_TTL_MS = 250;
-/** Number of denials in quick succession that make a flood. Below it, every claim is submitted. */
+/**
+ * Number of denials in quick succession that count as a flood. Below this number, every claim is
+ * submitted.
+ */
 const FLOOD_DENIALS = 20;
 /** Maximum number of cached limits. */
 const MAX_LIMITS = 10_000;
@@ -28,7 +31,6 @@ export class DenialCache {
   #connectionId = 0;
 
   /**
-   * Records a denial.
    * @param at Time at which it was evaluated.
    */
   add({ command }: PlanStep, verdict: CommandResult, at: number, now = performance.now()): void {
@@ -56,7 +58,7 @@ export class DenialCache {
 
   /**
    * Returns the cached denials of a batch. After a new connection (`made`), the cache is cleared
-   * first, because a call may have been accepted without this node receiving the result.
+   * before, because a call may have been accepted without a result for this node.
    */
   denyFromCache(
     batch: readonly StoreCommand[],
@@ -78,8 +80,8 @@ export class DenialCache {
   }
 
   /**
-   * Finds the cached denial of a reserve. If several limits deny it, the one with the longest wait
-   * is used, as everywhere.
+   * Finds the cached denial of a reserve. If several limits deny the reserve, the denial with the
+   * longest wait is returned, as in all stores.
    */
   #find({ claims }: Reserve, at: number, now: number): CommandResult | undefined {
     let found: CachedDenial["result"] | undefined;
@@ -87,7 +89,7 @@ export class DenialCache {
       const last = this.#byMeter.get(meter.id);
       if (!last || last.count < FLOOD_DENIALS || now >= last.until) continue;
       if (last.limit !== limit || take < last.take) continue;
-      // For a rate limit, a larger amount has another waiting time.
+      // For a rate limit, a larger amount has a longer wait.
       if (parseMeterId(meter.id).period > 0 && take > last.take) continue;
       const retryAfterMs = Math.max(1, last.result.retryAfterMs - Math.floor(now - last.at));
       if (!found || found.retryAfterMs < retryAfterMs) found = { ...last.result, retryAfterMs };

@@ -46,7 +46,7 @@ export async function applyFastPath(
     const leaseChange = await budgetLeases?.onDenied(sql, node.requirePosition().instance, [
       ...ids,
     ]);
-    // This node returned its leases, so there is more room.
+    // This node has returned its leases, so the meter now has more available.
     if (leaseChange === "own") continue;
     for (const step of denied) {
       const verdict = verdicts.get(step.command.attempt)!;

@@ -1,5 +1,6 @@
 // The fast path: one call of the admission function per batch, followed by the flush in the same
-// write. Locks are released before the disk write. The result is used after both have succeeded.
+// write. Locks are released before the data is flushed to disk. The result is used after both have
+// succeeded.
 import type { StoreCommand, CommandResult } from "tollgate/plugin";
 import { hashBatch } from "tollgate/store";
 import type { OwnCall, BatchPlan, MeterDelta } from "../rows/batch-plan.ts";
@@ -21,8 +22,8 @@ export interface FastPathSettings {
   readonly schema: string;
   readonly durability: Durability;
   /**
-   * Whether statements are prepared by name. False behind a pooler, which may use another
-   * connection for each transaction.
+   * Whether statements are prepared by name. False behind a pooler, because a pooler may use
+   * another connection for each transaction.
    */
   readonly usesPreparedStatements: boolean;
 }
@@ -68,7 +69,7 @@ export async function callApplyBatch(
     readonly n: number;
     readonly hash: Buffer;
     readonly at: number | null;
-    /** Whether the node knows that there is room, so that the check without locks is skipped. */
+    /** Whether the node knows that the amounts fit, so that the check without locks is skipped. */
     readonly sure: boolean;
     readonly terms: TermsCache;
   },
@@ -136,7 +137,7 @@ export const resultsInOrder = (
 
 /**
  * Computes results from the returned meter states. If the batch was accepted, all calls are
- * allowed. Otherwise, the results show which calls are denied.
+ * allowed. Otherwise, the states show which calls are denied.
  */
 export function resultsFromStates(
   plan: BatchPlan,

@@ -1,6 +1,6 @@
-// Remembers meters that had plenty of room recently. A batch that takes little from each skips the
-// check without locks. The check under locks still applies, and a rejected batch is retried with
-// both checks.
+// Caches meters that recently had much more available than a batch needs. A batch that takes little
+// from each such meter skips the check without locks. The check under locks still applies, and a
+// rejected batch is retried with both checks.
 import type { MeterDelta } from "../rows/batch-plan.ts";
 
 /**
@@ -19,7 +19,7 @@ export class HeadroomCache {
 
   /**
    * Returns whether the batch fits many times over. After a new connection (`made`), the cache is
-   * cleared, because it may lead to another database.
+   * cleared, because the connection may lead to another database.
    */
   hasHeadroom(sums: readonly MeterDelta[], made: number, now = performance.now()): boolean {
     if (made !== this.#connectionId) this.clear();
@@ -33,7 +33,6 @@ export class HeadroomCache {
   }
 
   /**
-   * Updates the headroom.
    * @param states Meter states from before the batch, as returned by the admission function.
    */
   update(sums: readonly MeterDelta[], states: readonly string[], now = performance.now()): void {
@@ -52,7 +51,10 @@ export class HeadroomCache {
   }
 }
 
-/** Returns the room after the batch. Draining of a rate limit in the meantime is not counted. */
+/**
+ * Returns the amount that is available after the batch. The amount that drains from a rate limit in
+ * the meantime is not included.
+ */
 function remainingAfter({ max, period, take }: MeterDelta, state: string): bigint {
   const [level, held] = state.split(" ", 2).map(BigInt) as [bigint, bigint];
   return max! - take - (period === 0 ? level + held : level / BigInt(period));

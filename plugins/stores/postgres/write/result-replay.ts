@@ -1,6 +1,6 @@
-// Computes results with the formulas of the ledger rules. The rules get the same meter states as
-// the admission function and the same calls. Nothing is written, because the admission function has
-// done so.
+// Computes results with the formulas of the ledger rules. The rules receive the meter states that
+// the admission function returned, and the same calls. Nothing is written, because the admission
+// function has already written all rows.
 import type { CommandResult } from "tollgate/plugin";
 import {
   createLedgerRules,

@@ -138,7 +138,7 @@ function writeNotes(
     [epoch, n, ...([0, 1, 2, 3] as const).map((i) => textArray(notes.map((note) => note[i])))],
   );
   // A new record is inserted without ON CONFLICT. If two gateways create it at the same time, the
-  // second one fails and first reads what the other has written.
+  // second statement fails, and that gateway first reads the other's record.
   for (const [kind, id, text] of notes)
     if (of.has(kind, id))
       say(

@@ -1,6 +1,6 @@
 // The slow path, for batches that are not plain, that do not fit, or that conflict with other
-// changes. One transaction reads what exists of the batch's calls and locks the meters in order.
-// The ledger rules then decide the whole batch, and the transaction writes the result.
+// changes. One transaction reads the existing rows of the batch's calls and locks the meters in
+// order. The ledger rules then decide the whole batch, and the transaction writes the result.
 import { awaitAll } from "../connection/await-all.ts";
 import type { AccountRecord, KeyRecord, StoreCommand, CommandResult } from "tollgate/plugin";
 import {
@@ -50,7 +50,7 @@ export interface SlowPathContext {
   readonly schema: string;
   readonly timeOverride: ((command: StoreCommand) => number) | undefined;
   readonly terms: TermsCache;
-  /** Called when the commit is sent. From then on, it may have happened. */
+  /** Called when the commit is sent. The commit may have happened from then on. */
   readonly onCommitting: (written: SlowPathResult) => void;
 }
 
@@ -270,7 +270,7 @@ async function lockMeters(
 
 /**
  * Parses a meter row. Loading a meter into the rules resets its peak, so the peak is returned
- * separately and must be set again.
+ * separately and must be set again afterwards.
  */
 export function parseMeter(row: Row): { meter: Meter; peak: bigint } {
   const meter = createMeter(row["id"]!);

@@ -1,6 +1,6 @@
 // Encodes a batch for the message between two threads: one text, with one command per line. Fields
-// that the writer only stores are sent as the text that the file will hold, so the writer does not
-// parse them. Fields that the ledger rules need are sent separately.
+// that the writer only stores are sent in the text form of the file, so the writer does not parse
+// them. Fields that the ledger rules need are sent separately.
 //
 //   t  terms       the text for the next number; f: forget all numbers
 //   r  a reserve   at, terms, hold, claims, attempt, other fields
@@ -36,15 +36,14 @@ type Timed<C> = C & { readonly at: number };
 
 export interface BatchEncoder {
   /**
-   * Encodes a batch.
    * @throws If a command is invalid.
    */
   encode(batch: readonly StoreCommand[]): string;
 }
 
 /**
- * Creates the encoder of one thread. It remembers which terms it has already sent to the other
- * thread.
+ * Creates the encoder of one thread. The encoder records which terms it has already sent to the
+ * other thread.
  */
 export function createBatchEncoder(): BatchEncoder {
   const numbering = createTermsNumbering();
@@ -156,14 +155,14 @@ export type EncodedCommand = EncodedReserve | EncodedSettle | OtherCommand;
 export const toEncodedSettle = (c: Timed<Settle>): EncodedSettle =>
   new EncodedSettle(Math.floor(c.at), c.attempt, encodeSettleFields(c));
 
-/** Creates the decoder of one thread. It remembers the terms behind each number. */
+/** Creates the decoder of one thread. The decoder keeps the terms of each number. */
 export function createBatchDecoder(): (text: string) => EncodedCommand[] {
   let terms: EncodedTerms[] = [];
   const NONE: readonly LimitClaim[] = [];
 
   function reserve(f: readonly string[]): EncodedReserve {
-    // Concatenates the fields into a new string and slices that. An open call then keeps only its
-    // own few bytes in memory, not the whole batch.
+    // Concatenates the fields into a new string, and slices that string. An open call then keeps
+    // only its own few bytes in memory, not the whole batch.
     const own = `${f[3]},${f[5]},${f[6]}`;
     const from = f[3]!.length + 1;
     return {
@@ -208,8 +207,8 @@ const parseQuoted = (text: string): string =>
   text.includes("\\") ? (JSON.parse(text) as string) : text.slice(1, -1);
 
 /**
- * The results of a batch. A number if all commands succeeded without details: the count. Otherwise
- * JSON with the remaining limits of each command.
+ * The results of a batch. If all commands succeeded without details, it is the number of commands.
+ * Otherwise, it is JSON with the remaining limits of each command.
  */
 export type EncodedResults = number | string;
 
@@ -296,7 +295,8 @@ export function decodeResults(
   });
 }
 
-// Numbers call terms. Messages between threads send equal terms once and refer to them by number.
+// Numbers call terms. In messages between threads, equal terms are sent once and then referred to
+// by number.
 
 /**
  * Maximum count of terms with a number, and the maximum per key. Labels can have arbitrary values,

@@ -9,7 +9,7 @@ import {
   type StoredBatch,
 } from "./stored-batch.ts";
 
-/** Whether the caller still waits for a read. Readers check it between strides. */
+/** Whether the caller is still waiting for a read. Readers check this between strides. */
 export interface ReadToken {
   readonly isWanted: boolean;
 }
@@ -30,7 +30,7 @@ const distinctRanges = (spans: readonly BatchRange[]): BatchRange[] =>
 
 /**
  * Returns the SQL conditions on the text of batches. Upstream IDs have no order, so an index on
- * them would be too slow to maintain.
+ * them would be too slow to update.
  */
 function textConditions({
   key,
@@ -89,7 +89,7 @@ export class BatchReader {
     );
     const [since, till] = this.#rangeForTimes(query);
     const newest = this.lastSeq();
-    // Retained reserves come before all rows that are left.
+    // Retained reserves precede all remaining rows.
     if (query.state !== "open")
       for (const stored of readRetainedReserves(this.#db, query.attempt))
         if (stored.first >= from) yield stored;
@@ -99,8 +99,8 @@ export class BatchReader {
       const last = Math.min(end, till, newest);
       for (let first = Math.max(begin, least); first <= last;) {
         const upTo = Math.min(last, first + SEARCH_WINDOW);
-        // Reads all rows of the page in one call. Between two calls, commits can happen and the WAL
-        // can be checkpointed.
+        // Reads all rows of the page in one call, because commits and WAL checkpoints can happen
+        // between two calls.
         const found = some.all(first, upTo, ...texts) as unknown as StoredBatch[];
         yield* found;
         const whole = found.length < BATCHES_PER_READ;

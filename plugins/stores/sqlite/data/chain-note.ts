@@ -1,6 +1,6 @@
-// Notes are records about the ledger itself: an erasure, a compaction, an import, or an operator's
-// command. A note is a row of the hash chain, alone in its commit. It is not an entry, so listings
-// and rollups skip it.
+// A note is a record about the ledger itself: an erasure, a compaction, an import, or an operator's
+// command. It is a row of the hash chain, alone in its commit. It is not an entry, so listings and
+// rollups skip it.
 import type { AuditEnd, AuditEntry } from "tollgate/plugin";
 import { isNote, type CheckpointHashes } from "tollgate/store";
 
@@ -10,12 +10,12 @@ export interface ChainNote {
   /** An operator's command, or its result. */
   readonly audit?: AuditEntry | AuditEnd;
   /**
-   * All earlier entries came from another store. `head` is the newest hash of that store. `totals`
-   * is a hash of the totals of these entries.
+   * All earlier entries were imported from another store. `head` is the newest hash of that store.
+   * `totals` is a hash of the totals of these entries.
    */
   readonly imported?: { readonly head: string | null; readonly totals: string };
   /**
-   * Rows up to `last` were deleted. The other fields are the hashes of the checkpoint and of its
+   * Rows up to `last` were deleted. The other fields are hashes of the checkpoint and of its
    * rollups.
    */
   readonly compacted?: CheckpointHashes & { readonly last: number };

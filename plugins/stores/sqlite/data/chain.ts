@@ -1,5 +1,5 @@
-// Verifies the ledger's hash chain. The chain proves that history was not edited since a chain head
-// was recorded. It does not stop a process that can write to the file.
+// Verifies the ledger's hash chain. The chain proves that earlier rows were not edited since a
+// chain head was recorded. It does not stop a process that can write to the file.
 import type { DatabaseSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
 import { commitHash } from "tollgate/store";

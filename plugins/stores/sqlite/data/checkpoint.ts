@@ -24,7 +24,7 @@ export interface Checkpoint extends CheckpointBase {
   readonly meters: readonly (readonly [id: string, level: string])[];
   /**
    * Count of operator commands in compacted rows, and a hash over them. Undefined if the checkpoint
-   * predates this field.
+   * is older than this field.
    */
   readonly audit?: { readonly count: number; readonly hash: string };
   /** Erasures that were recorded in compacted notes. */
@@ -36,14 +36,13 @@ export const COMPACTED_UP_TO_SQL = "SELECT coalesce(max(last), 0) AS last FROM c
 export const readCompactedUpTo = (statement: StatementSync): number =>
   Number(statement.get()!["last"]);
 
-/** Reads the checkpoint. Returns undefined if nothing was compacted yet. */
+/** Reads the checkpoint. Returns undefined if no rows have been compacted yet. */
 export function readCheckpoint(db: DatabaseSync): Checkpoint | undefined {
   const text = db.prepare("SELECT text FROM checkpoint").get()?.["text"];
   return typeof text === "string" ? (JSON.parse(text) as Checkpoint) : undefined;
 }
 
 /**
- * Verifies the checkpoint.
  * @param said The newest note about a compaction.
  */
 export function* verifyCheckpoint(

@@ -7,8 +7,8 @@ export interface HashedTerms {
   /** The hashes that the text contains. */
   readonly textHashes: readonly string[];
   /**
-   * Token of the `SaltedTexts` state that produced the hashes. They are invalid if the token has
-   * changed.
+   * Token of the `SaltedTexts` state that produced the hashes. The hashes are invalid if the token
+   * has changed.
    */
   readonly owner: object | undefined;
   /** The commit that listed these terms last, and their index in it. */

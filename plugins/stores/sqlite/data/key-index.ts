@@ -1,6 +1,6 @@
-// An approximate index from keys to their entries, chapter by chapter. A row per commit and key
-// would write one page of the file for each of them. So each chapter records a key once, and
-// readers filter the chapter's terms.
+// An approximate index from keys to their entries, chapter by chapter. One row per commit and key
+// would cause a write of one page per row. Each chapter (a range of entries) therefore records a
+// key once, and readers filter the chapter's terms.
 import type { DatabaseSync } from "node:sqlite";
 import type { HashedTerms } from "./hashed-terms.ts";
 
@@ -19,8 +19,8 @@ export function createKeyIndex(db: DatabaseSync): KeyIndex {
     "INSERT INTO key_index (key, chapter) VALUES (?, ?) ON CONFLICT DO NOTHING",
   );
   /**
-   * Keys known to be recorded for the current chapter. If a recorded key is missing here, its
-   * insert hits a conflict and does nothing.
+   * Keys that are already recorded for the current chapter. If a recorded key is missing from this
+   * set, its insert causes a conflict and has no effect.
    */
   let keys = new Set<string>();
   let chapter = -1;

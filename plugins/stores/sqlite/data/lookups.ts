@@ -1,5 +1,5 @@
 // Short reads: a single row, or a page of keys. They run on the writer's connection, where they
-// take microseconds. A separate thread would cost every gateway about 12 MB.
+// take microseconds. A separate thread would need about 12 MB in every gateway.
 import type { DatabaseSync } from "node:sqlite";
 import type { AccountRecord, KeyRecord, ResultPage, PageRequest, Price } from "tollgate/plugin";
 import { fromJson, keyCursor, toPage, pageSize } from "tollgate/store";

@@ -1,5 +1,5 @@
-// Tracks where the oldest open call begins, which is where the next owner starts reading. It counts
-// open calls per commit, so closed calls leave no state behind.
+// Tracks the start of the oldest open call. The next owner starts to read there. It counts open
+// calls per commit, so no state is kept for closed calls.
 
 export interface LowWaterMark {
   /** Called when a commit begins, continues, or is repeated. */
@@ -43,7 +43,7 @@ export function createLowWaterMark(): LowWaterMark {
         firsts.push(first);
         counts.push(0);
       }
-      // A commit that was rolled back may have moved the mark too far.
+      // A commit that was rolled back may have moved the position too far.
       oldest = Math.min(oldest, firsts.length - 1);
     },
     addOpenCall: (first) => add(first, 1),

@@ -63,7 +63,7 @@ export function readOpenCalls(db: DatabaseSync): LeftOpenCall[] {
   for (const { seq, usage, cost, first, ...texts } of lists.iterate()) {
     const stored = { ...texts, first: Number(first) } as unknown as StoredBatch;
     const row = decodeCommit(stored)[Number(seq) - stored.first]!;
-    // The call is listed because of its age. It has reported no progress.
+    // The call is listed because it has been open for long. It has not reported progress.
     const silent = usage === "{}" && cost === null;
     const heard = { usage: JSON.parse(String(usage)), costNano: cost as bigint | null };
     keep({

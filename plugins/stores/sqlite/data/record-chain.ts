@@ -1,7 +1,7 @@
-// The hash chain of key and account records. These records change: a limit is raised, a key is
-// revoked. Each command adds a link, so that changes made without a command are detected. A link
-// contains three things: the key digest or `account:<id>`, the hash of the record with hashes in
-// place of names, and a hash over both and all earlier links.
+// The hash chain of key and account records. Records can change: a limit is raised, or a key is
+// revoked. Each command adds a link, so that changes without a command are detected. A link
+// contains the key digest or `account:<id>`, the hash of the record with hashes in place of names,
+// and a hash over both and all earlier links.
 import { createHash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";

@@ -1,6 +1,6 @@
 // Stores personal data outside the hash chain. Label texts and key names may identify a person, so
-// the chain contains only a salted hash of each. Text and salt are in a separate table. After both
-// are erased, the hash still verifies, and its text cannot be guessed.
+// the chain contains only a salted hash of each. Text and salt are stored in a separate table.
+// After both are erased, the hash can still be verified, but its text cannot be guessed.
 import type { DatabaseSync } from "node:sqlite";
 import type { HeadersOut, KeyRecord } from "tollgate/plugin";
 import {
@@ -19,17 +19,17 @@ import { createHashedTerms, type HashedTerms } from "./hashed-terms.ts";
 /** The label under which the name of a key is stored. No label can have this name. */
 export const KEY_NAME_LABEL = toJsonText(null);
 
-/** Returns the owner ID for the texts of an account. It never equals a key ID. */
+/** Returns the owner ID for the texts of an account. It is never equal to a key ID. */
 export const accountOwner = (account: string): string => `account:${account}`;
 
-/** A record with texts. They belong to the owner `id`. */
+/** A record with texts. The texts belong to the owner `id`. */
 export type NamedRecord = Pick<KeyRecord, "id" | "name" | "labels">;
 
 export interface SaltedTexts {
   /** Returns the terms in the form that the chain covers. */
   hashTerms(terms: EncodedTerms): HashedTerms;
   /**
-   * Returns a key or account record in the form that the chain covers. Its texts are kept as long
+   * Returns a key or account record in the form that the chain covers. The texts are kept as long
    * as the record.
    */
   hashRecord(record: NamedRecord): string;
@@ -58,8 +58,8 @@ export function createSaltedTexts(db: DatabaseSync): SaltedTexts {
   );
   const known = new Map<string, string>();
   /**
-   * Identifies the current state. Terms with another token may refer to hashes that never reached
-   * the file.
+   * Identifies the current state. Terms with another token may refer to hashes that were never
+   * written to the file.
    */
   let token = {};
   let made = false;

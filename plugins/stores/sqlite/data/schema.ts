@@ -1,5 +1,5 @@
-// The schema of the database file and its migrations. Never change a released migration; add a new
-// one.
+// The schema of the database file and its migrations. Never change a released migration. Add a new
+// one instead.
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 
@@ -88,8 +88,8 @@ const NOT_COMPACTED = "WHEN OLD.first > coalesce((SELECT last FROM checkpoint), 
  * meter        usage of limits and budgets, as of the last entry
  * entry        a view for reading, with one row per entry
  *
- * Two wide rows with four indexes per call would take 80% of the writer's time per call, as they did
- * in an earlier layout.
+ * In an earlier layout, two wide rows with four indexes per call took 80% of the writer's time per
+ * call.
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -178,7 +178,7 @@ export function migrate(db: DatabaseSync, file: string): void {
       db.exec(`PRAGMA user_version = ${next}`);
       db.exec("COMMIT");
     } catch (error) {
-      // SQLite rolls back by itself when the disk is full. The original error must reach the
+      // SQLite rolls back automatically when the disk is full. The original error must reach the
       // caller.
       if (db.isTransaction) db.exec("ROLLBACK");
       throw error;
@@ -186,10 +186,7 @@ export function migrate(db: DatabaseSync, file: string): void {
   }
 }
 
-/**
- * Returns the migration that the next opening of the file runs first, or undefined if there is
- * none.
- */
+/** Returns the migration that runs when the file is opened next, or undefined if there is none. */
 export function pendingMigration(
   file: string,
 ): { readonly from: number; readonly to: number; readonly bytes: number } | undefined {

@@ -11,7 +11,8 @@ export interface StoredBatch extends CommitText {
 export const BATCH_COLUMNS = "first, instance, terms, rows";
 
 /**
- * A reserve that was kept when its rows were compacted. `isSettled`: its settle was compacted too.
+ * A reserve that was kept when its rows were compacted. `isSettled`: whether its settle was
+ * compacted too.
  */
 export interface RetainedBatch extends StoredBatch {
   readonly isSettled: boolean;

@@ -42,7 +42,6 @@ export class LedgerVerifier {
   #latest = 0;
 
   /**
-   * Creates a verifier.
    * @param samples Rollups that were computed earlier, for comparison with the entries.
    */
   constructor(db: DatabaseSync, samples?: Samples) {
@@ -59,7 +58,7 @@ export class LedgerVerifier {
       this.#rollups = new RollupVerifier(samples, this.#addProblem);
   }
 
-  /** Loads the state that the compacted rows left in the checkpoint. */
+  /** Loads the state of the compacted rows from the checkpoint. */
   #startFromCheckpoint({ erasures, lastAt }: Checkpoint): void {
     this.#latest = lastAt;
     for (const [seq, count, hash] of erasures) this.#saltedTexts.addErasure(seq, { count, hash });
@@ -135,8 +134,8 @@ export class LedgerVerifier {
   }
 }
 
-// Compares rollups with their entries: the sampled days, hours, and quarters in full, and the grand
-// total over all days.
+// Compares rollups with their entries: all sampled days, hours, and quarters, and the grand total
+// over all days.
 
 const [DAY] = SPANS_MS;
 const spanStart = (at: number, span: number): number => Math.floor(at / span) * span;
@@ -184,7 +183,7 @@ class RollupVerifier {
     const when = start === undefined ? "" : `/${new Date(start).toISOString()}`;
     this.#addProblem(
       `/rollups${when}`,
-      "Rollups did not match the entries. They are being rebuilt.",
+      "Rollups did not match the entries and are being rebuilt. -",
     );
   }
 }

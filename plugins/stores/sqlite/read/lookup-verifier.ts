@@ -60,7 +60,8 @@ export class LookupVerifier {
       this.#indexedKeys = new Set();
     }
     for (const row of rows) {
-      // As the file stores it: every unpaired surrogate becomes the same replacement character.
+      // In the form in which the file stores it: every unpaired surrogate becomes the same
+      // replacement character.
       const key = row.key.toWellFormed();
       if (this.#indexedKeys.has(key)) continue;
       this.#indexedKeys.add(key);
@@ -123,10 +124,7 @@ export class LookupVerifier {
       this.#addProblem(`/${table}`, `The table has ${there} rows, but the entries require ${n}.`);
   }
 
-  /**
-   * The chapter that the compaction cut in two. It may index keys that occur only in its deleted
-   * part.
-   */
+  /** The chapter that a compaction split. It may index keys that occur only in its deleted part. */
   get #partialChapter(): number {
     return this.#compactedUpTo === 0 ? -1 : chapterOf(this.#compactedUpTo + 1);
   }

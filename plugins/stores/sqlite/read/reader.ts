@@ -1,4 +1,4 @@
-// Reads for reports. The reader has its own connection and thread, so a report never delays a
+// Reads entries for reports. The reader has its own connection and thread, so reports never delay a
 // commit. Long reads yield to short ones every few milliseconds.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
@@ -117,13 +117,13 @@ export class Reader {
       );
     const since = left?.after ?? 0;
     const { upTo, quarters } = left?.unsummarized ?? { upTo: end, quarters: undefined };
-    // For a few entries, a search by time would take longer than reading them all.
+    // If there are few entries, a search by time would take longer than reading them all.
     const rest =
       upTo - since > MAX_UNSUMMARIZED ? asked : { ...asked, from: undefined, to: undefined };
     if (quarters?.size !== 0)
       await forEachBatch(this.#batches.matching(rest, since + 1), still, (stored) => {
         if (stored.first > upTo) return undefined;
-        // The search can return the batch that contains `since` if nothing follows it.
+        // The search can return the batch that contains `since` if no batch follows it.
         return stored.first > since ? add(stored, quarters) : 0;
       });
     // A compaction has replaced rows during the read, so the totals are computed again.
@@ -274,8 +274,8 @@ async function forEachBatch(
 }
 
 /**
- * Verifies the ledger on one snapshot while the gateway continues to write. The `samples` are older
- * than the snapshot.
+ * Verifies the ledger on one snapshot while the gateway continues to write. The `samples` were
+ * taken before the snapshot.
  * @returns The problems, and whether the rollups are correct. If `sums` is false, rebuild the
  *   rollups.
  */

@@ -1,7 +1,7 @@
-// The writer's part of a compaction: short steps between batches. First, rollups are staged. Then
-// one commit replaces the rows by a checkpoint. From that commit on, readers no longer see the
-// rows, and later steps delete them from disk. If a run is interrupted at any point, the next run
-// continues.
+// The writer's part of a compaction: short steps between batches. First, rollups are written to a
+// staging table. Then one commit replaces the rows by a checkpoint. After that commit, readers no
+// longer see the rows, and later steps delete them from disk. If a run is interrupted, the next run
+// continues it.
 import type { DatabaseSync } from "node:sqlite";
 import { hashText, type CheckpointRollup } from "tollgate/store";
 import { readCheckpoint, type Checkpoint } from "../data/checkpoint.ts";
@@ -103,7 +103,7 @@ export interface StepResult {
   /** Number of entries deleted from disk. */
   readonly rows: number;
   readonly ms: number;
-  /** Whether more work remains. */
+  /** Whether more steps remain. */
   readonly hasMore: boolean;
 }
 
@@ -151,8 +151,8 @@ const prepareDeletes = (db: DatabaseSync) => ({
 });
 
 /**
- * Clears texts that only compacted rows used. The table rows stay, because SQLite copies what it
- * moves.
+ * Clears texts that only compacted rows used. The table rows are kept, because SQLite would leave
+ * copies of moved data.
  */
 export function clearLeftovers(
   session: LedgerSession,

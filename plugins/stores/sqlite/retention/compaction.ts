@@ -1,4 +1,4 @@
-// Builds the checkpoint of a compaction outside the writer. It determines the commits to compact,
+// Builds the checkpoint of a compaction in a separate thread. It determines the commits to compact,
 // their totals, the usage of budgets at that point, and the reserves that later rows refer to.
 import type { DatabaseSync } from "node:sqlite";
 import type { PrunePlan } from "tollgate/plugin";
@@ -115,7 +115,8 @@ export function planCompaction(db: DatabaseSync, before: number): PrunePlan {
 }
 
 /**
- * Returns the last commit of the leading run of commits older than `before`. Ignores open calls.
+ * Returns the last commit before the first commit that contains an entry at or after `before`.
+ * Ignores open calls.
  */
 function lastCommitBefore(db: DatabaseSync, before: number): number | undefined {
   const base = readCheckpoint(db)?.segment ?? 0;

@@ -117,8 +117,8 @@ function* redactedRecords<R extends NamedRecord>(
 }
 
 /**
- * Truncates the WAL, which still contains the old pages. If a reader holds the WAL, truncation is
- * left to the next time.
+ * Truncates the WAL, which still contains the old pages. If a reader prevents this, the WAL is
+ * truncated next time.
  */
 function truncateWal(db: DatabaseSync): void {
   if (db.isTransaction) db.exec("COMMIT");

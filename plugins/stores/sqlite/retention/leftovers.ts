@@ -1,5 +1,5 @@
-// Finds data that only compacted rows used: key index rows and label texts. Runs outside the
-// writer.
+// Finds data that only compacted rows used: key index rows and label texts. Runs in a separate
+// thread.
 import type { DatabaseSync } from "node:sqlite";
 import { chapterOf } from "../data/key-index.ts";
 import { COMPACTED_UP_TO_SQL, readCompactedUpTo } from "../data/checkpoint.ts";

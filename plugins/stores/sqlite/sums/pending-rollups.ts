@@ -22,19 +22,19 @@ import {
   type RollupPosition,
 } from "./rollup-file.ts";
 
-/** Maximum number of entries, and of groups, to accumulate before writing. */
+/** Maximum number of entries, and of groups, that are accumulated before they are written. */
 const MAX_ENTRIES = 65_536;
 const MAX_PENDING_GROUPS = 20_000;
 /** Maximum number of groups per rollup. A larger rollup is hardly smaller than its entries. */
 const MAX_GROUPS_PER_ROLLUP = 4_096;
 /**
- * Minimum entries per group for a finished time span. Below this ratio, reading the entries is as
- * fast.
+ * Minimum entries per group for a finished time span. Below this ratio, reading the entries takes
+ * no longer than reading a rollup.
  */
 const MIN_ENTRIES_PER_GROUP = 1.5;
 /**
- * Coarser levels and the finer level that each is derived from, in order. All of them derive from
- * the level `labels`.
+ * Coarser levels in order, each with the finer level that it is derived from. All of them are
+ * derived from the level `labels`.
  */
 const DERIVED_LEVELS: readonly (readonly [RollupLevel, of: RollupLevel])[] = [
   ["tags", "labels"],
@@ -63,7 +63,6 @@ export class PendingRollups {
   #groups = 0;
 
   /**
-   * Creates an accumulator.
    * @param only Hours whose rows are added. If unset, all rows are added.
    */
   constructor(facts: DimensionCache, after: RollupPosition, only?: ReadonlySet<number>) {
@@ -172,7 +171,7 @@ function mergeBySpan(sums: ReadonlyMap<number, Rollup>, span: number): Map<numbe
 }
 
 /**
- * Serializes a rollup. Returns undefined if it would be hardly smaller than its entries.
+ * Serializes a rollup. Returns undefined if the result would be hardly smaller than the entries.
  * @param over Whether the time span is finished.
  */
 export function serializeRollup(sums: Rollup, over: boolean): string | undefined {

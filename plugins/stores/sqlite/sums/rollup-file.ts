@@ -17,8 +17,8 @@ export const SPANS_MS = [DAY_MS, HOUR_MS, QUARTER_HOUR_MS] as const;
 export const LONG_SPANS_MS = [DAY_MS, HOUR_MS] as const;
 
 /**
- * The ledger position of the rollups. They contain all entries up to and including this one.
- * `segment` and `hash` are its chain link.
+ * Position in the ledger up to which the rollups contain all entries. The entry at this position is
+ * included. `segment` and `hash` are its chain link.
  */
 export interface RollupPosition {
   readonly seq: number;
@@ -42,7 +42,7 @@ export interface SpanRollup {
 
 /**
  * The remainder of a time span after some of its rows were compacted. If `left` is undefined, no
- * rows remain.
+ * rows remain in the span.
  */
 export type TrimmedSpan = readonly [
   RollupLevel,
@@ -72,7 +72,9 @@ export class RollupFile {
   readonly #db: DatabaseSync;
   readonly #statements;
 
-  /** Opens the file. A file that is damaged or has another format is deleted and recreated. */
+  /**
+   * Opens the file. If the file is damaged or has another format, it is deleted and created again.
+   */
   constructor(path: string) {
     try {
       this.#db = openFile(path);
@@ -209,7 +211,7 @@ function openFile(path: string): DatabaseSync {
   closeSync(openSync(path, "a", 0o600));
   const db = new DatabaseSync(path, { timeout: 1_000 });
   try {
-    // A power failure may lose the last rollups. They are then computed again.
+    // A power failure may lose the last rollups. They are then computed again from the entries.
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
     const { user_version: version } = db.prepare("PRAGMA user_version").get() as {
       user_version: number;

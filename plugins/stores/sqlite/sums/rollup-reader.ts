@@ -1,6 +1,6 @@
-// Answers the part of a report that existing rollups cover, and determines the gap. The gap
-// consists of spans that the report cuts, spans with too many groups for a rollup, and entries
-// after the rollups.
+// Answers the part of a report that existing rollups cover, and determines the remaining part. The
+// remaining part consists of spans that the report cuts, spans with too many groups for a rollup,
+// and entries after the rollups.
 import { setImmediate } from "node:timers/promises";
 import {
   type RollupLevel,
@@ -16,7 +16,7 @@ import { LONG_SPANS_MS, QUARTER_HOUR_MS, SPANS_MS, type RollupFile } from "./rol
 
 /** The part of the entries after the rollups that was added from memory. */
 export interface UnsummarizedCoverage {
-  /** The last covered entry. */
+  /** The last entry that the rollups cover. */
   readonly upTo: number;
   /** Quarters of an hour whose rows must be read, because the query cuts them. */
   readonly quarters: ReadonlySet<number>;
@@ -25,12 +25,12 @@ export interface UnsummarizedCoverage {
 /** Maximum run time before yielding, in milliseconds. */
 const STRIDE_MS = 8;
 
-/** Upper bound for row times. It exceeds the largest value of a `Date`. */
+/** Upper bound for row times. It is larger than the maximum of a `Date`. */
 const MAX_TIME_MS = 9e15;
 
 /** The rows that the rollups do not cover. */
 export interface RollupGap {
-  /** All rows after this entry. */
+  /** All rows after this entry must be read. */
   readonly after: number;
   /** Quarters of an hour whose rows up to entry `after` must be read. */
   readonly quarters: ReadonlySet<number>;
@@ -89,8 +89,8 @@ export function createSpanFilter({ by, zone, from = -Infinity, to = Infinity }: 
 }
 
 /**
- * Yields the longest spans that are inside the query range and inside one time group, and the
- * quarters whose rows must be read.
+ * Yields the longest spans that are completely inside the query range and inside one time group.
+ * Also yields the quarter hours whose rows must be read.
  */
 function* coveringRollups(file: RollupFile, depth: RollupLevel, asked: TotalsQuery) {
   const { from = -Infinity, to = Infinity } = asked;
@@ -119,7 +119,7 @@ function* coveringRollups(file: RollupFile, depth: RollupLevel, asked: TotalsQue
 
 interface CoveredSpan {
   readonly start: number;
-  /** Undefined if the rows must be read. */
+  /** Undefined if the rows of the span must be read. */
   readonly rollup: string | undefined;
 }
 

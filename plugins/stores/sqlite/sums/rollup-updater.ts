@@ -151,12 +151,12 @@ export class RollupUpdater {
 }
 
 // Rebuilds rollups after a compaction. Checkpoint rollups cover the compacted rows, so rollups with
-// these rows are recomputed from the remaining rows. Usually this affects one hour. All other
+// these rows are recomputed from the remaining rows. This usually affects one hour. All other
 // rollups are unchanged.
 
 /**
- * Maximum number of hours with both compacted and remaining rows, and of groups in them. Above
- * these limits, all rollups are rebuilt.
+ * Maximum number of hours that contain both compacted and remaining rows, and of groups in them. If
+ * there are more, all rollups are rebuilt.
  */
 const MAX_HOURS = 48;
 const MAX_GROUPS = 100_000;
@@ -173,7 +173,6 @@ class RollupTrim {
   readonly remainingRanges: readonly (readonly [first: number, end: number])[];
 
   /**
-   * Creates a trim.
    * @param pruned The last compacted entry.
    */
   constructor(file: RollupFile, facts: DimensionCache, pruned: number) {

@@ -1,5 +1,5 @@
-// Access to the rollups for the reader. Rollups are optional: if the file has a problem, reports
-// only take longer.
+// Gives the reader access to the rollups. Rollups are optional: if their file has a problem,
+// reports take longer.
 import type { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerQuery } from "tollgate/plugin";
@@ -83,7 +83,7 @@ export class Rollups {
         target,
         still,
       );
-      // Another call may have updated the rollups since.
+      // Another call may have updated the rollups in the meantime.
       if (position.seq !== taken.after || summing.behind() > MAX_UNSUMMARIZED) return taken;
       return {
         ...taken,
@@ -108,12 +108,12 @@ export class Rollups {
     try {
       await this.#openCurrent()?.summing.run(false, least);
     } catch {
-      // Usually a full disk. Reports can read entries without rollups.
+      // The usual reason is a full disk. Reports can read entries without rollups.
       this.#discardFile();
     }
   }
 
-  /** Returns a random sample of rollups as of one moment. */
+  /** Returns a random sample of rollups, all read in one snapshot. */
   samples(): Samples | undefined {
     const open = this.#openCurrent();
     if (!open || open.summing.needsTrim) return undefined;
@@ -138,7 +138,10 @@ export class Rollups {
     };
   }
 
-  /** Deletes all rollups and starts to compute them again. Called when they were wrong. */
+  /**
+   * Deletes all rollups and starts to compute them again. Called when rollups did not match the
+   * entries.
+   */
   rebuild(): void {
     this.#openCurrent()?.file.clear();
     void this.update();
@@ -163,8 +166,8 @@ export class Rollups {
         const file = new RollupFile(this.#path);
         this.#open = { file, summing: new RollupUpdater(this.#ledger, file) };
       }
-      // The file belongs to another ledger, to one that a power failure has shortened, or all its
-      // entries were compacted.
+      // The file belongs to another ledger or to a ledger that a power failure has shortened, or
+      // all its entries were compacted.
       if (!this.#matchesLedger(this.#open.file)) this.#open.file.clear();
       return this.#open;
     } catch {
@@ -174,8 +177,8 @@ export class Rollups {
   }
 
   /**
-   * Returns the last compacted entry. Rows in the rollups may have been compacted since, and the
-   * checkpoint rollups cover them.
+   * Returns the last compacted entry. Rows in the rollups may have been compacted in the meantime.
+   * The checkpoint rollups then cover them.
    */
   #readCompactedUpTo(): number {
     return readCompactedUpTo(this.#ledger.prepare(COMPACTED_UP_TO_SQL));
@@ -201,7 +204,7 @@ export class Rollups {
   }
 }
 
-/** Whether rollups can answer a query. They contain no data on single calls or open calls. */
+/** Whether rollups can answer a query. They contain no data on individual calls or open calls. */
 export const canUseRollups = ({ attempt, upstreamId, state }: LedgerQuery): boolean =>
   attempt === undefined && upstreamId === undefined && state !== "open";
 
@@ -213,8 +216,8 @@ function pickSamples(starts: readonly number[]): Set<number> {
   return chosen;
 }
 
-// Schedules rollup updates for a second with few writes, so that they do not delay commits. The
-// delay is bounded.
+// Schedules updates of rollups for seconds with few writes, so that they do not delay commits. The
+// delay of an update is limited.
 
 /**
  * Number of commands that justify an update, and the number after which the update runs even under
@@ -231,7 +234,6 @@ export class IdleWindow {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * Creates a scheduler.
    * @param sum Updates the rollups. If it fails, reports only take longer.
    */
   constructor(sum: () => Promise<void>) {

@@ -1,5 +1,6 @@
-// Sums the entries after the rollup file in memory, commit by commit. Dashboards that query every
-// few seconds then read each entry once. It is reset when the file includes these entries.
+// Sums the entries after the rollup file in memory, commit by commit. Dashboards that send a query
+// every few seconds then read each entry once. The sum is reset when the file includes these
+// entries.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import {
@@ -46,7 +47,7 @@ export class Unsummarized {
     asked: TotalsQuery,
     { totals: target, resolveLabels }: TotalsTarget,
   ): Promise<UnsummarizedCoverage | undefined> {
-    // Concurrent reports share one read, so canceling one of them does not stop it.
+    // Concurrent reports share one read, so canceling one report does not stop the read.
     await (this.#running ??= this.#catchUp(upTo, gone).finally(() => (this.#running = undefined)));
     if (this.#afterSeq !== Math.max(upTo.seq, gone)) return undefined;
     const { from = -Infinity, to = Infinity } = asked;

@@ -39,7 +39,7 @@ export function createLedgerMaintenance({
     (...args: MethodArgs<LongTasks, M>): Promise<MethodResult<LongTasks, M>> =>
       withLongTasks((thread) => thread.call(method, ...args));
 
-  /** Erases texts in writer steps until none is left. Returns the erased hashes. */
+  /** Erases texts in steps of the writer until none is left. Returns the erased hashes. */
   async function erased(thread: WorkerThread<LongTasks>, what: ErasureRequest): Promise<string[]> {
     const values: string[] = [];
     for (let from = 0; ;) {
@@ -84,7 +84,6 @@ export function createLedgerMaintenance({
 // Exports and imports a ledger from the main thread. Each transfer has its own thread.
 
 /**
- * Creates the transfer interface.
  * @param start Starts a thread for long tasks.
  */
 export const createTransfer = (start: () => Promise<WorkerThread<LongTasks>>): LedgerTransfer => ({
@@ -149,8 +148,8 @@ export class CompactionRun {
     // Cleans up after an interrupted run.
     await this.#callWriter("discardStaged");
     await this.#deleteRows(false);
-    // Entries written from now on are left to a later run. This run also writes entries, and they
-    // may be older than `before`.
+    // Entries that are written from now on are processed by a later run. This run also writes
+    // entries, and they may be older than `before`.
     for (let newest: number | undefined; ;) {
       const folded = await this.#longTasks.call("buildCheckpoint", before, Date.now());
       if (!folded || folded.after >= (newest ??= folded.head)) break;

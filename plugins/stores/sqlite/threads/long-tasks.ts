@@ -1,5 +1,5 @@
-// Long, infrequent tasks. They run in a thread that exists only for the task, so that neither
-// commits nor reports wait.
+// Long, infrequent tasks. They run in a thread that exists only for the task, so that commits and
+// reports do not wait.
 import { DatabaseSync } from "node:sqlite";
 import type { ArchiveRequest, ErasureRequest, PrunePlan } from "tollgate/plugin";
 import type { TransferredRemainder, TransferredRows } from "tollgate/plugin";
@@ -31,7 +31,7 @@ export class LongTasks {
 
   planCompaction = (before: number): PrunePlan => this.#read((db) => planCompaction(db, before));
 
-  /** Builds a checkpoint. Returns undefined if nothing can be compacted. */
+  /** Builds a checkpoint. Returns undefined if no rows can be compacted. */
   buildCheckpoint = (before: number, at: number): CompactionResult | undefined =>
     this.#read((db) => buildCheckpoint(db, before, at));
 
@@ -58,7 +58,7 @@ export class LongTasks {
     this.#import?.close();
   }
 
-  /** Reads in one transaction, which sees one state of the data. */
+  /** Reads in one transaction, which sees one snapshot of the data. */
   #read<T>(work: (db: DatabaseSync) => T): T {
     const db = new DatabaseSync(this.#file, { readOnly: true, timeout: 1_000 });
     try {

@@ -1,6 +1,6 @@
 // Entry point of the worker threads: the writer, the reader, or a thread for long tasks. Requests
 // start in the order of their messages. A long read yields, so a later request may be answered
-// first.
+// before it.
 import { parentPort, workerData } from "node:worker_threads";
 import { getFault } from "tollgate/plugin";
 import { LongTasks } from "./long-tasks.ts";
@@ -26,7 +26,7 @@ export type ThreadResponse = { id: number } & (
   | { message: string; fault: ReturnType<typeof getFault> }
 );
 
-/** Tells the thread that the caller no longer waits for request `cancel`. */
+/** Notifies the thread that the caller no longer waits for request `cancel`. */
 export interface ThreadCancel {
   cancel: number;
 }
@@ -62,7 +62,7 @@ async function handleRequest({
     return { id, value };
   } catch (error) {
     const fault = getFault(error);
-    // The cause can be any value. Only plain data is sent to the other thread.
+    // The cause can be any value. Only plain data can be sent to the other thread.
     return {
       id,
       message: (error as Error).message,

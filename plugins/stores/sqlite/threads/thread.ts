@@ -17,8 +17,8 @@ export type MethodResult<S, M extends keyof S> = S[M] extends (...args: never[])
   : never;
 
 /**
- * Names of methods whose last argument is a `ReadToken`, which shows whether the caller still
- * waits.
+ * Names of methods whose last argument is a `ReadToken`, which shows whether the caller is still
+ * waiting.
  */
 export type CancelableMethodOf<S> = string &
   { [M in keyof S]: Required<Args<S[M]>> extends [...unknown[], ReadToken] ? M : never }[keyof S];
@@ -36,8 +36,8 @@ export interface WorkerThread<S> {
     ...args: CancelableArgs<S, M>
   ): Promise<MethodResult<S, M>>;
   /**
-   * Starts the thread. Must be called first. For a writer, returns the result of opening the
-   * ledger.
+   * Starts the thread. It must be called before all other methods. For a writer, returns the result
+   * of opening the ledger.
    */
   start(): Promise<OpenResult | undefined>;
   /** Finishes the current work and ends the thread. */
@@ -72,7 +72,7 @@ export function startThread<S>(role: ThreadRole): WorkerThread<S> {
   worker.on("message", (answered: ThreadResponse) => {
     const asked = waiting.get(answered.id);
     waiting.delete(answered.id);
-    // Only pending calls keep the process alive.
+    // Only pending calls keep the process running.
     if (waiting.size === 0) worker.unref();
     if (!asked) return;
     if ("value" in answered) asked.resolve(answered.value as never);
@@ -108,7 +108,7 @@ export function startThread<S>(role: ThreadRole): WorkerThread<S> {
   }
 }
 
-/** Rebuilds an error. Faults keep their kind across threads. */
+/** Rebuilds an error. Faults keep their kind when they are sent between threads. */
 function toError({ message, fault }: Extract<ThreadResponse, { message: string }>): unknown {
   if (!fault) return new Error(message);
   try {

@@ -73,7 +73,7 @@ export async function restore(from: string, to: string): Promise<LedgerBackup> {
 
 /**
  * Archives all commits whose entries are older than `before`, starting with the oldest existing
- * commit. It stops at the first commit with a newer entry.
+ * commit. Archiving stops at the first commit with a newer entry.
  */
 export async function archive(
   ledger: string,

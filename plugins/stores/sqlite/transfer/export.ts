@@ -44,7 +44,7 @@ export class LedgerExporter {
     const base = readCheckpoint(this.#db);
     const spoken = createLabelResolver(this.#db);
     const moved = (row: LedgerRow) => toMovedRow({ ...row, labels: spoken.resolve(row.labels) });
-    // First, export the retained reserves whose settles are still in the ledger.
+    // The retained reserves whose settles are still rows of the ledger are exported first.
     if (after === 0 && base) {
       const stayed = [...readRetainedReserves(this.#db)].flatMap(({ isSettled, ...stored }) =>
         isSettled ? [] : decodeCommit(stored).map(moved),

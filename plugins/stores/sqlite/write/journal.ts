@@ -181,7 +181,10 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     this.#statements.alive.run(Math.floor(at));
   }
 
-  /** Sets the instance of the next commits. Imported rows keep the names of their instances. */
+  /**
+   * Sets the instance of the next commits. Imported rows keep the names of their original
+   * instances.
+   */
   setInstance = (instance: string): void => void (this.#instance = instance);
 
   /** Adds a note as the row of a commit. The commit must contain nothing else. */
@@ -314,7 +317,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     };
   }
 
-  /** Returns the rows of this batch, which are not in the tables yet. */
+  /** Returns the rows of this batch, which have not been written to the tables yet. */
   #pendingRows(): LedgerRow[] {
     return decodeCommit(this.#currentBatch());
   }
@@ -339,8 +342,8 @@ const prepareStatements = (db: DatabaseSync) => ({
   segment: db.prepare(
     "INSERT INTO segment (id, first, last, hash, min_at, max_at, oldest_open) VALUES (?, ?, ?, ?, ?, ?, ?)",
   ),
-  // OR FAIL: a failure rolls back the whole batch anyway, so the statement needs no statement
-  // journal.
+  // OR FAIL is used because a failure rolls back the whole batch anyway, so the statement needs no
+  // statement journal.
   begin: db.prepare("INSERT OR FAIL INTO call (attempt, first) SELECT value, ? FROM json_each(?)"),
   end: db.prepare(
     "INSERT OR FAIL INTO closed_call (reserve, first) SELECT value, ? FROM json_each(?)",

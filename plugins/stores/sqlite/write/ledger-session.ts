@@ -1,6 +1,6 @@
-// Opens the database file and applies the ledger rules to each batch. A batch is one commit, in
-// memory and on disk. After a disk error, the session is discarded, and the next session reads the
-// actual state.
+// Opens the database file and applies the ledger rules to each batch. A batch is one commit, both
+// in memory and on disk. After a disk error, the session is discarded, and the next session reads
+// the actual state.
 import { closeSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { createLedgerRules, recoveredSettle, recoveryTime, type LedgerRules } from "tollgate/store";
@@ -34,7 +34,7 @@ export interface OpenResult {
  * process   every commit is written to the operating system before it is acknowledged: it survives
  *           kill -9, but a power failure may lose the last moments (NORMAL)
  * relaxed   acknowledged immediately, committed within 20 ms (NORMAL): a crash may lose these
- * OFF is never used: it risks the whole file, not only the last moments.
+ * OFF is never used, because it could damage the whole file and not only lose the last moments.
  */
 const SYNCHRONOUS = { power: "FULL", process: "NORMAL", relaxed: "NORMAL" } as const;
 const SQLITE_CONSTRAINT = 19;
@@ -53,7 +53,6 @@ export class LedgerSession {
   #droppedMeters: readonly string[] = [];
 
   /**
-   * Opens the ledger.
    * @param recovers Whether calls that other instances left open are recovered.
    */
   constructor({ file, durability }: SqliteSettings, owner: string, recovers = true) {
@@ -65,7 +64,7 @@ export class LedgerSession {
     closeSync(openSync(file, "a", 0o600));
     const db = (this.db = new DatabaseSync(file, { timeout: 1_000 }));
     try {
-      // Only affects a new file: pages freed by a compaction are released one by one, without
+      // Only affects a new file: pages that a compaction freed are released one by one, without
       // rewriting the whole file.
       db.exec("PRAGMA auto_vacuum = INCREMENTAL");
       db.exec("PRAGMA journal_mode = WAL");

@@ -1,5 +1,5 @@
-// The only writer. It owns the file, keeps the limits in memory, and commits each batch in one
-// transaction. After a disk error it discards its handle, opens the file again, and reads the
+// The only writer of the ledger file. It keeps the limits in memory and commits each batch in one
+// transaction. After a disk error, it discards its handle, opens the file again, and reads the
 // actual state.
 import {
   getFault,
@@ -68,7 +68,6 @@ export class Writer {
   #commitError: unknown;
 
   /**
-   * Opens the ledger.
    * @throws If another process holds the file, or if the file is damaged or has an unsupported
    *   version.
    */
@@ -115,9 +114,10 @@ export class Writer {
   }
 
   apply(text: string): EncodedResults {
-    // Decode first: the terms numbers sent with a batch stay valid even if the batch fails.
+    // The batch is decoded before this, so that the numbers of its terms stay valid even if the
+    // batch fails.
     const batch = this.#decodeBatch(text);
-    // A heartbeat also asks whether new calls are accepted.
+    // A heartbeat also tests whether new calls are accepted.
     if (!this.#ballast.reserve() && batch.some((c) => c.do === "reserve" || c.do === "heartbeat"))
       throw new Error(
         `No disk space left for ${this.#settings.file}. Open calls are still recorded.`,
@@ -138,8 +138,8 @@ export class Writer {
         this.#ballast.release();
         throw error;
       }
-      // Whether the commit happened is unknown. On a new handle, the batch is either applied now or
-      // recognized as a repeat.
+      // It is unknown whether the commit happened. With a new handle, the batch is either applied
+      // now or recognized as a repetition.
       return this.#applyOnce(batch);
     }
   }
@@ -184,7 +184,7 @@ export class Writer {
   }
 
   /**
-   * Runs work between batches. After an error that is not a fault, the next work uses a new handle.
+   * Runs work between batches. After an error that is not a fault, the next task uses a new handle.
    */
   #betweenBatches<T>(work: (session: LedgerSession) => T): T {
     try {
@@ -218,7 +218,7 @@ export class Writer {
   }
 
   /**
-   * Commits later. With `relaxed`, the commands are already acknowledged, so the next batch
+   * Commits after a delay. With `relaxed`, the commands are already acknowledged, so the next batch
    * receives the error.
    */
   #commitSoon(): void {
@@ -244,8 +244,8 @@ export class Writer {
   }
 }
 
-// Reserves disk space for the case that the disk is full. The ballast file has no useful content.
-// It is deleted so that open calls can still be recorded.
+// Reserves disk space for the case that the disk is full. The ballast file has no meaningful
+// content. When the disk is full, it is deleted so that open calls can still be recorded.
 
 const MEGABYTE = 1 << 20;
 /** How often to retry reserving the space, in milliseconds. */
