@@ -19,7 +19,7 @@ import {
   Output,
 } from "./access-log/output.ts";
 
-/** Interval at which the observer checks whether the open file is still the one at its path. */
+/** Interval at which the observer checks whether the path still refers to the open file. */
 const ROTATION_CHECK_MS = 1_000;
 /**
  * Minimum time between two writes. One write costs as much as formatting 100 lines, and a busy

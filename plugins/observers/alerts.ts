@@ -19,7 +19,7 @@ import { Outbox } from "./alerts/outbox.ts";
 import { checkSpend } from "./alerts/unusual-spend.ts";
 
 const SECOND_MS = 1_000;
-/** Below the 5 s that the gateway waits for an observer to shut down. */
+/** This is less than the 5 s that the gateway waits for an observer to shut down. */
 const FLUSH_TIMEOUT_MS = 3_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -1,7 +1,7 @@
 // Names from the OpenTelemetry GenAI semantic conventions. Each name has two spellings: that of the
 // last release (1.41) and the one that replaced it. Metrics and spans take all GenAI names from
-// this file. A spelling is null if that version has no such name. Source, read in August 2026:
-// github.com/open-telemetry/semantic-conventions (v1.41.0) and …/semantic-conventions-genai.
+// this file. A spelling is null if that version does not define the name. Source, read in August
+// 2026: github.com/open-telemetry/semantic-conventions (v1.41.0) and …/semantic-conventions-genai.
 
 export type NamingVersion = "released" | "latest";
 

@@ -1,5 +1,5 @@
-// Hedged calls of a request. A record contains both calls of a hedge: the second one is marked
-// `hedge`, and the losing one has the error code `hedge_lost`.
+// Hedged calls of a request. A record contains both calls of a hedge: the second call is marked
+// `hedge`, and the unused call has the error code `hedge_lost`.
 import type { RequestRecord, RequestRecordCall } from "tollgate/plugin";
 
 export type HedgeResult = "won" | "lost" | "failed";
@@ -16,8 +16,8 @@ export const hedgeResult = (call: RequestRecordCall): HedgeResult | undefined =>
   hasLost(call) ? "lost" : !call.hedge ? undefined : call.fault ? "failed" : "won";
 
 /**
- * Returns the calls in sequence, each made after the previous one failed. Hedges are omitted,
- * except one that won.
+ * Returns the calls in sequence, each of which was made after the previous one failed. Hedges are
+ * omitted, unless they were used for the response.
  */
 export const sequentialCalls = (calls: RequestRecord["calls"]): RequestRecord["calls"] =>
   calls.filter((call, i) => i === calls.length - 1 || !(call.hedge || hasLost(call)));

@@ -41,8 +41,8 @@ export default defineObserver({
         maxItems: 8,
         default: [],
         description:
-          "Labels whose cost is reported by value. The first 50 values of each label are " +
-          "reported separately, the others together",
+          "Labels whose cost is reported by value. The first 50 values of each label " +
+          "are reported separately, and the others together",
       },
     },
   },
@@ -78,8 +78,8 @@ export default defineObserver({
   },
 });
 
-// Chooses the exposition format from a scraper's headers. If no accepted format is available, it is
-// the oldest one, which every scraper supports.
+// Chooses the exposition format from the headers of a scraper. If no accepted format is available,
+// the oldest format is used, because every scraper supports it.
 
 interface ResponseFormat {
   readonly form: ExpositionFormat;
@@ -145,8 +145,8 @@ export function negotiateFormat(headers: HeadersIn): ResponseFormat {
   return { ...(best?.offer ?? TEXT_FORMAT), gzip };
 }
 
-// Produces the text of a scrape: all counted and read metrics. The text is cached for 1 s, so
-// several scrapers cost no more than one.
+// Produces the text of a scrape: all counted metrics and all metrics that are read. The text is
+// cached for 1 s, so that several scrapers cost no more than one.
 
 const compressGzip = promisify(gzip);
 const CACHE_TTL_MS = 1_000;

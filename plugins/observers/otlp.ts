@@ -68,7 +68,8 @@ export default defineObserver({
       ),
       retry_ms: {
         ...positiveIntegerOption(
-          "How long one batch is retried while the collector is overloaded, in milliseconds",
+          "Maximum time for which one batch is retried while the collector is " +
+            "overloaded, in milliseconds",
           MAX_TIMER_MS,
         ),
         default: 120_000,
@@ -200,7 +201,7 @@ export default defineObserver({
   },
 });
 
-/** Below the 5 s that the gateway waits for an observer to shut down. */
+/** This is less than the 5 s that the gateway waits for an observer to shut down. */
 const FLUSH_TIMEOUT_MS = 3_000;
 
 const createCounts = (): ExportCounts => ({ sent: 0, dropped: 0 });

@@ -1,10 +1,11 @@
-// Caches data derived from the parts that many requests share. At thousands of requests per second,
-// most requests differ only in IDs, times, and counts. Everything else is computed once and reused.
+// Caches data that is derived from parts that many requests share. At thousands of requests per
+// second, most requests differ only in IDs, times, and counts. All other data is computed once and
+// reused.
 import type { RequestRecord, RequestRecordCall } from "tollgate/plugin";
 
 /**
- * Maximum number of entries. Clients choose parts of the key, so the cache is cleared when it is
- * full.
+ * Maximum number of entries. Clients choose parts of the key. The cache is therefore cleared when
+ * it is full.
  */
 export const MAX_TEMPLATES = 2_048;
 /** Maximum number of entries for one model and one API key. */

@@ -1,6 +1,9 @@
 const NANO = 1_000_000_000;
 
-/** Formats nano-dollars as "0.001234". Works on integers, because money is never a float. */
+/**
+ * Formats nano-dollars as "0.001234". The function uses integers, because amounts of money are
+ * never floating-point numbers.
+ */
 export function formatUsd(nano: bigint): string {
   const sign = nano < 0n ? "-" : "";
   const amount = nano < 0n ? -nano : nano;

@@ -1,5 +1,5 @@
-// The fields of an access log line, in the order in which a line with all fields lists them. Names
-// match the ledger's where the ledger has the same field.
+// The fields of an access log line, in the order in which a line with all fields lists them. If the
+// ledger has the same field, the names are the same.
 import {
   UNITS,
   type RequestOutcome,
@@ -138,7 +138,7 @@ export const FIELD_NAMES = Object.keys(FIELDS) as readonly FieldName[];
 /** Usage fields. Most requests have only a few of them. */
 export const UNIT_FIELDS: ReadonlySet<FieldName> = new Set(UNITS);
 
-/** Fields whose values differ even between requests that are otherwise alike. */
+/** Fields whose values differ even between similar requests. */
 export const UNIQUE_FIELDS: ReadonlySet<FieldName> = new Set([
   "time",
   "id",
@@ -155,7 +155,7 @@ export const UNIQUE_FIELDS: ReadonlySet<FieldName> = new Set([
   "client_address",
 ]);
 
-/** Fields of a request that was rejected before routing, so no frontend has seen it. */
+/** Fields of a request that was rejected before routing, so that no frontend received it. */
 export const REJECTED_FIELDS: {
   readonly [N in FieldName]?: (refusal: RejectedRequest) => FieldValue;
 } = {
@@ -227,7 +227,7 @@ type FieldsWriter<R> = (record: R) => string;
 type FieldReaders<R> = readonly (readonly [FieldName, (record: R) => FieldValue])[];
 
 /**
- * Creates the formatter of request lines. Its `rate` is the share of such requests that is logged.
+ * Creates the formatter of request lines. Its `rate` is the share of such requests that are logged.
  * A line includes the rate if it is below 1.
  */
 export function createLineWriter(format: Format, names: readonly FieldName[]): LineWriter {

@@ -1,5 +1,5 @@
-// Writes lines to a file, which other programs may rename, or to the gateway's standard output. A
-// full disk loses lines but never fails a request. Lost lines are counted.
+// Writes lines to a file, which other programs may rename, or to the gateway's standard output. If
+// the disk is full, lines are lost, but no request fails. Lost lines are counted.
 import { constants, fstat, ftruncate, type Stats, write } from "node:fs";
 import { access, type FileHandle, open, stat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -10,7 +10,7 @@ import type { RequestOutcome } from "tollgate/plugin";
 const STDOUT = 1;
 /**
  * Size up to which a pipe accepts a write atomically, so that no other writer's output splits a
- * line. POSIX guarantees a PIPE_BUF of at least 512; it is 4096 here.
+ * line. POSIX guarantees a PIPE_BUF of at least 512. On Linux it is 4096.
  */
 const MAX_PIPE_BYTES = 4_096;
 /** Wait before writing again to a pipe whose reader is slow. */
@@ -45,7 +45,7 @@ export class Output {
   /** Whether the file ends with an incomplete line. */
   #endsMidLine = false;
   #lastWrite: Promise<void> = Promise.resolve();
-  /** Whether the output is closed. A file opened after that would never be closed. */
+  /** Whether the output is closed. A file that is opened after that would never be closed. */
   #isClosed = false;
 
   constructor(path: string | undefined, news: OutputEvents) {
@@ -58,8 +58,8 @@ export class Output {
   }
 
   /**
-   * Rejects if the file cannot be written. Does not create the file before the first line, because
-   * the check may run as another user.
+   * Rejects if the file cannot be written. It does not create the file before the first line is
+   * written, because the check may run as another user.
    */
   async checkWritable(): Promise<void> {
     const path = this.#path;
@@ -72,7 +72,10 @@ export class Output {
     }
   }
 
-  /** Writes a number of complete lines. Writes run one after the other and never reject. */
+  /**
+   * Writes a number of complete lines. Writes run one after the other, and their promises never
+   * reject.
+   */
   write(text: string, lines: number): Promise<void> {
     return this.#enqueue(() => this.#writeBytes(Buffer.from(text), lines));
   }
@@ -91,7 +94,7 @@ export class Output {
     });
   }
 
-  /** Reopens the path if it refers to another file or to none. */
+  /** Reopens the path if it refers to another file or does not exist. */
   async reopenIfRotated(): Promise<void> {
     const [file, path] = [this.#file, this.#path];
     if (!file || path === undefined) return;
@@ -124,7 +127,8 @@ export class Output {
       if (this.#endsMidLine) await this.#endTornLine(fd);
       while (at < bytes.length) at += await this.#writeSome(fd, bytes, at);
     } catch (why) {
-      // The search must not start at -1, which `lastIndexOf` counts from the end.
+      // The search must not start at -1, because `lastIndexOf` counts negative numbers from the
+      // end.
       const end = at === 0 ? 0 : bytes.lastIndexOf(LF, at - 1) + 1;
       if (at > end && fd !== undefined) this.#endsMidLine = !(await truncateLine(fd, at - end));
       return this.#recordLost(lines - countLines(bytes.subarray(0, end)), lines, why);
@@ -150,7 +154,7 @@ export class Output {
       }
   }
 
-  /** Writes a line end, so that the next line starts on a line of its own. */
+  /** Writes a line end, so that the next line starts on a new line. */
   async #endTornLine(fd: number): Promise<void> {
     await writeTo(fd, Buffer.of(LF));
     this.#endsMidLine = false;
@@ -174,7 +178,7 @@ const isSameFile = (mine: Stats | undefined, there: Stats | undefined): boolean 
   mine !== undefined && there !== undefined && mine.ino === there.ino && mine.dev === there.dev;
 
 /**
- * Returns the length of as many complete lines as fit into one atomic pipe write. A longer line is
+ * Returns the length of the complete lines that fit into one atomic pipe write. A longer line is
  * written alone.
  */
 function pieceEnd(bytes: Buffer, at: number): number {

@@ -11,8 +11,8 @@ import type { AlertEvent, AlertSource } from "./alert.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 /**
- * Maximum number of ongoing failures to remember; the oldest is dropped first. A provider has tens
- * of models, so the limit is rarely reached.
+ * Maximum number of ongoing failures to track. The oldest is dropped first. A provider has tens of
+ * models, so the limit is rarely reached.
  */
 const MAX_FAILURES = 10_000;
 
@@ -24,9 +24,9 @@ type EventsByType = { readonly [T in GatewayEvent["type"]]: Extract<GatewayEvent
 const ACCOUNT_FAULTS: readonly string[] = ["upstream_auth", "upstream_quota", "attestation"];
 
 /**
- * Failures that were reported and have not ended, with the event type of their recovery. Each
+ * Failures that were reported and have not ended, each with the event type of its recovery. Each
  * further failure extends a cooldown, and each process reports its own cooldowns. A repeated
- * failure is therefore not reported, nor is a recovery without a reported failure.
+ * failure is therefore not reported, and neither is a recovery without a reported failure.
  */
 export class OngoingFailures {
   readonly #recoveryEvents = new Map<string, AlertEvent>();

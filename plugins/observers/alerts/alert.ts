@@ -1,4 +1,4 @@
-// An alert: one event about one subject. Its ID is the same however often the alert is sent.
+// An alert: one event about one subject. Its ID is the same every time the alert is sent.
 import { createHash } from "node:crypto";
 import type { JsonObject } from "tollgate/plugin";
 
@@ -51,7 +51,9 @@ export const FILTER_FIELDS = ["account", "key", "provider", "model", "credential
 
 export type FilterValues = { readonly [F in (typeof FILTER_FIELDS)[number]]?: string | undefined };
 
-/** An alert as a receiver gets it. It contains no prompts, responses, or secrets. */
+/**
+ * An alert in the form in which a receiver gets it. It contains no prompts, responses, or secrets.
+ */
 export interface Alert {
   readonly id: string;
   readonly type: AlertEvent | "alerts.test";
@@ -108,7 +110,7 @@ export const createAlert = (
   ),
 });
 
-/** Returns the alert's ID. Receivers use it to drop duplicates. */
+/** Returns the alert's ID. Receivers use it to discard duplicates. */
 export const alertId = (
   gateway: string,
   type: string,

@@ -30,7 +30,7 @@ export interface DeliveryOptions {
 }
 
 /**
- * Sends an alert. Returns undefined if the receiver accepted it, otherwise the reason for the
+ * Sends an alert. Returns undefined if the receiver accepted it, and otherwise the reason for the
  * failure.
  */
 export async function sendAlert(
@@ -99,7 +99,7 @@ export class Delivery {
     await this.#finish(one, true);
   }
 
-  /** Schedules a retry. An alert that the receiver rejects delays other alerts only briefly. */
+  /** Schedules a retry. A rejected alert delays other alerts only briefly. */
   async #onRejected(one: PendingDelivery, reason: string): Promise<void> {
     const { retryMs, log, outbox } = this.#options;
     const now = this.#now();
@@ -181,7 +181,7 @@ export function parseSecret(text: string): Buffer | undefined {
   if (!text.startsWith(SECRET_PREFIX)) return undefined;
   const base64 = text.slice(SECRET_PREFIX.length);
   const bytes = Buffer.from(base64, "base64");
-  // Node skips invalid base64 characters, which would give a secret that differs from the
+  // Node ignores invalid base64 characters. The decoded secret would then differ from the
   // receiver's.
   const same = bytes.toString("base64").replace(/=+$/, "") === base64.replace(/=+$/, "");
   return same && bytes.length >= MIN_SECRET_BYTES && bytes.length <= MAX_SECRET_BYTES

@@ -4,7 +4,7 @@ import type { ListedModel, GatewayStats } from "tollgate/plugin";
 import type { AlertSource } from "./alert.ts";
 
 const DAY_MS = 86_400_000;
-/** Days before a date at which a reminder is sent, once each. */
+/** Numbers of days before a date. One reminder is sent at each of them. */
 const DAYS_BEFORE = [1, 7, 30] as const;
 
 /** Returns the reminder that is due, or undefined if the date is far off or more than 1 day ago. */
@@ -26,7 +26,7 @@ export function* expiryAlerts(models: readonly ListedModel[], now: number): Gene
         data: { model: id, provider, date: retires! },
       };
     const expiring = policy.expires ? reminderStage(policy.expires, now) : undefined;
-    // All models of a provider that share the same evidence cause one alert.
+    // One alert is sent for all models of a provider with the same evidence.
     if (expiring !== undefined)
       yield {
         type: "policy.expires",

@@ -1,6 +1,6 @@
-// Alerts that are pending for their receivers, in the order of their events. Pending alerts are on
-// disk, so they survive a reload and a restart. For each receiver, one alert per subject is in
-// flight at a time, so alerts about a subject arrive in order.
+// Alerts that are pending for their receivers, in the order of their events. Pending alerts are
+// stored on disk, so they are kept across reloads and restarts. For each receiver, one alert per
+// subject is sent at a time, so alerts about a subject arrive in order.
 import type { Alert } from "./alert.ts";
 import { OutboxFile, type OutboxState, type QueuedAlert } from "./outbox-file.ts";
 
@@ -40,7 +40,8 @@ export class Outbox {
 
   /**
    * Adds an alert for its receivers. Resolves with true when the alert is on disk, or with false if
-   * it was added before. If writing fails, it rejects and the alert is kept in memory only.
+   * it was added before. If writing fails, the promise rejects, and the alert is kept only in
+   * memory.
    */
   async add(alert: Alert, receivers: readonly string[], most: number): Promise<boolean> {
     if (this.#sentIds.has(alert.id)) return false;

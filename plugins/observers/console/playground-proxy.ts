@@ -1,6 +1,6 @@
 // Forwards the playground's requests to the port that clients use, with the API key that the reader
-// pasted. All rules and limits apply, and the ledger records each call. There is no other path to a
-// model.
+// pasted. All rules and limits apply, and the ledger records each call. The playground has no other
+// way to call a model.
 import {
   type RequestHead,
   type Body,

@@ -1,7 +1,7 @@
-// Defines the metrics that are counted, except the GenAI ones. `gauges.ts` defines those that are
-// read. /metrics, dashboards, alert rules, and the metrics page all use these definitions. The
-// values of an open label come from outside (models, codes, keys), so the number of series per
-// family is capped.
+// Defines the metrics that are counted, except the GenAI metrics. Metrics that are read are defined
+// in `gauges.ts`. /metrics, dashboards, alert rules, and the metrics page use all these
+// definitions. The values of an open label (models, codes, keys) come from outside, so the number
+// of series per family is limited.
 
 export type FamilyType = "counter" | "gauge" | "histogram" | "info";
 
@@ -20,7 +20,8 @@ export interface Family {
 }
 
 /**
- * Labels whose values come from outside. Beyond the series limit their values fold into `other`.
+ * Labels whose values come from outside. Above the series limit, their values are combined into
+ * `other`.
  */
 export const OPEN_LABELS: ReadonlySet<string> = new Set([
   "provider",
@@ -45,11 +46,11 @@ export const OPEN_LABELS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Long durations in seconds, sized for reasoning models, since the conventions' buckets end at 90
- * s. The 2 s bound is a service level objective.
+ * Buckets for long durations, in seconds. They suit reasoning models, because the buckets of the
+ * conventions end at 90 s. The 2 s bound is a service level objective.
  */
 const LONG_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900];
-/** Short durations in seconds. The 20 ms bound is a service level objective. */
+/** Buckets for short durations, in seconds. The 20 ms bound is a service level objective. */
 const SHORT_BUCKETS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1,
 ];

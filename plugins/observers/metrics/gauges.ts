@@ -1,5 +1,5 @@
 // Metrics whose values are read at the time of a scrape: gateway state, expiry dates from the
-// catalog, and remaining budgets. A new one is one entry in READ_METRICS.
+// catalog, and remaining budgets. A new metric is one entry in READ_METRICS.
 import type {
   Context,
   ListedModel,

@@ -1,5 +1,5 @@
 // Metrics of the GenAI conventions as Prometheus names: dots become underscores, and the unit and
-// suffix are appended. A metric with two spellings is counted once and written twice.
+// suffix are appended. A metric with two spellings is counted once and written under both names.
 import {
   GEN_AI_ATTRIBUTES,
   GEN_AI_METRICS,
@@ -11,7 +11,8 @@ import type { Family } from "./families.ts";
 import type { Counter, Histogram, Series } from "./series.ts";
 
 /**
- * Series of the GenAI conventions. Each is one instrument that is written under each of its names.
+ * Series of the GenAI conventions. Each series is one instrument, which is written under each of
+ * its names.
  */
 export interface GenAiSeries {
   readonly duration: Series<Histogram>;

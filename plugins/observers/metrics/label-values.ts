@@ -1,5 +1,5 @@
-// Limits label values. A model name must be known to the catalog. For keys and labels, the first
-// values are used up to a limit.
+// Limits label values. A model name must be known to the catalog. For keys and labels, only the
+// first values up to a limit are used.
 import type { Context } from "tollgate/plugin";
 import { OTHER } from "./series.ts";
 

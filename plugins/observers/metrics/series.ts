@@ -1,9 +1,9 @@
-// The series of one family, found by their label values. Their number is capped. Beyond the cap,
-// label values from outside fold into `other`, so clients cannot create unlimited series and sums
-// stay correct.
+// The series of one family, found by their label values. Their number is limited. Above the limit,
+// label values from outside are combined into `other`. Clients therefore cannot create unlimited
+// series, and sums stay correct.
 import { type Family, OPEN_LABELS } from "./families.ts";
 
-/** Maximum number of series in one family, not counting those with the value `other`. */
+/** Maximum number of series in one family, excluding those with the value `other`. */
 export const MAX_SERIES = 2_000;
 export const OTHER = "other";
 
@@ -22,8 +22,8 @@ export class Counter {
 }
 
 /**
- * The part of a shared series that belongs to series beyond the cap. A reference may be kept for
- * any time, and each observation is still counted as folded.
+ * The part of a shared series that counts observations above the limit. References to it stay
+ * valid, and each observation through one counts as combined.
  */
 interface Overflow {
   readonly observations: number;
@@ -111,12 +111,13 @@ export class Series<T extends Counter | Histogram> {
   readonly #maxSeries: number;
   readonly #tree: LabelTree<T> = new Map();
   /**
-   * Overflow parts by their remaining label values. Clients cannot influence how many there are.
+   * Overflow parts by their remaining label values. Clients cannot influence the number of these
+   * parts.
    */
   readonly #overflow = new Map<string, { readonly last: string; readonly of: T & Overflow }>();
   #seriesCount = 0;
   /**
-   * Result of the last lookup, since consecutive observations usually belong to the same series.
+   * Result of the last lookup, because consecutive observations usually belong to the same series.
    */
   #lastValues: readonly string[] = [];
   #lastFound: T | undefined;
@@ -150,8 +151,8 @@ export class Series<T extends Counter | Histogram> {
   }
 
   /**
-   * Returns the number of observations that were folded into `other` because of the cap. With
-   * `last`, counts only those with this last label value.
+   * Returns the number of observations that were combined into `other` because of the limit. With
+   * `last`, only those with this last label value are counted.
    */
   overflowCount(last?: string): number {
     let all = 0;
@@ -164,8 +165,8 @@ export class Series<T extends Counter | Histogram> {
     const name = values.join("\n");
     let beyond = this.#overflow.get(name);
     if (!beyond) {
-      // A regular series whose own values are `other` is shared. Its own observations do not count
-      // as folded.
+      // A series whose own values are `other` uses the shared series. Its own observations do not
+      // count as combined.
       const into = this.#find(values) ?? this.#make(values);
       beyond = { last: values.at(-1) ?? "", of: this.#factory.createOverflow(into) };
       this.#overflow.set(name, beyond);
@@ -223,10 +224,10 @@ export const createHistograms = (family: Family, most?: number): Series<Histogra
     most,
   );
 
-// Receives metrics one family after the other. Implemented by the text of a scrape and by the
-// messages for a collector.
+// Receives metrics one family after the other. The text of a scrape and the messages for a
+// collector implement it.
 
-/** A sample that is read rather than counted: the values of its labels, and its value. */
+/** A sample that is read instead of counted: the values of its labels, and its value. */
 export type Sample = readonly [labels: readonly string[], value: number | bigint];
 /** A distribution of durations from the live stats. */
 export interface Distribution {

@@ -1,6 +1,6 @@
 // Updates the series from records, billing records, and gateway events. Requests are counted from
-// request records. Calls and money are counted from billing records, which are complete, so their
-// sums match the ledger's.
+// request records. Calls and money are counted from billing records. These are complete, so their
+// sums equal the ledger's sums.
 import type {
   ChargeRecord,
   GatewayEvent,
@@ -19,7 +19,7 @@ import { BoundedValues, ModelLabelValues } from "./label-values.ts";
 import { hedgeResult, sequentialCalls } from "../hedges.ts";
 import { type Counter, type Histogram, OTHER } from "./series.ts";
 
-/** Maximum number of cached models of all providers. Unknown model names share one entry. */
+/** Maximum number of cached models of all providers. All unknown model names share one entry. */
 const MAX_TARGETS = 4_000;
 
 export interface MetricsTallyOptions {
@@ -57,7 +57,7 @@ export class MetricsTally {
   readonly #labelValues = new Map<string, BoundedValues>();
   /** Credentials that were used, so that a credential without a cooldown is reported too. */
   readonly credentials = new Map<string, readonly [provider: string, credential: string]>();
-  /** Whether the last reload succeeded. Undefined if there was none since the start. */
+  /** Whether the last reload succeeded. Undefined if there was no reload since the start. */
   lastReload: boolean | undefined;
 
   constructor(options: MetricsTallyOptions, names: ModelLabelValues) {
@@ -67,7 +67,7 @@ export class MetricsTally {
     this.reconfigure(options, names);
   }
 
-  /** Switches to another config generation's options. Counts are kept. */
+  /** Switches to another config generation's options. The counts are kept. */
   reconfigure(options: MetricsTallyOptions, names: ModelLabelValues): void {
     this.#options = options;
     this.modelLabels = names;
@@ -75,7 +75,8 @@ export class MetricsTally {
     // A model name that was unknown may be known now.
     this.#targets.clear();
     this.#targetCount = 0;
-    // Credentials that still exist will be used again, and cooldowns are reported in any case.
+    // Credentials that still exist will be used again, and their cooldowns are reported in any
+    // case.
     this.credentials.clear();
   }
 
@@ -217,8 +218,8 @@ const UNKNOWN_TARGET = { provider: OTHER, model: OTHER, credential: OTHER };
 const sampledTraceId = ({ trace }: RequestRecord): string | undefined =>
   trace.sampled ? trace.traceId : undefined;
 
-// Budget states as of the last call that used each budget. If there are many, only those nearest to
-// exhaustion are reported.
+// Budget states as of the last call that used each budget. If there are many budgets, only those
+// that are nearest to exhaustion are reported.
 
 /** Maximum number of budgets in memory. Beyond it, the least recently used one is dropped. */
 const MAX_TRACKED = 2_000;
@@ -262,8 +263,8 @@ class BudgetTracker {
   }
 }
 
-// Shares the counts between config generations. The previous generation keeps counting with its
-// options until the next one receives its first data.
+// Shares the counts between config generations. The previous generation counts with its own options
+// until the next one receives its first data.
 
 interface SharedTally {
   readonly tally: MetricsTally;

@@ -102,9 +102,7 @@ export class TargetSeries {
     return of;
   }
 
-  /**
-   * Returns the GenAI series, which are replaced when GenAI metrics were turned off and on again.
-   */
+  /** Returns the GenAI series, which are created again if GenAI metrics were turned off and on. */
   #genAiTargetFor(to: GenAiSeries): GenAiTargetSeries {
     if (this.#genAiTarget?.to === to) return this.#genAiTarget;
     return (this.#genAiTarget = new GenAiTargetSeries(to, this.#genAi));
@@ -174,8 +172,8 @@ class GenAiTargetSeries {
   }
 }
 
-// Series that are updated from records, billing records, and events. They survive a reload, and the
-// number of their series is bounded.
+// Series that are updated from records, billing records, and events. They are kept across reloads,
+// and the number of their series is limited.
 
 export type CountedSeries = {
   readonly [K in keyof typeof COUNTED_FAMILIES]: Series<

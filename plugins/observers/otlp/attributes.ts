@@ -1,7 +1,7 @@
-// OTLP attributes and times, in the form in which items are built. JSON has another form of them,
-// which `toJSON` returns. Undefined values are omitted.
+// OTLP attributes and times, in the form in which items are built. Their JSON form is different,
+// and `toJSON` returns it. Undefined values are omitted.
 
-/** Maximum text length. Longer texts are cut, because clients choose some of them. */
+/** Maximum text length. Longer texts are truncated, because clients choose some of them. */
 const MAX_TEXT_LENGTH = 256;
 
 type AttributeValue = string | number | boolean | readonly string[];

@@ -1,6 +1,6 @@
 // A bounded queue of items to export. One batch is sent at a time. Items that do not fit are
-// dropped and counted. It has no `BoundedQueue`, because items are encoded when they are added:
-// objects that wait for their batch survive garbage collections.
+// dropped and counted. It does not use `BoundedQueue`, because items are encoded when they are
+// added: objects that wait for their batch would survive garbage collections.
 import { BatchLoop } from "tollgate/plugin";
 import type { ItemBatch } from "./message-envelope.ts";
 
@@ -9,7 +9,7 @@ export interface ExportQueueOptions {
   readonly maxQueued: number;
   /** Maximum number of items in a batch. */
   readonly batchSize: number;
-  /** Maximum time that the first item of a batch waits for more. */
+  /** Maximum time that the first item of a batch waits for more items. */
   readonly delayMs: number;
 }
 
@@ -32,11 +32,11 @@ export class ExportQueue {
   readonly #options: ExportQueueOptions;
   readonly #exporter: BatchExporter;
   readonly #counts: ExportCounts;
-  /** Queued batches. The first one is sent next; the last one may have room. */
+  /** Queued batches. The first batch is sent next. The last batch may have free space. */
   #queued: ItemBatch[] = [];
   #queuedCount = 0;
   /**
-   * Sent batches for reuse. Allocating a large block per batch would cause full garbage
+   * Batches that were sent, for reuse. Allocating a large block per batch would cause full garbage
    * collections.
    */
   readonly #spare: ItemBatch[] = [];
@@ -57,8 +57,8 @@ export class ExportQueue {
   }
 
   /**
-   * Adds items that belong together: all of them, or none if they do not fit. `say` writes each
-   * item to the batch that `next` returns.
+   * Adds items that belong together: either all of them or, if they do not fit, none. `say` writes
+   * each item to the batch that `next` returns.
    */
   add(many: number, say: (next: () => ItemBatch) => void): void {
     if (this.#queuedCount + many > this.#options.maxQueued) {

@@ -1,4 +1,4 @@
-// Sends one batch to the collector: encodes, compresses, and posts it, and retries while the
+// Sends one batch to the collector: encodes, compresses, and posts it, and retries if the
 // collector's response allows that.
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -12,8 +12,8 @@ import type { Signal } from "./message-shapes.ts";
 const compress = promisify(gzip);
 
 /**
- * Spans resemble each other, so the fastest level already compresses them to 10%, in a quarter of
- * the default level's time.
+ * Spans are similar, so the fastest level already compresses them to 10%, in a quarter of the
+ * default level's time.
  */
 const GZIP_LEVEL = 1;
 
@@ -60,7 +60,7 @@ export class HttpExporter {
     return this.#envelope.createBatch();
   }
 
-  /** Limits further retries to this time. Pending retries run immediately. */
+  /** Limits further retries to this time. Pending retries are sent immediately. */
   limitRetries(ms: number): void {
     this.#deadline = performance.now() + ms;
     this.#deadlineController.abort();
@@ -87,7 +87,7 @@ export class HttpExporter {
       const pause = (said.afterMs ?? wait / 2) + Math.random() * (said.afterMs ?? wait) * 0.5;
       if (abortSignal.aborted || performance.now() + pause > Math.min(end, this.#deadline))
         return 0;
-      // After the limit is set, one retry is sent without a pause.
+      // After the limit is set, one retry is sent without a delay.
       const { signal } = this.#deadlineController;
       const until = signal.aborted ? abortSignal : AbortSignal.any([abortSignal, signal]);
       await sleep(pause, undefined, { ref: false, signal: until }).catch(() => {});
@@ -101,7 +101,7 @@ export class HttpExporter {
 
   /**
    * Sends a batch once. `afterMs` is the delay that the collector requests before a retry,
-   * undefined if it names none, or null if no retry is allowed.
+   * undefined if it requests none, or null if no retry is allowed.
    */
   async #sendOnce(
     body: Buffer,
@@ -109,7 +109,7 @@ export class HttpExporter {
     const { destination, fetch, abortSignal } = this.#options;
     const json = destination.protocol === "http/json";
     // Signals from `AbortSignal.timeout` and `AbortSignal.any` stay in memory until the timeout,
-    // with everything that the request references.
+    // together with all objects that the request references.
     const cut = new AbortController();
     const end = () => cut.abort();
     const late = setTimeout(end, destination.timeoutMs);

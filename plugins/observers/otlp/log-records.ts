@@ -15,7 +15,10 @@ import {
 
 const SEVERITY = { INFO: 9, WARN: 13, ERROR: 17 } as const;
 
-/** Adds the log record of a request. Every request has one, even if its spans are not sampled. */
+/**
+ * Adds the log record of a request. Every request has a log record, even if its spans are not
+ * sampled.
+ */
 export function addRequestLog(to: ItemBatch, record: RequestRecord, of: SpanOptions): void {
   const { trace, at, ms, overheadMs, calls, status } = record;
   const attributes = new Attributes()
@@ -72,8 +75,8 @@ function totalCost({ calls }: RequestRecord): string | undefined {
 }
 
 /**
- * Returns the log record of a request that was rejected before routing. Such a request belongs to
- * no trace.
+ * Returns the log record of a request that was rejected before routing. Such a request is not part
+ * of any trace.
  */
 export const rejectionLog = ({
   at,

@@ -1,5 +1,5 @@
-// Batches of spans, metrics, or log records, and the messages around them, which name the resource
-// and the scope. The messages around are the same for all batches of a signal.
+// Batches of spans, metrics, or log records, and the messages that contain them and name the
+// resource and the scope. The containing messages are the same for all batches of a signal.
 import {
   REQUEST_SHAPES,
   type FieldShape,
@@ -12,12 +12,12 @@ import { encodeProtobuf, messageHeader, ProtobufWriter, writeMessage } from "./p
 import type { Destination } from "./settings.ts";
 
 /**
- * Items, encoded as they are added. Objects that were kept until the batch is sent would survive
+ * Items, encoded as they are added. Objects that are kept until the batch is sent would survive
  * many garbage collections.
  */
 export interface ItemBatch {
   readonly count: number;
-  /** Adds an item with its own fields and those that it shares with other items. */
+  /** Adds an item with its own fields and fields that it shares with other items. */
   add(item: ProtobufMessage, shared?: SharedFields): void;
   /** Returns the message with all items. The buffer is valid until `clear`. */
   encode(): Buffer;
@@ -26,11 +26,11 @@ export interface ItemBatch {
 }
 
 /**
- * Fields that are the same in the items of many requests. They are most of an item, so their bytes
- * are encoded once: encoding them for each item takes three to four times as long.
+ * Fields that are the same in the items of many requests. They make up most of an item, so their
+ * bytes are encoded once. Encoding them for each item takes three to four times as long.
  */
 export interface SharedFields {
-  /** The encoded fields by the type of the item. Undefined if they are not kept. */
+  /** The encoded fields by the type of the item. Undefined if they are not cached. */
   readonly cache: SharedBytes | undefined;
   readonly itemType: string;
   create(): ProtobufMessage;
@@ -125,7 +125,7 @@ const HEADER_BYTES = 1_024;
 /** Bytes reserved for the length of a span or a log record. */
 const LENGTH_BYTES = 2;
 
-/** Items encoded one after the other as in the message around them, each with its tag. */
+/** Items encoded one after the other in the form of the containing message, each with its tag. */
 class ProtobufBatch implements ItemBatch {
   count = 0;
   readonly #field: EnvelopeField;
@@ -154,7 +154,10 @@ class ProtobufBatch implements ItemBatch {
     this.count++;
   }
 
-  /** The order of fields and of attributes has no meaning, so shared ones follow the item's own. */
+  /**
+   * The order of fields and attributes has no meaning, so shared fields follow the item's own
+   * fields.
+   */
   #addShared({ cache, itemType, create }: SharedFields): void {
     const known = cache?.get(itemType);
     if (known) return this.#writer.raw(known);

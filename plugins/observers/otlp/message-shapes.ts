@@ -1,7 +1,7 @@
 // OTLP's messages, after opentelemetry-proto 1.x. Each row defines a field: its protobuf number and
-// type. In memory a message has the form of its JSON: names in lowerCamelCase, IDs in hex, 64-bit
-// integers as decimal strings, and enums as numbers. So JSON needs no table, and protobuf needs
-// only these rows.
+// type. In memory, a message has the form of its JSON: names in lowerCamelCase, IDs in hex, 64-bit
+// integers as decimal strings, and enums as numbers. JSON therefore needs no table, and protobuf
+// needs only these rows.
 
 /** A message as an object, with its fields by name. */
 export type ProtobufMessage = { readonly [field: string]: unknown };

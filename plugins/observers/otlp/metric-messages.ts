@@ -27,7 +27,7 @@ const DOTTED_NAMES: ReadonlyMap<string, string> = new Map(
     .flatMap((name) => (name === null ? [] : [[name.replaceAll(".", "_"), name] as const])),
 );
 
-/** Returns the OTLP name. It has no unit, and its first word is a namespace. */
+/** Returns the OTLP name. The name contains no unit, and its first word is a namespace. */
 function metricName({ name, unit }: Family): string {
   const bare = unit === undefined ? name : name.replace(new RegExp(`_${unit}$`), "");
   return DOTTED_NAMES.get(bare) ?? bare.replace("_", ".");
@@ -153,8 +153,8 @@ interface MetricsPush {
   onCharges(lines: readonly ChargeRecord[]): void;
   onEvent(notice: GatewayEvent): void;
   /**
-   * Pushes the current state. Metrics are cumulative and the next push repeats them, so none is
-   * queued.
+   * Pushes the current state. Metrics are cumulative and the next push repeats them, so failed
+   * pushes are not queued.
    */
   push(): Promise<void>;
 }

@@ -81,8 +81,8 @@ const ARRAY_FIELD = VALUE["arrayValue"]!.fieldNumber;
 const SINGLE_VALUE_FIELD = 1;
 
 /**
- * Maximum number of characters for which the lengths of the text and of the messages around it fit
- * into one byte.
+ * Maximum number of characters for which the lengths of the text and of the containing messages fit
+ * into one byte each.
  */
 const MAX_SHORT_TEXT = 100;
 /**
@@ -161,7 +161,8 @@ function writeLongAttribute(
   wire.writeShort(head);
   const outer = wire.beginMessage(VALUE_FIELD);
   writeValue();
-  // The value ends first. If its length needs more bytes, it moves within the attribute.
+  // The message of the value ends first. If its length needs more bytes, the value is moved within
+  // the attribute.
   wire.endMessage(outer);
   wire.endMessage(attribute);
 }
@@ -274,8 +275,8 @@ export class ProtobufWriter {
   }
 
   /**
-   * Writes a text of up to 127 characters, with a loop, which is faster than a call. If the text is
-   * not ASCII, writes nothing and returns false.
+   * Writes a text of up to 127 characters with a loop, which is faster than a function call. If the
+   * text is not ASCII, writes nothing and returns false.
    */
   shortAscii(n: number, text: string): boolean {
     const { length } = text;

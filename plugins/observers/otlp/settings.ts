@@ -112,7 +112,7 @@ function resolveDestination(
   said: OtlpOptions,
   read: EnvironmentReader,
 ): Destination {
-  /** A signal's own variable takes precedence over the common one. */
+  /** A signal's own variable takes precedence over the common variable. */
   const named = (what: (typeof EXPORTER_VARIABLES)[number]) => [
     `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${what}`,
     `OTEL_EXPORTER_OTLP_${what}`,
@@ -167,7 +167,7 @@ const parsePositive = (text: string): number | undefined => {
   return Number.isFinite(number) && number > 0 ? number : undefined;
 };
 
-/** Reads variables and collects the invalid ones, which count as unset. */
+/** Reads variables and collects the invalid ones, which are treated as unset. */
 class EnvironmentReader {
   readonly ignored = new Set<string>();
   readonly #env: Environment;
@@ -218,8 +218,8 @@ function tryDecode(text: string): string | undefined {
   }
 }
 
-// Decides which requests become spans. The decision is made when a request ends, so failures are
-// kept even if the sampler would drop them.
+// Decides which requests become spans. The decision is made when a request ends, so that failures
+// are kept even if the sampler would drop them.
 
 export const SAMPLERS = [
   "always_on",
@@ -239,8 +239,8 @@ interface SamplerOptions {
 }
 
 /**
- * Returns a function that decides whether a request's spans are sent. With `always_off` none are.
- * All other samplers also keep failures, requests with several calls, and slow requests.
+ * Returns a function that decides whether a request's spans are sent. With `always_off`, no spans
+ * are sent. All other samplers also keep failures, requests with several calls, and slow requests.
  */
 export function createSampler({
   sampler,
@@ -260,7 +260,7 @@ const DIGITS = 13;
 
 /**
  * Compares the upper bits of the trace ID's lower half, as other implementations of this sampler
- * do, so that all keep the same traces.
+ * do. All of them therefore keep the same traces.
  */
 const isInRatio = (traceId: string, ratio: number): boolean =>
   Number.parseInt(traceId.slice(16, 16 + DIGITS), 16) < ratio * 16 ** DIGITS;

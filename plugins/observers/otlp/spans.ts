@@ -1,6 +1,6 @@
 // Encodes a request as spans: one server span, and one client span below it for each attempt. Only
-// the spans of attempts have GenAI attributes, so a backend that counts by these counts each call
-// once.
+// the spans of attempts have GenAI attributes, so that a backend that counts spans by these
+// attributes counts each call once.
 import {
   cacheReadTokens,
   inputTokens,
@@ -159,8 +159,8 @@ const safeErrorCode = (fault: RequestRecord["fault"]): string | undefined =>
   fault?.code !== undefined && /^[\w.-]{1,64}$/.test(fault.code) ? fault.code : undefined;
 
 /**
- * Returns events for the calls after the first one: `tollgate.hedge` for a call made while another
- * one had no content, `tollgate.retry` or `tollgate.fallback` for one made after a failure.
+ * Returns an event for each call after the first one. A call that was made while another call had no
+ * content gets `tollgate.hedge`. A call after a failure gets `tollgate.retry` or `tollgate.fallback`.
  */
 function attemptEvents({ calls, at, ms }: RequestRecord): readonly ProtobufMessage[] | undefined {
   const row = sequentialCalls(calls);

@@ -1,4 +1,4 @@
-// Parses limits such as usd=300/month. This module imports nothing of the page, because tests
+// Parses limits such as usd=300/month. This module imports nothing from the page, because tests
 // compare it with the gateway's own parser.
 const SPAN = "/(?:minute|hour|day|week|month|total)";
 const COUNTED = "(?:requests|tokens|input|output|images|characters|seconds|searches)";
@@ -36,7 +36,7 @@ export function limitTitle(text: string): string {
 }
 
 // Formats an account as YAML for gateway.yaml, and a change as the lines to apply. This module
-// imports nothing of the page, because tests use it too.
+// imports nothing from the page, because tests use it too.
 
 /** The properties of an account that gateway.yaml can set. */
 export interface AccountConfig {

@@ -1,5 +1,5 @@
-// Formats numbers, times, and money for display. The exact value is always available too, in a
-// tooltip, a table, or a file.
+// Formats numbers, times, and money for display. The exact value is always available in a tooltip,
+// a table, or a file.
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });

@@ -1,4 +1,4 @@
-// Bars that show the use of limits, and the form field for limits. Each bar shows the unit, the
+// Bars that show the usage of limits, and the form field for limits. Each bar shows the unit, the
 // used and reserved amounts, and the time of the reset. Limits are written as texts such as
 // usd=300/month.
 import { html } from "htm/preact";

@@ -1,4 +1,4 @@
-// The console's URL. Each view has a URL that contains its state, so a view can be bookmarked and
+// The console's URL. The URL of a view contains its state, so that the view can be bookmarked and
 // shared.
 import { useEffect, useState } from "preact/hooks";
 

@@ -1,5 +1,5 @@
 // Shows a new secret once, by itself and in client snippets. The secret is masked after 1 min and
-// stored nowhere else.
+// is not stored anywhere else.
 import { html } from "htm/preact";
 import { useEffect, useState } from "preact/hooks";
 import { SegmentedControl } from "./parts/fields.ts";

@@ -101,7 +101,7 @@ export const theme = {
 };
 
 // The commands that the reader may run, as listed by the gateway at sign-in. Pages call and offer
-// only these, so no part of a page shows a permission error.
+// only these commands, so no part of a page shows a permission error.
 
 let allowedCommands: ReadonlySet<string> = new Set();
 

@@ -45,7 +45,7 @@ export function Shell({ self, left: onSignedOut }: { self: Principal; left: () =
   useEffect(() => {
     document.title = `${page?.title ?? "Page not found"} · Tollgate`;
     show(false);
-    // Moves the focus, so that screen readers announce the new page. They read the first page
+    // Moves the focus, so that screen readers announce the new page. The first page is announced
     // without this.
     if (first.current) first.current = false;
     else main.current?.focus();

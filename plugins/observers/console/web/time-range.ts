@@ -1,5 +1,5 @@
 // The time range of a page in the reader's time zone: the last hours or days, a day, or a custom
-// range. The range is part of the URL. Relative ranges move with the clock.
+// range. The range is part of the URL. Relative ranges follow the clock.
 import { useEffect, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { dayStart, toLocalField, parseLocalField } from "./dates.ts";
@@ -34,8 +34,8 @@ export interface TimeRange {
   readonly label: string;
   readonly durationMs: number;
   /**
-   * Start in Unix milliseconds. The end of a moving range is rounded to whole steps, so the query
-   * stays the same until the next step.
+   * Start in Unix milliseconds. The end of a moving range is rounded to whole steps, so that the
+   * query stays the same until the next step.
    */
   readonly from: number;
   readonly to: number;
@@ -88,7 +88,7 @@ const chooseStep = (ms: number, age: number) =>
     ? ({ step: "minute", stepMs: 60_000 } as const)
     : ({ step: "hour", stepMs: HOUR_MS } as const);
 
-/** Creates the range. If it ends in the future, its end is rounded up to a whole step. */
+/** Creates the range. If the range ends in the future, its end is rounded up to a whole step. */
 function customRange(
   name: string,
   said: string,

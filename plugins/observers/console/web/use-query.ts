@@ -1,6 +1,6 @@
 // Hook that loads data from the gateway, once or periodically while the page is visible. A new
-// result replaces the previous one only when it has arrived, so numbers do not flicker. A reopened
-// page shows cached results immediately.
+// result replaces the previous one when it has arrived, so that numbers do not flicker. If a page
+// is opened again, cached results are shown immediately.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { runCommand, CommandError } from "./admin-client.ts";
 import { isAllowed } from "./session.ts";
@@ -11,7 +11,7 @@ export interface QueryState<T> {
   /** Why no newer result is available. */
   readonly error: CommandError | undefined;
   readonly isLoading: boolean;
-  /** Whether the reader may not run the command. No request is sent then. */
+  /** Whether the user may not run the command. No request is sent in that case. */
   readonly isDenied: boolean;
   refetch(): void;
 }
@@ -33,7 +33,7 @@ interface QueryOptions {
   readonly isDisabled?: boolean | undefined;
 }
 
-/** Returns the delay until the next request. It grows after failures, up to 60 s. */
+/** Returns the delay until the next request. The delay grows after failures, up to 60 s. */
 const pollDelay = (every: number, failures: number) =>
   Math.min(every * 2 ** Math.min(failures, 6), 60_000);
 
@@ -95,7 +95,7 @@ export function useQuery<T>(
       document.removeEventListener("visibilitychange", shown);
     };
   }, [name, intervalMs, isDisabled, denied]);
-  // The previous result stays visible until the next one arrives, even if the input changed.
+  // The previous result stays visible until the next one arrives, even if the input has changed.
   const value =
     state.name === name ? (state.value ?? (cache.get(name) as T)) : (cache.get(name) as T);
   return {
@@ -107,7 +107,7 @@ export function useQuery<T>(
   };
 }
 
-// Hook that runs a command when the reader presses a button, one run at a time, and returns its
+// Hook that runs a command when the user presses a button, one run at a time, and returns its
 // result or its error.
 
 type Input = Readonly<Record<string, unknown>>;
@@ -127,7 +127,10 @@ interface State<T> {
   readonly busy: boolean;
 }
 
-/** Runs commands. `changes`: the command changes data, so cached query results are discarded. */
+/**
+ * Runs commands. `changes`: whether the command changes data, so that cached query results must be
+ * discarded.
+ */
 export function useCommand<T>(
   command: string,
   { changes = true }: { changes?: boolean } = {},

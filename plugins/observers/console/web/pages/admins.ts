@@ -1,4 +1,4 @@
-// Admins page: who may sign in with which role, and the open sessions.
+// Admins page: the users that may sign in with their roles, and the open sessions.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { useCommand, type QueryState, useQuery } from "../use-query.ts";
@@ -104,7 +104,7 @@ function AdminTable({ rows, again }: { rows: readonly Admin[]; again: () => void
   <//>`;
 }
 
-/** Admins that gateway.yaml defines. They can be changed only there. */
+/** Admins that gateway.yaml defines. They can be changed only in that file. */
 function ConfiguredAdmins({ of: { tokens, oidc } }: { of: AdminsResponse }) {
   const rows: ConfiguredAdmin[] = [
     ...tokens.map((each) => ({ ...each, kind: "token" as const })),

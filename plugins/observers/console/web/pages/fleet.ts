@@ -1,5 +1,5 @@
-// Fleet page: the gateways that share a store, their state and version, and those whose clock or
-// data is behind. A single gateway is a fleet of one.
+// Fleet page: the gateways that share a store, their state and version, and gateways whose clock or
+// data is out of date. A single gateway is a fleet of one.
 import { html } from "htm/preact";
 import { useQuery } from "../use-query.ts";
 import { Box, Figures, Badge, NoteBox, CommandLineHint, QueryResult } from "../parts/basics.ts";

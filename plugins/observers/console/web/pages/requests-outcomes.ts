@@ -1,5 +1,5 @@
-// Outcomes of calls as the ledger stores them: ok, an error kind, or recovered after a crash. Each
-// error kind has its HTTP status.
+// Outcomes of calls in the ledger: ok, an error kind, or recovered after a crash. Each error kind
+// has its HTTP status.
 
 export const OUTCOME_STATUS: Readonly<Record<string, number | undefined>> = {
   ok: 200,

@@ -54,8 +54,8 @@ export const ErrorNote = ({ problem }: { problem: CommandError }) =>
   </div>`;
 
 /**
- * Shows a result, a placeholder while it is loading, or the error. After an error the previous
- * result stays below the message. Shows nothing if the reader may not run the command.
+ * Shows a result, a placeholder while it is loading, or the error. After an error, the previous
+ * result stays visible below the message. Shows nothing if the user may not run the command.
  */
 export function QueryResult<T>({
   of,
@@ -147,8 +147,8 @@ export const CommandLineHint = ({ line }: { line: string }) =>
   </p>`;
 
 /**
- * A bar for a share from 0 to 1. `held` is the reserved share on top of it. With a label, the bar
- * represents a budget and warns from 80%.
+ * A bar for a share from 0 to 1. `held` is the reserved share, which is added to it. With a label,
+ * the bar represents a budget and shows a warning from 80% on.
  */
 export const UsageBar = ({
   of,

@@ -1,5 +1,5 @@
 // A chart over time with its data as a table: lines or stacked areas. A sentence describes the
-// chart for screen readers. Under the pointer the chart shows the values of one moment.
+// chart for screen readers. At the pointer, the chart shows the values of that time.
 import uPlot from "uplot";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
@@ -173,8 +173,8 @@ function ChartTable({ label, times, series, format }: ChartProps) {
 }
 
 /**
- * Converts the series for uPlot. Stacked lines are drawn at cumulative sums, the last one first and
- * so behind the others.
+ * Converts the series for uPlot. Stacked lines are drawn at cumulative sums. The last line is drawn
+ * first, so that it is behind the others.
  */
 function alignData(
   times: readonly number[],
@@ -269,7 +269,7 @@ function dateInZone(seconds: number): Date {
 
 /**
  * Formats axis labels as times, with the date below the first label and the first label of each
- * day. Labels of whole days have only the date.
+ * day. Labels for whole days contain only the date.
  */
 export function axisLabels(seconds: readonly number[], gap: number): string[] {
   const apart = ((seconds[1] ?? 0) - (seconds[0] ?? 0)) * 1_000;
@@ -293,7 +293,7 @@ function resolveColor(place: HTMLElement, name: string): string {
   return color;
 }
 
-/** Returns the indexes of values without neighbors, which a line would not show. */
+/** Returns the indexes of values without neighbors, because a line would not show them. */
 function isolatedPoints(u: uPlot, at: number): number[] {
   const values = u.data[at]!;
   const is = (i: number) => values[i] !== null && values[i] !== undefined;

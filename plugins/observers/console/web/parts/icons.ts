@@ -33,7 +33,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-/** An icon next to text. Hidden from screen readers. */
+/** An icon next to text. It is hidden from screen readers. */
 export const icon = (name: IconName) =>
   html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true" focusable="false">
     <path d=${PATHS[name]} />

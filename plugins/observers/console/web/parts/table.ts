@@ -1,5 +1,5 @@
-// A table with sortable columns, rows that can be opened, and a footer with sums. It works without
-// a chart.
+// A table with sortable columns, rows that can be opened, and a footer with sums. The table does
+// not depend on a chart.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";

@@ -1,5 +1,5 @@
 // Details of a key: its permissions, its remaining limits, and actions to edit, move, rotate, or
-// revoke it. Editing a key keeps its secret.
+// revoke it. When a key is edited, its secret does not change.
 import { html } from "htm/preact";
 import { useEffect, useState } from "preact/hooks";
 import { useCommand, useQuery } from "../../use-query.ts";
@@ -115,8 +115,8 @@ export function KeyDetail({
 }
 
 /**
- * Maximum number of search pages to read. Each takes a fraction of a second, regardless of the size
- * of the ledger.
+ * Maximum number of search pages to read. Each page takes a fraction of a second, whatever the size
+ * of the ledger is.
  */
 const MAX_SEARCHES = 12;
 

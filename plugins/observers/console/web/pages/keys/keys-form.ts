@@ -42,8 +42,8 @@ export const formError = ({ limits, labels }: GrantsForm): string | undefined =>
     : undefined);
 
 /**
- * Converts the form to a command's input. `none` stands for an empty field: undefined when
- * creating, null when updating.
+ * Converts the form to a command's input. `none` represents an empty field: undefined when a record
+ * is created, null when it is updated.
  */
 export function fromForm<N extends null | undefined>(of: GrantsForm, none: N) {
   const labels = Object.fromEntries(
@@ -166,7 +166,8 @@ export interface Account {
   readonly path: string;
   readonly state: "valid" | "closed" | "broken";
   /**
-   * Location of the definition, such as "gateway.yaml:12". The account can be changed only there.
+   * Location of the definition, such as "gateway.yaml:12". The account can be changed only at this
+   * location.
    */
   readonly definedAt?: string;
   readonly keyCount: number;

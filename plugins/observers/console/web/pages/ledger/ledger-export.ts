@@ -1,4 +1,4 @@
-// Export of ledger rows, and the form for an adjustment, which is a row of its own.
+// Export of ledger rows, and the form for an adjustment, which is a separate row.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { useCommand, useQuery } from "../../use-query.ts";

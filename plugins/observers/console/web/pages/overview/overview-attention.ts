@@ -70,7 +70,7 @@ interface AttentionList {
   readonly uncheckedLimits: number;
 }
 
-/** A time later than the end of any window, for limits that never reset. */
+/** A time after the end of every window, used for limits that never reset. */
 const NEVER = 8e15;
 
 const ITEM_TEXTS: { readonly [K in Item["kind"]]: (item: ItemOf<K>) => ComponentChildren } = {

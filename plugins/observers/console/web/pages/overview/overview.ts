@@ -37,7 +37,7 @@ export function OverviewPage() {
   const [span, set] = useTimeRange();
   const { from, to, step } = span;
   const every = 5_000;
-  /** Whether the reader sees the whole gateway rather than one account. */
+  /** Whether the user sees the whole gateway and not only one account. */
   const whole = isAllowed("requests.stats");
   const all = useQuery<StatsSeries>(
     "requests.series",
@@ -49,8 +49,8 @@ export function OverviewPage() {
     { from, to, step, by: "model", most: 7 },
     { intervalMs: every, isDisabled: !whole },
   );
-  // The gateway keeps no counts by model for a single account, so they come from the ledger, per
-  // hour.
+  // The gateway has no counts by model for a single account, so they are summed from the ledger,
+  // per hour.
   const own = useQuery<UsageSeries>(
     "usage.series",
     { from, to, step: "hour", tz: readerZone(), by: "model", most: 7 },
@@ -71,7 +71,7 @@ export function OverviewPage() {
     { windowMs: 60_000 },
     { intervalMs: 2_000 },
   );
-  // For a single account, requests in flight are listed rather than counted.
+  // For a single account, open requests are listed instead of counted.
   const live = useQuery<{ total: number }>(
     "requests.live",
     { limit: 1 },

@@ -24,7 +24,7 @@ export function codeSnippet(language: string, asked: SnippetInput): string {
   return language === "js" ? javascriptSnippet(asked) : curlSnippet(asked);
 }
 
-/** Shortens base64 data. A complete image would hide the rest of the code. */
+/** Shortens base64 data. A complete image would make the rest of the code hard to find. */
 const shortenBase64 = (text: string) =>
   text.replace(/([A-Za-z0-9+/]{60})[A-Za-z0-9+/=]{200,}/g, "$1…");
 const shellQuote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
@@ -99,7 +99,7 @@ const LIBRARIES: Readonly<Record<PlaygroundFrontend["snippet"]["library"], Libra
   },
 };
 
-/** Adds the zero data retention header. Each library takes it in a different argument. */
+/** Adds the zero data retention header. Each library expects it in a different argument. */
 function withZdr(
   words: RequestFields,
   library: PlaygroundFrontend["snippet"]["library"],

@@ -89,7 +89,7 @@ export interface PlaygroundFrontend {
   readonly requiredField?: "image" | "audio";
   buildBody(draft: Draft): RequestFields;
   /**
-   * Adds the content of an event or of a complete response. Unknown parts are ignored, since the
+   * Adds the content of an event or of a complete response. Unknown parts are ignored, because the
    * page also shows the raw response.
    */
   addEvent(heard: ResponseParts, event: any): void;

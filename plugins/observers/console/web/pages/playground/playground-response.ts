@@ -20,7 +20,7 @@ import { toast } from "../../parts/overlay.ts";
 
 /**
  * PNG, JPEG, and WebP by the first bytes of their base64. Image URLs are not fetched, because the
- * page sends requests only to its gateway.
+ * page sends requests only to its own gateway.
  */
 const IMAGE_TYPES: readonly (readonly [begin: string, type: string])[] = [
   ["iVBOR", "png"],

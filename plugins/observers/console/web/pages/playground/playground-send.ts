@@ -12,7 +12,7 @@ import {
 
 export interface PlaygroundExchange {
   readonly response: ResponseParts;
-  /** The documents that were sent, to which the indexes of a ranking refer. */
+  /** The documents of the request, to which the indexes of a ranking refer. */
   readonly documents: string;
   /** The response as received. */
   readonly raw: string;
@@ -165,7 +165,7 @@ async function readJson({ answer, frontend }: IncomingResponse, told: OnProgress
   told(raw, { ...heard });
 }
 
-/** Reads audio. The raw view shows its type and size instead of its bytes. */
+/** Reads audio. The raw view shows the type and size of the audio instead of its bytes. */
 async function readAudio({ answer, type }: IncomingResponse, told: OnProgress): Promise<void> {
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   let bytes = 0;

@@ -23,7 +23,7 @@ import {
 } from "./playground-operations.ts";
 import { send, type PlaygroundExchange } from "./playground-send.ts";
 
-/** The last key. Not stored anywhere, so it is lost when the page closes. */
+/** The last key that was used. Not stored anywhere, so it is lost when the page closes. */
 let lastKey = "";
 const HOUR = 3_600_000;
 
@@ -55,7 +55,7 @@ function useModel() {
   const model = chosen ? said : defaultModelOf(frontend, ids);
   const choose = (to: string) => {
     setFrontend(to);
-    // A model of another type would not respond.
+    // A model of another type could not respond.
     if (findFrontend(to).operation === frontend.operation) return;
     keep(false);
     say("");
@@ -167,7 +167,7 @@ function KeyField({ value, set }: { value: string; set: (to: string) => void }) 
     }).then(
       ({ secret }) => (
         set(secret),
-        toast("Created a key that expires in 1 hour. Only this page has it.")
+        toast("Created a key that expires in 1 hour. Only this page has the key.")
       ),
       refused,
     );

@@ -1,4 +1,4 @@
-// The parts of the responses of providers.list and providers.test that the pages use.
+// The parts of the results of providers.list and providers.test that the pages use.
 import type { Tone } from "../../parts/basics.ts";
 
 export interface Cooldown {
@@ -59,7 +59,7 @@ export interface CooldownPeriod {
   readonly errorKind: string;
   readonly startedAt: number;
   readonly cooldownEndsAt: number;
-  /** Time of the first response after the cooldown. If unset, there was none yet. */
+  /** Time of the first response after the cooldown. Unset if there was no response yet. */
   readonly recoveredAt?: number;
 }
 

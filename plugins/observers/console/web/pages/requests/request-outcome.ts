@@ -38,11 +38,14 @@ export const requestCost = ({ calls = [] }: Pick<ObservedRequest, "calls">): big
 /** Whether the call was canceled because the other call of the hedge responded first. */
 export const hasLost = ({ fault }: ObservedCall): boolean => fault?.code === "hedge_lost";
 
-/** Returns the role of a call in a hedge, or undefined if the call had none. */
+/** Returns the role of a call in a hedge, or undefined if the call was not part of one. */
 export const hedgeRole = (call: ObservedCall): string | undefined =>
   [call.hedge ? "hedge" : "", hasLost(call) ? "lost" : ""].filter(Boolean).join(", ") || undefined;
 
-/** Describes a hedge and the cost of its losing call. Undefined if the request was not hedged. */
+/**
+ * Describes a hedge and the cost of the call that was not used. Undefined if the request was not
+ * hedged.
+ */
 export function formatHedge(calls: readonly ObservedCall[]): string | undefined {
   const hedge = calls.find((call) => call.hedge);
   const slow = hedge && calls.find(({ n }) => n === hedge.n - 1);

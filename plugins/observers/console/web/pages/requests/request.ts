@@ -120,9 +120,7 @@ const BILL_COLUMNS: readonly Column<BillLine>[] = [
   },
 ];
 
-/**
- * The ledger entry of a call. Its price lines are recomputed from the price that the entry pinned.
- */
+/** The ledger entry of a call. Its price lines are computed again from the pinned price. */
 function Bill({ of: charge, call }: { of: Charge; call: ObservedCall | undefined }) {
   const part = call && hedgeRole(call);
   const { n, target, state, costNano, priceLines, usage, adjustments } = charge;

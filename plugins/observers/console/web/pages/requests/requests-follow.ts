@@ -1,4 +1,4 @@
-// Live list of requests: the most recent ones, and each new one as it ends.
+// Live list of requests: the most recent requests, and each new request as it ends.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { runCommand, CommandError } from "../../admin-client.ts";
 import type { ObservedRequest } from "../../api-types.ts";

@@ -31,7 +31,7 @@ interface FoundPage {
 
 export interface SearchedRequests {
   readonly items: readonly ObservedRequest[] | undefined;
-  /** Everything after this time has been searched. */
+  /** All requests after this time have been searched. */
   readonly searchedBackTo: number | undefined;
   readonly isSearching: boolean;
   /** Whether the ledger has older rows to search. */
@@ -49,7 +49,7 @@ interface State extends Pick<
 
 /**
  * Number of rows that one search adds, and maximum number of pages that it reads. A page ends after
- * a short time, even without a match.
+ * a short time, even if it has no match.
  */
 const ROWS_PER_SEARCH = 50;
 const MAX_PAGES = 20;

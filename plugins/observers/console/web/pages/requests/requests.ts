@@ -24,7 +24,7 @@ import { useFollowedRequests } from "./requests-follow.ts";
 import { type SearchedRequests, useSearchedRequests } from "./requests-search.ts";
 import { RequestTable } from "./requests-table.ts";
 
-/** Time ranges. "" is the live list; the others search the ledger. */
+/** Time ranges. "" is the live list. The other ranges search the ledger. */
 const RANGE_CHOICES = [
   ["", "Live"],
   ["1h", "Last hour"],
@@ -151,8 +151,8 @@ function Filter({
 }
 
 /**
- * A text filter. The value is applied on Enter or when the field loses focus, because each
- * keystroke would start another search.
+ * A text filter. The value is applied on Enter or when the field loses focus, because a search per
+ * keystroke would be too slow.
  */
 function TypedFilter(of: {
   name: string;

@@ -1,4 +1,4 @@
-// Exports usage as CSV, with exact amounts. No cell can be executed as a formula by a spreadsheet.
+// Exports usage as CSV, with exact amounts. No cell is interpreted as a formula by a spreadsheet.
 import { UNITS } from "./usage-units.ts";
 import type { UsageReport } from "../../api-types.ts";
 
@@ -9,8 +9,8 @@ const exactUsd = (nano: string): string => {
 };
 
 /**
- * Formats a cell. Spreadsheets treat a cell that starts like a formula as text only if it has a
- * leading quote.
+ * Formats a cell. If a cell starts like a formula, it gets a leading quote, because spreadsheets
+ * then treat it as text.
  */
 function csvCell(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;

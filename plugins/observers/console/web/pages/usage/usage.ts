@@ -1,5 +1,5 @@
-// Usage page: usage and cost by any dimension, as a chart over time and a table. The table matches
-// the command line's report.
+// Usage page: usage and cost by any dimension, as a chart over time and a table. The table shows
+// the same values as the report of the command line.
 import { useMemo, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { useQuery } from "../../use-query.ts";
