@@ -1,5 +1,5 @@
-// The built-in plugins, by kind and by their name in `use:`. Imported only when a gateway.yaml
-// names it, so that what is not used costs nothing at start.
+// The built-in plugins, by kind and by their name in `use:`. A plugin is imported only if
+// gateway.yaml contains it, so that unused plugins do not slow down the start.
 export const builtin = {
   frontend: {
     "chat-completions": () => import("./frontends/chat-completions.ts"),
@@ -100,7 +100,7 @@ export const builtin = {
   },
 };
 
-/** Providers that are data, by name: none of them is read before one of them is used. */
+/** Providers that consist of data, by name. Their data is loaded when one of them is used. */
 function rows<N extends string>(...names: readonly N[]): Record<N, () => Promise<unknown>> {
   const row = (name: N) =>
     listed(name, async () => ({
@@ -112,7 +112,7 @@ function rows<N extends string>(...names: readonly N[]): Record<N, () => Promise
   >;
 }
 
-/** With its model metadata and its data policy. */
+/** Adds the model metadata and the data policy of a provider. */
 function listed<D extends object>(
   name: string,
   load: () => Promise<{ default: D }>,

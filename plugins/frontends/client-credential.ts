@@ -4,8 +4,8 @@ import { fail, type HeadersIn, type QueryIn } from "tollgate/plugin";
 export type Scheme = "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "key" | "subprotocol";
 
 /**
- * Builds the option by which an operator chooses the schemes of a frontend. `key` is a query
- * parameter, and only offered where it is usual.
+ * Builds the option with which an operator chooses the schemes of a frontend. `key` is a query
+ * parameter, and is offered only for APIs in which it is usual.
  */
 export const acceptOption = (...schemes: readonly Scheme[]) =>
   ({
@@ -37,9 +37,9 @@ const SCHEME_NAMES: Readonly<Record<Scheme, string>> = {
 };
 
 /**
- * Returns the key, or undefined if none was sent. Rejects a key in a place that is not accepted,
- * and names the accepted ones. Clients may send one key in two places. Two different keys are
- * rejected, because it is unclear which client sends the request.
+ * Returns the key, or undefined if the client sent none. Rejects a key in a place that is not
+ * accepted, with the accepted places in the message. Clients may send the same key in two places.
+ * Two different keys are rejected, because it is unclear which client sent the request.
  */
 export function extractCredential(
   headers: HeadersIn,

@@ -1,6 +1,6 @@
-// Remembers the conversations of WebSocket clients, which continue a response by its ID and send
-// only what is new. The memory is per process, bounded in size, and keeps a response for up to
-// 1 hour. A key never finds a response of another key.
+// Stores the conversations of WebSocket clients, which continue a response by its ID and send only
+// new items. The memory is per process, has a maximum size, and keeps a response for up to 1 hour.
+// A key never finds a response of another key.
 import type { Json, JsonObject } from "tollgate/plugin";
 import type { ItemMemoryLimits } from "./item-memory.ts";
 
@@ -12,7 +12,7 @@ interface Turn {
   readonly input: string;
   readonly output: string;
   readonly at: number;
-  /** The only connection that finds it. Undefined: all connections of the key. */
+  /** The only connection that can find the turn. Undefined: all connections of the key. */
   readonly connection: object | undefined;
   /** Turns that continue it, and 1 if it is in the memory. */
   references: number;
@@ -20,7 +20,7 @@ interface Turn {
 
 interface KeyMemory {
   bytes: number;
-  /** Ordered by last use. The least recently used turn comes first. */
+  /** Turns by ID, ordered by last use. The least recently used turn comes first. */
   readonly turns: Map<string, Turn>;
 }
 
@@ -35,7 +35,7 @@ export interface NewTurn {
 }
 
 export class ConversationMemory {
-  /** Ordered by last use. The least recently used key comes first. */
+  /** Keys ordered by last use. The least recently used key comes first. */
   readonly #owners = new Map<string, KeyMemory>();
   readonly #bounds: ItemMemoryLimits;
   readonly #now: () => number;
@@ -50,7 +50,10 @@ export class ConversationMemory {
     return this.#bytes;
   }
 
-  /** Adds a response. Its parent must still be known, or the conversation would have a gap. */
+  /**
+   * Adds a response. Its parent must still be stored, because the conversation would otherwise have
+   * a gap.
+   */
   add(key: string, { id, parent: parentId, input, output, connection }: NewTurn): void {
     const owner = this.#touch(key);
     const parent = parentId === undefined ? undefined : owner.turns.get(parentId);
@@ -80,8 +83,8 @@ export class ConversationMemory {
   }
 
   /**
-   * Returns all items of a conversation up to this response. Undefined if it is not remembered, or
-   * belongs to another connection.
+   * Returns all items of a conversation up to this response. Undefined if the response is not
+   * stored, or belongs to another connection.
    */
   find(key: string, id: string, connection?: object): JsonObject[] | undefined {
     const owner = this.#owners.get(key);
@@ -92,20 +95,24 @@ export class ConversationMemory {
     owner.turns.delete(id);
     owner.turns.set(id, turn);
     const all: JsonObject[][] = [];
-    // The newest first, because adding at the front would cost the square of the number of turns.
+    // The turns are collected from the newest, because adding at the front would take quadratic
+    // time in the number of turns.
     for (let at: Turn | undefined = turn; at; at = at.parent)
       all.push(JSON.parse(at.output) as JsonObject[], JSON.parse(at.input) as JsonObject[]);
     return all.reverse().flat();
   }
 
-  /** Forgets what only this connection could find. */
+  /** Removes turns that only this connection could find. */
   forgetConnection(key: string, connection: object): void {
     const owner = this.#owners.get(key);
     for (const turn of owner?.turns.values() ?? [])
       if (turn.connection === connection) this.#forget(key, owner!, turn);
   }
 
-  /** Removes expired responses. Runs periodically, so that this does not depend on requests. */
+  /**
+   * Removes expired responses. It runs periodically, so that the removal does not depend on
+   * requests.
+   */
   removeExpired(): void {
     const oldest = this.#now() - this.#bounds.maxAgeMs;
     for (const [key, owner] of this.#owners)
@@ -142,6 +149,8 @@ export class ConversationMemory {
   }
 }
 
-/** Bytes of an entry besides its texts, so that many small ones are bounded too. */
+/**
+ * Bytes of an entry in addition to its texts, so that the number of small entries is limited too.
+ */
 const OVERHEAD_BYTES = 256;
 const sizeOf = ({ input, output }: Turn): number => input.length + output.length + OVERHEAD_BYTES;

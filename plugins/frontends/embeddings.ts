@@ -1,6 +1,7 @@
 // Frontend for embeddings: POST /v1/embeddings for OpenAI's SDKs and compatible clients. Accepts
-// paths with /v1, without it, or with it twice, because users configure all of these base URLs.
-// Voyage's clients use the same format below /voyage, and Cohere's clients call POST /v2/embed.
+// paths with /v1, without it, or with it twice, because users configure base URLs of all these
+// forms. Voyage's clients use the same format below /voyage, and Cohere's clients call POST
+// /v2/embed.
 import { defineFrontend } from "tollgate/plugin";
 import { cohereEmbeddings } from "tollgate/protocols/cohere";
 import { embeddings } from "tollgate/protocols/embeddings";

@@ -26,8 +26,8 @@ import { acceptOption, extractCredential } from "./client-credential.ts";
 
 const VERSIONS = ["v1beta", "v1alpha"];
 /**
- * Paths with and without a version, because LiteLLM adds none to a base URL. `GET /v1/models` is
- * served by the models frontend.
+ * Paths with and without a version, because LiteLLM adds none to a base URL. The models frontend
+ * serves `GET /v1/models`.
  */
 const MODEL_PATHS = [
   ...VERSIONS.map((version) => `/${version}/**:target`),
@@ -78,7 +78,7 @@ export default defineFrontend({
     return {
       protocol,
       extractCredential: (headers, query) => extractCredential(headers, schemes, query),
-      // Clients of OpenAI's API use a base URL below /v1beta/openai, where not every path has a
+      // Clients of OpenAI's API use a base URL below /v1beta/openai, where some paths have no
       // route. They get errors in OpenAI's format.
       encodeFault: (fault, x, to) =>
         (x.path.startsWith(OPENAI) ? openai : google).encodeFault(fault, to),

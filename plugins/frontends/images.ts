@@ -1,6 +1,6 @@
 // Frontend for POST /v1/images/generations and /v1/images/edits, for OpenAI's SDKs and compatible
-// clients. Accepts paths with /v1, without it, or with it twice, because users configure all of
-// these base URLs.
+// clients. Accepts paths with /v1, without it, or with it twice, because users configure base URLs
+// of all these forms.
 import { defineFrontend, fail } from "tollgate/plugin";
 import { imageEdits, images } from "tollgate/protocols/images";
 import { acceptOption, extractCredential } from "./client-credential.ts";

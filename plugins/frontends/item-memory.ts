@@ -1,6 +1,6 @@
-// Remembers the last responses of each key, to resolve the references that SDKs send in place of
-// items. The memory is per process, bounded in size, and keeps responses for up to 1 hour. A key
-// never finds items of another key.
+// Stores the last responses of each key, to resolve the references that SDKs send instead of items.
+// The memory is per process, has a maximum size, and keeps responses for up to 1 hour. A key never
+// finds items of another key.
 import type { JsonObject } from "tollgate/plugin";
 
 export interface ItemMemoryLimits {
@@ -13,8 +13,8 @@ export interface ItemMemoryLimits {
 
 interface StoredResponse {
   /**
-   * Text of a response as the client received it. Parsed only when a client refers to one of its
-   * items.
+   * Text of a response as the client received it. It is parsed only when a client refers to one of
+   * its items.
    */
   text: string;
   items: ReadonlyMap<string, JsonObject> | undefined;
@@ -23,12 +23,12 @@ interface StoredResponse {
 
 interface KeyMemory {
   bytes: number;
-  /** Oldest first. */
+  /** Responses of the key, oldest first. */
   responses: StoredResponse[];
 }
 
 export class ItemMemory {
-  /** Ordered by last use. The least recently used key comes first. */
+  /** Keys ordered by last use. The least recently used key comes first. */
   readonly #owners = new Map<string, KeyMemory>();
   readonly #bounds: ItemMemoryLimits;
   readonly #now: () => number;
@@ -72,7 +72,10 @@ export class ItemMemory {
     return undefined;
   }
 
-  /** Removes expired responses. Runs periodically, so that this does not depend on requests. */
+  /**
+   * Removes expired responses. It runs periodically, so that the removal does not depend on
+   * requests.
+   */
   removeExpired(): void {
     for (const [key, owner] of this.#owners) this.#expire(key, owner);
   }
@@ -118,8 +121,8 @@ const DATA = Buffer.from("\ndata:");
 
 /**
  * Returns the text that contains the complete response: the whole body, or the last event of a
- * stream, which repeats everything. JSON text contains no line breaks, so every line that begins
- * with `data:` starts an event's data.
+ * stream, which repeats the whole response. JSON text contains no line breaks, so every line that
+ * begins with `data:` starts an event's data.
  */
 export function finalResponseText(mime: string, body: Buffer): string | undefined {
   if (!mime.startsWith("text/event-stream")) return body.toString("utf8");

@@ -3,7 +3,7 @@ import { defineFrontend, fail, type Body, type HeadersIn } from "tollgate/plugin
 import { messages } from "tollgate/protocols/messages";
 import { versionedPaths } from "./route-paths.ts";
 
-/** From this version on, the protocol's own SDKs send the key as Bearer. */
+/** From this version on, the SDKs of the protocol send the key as a bearer token. */
 const BEARER_SINCE_VERSION = "2026-10-21";
 const VERSION_HEADER = "anthropic-version";
 const DEFAULT_VERSION = "2023-06-01";
@@ -21,7 +21,7 @@ export default defineFrontend({
         enum: ["by_version", "always"],
         default: "by_version",
         description:
-          "Whether Authorization: Bearer may carry the key. by_version: only for " +
+          "Whether Authorization: Bearer may contain the key. by_version: only for " +
           "anthropic-version 2026-10-21 and later, whose SDKs use it",
       },
     },
@@ -48,8 +48,8 @@ export default defineFrontend({
 });
 
 /**
- * Requires `max_tokens`. The schema does not, because token counting shares it and has no output to
- * limit.
+ * Requires `max_tokens`. The schema does not require it, because token counting uses the same
+ * schema and has no output to limit.
  */
 function requireMaxTokens(body: Body): { model: string } {
   if (body["max_tokens"] === undefined)

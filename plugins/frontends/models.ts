@@ -1,5 +1,5 @@
-// Frontend for GET /v1/models: lists the models that the key may use. One format serves the SDKs of
-// OpenAI and Anthropic, and another one Google's.
+// Frontend for GET /v1/models: lists the models that the key may use. One format is used for the
+// SDKs of OpenAI and Anthropic, and another for Google's.
 import {
   defineFrontend,
   type RequestHead,
@@ -29,8 +29,8 @@ const openai = images().server!;
 const google = gemini().server!;
 const isMessagesClient = (x: RequestHead) => x.headers["anthropic-version"] !== undefined;
 /**
- * Google's SDKs identify themselves. Its other clients are recognized by where they send the key,
- * which no other clients use.
+ * Google's SDKs identify themselves. Google's other clients are recognized by the header in which
+ * they send the key, because no other clients use it.
  */
 const isGeminiClient = (x: RequestHead) =>
   x.headers["x-goog-api-client"] !== undefined ||
@@ -88,8 +88,8 @@ export default defineFrontend({
 });
 
 // Describes one model for clients: OpenAI's four fields, Anthropic's, and the extra fields that
-// editors and chat UIs read, named as in OpenRouter's API. Unknown values are omitted or null,
-// never guessed.
+// editors and chat UIs read, named as in OpenRouter's API. Unknown values are omitted or null. They
+// are never guessed.
 
 export function toModelEntry(
   model: ListedModel,

@@ -1,5 +1,6 @@
 // Responses over a WebSocket (`OpenAI-Beta: responses_websockets=2026-02-06`). Each
-// `response.create` is one request. Its events are those of a stream, with the ID of its lane.
+// `response.create` is one request. The client receives the events of a stream, each with the ID of
+// its lane.
 import {
   fail,
   type Body,
@@ -53,7 +54,7 @@ export class ResponsesSession implements SocketSession {
   readMessage(message: SocketMessage): SocketRequest | undefined {
     const event = parseEvent(message);
     const { type, stream_id: lane } = event;
-    // Codex reports that it has processed a response. Nothing depends on it.
+    // Codex reports that it has processed a response. The gateway does not use this report.
     if (type === "response.processed") return undefined;
     if (type !== "response.create")
       fail("invalid", `Unknown event type "${String(type)}". Send response.create.`, {
@@ -141,7 +142,10 @@ function laneOf(message: SocketMessage | undefined): string | undefined {
   return isStreamId(lane) ? lane : undefined;
 }
 
-/** An error of a stream has its members at the top too. On a socket, they are only in `error`. */
+/**
+ * In a stream, the members of an error are also at the top level. On a socket, they are only in
+ * `error`.
+ */
 function toSocketErrorEvent(data: string): string {
   const event = tryParse(data) as JsonObject | undefined;
   if (!event) return data;
@@ -187,7 +191,7 @@ async function readSocketInput(
     ...(continues && { continues }),
     stream: true,
     edits: { ...envelope, ...continued, ...read.edits, stream: true },
-    // A conversation that continues at the provider is not known as a whole.
+    // If the provider stores earlier turns, the gateway does not have the whole conversation.
     record:
       remembers && (id === undefined || before)
         ? {
@@ -217,8 +221,8 @@ function asItems(input: Body[string]): JsonObject[] {
 }
 
 /**
- * Returns the items of a response that can be sent again. Reasoning without its content exists only
- * at the provider that stored it.
+ * Returns the items of a response that can be sent to a provider again. Reasoning without its
+ * content is stored only at the provider.
  */
 function replayable(output: Json | undefined): JsonObject[] {
   if (!Array.isArray(output)) return [];

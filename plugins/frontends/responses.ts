@@ -29,8 +29,8 @@ const MIB = 1024 * 1024;
  */
 const ITEM_TTL_MS = 3_600_000;
 /**
- * Maximum size of a remembered response, in bytes. Larger ones contain images, which clients do not
- * refer to.
+ * Maximum size of a response in the memory, in bytes. Larger responses contain images, to which
+ * clients do not refer.
  */
 const MAX_REMEMBERED_RESPONSE = 2 * MIB;
 /**
@@ -166,7 +166,10 @@ function createItemMemory(mb: number, ctx: Context): ItemMemory | undefined {
   return memory;
 }
 
-/** The conversations of WebSocket clients. They have the same bounds as the items. */
+/**
+ * Creates the memory for conversations of WebSocket clients. It has the same limits as the memory
+ * for items.
+ */
 function createConversationMemory(
   mb: number,
   ctx: Context,
@@ -230,7 +233,7 @@ async function resolveReferences(
       });
     return item;
   };
-  // Sequential, because the first unknown item ends the request.
+  // The items are resolved one after the other, because the first unknown item ends the request.
   for (const item of input as readonly JsonObject[]) {
     const id = String(item["id"]);
     const known = !isReference(item) ? item : x.privacy === "off" ? await recall(id) : undefined;
@@ -239,7 +242,7 @@ async function resolveReferences(
   return { input: items };
 }
 
-/** Whether an item is a reference. Its type may be missing, in which case it has only an ID. */
+/** Whether an item is a reference. The type may be missing. The item then has only an ID. */
 function isReference(item: JsonObject): boolean {
   const type = item["type"] ?? undefined;
   if (type === undefined) return item["role"] === undefined && typeof item["id"] === "string";
@@ -248,7 +251,7 @@ function isReference(item: JsonObject): boolean {
 
 /**
  * Rejects a background response, which continues after the request, and a stored conversation,
- * which every client could find. No setting of a provider makes them safe.
+ * which every client could find. No provider setting makes these safe.
  */
 function rejectStoredContent(body: Body): void {
   if (body["background"] === true)
@@ -269,7 +272,7 @@ type FindLedgerEntry = (x: RequestHead, id: string) => Promise<LedgerEntry | und
 
 /**
  * Returns the ledger entry of a response, which contains its provider. Only the key that paid for
- * the response finds it. Under Service-ZDR nothing was stored, so nothing is returned.
+ * the response can find it. Under Service-ZDR, nothing was stored, so nothing is returned.
  */
 async function findLedgerEntry(
   ctx: Context,
@@ -286,8 +289,8 @@ async function findLedgerEntry(
 }
 
 /**
- * Sends a continued response to the provider that created it. If that is not possible, the error
- * asks the client to send the whole conversation again.
+ * Sends a continued response to the provider that created it. If that is not possible, the client
+ * receives an error that asks it to send the whole conversation again.
  */
 async function resolveModel(
   x: RequestHead,

@@ -2,13 +2,13 @@ import { fail, type RequestHead, type Body, type Protocol, type RouteInput } fro
 
 /**
  * Returns the paths of all base URLs that users configure: with the version, without it, or with it
- * twice. A trailing slash makes no difference.
+ * twice. A trailing slash has no effect.
  */
 export const versionedPaths = (path: string) => [`/v1${path}`, path, `/v1/v1${path}`] as const;
 
 /**
- * Returns the paths of clients of Azure's OpenAI, which contain the version, or send its date in
- * the query.
+ * Returns the paths for clients of Azure's OpenAI, which send the version in the path or its date
+ * in the query.
  */
 export const azurePaths = (path: string) => [`/openai/v1${path}`, `/openai${path}`] as const;
 
@@ -44,7 +44,7 @@ export function withModelFromPath(protocol: Protocol): Protocol {
   };
 }
 
-/** Reads the model from a deployment path. It overrides the one in the body. */
+/** Reads the model from a deployment path. It takes precedence over the model in the body. */
 export function readDeployment({ params }: RequestHead, _body: Body): RouteInput {
   const { provider, vendor, model } = params;
   const name = [provider, vendor, model].filter((part) => part !== undefined).join("/");

@@ -1,5 +1,5 @@
 // Frontend for POST /v1/audio/speech, for OpenAI's SDKs and compatible clients. Accepts paths with
-// /v1, without it, or with it twice, because users configure all of these base URLs.
+// /v1, without it, or with it twice, because users configure base URLs of all these forms.
 import {
   defineFrontend,
   fail,

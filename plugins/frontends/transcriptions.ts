@@ -1,6 +1,6 @@
 // Frontend for POST /v1/audio/transcriptions and /v1/audio/translations, for OpenAI's SDKs and
 // compatible clients. Accepts paths with /v1, without it, or with it twice, because users configure
-// all of these base URLs.
+// base URLs of all these forms.
 import { defineFrontend } from "tollgate/plugin";
 import { transcriptions } from "tollgate/protocols/transcriptions";
 import { acceptOption, extractCredential } from "./client-credential.ts";

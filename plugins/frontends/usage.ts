@@ -86,8 +86,8 @@ export default defineFrontend({
 });
 
 /**
- * Returns the limits of the key, and of its accounts that disclose them. Adds the remaining amounts
- * if the store supports that.
+ * Returns the limits of the key, and of its accounts that disclose them. If the store supports it,
+ * the remaining amounts are added.
  */
 async function limitsOf(x: RequestHead, ledger: Context["ledger"], now: number): Promise<Json> {
   const counted = (await ledger.readLimits?.(x.limits, now).catch(() => [])) ?? [];
@@ -115,7 +115,7 @@ async function limitsOf(x: RequestHead, ledger: Context["ledger"], now: number):
 const toUsageJson = (total: LedgerTotal | undefined, estimated: number | undefined) => ({
   calls: total?.calls ?? 0,
   usage: total?.usage ?? {},
-  /** Decimal text, because a float would be inexact. */
+  /** The cost is decimal text, because a floating-point number would be inexact. */
   cost_usd: usd(total?.costNano ?? 0n),
   unpriced_calls: total?.unpriced ?? 0,
   estimated_calls: total?.estimated ?? estimated ?? 0,

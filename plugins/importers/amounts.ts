@@ -19,7 +19,10 @@ export function shiftDecimal(text: string, places: number): string | undefined {
   return after === "" ? before : `${before}.${after}`;
 }
 
-/** Price fields of other gateways, in dollars per token. Here prices are in dollars per million. */
+/**
+ * Price fields of other gateways, in dollars per token. Tollgate's prices are in dollars per
+ * million tokens.
+ */
 const PRICE_FIELDS: Readonly<Record<string, readonly [unit: string, places: number]>> = {
   input_cost_per_token: ["input", 6],
   output_cost_per_token: ["output", 6],
@@ -27,7 +30,7 @@ const PRICE_FIELDS: Readonly<Record<string, readonly [unit: string, places: numb
   cache_creation_input_token_cost: ["cache_write_5m", 6],
 };
 
-/** Reads a price. Returns undefined if none is stated. */
+/** Reads a price. Returns undefined if there is none. */
 export function readPrice(
   ...places: readonly SourceValue[]
 ): Record<string, string> | "free" | undefined {

@@ -189,8 +189,8 @@ function importCredential(
 }
 
 /**
- * Reads `deployments` of a cloud key, and `aliases`: the name that clients request → the name that
- * is sent.
+ * Reads `deployments` of a cloud key, and `aliases`: a map from the name that clients request to
+ * the name that is sent.
  */
 function readAliases(key: SourceValue): Map<string, string> {
   const found = new Map<string, string>();

@@ -1,5 +1,5 @@
 // Imports cloud providers, which have an account, a region, and credentials with several fields.
-// Importers of other gateways pass values that are already spelled as in gateway.yaml.
+// Importers of other gateways pass values in the spelling of gateway.yaml.
 import { packageOf } from "./known-providers.ts";
 import type { SourceValue } from "./source-value.ts";
 
@@ -85,8 +85,8 @@ interface AzureSource {
 }
 
 /**
- * Returns an Azure provider. An API key works with the built-in provider. Entra ID and Foundry need
- * the package.
+ * Returns an Azure provider. With an API key, it is the built-in provider. For Entra ID and
+ * Foundry, it is the package.
  */
 export function azureProvider(said: AzureSource, foundry = false): CloudProvider {
   const root = said.endpoint.replace(/\/+$/, "").replace(/\/(openai|models|anthropic)(\/.*)?$/, "");

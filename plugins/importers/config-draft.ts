@@ -1,5 +1,5 @@
-// Builds the gateway.yaml of an import: providers with credentials, model names, and accounts, and
-// then its text.
+// Builds the gateway.yaml of an import: first providers with credentials, model names, and
+// accounts, and then the text.
 import { createHash } from "node:crypto";
 import { Document, isCollection, visit } from "yaml";
 import { findProvider } from "./known-providers.ts";
@@ -46,7 +46,7 @@ export interface DraftAccount {
   readonly models?: readonly string[] | undefined;
 }
 
-/** A literal key. It is written to a file of its own, which gateway.yaml refers to. */
+/** A literal key. It is written to a separate file, to which gateway.yaml refers. */
 export interface DraftSecret {
   readonly file: string;
   readonly text: string;

@@ -1,6 +1,6 @@
 // Imports keys from another gateway's export: a JSON list, or a CSV with a header line. The export
-// contains the SHA-256 of each key. Limits and models are read by the field names that exports use,
-// and unknown fields are reported.
+// contains the SHA-256 of each key. Limits and models are read from the field names that exports
+// use, and unknown fields are reported.
 import { readFile } from "node:fs/promises";
 import {
   fail,
@@ -62,7 +62,7 @@ const tryParseJson = (text: string): Json | undefined => {
   }
 };
 
-/** Field names in exports. The first one that has a value is used. */
+/** Field names in exports. The first field that has a value is used. */
 const FIELD_NAMES = {
   digest: ["digest", "token", "keyHash", "key_hash", "hash"],
   name: ["name", "key_alias", "alias", "key_name"],
@@ -124,8 +124,8 @@ const isEmpty = (value: Json | undefined): boolean =>
   (typeof value === "object" && Object.keys(value).length === 0);
 
 /**
- * Parses a digest, which some exports write as "sha256:<hex>" and others as hex. Rejects a literal
- * key, because keys should not be kept in files.
+ * Parses a digest, which some exports write as "sha256:<hex>" and others as hex. A literal key is
+ * rejected, because keys should not be stored in files.
  */
 function parseDigest(said: Json | undefined, where: string): string {
   const hex = String(said ?? "")
@@ -142,8 +142,8 @@ const toText = (said: Json | undefined): string | undefined =>
   said === undefined ? undefined : String(said).slice(0, 200);
 
 /**
- * Parses a list, its JSON, or comma-separated names. Returns undefined for an empty list, which
- * restricts nothing in exports.
+ * Parses a list, its JSON, or comma-separated names. Returns undefined for an empty list, because
+ * it means no restriction in exports.
  */
 function parseList(said: Json | undefined): string[] | undefined {
   const list = Array.isArray(said) ? said : parseTextList(said);
@@ -179,7 +179,8 @@ function parseTime(said: Json | undefined, where: string): number | undefined {
 }
 
 /**
- * Periods of limits. In exports they start with a key's creation or reset, here with the calendar.
+ * Periods of limits. In exports, they start when a key is created or reset. In Tollgate, they
+ * follow the calendar.
  */
 const WINDOWS: Readonly<Record<string, Limit["per"]>> = {
   "1h": "hour",
@@ -243,8 +244,8 @@ const checkedLimit = (limit: Json, where: string): string =>
       );
 
 /**
- * Returns a key in the form of keys.json. `importedKeys` reads the same key from it. Amounts are
- * decimal dollars.
+ * Returns a key in the form of keys.json. `importedKeys` converts it back to the same key. Amounts
+ * are decimal dollars.
  * @param key A key as `keys.import` accepts it.
  */
 export function toKeysJson(key: JsonObject): JsonObject {
@@ -258,7 +259,10 @@ function parseSpent(said: Json | undefined, where: string): number | undefined {
   return spent > 0 ? spent : undefined;
 }
 
-/** Converts to nano-dollars, rounded, because exports contain floats with more digits. */
+/**
+ * Converts to nano-dollars. The result is rounded, because exports contain floating-point numbers
+ * with more digits.
+ */
 function toNano(said: Json, where: string): bigint {
   return (
     parseNano(String(said)) ??

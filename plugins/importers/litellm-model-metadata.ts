@@ -40,7 +40,7 @@ const OPERATION_PATTERNS: readonly (readonly [pattern: RegExp, kind: string])[] 
   [/moderation/i, "moderation"],
 ];
 
-/** Returns the operation that `mode` states, or else the one that the model's name suggests. */
+/** Returns the operation in `mode`, or else the operation that the model's name suggests. */
 export function operationOf(model: string, info: SourceValue): string {
   const mode = info.get("mode");
   const said = mode.readText();
@@ -139,8 +139,8 @@ export function referencePrices(bases: readonly BaseModel[], draft: ConfigDraft)
 }
 
 /**
- * LiteLLM's `timeout` ends a call whose connection is silent for that time: before the headers, and
- * between two chunks of the body. It does not end a stream that still sends data.
+ * LiteLLM's `timeout` ends a call whose connection is silent for that time: before the headers, or
+ * between two chunks of the body. It does not end a stream that is still sending data.
  */
 export function toTimeouts(
   timeout: number | undefined,
@@ -320,7 +320,7 @@ function vertexPlacement(of: DeploymentSource): ProviderPlacement {
   return { use: cloud.use, model: of.model, options: cloud.options, cloud };
 }
 
-/** LiteLLM accepts the JSON of a key, the path of its file, or a variable with either. */
+/** LiteLLM accepts the JSON of a key, the path of its file, or a variable that contains either. */
 function readServiceAccount(place: SourceValue, { secret }: DeploymentSource): string | undefined {
   const text = place.readText();
   if (text !== undefined && /^[^{}]+\.json$/.test(text) && !text.includes("os.environ"))

@@ -24,8 +24,8 @@ const STRATEGIES: Readonly<Record<string, readonly [pick: string, exact: boolean
 };
 
 /**
- * Candidates of each name before fallbacks are added. Two names may fall back to each other, but a
- * route must not lead back to itself.
+ * Candidates of each name, before fallbacks are added. Two names may fall back to each other, but a
+ * route must not contain itself.
  */
 type CandidatesByName = ReadonlyMap<string, readonly string[]>;
 
@@ -165,7 +165,7 @@ function addFallback(
     if (before !== undefined) route.fallbackOn = [...new Set([...DEFAULT_FAILURES, ...before])];
     route.comment = "fallbacks";
   }
-  // Fallbacks get no weight.
+  // Fallbacks have no weight.
   if (route.pick === "weighted")
     for (const one of route.candidates) if (others.includes(one.model)) one.weight = 0;
 }
@@ -216,8 +216,8 @@ function importTimeouts(router: SourceValue, draft: ConfigDraft): void {
   draft.settings["retries"] = { per_target: Math.min(2, calls), total: calls };
 }
 
-// Imports LiteLLM's global settings: callbacks that become observers, settings that are not needed,
-// and settings without an equivalent.
+// Imports LiteLLM's global settings: callbacks that become observers, settings that Tollgate does
+// not need, and settings without an equivalent.
 
 type SettingRules = Readonly<Record<string, readonly [FindingKind, string]>>;
 

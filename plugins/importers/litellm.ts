@@ -62,7 +62,7 @@ function importLitellm(said: SourceValue, draft: ConfigDraft): readonly Imported
         "guardrails are not built in; a middleware can be one (docs/plugins/middleware.md)",
       );
   mergeEqualCredentials(draft);
-  // Its keys are in its database: see key-export.ts.
+  // LiteLLM stores its keys in a database: see key-export.ts.
   return [];
 }
 
@@ -147,7 +147,7 @@ function importKey(at: SourceValue, use: string, draft: ConfigDraft): string | u
     return isSelfHosted(use)
       ? undefined
       : `\${env:${use.toUpperCase().replaceAll("-", "_")}_API_KEY}`;
-  // Self-hosted servers are often given a placeholder in place of a key.
+  // Self-hosted servers are often configured with a placeholder instead of a key.
   return isSelfHosted(use) && text.length < 8
     ? undefined
     : importSecret(place, `${use}-key`, draft);
@@ -179,8 +179,8 @@ function readWeight(params: SourceValue): number | undefined {
 }
 
 /**
- * Reports the parameters that no rule has read: duties of the gateway, or default values of a
- * request.
+ * Reports parameters that no rule has read: settings that belong to the gateway, or default values
+ * of a request.
  */
 function reportUnread(params: SourceValue): void {
   if (params.get("max_retries").exists)

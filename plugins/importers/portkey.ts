@@ -36,7 +36,9 @@ interface NodeContext {
   readonly models: string | undefined;
 }
 
-/** Returns the candidates of a node. An inner node becomes a route of its own and one candidate. */
+/**
+ * Returns the candidates of a node. An inner node becomes a separate route and is one candidate.
+ */
 function importNode(said: SourceValue, draft: ConfigDraft, at: NodeContext): readonly string[] {
   const override = said.firstOf("override_params", "overrideParams");
   const model = override.get("model").readText() ?? at.models;
@@ -70,8 +72,8 @@ function importNode(said: SourceValue, draft: ConfigDraft, at: NodeContext): rea
 }
 
 /**
- * Imports a conditional node. Conditions have no equivalent, so the name leads to the default
- * target, and every target gets a name of its own.
+ * Imports a conditional node. Conditions have no equivalent, so the name is mapped to the default
+ * target, and every target gets a separate name.
  */
 function importConditional(
   said: SourceValue,
@@ -96,8 +98,8 @@ function importConditional(
 }
 
 /**
- * Flattens nested nodes. A nested node cannot be a candidate with a strategy of its own, so its
- * targets are added to the others.
+ * Flattens nested nodes. A nested node cannot be a candidate with its own strategy, so its targets
+ * are added to the others.
  */
 function flattenNode(
   said: SourceValue,

@@ -1,11 +1,11 @@
-// Reads another gateway's config. Each value knows its position, and values that were never read
-// are reported at the end.
+// Reads another gateway's config. Each value has its position, and values that were never read are
+// reported at the end.
 import { isMap, isScalar, isSeq, LineCounter, parseDocument, type Node } from "yaml";
 import { fail } from "tollgate/plugin";
 
 /**
- * exact: the same meaning here. approximate: nearly the same. manual: requires a manual step.
- * unsupported: no equivalent.
+ * exact: Tollgate has a setting with the same meaning. approximate: the meaning is nearly the same.
+ * manual: requires a manual step. unsupported: no equivalent.
  */
 export type FindingKind = "exact" | "approximate" | "manual" | "unsupported";
 
@@ -132,8 +132,8 @@ export class SourceValue {
   }
 
   /**
-   * Returns the values that no rule has read. If a whole list or map was not read, returns only
-   * that.
+   * Returns the values that no rule has read. If no part of a list or map was read, only the list
+   * or map itself is returned.
    */
   unreadValues(): readonly SourceValue[] {
     const { read } = this.#readLog;

@@ -89,7 +89,7 @@ export default defineMiddleware({
         limits: limits?.map((l) => parseScopedLimit(l, `key:${who.id}`)),
       } as Identity,
     }));
-    /** Compares all keys, so that the time does not reveal which one matches. */
+    /** All keys are compared, so that the duration does not disclose which key matches. */
     const inFile = (secret: string): Identity | undefined => {
       if (listed.length === 0) return undefined;
       const digest = createHash("sha256").update(secret).digest();

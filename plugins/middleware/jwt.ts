@@ -1,5 +1,5 @@
-// Identifies clients by tokens of an identity provider, in place of keys: people, and programs of a
-// cloud or CI. The token's claims determine the grants.
+// Identifies clients by tokens of an identity provider instead of keys: users, and programs of a
+// cloud or CI. The claims of the token determine the permissions.
 import { createHash } from "node:crypto";
 import {
   defineMiddleware,
@@ -20,7 +20,7 @@ import {
 } from "./jwt/claims.ts";
 import { fromFile, fromUrl, KeySet, emptyKeyCache } from "./jwt/key-set.ts";
 
-/** Maximum length in characters. Request headers have no room for longer tokens. */
+/** Maximum length in characters. Request headers cannot contain longer tokens. */
 const MAX_TOKEN_LENGTH = 16_384;
 /**
  * A token has three parts, and the first one begins with a JSON object. Tollgate's own keys contain
@@ -28,8 +28,8 @@ const MAX_TOKEN_LENGTH = 16_384;
  */
 const JWT_SHAPE = /^eyJ[\w-]*\.[\w-]*\.[\w-]*$/;
 /**
- * How long a validated token is cached, in milliseconds, and so how long a token that its issuer
- * revoked is still accepted.
+ * Time for which a validated token is cached, in milliseconds. A token that its issuer revoked is
+ * accepted for up to this time.
  */
 const VALIDATION_CACHE_MS = 60_000;
 const MAX_CACHED_TOKENS = 10_000;
@@ -55,7 +55,7 @@ export default defineMiddleware({
       issuers: {
         type: "object",
         minProperties: 1,
-        // With a colon in a name, two issuers could give two people the same ID.
+        // If names could contain a colon, two issuers could create the same ID for two users.
         propertyNames: { pattern: "^[^:]+$", "x-expects": "a name without a colon" },
         description: "Issuers by name. The ledger identifies a client as jwt:<name>:<subject>",
         additionalProperties: {
@@ -180,12 +180,12 @@ export default defineMiddleware({
         if (secret.length > MAX_TOKEN_LENGTH) return fail("the token is too long");
         // Another middleware may recognize the secret.
         if (!JWT_SHAPE.test(secret)) return undefined;
-        // Hash of the whole token, because two tokens may differ only in the last character.
+        // The hash covers the whole token, because two tokens may differ only in the last
+        // character.
         const digest = createHash("sha256").update(secret).digest("base64");
         const holder = holders.get(digest);
         const now = Date.now();
-        // If the clock was set back, a cached entry would stay valid for too long, so it is
-        // ignored.
+        // If the clock was set back, a cached entry would be valid for too long, so it is ignored.
         if (holder && holder.validUntil > now && holder.validUntil - now <= VALIDATION_CACHE_MS)
           return x.identify(holder.identity);
         if (holder) holders.delete(digest);

@@ -1,6 +1,6 @@
-// Declares limits for every key that has none of the same unit, and how much a budget reserves. The
-// store checks all limits and writes the reserve row in one step. The gateway enforces a key's own
-// limits.
+// Declares limits for every key without a limit of the same unit, and the amount that a budget
+// reserves. The store checks all limits and writes the reserve row in one step. The gateway
+// enforces a key's own limits.
 import {
   defineMiddleware,
   LIMIT_SCHEMA,

@@ -1,5 +1,5 @@
-// Implements Service-ZDR: a client requests that no data of a request is kept, and the request is
-// sent only to providers with zero data retention.
+// Implements Service-ZDR: a client requests that no data of its request is retained, and the
+// request is sent only to providers with zero data retention.
 import { createHash } from "node:crypto";
 import {
   defineMiddleware,

@@ -82,7 +82,7 @@ export default defineProvider({
     endpoints: [
       {
         protocol: messages({
-          // The backend signs its own reasoning. Its signatures are sent back only to this
+          // The backend signs its own reasoning. The signatures are sent back only to this
           // provider.
           signer: ctx.id,
           acceptsUnsignedThinking: !o.signed,
@@ -110,8 +110,8 @@ const withVersion = (base: string): string => {
 };
 
 /**
- * Reads a model list in either of the two formats that such servers use. Only the IDs are common to
- * both.
+ * Reads a model list in either of the two formats of such servers. Both formats contain only the
+ * IDs.
  */
 async function fetchModelList(line: ProviderClient): Promise<ModelInfo[]> {
   const { rows } = await fetchListPage(line, "models?limit=1000", { fields: ["data"] });

@@ -162,16 +162,16 @@ export default defineProvider({
   }),
 });
 
-/** Adds the API version to a base URL that has none, since users write the URL both ways. */
+/** Adds the API version to a base URL without one, because users write the URL in both ways. */
 const withVersion = (base: string): string => {
   const bare = base.replace(/\/+$/, "");
   return /\/v\d+$/.test(bare) ? bare : `${bare}/v1`;
 };
 
 /**
- * Forwards the API version that a messages client requested, so that the response has that version.
- * The client's header may be named after another vendor, and translated mode forwards no headers by
- * itself.
+ * Forwards the API version that a client of the messages protocol requested, so that the response
+ * has that version. The client's header may be named after another vendor, and translated mode does
+ * not forward client headers.
  */
 function forwardClientVersion(out: Outgoing, call: Call): void {
   const { exchange } = call;

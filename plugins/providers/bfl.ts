@@ -1,5 +1,5 @@
 // Black Forest Labs: the provider submits a job, polls it until it is done, and fetches its image.
-// The API cannot cancel a job, so polling just stops when the client disconnects.
+// The API cannot cancel jobs, so polling only stops when the client disconnects.
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   apiKeySchema,
@@ -144,8 +144,8 @@ async function pollJob(
 }
 
 /**
- * Polling uses the URL that the service returns, but only on the service's own hosts, because the
- * request contains the API key.
+ * The service returns the URL for polling. It is used only if it is on the service's own hosts,
+ * because the request contains the API key.
  */
 function requireOwnOrigin(url: string, base: string): string {
   const to = URL.parse(url);
@@ -160,7 +160,7 @@ function requireOwnOrigin(url: string, base: string): string {
 }
 
 /**
- * Fetches an image. Images are on other hosts at signed URLs, so the API key is not sent to these.
+ * Fetches an image. Images are at signed URLs on other hosts, so the API key is not sent to them.
  */
 async function fetchImage(
   url: string,
@@ -194,7 +194,7 @@ function imageUsage(jobs: readonly Job[], pictures: readonly Media[]) {
   };
 }
 
-/** Returns the total cost that the jobs report, or undefined if a job reports none. */
+/** Returns the total cost in the jobs' reports, or undefined if a job reports none. */
 function totalCost(jobs: readonly Job[]): bigint | undefined {
   if (jobs.some((job) => job.cost === undefined)) return undefined;
   return jobs.reduce((sum, job) => sum + BigInt(Math.round(job.cost! * NANO_PER_CREDIT)), 0n);

@@ -6,8 +6,8 @@ import type { Facts, ModelInfo } from "tollgate/plugin";
 type LoadFile = () => Promise<{ default: unknown }>;
 
 /**
- * The files by provider. Each import is written out, because the build includes only modules that
- * are named here.
+ * The files by provider. Each import is written separately, because the build includes only modules
+ * whose names are in the code.
  */
 const FACT_FILES: { readonly [provider: string]: LoadFile } = {
   alibaba: () => import("./facts/alibaba.json", { with: { type: "json" } }),

@@ -87,7 +87,7 @@ export default defineProvider({
           servesModel: isLiveModel,
           sockets: { live: { path: LIVE_PATH } },
         },
-        // A request returns one image, so several images take several requests.
+        // A request returns one image, so several images require several requests.
         {
           operation: "image" as const,
           run: generateImages,
@@ -121,7 +121,7 @@ export default defineProvider({
 const EFFORTS = ["none", "minimal", "low", "medium", "high"];
 const IGNORED_FIELDS = ["store", "metadata", "safety_identifier", "prompt_cache_key", "verbosity"];
 
-/** Adds the API version to a base URL that has none, since users write the URL both ways. */
+/** Adds the API version to a base URL without one, because users write the URL in both ways. */
 const withVersion = (base: string): string => {
   const bare = base.replace(/\/+$/, "");
   return /\/v\d\w*$/.test(bare) ? bare : `${bare}/${VERSION}`;

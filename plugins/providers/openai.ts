@@ -1,5 +1,5 @@
 // OpenAI: responses, chat, images, embeddings, moderations, and audio under one base URL. Responses
-// come first, because translated requests lose least in that protocol.
+// is the first protocol, because translated requests lose the least in it.
 import { fromRow } from "tollgate/protocols/compatible";
 import type { ModelInfo } from "tollgate/plugin";
 import {

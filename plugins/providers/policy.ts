@@ -1,7 +1,6 @@
-// Data policies of the bundled providers: how long data is retained, whether it is used for
-// training, and which parameter or agreement prevents both. An entry with zero retention names its
-// evidence. All entries expire: after `expires` the policy is unknown until the evidence is
-// reviewed again.
+// Data policies of the bundled providers: the retention of data, its use for training, and the
+// parameter or agreement that prevents both. An entry with zero retention contains its evidence.
+// All entries expire: after `expires` the policy is unknown until the evidence is reviewed again.
 import type { DataPolicy, PolicyException } from "tollgate/plugin";
 
 /**
@@ -14,8 +13,8 @@ interface PolicyFile {
 }
 
 /**
- * The files by provider. Each import is written out, because the build includes only modules that
- * are named here.
+ * The files by provider. Each import is written separately, because the build includes only modules
+ * whose names are in the code.
  */
 export const POLICIES: { readonly [provider: string]: () => Promise<{ default: unknown }> } = {
   alibaba: () => import("./policy/alibaba.json", { with: { type: "json" } }),
@@ -75,7 +74,7 @@ export const POLICIES: { readonly [provider: string]: () => Promise<{ default: u
   zhipu: () => import("./policy/zhipu.json", { with: { type: "json" } }),
 };
 
-/** Sets the provider's policy. It replaces a policy in the definition. */
+/** Sets the provider's policy. It replaces the policy in the definition. */
 export async function withPolicy<D extends object>(provider: string, definition: D): Promise<D> {
   const shipped = (await POLICIES[provider]?.())?.default as PolicyFile | undefined;
   return shipped

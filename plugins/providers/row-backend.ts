@@ -1,7 +1,6 @@
 // Properties of a backend that its codecs do not need: the formats of its rate limit headers and of
-// its errors. The codecs accept all of these formats from every provider. The properties serve
-// readers, the table in the README, and the tests, which check each row against a sample of its
-// formats.
+// its errors. The codecs accept all of these formats from every provider. They are used in the
+// README's table and in tests, which check each row against a sample of its formats.
 import type { ProviderRow } from "tollgate/protocols/compatible";
 import type { ChatDialect } from "tollgate/protocols/chat-completions";
 

@@ -1,5 +1,5 @@
 // Labs in mainland China. A vendor's international and mainland hosts belong to different legal
-// entities with different keys, so they are separate providers.
+// entities and have different keys, so they are separate providers.
 import type { ChatDialect } from "tollgate/protocols/chat-completions";
 import { type Backend, anthropicAt, but, plain } from "./row-backend.ts";
 

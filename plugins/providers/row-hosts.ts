@@ -1,5 +1,5 @@
-// Hosts of open models whose documented API is the basic OpenAI API. Their URLs come from secondary
-// sources.
+// Hosts of open models whose documented API is the basic OpenAI API. Their URLs were taken from
+// secondary sources.
 import { type Backend, plain, but } from "./row-backend.ts";
 
 export const hosts: readonly Backend[] = [
@@ -172,8 +172,8 @@ export const platforms: readonly Backend[] = [
   },
 ];
 
-// Gateways like this one, with providers behind them. Privacy requirements are forwarded, so the
-// inner gateway fails closed too.
+// Gateways like this one, with providers behind them. Privacy requirements are forwarded to them,
+// so the inner gateway also fails closed.
 
 export const routers: readonly Backend[] = [
   {

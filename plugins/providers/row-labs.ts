@@ -260,7 +260,7 @@ export const labs: readonly Backend[] = [
         },
       },
       "cohere-embed": { base: "../../v2" },
-      // The API ranks texts but does not return them. The gateway adds them.
+      // The API ranks texts but does not return them. The gateway adds the texts to its response.
       rerank: { base: "../../v2", returnsDocuments: false, textOnly: true, dropFields: ["user"] },
     },
   },

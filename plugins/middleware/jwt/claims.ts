@@ -153,7 +153,10 @@ export interface Issuer {
   readonly identity: (claims: Claims) => Identity;
 }
 
-/** The holder of a token, and how long the token may be accepted without another validation. */
+/**
+ * The holder of a token, and the time for which the token may be accepted without another
+ * validation.
+ */
 export interface ValidatedToken {
   readonly identity: Identity;
   /** Unix milliseconds. */

@@ -1,5 +1,5 @@
 // Caches an issuer's public keys. They are fetched for the first token, and again when a token
-// names an unknown key. The issuer gets at most one request per 30 s, however many such tokens
+// refers to an unknown key. The issuer gets at most one request per 30 s, however many such tokens
 // arrive.
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import { fail, type Context } from "tollgate/plugin";
@@ -12,8 +12,8 @@ const MAX_KEYS = 100;
 const MAX_AGE_MS = 600_000;
 const MIN_REFRESH_INTERVAL_MS = 30_000;
 /**
- * Types of public keys. A symmetric key in the set would let everyone who can read it sign tokens,
- * so it is never used.
+ * Types of public keys. A symmetric key in the set is never used, because everyone who can read it
+ * could sign tokens.
  */
 const PUBLIC_KEY_TYPES = ["RSA", "EC", "OKP"];
 
@@ -83,8 +83,8 @@ export class KeySet {
   }
 
   /**
-   * Fetches the keys. Sends one request at a time, and up to one per second if no keys are known
-   * yet. Never rejects: known keys stay in use.
+   * Fetches the keys. One request is sent at a time, and at most one per second if no keys are
+   * known yet. Never rejects: if the request fails, the known keys are still used.
    */
   #refresh(): Promise<void> {
     if (!this.#cache.find && this.#now() - this.#cache.lastAttemptAt < 1_000 && !this.#fetching)

@@ -83,7 +83,7 @@ type CredentialChain = (options?: { forceRefresh?: boolean }) => Promise<{
 /** Credentials by account. */
 export interface CredentialCache {
   get(account: AwsAccount): AwsCredential | Promise<AwsCredential>;
-  /** Renews a rejected credential. Resolves with whether a different one is available. */
+  /** Renews a rejected credential. Resolves to whether a different credential is available. */
   renew(account: AwsAccount): Promise<boolean>;
 }
 
@@ -221,7 +221,8 @@ const isSkewed = (refusal: AuthRejection): boolean =>
   SKEW_ERRORS.test(errorNameIn(refusal)) || SKEW_TEXT.test(wordsOf(refusal));
 
 /**
- * Smaller differences do not count as clock skew, since the same signature would be rejected again.
+ * Smaller differences do not count as clock skew, because the same signature would be rejected
+ * again.
  */
 const MIN_SKEW_MS = 5_000;
 

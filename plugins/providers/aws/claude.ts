@@ -67,7 +67,7 @@ export function bedrockClaude(betas: readonly string[]): Protocol<"chat"> {
   };
 }
 
-/** Returns the same call with the model's Anthropic name, by which its capabilities are known. */
+/** Returns the same call with the model's Anthropic name, for which its capabilities are known. */
 export const withAnthropicName = (of: CallContext): CallContext => ({
   actionType: of.actionType,
   action: of.action,
@@ -102,7 +102,7 @@ function moveHeadersToBody(out: Outgoing, of: CallContext, betas: readonly strin
   for (const name of ["anthropic-version", "anthropic-beta"]) out.setHeader(name);
 }
 
-/** Streams are framed unless their content type says otherwise. */
+/** Streams are framed unless their content type has another value. */
 const isFramed = (headers: HeadersIn): boolean =>
   !(headers["content-type"] ?? "").startsWith("text/event-stream");
 
@@ -154,8 +154,8 @@ const LF = 10;
 const CR = 13;
 
 function toSseEvent(json: Buffer): Buffer[] {
-  // JSON contains line ends only between its members, and a server-sent event cannot contain them.
-  // A space has the same meaning.
+  // JSON contains line ends only between its members. A server-sent event cannot contain them, so
+  // they are replaced by spaces, which have the same meaning.
   if (json.includes(LF) || json.includes(CR))
     for (let i = 0; i < json.length; i++) if (json[i] === LF || json[i] === CR) json[i] = 32;
   const type = TYPE.exec(json.toString("latin1", 0, 64))?.[1];

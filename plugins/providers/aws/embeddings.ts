@@ -1,5 +1,5 @@
-// Embeddings through InvokeModel. Titan embeds one text per call, so a request takes one call per
-// text. Cohere has its own API format, with the token count in a header.
+// Embeddings through InvokeModel. Titan embeds one text per call, so a request needs one call per
+// text. Cohere has its own API format, and its token count is in a header.
 import {
   fail,
   type Call,
@@ -22,8 +22,8 @@ interface Embedded {
 }
 
 /**
- * Embeds texts with Titan. If one text fails, the request fails, because shifted indexes would be
- * worse than an error. Completed texts are billed.
+ * Embeds texts with Titan. If one text fails, the request fails, because missing embeddings would
+ * shift the indexes of the others. Completed texts are billed.
  */
 export async function* embedWithTitan(r: EmbeddingRequest, call: Call): AsyncGenerator<ModelEvent> {
   const texts = requireTextInputs(r, call);

@@ -24,7 +24,7 @@ const KIND_BY_NAME = new Map<string, ErrorKind>([
 ]);
 
 /**
- * Error text for a model that this account has no access to. Another credential or provider may
+ * Error text for a model to which this account has no access. Another credential or provider may
  * have access.
  */
 const NO_MODEL_ACCESS = /access to the model/i;
@@ -42,7 +42,7 @@ export function parseAwsError(status: number, headers: HeadersIn, body: Buffer):
 /** Parses an error within a stream. */
 export function parseAwsStreamError(name: string, payload: Buffer): Fault {
   const fault = parseError(200, {}, withMessageField(payload));
-  // Without a status, the text alone would classify the error as a provider failure.
+  // Without a status, the text alone would classify the error as a failure of the provider.
   const kind = /^validation/i.test(name) ? "invalid" : "upstream";
   return classifyError(name, { ...fault, kind, message: messageOf(payload) ?? fault.message });
 }

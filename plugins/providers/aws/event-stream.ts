@@ -1,6 +1,6 @@
 // Reads application/vnd.amazon.eventstream: frames of [length][length of headers][checksum] headers
-// payload [checksum], split at any byte. The cost is linear in the bytes for any chunk size,
-// because each frame is assembled once. Frames longer than the limit are rejected.
+// payload [checksum], split at any byte. The cost is linear in the number of bytes for any chunk
+// size, because each frame is assembled once. Frames longer than the limit are rejected.
 import { crc32 } from "node:zlib";
 import { fail } from "tollgate/plugin";
 
@@ -41,9 +41,7 @@ export function createFrameReader(on: (frame: EventFrame) => void): FrameReader 
     held = size > 0 ? [all.subarray(bytes)] : [];
     return all.subarray(0, bytes);
   };
-  /**
-   * Returns the start of the buffered bytes. Small chunks are joined here at most once per frame.
-   */
+  /** Returns the start of the buffered bytes. Small chunks are joined at most once per frame. */
   const peek = (): Buffer => {
     if (held[0]!.length < PRELUDE) held = [Buffer.concat(held, size)];
     return held[0]!;

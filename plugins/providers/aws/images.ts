@@ -43,8 +43,8 @@ export async function* generateImages(r: ImageRequest, call: Call): AsyncGenerat
   const drawn = listOf(response["images"]).flatMap((one) => textOf(one) ?? []);
   const held = filterReason(response);
   if (drawn.length === 0) failNoImage(held);
-  // If only some images are withheld, the others are returned. A translation warning is the only
-  // way to report the withheld ones.
+  // If only some images are withheld, the others are returned. Only a translation warning can
+  // report the withheld images.
   if (held !== undefined) call.reportLoss("n", "approximated", "filtered");
   yield { type: "start" };
   for (const [index, base64] of drawn.entries()) {

@@ -27,10 +27,11 @@ import { claude, messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import { parseAwsError } from "./errors.ts";
 
-// Models that must be listed to be callable. The names of rerank models are from AWS's
-// documentation (docs.aws.amazon.com/bedrock/latest/userguide, rerank-supported). Among embedding
-// models, only Cohere's third version was verified there. The other embedding and image model names
-// are from public code. Prices are omitted, because no AWS source was checked.
+// Models that can be called only if they are listed. The names of rerank models are from AWS's
+// documentation (docs.aws.amazon.com/bedrock/latest/userguide, rerank-supported). The only
+// embedding model that was verified with that documentation is Cohere's third version. The other
+// embedding and image model names are from public code. Prices are omitted, because no AWS source for them was
+// checked.
 const facts: Facts = {
   asOf: "2026-11-23",
   models: [

@@ -1,5 +1,5 @@
 // Calls InvokeModel once, for operations with their own API format: sends a body and returns the
-// response body.
+// body of the response.
 import { fail, type Call, type JsonObject } from "tollgate/plugin";
 import { parsed } from "./json.ts";
 import { parseAwsError } from "./errors.ts";

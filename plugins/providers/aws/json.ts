@@ -1,5 +1,5 @@
-// Reads JSON values by type. Values of another type are ignored, because an upstream can send
-// anything.
+// Reads JSON values by type. Values of other types are ignored, because an upstream can send any
+// value.
 import type { Json, JsonObject, Opt } from "tollgate/plugin";
 import { parseExactJson } from "tollgate/protocols/codec";
 

@@ -1,5 +1,5 @@
-// Reranking through the agent runtime. Its response contains no usage, and the number of documents
-// is billed.
+// Reranking through the agent runtime. Its response contains no usage. The number of documents is
+// billed.
 import {
   fail,
   rerankOperation,

@@ -1,5 +1,5 @@
 // AWS Signature Version 4: signs a request with a key derived for the day, region, and service. The
-// function is pure: the caller provides the time. Other packages can import it as
+// function is pure, and the caller provides the time. Other packages can import it as
 // `tollgate-provider-aws/signer`.
 import { createHash, createHmac } from "node:crypto";
 import type { SignableRequest } from "tollgate/plugin";
@@ -33,7 +33,7 @@ const encoded = (text: string): string =>
 
 /**
  * Returns the headers that sign a request: the date, the hash of the body, and the signature. The
- * path is encoded again in the signature, as every service except S3 requires.
+ * signature encodes the path again, as every service except S3 requires.
  */
 export function signRequest(
   keys: SigningKeys,

@@ -149,8 +149,8 @@ async function tokenRequestFor(
 }
 
 /**
- * Creates the token request of a managed identity. Uses the platform's own endpoint if there is
- * one, otherwise the machine's.
+ * Creates the token request of a managed identity. The platform's own endpoint is used if there is
+ * one, and otherwise the machine's.
  */
 function managedIdentityRequest(
   env: Context["env"],
@@ -172,7 +172,7 @@ function managedIdentityRequest(
 // Gets a token from the Azure Identity library, which supports CLI sign-ins, certificates, and
 // other sources that this package does not implement.
 
-/** The used part of the library. The library is optional. */
+/** The part of the library that is used. The library is optional. */
 interface AzureIdentityModule {
   readonly DefaultAzureCredential: new () => {
     getToken(
@@ -208,7 +208,7 @@ async function tokenFromAzureIdentity(scope: string): Promise<MintedToken> {
 
 // Sends a token request and reads its response.
 
-/** A token request. It is a POST with a form, or a GET without one. */
+/** A token request. It is a POST request with a form, or a GET request without one. */
 interface TokenRequest {
   readonly url: string;
   readonly form?: Readonly<Record<string, string>>;
@@ -243,7 +243,7 @@ async function requestToken(
 }
 
 /**
- * Reads the token's lifetime. The three services send it as a number, as a string, or as an expiry
+ * Reads the token's lifetime. The three services send it as a number, as text, or as an expiry
  * time.
  */
 function parseExpiresIn(said: { readonly [name: string]: unknown }): number {

@@ -11,7 +11,7 @@ import {
 } from "tollgate/plugin";
 import { ratioOf, sizeOf } from "tollgate/protocols/images";
 
-/** Dropped, because they could send the result to another destination. */
+/** These fields are dropped, because they could send the result to another destination. */
 const WEBHOOK_FIELDS = ["webhook_url", "webhook_secret"];
 
 export function encodeJob(r: ImageRequest, call: Call): JsonObject {
@@ -182,7 +182,7 @@ const MAX_JOBS = 4;
 const FORMATS = ["png", "jpeg"];
 
 /**
- * Creates a model. Only prices from the vendor's own page are included. Other models are unpriced
+ * Creates a model. Only prices from the vendor's own page are included. Other models have no price
  * here, because each job reports its cost.
  */
 const model = (name: string, words: string, usd?: string): ModelInfo => ({
@@ -216,8 +216,8 @@ const takesAspectRatio = (name: string): boolean => /ultra|kontext/.test(name);
 const MAX_INPUT_IMAGES = 10;
 
 /**
- * Returns the field for input images, or undefined if the model takes none. The model that fills a
- * mask has its own field.
+ * Returns the field for input images, or undefined if the model supports none. The model that fills
+ * a mask has its own field.
  */
 const inputImageField = (name: string): string | undefined =>
   name.endsWith("-fill") ? "image" : /^flux-2|kontext/.test(name) ? "input_image" : undefined;

@@ -12,7 +12,7 @@ import { digestOf } from "./random-text.ts";
 import { splitWords } from "./request-text.ts";
 
 /**
- * Bytes per second to assume if a file does not contain its duration. Corresponds to
+ * Bytes per second to assume if a file does not contain its duration. This is the rate of
  * telephone-quality speech.
  */
 const BYTES_A_SECOND = 4_000;

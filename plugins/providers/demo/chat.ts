@@ -69,7 +69,7 @@ function* parts({ reasoning, hidden, text, call }: ResponsePlan, r: ChatRequest)
   }
 }
 
-/** Returns the arguments only, because the name was sent when the block was opened. */
+/** Returns only the arguments, because the name was sent when the block was opened. */
 function afterName(pieces: readonly string[], name: string): readonly string[] {
   const args = pieces.join("").slice(name.length + 1);
   return splitWords(args);

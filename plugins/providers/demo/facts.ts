@@ -9,7 +9,7 @@ const FREE: Price = {
   tiers: { "*": [] },
 };
 
-/** The demo sends and stores nothing. All data is gone when the request ends. */
+/** The demo sends and stores nothing. All data is discarded when the request ends. */
 export const POLICY: DataPolicy = {
   retention: { kind: "zero" },
   trains: "no",

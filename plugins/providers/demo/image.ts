@@ -5,7 +5,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { promisify } from "node:util";
 import { crc32, deflate } from "node:zlib";
 
-/** Returns the digest of an input image, so that other input gives another image. */
+/** Returns the digest of an input image, so that different input gives a different image. */
 function bytesOf(media: Media): string {
   if ("url" in media || "fileId" in media)
     return fail("unsupported", "demo/image is offline. Send the image data instead of a URL.", {
@@ -54,7 +54,7 @@ export async function* image(r: ImageRequest, call: Call): AsyncGenerator<ModelE
 }
 
 // Generates a landscape from a seed: sky, sun, and hills in layers. Every pixel depends only on its
-// position, so a coarse image is the same landscape with larger cells.
+// position, so a coarse image shows the same landscape with larger cells.
 
 type Colour = readonly [red: number, green: number, blue: number];
 /**
@@ -66,7 +66,7 @@ type Scene = (x: number) => (y: number) => { colour: Colour; sky: boolean };
 const LAYERS = 4;
 const SUN: Colour = [255, 244, 214];
 
-/** Creates a scene. `aspect` is width divided by height, so that the sun is round. */
+/** Creates a scene. `aspect`: width divided by height, so that the sun is round. */
 function createScene(aspect: number, ...seed: readonly unknown[]): Scene {
   const next = createSeededRandom("scene", ...seed);
   const hue = next();

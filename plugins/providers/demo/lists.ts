@@ -12,8 +12,8 @@ import { digestOf } from "./random-text.ts";
 import { countTokens } from "./request-text.ts";
 
 /**
- * Ranks documents by the number of query words that they contain. If documents contain equally
- * many, the shorter one comes first.
+ * Ranks documents by the number of query words that they contain. If two documents contain equally
+ * many, the shorter one is first.
  */
 async function* rerank(r: RerankRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "rerank")

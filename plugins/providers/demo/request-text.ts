@@ -67,8 +67,8 @@ const TOKEN = /[\p{L}\p{N}]{1,4}|[^\s\p{L}\p{N}]/gu;
 export const countTokens = (text: string): number => text.match(TOKEN)?.length ?? 0;
 
 /**
- * Splits text into words with their leading whitespace. Joined they give the text again, and their
- * counts add up to the text's count.
+ * Splits text into words with their leading whitespace. Joined, the words are the original text,
+ * and their counts add up to the count of the text.
  */
 export const splitWords = (text: string): readonly string[] => text.match(/\s*\S+|\s+$/g) ?? [];
 

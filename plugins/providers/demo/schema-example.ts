@@ -73,8 +73,8 @@ function both(a: JsonObject, b: JsonObject): JsonObject {
 }
 
 /**
- * Resolves a reference within the schema, such as "#/$defs/name". Other references give an empty
- * schema.
+ * Resolves a reference within the schema, such as "#/$defs/name". Other references result in an
+ * empty schema.
  */
 function referred(ref: string, root: JsonObject): Json {
   if (!ref.startsWith("#")) return {};

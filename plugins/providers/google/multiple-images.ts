@@ -1,5 +1,5 @@
-// Generates several images for one request. Image models make one image per call, so there is one
-// call per image.
+// Generates several images for one request. Image models create one image per call, so one call is
+// made per image.
 import {
   fail,
   UNITS,

@@ -91,8 +91,8 @@ export function vertexAuth(
 }
 
 /**
- * Requests a token. An assertion is valid for 1 hour on the clock of the token endpoint. If it is
- * rejected because of its time, one more assertion is created with that clock.
+ * Requests a token. An assertion is valid for 1 hour, measured by the clock of the token endpoint.
+ * If it is rejected because of its time, another assertion is created with the time of that clock.
  */
 async function requestToken(
   fetch: Context["fetch"],

@@ -1,6 +1,6 @@
 // Embeddings through `predict`, for all text embedding models on Vertex. A request contains a list
-// of texts, and the response contains a vector and a token count for each. Gemini's own model takes
-// one text per request.
+// of texts, and the response contains a vector and a token count for each. Gemini's own embedding
+// model accepts one text per request.
 import {
   embeddingOperation,
   fail,
@@ -54,7 +54,7 @@ function request(r: EmbeddingRequest, of: CallContext): Body {
   if (texts.length > 1 && bareName(of.model).startsWith("gemini-"))
     fail("unsupported", `${of.model} accepts one text per request.`, { param: "input" });
   const task = embeddingTaskName(r, of);
-  // The API either cuts the end of a long text or rejects the text.
+  // The API either truncates the end of a long text or rejects the text.
   if (r.truncate === "start") of.reportLoss("truncate", "approximated");
   const autoTruncate = r.truncate === undefined ? undefined : r.truncate !== "none";
   const parameters = some({ outputDimensionality: r.dimensions, autoTruncate });

@@ -25,7 +25,8 @@ import { gemini } from "tollgate/protocols/gemini";
 import { valueFields } from "tollgate/protocols/references";
 import { claude, messages } from "tollgate/protocols/messages";
 
-// Models that must be listed to be callable: the text embedding models in Google's documentation
+// Models that can be called only if they are listed: the text embedding models in Google's
+// documentation
 // (cloud.google.com/vertex-ai/generative-ai/docs/model-reference/text-embeddings-api). Prices are
 // omitted.
 const facts: Facts = {
@@ -89,7 +90,7 @@ export default defineProvider({
     const auth = vertexAuth(ctx, token_url);
     const host = `${(base_url ?? hostOf(location)).replace(/\/+$/, "")}/${version}`;
     const placed = `${host}/projects/${project}/locations/${location}`;
-    // Without a project only an express key works, which can call only Gemini.
+    // Without a project, only an express key works, and it can call only Gemini.
     if (project === undefined)
       return { endpoints: [{ protocol: vertexGemini(), base: host, auth, servesModel: isGemini }] };
     return {
@@ -142,8 +143,8 @@ function vertexGemini(): Protocol<"chat"> {
 }
 
 /**
- * Converts a token count request. Vertex expects the fields at the top level, and only those that
- * are counted.
+ * Converts a token count request. Vertex expects the fields at the top level, and only the fields
+ * that are counted.
  */
 function adaptCountRequest(out: Outgoing): void {
   const inner = out.get("generateContentRequest") as JsonObject | undefined;
@@ -191,7 +192,7 @@ function vertexClaude(): Protocol<"chat"> {
   };
 }
 
-/** Returns the same call with the model's Anthropic name, by which its capabilities are known. */
+/** Returns the same call with the model's Anthropic name, for which its capabilities are known. */
 const withAnthropicName = (of: CallContext): CallContext => ({
   actionType: of.actionType,
   action: of.action,

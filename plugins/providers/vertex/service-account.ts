@@ -1,5 +1,5 @@
-// A Google service account, and the assertion with which it requests a token. The assertion is
-// signed here, because node:crypto supports RS256.
+// A Google service account, and the assertion with which it requests a token. It is signed here,
+// because node:crypto supports RS256.
 import { createPrivateKey, createSign, type KeyObject } from "node:crypto";
 import { fail } from "tollgate/plugin";
 

@@ -1,5 +1,5 @@
 // Encodes canonical blocks for Converse. Content that Converse cannot represent is rejected if the
-// model would receive something else than the client sent. If the model only receives less
+// model would receive different content from what the client sent. If the model only receives less
 // information, a translation warning is reported.
 import {
   fail,
@@ -95,7 +95,8 @@ function reasoningTo({
 }
 
 /**
- * Encodes media from its bytes. URLs and file IDs are rejected, because nothing is fetched here.
+ * Encodes media from its bytes. URLs and file IDs are rejected, because this provider does not
+ * fetch files.
  */
 function mediaTo(
   media: Media,

@@ -1,5 +1,5 @@
-// Converse, Bedrock's protocol for all chat models. Only the client half exists, since clients use
-// Converse only with AWS itself.
+// Converse, Bedrock's protocol for all chat models. Only the client half exists, because clients
+// use Converse only with AWS itself.
 import {
   chatOperation,
   fail,
@@ -50,7 +50,7 @@ export const converse = (guardrail?: Guardrail): Protocol<"chat"> => ({
       count: (of) => modelPath(of.model, "count-tokens"),
     },
     encodeRequest,
-    // Fields that another protocol's codec does not know have no meaning here.
+    // Unknown fields of another protocol have no meaning in this API.
     knowsField: () => true,
     analyze,
     createDecoder: (emit, _of, headers) =>

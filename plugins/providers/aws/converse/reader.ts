@@ -1,5 +1,5 @@
 // Reads a Converse response. Stream events and the blocks of a complete response use the same
-// methods, so both give the same canonical events.
+// methods, so that both give the same canonical events.
 import {
   fail,
   type Json,
@@ -15,8 +15,8 @@ import { parseFinishReason, ID } from "./constants.ts";
 import { createFrameReader, type EventFrame } from "../event-stream.ts";
 import { parseAwsStreamError } from "../errors.ts";
 
-// Reads token counts. As in canonical units, tokens read from and written to a cache are not part
-// of the input.
+// Reads token counts. Tokens that were read from or written to a cache are not part of the input,
+// as in canonical units.
 function usageOf(report: JsonObject): Usage {
   const written = countOf(report["cacheWriteInputTokens"]);
   let hour = 0;
@@ -210,8 +210,8 @@ export class ConverseReader {
   }
 }
 
-// Decodes a Converse stream: binary frames that contain events or exceptions. Usage follows the
-// stop reason, so the response is finished only at the end of the stream.
+// Decodes a Converse stream: binary frames that contain events or exceptions. The usage arrives
+// after the stop reason, so the response is finished only at the end of the stream.
 
 export function createDecoder(reading: ConverseReader): Decoder {
   const frames = createFrameReader((frame) => event(frame, reading));

@@ -168,8 +168,8 @@ function tierTo({ tier }: ChatRequest, of: CallContext): JsonObject | undefined 
   return undefined;
 }
 
-// Encodes the reasoning effort. Converse takes an effort and no token budget, which the model
-// chooses.
+// Encodes the reasoning effort. Converse accepts an effort and no token budget. The model chooses
+// the budget.
 
 /** Efforts from low to high. */
 const EFFORTS = ["low", "medium", "high", "xhigh", "max"];
@@ -225,8 +225,8 @@ const calledIn = ({ turns }: ChatRequest): Set<string> =>
 
 function toolsTo(r: ChatRequest, of: CallContext): Json[] {
   const choice = typeof r.toolChoice === "object" ? r.toolChoice : undefined;
-  // A single required tool can be named. A choice among several is possible only by omitting the
-  // others.
+  // A single required tool can be named. A choice among several tools is possible only if the other
+  // tools are omitted.
   const among =
     choice && !(choice.must && choice.names.length === 1) ? new Set(choice.names) : undefined;
   if (among) of.reportLoss("tool_choice", "approximated", "tools_filtered");
