@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Checks the version of Node.js, and then starts the command line. This file runs on any version,
-// so it uses only syntax that is 10 years old and imports nothing before the check.
+// Checks the version of Node.js, and then starts the command line. This file must run on any
+// version. It therefore uses only syntax that is 10 years old, and imports nothing before the
+// check.
 const REQUIRED_MAJOR = 24;
 const [major = 0] = process.versions.node.split(".").map(Number);
 if (major < REQUIRED_MAJOR) {
@@ -22,6 +23,6 @@ if (major < REQUIRED_MAJOR) {
     .then(({ setUpCompileCache }) => setUpCompileCache())
     .then(() => import("./main.ts"))
     .then(({ main }) => main(process.argv.slice(2)))
-    // Plugins may leave timers behind, so the process exits explicitly when the command ends.
+    // Plugins may leave timers running, so the process exits explicitly when the command has ended.
     .then((code) => process.stdout.write("", () => process.exit(code)));
 }

@@ -1,7 +1,7 @@
 // Replaces every function that sends a signal, before the plugin is imported. Node's permission
 // model prevents a plugin's process from starting child processes and threads and from loading
-// addons, but not from sending signals with kill(). The process
-// runs as the gateway's user, so a plugin could end the gateway, reload it, or open its debugger.
+// addons, but not from sending signals with kill(). The process runs as the gateway's user, so a
+// plugin could otherwise end the gateway, reload it, or open its debugger.
 import { ChildProcess } from "node:child_process";
 import { syncBuiltinESMExports } from "node:module";
 

@@ -1,5 +1,5 @@
 // The command line: parses arguments and prints results. All other behavior is implemented in other
-// layers. May import everything; each command is imported when it is called. Exit codes: 0 success,
+// layers. May import everything. Each command is imported when it is called. Exit codes: 0 success,
 // 1 failure, 78 errors in gateway.yaml.
 import { parseArgs } from "node:util";
 import { COMMAND_SPECS as GATEWAY } from "../admin/schema/command-specs.ts";
@@ -231,7 +231,7 @@ function onStdoutError(error: NodeJS.ErrnoException): void {
   if (error.code === "EPIPE") process.exit();
 }
 
-/** Prints a fault as its message, and any other error with its stack. Returns the exit code. */
+/** Prints the message of a fault, or the stack of any other error. Returns the exit code. */
 function printFailure(error: unknown, json: boolean): number {
   const fault = getFault(error);
   const message = fault?.message ?? (error instanceof Error ? error.message : String(error));

@@ -1,5 +1,5 @@
-// Entry point of the process of an isolated plugin (`isolate: child`). The gateway gives it read
-// access to the plugin's code, and a connection.
+// Entry point of the process of an isolated plugin (`isolate: child`). The gateway passes a
+// connection to it and allows it to read the plugin's code.
 import { readFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { PluginProcess } from "../isolation/inside/plugin-process.ts";

@@ -1,6 +1,6 @@
 // Entry point of a worker process. `tollgate serve` starts it with its own arguments, so that a
-// process list shows which gateway a worker belongs to. Workers ignore signals, because terminals
-// and init systems send them to every process; the primary process handles them.
+// process list shows to which gateway a worker belongs. Workers ignore signals, because terminals
+// and init systems send them to every process. The primary process handles them.
 import { createLog } from "../lib/log/log.ts";
 import { SecretMask } from "../lib/log/secret-mask.ts";
 import { startEventLoopWatchdog } from "../runtime/health/event-loop-watchdog.ts";

@@ -1,5 +1,5 @@
-// Combines the accounts of gateway.yaml and of the store into one tree. If both define a name, the
-// one in gateway.yaml is used.
+// Combines the accounts of gateway.yaml and of the store into one tree. If both define an account
+// with the same name, the one in gateway.yaml is used.
 import type { AccountConfig } from "../../config/gateway-config.ts";
 import type { AccountRecord, KeyDefaults, KeyLimit } from "../../plugin/store/account.ts";
 
@@ -39,7 +39,7 @@ export class AccountTree {
 
   /**
    * Returns the existing ancestors and the account itself, outermost first. If an account is nested
-   * in itself, the list ends before it repeats.
+   * in itself, the list ends before the first repetition.
    */
   ancestry(id: string): readonly TreeAccount[] {
     const chain: TreeAccount[] = [];
@@ -72,7 +72,7 @@ export class AccountTree {
     return maxHeight;
   }
 
-  /** Returns why the account's keys are rejected. Undefined if they are not. */
+  /** Returns the reason why the account's keys are rejected. Undefined if they are accepted. */
   closedReason(id: string): "closed" | "broken" | undefined {
     const chain = this.ancestry(id);
     if (chain.some(({ closedAt }) => closedAt !== undefined)) return "closed";

@@ -44,8 +44,8 @@ export function assertVersion(version: number | undefined, what: string, is: num
 }
 
 /**
- * Throws if the account does not exist or is closed. All requests of a key with such an account
- * would be rejected.
+ * Throws if the account does not exist or is closed. All requests of a key in such an account would
+ * be rejected.
  */
 export function assertAccountExists(
   account: string | undefined,
@@ -103,7 +103,7 @@ export const toLabels = (
   labels && Object.keys(labels).length > 0 ? (labels as Record<string, string>) : undefined;
 
 /**
- * Like `mergeValue`, for a value that is stored in another form than in the input. An empty result
+ * Like `mergeValue`, for a value whose stored form differs from its input form. An empty result
  * becomes undefined.
  */
 export const mergeConverted = <S, T>(
@@ -117,8 +117,8 @@ export const mergeValue = <T>(now: T | null | undefined, before: T | undefined):
   now === undefined ? before : (now ?? undefined);
 
 /**
- * Usage of a limit, as commands return it. `max`, `used`, `held`, and `left` are in `unit`.
- * `nano_usd` is a billionth of a US dollar.
+ * Usage of a limit, as commands return it. `max`, `used`, `held`, and `left` are measured in
+ * `unit`. `nano_usd` is a billionth of a US dollar.
  */
 export interface ShownLimitUsage extends Omit<LimitUsage, "per"> {
   /** The limit as text: "usd=5/month". */
@@ -142,11 +142,10 @@ export const shownLimits = ({
   ...(defaults && { defaults: { limits: defaults.limits.map(formatLimit) } }),
 });
 
-// Determines what a key's grants may name: listed models, aliases, providers that forward unlisted
-// models, and frontends.
+// Determines the names that a key's grants may contain: listed models, aliases, providers that
+// forward unlisted models, and frontends.
 
 /**
- * Creates the grant targets.
  * @param listed IDs of the known models.
  */
 export function createGrantTargets(

@@ -14,7 +14,7 @@ export interface KeyRepository {
   /** Writes a key. When it resolves, the key is durable and every process uses it. */
   writeKey(record: KeyRecord): Promise<void>;
   writeAccount(record: AccountRecord): Promise<void>;
-  /** Writes what a key has spent elsewhere. Resolves when the rows are durable. */
+  /** Writes the previous spending of an imported key. Resolves when the ledger rows are durable. */
   writeOpening(opening: ReturnType<typeof createOpeningRows>): Promise<void>;
   /** Called after a key or an account was changed. */
   onChanged?(what: RecordChange, id: string): void;
@@ -55,11 +55,11 @@ async function readAllPages<T>(
   return found;
 }
 
-// Creates two ledger rows for what an imported key has already spent. They count in the current
-// windows, so the remaining budgets are right from the first request. Writing them again changes
-// nothing.
+// Creates two ledger rows for the previous spending of an imported key. The rows count in the
+// current windows, so the remaining budgets are correct from the first request. Writing them again
+// has no effect.
 
-/** Target of these rows, in place of a provider. */
+/** Target of these rows instead of a provider. */
 const OPENING_TARGET = {
   provider: "opening",
   model: "balance",

@@ -1,5 +1,5 @@
-// Writes everything that a gateway stores into one file, while it serves: the store's copy, the key
-// that signs URLs, and the last valid model lists.
+// Writes all data that a gateway stores into one file: a copy of the store, the key that signs URLs,
+// and the last valid model lists. The gateway serves requests in the meantime.
 import { createHash, randomBytes } from "node:crypto";
 import { createReadStream, existsSync } from "node:fs";
 import { open, readdir, rename, rm, stat, type FileHandle } from "node:fs/promises";
@@ -112,7 +112,7 @@ class TarWriter {
     this.files.push({ name, bytes, sha256: digest.digest("hex") });
   }
 
-  /** Finishes the file. Resolves with its total size in bytes, when it is durable. */
+  /** Finishes the file. Resolves with the total size in bytes when the file is durable. */
   async end(manifest: string): Promise<number> {
     const text = Buffer.from(manifest);
     await this.#write(createTarHeader(MANIFEST_NAME, text.length, wallClock()));
@@ -137,8 +137,8 @@ class TarWriter {
   }
 }
 
-// Describes a backup. The manifest is the last file in it, so that the other files need not be read
-// twice.
+// Describes a backup. The manifest is the last file in it, so that the other files are read only
+// once.
 
 export interface BackupManifest {
   readonly kind: "tollgate backup";
@@ -148,12 +148,12 @@ export interface BackupManifest {
   readonly at: number;
   /** Plugin name of the store in gateway.yaml. Another type of store cannot read the backup. */
   readonly store: string;
-  /** Newest row. */
+  /** The newest row of the ledger. */
   readonly head: LedgerBackup["head"] | null;
   readonly sums: Omit<LedgerBackup["total"], "costNano"> & { readonly costNano: string };
   /**
-   * Texts that were erased so far. An older backup still contains them, and `restore --erased-in`
-   * removes them.
+   * Texts that were erased before the backup. Older backups still contain them, and `restore
+   * --erased-in` removes them.
    */
   readonly erased: readonly string[];
   readonly files: readonly BackupFile[];
@@ -180,9 +180,7 @@ export function parseManifest(text: string): BackupManifest {
   try {
     const parsed = JSON.parse(text) as BackupManifest;
     if (parsed.kind === "tollgate backup" && parsed.version === 1) return parsed;
-  } catch {
-    // Reported below.
-  }
+  } catch {}
   return fail("invalid", "This version of Tollgate cannot read the backup.", {
     code: "no_backup",
   });

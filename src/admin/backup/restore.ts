@@ -1,5 +1,5 @@
-// Restores a state directory from a backup. Everything is verified before it is moved to where a
-// gateway would find it. If anything fails, the directory stays empty.
+// Restores a state directory from a backup. All files are verified before they are moved to their
+// final location. If any step fails, the directory stays empty.
 import { createHash, randomBytes } from "node:crypto";
 import { chmod, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";

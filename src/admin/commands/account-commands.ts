@@ -1,6 +1,6 @@
 // Commands to create, list, update, move, and close accounts. Accounts of gateway.yaml are listed
-// with those of the store, but can only be changed in the file. The commands are the same in a
-// running gateway and on the store itself.
+// together with those of the store, but can only be changed in the file. The same commands work in
+// a running gateway and directly on the store.
 import { MAX_ACCOUNT_DEPTH } from "../../config/sections/account-config.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { fail, getFault } from "../../model/error.ts";
@@ -206,7 +206,6 @@ class AccountCommands {
   }
 
   /**
-   * Reads the tree.
    * @param writing Whether to throw if the store keeps no accounts.
    */
   async #readTree(writing = false): Promise<AccountTree> {

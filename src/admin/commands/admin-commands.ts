@@ -1,5 +1,5 @@
-// Commands for admin tokens and for the sessions that were started with them. No answer contains a
-// digest. Only a new token's secret is shown, once.
+// Commands for admin tokens and for the sessions that were started with them. No result contains a
+// digest. The secret of a new token is shown only once.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { AdminConfig, OidcConfig } from "../../config/gateway-config.ts";
 import { mintKey } from "../../lib/api-key.ts";
@@ -23,7 +23,7 @@ export interface AdminRepository {
   write(record: KeyRecord): Promise<unknown>;
   /** Returns the `admin:` section of gateway.yaml. */
   fileConfig(): Pick<AdminConfig, "tokens" | "oidc"> | undefined;
-  /** Reads the account tree. An admin can be limited only to an existing account. */
+  /** Reads the account tree, because an admin can be limited only to an existing account. */
   readTree(): Promise<AccountTree>;
   /** Returns the sessions of the running gateway. */
   sessions?(): Pick<Sessions, "end">;
@@ -69,7 +69,7 @@ export function createAdminCommands(repository: AdminRepository, now: () => numb
     }),
     "admins.revoke": async ({ id: said }) => {
       const meant = (await all()).filter(({ id, name }) => id === said || name === said);
-      // Several tokens can have the same name, but only one of them is valid.
+      // Several tokens can have had the same name, but only one of them is valid.
       const record = meant.find((each) => shown(each).state !== "revoked") ?? meant.at(-1);
       if (!record)
         return fail("not_found", `Admin "${said}" not found.`, { code: "no_such_admin" });
@@ -105,14 +105,14 @@ function adminsInFile(file: ReturnType<AdminRepository["fileConfig"]>): {
 const RESERVED_PREFIX = /^(oidc|file|token):/;
 
 /**
- * Returns a normalized name. Names that differ only in case or in Unicode form look alike in the
+ * Returns a normalized name. Names that differ only in case or in Unicode form look the same in the
  * audit log.
  */
 const foldName = (name: string): string => name.normalize("NFKC").toLowerCase();
 
 /**
- * Throws if a token has ever had this name. The audit log is kept forever, so a name is given to
- * one token only, even after that token has ended.
+ * Throws if a token had this name before. The audit log is kept forever, so a name is used for only
+ * one token, even after that token has ended.
  */
 function assertNameIsFree(
   name: string,
@@ -142,7 +142,7 @@ const MAX_PAGES = 20;
 
 /**
  * Lists the entries of a time range, newest first. Newer entries are skipped, and the first older
- * one ends the list.
+ * entry ends the list.
  */
 async function listAuditRange(
   log: NonNullable<Store["audit"]>,
@@ -165,7 +165,6 @@ async function listAuditRange(
 }
 
 /**
- * Creates the audit commands.
  * @param log Audit log of the open store.
  * @param accessCounter Counter of the running gateway.
  */

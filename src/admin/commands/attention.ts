@@ -1,4 +1,4 @@
-// Lists what an operator should act on, most urgent first.
+// Lists problems on which an operator should act, most urgent first.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Limit, LimitUsage } from "../../plugin/store/limit.ts";
 import type { QuarantinedHook } from "../../plugin/gateway-event.ts";
@@ -64,7 +64,7 @@ export interface Attention {
   readonly items: readonly AttentionItem[];
   /** Number of items that are not listed. */
   readonly omitted: number;
-  /** Number of limits that were not checked because there are too many. */
+  /** Number of limits that were not checked because there are too many limits. */
   readonly uncheckedLimits: number;
 }
 
@@ -281,7 +281,7 @@ function listUsedModels(stats: AttentionOptions["requestStats"], now: number): R
 
 /**
  * Returns the models that will be retired, soonest first. Only models in use are listed, because a
- * catalog contains many more.
+ * catalog contains many other models.
  */
 function listRetirements(
   { current, modelNames }: AttentionOptions,

@@ -1,7 +1,7 @@
-// Commands to read and check the config remotely: the values in use with their sources, and the
-// effect of another text. A check runs no code that is not mounted, reads no file that the running
-// config does not read, and uses no secret. Error messages quote invalid values, so a prepared text
-// could otherwise reveal a secret.
+// Commands to read and check the config remotely: the current values with their sources, and the
+// effect of another config text. A check runs no code of unmounted plugins, reads no file that the
+// running config does not read, and uses no secret. Error messages quote invalid values, so a
+// crafted config text could otherwise disclose a secret.
 import { resolve } from "node:path";
 import { type LoadedConfig, loadConfig } from "../../config/load-config.ts";
 import type { ShownValue } from "../../config/show-config.ts";
@@ -53,7 +53,9 @@ export interface ConfigChange {
 
 const MAX_CHANGES = 2_000;
 const VARIABLE_REFERENCE = /\$\{env:([A-Za-z_]\w*)/g;
-/** Values that exclude a provider through `when:`. They are not replaced by a placeholder. */
+/**
+ * Values that exclude a provider through `when:`. These values are not replaced by a placeholder.
+ */
 const OFF_VALUES = new Set(["", "false", "0"]);
 
 export interface ConfigCommandsOptions extends Pick<
@@ -104,8 +106,8 @@ export function createConfigCommands(options: ConfigCommandsOptions) {
 }
 
 /**
- * Returns the changed top-level keys that require a restart. The paths of the changes are compared
- * instead of the configs, because the config that is checked has placeholders for secrets.
+ * Returns the changed top-level keys that require a restart. The changed paths are used instead of
+ * a comparison of configs, because the checked config has placeholders for secrets.
  */
 function restartKeysOf(
   changes: readonly ConfigChange[],

@@ -1,5 +1,5 @@
-// Explains what would happen to a request for a model in a generation, as messages for people and
-// as data for programs.
+// Explains the routing of a request for a model in a generation, as messages for people and as data
+// for programs.
 import type { GatewayConfig, Timeouts } from "../../config/gateway-config.ts";
 import { fail, getFault } from "../../model/error.ts";
 import type { ModelInfo } from "../../model/facts.ts";
@@ -111,7 +111,7 @@ export async function explainRequest(
 }
 
 /**
- * Whether a cooldown of `status` applies to this candidate: to its model, or to all models of its
+ * Whether a cooldown in `status` applies to this candidate: to its model or to all models of its
  * credential.
  */
 const isAboutCandidate =
@@ -132,8 +132,8 @@ function latencyOf(
 }
 
 /**
- * Returns the hedge delays by call class of the candidates, streaming and non-streaming. Undefined
- * if the route does not hedge or has no second candidate.
+ * Returns the hedge delays by call class of the candidates, for streaming and non-streaming
+ * requests. Undefined if the route does not hedge or has no second candidate.
  */
 function hedgeDelaysOf({ hedge, candidates }: RouteExplanation): RequestExplanation["hedgeDelays"] {
   if (!hedge || candidates.length < 2) return undefined;
@@ -178,8 +178,8 @@ function timeoutsOf(
 }
 
 // Determines the order in which candidates are called, from the reports of all processes. The rules
-// are those of the pipeline: a cooldown only changes the order, and a candidate that its provider
-// rejects is not called.
+// are those of the pipeline: a cooldown only changes the order, and a candidate whose provider
+// rejects all requests is not called.
 
 type ReportedCooldown = Pick<
   CooldownState,
@@ -189,8 +189,8 @@ type ReportedCooldown = Pick<
 interface CandidatePosition<C, R> {
   readonly candidate: C;
   /**
-   * The cooldown that applies to the key. Otherwise one that applies only to other keys. Undefined
-   * if there is none.
+   * The cooldown that applies to the key. If there is none, a cooldown that applies only to other
+   * keys. Undefined if there is none.
    */
   readonly cooldown: R | undefined;
   readonly callOrder: NonNullable<ExplainedCandidate["callOrder"]>;
@@ -199,7 +199,6 @@ interface CandidatePosition<C, R> {
 }
 
 /**
- * Orders the candidates.
  * @param key Key of the request. If undefined, cooldowns of individual keys do not apply.
  */
 export function orderCandidates<C, R extends ReportedCooldown>(

@@ -77,7 +77,10 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
           key === undefined ? undefined : await identityOfKey(repository, key, wallClock());
         return gateway.explain(model, frontend, { identity, privacy });
       },
-      /** Refreshes the model lists of one or all providers, and answers when all have responded. */
+      /**
+       * Refreshes the model lists of one or all providers, and returns when all providers have
+       * responded.
+       */
       "models.refresh": async ({ provider }) => {
         await listRefresher.refreshNow(provider && assertMounted(built().providers, provider));
         return gateway.status();
@@ -174,7 +177,7 @@ const attentionOptions = (
 const aliasesOf = ({ models }: GatewayConfig): ReadonlyMap<string, readonly string[]> =>
   new Map([...models].map(([name, { candidates }]) => [name, candidates]));
 
-/** Creates the key repository. A write is first made durable, and then sent to every process. */
+/** Creates the key repository. A change is first made durable and then sent to every process. */
 const createKeyRepository = (
   { store, ledgerQueue, observerSink }: Pick<Services, "store" | "ledgerQueue" | "observerSink">,
   changes: ChangeBroadcast,

@@ -1,6 +1,6 @@
-// Commands to create, list, update, revoke, and rotate keys. They are the same on the control
-// socket of a running gateway and on the store itself. No answer contains a digest. Only a new
-// key's secret is shown, once.
+// Commands to create, list, update, revoke, and rotate keys. The same commands work on the control
+// socket of a running gateway and directly on the store. No result contains a digest. The secret of
+// a new key is shown only once.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { mintKey } from "../../lib/api-key.ts";
 import { fail } from "../../model/error.ts";
@@ -27,8 +27,8 @@ import { createOpeningRows, type KeyRepository } from "../access/key-repository.
 import type { InputOf } from "../schema/command-specs.ts";
 
 /**
- * Finds a key by its ID, or by its name if only one key has it. The newest record is first, because
- * a rotated key temporarily has two records.
+ * Finds a key by its ID, or by its name if only one key has that name. The newest record is first,
+ * because a rotated key temporarily has two records.
  */
 function findKeyVersions(keys: readonly KeyRecord[], id: string): [KeyRecord, ...KeyRecord[]] {
   const named = keys.filter((key) => key.name === id);
@@ -125,7 +125,7 @@ class KeyCommands {
     return { secret: key.secret, key: this.#toShown(record), warnings };
   }
 
-  /** Imports keys. An existing key is not changed, so an import can be repeated. */
+  /** Imports keys. Existing keys are not changed, so an import can be repeated. */
   async #import({ keys, defaults = false }: InputOf<"keys.import">) {
     const there = new Set((await this.#repository.listKeys()).map(({ digest }) => digest));
     const tree = await this.#readTree();
@@ -151,8 +151,8 @@ class KeyCommands {
   }
 
   /**
-   * Writes the opening balances of all imported keys that exist, whenever they were created.
-   * Writing one again changes nothing.
+   * Writes the opening balances of all imported keys, including keys that existed before. Writing a
+   * balance again has no effect.
    */
   async #writeOpenings(spent: ReadonlyMap<string, bigint>, tree: AccountTree): Promise<void> {
     for (const key of await this.#repository.listKeys()) {
@@ -216,7 +216,7 @@ class KeyCommands {
   }
 
   /**
-   * Replaces the secret of a key. For the ledger and limits it stays the same key. The previous
+   * Replaces the secret of a key. The ledger and limits treat it as the same key. The previous
    * secret remains valid for the overlap.
    */
   async #rotate({ id, overlapMs = 0, version }: InputOf<"keys.rotate">) {

@@ -1,5 +1,5 @@
-// Commands to read the ledger: sums, rows, and verification. They are the same on the control
-// socket of a running gateway and on the store itself. Rows are never changed. A correction is an
+// Commands to read the ledger: sums, rows, and verification. The same commands work on the control
+// socket of a running gateway and directly on the store. Rows are never changed. A correction is an
 // additional row.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { parseDecimal } from "../../money/decimal.ts";
@@ -37,7 +37,7 @@ export interface UsageSum extends LedgerTotal {
 
 export interface UsageSums {
   readonly rows: readonly UsageSum[];
-  /** Total of all calls. A call with two labels is in two rows, but counts once here. */
+  /** Total of all calls. A call with two labels is in two rows but counts once in this total. */
   readonly total: UsageSum;
   /** Names of the keys in `rows`, by their IDs. */
   readonly keyNames: Readonly<Record<string, string>>;
@@ -47,13 +47,16 @@ export interface VerifyResult {
   readonly problems: readonly Problem[];
   /** Whether the store keeps a hash chain. */
   readonly isVerifiable: boolean;
-  /** Newest hash. An operator who stores it can later verify that the ledger was not truncated. */
+  /**
+   * Newest hash. An operator who stores this hash can later verify that the ledger was not
+   * truncated.
+   */
   readonly head: { readonly seq: number; readonly hash: string } | undefined;
   /** Whether the requested hash is still in the ledger. */
   readonly containsHash: boolean | undefined;
   /**
-   * How far back rows go, and how many older ones were compacted. Null if the store does not report
-   * it.
+   * Time of the oldest row, and the number of older rows that were compacted. Null if the store
+   * does not report it.
    */
   readonly ledgerState: LedgerState | null;
 }
@@ -64,7 +67,6 @@ const MAX_ROWS = 1_000;
 type Adjust = Extract<StoreCommand, { do: "adjust" }>;
 
 /**
- * Creates the ledger commands.
  * @param adjust Writes a correction. Resolves when it is durable.
  * @param targets Returns names that exist even if the ledger has no rows with them.
  */
@@ -106,7 +108,7 @@ export function createLedgerCommands(
         after: input.after,
         limit: Math.min(input.limit ?? 100, MAX_ROWS),
       }),
-    /** The budgets include the correction, in the windows in which the call began. */
+    /** The correction counts toward the budgets, in the windows in which the call began. */
     "ledger.adjust": async ({ attempt, usd, reason }) => {
       const costNano = parseDecimal(usd, 9);
       await adjust({ do: "adjust", at: wallClock(), attempt, costNano, reason, actor: "operator" });
@@ -128,7 +130,8 @@ export function createLedgerCommands(
 const NO_SUM: UsageSum = { by: {}, calls: 0, usage: {}, costNano: 0n, unpriced: 0, estimated: 0 };
 
 /**
- * Sums rows in which each call occurs once. Fractions are rounding errors of a millionth at most.
+ * Sums rows, in which each call occurs once. Fractions are rounding errors of at most one
+ * millionth.
  */
 function sumRows(rows: readonly UsageSum[]): UsageSum {
   const usage: Record<string, number> = {};
@@ -213,7 +216,7 @@ function listSteps({ from, to, step, zone }: StepRange): ReadonlyMap<string, num
   const end = to ?? wallClock() + 1;
   const begin = from ?? end - (step === "day" ? 30 * 24 : 24) * HOUR_MS;
   const steps = new Map<string, number>();
-  // 15 minutes is no longer than any step, and every clock change is at a multiple of it.
+  // No step is shorter than 15 minutes, and every clock change is at a multiple of 15 minutes.
   const least = step === "day" ? HOUR_MS : HOUR_MS / 4;
   for (let at = begin; at < end; at += least) {
     const name = clock[step](at);
@@ -238,7 +241,6 @@ interface MutableCurve {
 }
 
 /**
- * Builds the chart.
  * @param by Dimension of the lines.
  * @param maxCurves Maximum number of lines. The others are merged into one.
  */

@@ -1,5 +1,5 @@
 // Validates names in a ledger query. An unknown name is reported with the most similar known one.
-// An empty report because of a typo would wrongly show that nothing was used.
+// An empty report because of a typo would wrongly indicate that there was no usage.
 import { didYouMean } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
 import type { KeyRecord } from "../../plugin/store/account.ts";
@@ -20,9 +20,9 @@ const NAMED_DIMENSIONS = [
 export type KnownNames = { readonly [D in (typeof NAMED_DIMENSIONS)[number]]?: readonly string[] };
 
 /**
- * Called when a query found nothing. Throws if the query contains a name that no row and no other
- * source contains. For a principal that is limited to an account, names of other accounts do not
- * exist, not even as suggestions.
+ * Called if a query found nothing. Throws if the query contains a name that neither a row nor
+ * another source contains. For a principal that is limited to an account, names of other accounts
+ * count as unknown and are not suggested.
  */
 export async function assertKnownNames(
   query: LedgerQuery,

@@ -1,6 +1,6 @@
-// Commands for ledger maintenance: backups, archives, compaction, and erasure of personal data.
-// They are the same on the control socket of a running gateway and on the store itself. A command
-// that the store does not support fails with an explanation.
+// Commands for ledger maintenance: backups, archives, compaction, and erasure of personal data. The
+// same commands work on the control socket of a running gateway and directly on the store. A
+// command that the store does not support fails with an explanation.
 import { existsSync } from "node:fs";
 import { open, rm, stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
@@ -33,7 +33,6 @@ export interface PruneCommandResult {
 }
 
 /**
- * Creates the maintenance commands.
  * @param invalidateKeys Resolves when no process has a cached key left.
  */
 export function createMaintenanceCommands(of: BackupRequest, invalidateKeys: () => Promise<void>) {

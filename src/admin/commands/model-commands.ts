@@ -1,6 +1,6 @@
-// Commands about models: which ones exist, and the known facts of each with source, cost, and
-// retirement. They are the same on the control socket of a running gateway and on a generation
-// built from its file.
+// Commands about models: the list of models, and the known facts of each model with source, cost,
+// and retirement. The same commands work on the control socket of a running gateway and on a
+// generation built from its file.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { chatOperation } from "../../model/operations/chat-operation.ts";
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
@@ -75,8 +75,8 @@ export interface ModelAlias {
   /** Strategy that orders the candidates. */
   readonly pick: RoutingStrategy;
   /**
-   * Delay before the next candidate is called too, as in gateway.yaml: a duration, or durations by
-   * call class.
+   * Delay before the next candidate is called in parallel, as in gateway.yaml: a duration, or
+   * durations by call class.
    */
   readonly hedge: string | { readonly [of: string]: string } | undefined;
   /** Candidates in the order of gateway.yaml. */
@@ -216,7 +216,8 @@ function priceExample(
 
 function listFacts({ info, sources }: CatalogEntry): readonly ExplainedFact[] {
   return Object.entries(sources).map(([field, source]) => {
-    // Name of a group and of a fact in it. The fact's name may contain a dot: "can.state.store".
+    // Name of a group and of a fact in the group. The fact's name may contain a dot:
+    // "can.state.store".
     const [, set = field, fact] = /^(\w+)\.(.+)$/.exec(field) ?? [];
     const said = (info as unknown as JsonObject)[set] as Json;
     return { field, value: fact === undefined ? said : (said as JsonObject)[fact]!, source };

@@ -1,7 +1,7 @@
-// Lists and runs the commands of plugins as "<plugin id>/<command>". They are the same on the
-// control socket of a running gateway and on its files. With workers, they run in the primary,
-// which has the store and builds every generation. For data of other processes, a plugin queries
-// its peers.
+// Lists and runs the commands of plugins as "<plugin id>/<command>". The same commands work on the
+// control socket of a running gateway and on its files. With workers, these commands run in the
+// primary, where the store is open and every generation is built. For data of other processes, a
+// plugin queries its peers.
 import { EMPTY_SCHEMA, type Schema } from "../../config/schema-dialect.ts";
 import {
   type DeclaredNeeds,
@@ -56,7 +56,8 @@ export const createPluginsCommand = (current: () => MountedState) =>
   withInputChecks({ "plugins.list": async () => ({ plugins: listPlugins(current()) }) });
 
 /**
- * Returns the plugins' own commands, "<plugin id>/<command>". They change with the mounted plugins.
+ * Returns the plugins' own commands, "<plugin id>/<command>". The list changes with the mounted
+ * plugins.
  */
 export const pluginCommandSource = (
   mounts: () => MountedState,
@@ -122,7 +123,8 @@ export function findCommand(plugins: readonly ShownPlugin[], id: string, name: s
 
 export function findPlugin(plugins: readonly ShownPlugin[], id: string): ShownPlugin {
   const ids = plugins.map((each) => each.id);
-  // "usage" is not accepted for "middleware.usage", because the short form could become ambiguous.
+  // "usage" is not accepted for "middleware.usage", because another plugin could later have the
+  // same short name.
   const near = nearest(id, ids) ?? ids.find((each) => each.endsWith(`.${id}`));
   return (
     plugins.find((each) => each.id === id) ??

@@ -1,6 +1,6 @@
-// Explains the data policy of a model: every candidate, what each level declares, and why the
-// candidate qualifies or not. The command is the same on the control socket of a running gateway
-// and on a generation built from its file.
+// Explains the data policy of a model: every candidate, the declaration of each level, and the
+// reason why the candidate qualifies or not. The command is the same on the control socket of a
+// running gateway and on a generation built from its file.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { effectivePolicy, satisfies } from "../../catalog/data-policy.ts";
 import { fail, getFault } from "../../model/error.ts";
@@ -11,7 +11,7 @@ import { withInputChecks } from "../dispatch/command-input.ts";
 import { servesModels } from "../../pipeline/explain.ts";
 import type { BuiltGeneration } from "../../runtime/generation/build-generation.ts";
 
-/** Declaration of one level: "provider", "model claude-fable-5*". */
+/** Declaration of one level, such as "provider" or "model claude-fable-5*". */
 export interface PolicyStatement {
   readonly level: string;
   readonly data: Partial<DataPolicy>;

@@ -1,5 +1,5 @@
-// Commands about providers: their health, a test call, and the end of a cooldown. Call counts come
-// from existing statistics, so reading them sends nothing to a provider.
+// Commands about providers: their health, a test call, and the end of a cooldown. Call counts are
+// read from existing statistics, so no request is sent to a provider.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { ListStatus } from "../../catalog/list-refresher.ts";
 import { createPricedExample } from "../../money/price.ts";
@@ -23,7 +23,7 @@ import { type TestCallResult, TestCalls } from "./test-calls.ts";
 /** A failed call, without its message. */
 export interface RecentFault extends RequestRecordFault {
   readonly at: number;
-  /** ID of its request. */
+  /** ID of the call's request. */
   readonly request: string;
   readonly model: string;
   readonly credential: string;

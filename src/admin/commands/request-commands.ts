@@ -1,7 +1,7 @@
-// Commands about finished requests: one by its ID, the latest ones, and statistics. To follow new
-// requests, a client polls: each answer is a page that starts where the previous one ended, and
-// waits briefly if there is nothing new. So no state is kept per reader, and a slow reader receives
-// the number of entries that it missed.
+// Commands about finished requests: one request by its ID, the latest requests, and statistics. To
+// follow new requests, a client polls. Each response is a page that starts at the end of the
+// previous one, and the server waits briefly if there are no new requests. No state is therefore
+// kept per reader, and a slow reader receives the number of missed entries.
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { fail } from "../../model/error.ts";
@@ -40,9 +40,9 @@ export interface FoundRequest {
 }
 
 export interface FoundRequests {
-  /** Newest first. A client may use its own ID several times. */
+  /** Newest first. A client may use the same ID for several requests. */
   readonly requests: readonly FoundRequest[];
-  /** Start of the history. Undefined if no gateway runs and only the ledger was read. */
+  /** Start time of the history. Undefined if no gateway runs and only the ledger was read. */
   readonly rememberedSince: number | undefined;
 }
 
@@ -67,8 +67,8 @@ export interface RecentStats {
 }
 
 /**
- * Maximum delay until a finished request arrives here, in milliseconds. It passes one batch in its
- * process and one in this process.
+ * Maximum delay, in milliseconds, until a finished request arrives in the history. It passes
+ * through one batch in its process and one batch in this process.
  */
 const MAX_DELIVERY_MS = 1_000;
 const MAX_SAME_ID = 20;
@@ -93,7 +93,7 @@ export interface RequestCommandsOptions {
   };
 }
 
-/** Creates the command that also works on the files alone. */
+/** Creates the command that also works while no gateway is running. */
 export function createShowCommand({ store, running }: RequestCommandsOptions) {
   const names = new KeyNames(store);
   return withInputChecks({

@@ -26,8 +26,8 @@ export const keyOf = (over: FinishedRequest): string | undefined =>
   isRoutedRequest(over) ? over.key : undefined;
 
 /**
- * Whether a request belongs to the account or an account below it. A request that was rejected
- * before it reached a frontend belongs to none.
+ * Whether a request belongs to the account or to an account nested under it. A request that was
+ * rejected before it reached a frontend belongs to no account.
  */
 export const isOfAccount = (over: FinishedRequest, account: string | undefined): boolean =>
   account === undefined || (isRoutedRequest(over) && isWithinAccount(over.account, account));

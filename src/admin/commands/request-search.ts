@@ -1,7 +1,7 @@
-// Searches the whole ledger for requests, newest first. The ledger is read backward in time ranges,
-// which become longer where reading is cheap and shorter where it is not. So one answer reads a
-// bounded number of rows in a bounded time, however large the ledger is and whatever the query is.
-// The next answer continues where the previous one stopped.
+// Searches the whole ledger for requests, newest first. The ledger is read backward in time ranges.
+// A range becomes longer if reading is fast and shorter if it is slow. One response therefore reads
+// a bounded number of rows in a bounded time, whatever the size of the ledger and the query are.
+// The next response continues where the previous one ended.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { fail } from "../../model/error.ts";
 import type { LedgerEntry, LedgerQuery, Store } from "../../plugin/store/store.ts";
@@ -34,7 +34,7 @@ export interface SearchedRequest {
   readonly labels: LedgerEntry["labels"];
   readonly privacy: LedgerEntry["privacy"];
   /**
-   * Model as the client requested it, if the ledger has it. Otherwise the model that was called.
+   * Model in the client's request, if the ledger contains it. Otherwise the model that was called.
    */
   readonly model: string;
   readonly frontend: string | undefined;
@@ -47,7 +47,7 @@ export interface SearchPage {
   readonly items: readonly SearchedRequest[];
   /** Cursor of the next page. Unset if the whole range was searched. */
   readonly next: string | undefined;
-  /** Time back to which everything was searched, in Unix milliseconds. */
+  /** Start of the time range that was searched completely, in Unix milliseconds. */
   readonly searchedBackTo: number;
 }
 
@@ -59,8 +59,8 @@ export interface SearchQuery {
   /** `next` of the previous page. */
   readonly cursor: string | undefined;
   /**
-   * Number of requests after which the page ends. Requests in the same time range as the last one
-   * are included.
+   * Number of requests after which the page ends. All requests in the time range of the last
+   * request are included.
    */
   readonly limit: number;
 }
@@ -74,7 +74,10 @@ export interface SearchLimits {
   readonly maxStretchMs: number;
 }
 
-/** A page takes as long as a user is willing to wait, whatever the size of the ledger. */
+/**
+ * The limits ensure that a page loads quickly enough for a user, whatever the size of the ledger
+ * is.
+ */
 const DEFAULT_LIMITS: SearchLimits = {
   now: () => performance.now(),
   budgetMs: 150,
@@ -160,8 +163,8 @@ export async function searchRequests(
 
 /**
  * Returns the time of the first written row. Few rows have an earlier time, because they were
- * written late, so the time before is read as one range. With an account filter, this read is
- * skipped, because it would read rows of other accounts.
+ * written late. The time before is therefore read as one range. With an account filter, this step
+ * is skipped, because it would read rows of other accounts.
  */
 async function oldestTimeOf(
   store: Pick<Store, "listEntries">,
@@ -189,9 +192,9 @@ const usesModel = ({ clientRequest, target }: LedgerEntry, pattern: string): boo
   );
 
 /**
- * Reads a time range. Returns undefined if it has too many rows or takes too long. Ranges of up to
- * 1 minute have no timeout. A range of 1 ms cannot be shortened, so it is read page by page: `next`
- * is the cursor of the next page.
+ * Reads a time range. Returns undefined if the range has too many rows or takes too long to read.
+ * Ranges of up to 1 minute have no timeout. A range of 1 ms cannot be shortened, so it is read page
+ * by page: `next` is the cursor of the next page.
  */
 async function readStretch(
   store: Pick<Store, "listEntries">,
@@ -216,7 +219,7 @@ async function readStretch(
 
 /**
  * Position of a page. `isNarrowed`: a range was too large, so the remaining time is not read as one
- * range. `seq`: within the millisecond before `to`, the rows up to this one were read.
+ * range. `seq`: in the millisecond before `to`, the rows up to this one were read.
  */
 interface SearchCursor {
   readonly to: number;
@@ -256,8 +259,8 @@ const matchesStatus = (
 ): boolean => kind === "settle" && (status === undefined || requestStatusOf(outcome) === status);
 
 /**
- * Compares rows by time. They are listed in the order of writing, which is nearly the order of
- * time.
+ * Compares rows by time. They are listed in the order in which they were written, which is nearly
+ * the order of time.
  */
 const newestFirst = (a: LedgerEntry, b: LedgerEntry): number => b.at - a.at || b.seq - a.seq;
 

@@ -1,6 +1,6 @@
-// Sends a small call with one credential on behalf of an operator. It passes the whole request
-// pipeline like any other request, so its cost is reserved, billed, and reported to observers. No
-// second path to a provider exists.
+// Sends a small call with one credential on behalf of an operator. The call passes through the
+// whole request pipeline, so its cost is reserved, billed, and reported to observers. There is no
+// other way to call a provider.
 import { createServer, request, type IncomingMessage } from "node:http";
 import { duplexPair } from "node:stream";
 import { nanoToDecimal } from "../../money/decimal.ts";
@@ -25,7 +25,7 @@ export type TestCallResult =
       readonly credential: string;
       readonly ok: boolean;
       readonly model: string;
-      /** ID of its request. */
+      /** ID of the call's request. */
       readonly request: string;
       readonly status: number;
       readonly ms: number;
@@ -54,9 +54,9 @@ const TEST_KEY = "operator";
 const TICKET_HEADER = "x-tollgate-test";
 /** Maximum number of concurrent test calls per gateway. */
 const MAX_CONCURRENT = 4;
-/** Timeout, in milliseconds. An operator waits for the result. */
+/** Timeout, in milliseconds. It is short because an operator waits for the result. */
 const TIMEOUT_MS = 30_000;
-/** Maximum output tokens. Some models reject a smaller value. */
+/** Maximum output tokens. Some models reject a smaller maximum. */
 const MAX_TOKENS = 16;
 /** Maximum length of an error message, in characters. */
 const MAX_REASON_CHARS = 500;
@@ -231,7 +231,8 @@ function createTestFrontend(
     },
     routes: [],
     protocol,
-    // Always translated, because only the codec knows how each provider expresses the output limit.
+    // The request is always translated, because only the codec knows the provider's field for the
+    // output limit.
     server: {
       ...server,
       analyze: (body) => ({ ...server.analyze(body), requiresTranslation: true }),

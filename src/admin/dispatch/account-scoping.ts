@@ -15,8 +15,8 @@ import type { CommandSpec, AccountScopeRule } from "../schema/command-spec.ts";
 /** The existing accounts and keys. */
 export interface ScopeDirectory {
   /**
-   * Returns the path from the outermost account to this one. Contains only this one if it is
-   * unknown.
+   * Returns the path from the outermost account to this one. Contains only the given account if it
+   * is unknown.
    */
   accountPath(account: string): readonly string[];
   listKeys(): Promise<readonly Pick<KeyRecord, "id" | "name" | "account" | "admin">[]>;
@@ -52,8 +52,8 @@ export function assertScopable(
 }
 
 /**
- * Returns the input, narrowed to the principal's account. Throws if it names an object of another
- * account. Called after `assertScopable`.
+ * Returns the input, narrowed to the principal's account. Throws if the input names an object of
+ * another account. Called after `assertScopable`.
  */
 export async function narrowInput(
   { accountScope: rule }: Pick<CommandSpec, "accountScope">,
@@ -98,7 +98,9 @@ export function filterOutput(
   return hideOuterLimits(shown, account, scopes);
 }
 
-/** Removes the usage of limits of outer accounts, because it includes the usage of others. */
+/**
+ * Removes the usage of limits of parent accounts, because it includes the usage of other accounts.
+ */
 function hideOuterLimits(answer: JsonObject, within: string, scopes: ScopeDirectory): unknown {
   return JSON.parse(JSON.stringify(answer, jsonReplacer), (name, value: unknown) =>
     name === "limitUsage" && Array.isArray(value)
@@ -125,8 +127,8 @@ function narrowAccount(
 }
 
 /**
- * Returns the ID of a key in the account. All keys are searched, whatever their account, so that
- * the response time reveals nothing.
+ * Returns the ID of a key in the account. All keys are searched, whatever their account is, so that
+ * the response time discloses nothing.
  */
 async function resolveScopedKey(
   said: string,
@@ -145,8 +147,8 @@ async function resolveScopedKey(
 }
 
 /**
- * Whether an account is in scope. It is given by its name, or by its path as in ledger rows:
- * "acme/research".
+ * Whether an account is in scope. The account is given by its name or by its path as in ledger
+ * rows, such as "acme/research".
  */
 function isInScope(value: Json | undefined, account: string, scopes: ScopeDirectory): boolean {
   if (typeof value !== "string") return false;

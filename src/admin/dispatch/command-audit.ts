@@ -14,7 +14,7 @@ import type { CommandPrincipal } from "../../runtime/access/principal.ts";
 
 /** Timeout of the store, in milliseconds. Afterwards the entry counts as not written. */
 const TIMEOUT_MS = 5_000;
-/** Maximum length of the state before and of the input, in characters of JSON. */
+/** Maximum length of the input, and of the state before the change, in characters of JSON. */
 const MAX_JSON_CHARS = 4_096;
 
 export interface AuditedRun {
@@ -24,9 +24,7 @@ export interface AuditedRun {
   readonly after: unknown;
 }
 
-/**
- * Audit log of the store. Undefined if the store has none: commands are then executed without it.
- */
+/** Audit log of the store. If unset, the store has no audit log, and commands run without one. */
 export interface CommandAuditOptions {
   readonly auditLog: AuditLog | undefined | null;
   readonly mask: Pick<SecretMask, "maskText">;
@@ -82,8 +80,8 @@ export class CommandAudit {
   }
 
   /**
-   * Records a login or logout. It succeeds even if it cannot be recorded, because operators need
-   * the console to find out why the log fails.
+   * Records a login or logout. A failure to record is ignored, because operators need the console
+   * to find out why the audit log fails.
    */
   async recordSignIn(
     command: string,
@@ -119,7 +117,7 @@ export class CommandAudit {
 
 const REJECTED = { outcome: "failed", code: "refused" } as const;
 
-/** Whether the answer says that the command changed nothing, such as a rejected reload. */
+/** Whether the result reports that the command changed nothing, such as a rejected reload. */
 const isRejectedResult = (answer: unknown): boolean =>
   typeof answer === "object" && answer !== null && "ok" in answer && answer.ok === false;
 
@@ -127,8 +125,8 @@ const isEmpty = (raw: Json): boolean =>
   typeof raw === "object" && raw !== null && Object.keys(raw).length === 0;
 
 /**
- * Members that may identify a person. Entries of the hash chain cannot be erased, so only their
- * presence is recorded, not their value.
+ * Members that may identify a person. Entries of the hash chain cannot be erased, so only the
+ * presence of these members is recorded and not their value.
  */
 const PERSONAL_MEMBERS = new Set(["name", "labels", "reason", "keyName"]);
 /** Members that are omitted: secrets, their hashes, and derived counts. */

@@ -1,6 +1,6 @@
-// Executes every command, regardless of how it arrived. It checks that the command exists, that the
-// principal's role is sufficient, that the input is valid, and that it concerns the principal's
-// account. Changes are written to the audit log first.
+// Executes every command, whichever interface it arrived at. Checks that the command exists, that
+// the principal's role is sufficient, that the input is valid, and that the input concerns the
+// principal's account. Changes are written to the audit log before they take effect.
 import type { Schema } from "../../config/schema-dialect.ts";
 import { fail } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
@@ -26,8 +26,8 @@ import { jsonReplacer } from "../socket/control-client.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 
 /**
- * Runs tasks one after another, even if one fails. Nothing changes between a task's reads and
- * writes.
+ * Runs tasks one after another, even if one fails. No other task runs between the reads and writes
+ * of a task.
  */
 function createSerialQueue(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
@@ -61,12 +61,12 @@ export interface DispatcherOptions {
 
 /** Options of a command call besides its input. */
 export interface DispatchOptions {
-  /** ETag from `createEtag`. The record is changed only if it still has this ETag. */
+  /** ETag from `createEtag`. The record is changed only if its current ETag is the same. */
   readonly ifMatch?: string | undefined;
   /**
    * Executes a repeated command only once. Called after role, input, and account have been checked,
-   * so a replayed result passes the same checks as the first one. `said` is the input after it was
-   * narrowed to the principal's account.
+   * so that a replayed result passes the same checks as the first one. `said` is the input after it
+   * was narrowed to the principal's account.
    */
   readonly runOnce?:
     | ((said: JsonObject, work: () => Promise<unknown>) => Promise<unknown>)
@@ -83,7 +83,9 @@ export class CommandDispatcher {
     this.#options = options;
   }
 
-  /** Returns a command. Throws an explanation if a plugin's command does not exist. */
+  /**
+   * Returns a command. Throws an error with an explanation if a plugin's command does not exist.
+   */
   find(name: string): RegisteredCommand | undefined {
     const { commands, pluginCommands } = this.#options;
     if (Object.hasOwn(commands, name)) return { name, spec: SPECS[name]!, run: commands[name]! };
@@ -143,7 +145,7 @@ export class CommandDispatcher {
     );
   }
 
-  /** Reads the record that the command changes. Undefined if no command reads it. */
+  /** Reads the record that the command changes. Undefined if no command reads the record. */
   async #readBefore(
     { changedRecord }: RegisteredCommand["spec"],
     raw: JsonObject,
@@ -177,11 +179,12 @@ function assertIfMatch(before: unknown, ifMatch: string): void {
   });
 }
 
-// Computes the ETag of an answer, so that a client can change a record only if it is unchanged.
+// Computes the ETag of a result, so that a client can make a change only if the record is
+// unchanged.
 
 /**
- * Returns the ETag. If the records have versions, only these count, because spending does not
- * change a key.
+ * Returns the ETag. If the records have versions, only the versions count, because spending does
+ * not change a key.
  */
 export function createEtag(answer: unknown): string {
   const versions = listVersions(answer);

@@ -63,6 +63,8 @@ export const withInputChecks = <N extends CommandName>(
     ]),
   ) as Record<N, CommandHandler>;
 
-/** Removes undefined members, which callers in this process may pass where JSON has none. */
+/**
+ * Removes undefined members, which callers in this process may pass and which JSON does not have.
+ */
 export const omitUndefined = (input: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));

@@ -1,6 +1,6 @@
 // Serves the admin API: every command of the gateway and of plugins at /admin/v1/<command>, for
-// holders of a token or a session. Other routes exist only for the lists of commands, and for login
-// and logout.
+// holders of a token or a session. The only other routes are the lists of commands, and login and
+// logout.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Schema } from "../../config/schema-dialect.ts";
 import type { Log } from "../../lib/log/log.ts";
@@ -56,8 +56,8 @@ export interface AdminApiOptions {
 }
 
 /**
- * Prevents browsers from caching a response, showing it in another page's frame, or treating it as
- * anything but JSON.
+ * Prevents browsers from caching a response, showing it in a frame of another page, or treating it
+ * as any type other than JSON.
  */
 const RESPONSE_HEADERS = {
   "content-type": "application/json",
@@ -75,7 +75,7 @@ export class AdminApi {
     this.#options = options;
   }
 
-  /** Answers a request. Never throws. */
+  /** Responds to a request. Never throws. */
   async serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const id = nextRequestId();
     try {
@@ -160,8 +160,8 @@ export class AdminApi {
   }
 
   /**
-   * Returns the session or token as its holder may see it. A page offers only the commands in
-   * `commands`, so none of them is rejected for its role.
+   * Returns the part of the session or token that its holder may see. A page shows only the
+   * commands in `commands`, so no shown command is rejected because of its role.
    */
   #toShownPrincipal(principal: CommandPrincipal, expiresAt?: number) {
     const { name, role, account, channel } = principal;
@@ -206,7 +206,7 @@ export class AdminApi {
     return this.#options.oidc.isConfigured ? { sign_in: OIDC_PATH } : {};
   }
 
-  /** Returns the caller's session. Without one, the error contains the login option. */
+  /** Returns the caller's session. If there is none, the error contains the login options. */
   async #whoAmI(req: IncomingMessage): Promise<ApiResponse> {
     try {
       return ok({
@@ -242,7 +242,7 @@ export class AdminApi {
       );
     }
     const principal = await adminPrincipals.login(req, parseLogin(await readJsonBody(req)));
-    // Ends the previous session, so that an old token can never belong to the new session.
+    // The previous session is ended, so that an old token never belongs to the new session.
     end();
     const { token, session } = await this.#startSession(req, principal);
     const cookie = formatSessionCookie(token, secure, session.expiresAt - session.startedAt);

@@ -14,8 +14,8 @@ import type { AdminPrincipals } from "../../runtime/access/admin-principals.ts";
 import { OidcSignIn } from "./oidc-sign-in.ts";
 
 /**
- * Opens the control socket and the admin listener. Called before any client port is opened, so
- * that a failure is reported before clients connect. `scope` closes the socket.
+ * Opens the control socket and the admin listener. Called before any client port is opened, so that
+ * a failure is reported before clients can connect. `scope` closes the socket.
  */
 export async function openEntrypoints(
   dispatcher: CommandDispatcher,

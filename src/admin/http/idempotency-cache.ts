@@ -1,7 +1,7 @@
 // Implements the Idempotency-Key header of the admin API. A command that is repeated with the same
-// key is executed once, and later calls get the same result. Results are kept in memory for 10
-// minutes, because the result of keys.create contains the secret. They are stored by principal, and
-// the dispatcher checks role and account again before it returns one.
+// key is executed once, and later requests get the same result. Results are kept in memory for 10
+// minutes, because the result of keys.create contains the secret. They are stored by principal. The
+// dispatcher checks role and account again before it returns a stored result.
 import { hash } from "node:crypto";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { fail, getFault } from "../../model/error.ts";
@@ -24,7 +24,7 @@ export class IdempotencyCache {
 
   /**
    * Returns the stored result, or runs the command. `principal`: from `principalId`. `request`: the
-   * command and everything that its result depends on.
+   * command, and all data on which its result depends.
    */
   getOrRun(
     { principal, key }: { readonly principal: string; readonly key: string },
@@ -49,7 +49,7 @@ export class IdempotencyCache {
     const answer = run();
     own.set(key, { requestHash: sum, result: answer, expiresAt: performance.now() + TTL_MS });
     this.#results.set(principal, own);
-    // A command that failed with an internal error may run again. A rejection stays cached.
+    // A command that failed with an internal error may run again. A rejection remains stored.
     answer.catch((error: unknown) => {
       if (!getFault(error)) own.delete(key);
     });
@@ -57,7 +57,8 @@ export class IdempotencyCache {
   }
 
   /**
-   * Drops expired results. A result may contain a secret, so it is not kept longer than necessary.
+   * Drops expired results. A result may contain a secret, so it is stored only as long as
+   * necessary.
    */
   #evictExpired(): void {
     const now = performance.now();

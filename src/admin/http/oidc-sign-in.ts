@@ -1,6 +1,6 @@
 // Implements login with the operators' identity provider: the OpenID Connect code flow with PKCE,
-// state, and nonce. All three are derived from one random token that only the browser stores, in a
-// separate cookie. So the gateway stores nothing for logins that have begun.
+// state, and nonce. All three are derived from one random token, which only the browser stores in a
+// separate cookie. The gateway therefore stores nothing for logins that have begun.
 import { createHash, randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { AdminConfig, OidcConfig } from "../../config/gateway-config.ts";
@@ -48,8 +48,8 @@ export class OidcSignIn {
     const provider = this.#currentProvider();
     const { callbackUrl, clientId, scopes } = provider.config;
     const own = new URL(callbackUrl);
-    // A cookie belongs to one host name. A request under another name starts again under the
-    // configured one.
+    // A cookie is valid for one host name. A request with another host name is redirected to the
+    // configured one and starts again.
     if (req.headers.host?.toLowerCase() !== own.host)
       return { location: `${own.origin}${OIDC_PATH}` };
     const flowToken = randomBytes(32).toString("base64url");
@@ -145,8 +145,8 @@ function verifiedClaimOf(claims: IdClaims, name: string): unknown {
 }
 
 /**
- * Returns the principal of an ID token. Its role is the first one in gateway.yaml whose group the
- * token contains.
+ * Returns the principal of an ID token. Its role is the first role in gateway.yaml whose group is
+ * in the token.
  */
 export function principalOfClaims(
   claims: IdClaims,
@@ -176,8 +176,8 @@ const cookieNameOf = (secure: boolean): string =>
   secure ? "__Host-tollgate-oidc" : "tollgate-oidc";
 
 /**
- * Returns the `Set-Cookie` value of the login cookie. `SameSite=Lax`: the browser sends it when the
- * provider redirects back.
+ * Returns the `Set-Cookie` value of the login cookie. With `SameSite=Lax`, the browser sends it
+ * when the provider redirects back.
  */
 export const formatFlowCookie = (word: string | undefined, secure: boolean): string =>
   [
@@ -190,8 +190,8 @@ export const formatFlowCookie = (word: string | undefined, secure: boolean): str
   ].join("; ");
 
 // Client of the operators' identity provider for OpenID Connect: discovery, code exchange, and
-// verification of ID tokens. It uses the egress guard: only the public Internet and the issuer's
-// own origin, no redirects, 5 s, and a size limit.
+// verification of ID tokens. The client uses the egress guard: only the public internet and the
+// issuer's own origin, no redirects, a timeout of 5 s, and a size limit.
 
 const TIMEOUT_MS = 5_000;
 const MAX_RESPONSE_BYTES = 256 * 1024;
@@ -312,6 +312,6 @@ export class OidcProvider {
   }
 }
 
-/** RFC 6749, section 2.3.1: both are form-encoded first. */
+/** According to RFC 6749, section 2.3.1, both are form-encoded first. */
 const basicAuthorization = (id: string, secret: string): string =>
   `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString("base64")}`;

@@ -137,11 +137,11 @@ function queryParametersOf(input: Schema) {
 
 // The path and the methods of each command in the admin API.
 
-/** A command that changes nothing can also be called by GET. */
+/** A command that does not change data can also be called with GET. */
 export const commandMethodsOf = ({ spec }: Pick<RegisteredCommand, "spec">): readonly string[] =>
   spec.writes ? ["POST"] : ["GET", "POST"];
 
-/** The slash in the name of a plugin's command ("store/head") stays a slash in the path. */
+/** The slash in the name of a plugin's command ("store/head") is kept in the path. */
 export const commandPathOf = (name: string): string =>
   `${API_PATH}/${name.split("/").map(encodeURIComponent).join("/")}`;
 

@@ -13,13 +13,13 @@ export interface CommandSpec extends Required<Omit<PluginCommand, "run" | "runsB
   /** Set for commands that change an existing record. */
   readonly changedRecord?: ChangedRecord;
   /**
-   * Whether uses are counted per principal and shown with the audit log, because the command reads
+   * Whether uses are counted per principal and shown with the audit log. Set if the command reads
    * data of individual client requests.
    */
   readonly countsAccess?: true;
   /**
-   * Whether the command writes what depends on its reads. Such commands run one after another, so
-   * that nothing changes in between.
+   * Whether the command writes data that depends on its reads. Such commands run one after another,
+   * so that nothing changes between their reads and writes.
    */
   readonly isSerialized?: true;
   /**
@@ -27,9 +27,9 @@ export interface CommandSpec extends Required<Omit<PluginCommand, "run" | "runsB
    * exists.
    */
   readonly createId?: () => string;
-  /** Input members that are never logged, such as text to be erased. */
+  /** Input members that are never logged, for example text to erase. */
   readonly redactedInput?: readonly string[];
-  /** The command on the command line. Undefined if there is none. */
+  /** The command on the command line. Undefined if the command is not available there. */
   readonly cli: CliSpec | undefined;
   /**
    * Data that the command reads while no gateway is running: the files of the store, or the config
@@ -44,10 +44,10 @@ export interface CliSpec {
   readonly words: string;
   /** Description of the command, in the third person. */
   readonly description: string;
-  /** Input members that are positional arguments, in order. The others are options. */
+  /** Input members that are positional arguments, in order. All other members are options. */
   readonly args?: readonly string[];
   readonly examples: readonly string[];
-  /** When it exits with another code than 0, apart from errors: "Exits with 1 if …". */
+  /** Condition for an exit code other than 0, apart from errors: "Exits with 1 if …". */
   readonly exits?: string;
 }
 
@@ -89,33 +89,36 @@ export type CliForm =
   | "negated";
 
 /**
- * Restrictions for principals that are limited to one account. They are applied before and after
- * the command runs, in one place for all commands.
+ * Restrictions for principals that are limited to one account. The dispatcher applies them before
+ * and after the command runs, for all commands.
  */
 export interface AccountScopeRule {
-  /** Input member that names an account. It must be the principal's account or one below it. */
+  /**
+   * Input member that names an account. The account must be the principal's account or an account
+   * nested under it.
+   */
   readonly accountMember?: string;
   /** Whether the principal's account is the default of that member. */
   readonly defaultsToOwn?: true;
   /**
-   * Input member that names a key of such an account. It is resolved to an ID before the command
-   * runs.
+   * Input member that names a key of such an account. The key is resolved to its ID before the
+   * command runs.
    */
   readonly keyMember?: string;
   /**
-   * List in the answer that is filtered by account, and the member of its items that contains the
+   * List in the result that is filtered by account, and the member of its items that contains the
    * account.
    */
   readonly filteredList?: readonly [list: string, by: string];
-  /** Lists in the answer that are emptied, because they contain data of other accounts. */
+  /** Lists in the result that are emptied, because they contain data of other accounts. */
   readonly emptiedLists?: readonly string[];
-  /** The only members of the answer that are shown. Default: all. */
+  /** The only members of the result that are shown. Default: all. */
   readonly shownMembers?: readonly string[];
 }
 
 /**
- * The record that a command changes. It is read before the change, for the audit log and for
- * `If-Match`.
+ * The record that a command changes. The record is read before the change, for the audit log and
+ * for `If-Match`.
  */
 export interface ChangedRecord {
   /** Input member that identifies the record. */

@@ -1,5 +1,5 @@
-// Table of all gateway commands: purpose, input, output, role, and whether a command changes
-// anything. The control socket, the admin API, and the command line all use this table.
+// Table of all gateway commands: purpose, input, output, role, and whether a command can change
+// data. The control socket, the admin API, and the command line all use this table.
 import { ACCOUNT_COMMAND_SPECS } from "./account-command-specs.ts";
 import { ADMIN_COMMAND_SPECS } from "./admin-command-specs.ts";
 import type { CommandSpec } from "./command-spec.ts";
@@ -54,7 +54,10 @@ export const COMMAND_SPECS = {
     cli: {
       words: "fleet",
       description:
-        "Lists the gateways that share the running gateway's store, which is marked with a star. Shows the version of each, the difference of its clock from the store's clock, and how long it has missed key changes.",
+        "Lists the gateways that share the running gateway's store, which is marked " +
+        "with a star. Shows the version of each gateway, the difference between its " +
+        "clock and the store's clock, and the time for which it has missed key " +
+        "changes.",
       examples: ["tollgate fleet", "tollgate fleet --json"],
     },
     worksOffline: false,
@@ -346,7 +349,9 @@ export const COMMAND_SPECS = {
     cli: {
       words: "ledger adjust",
       description:
-        "Adds a correction to the cost of a call, such as a refund, with the reason. The call's own rows are unchanged, and its budgets count the correction. A call is identified by `attempt`, which tollgate request shows.",
+        "Adds a correction to the cost of a call, such as a refund, with the reason. " +
+        "The rows of the call are unchanged, and its budgets include the correction. " +
+        "A call is identified by `attempt`, which tollgate request shows.",
       args: ["attempt"],
       examples: ["tollgate ledger adjust r1x7-1 --usd=-0.25 --reason refund"],
     },

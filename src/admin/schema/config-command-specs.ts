@@ -74,7 +74,7 @@ export const PROVIDER_COMMAND_SPECS = {
   },
 } as const satisfies Readonly<Record<string, CommandSpec>>;
 
-// Specifications of the config commands. None of them writes a file.
+// Specifications of the config commands. No command writes a file.
 
 export const CONFIG_COMMAND_SPECS = {
   "config.show": {
@@ -112,7 +112,9 @@ export const CONFIG_COMMAND_SPECS = {
     cli: {
       words: "config check",
       description:
-        "Validates a file as the running gateway's new config and shows what it would change. Nothing is written, plugins that are not mounted are not loaded, and secrets are not read.",
+        "Validates a file as the new config of the running gateway and shows the " +
+        "changes that it would make. Nothing is written, plugins that are not " +
+        "mounted are not loaded, and secrets are not read.",
       examples: ["tollgate config check next.yaml"],
       exits: "Exits with 1 if there are errors.",
     },

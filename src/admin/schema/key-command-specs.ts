@@ -200,7 +200,7 @@ export const KEY_COMMAND_SPECS = {
     worksOffline: "store",
   },
   "keys.move": {
-    summary: "Move an API key to another account or to none",
+    summary: "Move an API key to another account, or out of its account",
     input: {
       ...KEY_INPUT,
       properties: {

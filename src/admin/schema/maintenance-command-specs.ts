@@ -48,7 +48,9 @@ export const MAINTENANCE_COMMAND_SPECS = {
     cli: {
       words: "ledger archive",
       description:
-        "Writes ledger rows as gzip-compressed JSON lines, with a proof of integrity. The rows stay in the ledger. With --verify, it reads an archive and verifies it without the ledger.",
+        "Writes ledger rows as gzip-compressed JSON lines, with a proof of integrity. " +
+        "The rows are kept in the ledger. With --verify, the command reads an " +
+        "archive and verifies it without the ledger.",
       args: ["file"],
       examples: [
         "tollgate ledger archive 2026.jsonl.gz --before 2027-01-01",
@@ -87,7 +89,12 @@ export const MAINTENANCE_COMMAND_SPECS = {
     cli: {
       words: "ledger prune",
       description:
-        "Removes the oldest rows in whole commits and replaces them with totals. Reports, budgets, and the hash chain stay the same, except for the rows and their labels. It runs in short steps while a gateway is running, and resumes after an interruption. Rows are kept while an older call is open. To see the effect first, pass --dry-run.",
+        "Removes the oldest rows in whole commits and replaces them with totals. " +
+        "Reports, budgets, and the hash chain do not change. Only the rows and their " +
+        "labels are removed. The command runs in short steps while a gateway is " +
+        "running, and resumes after an interruption. Rows are kept while an older " +
+        "call is open. To " +
+        "see the effect first, pass --dry-run.",
       examples: [
         "tollgate ledger prune --older 400d --dry-run",
         "tollgate ledger prune --older 400d --archive-first old.jsonl.gz",
@@ -133,7 +140,11 @@ export const MAINTENANCE_COMMAND_SPECS = {
     cli: {
       words: "backup",
       description:
-        "Copies everything that the gateway stores into one file: a consistent snapshot of the ledger with keys and limits, the key that signs addresses, and the last model lists. A running gateway keeps serving. The file is a tar archive that only its owner can read. To create a state directory from it, use tollgate restore.",
+        "Copies everything that the gateway stores into one file: a consistent " +
+        "snapshot of the ledger with keys and limits, the key that signs addresses, " +
+        "and the last model lists. A running gateway continues to serve requests. The " +
+        "file is a tar archive that only its owner can read. To create a state " +
+        "directory from it, use tollgate restore.",
       examples: [
         "tollgate backup /backups/monday.tar",
         "tollgate backup --to - | ssh vault 'cat > tollgate.tar'",

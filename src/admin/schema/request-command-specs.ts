@@ -43,7 +43,11 @@ export const REQUEST_COMMAND_SPECS = {
     cli: {
       words: "request",
       description:
-        "Shows everything that is known about a request: the client, the routing decision, each attempt with its times, hooks, translation warnings, cost, and ledger rows. A running gateway keeps the last requests, including rejected ones (`request_history` in gateway.yaml). For older requests, only ledger data is available. Prompts and responses are never stored.",
+        "Shows all known data about a request: the client, the routing decision, each " +
+        "attempt with its times, hooks, translation warnings, cost, and ledger rows. " +
+        "A running gateway keeps the last requests, including rejected ones " +
+        "(`request_history` in gateway.yaml). For older requests, only ledger data is " +
+        "available. Prompts and responses are never stored.",
       args: ["id"],
       examples: ["tollgate request 4RkzQGd0m0000f3", "tollgate request my-own-id --json"],
       exits: "Exits with 1 if the request is not found.",
@@ -96,7 +100,13 @@ export const REQUEST_COMMAND_SPECS = {
     cli: {
       words: "tail",
       description:
-        "Shows requests as they finish, including rejected ones, until you press Ctrl-C. It starts with the last 10 minutes. Each line has the time, ID, status, duration, key, model, usage, cost, and error. For details of a request, use tollgate request <id>. With --json, each request is a line of JSON. If the reader falls behind, the output reports how many lines were dropped. With --rows, it shows one line of the ledger for each call and each correction instead. That also works while no gateway is running.",
+        "Shows requests as they finish, including rejected ones, until you press " +
+        "Ctrl-C. It starts with the last 10 minutes. Each line has the time, ID, " +
+        "status, duration, key, model, usage, cost, and error. For details of a " +
+        "request, use tollgate request <id>. With --json, each request is a line of " +
+        "JSON. If the reader falls behind, the output reports how many lines were " +
+        "dropped. With --rows, the command shows one line of the ledger for each call " +
+        "and each correction instead. That also works while no gateway is running.",
       examples: [
         "tollgate tail --failed",
         "tollgate tail --key laptop --model 'openai/*' --since 1h --once --json",
@@ -184,8 +194,9 @@ export const REQUEST_COMMAND_SPECS = {
         by: {
           enum: STATS_BY,
           description:
-            "Grouping: all, frontend, model, provider, key, or account. Default: all. Model and " +
-            "provider count calls, the others count requests",
+            "Grouping: all, frontend, model, provider, key, or account. Default: all. " +
+            "Groups by model and provider count calls. The other groups count " +
+            "requests",
         },
         account: text(
           "Account whose requests are included, with nested accounts. Only with grouping " +

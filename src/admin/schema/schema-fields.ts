@@ -13,8 +13,8 @@ export const text = (description: string) =>
   ({ type: "string", minLength: 1, maxLength: 512, description }) as const;
 /**
  * Pattern of a name or another displayed text: no control characters (C0, C1), line or paragraph
- * separators, or bidirectional controls. On a terminal they could hide text or display text that
- * does not exist.
+ * separators, or bidirectional controls. On a terminal, such characters could hide text or display
+ * other text.
  */
 const PRINTABLE =
   "^[^\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]*$";
@@ -59,7 +59,9 @@ export const privacy = {
 export const NULLABLE_PRIVACY = { ...privacy, enum: [...privacy.enum, null] } as const;
 
 export const NO_INPUT = { type: "object", additionalProperties: false, properties: {} } as const;
-/** Schema of an answer. A caller can rely on these members, and the answer may have more. */
+/**
+ * Schema of a result. A caller can rely on these members. The result may have additional members.
+ */
 export const outputSchema = <const N extends readonly string[]>(...required: N) =>
   ({
     type: "object",

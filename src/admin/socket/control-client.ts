@@ -10,7 +10,6 @@ export const jsonReplacer = (_: string, value: unknown) =>
   typeof value === "bigint" ? `${value}` : value;
 
 /**
- * Calls a command.
  * @param path State directory. Throws the code "not_running" if no gateway answers there.
  */
 export async function callControl(
@@ -38,13 +37,13 @@ export async function callControl(
   return fail(kind, message, more);
 }
 
-/** How long a hot restart may take until the new process answers, in milliseconds. */
+/** Maximum time of a hot restart until the new process responds, in milliseconds. */
 const HANDOFF_TIMEOUT_MS = 30_000;
 const RETRY_DELAY_MS = 20;
 
 /**
- * Retries while a hot restart is in progress, and again after it has ended: by then a gateway
- * answers, or none runs.
+ * Retries while a hot restart is in progress, and once more after it has ended. By then, a gateway
+ * responds or none is running.
  */
 async function retryDuringHandoff<T>(ask: () => Promise<T>, stateDir: string): Promise<T> {
   const deadline = performance.now() + HANDOFF_TIMEOUT_MS;
@@ -61,7 +60,7 @@ async function retryDuringHandoff<T>(ask: () => Promise<T>, stateDir: string): P
 const isNotRunningError = ({ code = "" }: NodeJS.ErrnoException) =>
   ["ENOENT", "ECONNREFUSED", "ENOTDIR"].includes(code);
 
-/** Throws if a gateway answers on this state directory. */
+/** Throws if a gateway responds on this state directory. */
 export async function assertNoneAnswers(stateDir: string): Promise<void> {
   const alive = await postCommand(await findControlSocket(stateDir), "status", "{}").then(
     ({ text }) => text,
@@ -70,7 +69,7 @@ export async function assertNoneAnswers(stateDir: string): Promise<void> {
   if (alive !== undefined)
     fail(
       "conflict",
-      `Another gateway${pidIn(alive)} is using ${stateDir}. Stop it, or set another state_dir for this one.`,
+      `Another gateway${pidIn(alive)} is using ${stateDir}. Stop it, or set another state_dir for this gateway.`,
       { code: "already_running" },
     );
 }

@@ -1,5 +1,5 @@
-// Determines the path of the control socket: in the state directory, or, if that path would be too
-// long for a socket, in a private folder in the temporary directory. The state directory then
+// Determines the path of the control socket. It is in the state directory or, if that path would be
+// too long for a socket, in a private folder in the temporary directory. The state directory then
 // contains a note with that path.
 import { createHash } from "node:crypto";
 import { chmod, lstat, mkdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -22,7 +22,7 @@ export interface ControlSocketPath {
 const defaultPathOf = (stateDir: string) => join(stateDir, "control.sock");
 const pointerFileOf = (stateDir: string) => join(stateDir, "control.path");
 
-/** Returns the path at which a running gateway can be reached. */
+/** Returns the path at which the control socket of a running gateway can be reached. */
 export async function findControlSocket(stateDir: string): Promise<string> {
   if (process.platform === "win32") return namedPipeOf(stateDir);
   if (isShortEnough(defaultPathOf(stateDir))) return defaultPathOf(stateDir);
@@ -64,9 +64,7 @@ function temporaryPathOf(stateDir: string): string {
   return [tmpdir(), "/tmp"].map((folder) => join(folder, name)).find(isShortEnough)!;
 }
 
-/**
- * The parent directory is writable for every user, so the folder may now belong to another user.
- */
+/** The parent directory is writable for every user, so the folder may belong to another user. */
 async function ensurePrivateFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const found = await lstat(folder);
@@ -80,9 +78,9 @@ async function ensurePrivateFolder(folder: string): Promise<void> {
     );
 }
 
-// Marks a hot restart in progress with a file in the state directory. During a hot restart there is
-// briefly no control socket, and clients wait. Otherwise they would report that no gateway runs,
-// and offline commands would start to work on the files.
+// Marks a hot restart in progress with a file in the state directory. During a hot restart, there
+// is no control socket for a short time, and clients wait. Without the file, clients would report
+// that no gateway is running, and offline commands would change the files.
 
 const markerPathOf = (stateDir: string) => join(stateDir, "control.handoff");
 

@@ -25,7 +25,6 @@ export type CommandHandlerMap = Readonly<Record<string, CommandHandler>>;
 /** Executes commands, regardless of how they arrived. */
 export interface ControlDispatcher {
   /**
-   * Executes a command.
    * @param presented Authorization header of a caller that requests fewer rights than the owner of
    *   the state directory.
    */

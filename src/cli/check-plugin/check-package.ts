@@ -35,7 +35,6 @@ export interface PackageReport {
 }
 
 /**
- * Runs all checks.
  * @param write Whether to rewrite the option table in the package's README.
  * @param live Whether to send requests to its providers, which costs money.
  */
@@ -81,7 +80,7 @@ export async function checkSurface(
   return { brought, findings };
 }
 
-/** Checks what `npm pack` would publish. Runs none of the package's scripts. */
+/** Checks what `npm pack` would publish. Scripts of the package are not run. */
 function checkPackedFiles(folder: string): PackageFinding[] {
   const { status, stdout, stderr } = spawnSync(
     "npm",

@@ -1,5 +1,4 @@
-// Checks a plugin's package.json: what npm installs, what a gateway loads, and what people search
-// for.
+// Checks a plugin's package.json: fields for npm, for the gateway, and for searches.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fail } from "../../model/error.ts";
@@ -33,13 +32,18 @@ export interface PluginCheckOptions {
   readonly credential?: Readonly<Record<string, unknown>>;
   /** Folder, relative to the package. `false` if there are no recordings. */
   readonly recordings?: string | false;
-  /** JSON file with the cases of `hooks()`, relative to the package. Only for middleware. */
+  /**
+   * JSON file with the cases of `hooks()`, relative to the package. Allowed only for middleware.
+   */
   readonly cases?: string;
   /** Models that `--live` may call, with their prices and a cap on the cost. */
   readonly live?: readonly Pick<LiveOptions, "model" | "price" | "capUsd">[];
 }
 
-/** Merges the options of one plugin over the options of all plugins in the package. */
+/**
+ * Merges the options of one plugin with the options of all plugins in the package. The former take
+ * precedence.
+ */
 export const checkOptionsOf = (
   { path }: { readonly path: string },
   { plugins, ...shared }: NonNullable<PluginManifest["tollgate"]>,
@@ -63,8 +67,8 @@ const PACKAGE_NAME =
 const INSTALL_SCRIPTS = ["preinstall", "install", "postinstall"];
 
 /**
- * Maximum unpacked size of a package, in bytes. Packages contain code, not data, and a larger one
- * slows down every start of a gateway.
+ * Maximum unpacked size of a package, in bytes. Packages contain code and not data, and a larger
+ * package slows down every start of a gateway.
  */
 const MAX_PACKAGE_BYTES = 5 * 1024 * 1024;
 
@@ -156,7 +160,7 @@ export function checkPackedList({ size, files }: PackedFiles): PackageFinding[] 
 const listFiles = (folder: string): string[] => readdirSync(folder);
 
 // Findings of a package check. Each check has a stable name, which the list of defects in
-// docs/plugins uses too.
+// docs/plugins also contains.
 
 export interface PackageFinding {
   /** Name of the check: "manifest: keywords", "contract: the definition is well-formed". */
@@ -165,7 +169,7 @@ export interface PackageFinding {
   readonly problem?: string;
 }
 
-/** Returns a finding that passed if `holds`, else one with `wrong` as its problem. */
+/** Returns a passed finding if `holds`, and otherwise a finding with `wrong` as its problem. */
 export const createFinding = (check: string, holds: boolean, wrong: string): PackageFinding =>
   holds ? { check } : { check, problem: wrong };
 

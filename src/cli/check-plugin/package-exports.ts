@@ -1,5 +1,5 @@
-// Imports each path of a package's `exports`, as Node.js resolves it, and collects the plugins and
-// protocols that it exports.
+// Imports each path of a package's `exports`, as Node.js resolves it, and collects the exported
+// plugins and protocols.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";

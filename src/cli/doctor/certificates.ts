@@ -69,8 +69,8 @@ async function checkListener(of: TlsListener, serves: boolean): Promise<readonly
   let chain: readonly X509Certificate[];
   let signers: readonly X509Certificate[] = [];
   try {
-    // Loads the files as the listener does: reads both, and checks that the key matches the
-    // certificate.
+    // The files are loaded in the same way as by the listener: both are read, and the key must
+    // match the certificate.
     await loadTlsContext(tls, key);
     chain = await readCertificates(tls.cert);
     if (tls.clientCertificates) signers = await readCertificates(tls.clientCertificates.ca);
@@ -210,8 +210,8 @@ async function checkServed(
       host: host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host,
       port,
       timeout: WAIT_MS,
-      // Verification is off because the certificate is compared byte for byte with the one in the
-      // file.
+      // Verification is off, because the certificate is compared byte for byte with the certificate
+      // in the file.
       rejectUnauthorized: false,
     });
     const over = (one: X509Certificate | undefined) => (socket.destroy(), resolve(one));

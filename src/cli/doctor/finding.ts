@@ -7,7 +7,7 @@ export interface DoctorFinding {
   readonly level: "ok" | "note" | "warning" | "error";
   /** The finding in one sentence. */
   readonly message: string;
-  /** How to fix it. Always set for warnings and errors. */
+  /** Instruction for fixing the problem. It is always set for warnings and errors. */
   readonly action?: string;
 }
 
@@ -44,7 +44,7 @@ interface Threshold {
 
 /** Oldest supported major version of Node.js. */
 export const MIN_NODE = 24;
-/** Free disk space in bytes. Lower is worse. */
+/** Free disk space in bytes. A lower value is worse. */
 export const FREE_BYTES: Threshold = { warning: 1 << 30, error: 64 << 20 };
 /** Time in milliseconds until a write is durable. */
 export const FSYNC_MS: Threshold = { warning: 25, error: 250 };

@@ -1,4 +1,4 @@
-// Checks the gateway itself: its config, whether it runs, and whether providers accept its
+// Checks the gateway itself: its config, whether it is running, and whether providers accept its
 // credentials.
 import { callControl } from "../../admin/socket/control-client.ts";
 import type { TestCallResult } from "../../admin/commands/test-calls.ts";
@@ -112,8 +112,8 @@ function checkState(status: GatewayStatus, version: string): readonly DoctorFind
 }
 
 /**
- * Tests each credential. A running gateway sends one small request with it; if none runs, the
- * provider's model list is requested.
+ * Tests each credential. A running gateway sends one small request with the credential. If no
+ * gateway is running, the provider's model list is requested.
  */
 export async function checkCredentials(
   config: GatewayConfig,

@@ -1,5 +1,5 @@
-// Checks the network between the gateway and others: DNS, proxies, TLS of providers, and whether
-// other machines can reach the port.
+// Checks the network between the gateway and other machines: DNS, proxies, TLS of providers, and
+// whether other machines can reach the port.
 import { lookup } from "node:dns/promises";
 import { connect as dial } from "node:net";
 import { networkInterfaces } from "node:os";
@@ -59,7 +59,9 @@ export async function checkProxies(
   ];
 }
 
-/** Tries to connect. Resolves with the reason if that fails, else with undefined. */
+/**
+ * Tries to connect. Resolves with the reason if the connection fails, and with undefined otherwise.
+ */
 export const tryConnect = (host: string, port: number): Promise<string | undefined> =>
   new Promise((resolve) => {
     const socket = dial({ host: host.replace(/^\[|\]$/g, ""), port, timeout: WAIT_MS });

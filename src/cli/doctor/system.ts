@@ -66,7 +66,7 @@ export async function checkLimits({
 
 const FSYNC_WRITES = 16;
 
-/** Checks the disk of the state directory, or of its nearest parent that exists. */
+/** Checks the disk of the state directory, or of its nearest existing parent. */
 export async function checkDisk(stateDir: string): Promise<readonly DoctorFinding[]> {
   let folder = stateDir;
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
@@ -95,7 +95,7 @@ export function checkFreeSpace(free: number, stateDir: string): DoctorFinding {
   return okFinding("disk/free", said);
 }
 
-/** Measures an fsync, which each commit of the ledger waits for. */
+/** Measures the duration of an fsync, because each commit of the ledger waits for one. */
 async function measureFsync(folder: string): Promise<DoctorFinding> {
   let place: string | undefined;
   try {

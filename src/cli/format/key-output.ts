@@ -32,7 +32,7 @@ export function printKeys(what: string, of: KeyResponse): void {
   const { secret, key, keys = [], warnings, existing = 0 } = of;
   printWarnings(warnings);
   if (secret !== undefined && key) {
-    // The secret alone goes to stdout, so that it can be piped.
+    // Only the secret is written to stdout, so that it can be piped.
     print(secret);
     printRemark(
       paintRemark(
@@ -105,7 +105,7 @@ function formatKey(key: ListedKey): string {
 export const limitUsageRows = (counted: ShownKey["limitUsage"] = []): [string, string][] =>
   counted.map((each) => ["remaining", `${formatLimitUsage(each)}  ${paint("gray", each.scope)}`]);
 
-// Parses and formats limits.
+// Parses limits, and formats their usage.
 
 /** Returns the text if it is a limit. */
 export const checkLimit = (text: string, flag: string): string =>

@@ -8,8 +8,8 @@ const failValue = (text: string, flag: string, expected: string): never =>
   fail("invalid", `Invalid --${flag} "${text}". It must be ${expected}.`, { code: "usage" });
 
 /**
- * Parses a time: "24h" ago, a date, or a date with time. A time with an offset is the same in every
- * zone.
+ * Parses a time: "24h" ago, a date, or a date with time. If a time has an offset, the zone of the
+ * machine is ignored.
  * @param zone Time zone in which dates begin. Default: UTC.
  */
 export function parseTime(text: string, flag: string, zone?: string): number {

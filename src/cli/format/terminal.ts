@@ -46,8 +46,8 @@ const MIN_WIDTH = 40;
 const MAX_WIDTH = 100;
 
 /**
- * Returns the width of the terminal on stdout. For a pipe, returns COLUMNS or the usual width of a
- * terminal.
+ * Returns the width of the terminal on stdout. If stdout is a pipe, returns COLUMNS or the usual
+ * width of a terminal.
  */
 export function terminalWidth(): number {
   const said = process.stdout.columns ?? Number(process.env["COLUMNS"]);
@@ -91,8 +91,8 @@ export function truncateLine(line: string, width: number): string {
 }
 
 /**
- * Replaces control characters, line ends, and direction marks by dots, so that a client's text is
- * safe in one line.
+ * Replaces control characters, line ends, and direction marks with dots, so that text of a client
+ * can be shown safely in one line.
  */
 export const sanitize = (text: string): string =>
   text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, "·");

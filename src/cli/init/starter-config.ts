@@ -99,13 +99,13 @@ const variableName = (name: string, key: string): string =>
   `${name}_${key}`.toUpperCase().replace(/[^A-Z0-9]/g, "_");
 
 /**
- * Returns the YAML of a provider. Required options are read from variables; the others are added as
- * comments.
+ * Returns the YAML of a provider. Required options are read from variables. The other options are
+ * added as comments.
  */
 function providerYaml(use: string, of: Provider): string {
   const { summary, credential = {}, options = {} } = of;
-  // The address of a package or a path cannot be a key, because clients write the key before the
-  // first / of a model.
+  // The name of a package or a path cannot be a key, because clients write the key before the first
+  // / of a model.
   const name = /^[a-z][a-z0-9-]*$/.test(use) ? use : of.name;
   const variable = (key: string) => variableName(name, key);
   const needed: string[] = [];

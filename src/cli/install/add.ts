@@ -100,7 +100,7 @@ const describePlugin = (name: string, path: string, one: DescribedPlugin): strin
         ]),
   ].join("\n");
 
-/** Asks for confirmation. Without --yes, fails if stdin is not a terminal or --json is given. */
+/** Asks for confirmation. Without --yes, this fails if stdin is not a terminal or --json is set. */
 async function confirmInstall(yes: boolean, json: boolean): Promise<void> {
   if (yes) return;
   if (!process.stdin.isTTY || json)
@@ -110,12 +110,12 @@ async function confirmInstall(yes: boolean, json: boolean): Promise<void> {
   if (!/^y(es)?$/i.test(answer.trim())) fail("canceled", "Nothing was locked.");
 }
 
-// Reads a package's plugin definitions in a child process that can do no harm: it may read the
-// package and Tollgate, but not write, start processes, or read environment variables.
+// Reads a package's plugin definitions in a child process with restricted rights. It may read the
+// package and Tollgate, but it may not write files, start processes, or read environment variables.
 
 /**
- * Script that imports the definitions and prints them, and the files that were loaded for them, as
- * JSON. The path of a protocol has no definition.
+ * Script that imports the definitions and prints them as JSON, together with the files that were
+ * loaded for them. The path of a protocol has no definition.
  */
 const DESCRIBE_SCRIPT = `
   const { registerHooks } = await import("node:module");
@@ -141,7 +141,6 @@ interface DescribedPackage {
 }
 
 /**
- * Describes a package.
  * @param folder Folder where the package is installed.
  * @param within Folder whose node_modules the process may read in addition.
  */

@@ -12,7 +12,7 @@ import type { CliInput } from "../support/command.ts";
 import { configFile } from "../support/load-config.ts";
 
 export interface LockFile {
-  /** Folder of gateway.yaml, whether the file exists or not. Packages are installed there. */
+  /** Folder of gateway.yaml, whether or not the file exists. Packages are installed there. */
   readonly folder: string;
   readonly file: string;
   readonly lock: Map<string, LockedPlugin>;

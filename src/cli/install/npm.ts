@@ -1,4 +1,4 @@
-// Runs npm as an operator would, except that packages never run their install scripts.
+// Runs npm in the same way as an operator, except that packages never run their install scripts.
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -39,7 +39,7 @@ export async function viewPackage(folder: string, spec: string): Promise<Publish
   return first ?? fail("not_found", `${spec} not found in npm.`);
 }
 
-/** By default npm waits 60 s for an unreachable registry, and tries three times. */
+/** By default, npm waits 60 s for an unreachable registry and tries three times. */
 const FAST_FAIL_FLAGS = ["--fetch-retries=0", "--fetch-timeout=20000"];
 const NPM_HOST = "registry.npmjs.org";
 

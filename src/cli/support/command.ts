@@ -13,8 +13,8 @@ export interface CliCommand {
   /** Subcommand that runs if none is named. */
   readonly defaultSubcommand?: string;
   /**
-   * Returns the command that the positional arguments select, if only they determine which options
-   * it has. Also used for help.
+   * Returns the command that the positional arguments select. Used if only the arguments determine
+   * its options. It is also used for help.
    */
   resolveCommand?(given: CliInput): Promise<CliCommand>;
   /**

@@ -23,7 +23,7 @@ import type { Privacy } from "../../model/facts.ts";
 interface CommandParts<A> {
   /** Prints the answer for people. */
   print(answer: A, given: CliInput): void;
-  /** Returns the JSON output. Default: the answer. */
+  /** Returns the JSON output. Default: the result. */
   toJson?(answer: A, given: CliInput): unknown;
   /** Default: 0. */
   exitCode?(answer: A, given: CliInput): number;

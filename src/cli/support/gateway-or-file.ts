@@ -15,8 +15,8 @@ import { summarizeProblems, formatProblems } from "../format/problem-report.ts";
 import { paintRemark, printRemark, printJson } from "../format/terminal.ts";
 
 /**
- * Calls the running gateway. Returns undefined if none runs. With --state-dir, throws if no gateway
- * runs in that directory, because gateway.yaml is not used then.
+ * Calls the running gateway. Returns undefined if no gateway is running. With --state-dir, throws
+ * if no gateway is running in that directory, because gateway.yaml is then not used.
  */
 export async function askRunningGateway(
   given: CliInput,

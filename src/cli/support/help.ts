@@ -19,7 +19,10 @@ function wrapText(text: string, width: number): string[] {
 const hangingIndent = (text: string, width: number, indent: string): string =>
   wrapText(text, width - indent.length).join(`\n${indent}`);
 
-/** Formats names and descriptions: in two columns if the width allows, else below each other. */
+/**
+ * Formats names and descriptions in two columns if the width allows it, and otherwise below each
+ * other.
+ */
 function formatRows(
   of: readonly (readonly [name: string, about: string])[],
   width: number,

@@ -86,7 +86,7 @@ function formatEntry(entry: LedgerEntry): string {
   ]);
 }
 
-// Support for commands that run until they are ended: by Ctrl-C, or by the reader of a pipe that
+// Support for commands that run until they are ended: by Ctrl-C, or because the reader of a pipe
 // closes it.
 
 export interface LongRunning extends Disposable {

@@ -37,7 +37,7 @@ export const configName = (file: string | undefined): string => file ?? "the def
 
 /**
  * Creates the function that loads the definition for a `use` name. Built-in plugins are imported
- * directly; the loader is imported only for other ones.
+ * directly. The loader is imported only for other plugins.
  */
 export function createPluginLoader({ dev = false } = {}): LoadPlugin {
   let others: Promise<LoadPlugin> | undefined;
@@ -82,8 +82,8 @@ export function quietLog(): { log: Log; mask: SecretMask } {
 }
 
 /**
- * Returns the state directory, in which a running gateway is found. Works for a file with errors or
- * unset variables too.
+ * Returns the state directory, which is used to find a running gateway. It also works for a file
+ * with errors or unset variables.
  */
 export async function findStateDir(given: CliInput): Promise<string> {
   const named = given.getText("state-dir");
@@ -112,7 +112,7 @@ export async function requireGatewayConfig(
   return { loaded, config: loaded.config ?? failInvalidConfig(file) };
 }
 
-/** Returns undefined if only the whole config determines the directory. */
+/** Returns undefined if the directory depends on the whole config. */
 function stateDirFromText(text: string): string | undefined {
   try {
     const said = parse(text, { logLevel: "silent" }) as Record<string, unknown> | null;

@@ -1,4 +1,4 @@
-// Lists every known plugin: those that ship with Tollgate, and those that the config names.
+// Lists every known plugin: plugins that ship with Tollgate, and plugins that the config contains.
 import type { LoadedConfig } from "../../config/load-config.ts";
 import type { Definition, PluginKind } from "../../plugin/define.ts";
 import { builtinPlugins, version } from "./load-config.ts";

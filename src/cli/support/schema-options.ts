@@ -1,6 +1,6 @@
-// Builds the options of a command from its input schema, and reads the input from them. Commands of
-// the gateway refine their options with `x-cli`. Commands of plugins also have `--input`, which
-// covers values that options cannot express.
+// Builds the options of a command from its input schema, and reads the input from the options.
+// Commands of the gateway refine their options with `x-cli`. Commands of plugins also have
+// `--input`, for values that options cannot express.
 import { resolve } from "node:path";
 import { parseTimeZone } from "../../admin/commands/ledger-names.ts";
 import type { CliField, CliForm } from "../../admin/schema/command-spec.ts";

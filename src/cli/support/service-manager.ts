@@ -12,9 +12,9 @@ type Environment = Record<string, string | undefined>;
 const FIRST_DESCRIPTOR = 3;
 
 /**
- * Returns the passed sockets by name. `admin` is the admin listener's; all others are the client
- * listeners', in order. In a hot restart the old gateway passes its sockets in the same way, and
- * `before` is its process ID.
+ * Returns the passed sockets by name. `admin` is the socket of the admin listener. All others are
+ * sockets of client listeners, in order. In a hot restart, the old gateway passes its sockets in
+ * the same way, and `before` is its process ID.
  */
 export function inheritedSockets(
   env: Environment,
@@ -93,8 +93,8 @@ export class ServiceManager implements Disposable {
   }
 
   /**
-   * Reports that another process is the gateway now. Without this the manager would stop the
-   * service, and the new process, when this one ends.
+   * Notifies the service manager that another process is now the gateway. Without this, the manager
+   * would stop the service and the new process when this process ends.
    */
   async notifyNewMainPid(pid: number): Promise<void> {
     this[Symbol.dispose]();
@@ -102,8 +102,8 @@ export class ServiceManager implements Disposable {
   }
 
   /**
-   * Sends a heartbeat. If the ledger does not answer, none is sent, and the service manager
-   * restarts the gateway.
+   * Sends a heartbeat. If the ledger does not respond, no heartbeat is sent, and the service
+   * manager restarts the gateway.
    */
   async #sendHeartbeat(): Promise<void> {
     try {

@@ -37,8 +37,7 @@ export async function createSharedModules(
 }
 
 /**
- * Imports the plugin test kit. A gateway never loads it, so it is not bundled with the program but
- * kept in separate files.
+ * Imports the plugin test kit. A gateway never loads it, so it is not part of the program's bundle.
  */
 export const importTestingKit = (): Promise<typeof import("../../testing/index.ts")> => {
   const suffix = import.meta.filename.slice(-3);

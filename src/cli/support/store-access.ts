@@ -1,4 +1,5 @@
-// Access of commands to the store: through the running gateway, or directly if none runs.
+// Gives commands access to the store: through the running gateway, or directly if no gateway is
+// running.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import { createGrantTargets, knownLedgerNames } from "../../admin/access/grants.ts";
@@ -32,7 +33,7 @@ import {
 
 export interface StoreAccess extends AsyncDisposable {
   /**
-   * Runs a store command. Its input and output are the same both ways, with amounts as decimal
+   * Runs a store command. Its input and output are the same in both cases, with amounts as decimal
    * strings.
    */
   run(command: string, input: JsonObject): Promise<Json>;

@@ -22,7 +22,7 @@ import { createInterface } from "node:readline";
 import { digestKey, parseKey } from "../../../lib/api-key.ts";
 import { fail } from "../../../model/error.ts";
 
-// The command `tollgate keys hash`, which prints the hash that gateway.yaml contains in place of a
+// The command `tollgate keys hash`, which prints the hash to write in gateway.yaml instead of a
 // key.
 
 const HASH_COMMAND: Subcommand = {
@@ -149,7 +149,9 @@ async function listStoreKeys(given: CliInput): Promise<readonly ListedKey[]> {
   return ((await store.run("keys.list", {})) as unknown as { keys: ShownKey[] }).keys;
 }
 
-/** Returns the keys of plugins that have a command `keys`: the keys that such a plugin accepts. */
+/**
+ * Returns the keys of plugins with a command `keys`, which lists the keys that the plugin accepts.
+ */
 async function listConfigKeys(given: CliInput): Promise<readonly ListedKey[]> {
   const found: ListedKey[] = [];
   for (const { id, commands } of await listMountedPlugins(given))

@@ -97,7 +97,6 @@ async function run(given: CliInput): Promise<number> {
   return findings.some(({ kind }) => kind === "unsupported") ? EXIT_CODES.failed : EXIT_CODES.ok;
 }
 
-/** Converts another gateway's config. */
 async function importConfig(
   importer: Importer,
   file: string,

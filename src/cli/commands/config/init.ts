@@ -162,8 +162,8 @@ async function writeConfig(file: string, text: string, given: CliInput): Promise
   return ok ? EXIT_CODES.ok : EXIT_CODES.config;
 }
 
-// Sets the first line of gateway.yaml, by which editors find its JSON schema. The path is relative
-// to that file, not to the one that ships.
+// Sets the first line of gateway.yaml, which contains the path of its JSON schema for editors. The
+// path is relative to that file and not to the shipped file.
 
 const SCHEMA_PATH = "schemas/gateway.schema.json";
 const SCHEMA_LINE = /^# yaml-language-server: \$schema=.*$/m;
@@ -181,8 +181,8 @@ function withEditorLine(text: string, file: string): string {
 }
 
 /**
- * Returns the schema that `tollgate schema` wrote if it exists, because that one includes the
- * folder's own plugins.
+ * Returns the schema that `tollgate schema` wrote, if it exists, because it includes the folder's
+ * own plugins.
  */
 function findSchema(folder: string): string {
   if (existsSync(join(folder, SCHEMA_PATH))) return `./${SCHEMA_PATH}`;

@@ -176,7 +176,7 @@ function formatValue(value: Json): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Formats the source of a fact and the time since when the source has reported it. */
+/** Formats the source of a fact and the time at which the source first reported it. */
 function formatSource({ from, at = "", credential, pricedAs }: FactSource): string {
   const source = {
     operator: "gateway.yaml",
@@ -213,7 +213,7 @@ function formatRetention({ retention, reasons }: EffectivePolicy): string {
 
 // Formats prices for people who compare them.
 
-/** Labels of units. Other units are shown by their own names. */
+/** Labels of units. All other units are shown by their own names. */
 const UNIT_LABELS: { readonly [unit in Unit]?: string } = {
   input: "in",
   output: "out",
@@ -249,7 +249,7 @@ function formatPriceBrief(price: Price | undefined): string {
   return lines.length === 0 ? "variable" : lines.map(formatPriceLine).join(", ");
 }
 
-/** Returns the whole price, with a row for each condition that has rates of its own. */
+/** Returns the whole price, with a row for each condition that has its own rates. */
 function priceRows(price: Price): readonly (readonly [name: string, words: string])[] {
   if (isFree(price)) return [["price", "free"]];
   const rows: [string, string][] = [["price", formatRates(price.lines)]];

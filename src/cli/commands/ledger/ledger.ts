@@ -82,8 +82,8 @@ function printVerified(found: VerifyResult, given: CliInput): void {
 }
 
 /**
- * Formats the range of rows: "600 rows from 2026-01-01 00:00:00 UTC on; before it, sums of 400
- * rows".
+ * Formats the range of rows, such as "600 rows from 2026-01-01 00:00:00 UTC on; before it, sums of
+ * 400 rows".
  */
 function formatRowRange(all: number, kept: VerifyResult["ledgerState"]): string {
   if (!kept || kept.prunedRows === 0) return plural(all, "row");

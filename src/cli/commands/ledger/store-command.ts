@@ -1,4 +1,5 @@
-// The store's own commands under a name of their own: the same as `tollgate plugin store`.
+// A shorter name for the commands of the store, which are also available as `tollgate plugin
+// store`.
 import type { CliCommand } from "../../support/command.ts";
 import { command as plugin } from "../plugins/plugin.ts";
 

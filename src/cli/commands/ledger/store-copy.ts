@@ -1,6 +1,6 @@
-// Copies a ledger from one kind of store to another: rows while the gateway is running, and the rest
-// after it has ended. Rows that an earlier run copied are skipped, so the pause depends only on the
-// rows since then.
+// Copies a ledger from one kind of store to another: the rows while the gateway is running, and the
+// rest after it has stopped. Rows that an earlier run copied are skipped, so the pause depends only
+// on newer rows.
 import { resolve } from "node:path";
 import type { GatewayConfig } from "../../../config/gateway-config.ts";
 import { createClosedStore } from "../../../admin/backup/restore.ts";
@@ -71,7 +71,7 @@ interface CopyResult {
   readonly done: boolean;
   readonly rows: number;
   readonly ms: number;
-  /** Time in milliseconds in which no gateway could write. */
+  /** Time in milliseconds during which no gateway could write. */
   readonly pauseMs?: number;
   readonly head?: string | undefined;
   readonly from?: string | undefined;
@@ -181,8 +181,8 @@ function requireTransfer(
 type StoreConfig = Pick<GatewayConfig, "store" | "file" | "stateDir">;
 
 /**
- * Returns the config of a store. `named` is a gateway.yaml or a store's name. For a name, uses the
- * options in the current gateway.yaml if it mounts that store.
+ * Returns the config of a store. `named`: a gateway.yaml or the name of a store. For a name, the
+ * options in the current gateway.yaml are used if it mounts that store.
  */
 async function readStoreConfig(
   own: string | undefined,

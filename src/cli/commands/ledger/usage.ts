@@ -24,7 +24,7 @@ import {
 // Partial blocks for bars, from 0 to 7 eighths of a character.
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"] as const;
 /**
- * Draws a bar that is as wide as the value's share of the largest, to an eighth of a character.
+ * Draws a bar whose length is the value's share of the largest value, to an eighth of a character.
  * Every value above 0 is visible.
  */
 function drawBar(value: number, largest: number, width: number): string {
@@ -81,7 +81,7 @@ export const command: CliCommand = {
   },
 };
 
-// oxlint-disable-next-line no-control-regex -- these are meant
+// oxlint-disable-next-line no-control-regex -- the control characters are intended
 const unpricedText = (calls: number): string =>
   `The cost does not include ${plural(calls, "call")} without a known price. For details, run tollgate models explain <model>.`;
 
@@ -120,7 +120,7 @@ function readDimensions(
 }
 
 /**
- * Returns the name of a group. For keys, adds the ID if two keys have the same name. Control
+ * Returns the name of a group. For keys, the ID is added if two keys have the same name. Control
  * characters are shown escaped.
  */
 function groupName(sum: UsageSum, dimension: Dimension, names: UsageSums["keyNames"]): string {
@@ -146,7 +146,7 @@ function printTable({ rows, total, keyNames }: UsageSums, by: readonly Dimension
   );
 }
 
-/** Plots the cost of each row, or its number of calls if no row has a cost. */
+/** Plots the cost of each row, or the number of its calls if no row has a cost. */
 function printPlot({ rows, keyNames }: UsageSums, by: readonly Dimension[]): void {
   const costs = rows.map(({ costNano }) => Number(costNano));
   const free = costs.every((cost) => cost <= 0);

@@ -65,20 +65,18 @@ export const command: CliCommand = {
 };
 
 /**
- * Returns the folder of a package. `said` is a folder, or the name of a package that is installed
- * here.
+ * Returns the folder of a package. `said`: a folder, or the name of a package that is installed in
+ * the current folder.
  */
 function packageFolder(said: string): string {
   if (existsSync(join(said, "package.json"))) return realpathSync(said);
   const here = pathToFileURL(resolve("package.json"));
   try {
-    // A nonexistent path is excluded, because `findPackageJSON` would find the package that
+    // A path that does not exist is excluded, because `findPackageJSON` would find the package that
     // contains it.
     const found = /^[./]/.test(said) ? undefined : findPackageJSON(said, here);
     if (found !== undefined) return realpathSync(dirname(found));
-  } catch {
-    // Reported below.
-  }
+  } catch {}
   return fail(
     "not_found",
     `${said} is not a directory with a package.json, and not an installed package.`,

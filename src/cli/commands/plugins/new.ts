@@ -8,8 +8,8 @@ import { print, printJson } from "../../format/terminal.ts";
 import { findPackageRoot } from "../../../config/source/config-files.ts";
 import type { PluginKind } from "../../../plugin/define.ts";
 
-// Creates the files of a new plugin: those of its template, those that all templates share, and a
-// package.json with its build and test scripts.
+// Creates the files of a new plugin: the files of its template, the files that all templates share,
+// and a package.json with its build and test scripts.
 
 interface NewPackage {
   readonly kind: TemplateKind;
@@ -72,8 +72,8 @@ const ownManifest = (): { version: string; devDependencies?: Readonly<Record<str
 const NODE = 24;
 
 /**
- * Fails early on an old version of Node.js, on which the compiler, the test runner, and the kit
- * fail with unclear errors.
+ * Fails early on an old version of Node.js, because the compiler, the test runner, and the kit
+ * would fail with unclear errors.
  */
 const CHECK_NODE = `node -e "if(parseInt(process.versions.node)<${NODE}){console.error('This package needs Node ${NODE} or newer to build and test. This is Node '+process.versions.node+'.');process.exit(1)}"`;
 
@@ -101,8 +101,8 @@ function buildManifest({ kind: sort, name }: NewPackage, special: ManifestParts)
       prepack: "npm run build",
     },
     peerDependencies: { tollgate: `>=${major}.${minor} <2` },
-    // The compiler and the test runner are pinned to the versions that this version of Tollgate is
-    // tested with, because a newer version may be published only in part.
+    // The compiler and the test runner are pinned to the versions with which this version of
+    // Tollgate is tested, because a newer version may be published only in part.
     devDependencies: {
       "@types/node": devDependencies["@types/node"] ?? "^24",
       tollgate: `^${version}`,
@@ -132,7 +132,7 @@ export const TEMPLATE_KINDS = [
 ] as const;
 type TemplateKind = (typeof TEMPLATE_KINDS)[number];
 
-/** Templates of each kind. The first one is the default. */
+/** Templates of each kind. The first template is the default. */
 export const TEMPLATE_VARIANTS: { readonly [sort in TemplateKind]?: readonly string[] } = {
   provider: ["openai", "anthropic", "native"],
   middleware: ["guard", "cache", "route"],
@@ -259,7 +259,7 @@ function failUnknownKind(said: string): TemplateKind {
   );
 }
 
-/** Writes the files. Fails before the first one if any of them exists. */
+/** Writes the files. If any of the files exists, fails before writing the first one. */
 function write(folder: string, files: ReadonlyMap<string, string>, beside: boolean): void {
   if (!beside && existsSync(folder) && readdirSync(folder).length > 0)
     fail("conflict", `${displayPath(folder)} is not empty. Nothing was written.`, {

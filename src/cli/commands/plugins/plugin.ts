@@ -36,7 +36,9 @@ const SHARED_OPTIONS: Options = {
   ...GATEWAY_OPTIONS,
 };
 
-/** Commands that install, remove, and inspect packages. No plugin ID equals one of these names. */
+/**
+ * Commands that install, remove, and inspect packages. No plugin ID is equal to one of these names.
+ */
 const PACKAGE_COMMANDS: Readonly<Record<string, () => Promise<CliCommand>>> = {
   add: async () => (await import("../../install/add.ts")).add,
   verify: async () => (await import("../../install/verify.ts")).verify,
@@ -116,7 +118,7 @@ function validateInput(schema: Schema, input: JsonObject, words: string): JsonOb
     const [, first, ...deeper] = pointer.split("/");
     const more = hint === undefined ? "" : ` — ${hint}`;
     if (first === undefined) return message.replace(/"(\w+)"/, (_, key) => optionFlag(key)) + more;
-    // No option exists for an unknown key, so it came from --input.
+    // There is no option for an unknown key, so the key came from --input.
     const option =
       id === "config/unknown-key" ? "--input" : [optionFlag(first), ...deeper].join("/");
     return `${option}: ${message}${more}`;
@@ -127,8 +129,8 @@ function validateInput(schema: Schema, input: JsonObject, words: string): JsonOb
 }
 
 /**
- * Returns the plugins that the running gateway has mounted. If none runs, returns the plugins that
- * gateway.yaml would mount.
+ * Returns the plugins that the running gateway has mounted. If no gateway is running, returns the
+ * plugins that gateway.yaml would mount.
  */
 export async function listMountedPlugins(given: CliInput): Promise<readonly ShownPlugin[]> {
   const live = await askRunningGateway(given, "plugins.list", {});

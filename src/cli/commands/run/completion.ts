@@ -1,5 +1,5 @@
-// Prints completion scripts for shells. They are generated from the command table, so a command's
-// options are defined in one place.
+// Prints completion scripts for shells. They are generated from the command table, so that a
+// command's options are defined only once.
 import { fail } from "../../../model/error.ts";
 import {
   type CliCommand,
@@ -220,7 +220,6 @@ type CommandTable = Readonly<
 >;
 
 /**
- * Creates the command.
  * @param commands The table that contains this command.
  */
 export const createCompletionCommand = (commands: CommandTable): CliCommand => ({
@@ -294,7 +293,7 @@ export const optionFlags = (options: Options): readonly string[] =>
 
 /**
  * Returns the flags of a command and its subcommands that take a value. Flags can precede the
- * subcommand, so all of them are included.
+ * subcommand, so the flags of all subcommands are included.
  */
 const flagsWithValue = (command: CompletedCommand): readonly string[] =>
   flagsMatching(command, ({ placeholder }) => placeholder !== undefined);

@@ -110,7 +110,7 @@ async function checkProviderOrigins(config: GatewayConfig, made: DryRun) {
 
 const WAIT_MS = 5_000;
 
-/** Measures the clock skew. Every response has a `date` header, whatever its status. */
+/** Measures the clock skew. Every response has a `date` header, whatever its status is. */
 async function measureClockSkew(base: URL): Promise<number | undefined> {
   if (base.protocol !== "https:") return undefined;
   try {

@@ -1,4 +1,4 @@
-// Starts a new process with the installed version in place of the running one. No request is
+// Starts a new process with the installed version to replace the running process. No request is
 // canceled and no connection is refused.
 import { setTimeout as sleep } from "node:timers/promises";
 import { callControl } from "../../../admin/socket/control-client.ts";
@@ -43,7 +43,10 @@ export const command: CliCommand = {
 const readStatus = async (stateDir: string): Promise<GatewayStatus> =>
   (await callControl(stateDir, "status")) as unknown as GatewayStatus;
 
-/** Waits until the new process answers. Between the two processes, none answers for a moment. */
+/**
+ * Waits until the new process responds. Between the two processes, no process responds for a short
+ * time.
+ */
 async function waitForNewProcess(stateDir: string, before: GatewayStatus): Promise<GatewayStatus> {
   for (;;) {
     await sleep(POLL_MS);

@@ -141,7 +141,7 @@ function routingRows(seen: ServedRequest): Row[] {
   ];
 }
 
-/** Returns the rows of a request that is only in the ledger, not in the request history. */
+/** Returns the rows of a request that is in the ledger but not in the request history. */
 function ledgerRequestRows({
   clientRequest,
   key,

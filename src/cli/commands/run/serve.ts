@@ -49,16 +49,14 @@ import { callControl } from "../../../admin/socket/control-client.ts";
 import { isLoopback } from "../../../lib/net/egress-guard.ts";
 
 // Interval in milliseconds at which a gateway that npm started checks its parent process. A program
-// that npm starts runs in a shell that receives the signals and ends without passing them on. The
-// gateway would keep running, and no other process would notice.
+// that npm starts runs in a shell, which receives the signals and ends without forwarding them. The
+// gateway would continue to run without being noticed.
 const CHECK_MS = 500;
-/**
- * Read when the program starts, so that a parent that ends while the gateway starts is detected.
- */
+/** Read when the program starts, so that the end of the parent during startup is detected. */
 const PARENT_PID = process.ppid;
 /**
- * Calls `gone` once, when the parent process has ended. Only under npm: with other launchers the
- * parent may end while the gateway runs.
+ * Calls `gone` once, when the parent process has ended. Used only under npm: with other launchers,
+ * the parent may end while the gateway is running.
  */
 function watchNpmParent(env: NodeJS.ProcessEnv, gone: () => void): void {
   if (env["npm_command"] === undefined) return;
@@ -187,7 +185,7 @@ function findOldProcess(env: NodeJS.ProcessEnv): OldProcess | undefined {
     : undefined;
 }
 
-/** Maximum time in milliseconds in which the ledger must answer a health check. */
+/** Maximum time in milliseconds within which the ledger must respond to a health check. */
 const LEDGER_SILENCE_MS = 10_000;
 
 function createServiceManager(gateway: Gateway, log: Log): ServiceManager | undefined {
@@ -205,7 +203,7 @@ function createServiceManager(gateway: Gateway, log: Log): ServiceManager | unde
 /** Logs a failed start as one line in the log's format, for programs that read the log. */
 function reportStartFailure(error: unknown, log: Log): undefined {
   const { kind, code } = getFault(error) ?? {};
-  // A fault's message is complete by itself. Any other error is logged with its stack.
+  // The message of a fault is complete by itself. Any other error is logged with its stack.
   if (kind) log.error({ kind, code }, `gateway start failed: ${publicErrorText(error)}`);
   else log.error({ error }, "gateway start failed");
   log.flush();
@@ -215,8 +213,8 @@ function readOverrides(given: CliInput) {
   const level = given.getText("log-level");
   const stateDir = given.getText("state-dir");
   const [host, port] = [given.getText("host"), readPort(given, "port")];
-  // The admin port of the default config is fixed. With `--port 0` it becomes 0 too, or two
-  // gateways would use the same port.
+  // The admin port of the default config is fixed. With `--port 0`, it becomes 0 too, because two
+  // gateways would otherwise use the same port.
   const adminPort =
     readPort(given, "admin-port") ??
     (port === 0 && configFile(given) === undefined ? 0 : undefined);
@@ -241,8 +239,8 @@ function readPort(given: CliInput, name: "port" | "admin-port"): number | undefi
 }
 
 /**
- * Logs the URL and the location of the first key, for programs that read the log. Never logs the
- * key.
+ * Logs the URL and the location of the first key, for programs that read the log. The key itself is
+ * never logged.
  */
 async function logStarted(gateway: Gateway, file: string | undefined, log: Log): Promise<void> {
   if (file === undefined)
@@ -325,8 +323,8 @@ function untilStopped(
     end();
   };
   /**
-   * Called when a new process has taken over. From then on that process notifies the service
-   * manager.
+   * Called when a new process has taken over. The new process then sends notifications to the
+   * service manager.
    */
   const leave = async (successor: number) => {
     since = performance.now();
@@ -344,7 +342,7 @@ function untilStopped(
   const broken = fatal("uncaught error, shutting down");
 
   void gateway.failed.then(fatal("gateway cannot continue"));
-  // A process that takes over from another one is its child, and outlives it.
+  // A process that takes over is a child of the old process and continues after its end.
   if (!replacesOldProcess) watchNpmParent(process.env, () => stop("npm exited"));
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);

@@ -1,4 +1,4 @@
-// Prints unit files for service managers, with the paths of this installation. Installs nothing.
+// Prints unit files for service managers, with the paths of this installation. It installs nothing.
 import { readFileSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { findPackageRoot } from "../../../config/source/config-files.ts";

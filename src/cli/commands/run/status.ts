@@ -20,8 +20,8 @@ export const command: CliCommand = {
   async run(given) {
     const stateDir = await findStateDir(given);
     const ask = () => callControl(stateDir, "status") as unknown as Promise<GatewayStatus>;
-    // A gateway that ends during the request is queried again, because a new process may have taken
-    // over.
+    // If a gateway ends during the request, the request is repeated, because a new process may have
+    // taken over.
     const asked = ask().catch((error: unknown) => {
       if (getFault(error)?.code !== "gateway_ended") throw error;
       return ask();
@@ -39,8 +39,8 @@ export const command: CliCommand = {
 };
 
 /**
- * Whether clients are served. A process that takes over from an old one has its ports, so clients
- * wait and are then served.
+ * Whether clients are served. A process that takes over has the ports of the old process, so
+ * clients wait until they are served.
  */
 const isServed = ({ state, oldProcess }: GatewayStatus): boolean =>
   state !== "starting" || oldProcess !== undefined;

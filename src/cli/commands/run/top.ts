@@ -139,8 +139,9 @@ function rowCells(row: StatsRow, minutes: number): string[] {
   ];
 }
 
-// Redraws a terminal in place: alternate screen, no cursor, and one write per frame that overwrites
-// the previous frame, so that nothing flickers. The terminal is restored however the program ends.
+// Redraws a terminal in place: it uses the alternate screen without a cursor, and one write per
+// frame that overwrites the previous frame, so that the screen does not flicker. The terminal is
+// restored when the program ends for any reason.
 
 const ENTER_ALTERNATE = "\u001b[?1049h\u001b[?25l";
 const LEAVE_ALTERNATE = "\u001b[?25h\u001b[?1049l";
@@ -164,7 +165,7 @@ export class Screen implements Disposable {
     process.once("exit", this.#leave);
   }
 
-  /** Draws a frame. Lines and characters that do not fit are cut off. */
+  /** Draws a frame. Lines and characters that do not fit are omitted. */
   draw(lines: readonly string[]): void {
     const { columns = 80, rows = 24 } = this.#terminal;
     const picture = lines

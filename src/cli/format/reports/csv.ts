@@ -6,7 +6,7 @@ import { UNITS } from "../../../model/usage.ts";
 import { nanoToDecimal } from "../../../money/decimal.ts";
 import type { LedgerEntry } from "../../../plugin/store/store.ts";
 
-/** Characters at which a spreadsheet takes a cell for a formula and runs it. */
+/** Characters with which a cell begins that a spreadsheet would run as a formula. */
 const FORMULA_START = /^[=+\-@\t\r]/;
 /** Returns text from outside as a cell that no spreadsheet takes for a formula. */
 export const textCell = (text: string): string => (FORMULA_START.test(text) ? `'${text}` : text);
@@ -18,7 +18,7 @@ function quoteCell(said: string): string {
 }
 
 /**
- * Returns one line with its line end. Pass amounts and counts as they are, and text through
+ * Returns one line with its line end. Pass amounts and counts unchanged, and text through
  * `textCell`.
  */
 export const csvLine = (cells: readonly string[]): string =>
@@ -28,8 +28,8 @@ export const csvLine = (cells: readonly string[]): string =>
 // reports, to the nano-dollar.
 
 /**
- * Later rows of a call repeat the numbers of earlier rows. Each number is written in one line only,
- * so that columns can be added up.
+ * Later rows of a call repeat the numbers of earlier rows. Each number is written in only one line,
+ * so that columns can be summed.
  */
 const forKinds =
   (kinds: readonly LedgerEntry["kind"][], say: (entry: LedgerEntry) => string) =>
