@@ -1,6 +1,6 @@
 /**
- * A check: a name, and a function that resolves if the check passes and throws a description of the
- * problem if it fails.
+ * A check: a name, and a function that resolves if the check passes, and throws a description of
+ * the problem if it fails.
  */
 export interface Check {
   readonly name: string;

@@ -1,6 +1,9 @@
 import type { CallContext, ResponseContext, LossReporter } from "../plugin/protocol.ts";
 
-/** One loss that a codec reported with `reportLoss()`: the field, and what happened to it. */
+/**
+ * One loss that a codec reported with `reportLoss()`: the field, and whether it was dropped or
+ * approximated.
+ */
 export interface ReportedLoss {
   readonly field: string;
   readonly how: "dropped" | "approximated";
@@ -32,7 +35,7 @@ function createLossLog<T extends object>(told: T, strict: boolean): T & LossRepo
 }
 
 /**
- * Creates the call context for a client half, for tests that run one without a host. It records
+ * Creates the call context for a client half, for tests that run one without a host. It records the
  * reported losses.
  */
 export function createCallContext(

@@ -52,8 +52,8 @@ function createGrammarCheck(rules: Parameters<typeof createEventGrammar>[0] = {}
 }
 
 /**
- * Encodes events as a stream, like the host: with one usage event, the settled usage, just before
- * the finish.
+ * Encodes events as a stream, in the same way as the host: with one usage event, the settled usage,
+ * just before the finish event.
  */
 export const encodeText = (
   server: ServerHalf<Operation>,
@@ -62,7 +62,7 @@ export const encodeText = (
 ): string => encodeBytes(server, events, to).toString();
 
 /**
- * Encodes events as a stream and returns bytes, because the output of a server half need not be
+ * Encodes events as a stream and returns bytes, because the output of a server half may not be
  * text.
  */
 export function encodeBytes(
@@ -174,8 +174,8 @@ export function withoutUndefined(value: unknown): unknown {
 }
 
 /**
- * Returns the content of a response in a form that is equal for all clients and both modes: without
- * response IDs, and with usage as clients see it.
+ * Returns the content of a response in a form that is the same for all clients and both modes:
+ * without response IDs, and with usage as clients receive it.
  */
 export function comparableContent(answer: ModelResponse | Iterable<ModelEvent>): unknown {
   const { blocks, items, usage, finish } =

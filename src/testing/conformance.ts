@@ -42,16 +42,15 @@ export interface ConformanceOptions {
   /** Plugin options, as under `with:` in gateway.yaml. */
   readonly with?: Readonly<Record<string, unknown>>;
   /**
-   * Credential of a provider. The checks search for its secrets wherever they must not appear, so
-   * use unique values.
+   * Credential of a provider. The checks search all output for its secrets, so use unique values.
    */
   readonly credential?: Readonly<Record<string, unknown>>;
   /**
    * Folder of recordings. For a provider with several protocols, it contains one folder for each
-   * protocol. The recordings are split and truncated, by themselves and through a real gateway. The
-   * built-in protocols that the fake upstream supports need no recordings. For every other
-   * protocol, the check fails without them. `false`: there are none, and the decoders are not
-   * checked.
+   * protocol. The recordings are split and truncated, both in the decoder alone and in a real
+   * gateway. The built-in protocols that the fake upstream supports need no recordings. For every
+   * other protocol, the check fails if there are no recordings. `false`: there are no recordings,
+   * and the decoders are not checked.
    */
   readonly recordings?: URL | string | false;
   /**
@@ -71,9 +70,10 @@ export interface ConformanceOptions {
 }
 
 /**
- * Returns the conformance checks for one plugin. A test file calls it while it loads, and passes
- * each check to its runner. The call itself runs no code of the plugin. Each check calls `setup`
- * and disposes of the result. It throws if an option is not a valid file location.
+ * Returns the conformance checks for one plugin. A test file calls it while the file loads, and
+ * passes each check to its test runner. The call itself runs no code of the plugin. Each check
+ * calls `setup` and disposes of the result. The function throws if an option is not a valid file
+ * location.
  */
 export function conformanceChecks(
   definition: Definition,
@@ -89,7 +89,7 @@ export function conformanceChecks(
     ...(kind === "middleware" ? [...middlewareChecks(subject), ...privacyChecks(subject)] : []),
     ...(kind === "observer" ? observerChecks(subject) : []),
   ];
-  // This check searches the output of all other checks, so it runs them itself if it is run alone.
+  // This check searches the output of all other checks. If it is run alone, it runs them itself.
   const secrecy = createCheck("secrets do not appear in log lines, errors, or events", async () => {
     if (subject.observed.length === 0) for (const { run } of work) await run().catch(() => {});
     for (const thing of subject.observed)

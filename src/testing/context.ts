@@ -22,8 +22,7 @@ export interface TestContextOptions {
   /** Plugin ID. Default: "test.plugin". */
   readonly id?: string;
   /**
-   * Answers `ctx.fetch`. Default: every fetch fails, which detects plugins that send requests
-   * during setup.
+   * Answers `ctx.fetch`. Default: every fetch fails, so that a request during setup is detected.
    */
   readonly fetch?: Context["fetch"];
   /** Answers `ctx.sendSubrequest`. Default: every subrequest fails. */
@@ -71,7 +70,7 @@ const DEFAULT_STATS: GatewayStats = {
 };
 
 /**
- * A context with its records. A test passes `ctx` to `setup`, then reads the records, then ends the
+ * A context with its records. A test passes `ctx` to `setup`, reads the records, and then ends the
  * context.
  */
 export interface TestContext extends AsyncDisposable {
@@ -80,7 +79,7 @@ export interface TestContext extends AsyncDisposable {
   /** Addresses that the plugin requested with `ctx.fetch`. */
   readonly fetchedUrls: readonly string[];
   /**
-   * Number of registered resources that have not ended: owned objects, dispose functions, timers,
+   * Number of registered resources that are still open: owned objects, dispose functions, timers,
    * and shared objects.
    */
   readonly ownedCount: number;
@@ -89,8 +88,8 @@ export interface TestContext extends AsyncDisposable {
 }
 
 /**
- * Creates a context for one `setup`. End it with `await using` or `end()`. A tick that throws adds
- * a line to `logs`. A dispose function that throws makes `end()` reject.
+ * Creates a context for one `setup`. End it with `await using` or `end()`. If a tick throws, a line
+ * is added to `logs`. If a dispose function throws, `end()` rejects.
  */
 export function createTestContext(lent: TestContextOptions = {}): TestContext {
   const scope = new LifetimeScope();

@@ -18,8 +18,8 @@ const ALLOWED_CONTENT: { readonly [block: string]: readonly ModelEvent["type"][]
  * of its type, and usage never decreases.
  *
  * Throws at the first invalid event. `end()` throws if the finish is missing. With `guessed`, the
- * first usage report may be an estimate of the input, as the gateway sends it before the provider
- * has counted, and the next report may be lower.
+ * first usage report may be an estimate of the input, because the gateway sends one before the
+ * provider has counted. The next report may then be lower.
  */
 export function createEventGrammar(of: { readonly guessed?: boolean } = {}): {
   event(e: ModelEvent): void;

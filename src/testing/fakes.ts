@@ -35,8 +35,8 @@ const HELLO_BODY: Body = {
 const SAMPLE_REQUEST: ModelRequest = chatOperation.sampleRequest("provider/model");
 
 /**
- * Creates an exchange. As in the host, one object serves the whole request: `readBody()` returns
- * the same object with its body.
+ * Creates an exchange. As in the host, one object is used for the whole request: `readBody()`
+ * returns the same object with its body.
  */
 export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done: ArrivalEffects } {
   const identified: Identity[] = of.identity ? [of.identity] : [];
@@ -101,7 +101,7 @@ const PRIVACY_LEVELS: readonly Privacy[] = ["off", "required", "strict"];
 const strictestPrivacy = (levels: readonly Privacy[]): Privacy =>
   PRIVACY_LEVELS[Math.max(...levels.map((level) => PRIVACY_LEVELS.indexOf(level)))]!;
 
-/** Creates a request head. Its body is available only after it was read. */
+/** Creates a request head. Its body is available only after it has been read. */
 export function requestHead(
   of: Partial<Exchange> = {},
 ): RequestHead & { readonly done: ArrivalEffects } {
@@ -135,8 +135,8 @@ export function candidate(of: Partial<Candidate> = {}): Candidate {
 }
 
 /**
- * Creates the first call of an exchange. Its `fetch` rejects unless one is given. Its `losses`
- * contain the reported losses. Frozen.
+ * Creates the first call of an exchange. Its `fetch` rejects unless the test provides one. Losses
+ * that are reported to it are in `losses`. Frozen.
  */
 export function call(of: Partial<Call> = {}): Call & LossLog {
   const of1 = of.exchange ?? exchange();

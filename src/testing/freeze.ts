@@ -1,5 +1,5 @@
 /**
- * Freezes a value and everything in it, so that a plugin that changes its arguments throws. Buffers
+ * Freezes a value and all values in it, so that a plugin that changes its arguments throws. Buffers
  * cannot be frozen.
  */
 export function deepFreeze<T>(value: T, seen = new Set<unknown>()): T {
@@ -8,7 +8,8 @@ export function deepFreeze<T>(value: T, seen = new Set<unknown>()): T {
   if (ArrayBuffer.isView(value) || !isPlainObject(value)) return value;
   for (const key of Reflect.ownKeys(value)) {
     const property = Object.getOwnPropertyDescriptor(value, key)!;
-    // Skip getters. They are evaluated lazily by the host, and reading one here would change that.
+    // Getters are skipped. The host evaluates them when they are read for the first time, and
+    // freezing must not do that.
     if ("value" in property) deepFreeze(property.value, seen);
   }
   return Object.freeze(value);

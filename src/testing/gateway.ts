@@ -1,6 +1,6 @@
 // Starts a complete gateway in this process, on a loopback port, with the plugins of a test.
-// Plugins behave here as in production. The gateway is imported on demand, because it is a large
-// part of the program.
+// Plugins behave in the same way as in production. The gateway is imported on demand, because it is
+// most of the program's code.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -139,7 +139,7 @@ const createRecordingStore = (rows: StoreCommand[]): Definition =>
         return batch.map(() => ({ ok: true }));
       },
       findKey: async () => undefined,
-      // Key that no test uses. Without any key, the first start would create one.
+      // A key that no test uses. Without any key, the gateway would create one at the first start.
       listKeys: async () => ({ items: [{ id: "tester", digest: "0".repeat(64), created: 0 }] }),
       listEntries: async () => ({ items: [] }),
       sumEntries: async () => [],

@@ -20,7 +20,7 @@ export interface HookCases {
   /** Requests that must be answered by the provider. */
   readonly allowed?: readonly CaseRequest[];
   /**
-   * Requests that must be rejected with this code or kind, without a call to the provider. The last
+   * Requests that must be rejected with this code or kind, before a provider is called. The last
    * text of each is also sent as the result of a tool and as a system prompt.
    */
   readonly rejected?: readonly {
@@ -37,7 +37,7 @@ export interface HookCases {
     readonly expected?: string;
     readonly hidden?: string;
   }[];
-  /** Responses of the model, and the part of them that the client must receive, at every split. */
+  /** Responses of the model, each with the part that the client must receive for every split. */
   readonly streams?: readonly StreamCase[];
 }
 
@@ -53,16 +53,16 @@ export interface StreamCase {
   readonly endsInError?: boolean;
 }
 
-/** Modes: client and provider use the same protocol, or different ones. */
+/** Modes: client and provider use the same protocol or different ones. */
 const MODES = ["passthrough", "translated"] as const;
 type TestMode = (typeof MODES)[number];
 
-/** Maximum number of splits. If a text has more positions, the splits are spread evenly over it. */
+/** Maximum number of splits. If a text has more positions, the splits are distributed evenly. */
 const MAX_SPLITS = 80;
 
 /**
- * Returns the cases of a middleware as checks for a runner. A test file calls it while it loads. It
- * runs nothing itself.
+ * Returns the cases of a middleware as checks for a runner. A test file calls it while the file
+ * loads. The call itself runs no check.
  */
 export function hookChecks(definition: Definition, cases: HookCases): Check[] {
   const { allowed = [], rejected = [], rewritten = [], streams = [] } = cases;
@@ -198,7 +198,7 @@ async function checkRejected(
       !/plugin_failed|hook_timeout/.test(body),
       `the hook failed instead of rejecting the request: ${body.slice(0, 300)}`,
     );
-    // Only chat completions has a field for codes. The log contains the code in both modes.
+    // Only chat completions has a field for error codes. The log contains the code in both modes.
     if (code !== undefined && lane === "passthrough")
       assert.ok(
         body.includes(JSON.stringify(code)),
@@ -231,7 +231,7 @@ async function checkRewritten(
     );
 }
 
-/** Yields the text as a whole, one character at a time, and in two pieces at every position. */
+/** Yields the text in one piece, one character at a time, and in two pieces for every position. */
 function* listSplits(text: string): Generator<readonly string[]> {
   yield [text];
   yield [...text];

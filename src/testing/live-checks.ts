@@ -18,8 +18,8 @@ import { readRecordings } from "./recording.ts";
 /** Options for checks against a real provider. */
 export interface LiveOptions extends RecordingOptions {
   /**
-   * Price in dollars per million tokens. It is required to enforce the cap; without it, nothing is
-   * sent.
+   * Price in dollars per million tokens. It is required to enforce the cost cap. If it is missing,
+   * nothing is sent.
    */
   readonly price: { readonly input: number; readonly output: number };
   /** Maximum total cost, in dollars. Default: 0.05. */
@@ -42,7 +42,7 @@ const maxCostUsd = (
 
 /**
  * Returns the live checks, or none unless TOLLGATE_LIVE is 1. If the run could cost more than the
- * cap, it fails before anything is sent.
+ * cap, it fails before a request is sent.
  */
 export function liveChecks(definition: Definition, of: LiveOptions): Check[] {
   if (process.env["TOLLGATE_LIVE"] !== "1" || definition["~tollgate"] !== "provider") return [];

@@ -6,14 +6,14 @@ import type { CallContext, ClientHalf } from "../plugin/protocol.ts";
 
 /** An outgoing request whose edits a test can inspect. */
 export interface TestOutgoing extends Outgoing {
-  /** Body as it would be sent now. Undefined if there is none. */
+  /** Body in its current state. Undefined if there is none. */
   readonly body: Body | undefined;
   /** Top-level fields that were set or removed, in order, each listed once. */
   readonly editedFields: readonly string[];
 }
 
 /**
- * Creates an `Outgoing` for tests of `prepare` and of hooks. It keeps the plugin's edits and does
+ * Creates an `Outgoing` for tests of `prepare` and of hooks. It records the plugin's edits and does
  * not change the given body. Never throws.
  */
 export function createOutgoing(
@@ -51,8 +51,8 @@ export function createOutgoing(
 }
 
 /**
- * Returns the body of a translated request as the host sends it: encoded, with the fields that no
- * codec knows added, and prepared. A field that the codec knows and leaves out stays out.
+ * Returns the body of a translated request in the form in which the host sends it: encoded, with
+ * unknown fields added, and prepared. A field that the codec knows and omits is not added.
  */
 export function encodeOutgoing<K extends Operation>(
   client: ClientHalf<K>,

@@ -1,5 +1,5 @@
-// Checks that every protocol must pass, built-in or not, run over recordings of real responses of
-// its providers.
+// Checks that every protocol must pass, whether it is built in or not. They use recordings of real
+// responses of its providers.
 import assert from "node:assert/strict";
 import { ERRORS, getFault, type ErrorKind } from "../model/error.ts";
 import type { ModelEvent } from "../model/event.ts";
@@ -231,8 +231,9 @@ function* listSplits({ recording, trials }: RecordingCase): Generator<Chunks> {
 }
 
 /**
- * For every prefix of a response, the decoder must either throw or have seen a finish. After a
- * finish, the complete content of the model must be there. Only usage may be missing.
+ * For every prefix of a response, the decoder must either throw or have emitted a finish event.
+ * After a finish event, the complete content of the model must have been emitted. Only usage may be
+ * missing.
  */
 function checkTruncation(client: ClientHalf<Operation>, of: RecordingCase): void {
   const { body, headers } = of.recording;
@@ -276,7 +277,7 @@ function checkFaults(client: ClientHalf<Operation>, { recording }: RecordingCase
 }
 
 /**
- * Whether the operation never streams, such as embeddings and rerankings. The response then arrives
+ * Whether the operation never streams, such as embeddings and reranking. The response then arrives
  * in one piece, even if the client requests a stream.
  */
 function isNeverStreamed(server: ServerHalf<Operation>): boolean {

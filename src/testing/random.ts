@@ -1,6 +1,5 @@
 /**
- * Creates a random number generator that can be repeated: the same seed gives the same numbers in
- * [0, 1).
+ * Creates a random number generator with a seed: the same seed gives the same numbers in [0, 1).
  */
 export function createSeededRandom(seed: number): () => number {
   let state = seed >>> 0;

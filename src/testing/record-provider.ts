@@ -42,7 +42,7 @@ export interface RecordedExchange {
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 const REQUEST_TIMEOUT_MS = 120_000;
 
-/** Headers that describe the response. All other headers may describe the account. */
+/** Headers that describe the response. All other headers could describe the account. */
 const RECORDED_HEADERS = /^(content-type|retry-after|(x-|anthropic-)?ratelimit-[a-z-]+)$/;
 
 /**
@@ -172,7 +172,10 @@ async function recordEndpoint(
   return heard.slice(-1);
 }
 
-/** Replaces every secret, in all common encodings, by asterisks. Lengths do not change. */
+/**
+ * Replaces every secret, in all common encodings, by asterisks. The length of the text does not
+ * change.
+ */
 function maskSecrets(exchange: RecordedExchange, secrets: readonly string[]): RecordedExchange {
   const clothes = secrets.flatMap((secret) => [
     secret,

@@ -7,7 +7,8 @@ import type { Body, HeadersIn } from "../model/values.ts";
 import type { ScriptedResponse } from "./upstream/scripted-response.ts";
 
 /**
- * Content of a recording as a person read it: `expected.json`, written by hand. Absent members are not compared.
+ * Content of a recording that a person has read: `expected.json`, written by hand. Members that are
+ * not set are not compared.
  *
  *     { "text": "Hello", "usage": { "input": 12, "output": 2 }, "finish": "stop" }
  *     { "error": "rate_limited" }
@@ -26,8 +27,8 @@ export interface ExpectedAnswer {
 /**
  * One recorded exchange, in a folder of its own. `request.json` is the request. `upstream.http` is
  * the response: status line, headers, a blank line, then the raw body. `expected.json` is its
- * content as a person read it. `events.json` is present if its events were checked by hand. A file
- * of a form is in `request.json` as `{ "filename", "mime", "base64" }`.
+ * content, written by a person who has read it. `events.json` exists if a person has checked its
+ * events. A file of a form is in `request.json` as `{ "filename", "mime", "base64" }`.
  */
 export interface Recording {
   readonly name: string;
@@ -39,7 +40,7 @@ export interface Recording {
   readonly expected?: ExpectedAnswer | undefined;
 }
 
-/** Returns all recordings in a folder, or the one recording that the folder itself is. */
+/** Returns all recordings in a folder, or a single recording if the folder is one. */
 export function readRecordings(folder: URL | string): Recording[] {
   const path = typeof folder === "string" ? folder : fileURLToPath(folder);
   if (existsSync(join(path, "upstream.http"))) return [readRecording(path)];
@@ -96,8 +97,8 @@ function parseHttp(bytes: Buffer, path: string): Pick<Recording, "status" | "hea
 }
 
 /**
- * Whether the response is a stream, decided like in the gateway: by the media type, or by the
- * request if the media type does not determine it.
+ * Whether the response is a stream, determined in the same way as in the gateway: by the media type
+ * or, if that is ambiguous, by the request.
  */
 export function isStreamRecording({
   headers,

@@ -2,8 +2,8 @@ import { AsyncLocalStorage, createHook } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
- * Resources that exist until they are ended: repeating timers, sockets, servers, watchers, workers,
- * and child processes.
+ * Resources that exist until they are closed: repeating timers, sockets, servers, watchers,
+ * workers, and child processes.
  */
 const LONG_LIVED_RESOURCES =
   /^(Timeout|TCPWRAP|TCPSERVERWRAP|TCPSocketWrap|PIPEWRAP|PIPESERVERWRAP|UDPWRAP|TTYWRAP|TLSWRAP|FSEVENTWRAP|STATWATCHER|PROCESSWRAP|WORKER|MESSAGEPORT|SIGNALWRAP|HTTPINCOMINGMESSAGE|FILEHANDLE|DIRHANDLE)$/;
@@ -29,22 +29,23 @@ const hook = createHook({
 let watchers = 0;
 
 /**
- * Tracks which timers, sockets, and servers a piece of work created, and which of them still exist.
+ * Tracks the timers, sockets, and servers that a piece of work created, and which of them still
+ * exist.
  */
 export interface ResourceWatch {
   /** Runs work whose resources are tracked. */
   run<T>(work: () => T): T;
   /**
-   * Returns the types of the resources that still exist, after waiting up to `patienceMs`, because
-   * many resources end one turn of the event loop later.
+   * Returns the types of the resources that still exist, after waiting up to `patienceMs`. Many
+   * resources are closed in the next turn of the event loop.
    */
   openResources(patienceMs?: number): Promise<string[]>;
   stop(): void;
 }
 
 /**
- * Starts tracking. Call `stop()` at the end. Otherwise the process continues to track every
- * resource.
+ * Starts tracking. Call `stop()` at the end. If it is not called, the process continues to track
+ * every resource.
  */
 export function watchResources(): ResourceWatch {
   const mine = new Set<number>();
@@ -64,5 +65,5 @@ export function watchResources(): ResourceWatch {
   };
 }
 
-/** Runs work of the kit itself, whose resources are not leaks of the plugin. */
+/** Runs work of the kit itself, so that its resources do not count as leaks of the plugin. */
 export const untracked = <T>(work: () => T): T => trackedResources.exit(work);

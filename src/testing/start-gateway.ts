@@ -1,5 +1,5 @@
-// Starts a gateway with its surroundings for an author's own tests: a fake upstream, a client, and
-// a view of the ledger.
+// Starts a gateway with its surroundings for tests of plugin authors: a fake upstream, a client,
+// and a view of the ledger.
 import { callControl } from "../admin/socket/control-client.ts";
 import type { Usage } from "../model/usage.ts";
 import type { Json, JsonObject } from "../model/values.ts";
@@ -39,7 +39,7 @@ export interface ClientAnswer {
   readonly headers: Readonly<Record<string, string>>;
   /** Text of the model, joined from its pieces. */
   readonly text: string;
-  /** Error of the response, also of an error that ended a stream. */
+  /** Error of the response, including an error that ended a stream. */
   readonly error: { readonly message: string; readonly code?: string } | undefined;
   /** The complete body as it was received. */
   readonly body: string;

@@ -1,4 +1,4 @@
-// Checks for stores. Any store that passes them can keep the ledger.
+// Checks for stores. A store that passes all of them can keep the ledger.
 import type { Check } from "./check.ts";
 import { FIRST_OWNER, type StoreUnderTest } from "./store/fixtures.ts";
 import { accountLaws, auditLaws } from "./store/accounts-and-audit.ts";
@@ -24,8 +24,8 @@ export type { FleetUnderTest } from "./store/fleet.ts";
 
 /**
  * Returns the checks of a store for a runner. `make` is called once for each check and returns a
- * new store that is not open. The check opens the store and always ends it. If `make` or the store
- * throws, only that check fails.
+ * new store that is not open. The check opens the store and always closes it. If `make` or the
+ * store throws, only that check fails.
  */
 export function storeChecks(make: () => Promise<StoreUnderTest>): readonly Check[] {
   const laws = [
@@ -77,7 +77,7 @@ export function fleetChecks(make: () => Promise<FleetUnderTest>): readonly Check
 
 /**
  * Creates the argument of the store checks, for a store that keeps all its data in
- * `ctx.stateDir()`. Each call uses a new folder. A store that is killed is created again from the
+ * `ctx.stateDir()`. Each call uses a new folder. A store that was killed is created again from the
  * files in its folder.
  */
 export const createStoreFactory =

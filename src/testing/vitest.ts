@@ -7,24 +7,24 @@ import { hookChecks, type HookCases } from "./hook-tester.ts";
 import { liveChecks, type LiveOptions } from "./live-checks.ts";
 
 /**
- * Timeout of a check, in milliseconds. A check may start processes and gateways, which takes time
- * on a busy machine.
+ * Timeout of a check, in milliseconds. It is long because a check may start processes and gateways,
+ * and a machine may be busy.
  */
 const CHECK_TIMEOUT_MS = 120_000;
 
-/** Registers every conformance check of a plugin as a test of its own. */
+/** Registers every conformance check of a plugin as a separate test. */
 export function testConformance(plugin: Definition, options: ConformanceOptions = {}): void {
   registerChecks(`${plugin.name} conforms to the contract`, conformanceChecks(plugin, options));
 }
 
-/** Registers every case of a middleware as a test of its own. */
+/** Registers every case of a middleware as a separate test. */
 export function testHooks(plugin: Definition, cases: HookCases): void {
   registerChecks(`${plugin.name} passes its cases`, hookChecks(plugin, cases));
 }
 
 /**
- * Registers the live checks against the provider, within a cost cap, if TOLLGATE_LIVE=1 is set.
- * Otherwise it registers one skipped test.
+ * Registers the live checks with the provider, within a cost cap, if TOLLGATE_LIVE=1 is set. If it
+ * is not set, registers one skipped test.
  */
 export function testLive(plugin: Definition, options: LiveOptions): void {
   const checks = liveChecks(plugin, options);

@@ -1,6 +1,6 @@
-// Detects access of a plugin beyond its context, in a separate process: files, variables,
-// processes, and sockets. It replaces Node's functions before the plugin is imported, and reports
-// each use with the line of the plugin that made it.
+// Detects accesses of a plugin that bypass its context, in a separate process: files, variables,
+// processes, and sockets. The probe replaces Node's functions before the plugin is imported, and
+// reports each use with the line in the plugin.
 import childProcess from "node:child_process";
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";

@@ -18,7 +18,7 @@ interface Schema {
   readonly [keyword: string]: unknown;
 }
 
-/** Formats that gateway.yaml supports. Strict validation rejects any other. */
+/** Formats that gateway.yaml supports. Strict validation rejects all other formats. */
 const KNOWN_FORMATS = ["uri", "date", "date-time", "email", "hostname", "ipv4", "ipv6", "regex"];
 
 const createValidator = (strict = true) =>
@@ -33,7 +33,7 @@ const createValidator = (strict = true) =>
 
 /**
  * Returns the checks of a definition: name, schema, described options, marked secrets, and valid
- * defaults. They call no code of the plugin except `check`.
+ * defaults. The checks run no code of the plugin except `check`.
  */
 export function definitionChecks({ definition, options, credential }: ConformanceSubject): Check[] {
   const schemas: [string, Schema | undefined, object][] = [
@@ -108,7 +108,7 @@ function* walkSchema(schema: Schema, path: string): Generator<[Schema, string]> 
 
 function checkClosed(schema: Schema, what: string): void {
   assert.ok(schema.$schema === undefined || schema.$schema.includes("draft-07"), "draft-07 only");
-  // A keyword of a later draft is unknown here, and unknown keywords throw.
+  // Keywords of later drafts are unknown here, and unknown keywords throw.
   createValidator().compile(structuredClone(schema) as object);
   assert.equal(
     schema.additionalProperties,

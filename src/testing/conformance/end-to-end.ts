@@ -1,7 +1,7 @@
 // Checks a provider's responses through a real gateway. In both modes, the client must receive the
 // same content as from the codec alone. A stream must arrive as it is produced, and a truncated
-// response must never be reported as complete. No codec check can cover this, because the gateway
-// decides what is a stream, what may be sent, and what is billed.
+// response must never be reported as complete. No check of the codec alone can cover this, because
+// the gateway decides which responses are streams, what may be sent, and what is billed.
 import assert from "node:assert/strict";
 import { collectResponse } from "../../model/response-collector.ts";
 import type { ModelEvent } from "../../model/event.ts";
@@ -56,8 +56,8 @@ export async function checkEndToEnd(
 }
 
 /**
- * Returns both modes for each recording of a protocol with both halves. A protocol with one half
- * has no client to compare with.
+ * Returns both modes for each recording of a protocol with both halves. A protocol with only one
+ * half has no client to compare with.
  */
 function listCases(provider: Provider, subject: ConformanceSubject): GatewayCase[] {
   let n = 0;
@@ -223,7 +223,7 @@ function decodeEvents(
     : decodeWhole(client, bytes, createCallContext({ stream }), headers);
 }
 
-/** Removes the model name, which differs because only the gateway adds the provider to it. */
+/** Removes the model name, because only the gateway adds the provider to it. */
 function withoutModelName(value: unknown, of = ""): unknown {
   if (Array.isArray(value)) return value.map((one) => withoutModelName(one));
   if (Object.getPrototypeOf(value ?? 0) !== Object.prototype) return value;
@@ -246,7 +246,7 @@ function expectedFromCodec(of: GatewayCase): unknown {
   const { client, server, recording, stream, mode } = of;
   const to = createResponseContext({ stream, body: recording.request });
   const all = decodeEvents(of, recording.body);
-  // The upstream may use another form than the client receives, such as binary frames.
+  // The upstream may use a different form than the client, such as binary frames.
   const usual = stream ? "text/event-stream" : "application/json";
   const headers = { ...recording.headers, "content-type": server.contentType?.(to) ?? usual };
   if (mode === "passthrough") {

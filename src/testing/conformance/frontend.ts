@@ -89,7 +89,7 @@ function checkErrors({ encodeFault, protocol }: Frontend): void {
 }
 
 /**
- * For any request, the result must be a credential, nothing, or a fault that names the header to
+ * For any request, the result must be a credential, undefined, or a fault that names the header to
  * use.
  */
 function checkCredentialExtraction({ extractCredential: look }: Frontend): void {

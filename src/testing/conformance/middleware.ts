@@ -1,4 +1,4 @@
-// Checks of a middleware. Each hook is checked by its own rule, with arguments that no hook may
+// Checks of a middleware. Each hook is checked by its own rule, with arguments that it must not
 // change.
 import assert from "node:assert/strict";
 import { fail, getFault, type Fault } from "../../model/error.ts";
@@ -26,7 +26,7 @@ import { createEventGrammar } from "../event-grammar.ts";
 export function middlewareChecks(subject: ConformanceSubject): Check[] {
   const each = createSetupCheck<Hooks & MiddlewareExtras>(subject);
   return [
-    each("declares only known hooks, and at least one", checkShape),
+    each("declares only known hooks, and at least one of them", checkShape),
     each("its routes are well-formed", ({ routes = [] }) => checkRoutes(routes)),
     each("admit: admits the request or rejects it with a reason", checkAdmit),
     each("edit: returns body fields and changes nothing in place", checkEdit),
@@ -69,7 +69,7 @@ async function allowFault<T>(what: string, run: () => T): Promise<Awaited<T> | u
   }
 }
 
-/** Runs a synchronous hook under the same rule. Its result is used as it is. */
+/** Runs a synchronous hook under the same rule. The result is not awaited. */
 function allowFaultSync<T>(what: string, run: () => T): T | undefined {
   try {
     return run();
@@ -184,7 +184,7 @@ async function checkAttempt({ attempt: hook }: Hooks): Promise<void> {
   );
   assert.ok(
     failed === "overloaded" || asked === 0,
-    `a failed call was returned as ${failed}: pass the failure on, because its kind decides what the gateway does`,
+    `a failed call was returned as ${failed}: pass the failure on, because its kind determines the action of the gateway`,
   );
 }
 
@@ -297,12 +297,9 @@ function passEvent(stage: (e: ModelEvent) => unknown, e: ModelEvent): unknown {
     return stage(e);
   } catch (problem) {
     if (e !== UNKNOWN_EVENT) throw problem;
-    throw new Error(
-      "the hook fails on an event that it does not know: pass the event on or ignore it",
-      {
-        cause: problem,
-      },
-    );
+    throw new Error("the hook fails for an unknown event: pass the event on or ignore it", {
+      cause: problem,
+    });
   }
 }
 
@@ -338,7 +335,7 @@ async function checkEventHook({ event: hook }: Hooks): Promise<void> {
   await done.promise.finally(() => clearTimeout(late));
   if (stopped) return;
   judge.end();
-  assert.ok(newer, "the stage drops an event that it does not know: pass the event on");
+  assert.ok(newer, "the stage drops an unknown event: pass the event on");
 }
 
 /** A `watch` hook must only read events. */

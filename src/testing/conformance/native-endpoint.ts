@@ -1,6 +1,6 @@
 // Checks of native endpoints beyond the event grammar. The events must match the content that a
-// person read in a recording. No field of a request may be lost without a report. The client must
-// receive the first part of a response before the upstream sends the second.
+// person has verified in a recording. No field of a request may be lost without a report. The
+// client must receive the first part of a response before the upstream sends the second.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -131,7 +131,7 @@ export async function checkFieldsCarried(of: Provider, subject: ConformanceSubje
 const CLIENT_TIMEOUT_MS = 10_000;
 
 /**
- * Runs a complete gateway. The upstream holds its second part until the client has received the
+ * Runs a complete gateway. The upstream delays its second part until the client has received the
  * first.
  */
 export async function checkStreaming(of: Provider, subject: ConformanceSubject): Promise<void> {
@@ -157,8 +157,8 @@ export async function checkStreaming(of: Provider, subject: ConformanceSubject):
 }
 
 /**
- * Returns the number of upstream bytes after which the endpoint can emit content. Undefined if it
- * can only do so at the end.
+ * Returns the number of upstream bytes after which the endpoint can emit content. Undefined if
+ * content is emitted only at the end.
  */
 async function firstContentOffset(
   endpoint: AnyNativeEndpoint,
@@ -192,8 +192,8 @@ async function firstContentOffset(
     if (said.some(({ type }) => type === "finish")) return undefined;
     if (said.some(({ type }) => type === "delta" || type === "media")) return after;
   }
-  // The endpoint emits nothing until the end. Truncate the recording in the middle, where it should
-  // have emitted content.
+  // The endpoint emits nothing until the end. The recording is then truncated in the middle, where
+  // the endpoint should have emitted content.
   return ends.length > 2 ? ends[Math.floor(ends.length / 2)] : undefined;
 }
 

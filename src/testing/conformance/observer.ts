@@ -1,4 +1,4 @@
-// Checks of an observer: it must accept all records, also those that a later gateway adds, without
+// Checks of an observer: it must accept all records, including those of a later gateway, without
 // changing them and without failing.
 import assert from "node:assert/strict";
 import type { GatewayEvent } from "../../plugin/gateway-event.ts";
@@ -221,8 +221,8 @@ const EVENTS: readonly GatewayEvent[] = [
 const FLUSH_TIMEOUT_MS = 5_000;
 
 /**
- * Returns the checks of an observer: it must accept every record and every event, also newer ones,
- * and change none.
+ * Returns the checks of an observer: it must accept every record and every event, including newer
+ * ones, and change none of them.
  */
 export function observerChecks(subject: ConformanceSubject): Check[] {
   const each = createSetupCheck<Observer>(subject);

@@ -1,6 +1,6 @@
-// Checks of the work that a provider does itself: model lists, readiness, and native endpoints. It
-// must obey the event grammar, stop when it is aborted, and not wait for an upstream that has
-// already failed.
+// Checks of operations that a provider performs itself: model lists, readiness, and native
+// endpoints. They must obey the event grammar, stop when they are aborted, and not wait for an
+// upstream that has already failed.
 import { BUILT_IN_OPERATIONS } from "../../model/operations/built-in-operations.ts";
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -26,15 +26,13 @@ import { startUpstream, type ScriptedRoutes, type TestUpstream } from "../upstre
 import { createProviderClient, settlesWithin } from "./provider-client.ts";
 import { notCheckedMessage, type ConformanceSubject } from "./subject.ts";
 
-/**
- * Whether the host sends the requests of this endpoint. Otherwise the endpoint sends them itself.
- */
+/** Whether the host sends the requests of this endpoint. If not, the endpoint sends them itself. */
 export const isProtocolEndpoint = (endpoint: Endpoint): endpoint is ProtocolEndpoint =>
   "protocol" in endpoint;
 
 /**
- * Returns a sample request. For an operation that a package adds, it comes from the `operations`
- * that the author passed.
+ * Returns a sample request. For an operation that a package adds, the sample is taken from the
+ * `operations` of the options.
  */
 export const sampleRequest = (
   kind: Operation,
@@ -50,8 +48,8 @@ export const sampleRequest = (
   );
 
 /**
- * Aborts the signal while the upstream is silent. The work must end and its socket must close.
- * Rejects if it continues.
+ * Aborts the signal while the upstream does not respond. The operation must end, and its socket
+ * must close. Rejects if the operation continues.
  */
 export async function checkAborts(of: Provider, subject: ConformanceSubject): Promise<void> {
   const { credential } = subject;
@@ -74,16 +72,16 @@ export async function checkAborts(of: Provider, subject: ConformanceSubject): Pr
 }
 
 /**
- * Time after which work that has not ended counts as continuing, in milliseconds. It is far longer
- * than any machine needs. Work that ends earlier is not judged by its duration.
+ * Time in milliseconds after which an operation that has not ended counts as continuing. It is far
+ * longer than any machine needs. The duration of an operation that ends earlier is not checked.
  */
 const CONTINUES_MS = 5_000;
-/** Longest wait for the first call of a provider to its upstream, in milliseconds. */
+/** Maximum time until the first request of a provider to its upstream, in milliseconds. */
 const CALLS_MS = 20_000;
 
 /**
- * Aborts the signal while the upstream has been called and is silent. The work must end and close
- * its connection while the upstream is still silent.
+ * Aborts the signal after the upstream has received a request, and while it does not respond. The
+ * operation must end and close its connection before the upstream responds.
  */
 async function stopsOnAbort(
   up: TestUpstream,
@@ -144,8 +142,8 @@ const FAILING_UPSTREAMS: readonly ScriptedRoutes[string][] = [
 ];
 
 /**
- * `listModels()` and native runs against failing upstreams must throw, in time. Their errors are
- * searched for secrets later.
+ * `listModels()` and native runs against failing upstreams must throw within the time limit. A
+ * later check searches their errors for secrets.
  */
 export async function checkFailingUpstreams(
   of: Provider,
@@ -203,8 +201,8 @@ export async function pickModel(
 export type AnyNativeEndpoint = NativeEndpoint<any, any>;
 
 /**
- * Runs a native endpoint against an upstream. Its events and errors are recorded, and a later check
- * searches them for secrets.
+ * Runs a native endpoint against an upstream. A later check searches its recorded events and errors
+ * for secrets.
  */
 export async function runNative(
   endpoint: AnyNativeEndpoint,
@@ -229,8 +227,8 @@ export async function runNative(
 }
 
 /**
- * Runs an endpoint once, which is sufficient if it calls no upstream. An endpoint that calls an
- * upstream must have recordings.
+ * Runs an endpoint once, which is sufficient if it sends no requests. An endpoint that sends
+ * requests must have recordings.
  */
 async function checkWithoutRecordings(
   endpoint: AnyNativeEndpoint,
@@ -249,11 +247,11 @@ async function checkWithoutRecordings(
 
 /** Number of positions at which a response is truncated. */
 const TRUNCATIONS = 12;
-/** Maximum duration of a run whose upstream has sent everything, in milliseconds. */
+/** Maximum duration of a run after the upstream has sent everything, in milliseconds. */
 const RUN_TIMEOUT_MS = 5_000;
 
 /**
- * Replays a recording as a whole, in other splits, and truncated. The result must be the same
+ * Replays a recording in one piece, in other splits, and truncated. The result must be the same
  * events or an error.
  */
 async function checkReplayed(
@@ -288,7 +286,7 @@ async function checkReplayed(
   for (let i = 0; i < TRUNCATIONS; i++) {
     const after = Math.floor((one.body.length * i) / TRUNCATIONS);
     const framing = stream ? "chunked" : one.body.length;
-    // A proxy in between ends a truncated response properly, although more was to follow.
+    // A proxy may end a truncated response properly, although more data should follow.
     const how = stream && i % 2 === 1 ? "end" : "close";
     const part = await events({ framing, truncation: { after, how } }).catch(() => undefined);
     assert.ok(hangs === undefined, hangs);

@@ -21,7 +21,7 @@ const { module, options } = JSON.parse(process.argv[2]!) as { module: string; op
 const canary = Buffer.from(`canary${randomBytes(12).toString("hex")}`);
 const found: string[] = [];
 
-/** Runs the hooks. All text that it uses can be garbage-collected when it returns. */
+/** Runs the hooks. When it returns, all text that it uses can be garbage-collected. */
 async function runHooks(hooks: Hooks): Promise<void> {
   const words = canary.toString();
   const request: ChatRequest = {
@@ -39,7 +39,7 @@ async function runHooks(hooks: Hooks): Promise<void> {
     try {
       await work();
     } catch {
-      // Other checks cover what a hook may throw.
+      // Other checks cover the errors that a hook may throw.
     }
   };
   await quietly(() => hooks.edit?.(x));

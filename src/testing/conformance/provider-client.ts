@@ -6,9 +6,9 @@ import { untracked } from "../resource-leaks.ts";
 import type { TestUpstream } from "../upstream/upstream.ts";
 
 /**
- * Creates a client that always connects to the fake upstream, whatever the requested address. Path
- * and query are kept, and the original address is sent in `x-meant-for`. Credentials are added as
- * the host adds them.
+ * Creates a client that always connects to the fake upstream, whatever the requested address is.
+ * Path and query are kept, and the original address is sent in `x-meant-for`. Credentials are added
+ * as the host adds them.
  */
 export function createProviderClient(
   up: TestUpstream,
@@ -46,8 +46,8 @@ export function createProviderClient(
 }
 
 /**
- * Returns the URL of an endpoint's fetch: an absolute URL unchanged, any other one appended to the
- * endpoint's base. Throws if there is no base.
+ * Returns the URL of an endpoint's fetch: an absolute URL unchanged, and any other URL appended to
+ * the endpoint's base. Throws if there is no base.
  */
 export function resolveEndpointUrl(endpoint: Endpoint, url: string | URL): URL {
   const text = String(url);
@@ -99,7 +99,7 @@ const withoutUndefined = (headers: HeadersOut): Record<string, string> =>
     ),
   );
 
-/** Returns whether the work settles within `withinMs`. The promise never rejects. */
+/** Returns whether the work settles within `withinMs` milliseconds. The promise never rejects. */
 export async function settlesWithin(
   work: Promise<unknown>,
   withinMs: number,

@@ -1,5 +1,5 @@
 // Checks of a provider. Its endpoints must be well-formed, and its work must stop when it is
-// aborted. Its requests must carry the credential where it is declared and nowhere else.
+// aborted. Its requests must contain the credential at the declared place and nowhere else.
 import assert from "node:assert/strict";
 import { getFault } from "../../model/error.ts";
 import type { Operation } from "../../model/request.ts";
@@ -32,7 +32,7 @@ export function providerChecks(subject: ConformanceSubject): Check[] {
   return [
     each("endpoints are well-formed", checkShape),
     each("sessions of sockets withstand hostile messages", checkProviderSessions),
-    each("requests carry the credential only where the endpoint declares it", checkSentRequest),
+    each("requests contain the credential only where the endpoint declares it", checkSentRequest),
     each("renewToken() reports whether the token has expired", checkTokens),
     each(
       "an abort ends the operation and its connection while the upstream is silent",
@@ -88,7 +88,8 @@ function checkShape(
 }
 
 /**
- * Builds one request as it would be sent: encoded, prepared by protocol and endpoint, and signed.
+ * Builds one request in the form in which it would be sent: encoded, prepared by protocol and
+ * endpoint, and signed.
  */
 async function checkSentRequest(
   { endpoints }: Provider,
@@ -148,7 +149,7 @@ async function checkSentRequest(
 }
 
 /**
- * Responses that do not come from the provider itself but can arrive in its place: a proxy's page,
+ * Responses that the provider did not send but that can arrive in its place: a proxy's page,
  * truncated text, or nothing.
  */
 const REJECTED_RESPONSES: readonly (readonly [number, string])[] = [

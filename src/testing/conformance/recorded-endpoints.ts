@@ -1,6 +1,6 @@
-// Finds the recordings that a provider's decoders are checked with: those of the author, or the
-// responses of the fake upstream if it supports the protocol. A decoder without either is reported
-// as not checked.
+// Finds the recordings for checking a provider's decoders: those of the author, or the responses of
+// the fake upstream if it supports the protocol. If there are neither, the decoder is reported as
+// not checked.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Protocol, ClientHalf, ServerHalf } from "../../plugin/protocol.ts";
@@ -126,15 +126,15 @@ export interface GatewayCase {
   readonly stream: boolean;
   readonly mode: "passthrough" | "translated";
   /**
-   * Index of its provider under `providers:`. Each case has a provider of its own, so that a
-   * cooldown after one response affects no other case.
+   * Index of its provider under `providers:`. Each case has its own provider, so that a cooldown
+   * after one response does not affect other cases.
    */
   readonly providerIndex: number;
 }
 
 /**
- * Starts a gateway that has one provider for each case. The caller ends it. Rejects if the gateway
- * rejects its config.
+ * Starts a gateway that has one provider for each case. The caller must end it. Rejects if the
+ * gateway rejects its config.
  */
 export function startCasesGateway(
   cases: readonly GatewayCase[],
@@ -179,7 +179,7 @@ export function startCasesGateway(
     yaml: [
       `frontends: ${JSON.stringify(frontends.map(([use]) => use))}`,
       "catalog: { refresh: 1h }",
-      // Without retries, each response is checked as it was received.
+      // Without retries, each response is checked in the form in which it was received.
       "retries: { per_target: 1, total: 1 }",
       "providers:",
       ...cases.map(

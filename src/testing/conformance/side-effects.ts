@@ -1,5 +1,5 @@
-// Checks side effects: an import does nothing, a setup calls no upstream, and nothing remains after
-// disposal.
+// Checks side effects: an import has no effects, a setup calls no upstream, and no resources remain
+// after disposal.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,7 +11,10 @@ import { watchResources } from "../resource-leaks.ts";
 import type { ConformanceSubject } from "./subject.ts";
 import { fileURLToPath } from "node:url";
 
-/** Returns the checks for every kind of plugin: leftovers of an import, a setup, and a disposal. */
+/**
+ * Returns the checks for every kind of plugin: resources that remain after an import, a setup, and
+ * a disposal.
+ */
 export function sideEffectChecks(subject: ConformanceSubject): Check[] {
   const { module } = subject;
   return [
@@ -68,8 +71,8 @@ export const createSetupCheck =
     });
 
 /**
- * Imports the plugin in a separate process, where nothing else keeps the event loop alive or writes
- * output.
+ * Imports the plugin in a separate process, where no other code keeps the event loop running or
+ * writes output.
  */
 function checkImport(module: string, name: string): Promise<void> {
   const script = `
@@ -112,7 +115,7 @@ async function checkNothingLeft(subject: ConformanceSubject): Promise<void> {
   try {
     const listeners = countProcessListeners();
     const { lent } = await watching.run(() => setUpPlugin(subject));
-    // Also count resources that are created shortly after.
+    // Resources that are created shortly afterwards are counted too.
     await watching.run(() => sleep(20));
     await watching.run(() => lent.end());
     assert.deepEqual(
@@ -133,7 +136,7 @@ async function checkNothingLeft(subject: ConformanceSubject): Promise<void> {
 const countProcessListeners = (): number =>
   process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0);
 
-/** As in a reload, the new instance exists before the old one is disposed of. */
+/** As in a reload, the new instance is created before the old one is disposed of. */
 async function checkReload(subject: ConformanceSubject): Promise<void> {
   const first = await setUpPlugin(subject);
   const second = await setUpPlugin(subject);

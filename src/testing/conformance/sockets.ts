@@ -1,5 +1,5 @@
-// Checks of socket routes and of providers' sockets: their shape, and sessions and meters that meet
-// hostile messages and an early end of the connection.
+// Checks of socket routes and of providers' sockets: their form, and the behavior of sessions and
+// meters with hostile messages and early ends.
 import assert from "node:assert/strict";
 import { ERRORS, getFault, type ErrorKind } from "../../model/error.ts";
 import type { ModelInfo } from "../../model/facts.ts";
@@ -109,7 +109,7 @@ function checkSession(route: RequestSocketRoute): void {
   route.openSession(fakes.requestHead()).close?.();
 }
 
-/** A response that a meter began. It ends once. */
+/** A response that a meter began. It must end exactly once. */
 class RecordedResponse implements MeteredResponse {
   isOver = false;
   get state(): MeteredResponse["state"] {
@@ -117,7 +117,7 @@ class RecordedResponse implements MeteredResponse {
   }
 
   #report(): void {
-    assert.ok(!this.isOver, "a meter reported something of a response that it had ended");
+    assert.ok(!this.isOver, "a meter called a method of a response that it had already ended");
   }
   reportStart(): void {
     this.#report();

@@ -9,7 +9,7 @@ export interface ConformanceSubject {
   /** Plugin options, with defaults filled in. */
   readonly options: Readonly<Record<string, unknown>>;
   readonly credential: Readonly<Record<string, unknown>>;
-  /** Folder of recordings. `false` if the author declared that there are none. */
+  /** Folder of recordings. `false` if the author declared that there are no recordings. */
   readonly recordings: string | false | undefined;
   readonly module: string | undefined;
   /** Answers `ctx.fetch`. */
@@ -19,17 +19,17 @@ export interface ConformanceSubject {
   /** Values that must not appear in any output. */
   readonly secrets: readonly string[];
   /**
-   * Everything that was logged, thrown, or emitted while other checks ran. The check for secrets
-   * searches it.
+   * All output of other checks that was logged, thrown, or emitted. The check for secrets searches
+   * it.
    */
   readonly observed: unknown[];
 }
 
-/** Length from which a part of a secret counts as a leak. */
+/** Minimum length of a part of a secret that counts as a leak. */
 const LEAK_LENGTH = 8;
 
 /**
- * Yields a secret, and its parts if it is a key. A document such as a service account's key file
+ * Yields a secret, and parts of it if it is a key. A document such as a service account's key file
  * also contains words that are not secret.
  */
 function* secretParts(secret: string): Generator<string> {
@@ -40,8 +40,8 @@ function* secretParts(secret: string): Generator<string> {
 }
 
 /**
- * Returns a secret, or a part of one, that a value contains in any encoding. Undefined if there is
- * none.
+ * Returns a secret, or a part of one, that a value contains in any encoding. Undefined if the value
+ * contains none.
  */
 export function findLeak(thing: unknown, secrets: readonly string[]): string | undefined {
   const text =

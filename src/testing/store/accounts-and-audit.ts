@@ -1,5 +1,5 @@
 // Checks of accounts and limit usage, for stores with `listAccounts` and `readLimits`. Stores
-// without them pass.
+// without these methods pass.
 import assert from "node:assert/strict";
 import type { AccountRecord } from "../../plugin/store/account.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
@@ -179,7 +179,7 @@ export const accountLaws: readonly Law[] = [
   ],
 ];
 
-// Checks of the audit log, for stores that have one. Stores without it pass.
+// Checks of the audit log, for stores that have one. Stores without an audit log pass.
 
 const createAuditEntry = (id: string, more: Partial<AuditEntry> = {}): AuditEntry => ({
   id,

@@ -16,22 +16,23 @@ export interface StoreUnderTest {
   /** The store, not yet open. */
   store: Store;
   /**
-   * Ends the owner without notice, and returns what the next owner finds, not yet open. For a store
-   * of one process it may be the same object.
+   * Ends the owner without notice, and returns the store for the next owner, not yet open. For a
+   * store that one process uses, it may be the same object.
    */
   crash(): Promise<Store>;
   /**
-   * Returns another store on the same ledger, not yet open. For a store that several gateways open.
+   * Returns another store on the same ledger, not yet open. Only for stores that several gateways
+   * can open.
    */
   openAnother?(): Promise<Store>;
   /**
-   * Expires the lease of this instance, although it may be running. For a store that several
-   * gateways open.
+   * Expires the lease of this instance, although the instance may be running. Only for stores that
+   * several gateways can open.
    */
   expireLease?(instance: string): Promise<void>;
   /**
-   * Returns an empty store of the same kind on a new ledger, not yet open. For a store that can be
-   * moved. `end` also ends this store.
+   * Returns an empty store of the same kind on a new ledger, not yet open. Only for stores that can
+   * be moved. `end` also closes this store.
    */
   createEmpty?(): Promise<Store>;
   dispose(): Promise<void>;
@@ -118,7 +119,7 @@ let probes = 0;
 
 /**
  * Returns the remaining amount of a limit. It reserves with a claim that takes nothing, so it
- * changes nothing except for its own two rows.
+ * changes nothing except for adding two rows.
  */
 export async function readRemaining(
   store: Store,

@@ -1,4 +1,4 @@
-// Checks that the changes of one instance become known to all others, and that a store reports when
+// Checks that the changes of one instance are visible to all others, and that a store reports when
 // it is unreachable.
 import assert from "node:assert/strict";
 import { wallClock } from "../../lib/time/wall-clock.ts";
@@ -24,10 +24,11 @@ const createKey = (more: Partial<KeyRecord> = {}): KeyRecord => ({
 });
 const keyCommand = (record: KeyRecord) => ({ do: "key", at: wallClock(), key: record }) as const;
 
-/** Checks of the changes that instances must see of each other. */
+/** Checks of changes that must be visible to other instances. */
 export const fleetChangeLaws: readonly FleetLaw[] = [
   [
-    "a revocation at one instance takes effect at all instances within 1 s, and each is notified",
+    "a revocation at one instance takes effect at all instances within 1 s, and each " +
+      "of them is notified",
     async (all) => {
       const made = createKey();
       await all[0].apply([keyCommand(made)]);
@@ -58,7 +59,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "of two concurrent changes of a key one is rejected, and a revoked key stays revoked",
+    "one of two concurrent changes of a key is rejected, and a revoked key stays revoked",
     async (all) => {
       const made = createKey();
       await all[0].apply([keyCommand(made)]);
@@ -95,7 +96,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "other instances see what an instance reports with its heartbeat, and its clock offset",
+    "other instances see the data of an instance's heartbeat, and its clock offset",
     async (all, { usesOwnClock }) => {
       if (!all[0].store.listInstances) return;
       const about = {

@@ -168,9 +168,7 @@ export const fleetLimitLaws: readonly FleetLaw[] = [
   ],
 ];
 
-/**
- * Reference model of budgets and reservations, which computes sums and whether one more call fits.
- */
+/** Reference model of budgets and reservations. It computes sums and whether one more call fits. */
 class ReferenceBudgets {
   readonly #totals = new Map<string, { used: bigint; held: bigint }>();
   readonly #open = new Map<string, readonly FleetClaim[]>();

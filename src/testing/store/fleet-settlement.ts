@@ -1,5 +1,5 @@
-// Checks that each call ends once, whichever instance ends it, dies before that, or resumes after
-// its lease expired, and that every reader sees all of it.
+// Checks that each call ends once, whichever instance ends it, even if an instance dies before or
+// resumes after its lease expired. Every reader must see all of it.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
@@ -55,7 +55,7 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "a call that all instances settle concurrently ends once",
+    "a call that all instances settle concurrently ends only once",
     async (all) => {
       const budget = fleetClaim("key:k", 10n ** 9n, 1_000n);
       const names = attemptIds(40);
@@ -121,7 +121,7 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
       await assert.rejects(zombie.store.apply(batch), isFenced);
       await assert.rejects(zombie.store.apply([heartbeatCommand()]), isFenced);
       await zombie.store.open({ instance: zombie.name });
-      // The fenced instance and another one apply the same batch, as if both had received it.
+      // The fenced instance and another instance apply the same batch, as if both had received it.
       await onAll([zombie, other], (each) => each.apply(batch));
       await zombie.apply([settleNow("late", 100n)]);
       const rows = await listEntriesUntil(other.store, 32);
@@ -134,7 +134,8 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "a reader that pages during writes sees each entry once, and all instances list the same",
+    "a reader that reads pages during writes sees each entry once, and all instances " +
+      "list the same entries",
     async (all) => {
       const names = all.map((_, i) => attemptIds(60, `w${i}.`));
       let writing = true;
@@ -147,7 +148,7 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
             after = String(seq);
             seen.push(`${attempt} ${kind}`);
           }
-          // Read again after the last write, so that entries that are listed late are seen.
+          // The list is read again after the last write, to include entries that are listed late.
           if (last && page.items.length === 0) return after;
           if (page.items.length === 0) await sleep(1);
         }

@@ -1,7 +1,7 @@
 // Guarantees of several instances of one store. A limit has one count, a call ends once, and all
 // instances see each other's changes. A store of one process must give the same guarantees as a
-// fleet of one. The checks use the current time, because such a store may count by a clock of its
-// own.
+// fleet with one instance. The checks use the current time, because such a store may count limits
+// by its own clock.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
@@ -106,7 +106,7 @@ export async function openInstances(stores: readonly Store[]): Promise<FleetInst
   return all;
 }
 
-/** A store never receives a batch before the previous one has ended. */
+/** A store receives a batch only after the previous one has ended. */
 function createApply(store: Store): FleetInstance["apply"] {
   let last: Promise<unknown> = Promise.resolve();
   const batch = (commands: readonly StoreCommand[]) => {

@@ -1,5 +1,5 @@
 // Checks of a store that several gateways open at the same time. For a store of one process, only
-// the functions that it offers are checked.
+// the functions that it provides are checked.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
@@ -43,7 +43,7 @@ export const instanceLaws: readonly Law[] = [
   ],
 
   [
-    "a shared value is decided once, by one of many instances, and permanently",
+    "a shared value is decided once and permanently, by one of many instances",
     async (store, crash, more) => {
       if (!store.getOrCreateShared) return;
       const other = await more.openAnother?.();
@@ -155,7 +155,7 @@ export const instanceLaws: readonly Law[] = [
       );
       assert.equal(verdicts.filter(({ ok }) => ok).length, 10);
       const open = verdicts.flatMap(({ ok }, i) => (ok ? [`a${i}`] : []));
-      // Settle each call on the other instance first, then again on its own.
+      // Each call is settled on the other instance first, and then again on its own instance.
       for (const attempt of open) {
         const own = Number(attempt.slice(1)) % 2;
         await applyOne(both[1 - own]!, settleCommand(attempt, { costNano: 500n }));
@@ -176,7 +176,8 @@ export const instanceLaws: readonly Law[] = [
   ],
 
   [
-    "a live instance recovers the calls of a dead one; the actual cost is a correction",
+    "a live instance recovers the calls of a dead instance; the actual cost is " +
+      "written as a correction",
     async (store, _crash, more) => {
       const other = await more.openAnother?.();
       if (!other || !more.expireLease) return;

@@ -1,4 +1,5 @@
-// Checks of the usage that limits and budgets count, and of when they accept a key again.
+// Checks of the usage that limits and budgets count, and of the time at which they accept a key
+// again.
 import assert from "node:assert/strict";
 import type { CommandResult } from "../../plugin/store/store.ts";
 import {
@@ -81,7 +82,7 @@ export const limitLaws: readonly Law[] = [
         assert.ok(verdict.ok && again.ok && again.thresholds === undefined);
         return (verdict.thresholds ?? []).map(({ percent, used, max }) => [percent, used, max]);
       };
-      // Reservations reach no threshold.
+      // Reservations do not count toward thresholds.
       assert.deepEqual(await crossed("a", 100n), []);
       assert.deepEqual(await crossed("b", 0n), []);
       assert.deepEqual(await crossed("c", 850n), [
@@ -107,8 +108,7 @@ export const limitLaws: readonly Law[] = [
   ],
 
   [
-    "a threshold is reported once, also after a downward correction, and again for a " +
-      "raised limit",
+    "a threshold is reported once, even after a downward correction, and again for a raised limit",
     async (store) => {
       let n = 0;
       const spend = async (costNano: bigint, max = 1_000n) => {
@@ -161,7 +161,7 @@ export const limitLaws: readonly Law[] = [
         settleCommand("a", { costNano: 700n, usage: { input: 10, cache_read: 5, output: 20 } }),
       );
       assert.deepEqual(await states(), [9_300n, 965n, 9n]);
-      // A cost above the reservation is charged too.
+      // If the cost exceeds the reservation, the excess is charged too.
       await applyOne(store, reserveCommand("b", { claims: take() }));
       await applyOne(store, settleCommand("b", { costNano: 9_000n, usage: { output: 900 } }));
       assert.deepEqual(
@@ -176,7 +176,7 @@ export const limitLaws: readonly Law[] = [
       assert.deepEqual(
         await states(),
         [300n, 65n, 7n],
-        "void must cost one request and nothing else",
+        "a void call must count as one request and nothing else",
       );
     },
   ],
@@ -278,8 +278,8 @@ export const limitLaws: readonly Law[] = [
           );
         assert.ok((await ask("a", NOON)).ok);
         await applyOne(store, settleCommand(`${per}-a`, { at: NOON + 5, costNano: 10_000n }));
-        // Move to a later window with its own count, and back. Usage of the first window is still
-        // counted.
+        // A call moves to a later window with its own count, and then back. The usage of the first
+        // window still counts.
         const there = await ask("b", NOON + 40 * 86_400_000);
         assert.equal(there.ok, per !== "total");
         assert.ok(!(await ask("c", NOON + 10)).ok, per);

@@ -77,7 +77,7 @@ export const maintenanceLaws: readonly Law[] = [
       for (const attempt of ["a", "b"])
         for (const row of await readEntries(store, attempt))
           assert.deepEqual(row.labels, { user: "erased", team: "core" });
-      // The call was open during the erasure. Its rows have the labels of its reserve.
+      // The call was open during the erasure. Its rows have the labels of the reserve.
       for (const row of await readEntries(store, "open"))
         assert.deepEqual(row.labels, { user: "erased" });
       assert.deepEqual(
@@ -100,7 +100,7 @@ export const maintenanceLaws: readonly Law[] = [
   ],
 
   [
-    "later calls can use an erased label again, and other labels with its value stay",
+    "later calls can use an erased label again, and other labels with its value are kept",
     async (store) => {
       const erase = store.maintenance?.erase;
       if (!erase) return;
@@ -146,7 +146,7 @@ export const maintenanceLaws: readonly Law[] = [
   ],
 
   [
-    "a backup is a consistent copy of one moment and records that moment",
+    "a backup is a consistent snapshot and records its time",
     async (store) => {
       const backup = store.maintenance?.backup;
       if (!backup) return;
@@ -196,7 +196,7 @@ export const maintenanceLaws: readonly Law[] = [
       if (!planPrune || !prune) return;
       await writeCalls(store, "a", "b", "c");
       const [at, later] = [NOON + 86_400_000, NOON + 86_401_000];
-      // On the same day and with the same labels, but not pruned.
+      // This call is on the same day and has the same labels, but is not pruned.
       const evening = NOON + 6 * 3_600_000;
       const labels = { user: "4711", team: "core" };
       await store.apply([
@@ -231,7 +231,7 @@ export const maintenanceLaws: readonly Law[] = [
   ],
 
   [
-    "a prune ends, also if its day is in the future",
+    "a prune ends, even if its date is in the future",
     async (store) => {
       const { prune } = store.maintenance ?? {};
       if (!prune) return;
@@ -290,8 +290,8 @@ export const maintenanceLaws: readonly Law[] = [
   ],
 ];
 
-// Checks of moving a ledger, for stores that support it: the content arrives complete, an
-// interrupted move continues, and differences are rejected.
+// Checks of moving a ledger, for stores that support it: all content arrives, an interrupted move
+// continues, and differences are rejected.
 
 const BUDGET = { per: "total", max: 10n ** 9n } as const;
 
@@ -349,7 +349,7 @@ async function transferAll(
 const LIMIT = { scope: "key:alice", unit: "nano_usd", ...BUDGET } as const;
 
 const COMPARED_DIMENSIONS = ["key", "model", "state"] as const;
-/** Returns what readers see of finished calls. */
+/** Returns the data of finished calls that readers see. */
 const readVisible = async (store: Store) => ({
   rows: (await Promise.all(["a", "b"].map((attempt) => readEntries(store, attempt))))
     .flat()

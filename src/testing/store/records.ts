@@ -151,7 +151,7 @@ export const recordLaws: readonly Law[] = [
         stream: true,
       } as const;
       const other = { provider: "hub", model: "openai/gpt-6", protocol: null, credential: "paid" };
-      // In Kathmandu this is half an hour before midnight; other calls are after midnight.
+      // In Kathmandu, this is half an hour before midnight. The other calls are after midnight.
       const late = Date.UTC(2026, 5, 1, 17, 45);
       await store.apply([
         reserveCommand("a", {
@@ -226,7 +226,7 @@ export const recordLaws: readonly Law[] = [
   ],
 
   [
-    "rows record the accounts of their key, and are found and summed by each of them",
+    "rows contain the accounts of their key, and are found and summed by each of these accounts",
     async (store) => {
       await store.apply([
         reserveCommand("a", { account: "acme/research/web" }),
@@ -303,7 +303,7 @@ export const recordLaws: readonly Law[] = [
 
 // Checks with texts that a store does not control: provider IDs, client text, and paths.
 
-/** Any text must be stored and found again. */
+/** Any text must be stored and must be found again. */
 export const textLaws: readonly Law[] = [
   [
     "text from upstreams and clients may be arbitrary and can be stored and searched",

@@ -16,7 +16,7 @@ import {
   type Law,
 } from "./fixtures.ts";
 
-/** Checks of what the next owner finds and recovers after a crash. */
+/** Checks of the data that the next owner finds and recovers after a crash. */
 export const recoveryLaws: readonly Law[] = [
   [
     "acknowledged rows survive a crash, and open calls are recovered",
@@ -48,7 +48,7 @@ export const recoveryLaws: readonly Law[] = [
   ],
 
   [
-    "reopening by the same owner is not a crash: its calls stay open",
+    "reopening by the same owner does not count as a crash: its calls stay open",
     async (store) => {
       await applyOne(store, reserveCommand("a"));
       assert.equal((await store.open(FIRST_OWNER)).recovered, 0);
@@ -58,7 +58,7 @@ export const recoveryLaws: readonly Law[] = [
   ],
 
   [
-    "the actual cost of a recovered call is a correction, once",
+    "the actual cost of a recovered call is written once, as a correction",
     async (_store, crash) => {
       await _store.apply([reserveCommand("a", { claims: [limitClaim({}, 1_000n)] })]);
       const store = await crash();
@@ -77,7 +77,7 @@ export const recoveryLaws: readonly Law[] = [
   ],
 
   [
-    "an adjustment is written once, counts, and records its author and reason",
+    "an adjustment is written once, counts toward budgets, and contains its author and reason",
     async (store) => {
       await store.apply([
         reserveCommand("a", { claims: [limitClaim({}, 1_000n)] }),
@@ -104,7 +104,7 @@ export const recoveryLaws: readonly Law[] = [
   ],
 
   [
-    "thresholds are kept until they are reported: across a crash, and for recovered calls",
+    "thresholds are kept until they are reported, even after a crash and for recovered calls",
     async (store, crash) => {
       if (!store.thresholds) return;
       const budget = { max: 1_000n, per: "month" } as const;
@@ -262,7 +262,7 @@ export const entryLaws: readonly Law[] = [
   ],
 
   [
-    "a filtered listing has every match, however many batches are between them",
+    "a filtered listing contains every match, however many batches are between the matches",
     async (store) => {
       const called = (attempt: string, key: string) =>
         store.apply([reserveCommand(attempt, { key }), settleCommand(attempt)]);
@@ -300,7 +300,7 @@ export const entryLaws: readonly Law[] = [
   ],
 
   [
-    "a settle without its reserve rejects the batch, and none of it is applied",
+    "a settle without its reserve rejects the batch, and no command of the batch is applied",
     async (store) => {
       await assertInvalid(
         store.apply([

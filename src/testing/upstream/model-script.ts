@@ -1,5 +1,6 @@
-// Output of a model, independent of any API format: one script that a fake upstream sends in every protocol. The
-// formats are written by hand from their documentation. They do not use the codecs, because a codec must not be checked against itself.
+// Output of a model, independent of any API format: one script that a fake upstream sends in every
+// protocol. The formats are written by hand from their documentation. They do not use the codecs,
+// because a codec must not be checked with its own output.
 //
 //     const weather = think("Need the weather.").call("get_weather", { city: "Oslo" }).usage({ input: 20, output: 7 });
 //     const up = await startUpstream(scriptedModel(weather));
@@ -20,7 +21,7 @@ export interface ModelScript {
   /** Adds reasoning. `proof` is its signature or encrypted content. */
   think(text: string, proof?: string): ModelScript;
   refuse(text: string): ModelScript;
-  /** Adds a tool call. String arguments are sent unchanged, also if they are not valid JSON. */
+  /** Adds a tool call. String arguments are sent unchanged, even if they are not valid JSON. */
   call(name: string, args?: Json, id?: string): ModelScript;
   /** Adds a call of a freeform tool, whose input is not JSON. */
   custom(name: string, input: string, id?: string): ModelScript;

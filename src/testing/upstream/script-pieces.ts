@@ -5,8 +5,8 @@ import type { Json } from "../../model/values.ts";
 
 /**
  * How bytes are split. A piece is an event or a complete JSON text. `pieces`: one piece at a time.
- * `whole`: all together. `bytes`: byte by byte. Otherwise: a number of bytes at a time, at given
- * offsets, or at random. `max` is the longest random chunk. Default: 64.
+ * `whole`: all together. `bytes`: one byte at a time. Otherwise: a number of bytes at a time, at
+ * given offsets, or at random. `max` is the longest random chunk. Default: 64.
  */
 export type Chunks =
   | "pieces"
@@ -46,7 +46,7 @@ function chunkSizes(how: "bytes" | number | { readonly seed: number; readonly ma
 }
 
 // Types of a script's content and of the options for sending it. The format writers of the fake
-// upstream use only these.
+// upstream use only these types.
 
 /** One output item of the model: a text, a refusal, reasoning, or a tool call. */
 export type ScriptItem =
@@ -87,7 +87,7 @@ export const splitWords = (text: string): string[] =>
 
 /**
  * Splits the arguments of a tool call into pieces of a few characters, at any position but never
- * inside of a character.
+ * inside a character.
  */
 export function splitArguments(text: string, length = 7): string[] {
   const letters = [...text];

@@ -11,7 +11,7 @@ import { gzipSync } from "node:zlib";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 
 /**
- * Bytes that belong together: one event, or a complete JSON text, with the usage that these bytes
+ * Bytes that are sent together: one event, or a complete JSON text, with the usage that they
  * report, if any.
  */
 export type ResponsePiece =
@@ -20,8 +20,8 @@ export type ResponsePiece =
   | { readonly bytes: string | Buffer; readonly tells: Usage };
 
 /**
- * Response of the fake upstream to one request. A test creates it. The upstream writes it once and
- * keeps nothing of it. All fields can be combined.
+ * Response of the fake upstream to one request. A test creates it. The upstream writes the response
+ * once and does not keep it. All fields can be combined.
  */
 export interface ScriptedResponse {
   /** HTTP status. Default: 200. */
@@ -52,7 +52,7 @@ export interface ScriptedResponse {
   readonly interimStatuses?: readonly number[];
   readonly truncation?: Truncation;
   /**
-   * All bytes that are written, including the status line. Status, headers, body, and framing are
+   * All bytes to write, including the status line. Status, headers, body, and framing are then
    * ignored.
    */
   readonly raw?: ResponsePiece | readonly ResponsePiece[];
@@ -67,7 +67,7 @@ export interface Truncation {
   readonly after: "nothing" | "headers" | number | { readonly pieces: number };
   /**
    * Method. `reset`: RST. `close`: FIN before the end of the body. `end`: the body is ended
-   * properly, but too soon. `stall`: the connection stays open and silent.
+   * properly, but before its actual end. `stall`: the connection stays open and silent.
    */
   readonly how: "reset" | "close" | "end" | "stall";
 }
@@ -164,7 +164,7 @@ const pieceBytes = (piece: ResponsePiece): Buffer => {
   return typeof bytes === "string" ? Buffer.from(bytes) : bytes;
 };
 
-/** Returns which usage has been reported after how many bytes of the body. */
+/** Returns the usage that has been reported after each number of bytes of the body. */
 function usageReports(
   pieces: readonly ResponsePiece[],
   atEnd: boolean,
@@ -252,8 +252,8 @@ async function truncateConnection(
       await end();
       return "complete";
     case "reset":
-      // Let earlier bytes arrive, because a reset overtakes bytes that are still in the kernel's
-      // buffer.
+      // This gives earlier bytes time to arrive, because a reset discards bytes that are still in
+      // the kernel's buffer.
       await sleep(2);
       socket.resetAndDestroy();
       return "truncated";

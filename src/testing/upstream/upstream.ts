@@ -1,8 +1,8 @@
-// A scripted model API on a loopback port. It records each request, its connection, how much of
-// each response was sent, the usage that it billed, and the usage that it reported.
+// A scripted model API on a loopback port. It records each request, its connection, the sent part
+// of each response, the usage that it billed, and the usage that it reported.
 //
-// Responses are written to the socket byte by byte, because no HTTP library would send the failures
-// that are worth testing.
+// Responses are written to the socket byte by byte, because HTTP libraries do not send the failures
+// that have to be tested.
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -88,7 +88,10 @@ export interface TestUpstream extends AsyncDisposable {
   readonly connections: number;
   /** Replaces the responses of these routes. */
   setRoutes(routes: ScriptedRoutes): void;
-  /** Resolves to the n-th request when it was received. It may have been received already. */
+  /**
+   * Resolves to the n-th request when it has been received. The request may have been received
+   * before the call.
+   */
   waitForRequest(n: number, withinMs?: number): Promise<UpstreamRequest>;
   /** Deletes all records of requests and bills. The next request has the number 1 again. */
   reset(): void;
@@ -210,7 +213,8 @@ function createUpstreamServer(
   });
   const serve = async (message: IncomingMessage, response: { detachSocket(s: Socket): void }) => {
     const { socket } = message;
-    // Detach the socket from node:http, which would refuse to write most of the scripted failures.
+    // The socket is detached from node:http, which would refuse to write most of the scripted
+    // failures.
     response.detachSocket(socket);
     const body = await readBody(message);
     if (!body) return;
@@ -219,8 +223,8 @@ function createUpstreamServer(
     await turn;
   };
   const fatal = (error: unknown) => {
-    // A script that throws is a broken test and must not look like a broken gateway, so end the
-    // test process.
+    // A script that throws is a broken test, not a failure of the gateway, so the test process
+    // ends.
     queueMicrotask(() => {
       throw error;
     });
@@ -297,8 +301,8 @@ async function readBody(message: IncomingMessage): Promise<Buffer | undefined> {
   try {
     for await (const part of message) parts.push(part as Buffer);
   } catch {
-    // The client disconnected before its request was complete, so there is nothing to answer and
-    // nothing to record.
+    // The client disconnected before its request was complete, so there is no request to answer or
+    // record.
     return undefined;
   }
   return Buffer.concat(parts);
