@@ -1,4 +1,4 @@
-// For embedding: a gateway in another program. May import everything; nothing imports it.
+// For programs that embed a gateway. May import everything. No other file imports it.
 export { createGateway } from "./server/gateway.ts";
 export type { GatewayOptions } from "./server/gateway-options.ts";
 export { startWorker, type WorkerOptions } from "./runtime/workers/worker-process.ts";

@@ -1,7 +1,7 @@
 // The catalog: the models that currently exist and their metadata, with the source and age of each
 // fact. May import lib, model, and money. It makes no calls: `list-refresher.ts` delivers live
-// lists, and other facts are passed in as data. Lookups are map lookups. Derived data is computed
-// when a source changes, not during a request.
+// lists, and other facts are passed in as data. A lookup is a read from a map. Derived data is
+// computed when a source changes, not during a request.
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { chatOperation } from "../model/operations/chat-operation.ts";
 import { BUILT_IN_OPERATIONS } from "../model/operations/built-in-operations.ts";
@@ -25,8 +25,8 @@ export interface ProviderFacts {
   /** Facts that ship with the provider's code. */
   shipped?: Opt<Facts>;
   /**
-   * Whether the provider can be queried for its models. Otherwise, the known models are the
-   * existing ones.
+   * Whether the provider can be queried for its models. If false, the known models are the existing
+   * ones.
    */
   hasLiveList?: Opt<boolean>;
 }
@@ -72,7 +72,7 @@ export interface Catalog {
 
 export interface CatalogSources {
   providers?: Opt<ReadonlyMap<string, ProviderFacts>>;
-  /** Aliases with their candidates. Patterns are ignored. */
+  /** Aliases with their candidates. Names with a pattern are ignored. */
   aliases?: Opt<ReadonlyMap<string, readonly string[]>>;
   lists?: Opt<ModelLists>;
   /** All operations that are mounted or built in. */
@@ -87,7 +87,10 @@ const MAX_PRICE_REFERENCES = 4;
 const NO_SOURCES: FactSources = {};
 const NO_ENTRIES: ReadonlyMap<string, CatalogEntry> = new Map();
 
-/** Creates the catalog of a config generation. It follows the live lists until it is disposed. */
+/**
+ * Creates the catalog of a config generation. The catalog is updated from the live lists until it
+ * is disposed.
+ */
 export function createCatalog(parts: CatalogSources = {}): Catalog & Disposable {
   const {
     providers = new Map<string, ProviderFacts>(),
@@ -200,8 +203,8 @@ function collectEntries(
     const { info, sources } = mergeFacts(model, said);
     const named = operator?.get(model)?.operation !== undefined;
     const ships = said.some((l) => l.from === "shipped");
-    // Until a live list has arrived, shipped facts replace it. Exception: operations whose models
-    // must be in a list.
+    // Until a live list has arrived, shipped facts are used instead. This does not apply to
+    // operations whose models must be in a list.
     const waits = hasLiveList && (operations.get(info.operation)?.requiresCatalogEntry ?? true);
     const assumed = liveLists === undefined && ships && !waits;
     found.set(model, { info, sources, listed: named || live.has(model) || assumed });
@@ -258,8 +261,8 @@ function withReferencedPrices(
 const MAX_DEPTH = 16;
 
 /**
- * Lists each alias as a model of its own. It has the metadata on which all models behind it agree,
- * because any of them may respond. Its data policy is that of the first model, which is tried
+ * Lists each alias as a separate model. An alias has the metadata on which all its models agree,
+ * because any of them may respond. Its data policy is the policy of its first model, which is tried
  * first.
  */
 function aliasListings(

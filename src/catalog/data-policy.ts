@@ -1,20 +1,23 @@
-// Computes the effective data policy of one candidate: a pure function of facts, of which the worst
-// wins. Invariants: worse information never turns a rejection into acceptance, and an unknown
-// policy never qualifies.
+// Computes the effective data policy of one candidate. It is a pure function of all statements, and
+// the least private statement applies. Invariants: worse information never turns a rejection into
+// acceptance, and an unknown policy never qualifies.
 import type { DataPolicy, EffectivePolicy, Feature, Privacy, Retention } from "../model/facts.ts";
 
 export interface PolicyInputs {
   provider: DataPolicy | undefined;
   endpoint?: Partial<DataPolicy> | undefined;
   model?: Partial<DataPolicy> | undefined;
-  /** More levels: the provider's statements about this protocol or about models like this one. */
+  /**
+   * Statements of further levels: the provider's statements about this protocol or about models
+   * like this one.
+   */
   exceptions?: readonly Partial<DataPolicy>[] | undefined;
   /** The operator's own statement about this credential. */
   credential?: { declared: boolean; note?: string; until?: string } | undefined;
   features?: readonly Feature[] | undefined;
   /**
-   * Protocol of the call. Controls that must be set in another protocol are not sent. `null`:
-   * native, so it is not known which controls are sent.
+   * Protocol of the call. Controls of another protocol are not sent. `null`: a native endpoint, for
+   * which the sent controls are unknown.
    */
   protocol?: string | null | undefined;
   /** Whether the facts ship with the gateway or are confirmed by the operator. */
@@ -82,8 +85,8 @@ export function effectivePolicy(of: PolicyInputs): EffectivePolicy {
 }
 
 /**
- * Merges fields that are not promises. The most specific level wins, except that controls and
- * evidence are collected from all levels.
+ * Merges fields that are not promises. The most specific level takes precedence, except that
+ * controls and evidence are collected from all levels.
  */
 function mergeLevels(levels: readonly Partial<DataPolicy>[]): Partial<DataPolicy> {
   const all: Partial<DataPolicy> = Object.assign({}, ...levels);
@@ -112,9 +115,9 @@ const trainingUnderZeroRetention = (trains: DataPolicy["trains"]): DataPolicy["t
   trains === "yes" ? "yes" : "no";
 
 /**
- * Whether a feature keeps state. `state.*` always does. For other features, the policy's list of
- * stateful features decides. Without a list, hosted tools and extended caches are assumed to keep
- * state.
+ * Whether a feature keeps state. `state.*` always keeps state. For other features, the policy's
+ * list of stateful features decides. Without a list, hosted tools and extended caches are assumed
+ * to keep state.
  */
 export function isStateful(feature: Feature, stateful: readonly Feature[] | undefined): boolean {
   if (feature.startsWith("state.")) return true;

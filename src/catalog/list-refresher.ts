@@ -1,6 +1,6 @@
-// Schedules requests for live model lists. A new line is queried immediately, then periodically,
-// and sooner after a failure. The same line is never queried twice at the same time, and never
-// during a request. The query function is passed in, and the clock can be.
+// Schedules requests for live model lists. A new source is queried immediately, then periodically,
+// and sooner after a failure. A source is never queried twice at the same time, and never during a
+// request. The query function is passed in, and so can be the clock.
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { publicErrorText } from "../model/error.ts";
 import type { ModelLists } from "./model-lists.ts";
@@ -39,12 +39,15 @@ const isoDateOf = (at: number | undefined): string | undefined =>
 
 export interface ListRefresher extends Disposable {
   /**
-   * Follows exactly these lines from now on, at this interval. A line that is already followed
-   * keeps its schedule unless its next refresh is later than the new interval. A line that is no
-   * longer included is dropped.
+   * Refreshes exactly these sources from now on, at this interval. A source that is already
+   * followed keeps its schedule, unless its next refresh is later than the new interval allows. A
+   * source that is not in the list is dropped.
    */
   follow(lines: readonly ListSource[], everyMs?: number): void;
-  /** Queries all lines, or one provider's, now. Resolves when all have responded or failed. */
+  /**
+   * Queries all sources, or those of one provider, immediately. Resolves when all of them have
+   * responded or failed.
+   */
   refreshNow(provider?: string): Promise<void>;
   status(): readonly ListStatus[];
 }
@@ -52,8 +55,8 @@ export interface ListRefresher extends Disposable {
 export interface Clock {
   now(): number;
   /**
-   * Calls back once after a delay. Returns a function that cancels. Must not keep the process
-   * alive.
+   * Calls back once after a delay. Returns a function that cancels the call. The timer must not
+   * keep the process running.
    */
   after(ms: number, call: () => void): () => void;
   random(): number;
@@ -86,8 +89,9 @@ const SYSTEM_CLOCK: Clock = {
 };
 
 /**
- * Returns how long to wait, in milliseconds. Jitter prevents gateways, or lines of one gateway,
- * from querying in step: ±10% of the usual interval, and 50% to 100% of the backoff after failures.
+ * Returns the delay in milliseconds. Jitter prevents gateways, or sources of one gateway, from
+ * sending queries at the same time: ±10% of the usual interval, and 50% to 100% of the backoff
+ * after failures.
  */
 export function refreshDelay(failures: number, everyMs: number, random: number): number {
   if (failures === 0) return everyMs * (0.9 + 0.2 * random);
@@ -173,7 +177,10 @@ class PeriodicListRefresher implements ListRefresher {
     this.#tracked = new Map();
   }
 
-  /** Updates a followed line. Its schedule is kept unless the next refresh is too late now. */
+  /**
+   * Updates the source of a followed list. Its schedule is kept, unless the next refresh would be
+   * too late.
+   */
   #reschedule(f: TrackedList, line: ListSource, quicker: boolean): void {
     f.source = line;
     if (quicker && f.nextAt !== undefined)

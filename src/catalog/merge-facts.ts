@@ -7,8 +7,8 @@ import { FREE } from "../money/price.ts";
 export interface FactSource {
   from: "operator" | "live" | "shipped";
   /**
-   * ISO date. For a live list, when it was received. For shipped facts, when their source was last
-   * read.
+   * ISO date. For a live list, the time when it was received. For shipped facts, the date when
+   * their source was last read.
    */
   at?: Opt<string>;
   /** Credential whose list contains the fact. */
@@ -20,10 +20,7 @@ export interface FactSource {
 /** Source by field. Nested facts are listed one by one, for example "limits.context". */
 export type FactSources = { readonly [field: string]: FactSource };
 
-/**
- * Facts that one source states. `free` means a price of zero. A missing price is unknown, never
- * zero.
- */
+/** Facts from one source. `free` means a price of zero. A missing price is unknown, never zero. */
 export type StatedFacts = Partial<Omit<ModelInfo, "price">> & {
   readonly price?: Opt<Price | "free">;
 };
@@ -33,8 +30,8 @@ export interface FactLayer extends FactSource {
 }
 
 /**
- * Fields that are taken whole from one layer. Halves of two prices do not make a price, and a
- * promise needs its own evidence.
+ * Fields that are taken completely from one layer. Parts of two prices do not make a valid price,
+ * and each promise needs its own evidence.
  */
 const ATOMIC_FIELDS = [
   "name",
@@ -48,9 +45,9 @@ const ATOMIC_FIELDS = [
 const NESTED_FIELDS = ["can", "limits", "image"] as const;
 
 /**
- * Merges what is known about one model. Layers are ordered by strength, and each fact is taken from
- * the first layer that states it. Invariant: a weaker layer never changes a stronger layer's fact,
- * and a fact that no layer states stays absent.
+ * Merges the facts about one model. Layers are ordered by strength, and each fact is taken from the
+ * first layer that contains it. Invariant: a weaker layer never changes a fact of a stronger layer,
+ * and a fact that is in no layer stays unset.
  */
 export function mergeFacts(
   model: string,
@@ -93,9 +90,9 @@ export function mergeFacts(
 }
 
 /**
- * Returns the layer that determines the operation. Lists that do not distinguish operations also
- * report "chat". So unless the operator states the operation, any other operation in any layer
- * takes precedence over "chat".
+ * Returns the layer that determines the operation. Lists without operations also report "chat".
+ * Unless the operator sets the operation, any other operation in any layer therefore takes
+ * precedence over "chat".
  */
 function operationLayerOf(layers: readonly FactLayer[]): FactLayer | undefined {
   return (

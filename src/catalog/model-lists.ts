@@ -1,6 +1,6 @@
 // Live model lists: the models that each credential may call, as the provider last reported them.
-// They outlive config generations and, on disk, the process, so an unavailable upstream does not
-// remove models.
+// The lists are kept across config generations and, on disk, across processes, so models stay
+// available if an upstream is not.
 import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { wallClock } from "../lib/time/wall-clock.ts";
@@ -52,7 +52,10 @@ const MAX_FILE_BYTES = 32 * 1024 * 1024;
 const FORMAT_VERSION = 1;
 const MAX_ERRORS = 20;
 
-/** Opens the lists that are stored in a directory. Without one, lists are kept only in memory. */
+/**
+ * Opens the lists that are stored in a directory. Without a directory, lists are kept only in
+ * memory.
+ */
 export async function openModelLists(dir?: string): Promise<ModelLists> {
   const lists = new PersistedModelLists(dir);
   await lists.load();
@@ -140,7 +143,7 @@ class PersistedModelLists implements ModelLists {
     const restored = kept.lists.map((list: Record<string, unknown> | null): ModelList => {
       const { credential, at, models } = list ?? {};
       if (typeof credential !== "string" || typeof at !== "number" || !Number.isFinite(at))
-        throw new Error("it does not say whose list it is, or from when");
+        throw new Error("it does not contain its provider, its credential, or its date");
       return { credential, at: Math.min(at, wallClock()), models: parseModelList(models) };
     });
     if (restored.length > 0) this.#lists.set(provider, restored);
@@ -155,7 +158,7 @@ class PersistedModelLists implements ModelLists {
     this.#save(provider);
   }
 
-  /** One writer per provider. Changes that occur during a write are written after it. */
+  /** One writer per provider. Changes that occur during a write are written afterwards. */
   #save(provider: string): void {
     if (this.#dir === undefined) return;
     this.#dirty.add(provider);
@@ -174,7 +177,8 @@ class PersistedModelLists implements ModelLists {
     const path = join(this.#dir!, fileNameOf(provider));
     const lists = this.#lists.get(provider);
     if (!lists) return rm(path, { force: true });
-    // Never written in place: a reader, or a crash, finds either the old or the new file.
+    // The file is never written in place, so a reader, even after a crash, finds either the old or
+    // the new file.
     const half = `${path}.${process.pid}.tmp`;
     const file = await open(half, "w", 0o600);
     try {
@@ -192,7 +196,7 @@ class PersistedModelLists implements ModelLists {
   }
 }
 
-/** A provider's name comes from the operator and must not become a path. */
+/** A provider's name is set by the operator and must not be used as a path. */
 const fileNameOf = (provider: string): string =>
   `${encodeURIComponent(provider).replaceAll(".", "%2E")}.json`;
 const providerOfFile = (file: string): string => decodeURIComponent(file.slice(0, -".json".length));
@@ -200,8 +204,8 @@ const providerOfFile = (file: string): string => decodeURIComponent(file.slice(0
 /** Maximum number of models in a list. */
 const MAX_MODELS = 20_000;
 /**
- * Characters and length allowed after the slash of a model id. Models whose name no request could
- * carry are omitted.
+ * Characters and length allowed after the slash of a model id. Models with a name that no request
+ * could contain are omitted.
  */
 const MODEL_NAME = /^[!#-~]{1,255}$/;
 const DATE_PREFIX = /^\d{4}-\d\d-\d\d/;
@@ -209,7 +213,7 @@ const DATE_PREFIX = /^\d{4}-\d\d-\d\d/;
 /**
  * Validates a model list and keeps only known fields of the right type. Used for lists from
  * provider plugins and for lists stored on disk. One invalid entry rejects the whole list, so that
- * garbage never replaces a good list.
+ * invalid data never replaces a good list.
  */
 export function parseModelList(value: unknown): readonly ModelInfo[] {
   if (!Array.isArray(value)) return rejectList("it is not a list");
@@ -307,11 +311,11 @@ const isPrice: Check = isShape(
   "lines",
 );
 
-/** Form of operation names. */
+/** Pattern of operation names. */
 const OPERATION_NAME = /^[a-z][a-z0-9_-]{0,31}$/;
 
 const FIELD_CHECKS: { readonly [field in Exclude<keyof ModelInfo, "model">]: Check } = {
-  // The set of known operations depends on what is mounted.
+  // The known operations depend on the mounted plugins.
   operation: (v) => typeof v === "string" && OPERATION_NAME.test(v),
   name: isText,
   protocols: isListOf(isText),

@@ -1,7 +1,9 @@
 import { matchesGlob } from "../lib/glob.ts";
 import { editDistance } from "../lib/text.ts";
 
-/** Whether a name matches a pattern. Each `*` matches any run of characters, including slashes. */
+/**
+ * Whether a name matches a pattern. Each `*` matches any number of characters, including slashes.
+ */
 export const matchesPattern = matchesGlob;
 
 /**
@@ -20,18 +22,18 @@ export function wildcardText(pattern: string, name: string): string | undefined 
 export function intersectPatterns(a: string, b: string): readonly string[] {
   if (!a.includes("*")) return matchesPattern(b, a) ? [a] : [];
   if (!b.includes("*")) return matchesPattern(a, b) ? [b] : [];
-  // A pattern that matches another pattern's text also matches everything that the other one
+  // A pattern that matches another pattern's text also matches every name that the other one
   // matches.
   if (matchesPattern(a, b)) return [b];
   if (matchesPattern(b, a)) return [a];
-  // Two overlapping patterns of which one has several `*`: no list of patterns is their exact
+  // If two patterns overlap and one of them has several `*`, no list of patterns is their exact
   // intersection.
   if (hasSeveralWildcards(a) || hasSeveralWildcards(b)) return [];
   const [start, head] = byLength(a.slice(0, a.indexOf("*")), b.slice(0, b.indexOf("*")));
   const [end, tail] = byLength(a.slice(a.indexOf("*") + 1), b.slice(b.indexOf("*") + 1));
   if (!start.startsWith(head) || !end.endsWith(tail)) return [];
   const found = [`${start}*${end}`];
-  // Short names in which the required start and the required end overlap.
+  // Short names, in which the required start and the required end overlap.
   for (let shared = 1; shared <= Math.min(start.length, end.length); shared++) {
     if (!start.endsWith(end.slice(0, shared))) continue;
     const name = start + end.slice(shared);
@@ -58,9 +60,9 @@ const MAX_LENGTH = 80;
 const MAX_COMPARED = 64;
 
 /**
- * Returns the IDs that were probably meant, nearest first. An ID qualifies if it has the same name
- * at another provider, if at most one letter in three differs, or if one name contains the other.
- * Runs before each 404 response, so it filters by length first.
+ * Returns the IDs that were probably intended, nearest first. An ID qualifies if it has the same
+ * name at another provider, if at most one in three letters differs, or if one name contains the
+ * other. The function runs before each 404 response, so it filters by length first.
  */
 export function suggestNames(wanted: string, ids: Iterable<string>): readonly string[] {
   if (wanted === "" || wanted.length > MAX_LENGTH) return [];
@@ -87,7 +89,10 @@ export function suggestNames(wanted: string, ids: Iterable<string>): readonly st
 
 const withoutProvider = (id: string): string => id.slice(id.indexOf("/") + 1);
 
-/** Scores equal names, and names of which one contains the other. Undefined: neither. */
+/**
+ * Scores equal names, and pairs of names of which one contains the other. Undefined for all other
+ * pairs.
+ */
 function scoreSameName(name: string, other: string): number | undefined {
   if (other === name || other.endsWith(`/${name}`)) return 0;
   if (Math.min(name.length, other.length) < 4) return undefined;

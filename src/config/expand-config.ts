@@ -20,7 +20,7 @@ export interface ConfigOverrides {
   readonly port?: number;
   /** Port of the admin listener, if the config has one. */
   readonly adminPort?: number;
-  /** Absolute path. */
+  /** Absolute path of the state directory. */
   readonly stateDir?: string;
   readonly logLevel?: "debug" | "info" | "warn" | "error";
   readonly workers?: number | "auto";
@@ -33,7 +33,6 @@ export interface ExpandedConfig {
 }
 
 /**
- * Expands the config.
  * @param fileOf Returns the absolute path of the file that contains a value. Paths are relative to it.
  */
 export function expandConfig(

@@ -1,6 +1,6 @@
 // The types of the resolved config: gateway.yaml after reading, interpolation, and validation. The
-// values are plain and frozen, and nothing in them is left to look up. Only this layer converts
-// snake_case in YAML to camelCase. Options of a plugin keep their author's spelling.
+// values are plain and frozen, and contain no unresolved references. Only this layer converts
+// snake_case in YAML to camelCase. Options of a plugin keep the spelling of their author.
 import type { FileHashes } from "../lib/content-hash.ts";
 import type { HedgeDelays, RoutingStrategy } from "../model/route-settings.ts";
 import type { ErrorKind } from "../model/error.ts";
@@ -21,7 +21,7 @@ import type { CORE_OPTIONS, SHUTDOWN_OPTIONS } from "./schema/core-options.ts";
 import type { StoreDef } from "../plugin/store/store-definition.ts";
 
 /**
- * The options whose values are used as they are have the types of their schemas: see
+ * Options whose values need no conversion have the types of their schemas: see
  * `schema/core-options.ts`, which also describes them.
  */
 export interface GatewayConfig extends ResolvedSection<typeof CORE_OPTIONS> {
@@ -33,14 +33,15 @@ export interface GatewayConfig extends ResolvedSection<typeof CORE_OPTIONS> {
    */
   readonly sources: readonly string[];
   /**
-   * Hash of the resolved content, secrets included. If it is equal, a reload would change nothing.
+   * Hash of the resolved content, including secrets. If it is unchanged, a reload would change
+   * nothing.
    */
   readonly hash: string;
-  /** Addresses for clients, at least one. `url` is the first. */
+  /** Addresses for clients, at least one. `url` is the URL of the first one. */
   readonly listen: readonly ListenConfig[];
   /** Proxy for calls to providers. If unset, connections are direct. */
   readonly proxy: ProxySettings | undefined;
-  /** Listener of the admin API. If unset, there is none. */
+  /** Listener of the admin API. If unset, there is no such listener. */
   readonly admin: AdminConfig | undefined;
   readonly workers: number | "auto";
   /** `announceMs` is undefined if it depends on whether anything polls /readyz. */
@@ -88,10 +89,10 @@ export interface OidcConfig {
   /** URL to which browsers are redirected after sign-in, as they reach the listener. */
   readonly callbackUrl: string;
   readonly scopes: readonly string[];
-  /** Names of the claims with the groups and the name of a person. */
+  /** Names of the claims that contain the groups and the person's name. */
   readonly groupsClaim: string;
   readonly nameClaim: string;
-  /** In file order. The first match is used. */
+  /** The entries are in file order. The first match is used. */
   readonly roles: readonly {
     readonly group: string;
     readonly role: AdminToken["role"];
@@ -130,15 +131,15 @@ export interface MountConfig<D> {
   readonly loadedFrom: string;
   /** Whether it comes with Tollgate, so that the data policy it declares is trusted. */
   readonly isBuiltIn: boolean;
-  /** Version of its code, if the code may change while the gateway runs. */
+  /** Version of the plugin's code, if the code may change while the gateway is running. */
   readonly version: string | undefined;
   readonly options: Readonly<Record<string, unknown>>;
 }
 
 export interface MiddlewareConfig extends MountConfig<MiddlewareDef<any> & Branded<"middleware">> {
   /**
-   * Requests that the middleware applies to, and so the requests whose passthrough it prevents. If
-   * unset, all requests.
+   * Requests to which the middleware applies, and whose passthrough it may prevent. Default: all
+   * requests.
    */
   readonly scope:
     | { readonly [W in "models" | "frontends" | "providers"]?: readonly string[] }
@@ -148,8 +149,8 @@ export interface MiddlewareConfig extends MountConfig<MiddlewareDef<any> & Brand
   /** Handling of a request whose hook fails or times out. */
   readonly onError: "reject" | "continue";
   /**
-   * Whether a third-party plugin's claim that it sends data only to places that keep nothing is
-   * trusted.
+   * Whether to trust a third-party plugin's claim that it sends data only to destinations with zero
+   * retention.
    */
   readonly trustPolicy: boolean;
   /** `child` runs it in a separate process. */
@@ -159,13 +160,16 @@ export interface MiddlewareConfig extends MountConfig<MiddlewareDef<any> & Brand
 export interface ProviderConfig extends MountConfig<ProviderDef<any, any> & Branded<"provider">> {
   /** Key under `providers:`, which is the part before the first "/" of a model ID. */
   readonly name: string;
-  /** At least one. A provider that takes no credential has one named "default" without fields. */
+  /**
+   * There is at least one. A provider without a credential has one that is named "default" and has
+   * no fields.
+   */
   readonly credentials: readonly CredentialConfig[];
   /** Whether a third-party plugin's claim of zero data retention is trusted. */
   readonly trustPolicy: boolean;
   /**
-   * `relay` forwards references to stored objects, for operators with one tenant. It binds each ID
-   * to the key that created it.
+   * `relay` forwards references to stored objects. Each ID is bound to the key that created it.
+   * Only for operators with one tenant.
    */
   readonly stateMode: "reject" | "relay";
   /** Additional fields that may be sent under Service-ZDR although they were not reviewed. */
@@ -235,8 +239,8 @@ export interface LocatedProblem {
   /** Stable slug, e.g. "config/unknown-key". */
   readonly id: string;
   /**
-   * A `note` describes this machine and needs no fix. It is shown by `check` and `explain`, and not
-   * logged.
+   * A `note` describes this machine and requires no action. `check` and `explain` show it, and it
+   * is not logged.
    */
   readonly severity: "error" | "warning" | "note";
   readonly file: string;
@@ -252,8 +256,8 @@ export interface LocatedProblem {
 }
 
 /**
- * Returns the definition for a `use` name. Implemented by the loader. A returned problem has no
- * position, because only the config knows the line.
+ * Returns the definition for a `use` name. The loader implements this type. A returned problem has
+ * no position, because only the config layer has the line numbers.
  */
 export type LoadPlugin = (
   use: string,

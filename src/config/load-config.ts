@@ -1,7 +1,7 @@
-// Entry of the config layer: turns gateway.yaml into a frozen `GatewayConfig`, or reports all
-// problems with their lines. Reads files, gets definitions through `LoadPlugin`, and never runs a
-// plugin's setup. May import: lib, model, plugin (types). May not import: the loader, the gateway,
-// a plugin.
+// Entry point of the config layer: converts gateway.yaml to a frozen `GatewayConfig`, or reports
+// all problems with their lines. It reads files, gets definitions through `LoadPlugin`, and never
+// runs a plugin's setup. May import: lib, model, plugin (types). May not import: the loader, the
+// gateway, a plugin.
 import type { FileHashes } from "../lib/content-hash.ts";
 import { accountNames, checkAccounts } from "./sections/account-config.ts";
 import { createRecordedFiles, createDiskFiles, type FileTexts } from "./source/config-files.ts";
@@ -46,10 +46,11 @@ export interface LoadConfigOptions {
   readonly loadPlugin: LoadPlugin;
   readonly overrides?: ConfigOverrides;
   /**
-   * Text to use in place of the content of `file`, which need not exist. Paths stay relative to it.
+   * Text to use instead of the content of `file`, which does not have to exist. Paths in the text
+   * are relative to that file.
    */
   readonly textOverride?: string;
-  /** Texts that an earlier load of the same file read, used in place of the disk. */
+  /** Texts that an earlier load of the same file read, to use instead of the files on disk. */
   readonly recordedTexts?: FileTexts;
   /**
    * Text that stands for values that were replaced. Problems with a value that contains it are not
@@ -63,10 +64,7 @@ export interface LoadedConfig {
   readonly config: GatewayConfig | undefined;
   /** In file order. */
   readonly problems: readonly LocatedProblem[];
-  /**
-   * All files that were read or tried, including those that could not be read. The file watcher
-   * watches them.
-   */
+  /** All files that were read or could not be read. The file watcher watches them. */
   readonly sources: readonly string[];
   /** Texts that the config was built from, to build it again in another process. */
   readonly texts: FileTexts;
@@ -87,8 +85,8 @@ export interface LoadedConfig {
 /** Variables and files that the text refers to. */
 export interface NamedSources {
   /**
-   * Variables whose values are not secret. Their values may be shown wherever the written text is
-   * shown.
+   * Variables whose values are not secret. Their values may be shown wherever the text of the file
+   * is shown.
    */
   readonly publicVariables: ReadonlySet<string>;
   /** Absolute paths of files whose text is a value. */
@@ -96,7 +94,6 @@ export interface NamedSources {
 }
 
 /**
- * Loads the config.
  * @param file Absolute path.
  */
 export async function loadConfig(file: string, options: LoadConfigOptions): Promise<LoadedConfig> {
@@ -205,7 +202,7 @@ export async function loadConfig(file: string, options: LoadConfigOptions): Prom
   };
 }
 
-/** Returns the result for a file that could not be used at all. */
+/** Returns the result for a file that could not be used. */
 const emptyResult = (file: string): Omit<LoadedConfig, "problems" | "sources" | "texts"> => ({
   config: undefined,
   codeFiles: new Map(),
@@ -218,8 +215,8 @@ const emptyResult = (file: string): Omit<LoadedConfig, "problems" | "sources" | 
 const WHEN_POINTER = /^\/providers\/[^/]+\/when$/;
 
 /**
- * Returns the variables that are not secret. References in `when:` do not count, because they only
- * test whether a variable is set, and it may be a key.
+ * Returns the variables that are not secret. References in `when:` are ignored, because they only
+ * test whether a variable is set, and the variable may contain a key.
  */
 function listPublicVariables({
   writtenTexts,
@@ -292,7 +289,10 @@ function sourceTextAt(tree: ConfigTree, pointer: string): string {
   return place ? place.value.source.text.slice(place.value.start, place.value.end) : "";
 }
 
-/** Returns a pointer, or that of a top-level key, if the file contains it. */
+/**
+ * Returns the position of a pointer, or of its top-level key if the file does not contain the
+ * pointer.
+ */
 function spanOf(
   tree: ConfigTree,
   id: string,

@@ -1,5 +1,6 @@
 // Loads the plugins that gateway.yaml names, and validates their options and credentials against
-// their schemas. Runs no plugin's `setup`. A plugin's `check` is pure.
+// their schemas. No `setup` of a plugin runs. The `check` function of a plugin is pure, so it may
+// run.
 import { dirname, resolve } from "node:path";
 import { publicErrorText } from "../model/error.ts";
 import type { PluginKind } from "../plugin/define.ts";
@@ -81,7 +82,7 @@ export async function mountPlugins(
         for (const [file, hash] of found.files ?? []) context.codeFiles.set(file, hash);
         if (found.warning) context.report(found.warning, ...useLocation);
         if ("problem" in found) {
-          // For other kinds, `isolate` is an unknown key and reported there.
+          // For other kinds of plugins, `isolate` is reported as an unknown key elsewhere.
           if (!isolate || kind === "middleware")
             context.report({ severity: "error", ...found.problem }, ...useLocation);
           return undefined;
@@ -127,7 +128,7 @@ function mountIdOf(
   return free;
 }
 
-/** Returns the entries that have a readable `use`, whatever else is wrong with them. */
+/** Returns the entries that have a readable `use`, even if they contain other errors. */
 function listPluginEntries(
   root: Mapping,
   { substitution: { unmountedProviders, missingPointers } }: MountContext,
@@ -201,7 +202,7 @@ function validateOptions(
       );
     }
   } else credentials.push(validateAgainst(credential, part(true), at, known, context));
-  // Checked in addition to the plugin's schema: providers are called only over HTTP, and the error
+  // This check supplements the plugin's schema: providers are called only over HTTP, and the error
   // is found before any setup.
   const base = raw["base_url"];
   if (typeof base === "string" && base !== "" && !/^https?:$/.test(URL.parse(base)?.protocol ?? ""))

@@ -1,6 +1,6 @@
-// Checks names that refer to other names: models to providers and to each other, and a middleware's
-// `for` to mounted plugins. Reads the raw config in all of its forms, so that an error elsewhere
-// hides none here.
+// Checks names that refer to other names: references from models to providers and to other models,
+// and from a middleware's `for` to mounted plugins. It reads the raw config in all its forms, so
+// that an error elsewhere does not hide these errors.
 import type { PluginMount } from "./mount-plugins.ts";
 import { problem } from "./problems.ts";
 import type { ReportProblem } from "./source/substitute-references.ts";
@@ -86,8 +86,8 @@ function checkWeights(raw: unknown, at: string, report: ReportProblem): void {
 }
 
 /**
- * Checks candidates. Returns those that are names under `models:`, with the key that each refers
- * to.
+ * Checks candidates. Returns the candidates that are names under `models:`, each with the key that
+ * it refers to.
  */
 function checkCandidates(
   key: string,

@@ -27,7 +27,7 @@ export interface LockedDefinition {
   readonly api: number;
   /** Needs beyond the public internet, as text. */
   readonly needs: readonly string[];
-  /** Destination of request content. Unset for kinds that do not declare it. */
+  /** Destination of request content. Unset for kinds of plugins that do not declare it. */
   readonly sends?: string | undefined;
 }
 

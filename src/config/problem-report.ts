@@ -1,5 +1,5 @@
 // Formats problems for people and programs: in file order, with line, column, and an excerpt of the
-// file. Secrets in a file are masked, because more people read logs than files.
+// file. Secrets in an excerpt are masked, because logs have more readers than files.
 import { relative } from "node:path";
 import { styleText } from "node:util";
 import { codeFrame } from "../lib/text.ts";
@@ -50,7 +50,8 @@ export function sortByFileOrder(
 }
 
 /**
- * Keys that usually hold a secret, for files that could not be parsed far enough to find secrets.
+ * Keys that usually contain a secret, for files that could not be parsed far enough to find
+ * secrets.
  */
 const SECRET_KEY_PATTERN = String.raw`\b[\w-]*(?:key|token|secret|passw|credential)[\w-]*["']?[ \t]*:[ \t]*(?!-\})`;
 const LIKELY_SECRET = new RegExp(
@@ -75,7 +76,7 @@ function maskSecrets(source: SourceFile, hide: readonly SourceSpan[]): string {
     .replace(LIKELY_SECRET_DEFAULT, (_, before: string, value: string) => before + maskText(value));
 }
 
-/** Masks everything but references. The default in a reference is masked too. */
+/** Masks all text except references. The default in a reference is masked too. */
 const maskLiterals = (text: string): string =>
   text.replace(/\$\{[^}]*\}|[^$]+|\$/g, (piece) =>
     piece.startsWith("${")

@@ -1,5 +1,6 @@
 // All messages about problems with a config or plugin, one factory each. The IDs are stable,
-// because people search for them in CI. The message states what is wrong, the hint states the fix.
+// because users search for them in CI logs. The message describes the error, and the hint describes
+// the correction.
 import { joinWords, nearest, plural } from "../lib/text.ts";
 import { formatDuration } from "../lib/time/units.ts";
 import type { PluginKind } from "../plugin/define.ts";
@@ -68,7 +69,7 @@ export const problem = {
   unreadable: (file: string, why: string) =>
     error("config/file-unreadable", `cannot read ${file}: ${why}`),
   notUtf8: (file: string) => error("config/not-utf8", `${file} is not valid UTF-8`),
-  /** A file that a program truncated and has not written again yet. */
+  /** A file that a program has truncated and not written again yet. */
   emptyFile: (file: string) =>
     error(
       "config/empty-file",
@@ -105,7 +106,7 @@ export const problem = {
 
   // ── YAML ──
   syntax: (code: string, message: string, row: string) => {
-    // Names the likely mistake, of which YAML reports only the consequence.
+    // Reports the probable mistake, because YAML reports only its consequence.
     if (code === "MULTIPLE_DOCS")
       return error(
         "config/syntax",
@@ -529,7 +530,7 @@ const PLUGIN_ALIASES: Readonly<Partial<Record<PluginKind, Readonly<Record<string
   observer: { prometheus: "metrics", otel: "otlp", opentelemetry: "otlp", log: "access-log" },
 };
 
-/** Returns the name here of what another product calls `use`, if it is known. */
+/** Returns Tollgate's name for another product's plugin, if it is known. */
 function findPluginAlias(
   kind: PluginKind,
   use: string,
@@ -561,13 +562,11 @@ const KEY_HINTS: Readonly<Record<string, string>> = {
   zdr: "write middleware: [auth, zdr, limits, usage], and privacy: required on an account or a key",
 };
 
-/**
- * Returns what to write in place of an unknown key of gateway.yaml, or undefined if no hint exists.
- */
+/** Returns the replacement for an unknown key of gateway.yaml, or undefined if there is no hint. */
 function findKeyHint(key: string, known: Iterable<string>): string | undefined {
   const normalized = key.toLowerCase().replace(/[^a-z]/g, "");
   if (!Object.hasOwn(KEY_HINTS, normalized)) return undefined;
   const hint = KEY_HINTS[normalized]!;
-  // The hint names no other place if the key `limits` is allowed here.
+  // The hint does not mention another place if the key `limits` is allowed here.
   return [...known].includes("limits") ? hint.split(` ${ACCOUNT_HINT}`)[0] : hint;
 }

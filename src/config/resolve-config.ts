@@ -1,5 +1,5 @@
-// Builds the frozen config from values that were read, validated, and loaded. Only problems that
-// involve two values can still be found here.
+// Builds the frozen config from values that were read, validated, and loaded before. Only problems
+// that involve two values are detected here.
 import { createHash } from "node:crypto";
 import { MAX_TIMER_MS, parseDuration } from "../lib/time/units.ts";
 import { toAccountConfigs, toKeyDefaults } from "./sections/account-config.ts";
@@ -38,7 +38,6 @@ export interface ResolveContext {
 }
 
 /**
- * Resolves the config.
  * @param root The config in its long form, with defaults filled in.
  */
 export function resolveConfig(
@@ -153,8 +152,8 @@ const toModelRoute = (name: string, route: any): ModelRoute => {
 };
 
 /**
- * Validates durations before anything uses them: a timer that is too long fires immediately, and
- * one of zero ends every call.
+ * Validates durations before they are used: a timer that is too long fires immediately, and a
+ * timeout of zero ends every call.
  */
 export function validateDurations(root: any, report: ReportProblem): void {
   const check = (said: unknown, pointer: string, mayBeZero: boolean) => {
@@ -214,7 +213,7 @@ function hashConfig(config: object): string {
   return createHash("sha256").update(JSON.stringify(config, canonical)).digest("hex");
 }
 
-/** Freezes the value recursively. Skips definitions, which belong to their plugins. */
+/** Freezes the value recursively. Definitions are skipped, because they belong to their plugins. */
 function deepFreeze<T>(value: T, key = ""): T {
   if (key === "definition" || typeof value !== "object" || value === null) return value;
   if (value instanceof Map) for (const each of value.values()) deepFreeze(each);
@@ -222,8 +221,8 @@ function deepFreeze<T>(value: T, key = ""): T {
   return Object.freeze(value);
 }
 
-// Timeouts for the phases of a call. The most specific setting is used: the provider's for that
-// class, the provider's, the gateway's for that class, the gateway's.
+// Timeouts for the phases of a call. The most specific setting is used, in this order: the
+// provider's for the class, the provider's, the gateway's for the class, the gateway's.
 
 const TIME_KEYS = { first_byte: "firstByteMs", idle: "idleMs", total: "totalMs" } as const;
 
@@ -231,7 +230,6 @@ const TIME_KEYS = { first_byte: "firstByteMs", idle: "idleMs", total: "totalMs" 
 const NO_TIMEOUTS: Partial<Timeouts> & Pick<Timeouts, "classes"> = { classes: new Map() };
 
 /**
- * Converts timeouts.
  * @param defaults The gateway's timeouts, for those of a provider.
  */
 function toTimeouts(raw: any, defaults?: Timeouts): Timeouts {
@@ -257,7 +255,7 @@ function toCallTimes(raw: any): Partial<CallTimes> {
   return own;
 }
 
-/** Returns the timeouts of a class that differ from the common ones. */
+/** Returns the timeouts of a class that differ from the timeouts without a class. */
 const differingTimes = (times: CallTimes, plain: CallTimes): Partial<CallTimes> =>
   Object.fromEntries(
     Object.values(TIME_KEYS)

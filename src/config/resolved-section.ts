@@ -1,5 +1,6 @@
-// Resolves a section of the config by its schema: keys become camelCase, durations milliseconds, and
-// sizes bytes. The schema is the only declaration of an option: its type follows from it.
+// Resolves a section of the config by its schema: keys are converted to camelCase, durations to
+// milliseconds, and sizes to bytes. The schema is the only declaration of an option, and the
+// option's type follows from it.
 import { parseDuration, parseSize } from "../lib/time/units.ts";
 
 type Mapping = Readonly<Record<string, unknown>>;
@@ -42,7 +43,6 @@ export type ResolvedSection<P> = {
 };
 
 /**
- * Resolves a section.
  * @param properties Schemas of its options.
  * @param values Values with defaults filled in.
  */

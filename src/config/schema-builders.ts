@@ -1,4 +1,4 @@
-// Builds the gateway's own schemas: closed maps, lists, durations, names, dates.
+// Builds the gateway's own schemas: closed maps, lists, durations, names, and dates.
 import { DURATION_PATTERN, SIZE_PATTERN } from "../lib/time/units.ts";
 import type { Schema } from "./schema-dialect.ts";
 
@@ -35,7 +35,7 @@ export const closedObject = <const P extends Schema, const M extends Schema>(
 export const section = <const P extends Schema>(description: string, properties: P) =>
   closedObject(properties, { description, default: {} });
 
-/** Builds a file path. It is resolved relative to the file that contains it. */
+/** Builds a file path. It is resolved relative to the file that contains the value. */
 export const path = <const M extends Schema>(description: string, more: M = {} as M) =>
   text(description, { minLength: 1, "x-path": true, ...more });
 

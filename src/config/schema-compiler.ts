@@ -1,6 +1,6 @@
-// Returns the validator of a schema: precompiled by the build, or compiled now. Loading Ajv and
-// compiling takes too long for a start, so Ajv is loaded only for the first schema that does not
-// ship with Tollgate, such as a third-party plugin's.
+// Returns the validator of a schema, which the build has precompiled or which is compiled now.
+// Loading Ajv and compiling schemas takes too long for a start. Ajv is therefore loaded only for
+// the first schema that does not ship with Tollgate, such as that of a third-party plugin.
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -33,7 +33,6 @@ export const schemaKeyOf = (schema: object, { options }: SchemaRules): string =>
     .slice(0, 22);
 
 /**
- * Creates a compiler.
  * @param extraOptions Additional options of the build.
  */
 export function createAjv({ options, keywords }: SchemaRules, extraOptions: Options = {}): Ajv {
@@ -59,7 +58,8 @@ export function createCompiler(rules: SchemaRules): {
       if (existsSync(file))
         return (require(file) as PrecompiledSchema).create(rules.options.formats);
       const check = ajv().compile(schema);
-      // Ajv would keep the schema forever. The validator is freed with its owner.
+      // Ajv would keep the schema in memory forever. The validator is freed together with its
+      // owner.
       ajv().removeSchema(schema);
       return check;
     },

@@ -1,6 +1,6 @@
 // The JSON Schema dialect of the gateway and of plugins: strict draft-07 with `x-secret`,
-// `x-origin`, `x-account`, and `x-path`. Compiled validators report every error, and the places of
-// a value that are secrets, origins, accounts, or paths.
+// `x-origin`, `x-account`, and `x-path`. Compiled validators report every error, and the positions
+// of secrets, origins, accounts, and paths in a value.
 import { isIP } from "node:net";
 import type { ErrorObject, KeywordCxt } from "ajv";
 import { createCompiler, type SchemaRules } from "./schema-compiler.ts";
@@ -55,24 +55,24 @@ export const DIALECT_RULES: SchemaRules = {
     allErrors: true,
     verbose: true,
     useDefaults: true,
-    // The code of each schema runs once per start, so optimizing it would take longer than it
-    // saves.
+    // The code of each schema runs once per start, so optimizing it would take longer than running
+    // it.
     code: { optimize: false },
     passContext: true,
-    // The gateway's own schemas are correct, and checking them against the meta-schema takes longer
+    // The gateway's own schemas are tested, and checking them against the meta-schema takes longer
     // than compiling them. Only schemas from plugins are checked.
     validateSchema: false,
     logger: false,
     formats: FORMAT_CHECKS,
   },
   keywords: ({ _, Name, str }) => [
-    // Text that errors show in place of the rule: "a duration, such as 300s".
+    // Text that errors show instead of the rule, such as "a duration, such as 300s".
     "x-expects",
-    // How the command line writes an input member: see `CliField`.
+    // Form of an input member on the command line: see `CliField`.
     "x-cli",
     // How a value is converted: "duration" to milliseconds, "size" to bytes.
     "x-unit",
-    // First version that has the option. Reference pages print it.
+    // First version that supports the option. Reference pages print it.
     { keyword: "x-since", schemaType: "string" as const },
     ...Object.entries(MARK_KEYWORDS).map(([keyword, mark]) => ({
       keyword,

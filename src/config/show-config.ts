@@ -1,6 +1,6 @@
-// Shows the long form of the config without secrets: defaults are filled in, values from variables and files appear
-// as references, and secrets as [secret]. The output is itself a gateway.yaml with the same
-// meaning, except for literal secrets.
+// Shows the long form of the config without secrets: defaults are filled in, values from variables
+// and files are shown as references, and secrets as [secret]. The output is a valid gateway.yaml
+// with the same meaning, except for literal secrets.
 import { Document, isNode, isScalar, visit } from "yaml";
 import { CONFIG_SCHEMA } from "./schema/config-schema.ts";
 import { EMPTY_SCHEMA, type Schema, getValidator } from "./schema-dialect.ts";
@@ -20,7 +20,7 @@ import type { ConfigOverrides } from "./expand-config.ts";
 import type { SourceSpan } from "./source/source-span.ts";
 
 export interface ConfigProvenance {
-  /** For values that the long form has at another pointer: their pointer in the file. */
+  /** Pointers in the file for values that have a different pointer in the long form. */
   readonly movedFrom: ReadonlyMap<string, string>;
   readonly writtenTexts: ReadonlyMap<string, string>;
   /** Pointers. */
@@ -63,7 +63,7 @@ export function redactValue(value: unknown, pointer: string, of: ConfigProvenanc
   return typeof value === "string" ? escapeTemplate(value) : value;
 }
 
-/** Masks the default and the text around a reference, which may be the secret itself. */
+/** Masks the default of a reference and the text around it, because they may be the secret. */
 const keepReferencesOnly = (written: string): string =>
   parseTemplate(written)
     .parts.map((part) => {
@@ -82,7 +82,7 @@ export function toShownConfig(
   const { include: _, ...shown } = structuredClone(root);
   for (const { pointer, use, loadedFrom, options, credentials } of mounts) {
     const entry = valueAt(shown, pointer) as Mapping;
-    // A path is relative to the file that contains it. Here it is absolute.
+    // A path in the file is relative to that file. Here it is converted to an absolute path.
     entry["use"] = /^\.{1,2}\//.test(use) ? loadedFrom : use;
     const several = entry["credentials"] as Mapping[] | undefined;
     entry["with"] = omitEmpty(several ? options : { ...options, ...credentials[0] });
@@ -148,17 +148,20 @@ export function listSecrets(config: GatewayConfig): string[] {
   return [...found].sort((a, b) => b.length - a.length);
 }
 
-// Lists the origin of each value in the running config: a line of a file, a variable or file that
-// it refers to, the command line, or a default.
+// Lists the source of each value in the running config: a line of a file, the variable or file to
+// which the line refers, the command line, or a default.
 
 /** A value without secrets. */
 export interface ShownValue {
-  /** "listen.port", "providers.openai.with.api_key" */
+  /** Path of the value, such as "listen.port" or "providers.openai.with.api_key" */
   readonly path: string;
-  /** The value as written if it contains a reference. "[secret]" replaces a secret. */
+  /**
+   * The value in the form of the file if it contains a reference. A secret is replaced by
+   * "[secret]".
+   */
   readonly value: string | number | boolean | null;
   readonly source: "file" | "variable" | "other file" | "command line" | "default";
-  /** Position of a value from a file: "/etc/tollgate/gateway.yaml:3:5". */
+  /** Position of a value in a file, such as "/etc/tollgate/gateway.yaml:3:5". */
   readonly location?: string;
 }
 

@@ -1,8 +1,8 @@
-// Starts a process for an isolated plugin. The process has an empty environment apart from declared
-// variables, and may only read its own code and the listed paths (Node's permission model). As
-// Node's documentation states, that model is a safeguard and not a security boundary. An operator
-// who needs a boundary runs the plugin elsewhere and configures its socket. If Linux allows it, the
-// process has its own PID namespace. Node's permissions do not restrict signals, so
+// Starts a process for an isolated plugin. The process has only the declared environment variables,
+// and can read only its own code and the listed paths (Node's permission model). According to
+// Node's documentation, that model is a safeguard and not a security boundary. An operator who
+// needs a boundary runs the plugin in a separate environment and configures its socket. If Linux
+// allows it, the process has its own PID namespace. Node's permissions do not restrict signals, so
 // `cli/plugin-process.ts` replaces all functions that send them.
 import { spawn, type ChildProcess, execFile } from "node:child_process";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
@@ -12,7 +12,7 @@ import { IS_SOURCE } from "../lib/source-file.ts";
 import { findPackageRoot, findProgram } from "../config/source/config-files.ts";
 import { NO_DEBUGGER } from "../lib/disable-debugger.ts";
 
-/** Memory limits of the child. A plugin that leaks memory ends only its own process. */
+/** Memory limits of the child. A plugin that leaks memory crashes only its own process. */
 const HEAP_MIB = 256;
 const RSS_BYTES = 512 * 1024 * 1024;
 const RSS_POLL_MS = 500;
@@ -69,7 +69,8 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   const child = spawn(command!, words, {
     env: { ...options.env },
     cwd: options.writableDir ?? "/",
-    // Signals from a terminal must reach only the gateway, which ends its children itself.
+    // Signals from a terminal must be sent only to the gateway, which ends its child processes
+    // itself.
     detached: true,
     stdio: ["ignore", "pipe", "pipe", "pipe"],
   });
@@ -97,9 +98,9 @@ export async function startChild(options: ChildOptions): Promise<Child> {
 }
 
 /**
- * Starts a helper that kills the child when this process ends for any reason, including SIGKILL:
- * the pipe closes, and the helper sends the kill. This works even for a child that is in an endless
- * loop. Without a shell, the child still exits when its connection closes.
+ * Starts a helper that kills the child when this process ends for any reason, including SIGKILL.
+ * The helper detects this because its pipe closes. This works even for a child that is in an
+ * endless loop. If there is no shell, the child still exits when its connection closes.
  */
 function startReaper(pid: number): ChildProcess {
   const keeper = spawn("/bin/sh", ["-c", 'read -r _; kill -9 "$1"', "sh", String(pid)], {
@@ -155,9 +156,9 @@ function forwardLines(from: Readable, onLine: (line: string) => void): void {
   (from as Readable & { unref?(): void }).unref?.();
 }
 
-// Runs child processes in a PID namespace of their own, in which a child cannot address any process
-// of the gateway and so cannot signal it. Linux has these namespaces, but a container or a hardened
-// unit may deny them. Whether they work is tested once, with the same command that children use.
+// Runs child processes in a separate PID namespace, in which a child cannot address or signal any
+// process of the gateway. Linux supports these namespaces, but a container or a hardened unit may
+// forbid them. Support is tested once, with the same command that children use.
 
 const UNSHARE_PATHS = ["/usr/bin/unshare", "/bin/unshare"];
 /**
@@ -170,7 +171,7 @@ const TIMEOUT_MS = 5_000;
 
 let probed: Promise<readonly string[]> | undefined;
 
-/** Returns the words to put before a command line. Empty if there are no such namespaces. */
+/** Returns the words to insert before a command line. Empty if namespaces are not supported. */
 export const pidNamespacePrefix = (): Promise<readonly string[]> => (probed ??= probeUnshare());
 
 async function probeUnshare(): Promise<readonly string[]> {

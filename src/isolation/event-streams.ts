@@ -1,5 +1,5 @@
 // Response events for isolated plugins. Events are sent to the plugin in batches. For an `event`
-// hook, the plugin returns the events that it lets pass.
+// hook, the plugin returns the events to forward.
 import { ProbingMap } from "../lib/probing-map.ts";
 import { BatchLoop } from "../lib/queue/batch-loop.ts";
 import { ERRORS, getFault, type Fault } from "../model/error.ts";
@@ -11,7 +11,8 @@ import { serializeCall } from "./serialization.ts";
 /** Source of the plugin's current connection. */
 export interface ConnectionSource {
   /**
-   * Returns the connection, or a promise while a new one is being made. Rejects if there is none.
+   * Returns the connection, or a promise while a new one is being made. Rejects if there is no
+   * connection.
    */
   connection(): PluginConnection | Promise<PluginConnection>;
 }
@@ -45,8 +46,8 @@ export class EventStreams {
   }
 
   /**
-   * Handles a notification about a stream. Notifications for an ended stream are ignored, because
-   * the plugin cannot know yet that it ended.
+   * Handles a notification about a stream. A notification about a stream that has ended is ignored,
+   * because the plugin may not have been notified yet.
    */
   onNotify(name: string, given: unknown): void {
     const { stream: n, events, fault: said } = given as Record<string, unknown>;
@@ -57,7 +58,7 @@ export class EventStreams {
     else throw new Error("no events");
   }
 
-  /** The plugin is gone. Streams that pass through it are stopped. */
+  /** The plugin has ended or cannot be reached. Streams that pass through it are stopped. */
   failAll(): void {
     for (const stream of this.#open.values()) stream.fail();
   }
@@ -88,7 +89,7 @@ class EventStream {
   readonly #next: PassEvent | undefined;
   readonly #unregister: () => void;
   #link: PluginConnection | undefined;
-  /** Events wait here until the plugin is connected and the loop sends them. */
+  /** Events are kept in this list until the plugin is connected and the loop sends them. */
   #buffered: ModelEvent[] = [];
   readonly #loop = new BatchLoop(
     { pending: () => (this.#link ? this.#buffered.length : 0), step: () => this.#send() },
@@ -156,8 +157,8 @@ class EventStream {
   }
 
   /**
-   * Fails the stream. For a stream that is only observed, the failure is thrown at the next event,
-   * and an operator may tolerate it.
+   * Fails the stream. If the stream is only observed, the error is thrown at the next event, and
+   * the operator may have configured to ignore it.
    */
   fail(): void {
     if (this.#next) return this.#stopWith(PLUGIN_LOST);

@@ -4,7 +4,7 @@
 import type { Writable } from "node:stream";
 import type { Fault } from "../model/error.ts";
 
-/** A call that receives exactly one reply. `parent`: the call to which it belongs. */
+/** A call that receives exactly one reply. `parent`: the number of the call to which it belongs. */
 export interface CallFrame {
   readonly call: number;
   readonly method: string;
@@ -27,7 +27,7 @@ const isMapping = (it: unknown): it is Readonly<Record<string, unknown>> =>
   typeof it === "object" && it !== null && !Array.isArray(it);
 const isNumber = (it: unknown): boolean => Number.isSafeInteger(it) && (it as number) > 0;
 
-/** Parses a frame. Undefined: the text is not a frame. */
+/** Parses a frame. Undefined if the text is not a frame. */
 export function parseFrame(text: string): Frame | undefined {
   let parsed: unknown;
   try {
@@ -56,8 +56,8 @@ const bigintReplacer = (_key: string, value: unknown): unknown =>
   typeof value === "bigint" ? { type: "BigInt", data: String(value) } : value;
 
 /**
- * Serializes a frame. The replacer is used only if plain JSON fails, because it would cost more
- * than everything else and most frames need none.
+ * Serializes a frame. The replacer is used only if plain JSON fails. It would cost more than all
+ * other steps, and most frames do not need it.
  */
 export function serializeFrame(frame: Frame): string {
   try {
@@ -108,10 +108,7 @@ export class LineWriter {
     if (text !== "" && !this.#stream.destroyed) this.#stream.write(text);
   }
 
-  /**
-   * Bytes that the other side has not read yet, and the length of the lines that are still
-   * buffered.
-   */
+  /** Bytes that the other side has not read yet, plus the length of the buffered lines. */
   get unreadBytes(): number {
     return this.#stream.writableLength + this.#buffered.length;
   }
@@ -125,8 +122,8 @@ export class LineReader {
   #bytes = 0;
 
   /**
-   * Reads a chunk. `maxBytes`: maximum length of a line. Returns false if a line is too long, after
-   * which nothing more may be read. `onLine` returns false to stop.
+   * Reads a chunk. `maxBytes`: maximum length of a line. Returns false if a line is too long.
+   * Nothing more may be read after that. If `onLine` returns false, reading stops.
    */
   push(
     chunk: Buffer,

@@ -1,6 +1,6 @@
 // Presents an isolated plugin as an ordinary definition: `setup` starts the plugin, and its hooks
-// call the plugin. None of its code runs in this process. Its description is validated like every
-// definition.
+// call the plugin. None of the plugin's code runs in this process. Its description is validated
+// like every definition.
 import { resolve } from "node:path";
 import { registerOutage } from "../lib/plugin-outage.ts";
 import { fail } from "../model/error.ts";
@@ -105,7 +105,7 @@ function connectorOf(
     });
 }
 
-/** Creates a definition like the default export of a module. */
+/** Creates a definition in the same form as the default export of a module. */
 function toDefinition(place: PluginLocation, raw: unknown): object {
   if (!isMapping(raw)) throw new PluginFailure("The plugin's description is invalid.");
   const definition: Record<string, unknown> = {
@@ -119,7 +119,7 @@ function toDefinition(place: PluginLocation, raw: unknown): object {
   for (const [need, value] of Object.entries(isMapping(needs) ? needs : {}))
     if (value === "function")
       throw new PluginFailure(
-        `Its needs.${need} is a function, which an isolated plugin cannot have: use a list. To take a URL from an option, mark the option x-origin in the schema.`,
+        `Its needs.${need} is a function, which is not allowed in an isolated plugin: use a list. To take a URL from an option, mark the option x-origin in the schema.`,
       );
   return {
     ...definition,
@@ -175,7 +175,7 @@ async function setUpPlugin(
     onExit: (why, pauseMs) => {
       stages.failAll();
       subrequests.cancelAll();
-      // The next connection may already have received requests, which must be kept.
+      // The next connection may already have received requests, and these are kept.
       for (const { exchange, connection } of requests.values())
         if (connection.isClosed) requests.remove(exchange.id);
       ctx.log.warn({ reason: why, retry_ms: pauseMs }, "isolated plugin exited, restarting");
@@ -238,7 +238,8 @@ function toCommands(raw: unknown, supervisor: PluginSupervisor): Commands {
 }
 
 /**
- * Functions of the context that an isolated plugin can call. They apply the context's own rules.
+ * Functions of the context that an isolated plugin can call. They apply the same rules as the
+ * context.
  */
 const contextHandlers = (ctx: Context, asks: PluginSubrequests): HostHandlers => ({
   subrequest: (said: unknown) => asks.send(said),

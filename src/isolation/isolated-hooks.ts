@@ -1,5 +1,5 @@
-// Hooks that call an isolated plugin. Each hook is one call. Response events are sent in batches
-// and return as the plugin lets them pass.
+// Hooks that call an isolated plugin. Each hook is one call. Response events are sent in batches,
+// and the forwarded events are returned.
 import { fail } from "../model/error.ts";
 import type { Body } from "../model/values.ts";
 import type { ModelRequest } from "../model/request.ts";
@@ -28,8 +28,8 @@ export interface IsolatedPlugin extends ConnectionSource {
   readonly streams: EventStreams;
   readonly requests: KnownRequests<SentRequest>;
   /**
-   * Whether the plugin confirms that it received the end of a request. A child process does. A
-   * program on a socket, in any language, need not.
+   * Whether the plugin confirms that it received the end of a request. Child processes confirm it.
+   * A program on a socket does not have to.
    */
   readonly confirmsRequestEnd: boolean;
 }
@@ -85,7 +85,7 @@ export function createIsolatedHooks(of: IsolatedPlugin, has: readonly Isolatable
     watch: (call, stop) => of.streams.observe(of, call, stop, asking.exchangeParams),
     settle: (x, outcome) => (settles ? asking.settle(x, outcome) : asking.endRequest(x)),
   };
-  // Every plugin is notified of the end of a request, so that it can release the request's state.
+  // Every plugin is notified of the end of a request, so that it can discard the request's state.
   const hookNames: readonly IsolatableHook[] = [...has, "settle"];
   return Object.fromEntries(hookNames.map((hook) => [hook, hooks[hook]]));
 }
@@ -183,8 +183,9 @@ class HookCaller {
   }
 
   /**
-   * Notifies the plugin of the end of a request. An observing hook may still handle the last events
-   * and use the request. In that case, the entry is removed when the plugin confirms the end.
+   * Notifies the plugin of the end of a request. An observing hook may still process the last
+   * events and use the request. In that case, the entry is removed when the plugin confirms the
+   * end.
    */
   endRequest({ id }: RequestHead): void {
     const { requests } = this.#plugin;
@@ -219,7 +220,7 @@ class HookCaller {
   }
 }
 
-/** A class instead of closures, because each request creates one for each hook. */
+/** A class is used instead of closures, because each request creates an instance for each hook. */
 class HookCall implements CallOptions {
   readonly #hook: IsolatableHook;
   readonly #exchange: HookExchange;
@@ -242,8 +243,8 @@ class HookCall implements CallOptions {
   }
 
   /**
-   * Notifies the plugin if the client cancels the request. A signal costs as much as a short hook,
-   * so only calls that take longer register one.
+   * Notifies the plugin if the client cancels the request. Registering a signal costs as much as a
+   * short hook, so only longer calls register one.
    */
   onSlow(): void {
     const { signal, id } = this.#exchange;

@@ -1,6 +1,6 @@
-// Requests that an isolated plugin knows, by id, until they end. Used on both sides. The end is not
-// reported for a request on which the plugin was called only once, as by `admit` for models that it
-// does not handle. If there are too many entries, the older half is dropped.
+// Requests that an isolated plugin has received and that have not ended, by ID. Used on both sides.
+// The end of a request is not reported if the plugin was called only once for it, as by `admit` for
+// models that it does not handle. If there are too many entries, the older half is dropped.
 import { ProbingMap } from "../lib/probing-map.ts";
 
 const GENERATION_SIZE = 10_000;

@@ -24,8 +24,8 @@ const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 /** Maximum number of notifications and calls from the plugin per second. */
 const MAX_FRAMES_PER_SECOND = 20_000;
 /**
- * Time in milliseconds without a frame after which the plugin is pinged, and how long its reply may
- * take.
+ * Time in milliseconds without a frame after which the plugin is pinged, and maximum time until its
+ * reply.
  */
 const PING_AFTER_MS = 500;
 const PONG_TIMEOUT_MS = 2_000;
@@ -86,7 +86,8 @@ export class PluginConnection {
   #windowStartedAt = performance.now();
   #closed = false;
   /**
-   * Before the first frame, the plugin is starting. The code that starts it has its own timeout.
+   * The plugin is starting until the first frame arrives. The code that starts it has its own
+   * timeout.
    */
   #hasReceived = false;
   /** Number of response streams that pass through the plugin. Unlike calls, they have no reply. */
@@ -218,7 +219,8 @@ export class PluginConnection {
 
   #checkHealth(): void {
     const now = performance.now();
-    // The gateway itself was blocked, so frames that arrived in the meantime are not read yet.
+    // The gateway itself was blocked, so frames that arrived during that time have not been read
+    // yet.
     const wasBlocked = now - this.#tickedAt > 4 * TICK_MS;
     this.#tickedAt = now;
     this.#writer.flush();

@@ -1,5 +1,5 @@
-// Subrequests that an isolated plugin sends on behalf of a request that it knows. They are aborted
-// here when the plugin cancels one, and all of them when the plugin is gone.
+// Subrequests that an isolated plugin sends on behalf of an open request. A subrequest is aborted
+// when the plugin cancels it, and all of them are aborted when the plugin ends.
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
 import type { SubrequestResult, Context } from "../plugin/context.ts";
@@ -23,8 +23,8 @@ export class PluginSubrequests {
   }
 
   /**
-   * Sends a subrequest. `exchange` is the id of the parent request. `n` is the plugin's own number
-   * for the subrequest, by which it can cancel it.
+   * Sends a subrequest. `exchange` is the id of the parent request. `n` is the plugin's number for
+   * the subrequest, with which the plugin can cancel it.
    */
   async send(raw: unknown): Promise<SubrequestResult> {
     const { exchange, n, path, body } = isMapping(raw) ? raw : {};

@@ -1,5 +1,5 @@
 // Keeps an isolated plugin connected and set up. After each failure, it restarts the plugin with
-// growing backoff. Calls in the meantime wait for the next connection for a short time.
+// growing backoff. Calls that arrive in the meantime wait for the next connection for a short time.
 import { createConnection } from "node:net";
 import type { Duplex } from "node:stream";
 import type { PluginOutage } from "../lib/plugin-outage.ts";
@@ -62,7 +62,7 @@ export class PluginSupervisor {
     return setupResult;
   }
 
-  /** Set from the end of one connection until the next one is set up. */
+  /** Set from the end of one connection until the next one is ready. */
   get outage(): PluginOutage | undefined {
     return this.#outage;
   }
@@ -81,7 +81,7 @@ export class PluginSupervisor {
     return this.#connect();
   }
 
-  /** Notifies the plugin of the end, waits up to 1 s, and ends it. */
+  /** Notifies the plugin of the shutdown, waits up to 1 s, and ends it. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;

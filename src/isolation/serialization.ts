@@ -48,7 +48,7 @@ export const ISOLATED_CONTEXT_MEMBERS = [
   "stateDir",
 ] as const satisfies readonly (keyof Context)[];
 
-/** Returns a body without the bytes of its files, which stay in the gateway. */
+/** Returns a body without the bytes of its files, which are not sent to the plugin. */
 export const serializeBody = (body: Body): Body =>
   Object.fromEntries(
     Object.entries(body).map(([field, value]) => [
@@ -57,12 +57,12 @@ export const serializeBody = (body: Body): Body =>
     ]),
   );
 
-/** Most requests have no query. Parsing it only to find that out is avoided. */
+/** Most requests have no query. Parsing the URL only to determine this is avoided. */
 const queryTextOf = (x: RequestHead & { readonly hasQuery?: boolean }): string =>
   x.hasQuery === false ? "" : x.query.toString();
 
 /**
- * Serializes the head and the facts about the body. The request itself is large and is sent
+ * Serializes the request head and the facts about the body. The request itself is large and is sent
  * separately, once.
  */
 export function serializeExchange(x: RequestHead & Partial<Exchange>) {

@@ -1,7 +1,7 @@
-// Creates and parses client keys: `tg_<id, 10><secret, 43><crc32, 6>` in base62. The id is public
-// and the secret is 256 random bits. The checksum lets any reader reject a mistyped key, or
-// recognize a leaked one, without a store lookup. Admin tokens have the same form with the prefix
-// `ta_`.
+// Creates and parses client keys: `tg_<id, 10><secret, 43><crc32, 6>` in base62. The ID is public,
+// and the secret consists of 256 random bits. With the checksum, a program can reject a mistyped
+// key, or recognize a leaked key, without a store lookup. Admin tokens have the same format with
+// the prefix `ta_`.
 import { createHash, randomBytes, randomInt, timingSafeEqual } from "node:crypto";
 import { crc32 } from "node:zlib";
 
@@ -11,13 +11,13 @@ const FORM = /^(tg|ta)_([0-9A-Za-z]{10})([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 export interface MintedKey {
   /** Public id, shown in lists and logs. */
   id: string;
-  /** Full key. Shown once. */
+  /** The full key. It is shown only once. */
   secret: string;
   /** Stored form of the key. */
   digest: string;
 }
 
-/** Creates a key. Pass an existing id to create a new secret for that key. */
+/** Creates a key. If an existing ID is passed, a new secret for that key is created. */
 export function mintKey(id = newKeyId(), as: "tg" | "ta" = "tg"): MintedKey {
   const stem = `${as}_${id}${base62(BigInt(`0x${randomBytes(32).toString("hex")}`), 43)}`;
   const secret = stem + checksum(stem);

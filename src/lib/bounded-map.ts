@@ -16,7 +16,7 @@ export class BoundedMap<K, V> {
     return this.#entries.get(key);
   }
 
-  /** Writes an entry. Rewriting an existing key makes it the newest entry. */
+  /** Writes an entry. Writing an existing key makes it the newest entry. */
   set(key: K, value: V): void {
     this.#entries.delete(key);
     this.#entries.set(key, value);

@@ -1,15 +1,15 @@
-// The bounds on everything that a client or an upstream sends, by name, and what happens beyond
-// them. The list is complete: anything not listed here has no bound. Tests send exactly the limit
-// and one more for each bound (`test/pipeline/admission`), and an attack test drives a running
-// daemon to them (`test/rig/attack`).
+// The bounds on all data that a client or an upstream sends, by name, with the behavior above each
+// bound. The list is complete: data that is not listed has no bound. For each bound, tests send
+// exactly the limit and one more (`test/pipeline/admission`), and an attack test drives a running
+// daemon to the limit (`test/rig/attack`).
 
 export interface Bound {
   readonly max: number;
   /** The thing that is counted, with its unit. */
   readonly description: string;
   /**
-   * Kind and code of the error beyond the bound. `null`: no error is raised, and `message`
-   * describes what happens instead.
+   * Kind and code of the error above the bound. `null`: no error is raised, and `message` describes
+   * the behavior instead.
    */
   readonly error:
     | readonly [
@@ -18,8 +18,8 @@ export interface Bound {
       ]
     | null;
   /**
-   * Message for the client or the reader of the list: what happens and what to do. `#` is replaced
-   * by the bound.
+   * Message for the client, or for readers of the list: the consequence and the required action.
+   * `#` is replaced by the bound.
    */
   readonly message: string;
   /** Configuration key that overrides the bound. */

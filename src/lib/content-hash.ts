@@ -1,9 +1,9 @@
-// Hashes file contents. Changes are detected by hash, because a new modification time alone is not
-// a change.
+// Hashes file contents. Changes are detected by hash, because a new modification time does not
+// imply a change.
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 
-/** Content hash by file path. Undefined: the file was too large to read. */
+/** Content hash by file path. Undefined if the file was too large to read. */
 export type FileHashes = ReadonlyMap<string, string | undefined>;
 
 export const hashContent = (text: string | Buffer): string =>

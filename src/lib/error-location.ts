@@ -1,8 +1,8 @@
 // Finds the place in a plugin's files where an error was thrown, for the plugin's author.
 
 /**
- * Returns "file:line:column" of an error, or undefined. For a syntax error, the location is in the
- * message. For other errors, it is in the first stack frame that names a file.
+ * Returns "file:line:column" of an error, or undefined. For a syntax error, the location is taken
+ * from the message. For other errors, it is taken from the first stack frame with a file name.
  */
 export function errorLocationOf(error: unknown): string | undefined {
   const { message = "", stack = "" } = error instanceof Error ? error : {};

@@ -1,4 +1,6 @@
-/** Whether a text matches a pattern. Each `*` matches any run of characters, including slashes. */
+/**
+ * Whether a text matches a pattern. Each `*` matches any number of characters, including slashes.
+ */
 export function matchesGlob(pattern: string, text: string): boolean {
   const first = pattern.indexOf("*");
   if (first < 0) return pattern === text;

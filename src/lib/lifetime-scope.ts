@@ -29,7 +29,7 @@ export class LifetimeScope implements AsyncDisposable {
 
   /**
    * Calls `undo` when the scope is disposed. If the scope is already disposed, `undo` is called
-   * immediately, so that nothing stays open.
+   * immediately, so that no resource stays open.
    */
   defer(undo: () => unknown): void {
     if (this.#ended) void Promise.resolve().then(undo);
@@ -37,8 +37,8 @@ export class LifetimeScope implements AsyncDisposable {
   }
 
   /**
-   * Calls `tick` every `ms` milliseconds. The timer does not keep the process alive, calls never
-   * overlap, and errors go to `failed`.
+   * Calls `tick` every `ms` milliseconds. The timer does not keep the process running, calls never
+   * overlap, and errors are passed to `failed`.
    */
   every(
     ms: number,
@@ -58,7 +58,7 @@ export class LifetimeScope implements AsyncDisposable {
     this.defer(() => clearInterval(timer));
   }
 
-  /** Aborts `signal`. Nothing is released yet. */
+  /** Aborts `signal`. No resource is released yet. */
   beginClose(): void {
     this.#end.abort();
   }
@@ -83,9 +83,9 @@ export class LifetimeScope implements AsyncDisposable {
 }
 
 /**
- * Resources that outlive a config generation: created once, released by the last holder. Only the
- * resource itself is kept. A function that a generation passed in would keep that generation's
- * plugin and all its data alive.
+ * Resources that can be shared between config generations: created once, and released by the last
+ * holder. Only the resource itself is stored. A function of a generation would keep that
+ * generation's plugin and all its data in memory.
  */
 export class SharedResources {
   readonly #resources = new Map<string, { readonly thing: object; holders: number }>();

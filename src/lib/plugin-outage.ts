@@ -1,10 +1,10 @@
-// Registry of outages. Plugins that run in another process register here how to read whether they
-// can be reached. The key is the object that the plugin's setup returned.
+// Registry of outages. A plugin that runs in another process registers a function that returns its
+// current outage. The key is the object that the plugin's setup returned.
 /** A period in which a plugin in another process cannot be reached. Times are Unix milliseconds. */
 export interface PluginOutage {
   /** When its connection was lost. */
   readonly since: number;
-  /** Why the last connection, or the last attempt to make one, ended. */
+  /** Reason why the last connection ended or the last attempt to connect failed. */
   readonly reason: string;
   /** When the next attempt to connect begins. */
   readonly retryAt: number;

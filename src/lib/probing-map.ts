@@ -1,6 +1,6 @@
 // A hash map for short-lived entries such as requests and calls. A `Map` allocates a new table
-// after a number of changes. Each discarded table is in the old heap by then and keeps its entries
-// alive until a full collection. This map reuses its table.
+// after a certain number of changes. Each discarded table is in the old heap by then and keeps its
+// entries in memory until a full collection. This map reuses its table.
 
 const INITIAL_CAPACITY = 256;
 /** Number of characters from the end of a name that are hashed. */
@@ -47,7 +47,7 @@ export class ProbingMap<V, Name extends string | number = string> {
     return value;
   }
 
-  /** Returns the slot of a name, or the free slot where it would be inserted. */
+  /** Returns the slot of a name, or the free slot into which it would be inserted. */
   #slotOf(name: Name): number {
     const names = this.#keys;
     const last = names.length - 1;
@@ -57,7 +57,7 @@ export class ProbingMap<V, Name extends string | number = string> {
     return at;
   }
 
-  /** Moves entries behind a freed slot up if a lookup would no longer find them. */
+  /** Moves entries behind a freed slot up if a lookup would otherwise not find them. */
   #closeGap(free: number): void {
     const names = this.#keys;
     const last = names.length - 1;

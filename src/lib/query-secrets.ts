@@ -2,7 +2,7 @@
 // providers, and logs see only the cleaned URL.
 import type { IncomingMessage } from "node:http";
 
-/** Query parameters, in any case, in which clients send a key if they cannot set a header. */
+/** Query parameters (in any case) in which clients send a key if they cannot set a header. */
 const SECRET_PARAMS: ReadonlySet<string> = new Set(["key", "api_key", "access_token"]);
 
 type Query = Pick<URLSearchParams, "get" | "getAll" | "has">;
@@ -32,9 +32,7 @@ export function originalQueryOf(req: IncomingMessage): Query {
   return text === "" ? EMPTY : new URLSearchParams(text);
 }
 
-/**
- * Returns the query as the client sent it, as text, for a route on which no parameter is a secret.
- */
+/** Returns the original text of the query, for routes on which no parameter is a secret. */
 export function originalQueryTextOf(req: IncomingMessage): string {
   const taken = originalQueries.get(req);
   if (taken !== undefined) return taken;
@@ -55,7 +53,7 @@ export function querySecretNamesOf(req: IncomingMessage): readonly string[] {
 
 /**
  * Returns the decoded parameter name, as a form parser reads it. Escapes are decoded once, and an
- * invalid escape is kept as it is.
+ * invalid escape is kept unchanged.
  */
 function nameOf(pair: string): string {
   const end = pair.indexOf("=");

@@ -4,8 +4,8 @@
 export const IS_SOURCE = import.meta.filename.endsWith(".ts");
 
 /**
- * Returns the path of a source file as it is named here: `thread.ts` from source, and `thread.js` in
- * dist.
+ * Returns the path of a source file as it is called here: `thread.ts` from source, and `thread.js`
+ * in dist.
  */
 export const sourceFile = (path: `${string}.ts`): string =>
   IS_SOURCE ? path : path.replace(/\.ts$/, ".js");

@@ -47,7 +47,7 @@ export interface TarFile {
 
 /**
  * Returns the files of a tar stream in order. Throws if the stream is not a tar archive, contains
- * anything but plain files, or is truncated. Always closes the stream, because the source file
+ * anything but plain files, or is truncated. The stream is always closed, because the source file
  * would otherwise stay open.
  */
 export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerator<TarFile, void> {

@@ -1,5 +1,5 @@
-// Formats text for people: plurals, the nearest word, source excerpts with a caret. Independent of
-// what the words mean.
+// Formats text for display: plurals, the nearest word, and source excerpts with a caret. This file
+// does not depend on the meaning of the words.
 
 export const plural = (n: number, one: string, many = `${one}s`): string =>
   `${n} ${n === 1 ? one : many}`;
@@ -33,9 +33,9 @@ const normalizeWord = (word: string) => word.toLowerCase().replace(/[^\p{L}\p{N}
 const MAX_WORD = 80;
 
 /**
- * Returns the word that was probably meant, or undefined. One in three letters may be wrong,
+ * Returns the word that was probably intended, or undefined. One in three letters may be wrong,
  * spelling (`apiKey`, `api_key`) is ignored, and the beginning or end of a longer word matches. If
- * several words are equally near, returns the first.
+ * several words are equally near, the first one is returned.
  */
 export function nearest(word: string, words: Iterable<string>): string | undefined {
   const wanted = normalizeWord(word);
@@ -55,7 +55,10 @@ export function nearest(word: string, words: Iterable<string>): string | undefin
   return best;
 }
 
-/** Returns ` Did you mean "x"?` for a word that is near a known one, else an empty string. */
+/**
+ * Returns ` Did you mean "x"?` for a word that is similar to a known one, and an empty string
+ * otherwise.
+ */
 export function didYouMean(word: string, known: Iterable<string>): string {
   const near = nearest(word, known);
   return near === undefined ? "" : ` Did you mean "${near}"?`;

@@ -1,7 +1,7 @@
 // Parses and creates W3C Trace Context headers, level 1. A header that cannot be parsed is treated
 // as missing.
 
-/** A parsed `traceparent`. Ids are lowercase hex. */
+/** A parsed `traceparent`. IDs are lowercase hex. */
 export interface TraceParent {
   readonly traceId: string;
   readonly spanId: string;
@@ -12,7 +12,7 @@ const PARENT = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/;
 const NO_TRACE = "0".repeat(32);
 const NO_SPAN = "0".repeat(16);
 
-/** Parses a `traceparent`. A later version may append fields, which are ignored. */
+/** Parses a `traceparent`. Later versions may append fields, which are ignored. */
 export function parseTraceparent(header: unknown): TraceParent | undefined {
   if (typeof header !== "string") return undefined;
   const [, version, traceId, spanId, flags, more] = PARENT.exec(header) ?? [];
@@ -32,8 +32,8 @@ const MOST_MEMBERS = 32;
 const MOST_STATE = 512;
 
 /**
- * Returns the members of a `tracestate` that fit into the length that every implementation accepts.
- * Undefined: a member is invalid or there are more than 32.
+ * Returns the members of a `tracestate` that fit into the length that every implementation must
+ * accept. Undefined if a member is invalid or there are more than 32.
  */
 export function parseTracestate(header: unknown): string | undefined {
   if (typeof header !== "string" || header === "") return undefined;
@@ -54,9 +54,7 @@ const POOL_BYTES = 4096;
 let pool = "";
 let at = 0;
 
-/**
- * Returns `count` digits of which the first 8 are not all zero, because an id of zeros is invalid.
- */
+/** Returns `count` digits. The first 8 are not all zero, because an ID of zeros is invalid. */
 function takeHexDigits(count: number): string {
   for (;;) {
     if (at + count > pool.length) {
@@ -74,7 +72,7 @@ export const newSpanId = (): string => takeHexDigits(16);
 const DIGITS = "0123456789abcdef";
 
 /**
- * Returns the id of the nth child of a span. Derived from the parent's id, so nothing has to be
+ * Returns the ID of the nth child of a span. It is derived from the parent's ID, so it need not be
  * stored between the start of the child and its record.
  */
 export function childSpanId(spanId: string, n: number): string {

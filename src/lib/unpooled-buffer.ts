@@ -1,6 +1,7 @@
-// Allocates buffers that live as long as a response. Node cuts small buffers from shared blocks of
-// 64 KB, and one live buffer keeps its whole block. With 1,000 open streams, 64 MB of data that is
-// no longer needed would stay in memory. These buffers are cut from small blocks of their own.
+// Allocates buffers that are kept as long as a response. Node allocates small buffers from shared
+// blocks of 64 KB, and one buffer in use keeps its whole block in memory. With 1,000 open streams,
+// up to 64 MB of unused data would stay in memory. These buffers are allocated from separate small
+// blocks.
 const BLOCK = 8 * 1024;
 
 let block = Buffer.allocUnsafeSlow(BLOCK);
@@ -31,7 +32,7 @@ export function unpooledConcat(parts: readonly Buffer[]): Buffer {
   return out;
 }
 
-/** Size in bytes from which a read is not retained for a small part of it. */
+/** Size in bytes above which a read is not kept in memory for a small part of it. */
 const LARGE_READ = 8 * 1024;
 
 /**

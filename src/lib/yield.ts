@@ -7,6 +7,6 @@ export const LARGE_BODY_BYTES = 1024 * 1024;
 export const yieldToEventLoop = (): Promise<void> =>
   new Promise((resolve) => void setImmediate(resolve));
 
-/** Lets other requests run. Returns undefined for a small body, which saves a promise. */
+/** Allows other requests to run. Returns undefined for a small body, which avoids a promise. */
 export const yieldForLargeBody = (bytes: number): Promise<void> | undefined =>
   bytes < LARGE_BODY_BYTES ? undefined : yieldToEventLoop();

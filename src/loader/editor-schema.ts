@@ -1,6 +1,7 @@
 // Builds the JSON Schema for editors: the config structure, and for every known plugin the content
-// of its `with:`. Written to `schemas/gateway.schema.json`. The gateway itself validates in two
-// phases, for better messages. Draft-07, which yaml-language-server reads.
+// of its `with:`. The schema is written to `schemas/gateway.schema.json`. The gateway itself
+// validates in two phases, which gives better messages. The schema uses draft-07, because
+// yaml-language-server reads it.
 import { EMPTY_SCHEMA, type Schema } from "../config/schema-dialect.ts";
 import { EDITOR_CONFIG_SCHEMA } from "../config/schema/config-schema.ts";
 import { isMapping, type Mapping } from "../config/source/config-tree.ts";
@@ -51,7 +52,7 @@ export function editorSchema(plugins: readonly DefinedPlugin[]): Mapping {
       then: { properties: { use: about }, allOf: [{ $ref: at }] },
     });
     if (kind !== "provider") continue;
-    // Without `use`, the key names the plugin.
+    // If `use` is missing, the key is the plugin's name.
     const alone = { if: { type: "object", not: { required: ["use"] } }, then: { $ref: at } };
     byKey[use] = { ...about, allOf: [{ $ref: "#/definitions/provider" }, alone] };
   }
@@ -69,7 +70,7 @@ export function editorSchema(plugins: readonly DefinedPlugin[]): Mapping {
 
 const definitionKeyOf = ({ kind, use }: DefinedPlugin) => `${kind}.${use}`;
 
-/** Returns the file's text. It is stable, so an outdated file shows in a diff. */
+/** Returns the file's text. The text is deterministic, so an outdated file is visible in a diff. */
 export const editorSchemaText = (plugins: readonly DefinedPlugin[]): string =>
   `${JSON.stringify(editorSchema(plugins), null, 2)}\n`;
 

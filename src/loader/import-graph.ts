@@ -1,13 +1,13 @@
-// Finds the files of a plugin: its own, and those that they import by relative path. Files are read
-// and not run, because changes must be detected before the plugin is imported again.
+// Finds the files of a plugin: its own files, and those that they import by relative path. Files
+// are read and not run, because changes must be detected before the plugin is imported again.
 import { createHash } from "node:crypto";
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, extname, resolve } from "node:path";
 import { hashContent } from "../lib/content-hash.ts";
 
 /**
- * Maximum number of files per plugin. Further files are not watched, and a change in them requires
- * a restart.
+ * Maximum number of files per plugin. Additional files are not watched, and a change in them
+ * requires a restart.
  */
 const MAX_FILES = 2_000;
 const MAX_IMPORTS_PER_FILE = 500;
@@ -17,7 +17,7 @@ const CODE_EXTENSIONS = [".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"];
 
 /**
  * Matches `from "./x"`, `import "./x"`, `import("./x")`, `require("./x")`. A match in a comment
- * only adds one more file.
+ * only adds a file.
  */
 const RELATIVE_IMPORT = /\b(?:from|import|require)\s*\(?\s*(["'])(\.{1,2}\/[^"'\n]{1,1000})\1/g;
 
@@ -95,7 +95,7 @@ interface ReadSource {
   readonly hash: string | undefined;
 }
 
-/** Reads a file. Errors are reported later, by the import. */
+/** Reads a file. The import reports errors later. */
 function readSource(file: string): ReadSource {
   try {
     const { size } = statSync(file);

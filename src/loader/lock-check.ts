@@ -1,4 +1,4 @@
-// Checks whether an operator has accepted a package before any of its code runs: by the list of
+// Checks, before any code of a package runs, whether an operator has accepted it: by the list of
 // allowed packages, and by the lock file. Files of the operator and plugins that ship with Tollgate
 // are not locked.
 import { problem, type ProblemText } from "../config/problems.ts";
@@ -13,11 +13,11 @@ export type LockCheck =
       readonly warning?: ProblemText | undefined;
       /** The lock entry, which matches the package byte for byte. */
       readonly locked?: LockedPlugin | undefined;
-      /** The files that may be loaded. Set with `locked`. */
+      /** The files that may be loaded. Set together with `locked`. */
       readonly tree?: PackageTree | undefined;
     };
 
-/** Checks a package. `root`: directory of the package that was found under this name. */
+/** Checks a package. `root`: directory in which the package with this name was found. */
 export function checkLock(name: string, root: string, trust: PluginTrust): LockCheck {
   if (trust.allowedPackages && !trust.allowedPackages.includes(name))
     return { rejection: problem.pluginNotAllowed(name) };
@@ -69,9 +69,9 @@ export function describeChanges(accepted: LockedPlugin, { packages }: PackageTre
   return changes.length > 5 ? `${some}, and ${changes.length - 5} more` : some;
 }
 
-// Describes what a plugin definition declares, in the form that an operator accepts and the lock
-// file stores. The same code can declare other things in another environment, so the declaration is
-// compared again when the plugin is mounted.
+// Describes the declarations of a plugin definition, in the form that an operator accepts and that
+// the lock file contains. The same code can declare different things in another environment, so the
+// declaration is compared again when the plugin is mounted.
 
 /** A definition, or its JSON from another process, in which functions are null. */
 export interface DeclaredDefinition {
@@ -108,8 +108,8 @@ const toList = (what: unknown, otherwise: string): string[] =>
   what === undefined ? [] : Array.isArray(what) ? what.map(String) : [otherwise];
 
 /**
- * Returns what a definition declares beyond the accepted declaration. Undefined: it matches.
- * Needing less than was accepted is not a difference.
+ * Returns the part of a definition's declaration that exceeds the accepted declaration. Undefined
+ * if the declaration is accepted. A declaration that needs less than was accepted is also accepted.
  */
 function describeDifference(
   accepted: LockedDefinition | undefined,

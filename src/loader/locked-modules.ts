@@ -1,4 +1,4 @@
-// Enforces the lock file for modules. Everything that a package in `plugins.lock.yaml` loads must
+// Enforces the lock file for modules. Every file that a package in `plugins.lock.yaml` loads must
 // match, byte for byte, a file that the lock covers: a file of the package, of its dependencies, or
 // of Tollgate. The check hooks into Node's resolver and loader, so it covers `import`, `import()`,
 // and `require`.
@@ -21,9 +21,9 @@ const unlockedFiles = new Set<string>();
 let isHookInstalled = false;
 
 /**
- * Starts tracking loaded modules. Must be called before the first module that is not part of
- * Tollgate. A module that was loaded earlier counts as locked, so that no package can load on
- * behalf of a file that does not exist.
+ * Starts tracking loaded modules. Must be called before the first module that does not belong to
+ * Tollgate is loaded. Modules that were loaded earlier count as locked, so that no package can load
+ * on behalf of a file that does not exist.
  */
 export function installLockHooks(): void {
   if (isHookInstalled) return;
@@ -31,7 +31,7 @@ export function installLockHooks(): void {
   registerHooks({ resolve: resolveHook, load: loadHook });
 }
 
-/** Creates an error without a stack, which would not help an operator. */
+/** Creates an error without a stack, because a stack would not help an operator. */
 function lockError(message: string): Error {
   const error = new Error(message);
   error.stack = error.message;
@@ -124,7 +124,7 @@ function isOwnModule(path: string): boolean {
 
 /**
  * Whether a file belongs to Tollgate, including another copy that is installed next to a package.
- * The gateway replaces that copy with itself.
+ * The gateway uses itself in place of that copy.
  */
 export const isTollgateModule = (path: string): boolean =>
   isOwnModule(path) || path.includes(`${sep}node_modules${sep}tollgate${sep}`);
@@ -132,5 +132,5 @@ export const isTollgateModule = (path: string): boolean =>
 /** Matches the directory of the package to which a file in `node_modules` belongs. */
 const INSTALLED_PACKAGE = /^(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+)[\\/]/;
 
-/** Imports a file with Node itself, under the rules above, without another loader. */
+/** Imports a file with Node itself, under the rules above. */
 export const importLocked = (entry: string): Promise<unknown> => import(pathToFileURL(entry).href);

@@ -1,6 +1,6 @@
-// Hashes everything that can be loaded when a package is imported: its own files, the targets of
-// its symbolic links, and the files of all its dependencies and peer dependencies. The files are
-// read and not run. One changed byte changes the hash. A file that is not in `files` is not loaded:
+// Hashes all files that can be loaded when a package is imported: its own files, the targets of its
+// symbolic links, and all its dependencies and peer dependencies. The files are read and not run.
+// One changed byte changes the hash. A file that is not in `files` cannot be loaded:
 // `locked-modules.ts` rejects it.
 import { createHash } from "node:crypto";
 import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
@@ -21,10 +21,7 @@ export interface PackageTree {
   readonly packages: ReadonlyMap<string, string>;
   /** Hash of each file that may be loaded, by real path. */
   readonly files: ReadonlyMap<string, string>;
-  /**
-   * Directories of the packages, and directories outside of them to which their symbolic links
-   * lead.
-   */
+  /** Directories of the packages, and other directories to which their symbolic links lead. */
   readonly folders: readonly string[];
   readonly bytes: number;
 }
@@ -37,7 +34,7 @@ interface Manifest {
   readonly peerDependencies?: Readonly<Record<string, string>>;
 }
 
-/** Results of a walk over several packages so far. */
+/** Intermediate results of a traversal over several packages. */
 interface WalkState {
   readonly files: Map<string, string>;
   readonly folders: Set<string>;
@@ -90,8 +87,8 @@ export function packageFoldersOf(root: string): readonly string[] {
 }
 
 /**
- * Includes peer dependencies. `tollgate` is excluded: it is always the gateway that loads the
- * package, even if another copy is installed next to it.
+ * Includes peer dependencies. `tollgate` is excluded, because the gateway that loads the package is
+ * always used, even if another copy is installed next to it.
  */
 const dependenciesOf = ({
   dependencies,
@@ -112,7 +109,7 @@ function findInstalled(folder: string, name: string): string | undefined {
       const place = realpathSync(join(at, "node_modules", name));
       if (lstatSync(join(place, "package.json")).isFile()) return place;
     } catch {
-      // Not installed in this directory.
+      // The package is not installed in this directory.
     }
     if (dirname(at) === at) return undefined;
   }
@@ -143,7 +140,7 @@ function hashFolder(folder: string, walked: WalkState): string {
   };
   /**
    * `at`: path relative to the package's directory. `seen`: parent directories, so that a link to
-   * one of them does not recurse.
+   * one of them causes no endless recursion.
    */
   const look = (dir: string, at: string, seen: readonly string[]) => {
     const holder = basename(dir).startsWith("@") ? dirname(dir) : dir;

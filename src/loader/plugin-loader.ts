@@ -35,7 +35,7 @@ export interface LoaderOptions {
   readonly builtin: BuiltinPlugins;
   /**
    * Modules that plugins import from Tollgate, by specifier, such as `tollgate/plugin`. They are
-   * passed in, so that only one copy exists.
+   * passed in, so that a plugin uses the same copy as the gateway.
    */
   readonly hostModules: Readonly<Record<string, unknown>>;
   readonly importTimeoutMs?: number;
@@ -44,8 +44,8 @@ export interface LoaderOptions {
 }
 
 /**
- * Creates a loader. It imports a module once, and again when one of its files has changed. Node
- * never unloads a module, so each version of a plugin uses memory until the process ends.
+ * Creates a loader. The loader imports a module once, and again when one of its files has changed.
+ * Node never unloads a module, so each version of a plugin uses memory until the process ends.
  */
 export function createLoader(options: LoaderOptions): LoadPlugin {
   const { builtin, importTimeoutMs = 10_000 } = options;
@@ -144,8 +144,8 @@ export function createLoader(options: LoaderOptions): LoadPlugin {
 const SOURCE_CONDITIONS = IS_SOURCE ? { conditions: ["tollgate-source", "node", "import"] } : {};
 
 const jitiOptions = (loaderOptions: LoaderOptions): JitiOptions => ({
-  // Tries Node's own import first. Imports that Node cannot resolve, such as `tollgate/plugin` next
-  // to a global install, fall back to jiti.
+  // Tries Node's own import first. For imports that Node cannot resolve, such as `tollgate/plugin`
+  // next to a global install, jiti is used.
   tryNative: true,
   virtualModules: Object.assign(Object.create(null), loaderOptions.hostModules),
   fsCache: loaderOptions.stateDir === undefined ? false : privateCacheDir(loaderOptions.stateDir),
@@ -195,9 +195,9 @@ function describeError(error: unknown): string {
 }
 
 /**
- * Returns the cache directory for jiti, or false. jiti runs what it finds in its cache, so a user
- * who can write to it could run code in this process. Only a directory that belongs to this user
- * alone is used, never jiti's shared default.
+ * Returns the cache directory for jiti, or false. jiti runs the code in its cache, so a user who
+ * can write to the directory could run code in this process. Only a directory that belongs to this
+ * user alone is used, and never jiti's shared default directory.
  */
 function privateCacheDir(stateDir: string): string | false {
   const folder = join(stateDir, "cache", "jiti");
@@ -216,10 +216,10 @@ function privateCacheDir(stateDir: string): string | false {
   }
 }
 
-// Makes Node import changed files again. Node caches modules by URL for the life of the process. A
-// file that changed since its first import therefore gets another URL, with a query that is added
-// during resolution. Unchanged files keep their URL, so plugins still share their modules. The
-// cache belongs to the process, so this state does too.
+// Makes Node import changed files again. Node caches modules by URL for the lifetime of the
+// process. A file that changed since its first import therefore gets another URL, with a query that
+// is added during resolution. Unchanged files keep their URL, so plugins still share their modules.
+// This state belongs to the process, because the cache does.
 
 /** Version under which a file was first imported, by URL. */
 const firstVersions = new Map<string, string>();
@@ -245,7 +245,7 @@ function invalidateModules(graph: ImportGraph): void {
   }
 }
 
-/** Installed only after a first change, because most gateways never need it. */
+/** Installed only after the first change, because most gateways never need it. */
 function installHook(): void {
   if (isHookInstalled) return;
   isHookInstalled = true;
@@ -260,8 +260,8 @@ function installHook(): void {
   });
 }
 
-// Loads plugins that are not imported into this process: a child process imports and describes
-// them, or another program serves them on a socket.
+// Loads plugins that are not imported into this process: either a child process imports and
+// describes them, or another program serves them on a socket.
 
 const SOCKET_PREFIX = "unix:";
 
@@ -271,8 +271,8 @@ const canRunOutOfProcess = (kind: PluginKind): boolean =>
   (ISOLATABLE_KINDS as readonly PluginKind[]).includes(kind);
 
 /**
- * Returns the description of a module from a child process, in the form of that module. The child
- * may read only the files that the module consists of.
+ * Returns the description of a module from a child process, in the same form as the module. The
+ * child can read only the files of the module.
  */
 async function loadInChild(
   { entry, package: of }: Extract<ResolvedPlugin, { entry: string }>,

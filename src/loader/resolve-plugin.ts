@@ -1,6 +1,6 @@
 // Resolves `use:` in this order: a path, a package, a built-in plugin, or a package by its
-// conventional name, which may also be installed next to the gateway. URLs, queries, and anything
-// that is not on the local disk are rejected.
+// conventional name, which may also be installed next to the gateway. URLs, queries, and paths that
+// are not on the local disk are rejected.
 import { findPackageJSON } from "node:module";
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve, sep } from "node:path";

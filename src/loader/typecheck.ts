@@ -6,15 +6,17 @@ import { dirname, extname, join, resolve } from "node:path";
 import { NO_DEBUGGER } from "../lib/disable-debugger.ts";
 import { problem, type ProblemText } from "../config/problems.ts";
 
-/** Checks a plugin's files. Undefined: no error was found, or types cannot be checked. */
+/** Checks a plugin's files. Undefined if no error was found or types cannot be checked. */
 export type TypeChecker = (
   from: string,
   files: readonly string[],
 ) => Promise<ProblemText | undefined>;
 
-/** Maximum run time of the compiler in milliseconds. After that, its result is ignored. */
+/** Maximum run time of the compiler in milliseconds. After that time, its result is ignored. */
 const TIMEOUT_MS = 60_000;
-/** Maximum bytes of compiler output that are read. Further output mostly repeats the same error. */
+/**
+ * Maximum bytes of compiler output that are read. Additional output mostly repeats the same error.
+ */
 const MAX_OUTPUT_BYTES = 256 * 1024;
 /** Options if the plugin has no tsconfig.json. */
 const DEFAULT_COMPILER_OPTIONS =

@@ -1,5 +1,5 @@
 // Validates a module's export: brand, kind, API version, name, and closed schemas. Parts that exist
-// only after `setup` (routes, endpoints) are checked where they are used.
+// only after `setup` (routes, endpoints) are checked when they are used.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { findPackageRoot } from "../config/source/config-files.ts";
@@ -108,7 +108,7 @@ export function isOlderVersion(version: string, since: string): boolean {
 
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** Unknown needs are rejected, because declaring them would have no effect. */
+/** Unknown needs are rejected, because they have no effect. */
 function findNeedsFlaw(needs: unknown, from: string): ProblemText | undefined {
   if (needs === undefined) return undefined;
   if (!isMapping(needs)) return problem.badDefinition(from, "its needs must be an object");
@@ -127,7 +127,7 @@ function findNeedsFlaw(needs: unknown, from: string): ProblemText | undefined {
 }
 
 /**
- * Checks an options schema. Built-in schemas are covered by tests and skip the meta-schema, which
+ * Checks an options schema. Built-in schemas are covered by tests. They skip the meta-schema, which
  * takes longer than all other checks.
  */
 function findSchemaProblem(schema: unknown, builtIn: boolean): string | undefined {

@@ -40,11 +40,12 @@ export function toMillionths(count: number): bigint {
   if (Number.isSafeInteger(count) && count >= 0) return BigInt(count) * 1_000_000n;
   if (!Number.isFinite(count) || count < 0)
     return fail("invalid", `${count} is not a count.`, { code: "bad_count" });
-  // `toFixed` is exact on the number's binary value. From 1e15 on, counts are treated as integers.
+  // `toFixed` is exact for the binary value of the number. Counts from 1e15 on are treated as
+  // integers.
   return count < 1e15 ? BigInt(count.toFixed(6).replace(".", "")) : BigInt(count) * 1_000_000n;
 }
 
-/** An exact intermediate sum that is rounded only once. */
+/** An exact intermediate sum, which is rounded only once. */
 export interface Fraction {
   readonly n: bigint;
   readonly d: bigint;
@@ -64,8 +65,8 @@ export const compareFractions = (a: Fraction, b: Fraction): number => {
 };
 
 /**
- * Rounds to the nearest integer, and ties to the even one, so that the error does not accumulate
- * over many rows. Only for amounts that are not negative.
+ * Rounds to the nearest integer, and ties to the even integer, so that errors do not accumulate
+ * over many rows. Supports only non-negative amounts.
  */
 export function roundHalfEven({ n, d }: Fraction): bigint {
   const whole = n / d;
@@ -78,8 +79,8 @@ export const roundUp = ({ n, d }: Fraction): bigint => (n + d - 1n) / d;
 // Formats and parses amounts in nano-dollars.
 
 /**
- * Formats an amount: "$0.001234", "$1.50", "-$3.00". Has at least two decimal places and is never
- * rounded.
+ * Formats an amount: "$0.001234", "$1.50", "-$3.00". The result has at least two decimal places and
+ * is never rounded.
  */
 export const formatUsd = (nano: bigint): string =>
   `${nano < 0n ? "-" : ""}$${formatDecimal(nano < 0n ? -nano : nano, 9, 2)}`;

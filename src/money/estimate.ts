@@ -8,9 +8,9 @@
 //             tokens. The overrun is at most concurrency × (cap − usual).
 //   soft      reserves 1 nano-dollar. A request is rejected only if the budget is used up.
 //
-// `claim` is the amount that budgets reserve. `nano` is the amount in the reservation's row: the
-// worst case in every mode. After a crash with an unknown outcome, the call is assumed to have cost
-// `nano`, because a lower estimate could lose a bill.
+// `claim` is the amount that budgets reserve. `nano` is the amount in the row of the reservation,
+// which is the highest possible cost in every mode. After a crash with an unknown outcome, the call
+// is assumed to have cost `nano`, because a lower estimate could lose a bill.
 import type { Price } from "../model/facts.ts";
 import { chatOperation } from "../model/operations/chat-operation.ts";
 import type { Unit, Usage } from "../model/usage.ts";
@@ -24,15 +24,15 @@ import { calculateBill, mostExpensiveUnit, type Bill, type PricingContext } from
 
 export interface HoldRequest extends PricingContext {
   budgetMode: "hard" | "expected" | "soft";
-  /** Price of the model. `null`: unpriced. */
+  /** Price of the model. `null`: no price is known. */
   price: Price | null;
   /** Estimated input tokens, from `estimateInputTokens`. */
   input: number;
   /** Maximum input tokens, from `maxInputTokens`. */
   maxInput?: Opt<number>;
   /**
-   * Maximum number of runs of upstream's hosted tools. After each run, the model reads its whole
-   * input again.
+   * Maximum number of runs of hosted tools at the provider. After each run, the model reads its
+   * complete input again.
    */
   toolRuns?: Opt<number>;
   /** Units in which providers bill such tools. */
@@ -49,7 +49,7 @@ export interface HoldRequest extends PricingContext {
   n?: Opt<number>;
   /** Whether images or audio may be in the input or output. The worst case includes them. */
   hasMedia?: Opt<boolean>;
-  /** Usage that the request alone determines, makes likely, and limits. */
+  /** Usage that follows from the request alone: exact, expected, and maximum. */
   exactUsage?: Opt<Usage>;
   expectedUsage?: Opt<Usage>;
   maxUsage?: Opt<Usage>;
@@ -74,7 +74,7 @@ export interface HoldEstimate {
   nano: bigint | null;
   claim: bigint | null;
   /**
-   * Units that the call may use and that the price has no line for. Their amounts are estimates.
+   * Units that the call may use and for which the price has no line. Their amounts are estimates.
    */
   unpricedUnits: readonly Unit[];
   /** Requested service tier that the price does not list. */
@@ -87,8 +87,8 @@ export interface HoldEstimate {
 
 const MIN_HELD_OUTPUT = 1_024;
 /**
- * Output tokens assumed if neither the client nor the model states a cap. No current model exceeds
- * it.
+ * Number of output tokens to assume if neither the client nor the model sets a limit. The limit of
+ * every current model is lower or equal.
  */
 const DEFAULT_MAX_OUTPUT = 131_072;
 const TOKENS_PER_MEDIA = 1_600;
@@ -97,7 +97,10 @@ const TOKENS_PER_MEDIA = 1_600;
  * to 804.
  */
 const TOOL_PROMPT_TOKENS = 1_024;
-/** Context window that is assumed if it is not known. No current model has a larger one. */
+/**
+ * Context window to assume if it is unknown. The context window of every current model is smaller
+ * or equal.
+ */
 const DEFAULT_MAX_CONTEXT = 2_097_152;
 /** Upper limit in tokens: above any real request, and small enough for all sums. */
 const MAX_TOKENS = 1e9;
@@ -122,9 +125,9 @@ export function estimateInputTokens(of: {
 }
 
 /**
- * Returns an upper bound on the input tokens. A tokenizer that falls back to bytes produces at most
- * one token per byte. Input that is not text in the request (a video's URL, a page, a conversation
- * stored upstream) is bounded by the context window.
+ * Returns an upper bound on the input tokens. A tokenizer with a byte fallback produces at most one
+ * token per byte. Input that the request does not contain as text (a video's URL, a page, a
+ * conversation stored at the provider) is limited by the context window.
  */
 export function maxInputTokens(of: {
   bytes: number;
@@ -153,7 +156,7 @@ export function estimateHold(request: HoldRequest): HoldEstimate {
   };
 }
 
-/** Returns the cost if the response has its usual length, or null if that is not known. */
+/** Returns the cost of a response of typical length, or null if that length is unknown. */
 export const expectedCost = (ask: HoldRequest): bigint | null =>
   ask.price &&
   mostExpensiveModelCost(ask, operationSpecOf(ask).generatesTokens ? heldOutput(ask) : 0);
@@ -167,8 +170,8 @@ const capNano = (nano: bigint | null): bigint | null =>
   nano !== null && nano > MAX_NANO ? MAX_NANO : nano;
 
 /**
- * Computes the worst case. Every named model may be called up to its maximum number of uses, and
- * upstream may or may not grant the requested terms.
+ * Computes the highest possible cost. Every named model may be called up to its maximum number of
+ * uses, and the provider may or may not apply the requested terms.
  */
 function worstCaseBill(ask: HoldRequest, price: Price, most: number): Omit<Bill, "lines"> | null {
   const own = { ...ask, budgetMode: "hard" } as const;
@@ -209,8 +212,8 @@ function billAtMostExpensiveTerms(ask: HoldRequest, price: Price, output: number
 }
 
 /**
- * Returns the estimate for the most expensive of the named models, because upstream decides which
- * one responds.
+ * Returns the estimate for the most expensive of the named models, because the provider decides
+ * which of them responds.
  */
 function mostExpensiveModelCost(ask: HoldRequest, output: number): bigint | null {
   let most = estimatedCost(ask, ask.price!, output);
@@ -223,8 +226,8 @@ function mostExpensiveModelCost(ask: HoldRequest, output: number): bigint | null
 }
 
 /**
- * Returns the largest output cap whose reservation fits the remaining budget, or 0. A rejection
- * recommends this value.
+ * Returns the largest output limit whose reservation fits the remaining budget, or 0. The rejection
+ * of a request recommends this value.
  */
 export function maxOutputForBudget(left: bigint, ask: HoldRequest): number {
   if (!ask.price || !operationSpecOf(ask).generatesTokens) return 0;
@@ -289,9 +292,9 @@ const estimatedCost = (ask: HoldRequest, price: Price, output: number): bigint |
   estimateBill(ask, price, output)?.nano ?? null;
 
 /**
- * Bills by the first of the operation's measures for which the price has all lines. If there is
- * none, returns the most expensive estimate of all measures. For choices that upstream makes, the
- * most expensive option is assumed.
+ * Uses the first of the operation's measures for which the price has all lines. If there is none,
+ * returns the most expensive estimate of all measures. For choices of the provider, the most
+ * expensive option is assumed.
  */
 function estimateBill(ask: HoldRequest, price: Price, output: number): Bill | null {
   const worst = ask.budgetMode === "hard";
@@ -308,8 +311,8 @@ function estimateBill(ask: HoldRequest, price: Price, output: number): Bill | nu
 }
 
 /**
- * Returns the part of a request's usage that no sent field limits, in the measure that the
- * reservation uses. Undefined: everything is limited.
+ * Returns the part of a request's usage that no field limits, in the measure that the reservation
+ * uses. Undefined if everything is limited.
  */
 export function findUnboundedUsage(ask: HoldRequest): UsageEstimate["unbounded"] {
   const { price } = ask;

@@ -1,8 +1,10 @@
-// Fallback rates: the estimated cost of a counted unit for which the price has no line.
+// Fallback rates estimate the cost of a counted unit for which the price has no line.
 import type { Unit } from "../model/usage.ts";
 import { compareFractions, multiplyFractions, type Fraction } from "./decimal.ts";
 
-/** A unit whose line can be used instead, and how many of it are assumed per original unit. */
+/**
+ * A unit whose line can be used instead, and the number of these units to assume per original unit.
+ */
 type FallbackUnit = readonly [unit: Unit, count: number];
 
 const oneForOne = (...units: Unit[]): readonly FallbackUnit[] =>
@@ -22,7 +24,7 @@ const OUTPUT_FALLBACKS = oneForOne("output", "reasoning", "audio_out", "image_ou
 /** Tokens that are assumed per piece. Providers that bill these pieces in tokens count fewer. */
 const TOKENS_PER_PIECE = {
   picture: 8_192,
-  /** Includes reading the results. OpenAI bills 8,000 tokens per search for some models. */
+  /** This includes reading the results. OpenAI bills 8,000 tokens per search for some models. */
   run: 10_000,
   second: 50,
   character: 16,
@@ -50,8 +52,8 @@ const IMAGE_FALLBACKS: readonly FallbackUnit[] = [
 ];
 
 /**
- * Fallback units by unit. Tokens never fall back to pieces: a price without any token line is not a
- * price of tokens.
+ * Fallback units by unit. Tokens never fall back to pieces, because a price without any token line
+ * is not a price per token.
  */
 const FALLBACKS: { readonly [U in Unit]: readonly FallbackUnit[] } = {
   input: INPUT_FALLBACKS,
@@ -87,8 +89,8 @@ const FALLBACKS: { readonly [U in Unit]: readonly FallbackUnit[] } = {
 };
 
 /**
- * Returns the highest rate that can replace the rate of this unit. Undefined: the price has no such
- * line.
+ * Returns the highest rate that can replace the rate of this unit. Undefined if the price has no
+ * such line.
  */
 export function fallbackRate(
   unit: Unit,

@@ -1,5 +1,5 @@
-// Tracks the usual output of each key and model: the p95 of the last responses. Bounded in memory.
-// A forecast, not a record.
+// Tracks the typical output of each key and model: the 95th percentile of the latest responses. Its
+// memory is bounded. It is a forecast and not a record.
 import { BoundedMap } from "../lib/bounded-map.ts";
 
 /** Number of responses that are kept per key and model. */
@@ -31,8 +31,8 @@ export function createOutputHistory(maxKeys = 4_096): OutputHistory {
       const ring = known ?? { samples: [], next: 0, p95: undefined, computedAt: 0 };
       ring.samples[ring.next % SAMPLES_PER_KEY] = output;
       ring.next++;
-      // Rewriting the entry makes others be evicted first. It is skipped while the map is less than
-      // half full.
+      // Writing the entry again makes it the newest, so that other entries are dropped first. This
+      // is skipped while the map is less than half full.
       if (known && seen.size * 2 < maxKeys) return;
       seen.set(key, ring);
     },

@@ -35,7 +35,7 @@ import {
 import { fallbackRate } from "./fallback-rates.ts";
 import type { OperationSpec } from "../model/operations/operation-spec.ts";
 
-// Returns the row of a price that applies at a moment: by date, by hour, or the fallback row.
+// Returns the row of a price that applies at a given time: by date, by hour, or the fallback row.
 function activePrice(price: Price, at: Opt<number>): Price | undefined {
   if (at === undefined) return price;
   let row: Price | undefined = price;
@@ -52,7 +52,7 @@ function isActive({ from, until, hours }: Price, at: number): boolean {
   const weekday = new Date(at).getUTCDay();
   const on = (d: number): boolean => !hours.days || hours.days.includes(d);
   if (hours.from <= hours.to) return on(weekday) && time >= hours.from && time < hours.to;
-  // Hours that span midnight: the morning belongs to the previous day.
+  // For hours that span midnight, the morning belongs to the previous day.
   return time >= hours.from ? on(weekday) : time < hours.to && on((weekday + 6) % 7);
 }
 
@@ -68,11 +68,11 @@ export interface PricingContext {
   quality?: Opt<string>;
   size?: Opt<string>;
   /**
-   * Whether to assume the most expensive size and quality if they are not known. Used for
+   * Whether to assume the most expensive size and quality if they are unknown. Used for
    * reservations.
    */
   assumeHighest?: Opt<boolean>;
-  /** Attributes that multipliers match: region, speed, and so on. */
+  /** Attributes that multipliers match, such as region and speed. */
   pricingAttributes?: Opt<{ readonly [fact: string]: Opt<string> }>;
   round?: Opt<"half-even" | "ceil">;
 }
@@ -154,7 +154,7 @@ export function calculateBill(usage: Usage, price: Price, c: PricingContext = {}
   for (const unit of UNITS) {
     let count = usage[unit] ?? 0;
     if (!(count >= 0 && count < Infinity)) return null;
-    // Most units have a count of 0. Looking up a rate costs more than everything else here.
+    // Most units have a count of 0. Looking up a rate costs more than all other steps in this loop.
     if (count === 0 && unit !== "requests") continue;
     const at = rate(unit);
     if (unit === "requests") {
@@ -178,8 +178,8 @@ export function calculateBill(usage: Usage, price: Price, c: PricingContext = {}
       add(unit, count, loose(unit) ?? loose(unit, true) ?? fallbackRate(unit, loose));
     }
   }
-  // This price charges only for pieces, so token counts that it has no line for do not make the
-  // bill an estimate.
+  // This price has lines only for pieces, so token counts without a line do not make the bill an
+  // estimate.
   if (lines.length > 0 && row.lines.every((line) => PIECE_UNIT_SET.has(line.unit)))
     lacks = lacks.filter((unit) => PIECE_UNIT_SET.has(unit));
   const sum = lines.reduce((sum, { nano }) => addFractions(sum, nano), {
@@ -217,8 +217,8 @@ type RateLookup = (unit: Unit, first?: boolean) => Fraction | undefined;
 interface TierRates {
   readonly rate: RateLookup;
   /**
-   * Service tier that the price does not list. Its rates are the highest of all tiers, including
-   * the plain one.
+   * Service tier that the price does not list. The highest rates of all tiers apply, including
+   * those without a tier.
    */
   readonly unknownTier: string | undefined;
 }
@@ -260,8 +260,9 @@ function createRates(price: Price, usage: Usage, c: PricingContext): TierRates {
 }
 
 /**
- * Returns the tier's rate, raised in proportion as the bracket raises the plain rate. Without a
- * plain rate, returns the higher of the tier's and the bracket's rate.
+ * Returns the tier's rate, increased in the same proportion as the bracket increases the rate
+ * without a tier. If there is no rate without a tier, returns the higher of the tier's and the
+ * bracket's rate.
  */
 function applyBracket(tiered: Fraction, plain: Fraction | undefined, raised: Fraction): Fraction {
   if (plain && plain.n > 0n) return { n: tiered.n * raised.n, d: plain.n };
@@ -269,8 +270,8 @@ function applyBracket(tiered: Fraction, plain: Fraction | undefined, raised: Fra
 }
 
 /**
- * Returns the rate of the line whose variant fits best. Every field that the variant names must
- * match, and more matching fields are better.
+ * Returns the rate of the line whose variant matches best. Every field of the variant must match,
+ * and more matching fields are better.
  */
 function selectRate(
   lines: readonly PriceLine[],
@@ -353,18 +354,18 @@ export function priceHash(price: Price): string {
   return hash;
 }
 
-// Prices a typical request: a comparable amount with the lines of its bill.
+// Prices a typical request, to compare models, with the lines of its bill.
 
 interface PricedExample {
-  /** Description for people: "10,000 tokens in, 1,000 out". */
+  /** Description for display, such as "10,000 tokens in, 1,000 out". */
   readonly description: string;
   readonly usage: Usage;
-  /** Cost in nano-dollars. `null`: the price is not known. */
+  /** Cost in nano-dollars. `null` if the price is unknown. */
   readonly nano: bigint | null;
   readonly lines: readonly { readonly unit: Unit; readonly count: number; readonly nano: bigint }[];
 }
 
-/** Computes the example. `at`: the time for which the price is taken, in Unix milliseconds. */
+/** Computes the example. `at`: the time at which the price applies, in Unix milliseconds. */
 export function createPricedExample(
   operationSpec: OperationSpec,
   price: Price | undefined,

@@ -1,6 +1,6 @@
 // The control plane of a gateway that owns its state directory: the interfaces for admin commands,
-// the watcher of gateway.yaml, and ledger retention. A gateway that is replaced by hot restart
-// closes it first.
+// the watcher of gateway.yaml, and ledger retention. During a hot restart, the old gateway closes
+// it first.
 import { LifetimeScope } from "../lib/lifetime-scope.ts";
 import type { ListRefresher } from "../catalog/list-refresher.ts";
 import { openEntrypoints } from "../admin/http/entrypoints.ts";
@@ -67,7 +67,9 @@ export class ControlPlane implements AsyncDisposable {
     this.#scope.own(watchConfig(() => generations.current.loaded, reload, services.log));
   }
 
-  /** Closes only the admin listener. Until then, it reports the progress of the shutdown. */
+  /**
+   * Closes only the admin listener. Until then, the listener reports the progress of the shutdown.
+   */
   async closeAdmin(graceMs = ADMIN_CLOSE_GRACE_MS): Promise<void> {
     await this.#adminListener?.close(graceMs);
     this.#adminListener = undefined;

@@ -1,5 +1,5 @@
-// Provides commands with a config generation that serves no clients, or with the store alone, while
-// no gateway runs. A dry run changes nothing in the state directory and calls no upstream.
+// Gives commands a config generation that serves no clients, or only the store, while no gateway is
+// running. A dry run changes nothing in the state directory and sends no request to providers.
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -52,8 +52,8 @@ export interface DryRun extends AsyncDisposable {
   /** The same commands as on the control socket of a running gateway. */
   readonly commands: ReturnType<typeof createDryRunCommands>;
   /**
-   * Credentials of all providers that offer a model list. Fetching a list is a call to the
-   * provider, and the only one in a dry run.
+   * Credentials of all providers that offer a model list. Fetching a model list is the only request
+   * to a provider in a dry run.
    */
   readonly listSources: readonly ListSource[];
   readonly providers: BuiltGeneration["providers"];
@@ -149,8 +149,8 @@ const createDryRunCommands = (mounts: MountedState) => {
 };
 
 /**
- * Runs a plugin's command, "<plugin id>/<command>", on the store itself. Fails while a gateway uses
- * the store.
+ * Runs a plugin's command, "<plugin id>/<command>", directly on the store. Fails while a gateway is
+ * using the store.
  */
 export async function runOfflinePluginCommand(
   options: DryRunOptions,
@@ -184,8 +184,8 @@ export async function runOfflinePluginCommand(
 }
 
 /**
- * Runs a store command that works before the store is opened. Undefined: the command is none of
- * these.
+ * Runs a store command that works before the store is opened. Undefined if the command is not such
+ * a command.
  */
 async function runBeforeOpen(
   options: DryRunOptions,
@@ -223,7 +223,7 @@ export async function openStoreOffline(
   }
 }
 
-/** Creates the services of a gateway that does not run: no calls, no keys, no writes. */
+/** Creates the services of a dry run: no calls, no keys, no writes. */
 async function createOfflineServices(
   options: DryRunOptions,
   scope: LifetimeScope,

@@ -26,7 +26,7 @@ export interface GatewayOptions extends ConfigSource {
   version: string;
   /**
    * Whether a plugin ships with the program. `config.check` may load such plugins in addition to
-   * the mounted ones. If unset: none.
+   * the mounted ones. Default: no additional plugins.
    */
   isBuiltin?: (use: string, kind: PluginKind) => boolean;
   /** Whether to reload when a file of the config changes. */
@@ -36,7 +36,7 @@ export interface GatewayOptions extends ConfigSource {
    * notified first.
    */
   isInteractive?: boolean;
-  /** Sockets that a service manager opened. They replace those in the config. */
+  /** Sockets that a service manager opened. They are used instead of the sockets in the config. */
   inheritedSockets?: InheritedSockets;
   /** The gateway that this one replaces. */
   oldProcess?: OldProcess;
@@ -59,7 +59,7 @@ export interface StartOptions {
   startupListener?: StartupListener | undefined;
 }
 
-/** File descriptors. Those of clients are in the order of `listen`. */
+/** File descriptors. Descriptors for clients are in the order of `listen`. */
 export interface InheritedSockets {
   readonly clients: readonly number[];
   readonly admin: number | undefined;

@@ -1,6 +1,6 @@
 // A running gateway: one set of services, one current config generation, one open port. A reload
-// builds a complete new generation and then swaps one reference. Nothing old is stopped before
-// everything new is ready, so no rollback is needed.
+// builds a complete new generation and then swaps one reference. The old generation is stopped only
+// when the new one is ready, so no rollback is needed.
 import { wallClock } from "../lib/time/wall-clock.ts";
 import type { ListRefresher } from "../catalog/list-refresher.ts";
 import type { LoadedConfig } from "../config/load-config.ts";
@@ -152,8 +152,8 @@ export class GatewayServer implements Gateway {
       { ...here, version: this.#options.version },
       () => this.#workerPool?.statsSources() ?? [],
     );
-    // Providers are not probed during a handover, because requests wait for it and the provider
-    // states are already known.
+    // Providers are not probed during a handover, because requests are waiting and the states of
+    // the providers are already known.
     const serving = await this.#build(loaded, config, this.#options.oldProcess === undefined);
     if ("problems" in serving) return serving.problems;
     logWarnings(this.#options.log, serving.built.warnings);
@@ -203,7 +203,7 @@ export class GatewayServer implements Gateway {
       () => (this.#stopPromise = this.#closeForHandoff()),
     );
 
-  /** Finishes the open requests. New requests go to the new process. */
+  /** Finishes the open requests. New requests are sent to the new process. */
   async #closeForHandoff(): Promise<void> {
     this.#generations.drain(false);
     this.#logCutRequests(
@@ -303,7 +303,7 @@ export class GatewayServer implements Gateway {
     this.#logCutRequests(
       await this.#listener?.close(this.#generations.current.config.shutdown.timeoutMs),
     );
-    // Until here, the admin listener reports the progress of the shutdown.
+    // The admin listener reports the progress of the shutdown until this point.
     await this.#controlPlane.closeAdmin();
     await this.#generations.whenDrained();
     // Calls that the previous gateway still has open are settled in this process.

@@ -1,6 +1,6 @@
-// Starts a gateway from gateway.yaml. The config is read first, because everything depends on it.
-// The store then begins to open in its own thread, while this thread loads the modules for serving.
-// Therefore nothing large is imported here.
+// Starts a gateway from gateway.yaml. The config is read first, because everything else depends on
+// it. The store then opens in its own thread, while this thread loads the modules for serving
+// requests. This file therefore imports no large modules.
 import { availableParallelism } from "node:os";
 import { problem } from "../config/problems.ts";
 import { sortByFileOrder } from "../config/problem-report.ts";
@@ -77,7 +77,7 @@ export async function createGateway(
       ),
     );
     const store = held.open();
-    // A later await reports the error. Until then, the rejection must not be unhandled.
+    // A later await reports the error. Before that, the rejection must not count as unhandled.
     store.catch(() => {});
     // A shared store may become available later than the gateway. An inherited socket queues
     // connections by itself, so it needs no startup listener.

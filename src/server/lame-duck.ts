@@ -11,8 +11,8 @@ import type { Log } from "../lib/log/log.ts";
 const DEFAULT_ANNOUNCE_MS = 5_000;
 
 /**
- * Time in milliseconds after the drain time. It includes 10 s for the ledger, in case the store is
- * unavailable or must be reopened. Workers have their own share first.
+ * Additional time after the drain time, in milliseconds. It includes 10 s for the ledger, in case
+ * the store is unavailable or must be reopened. Workers use part of this time before the primary.
  */
 const SHUTDOWN_MARGIN_MS = { alone: 20_000, workers: 35_000 };
 
@@ -32,7 +32,7 @@ export class LameDuck {
   readonly #canceled = new AbortController();
 
   /**
-   * Waits for load balancers. `readyzWasAsked`: whether /readyz is queried at all. If it is not and
+   * Waits for load balancers. `readyzWasAsked`: whether /readyz was ever queried. If it was not and
    * the config sets no delay, there is no wait.
    */
   async waitForBalancers(

@@ -1,5 +1,5 @@
 // The JSON Schema of gateway.yaml without the options of plugins. Each key has its default and a
-// one-line description for editors. `x-expects` is the text that errors show in place of the rule.
+// one-line description for editors. `x-expects` is the text that errors show instead of the rule.
 import { ADMIN_SCHEMA } from "../sections/admin-config.ts";
 import type { Schema } from "../schema-dialect.ts";
 import { LISTEN_SCHEMA } from "../sections/listen-config.ts";
@@ -26,7 +26,7 @@ import {
   timeouts,
 } from "../schema-builders.ts";
 
-/** The default frontends: those of the operations, and those that concern no model. */
+/** The default frontends: those of the operations, and those that do not serve a model. */
 export const DEFAULT_FRONTENDS = [...OPERATION_FRONTENDS, "models", "usage"];
 export const DEFAULT_MIDDLEWARE = ["auth", "zdr", "limits", "usage"];
 

@@ -1,5 +1,5 @@
-// Schemas of the options whose values are used as they are: limits, times, and switches. The types of
-// the resolved values follow from them.
+// Schemas of options whose values need no conversion: limits, times, and switches. The types of the
+// resolved values are derived from them.
 import { BOUNDS } from "../../lib/bounds.ts";
 import { formatSize } from "../../lib/time/units.ts";
 import {
@@ -23,7 +23,7 @@ const maxCount = (description: string, value: number) => ({
 const BOUNDS_SCHEMA = section("Size limits of data from clients and providers", {
   in_flight: size(
     "Total size of request bodies and buffered responses in the memory of one process. " +
-      "Above this, new requests are rejected with status 503",
+      "Above this size, new requests are rejected with status 503",
     formatSize(BOUNDS.inFlight.max),
   ),
   json_values: maxCount("Maximum number of JSON values in one request", BOUNDS.jsonValues.max),
@@ -66,7 +66,7 @@ const FILES_SCHEMA = section("Generated images that clients requested as URLs", 
   max_file: size("Maximum size of one image", "64MiB"),
   max_key: size("Maximum total size of the images of one key", "1GiB"),
   max_total: size(
-    "Maximum total size of all images. Above this, no more images are stored",
+    "Maximum total size of all images. Above this size, no more images are stored",
     "2GiB",
   ),
 });

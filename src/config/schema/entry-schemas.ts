@@ -163,8 +163,10 @@ export const createProviderSchema = (facts: Schema) =>
         enum: ["off", "forward"],
         default: "off",
         description:
-          "Whether calls carry the request's trace context (traceparent). forward: they do, with " +
-          "the gateway's span as parent. Calls under Service-ZDR never carry it. Use forward only " +
+          "Whether calls contain the request's trace context (traceparent). forward: " +
+          "calls contain it, with the gateway's span as the parent. Calls under " +
+          "Service-ZDR never contain it. " +
+          "Use forward only " +
           "for your own servers",
       },
       on_disconnect: {

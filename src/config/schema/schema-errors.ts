@@ -1,5 +1,5 @@
 // Converts a validator's errors to messages: one per mistake, at the key or value that a person
-// would point at.
+// would identify as the cause.
 import { joinWords } from "../../lib/text.ts";
 import type { ErrorObject } from "../schema-dialect.ts";
 import { LIMIT_SCHEMA, parseLimit } from "../../plugin/store/limit.ts";
@@ -92,7 +92,7 @@ function toSchemaError(error: ErrorObject, written: DescribeValue): SchemaError 
       const types = [params["type"] as string | string[]].flat();
       const hint = hintForValue(types, error.data, written(pointer));
       const words = typeof expects === "string" ? expects : describeTypes(types);
-      // Text such as "a duration with its unit" makes the hint redundant.
+      // A text such as "a duration with its unit" makes the hint unnecessary.
       const isShown = typeof expects === "string" && written(pointer).mayShow;
       const limit = schema["pattern"] === LIMIT_SCHEMA.pattern && suggestLimitText(error.data);
       return value(problem.wrongType(words, limit || (!isShown && hint)));
@@ -113,7 +113,7 @@ function toSchemaError(error: ErrorObject, written: DescribeValue): SchemaError 
 const plainTextOf = (data: unknown): string | undefined =>
   typeof data === "object" ? undefined : String(data);
 
-/** Returns a hint. For a value from outside, states only its reference. */
+/** Returns a hint. For a value from a variable or file, the hint contains only its reference. */
 function hintForValue(
   types: readonly string[],
   data: unknown,
@@ -170,9 +170,9 @@ function describeForms(branches: unknown): string {
 }
 
 /**
- * Selects the errors of the branch of each anyOf and oneOf that was meant, by its shape. If no
- * branch fits, keeps the error of the anyOf or oneOf itself. Drops errors of `if`, which repeat
- * those of its branches.
+ * Selects, for each anyOf and oneOf, the errors of the branch that was probably intended. If no
+ * branch matches the form of the value, the error of the anyOf or oneOf itself is kept. Errors of
+ * `if` are dropped, because they repeat those of its branches.
  */
 function selectBranchErrors(errors: readonly ErrorObject[]): ErrorObject[] {
   let rest = errors.filter(
@@ -203,8 +203,8 @@ function selectBranchErrors(errors: readonly ErrorObject[]): ErrorObject[] {
 }
 
 /**
- * Whether the error shows that the branch was not meant: the value has another type, or another
- * value of the key that distinguishes the forms.
+ * Whether the error shows that the branch was not intended: the value has another type, or the key
+ * that distinguishes the forms has another value.
  */
 const isWrongBranch = (error: ErrorObject, at: string): boolean =>
   (error.instancePath === at && ["type", "enum", "const"].includes(error.keyword)) ||

@@ -1,6 +1,6 @@
-// Validates a value against a schema. A value from a variable or file is text, and becomes a number
-// or boolean only if the schema requires one. Values that YAML typed are not converted, so that
-// 0123 and 1.10 never silently change.
+// Validates a value against a schema. A value from a variable or file is text. It is converted to a
+// number or boolean only if the schema requires one. Values whose type YAML determined are not
+// converted, so that 0123 and 1.10 never silently change.
 import { toSchemaErrors, type SchemaError, type DescribeValue } from "./schema-errors.ts";
 import {
   type ErrorObject,
@@ -17,7 +17,6 @@ export interface ValidationResult extends MarkedPlaces {
 }
 
 /**
- * Validates a value.
  * @param outside Returns whether the value at a pointer came from a variable or a file.
  */
 export function validateValue(

@@ -15,7 +15,7 @@ import type { AccountConfig } from "../gateway-config.ts";
 
 /**
  * Maximum nesting depth. An organization, a team, a project, and a person use four levels. Each
- * reservation checks every level, so the depth is bounded.
+ * reservation checks every level, so the depth is limited.
  */
 export const MAX_ACCOUNT_DEPTH = 16;
 
@@ -64,7 +64,7 @@ export const ACCOUNT_SCHEMA: Schema = closedObject(
 export const accountNames = (root: Mapping): readonly string[] =>
   isMapping(root["accounts"]) ? Object.keys(root["accounts"]) : [];
 
-/** Checks what the schema cannot: unknown names, cycles, and the depth. */
+/** Checks conditions that the schema cannot express: unknown names, cycles, and the depth. */
 export function checkAccounts(
   root: Mapping,
   mounts: readonly PluginMount[],
@@ -101,7 +101,8 @@ export function checkAccounts(
 }
 
 /**
- * Reports only the outermost account that is too deep. The accounts in it would repeat the problem.
+ * Reports only the outermost account that is too deep. Accounts that are nested in it would repeat
+ * the problem.
  */
 function checkDepth(
   parents: ReadonlyMap<string, readonly NameReference[]>,
@@ -115,7 +116,6 @@ function checkDepth(
   }
 }
 
-/** Converts validated accounts. */
 export const toAccountConfigs = (raw: Mapping): ReadonlyMap<string, AccountConfig> =>
   new Map(
     Object.entries(raw).map(([id, account]) => [
@@ -139,7 +139,6 @@ const toAccountConfig = (id: string, raw: Mapping): AccountConfig => ({
   discloseLimits: (raw["disclose_limits"] ?? "full") as LimitDisclosure,
 });
 
-/** Converts validated defaults. */
 export function toKeyDefaults(raw: unknown): KeyDefaults | undefined {
   if (!isMapping(raw) || raw["limits"] === undefined) return undefined;
   const limits = (raw["limits"] as string[]).map((each) => {

@@ -1,5 +1,5 @@
-// The `admin` section: the listener of the admin API, and its tokens. Without the section there is
-// no such listener. Contains the checks that a schema cannot express.
+// The `admin` section: the listener of the admin API, and its tokens. Without this section, there
+// is no admin listener. This file contains the checks that a schema cannot express.
 import { isLoopback } from "../../lib/net/egress-guard.ts";
 import type { Role } from "../../plugin/role.ts";
 import { problem } from "../problems.ts";
@@ -166,7 +166,7 @@ export function checkAdmin(raw: unknown, report: ReportProblem): void {
   checkTokens(raw["tokens"], report);
 }
 
-/** Reports equal tokens, which would give one holder two roles. */
+/** Reports equal tokens, because one token would have two roles. */
 function checkTokens(tokens: unknown, report: ReportProblem): void {
   if (!isMapping(tokens)) return;
   const names = new Map<string, string>();
@@ -180,7 +180,6 @@ function checkTokens(tokens: unknown, report: ReportProblem): void {
   }
 }
 
-/** Fills in the address. */
 export const expandAdmin = (raw: unknown, overrides: { readonly adminPort?: number }): Mapping => {
   const admin = (raw ?? {}) as Mapping;
   if (admin["socket"] !== undefined) return admin;

@@ -16,11 +16,10 @@ export const HEDGE_SCHEMA: Schema = {
   description:
     "Delay after which the next candidate is called as well if a call has returned " +
     "no content. The first call with content is used, and the other one is canceled. " +
-    "Both are billed. Default: off",
+    "Both calls are billed. Default: off",
 };
 
 /**
- * Converts the setting.
  * @param raw The value in gateway.yaml.
  */
 export function toHedgeDelays(raw: unknown): HedgeDelays | undefined {

@@ -1,5 +1,5 @@
-// The `listen` section: one address for clients or a list of them. Contains the checks that a
-// schema cannot express.
+// The `listen` section: one address for clients or a list of them. This file contains the checks
+// that a schema cannot express.
 import type { ListenConfig } from "./network-config.ts";
 import { problem } from "../problems.ts";
 import { closedObject, flag, list, nonEmptyText, path } from "../schema-builders.ts";
@@ -8,7 +8,7 @@ import { childPointer, isMapping, type Mapping } from "../source/config-tree.ts"
 
 const DEFAULT_HOST = "127.0.0.1";
 const DEFAULT_PORT = 8787;
-/** Only the owner has access, as for the state directory. */
+/** Only the owner has access, as with the state directory. */
 const DEFAULT_SOCKET_MODE = "0600";
 
 const CLIENT_CERTIFICATES_SCHEMA = closedObject(
@@ -131,7 +131,6 @@ export function expandListen(
   return Array.isArray(raw) ? expanded : expanded[0];
 }
 
-/** Converts the section. */
 export const toListenConfigs = (raw: any): readonly ListenConfig[] =>
   [raw].flat().map(({ host = DEFAULT_HOST, port = DEFAULT_PORT, tls, ...more }: any) => ({
     host,

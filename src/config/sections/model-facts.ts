@@ -157,7 +157,6 @@ export const FACTS_SCHEMA: Schema = closedObject({
   retires: date("Date on which the provider retires the model"),
 });
 
-/** Converts validated metadata. */
 export function toFactsOverride(raw: Mapping): FactsOverride {
   const {
     priced_as: pricedAs,
@@ -222,8 +221,8 @@ const toPriceLine = (unit: Unit, amount: unknown): PriceLine => ({
 });
 
 /**
- * Returns the shortest decimal that equals the number, which is what was typed. Never uses an
- * exponent.
+ * Returns the shortest decimal that equals the number, which is the text in the file. The result
+ * never contains an exponent.
  */
 function formatDecimal(amount: number): string {
   const text = String(amount);

@@ -26,6 +26,6 @@ export interface ListenTls {
 /** An HTTP proxy that supports CONNECT. */
 export interface ProxySettings {
   readonly url: string;
-  /** Hosts that are connected to directly. Each may contain one `*`. */
+  /** Hosts to which the gateway connects directly. Each may contain one `*`. */
   readonly bypassHosts: readonly string[];
 }

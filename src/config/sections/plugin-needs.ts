@@ -6,9 +6,7 @@ import { type Schema, getValidator } from "../schema-dialect.ts";
 import { valueAt } from "../source/config-tree.ts";
 
 export interface DeclaredNeeds {
-  /**
-   * Origins that may be connected to without restriction, because the operator's options name them.
-   */
+  /** Origins that the operator's options contain and that may be reached without restriction. */
   readonly origins: ReadonlySet<string>;
   readonly usesMetadataService: boolean;
   readonly env: readonly string[];
@@ -50,8 +48,8 @@ export function resolveNeeds(
   };
 }
 
-// Determines the origins that an operator named for a plugin. The plugin may connect to them, also
-// on a private network.
+// Determines the origins that an operator configured for a plugin. The plugin may connect to them,
+// even on a private network.
 
 /** Returns the origin of the HTTP address at a pointer, or undefined if there is none. */
 export function readOriginAt(value: unknown, pointer: string): string | undefined {

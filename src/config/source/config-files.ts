@@ -27,9 +27,9 @@ export const findProgram = (name: "plugin-process" | "worker"): string =>
 export const readDefaultConfig = (): string =>
   readFileSync(join(findPackageRoot(), "gateway.yaml"), "utf8");
 
-// Reads the texts of the config: from disk, with a record of what was read, or from the record of
-// another process. All processes of one gateway use the same texts, even if the files changed
-// since.
+// Reads the texts of the config: from disk, with a record of all texts, or from the record of
+// another process. All processes of one gateway use the same texts, even if the files have changed
+// in the meantime.
 
 export type FileTexts = ReadonlyMap<string, string>;
 

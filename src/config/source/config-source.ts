@@ -7,7 +7,7 @@ import { problem } from "../problems.ts";
 import type { SourceFile, SourceSpan } from "./source-span.ts";
 
 /**
- * A problem at a position. `pointer` is the path in the merged document. Without `span` it applies
+ * A problem at a position. `pointer` is the path in the merged document. Without `span`, it applies
  * to the whole file.
  */
 export interface ConfigFinding {
@@ -15,7 +15,7 @@ export interface ConfigFinding {
   readonly file: string;
   readonly pointer: string;
   readonly span?: SourceSpan;
-  /** Set if there is no value. Any other problem with the value would only repeat this one. */
+  /** Set if the value is missing. Other problems with the value would only repeat this one. */
   readonly isMissingValue?: true;
 }
 
@@ -58,12 +58,12 @@ export function parseConfigSource(
     version: "1.2",
     merge: false,
     stringKeys: true,
-    // `buildTree` reports duplicates, because it knows both positions.
+    // `buildTree` reports duplicate keys, because it has both positions.
     uniqueKeys: false,
     customTags: [],
     prettyErrors: false,
   });
-  // One problem per line: further ones mostly repeat the first.
+  // Only one problem is reported per line, because further problems mostly repeat the first.
   const lines = new Set<number>();
   for (const flaw of [...document.errors, ...document.warnings]) {
     // `buildTree` reports every tag that is not plain, and can still read the rest of the file.

@@ -1,5 +1,5 @@
 // Converts a YAML document to plain values, with the position of each path. The structure is final
-// here: interpolation happens later, and only in strings that are already leaves.
+// after this step: interpolation happens later, and only in strings that are already leaves.
 import { type Document, isAlias, isMap, isScalar, isSeq, type Node, type Scalar } from "yaml";
 import { problem, type ProblemText } from "../problems.ts";
 import type { ConfigFinding } from "./config-source.ts";
@@ -46,8 +46,8 @@ export function valueAt(root: unknown, pointer: string): unknown {
 }
 
 /**
- * Returns the position of the value or key at a pointer, or the key of its nearest parent that
- * exists.
+ * Returns the position of the value or key at a pointer, or of the key of its nearest existing
+ * parent.
  */
 export function locate(tree: ConfigTree, pointer: string, side: "key" | "value" = "value") {
   const exact = tree.positions.get(pointer);
@@ -59,7 +59,10 @@ export function locate(tree: ConfigTree, pointer: string, side: "key" | "value" 
   return undefined;
 }
 
-/** Returns the path for people: "providers.anthropic.with", "middleware.auth", "models.fast[1]". */
+/**
+ * Returns the path for display, such as "providers.anthropic.with", "middleware.auth", or
+ * "models.fast[1]".
+ */
 export function toDisplayPath(root: unknown, pointer: string): string {
   let value = root;
   let path = "";
@@ -93,7 +96,7 @@ export function buildTree(
   let copies = 0;
   let aliases = 0;
   let exhausted = false;
-  /** Nodes that contain the current one. Resolving an alias to one of them would never end. */
+  /** Nodes that contain the current node. Resolving an alias to one of them would never end. */
   const open = new Set<unknown>();
   const spotOf = (node: Node): SourceSpan => ({
     source,
@@ -127,7 +130,8 @@ export function buildTree(
       aliases++;
       const value = grow(target, pointer, depth + 1, key);
       aliases--;
-      // Use the position of the alias, not of its target, because the mistake is here.
+      // The position of the alias is used instead of its target's position, because the alias is
+      // the mistake.
       places.set(pointer, { value: here, ...(key ? { key } : {}) });
       return value;
     }

@@ -1,6 +1,6 @@
 // Interpolates `${env:NAME}`, `${env:NAME:-default}`, `${file:path}`, and `${credential:name}`;
-// `$${` is a literal `${`. Only strings that YAML has already parsed are interpolated, so the text
-// of a variable cannot add keys or lists. The result is not interpolated again.
+// `$${` is a literal `${`. Only strings that YAML has already parsed are interpolated, so that the
+// text of a variable cannot add keys or lists. The result is not interpolated again.
 import { dirname, join, resolve } from "node:path";
 import type { ConfigFiles } from "./config-files.ts";
 import { problem, type ProblemText } from "../problems.ts";
@@ -22,8 +22,7 @@ export const isTemplate = (text: string): boolean => text.includes("${");
 
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /**
- * Names that service managers and containers use. They cannot refer to a path outside of their
- * folder.
+ * Names that service managers and containers use. They cannot refer to a path outside their folder.
  */
 const CREDENTIAL_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
 
@@ -101,7 +100,9 @@ const DEFAULT_CREDENTIALS_DIR = "/run/secrets";
 
 const isFilePart = (part: TemplatePart) => part.kind === "file" || part.kind === "credential";
 
-/** Returns an absolute path. A file's path is relative to the file that contains the reference. */
+/**
+ * Returns an absolute path. The path of a file is relative to the file that contains the reference.
+ */
 function filePathOf(part: TemplatePart, from: string, env: InterpolationSources["env"]): string {
   if (part.kind === "file") return resolve(dirname(from), part.path);
   const { name } = part as Extract<TemplatePart, { kind: "credential" }>;
@@ -124,8 +125,8 @@ export async function readFiles(
 }
 
 /**
- * Replaces the references. As in a shell, an empty variable counts as unset if there is a default.
- * Line ends at the end of a file are removed.
+ * Replaces the references. As in a shell, an empty variable is treated as unset if there is a
+ * default. Line ends at the end of a file are removed.
  */
 export function fillTemplate(
   parts: readonly TemplatePart[],

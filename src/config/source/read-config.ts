@@ -1,5 +1,5 @@
-// Reads gateway.yaml and its includes into one tree. Top-level maps are merged by key; no value is
-// overwritten and no lists are merged.
+// Reads gateway.yaml and its includes into one tree. Top-level maps are merged by key. No value is
+// overwritten, and lists are not merged.
 import { basename, dirname, resolve } from "node:path";
 import { type Document, isScalar } from "yaml";
 import type { ConfigFiles } from "./config-files.ts";
@@ -18,18 +18,17 @@ import {
 
 export interface ReadConfigResult {
   readonly tree: ConfigTree;
-  /** Absolute paths in the order in which they were read, which is the "file order". */
+  /** Absolute paths in the order in which the files were read ("file order"). */
   readonly files: string[];
   readonly findings: ConfigFinding[];
   /**
    * `all`: every file was read, so an unknown name is an error. `main`: an included file could not
-   * be read, and may declare the name. `none`: nothing usable was read.
+   * be read, and it may declare the name. `none`: no usable file was read.
    */
   readonly completeness: "all" | "main" | "none";
 }
 
 /**
- * Reads the files.
  * @param text Content to use in place of the file's, which need not exist.
  */
 export async function readConfig(
@@ -91,7 +90,7 @@ async function readTree(file: string, disk: ConfigFiles, given?: string, include
     all.push({ words: problem.notAMapping(), file, pointer: "", ...(spot ? { span: spot } : {}) });
     tree.value = {};
   }
-  // A key whose whole content is commented out is ignored.
+  // A key whose content is completely commented out is ignored.
   const root = tree.value as Mapping;
   for (const key of Object.keys(root)) if (root[key] === null) delete root[key];
   return { tree, findings: all, whole: true };
@@ -112,7 +111,7 @@ function listIncludes(
   return list.flatMap((path: unknown, i) => {
     const pointer = Array.isArray(raw) ? childPointer("/include", i) : "/include";
     const spot = locate(tree, pointer)!;
-    // The schema reports this.
+    // The schema reports this error.
     if (typeof path !== "string" || path === "") return [];
     if (!path.includes("${")) return [{ path, pointer, spot }];
     find({ words: problem.includePath(), pointer, span: spot });
@@ -120,7 +119,10 @@ function listIncludes(
   });
 }
 
-/** Expands a `*` in the last segment of a path, as a shell does: without dot files, and sorted. */
+/**
+ * Expands a `*` in the last segment of a path in the same way as a shell: without dot files, and
+ * sorted.
+ */
 async function expandGlob(
   path: string,
   from: string,

@@ -22,7 +22,6 @@ import {
 } from "./config-tree.ts";
 
 /**
- * Reports a problem.
  * @param raw The affected part of the value, if it is not the whole value.
  */
 export type ReportProblem = (
@@ -36,8 +35,8 @@ export interface Substitution {
   /** Text as written of every value that came from a variable or file, by pointer. */
   readonly writtenTexts: ReadonlyMap<string, string>;
   /**
-   * Pointers of values that should exist and do not. Other problems with them would only repeat
-   * this.
+   * Pointers of required values that do not exist. Other problems with these values would only
+   * repeat this.
    */
   readonly missingPointers: ReadonlySet<string>;
   /** Reasons why providers are not mounted, by provider. */
@@ -110,7 +109,7 @@ function collectTemplates(tree: ConfigTree, report: ReportProblem, holes: Set<st
       if (typeof value === "object" && value !== null) walk(value as Mapping, here);
       else if (typeof value === "string" && isTemplate(value)) {
         if (USE_POINTER.test(here)) {
-          // The file alone determines which plugins run, never the environment.
+          // Only the file determines which plugins run, and never the environment.
           report(problem.interpolatedUse(), here);
           holes.add(here);
           continue;

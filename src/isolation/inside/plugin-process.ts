@@ -29,7 +29,6 @@ import {
 type Untrusted = Record<string, any>;
 type Hook = (...given: any[]) => any;
 
-/** Loads the plugin's definition. */
 export type LoadDefinition = (entry: string, locked?: LockedModules) => Promise<Untrusted>;
 
 const EVENT_BATCH_MS = 16;
@@ -43,8 +42,8 @@ export class PluginProcess implements GatewayConnection {
     { resolve(value: unknown): void; reject(error: Error): void; readonly lent: boolean }
   >();
   /**
-   * Errors from functions of the gateway. If a plugin lets one pass, it counts as a failure and not
-   * as a fault of the plugin.
+   * Errors from functions of the gateway. If a plugin does not catch such an error, the hook has
+   * failed. The error does not count as a fault thrown by the plugin.
    */
   readonly #hostErrors = new WeakSet<object>();
   readonly #exchanges = new ExchangeProxies();
@@ -98,8 +97,8 @@ export class PluginProcess implements GatewayConnection {
   }
 
   #onLine(line: string): void {
-    // Searches for text that begins with a rare letter, because a search for a quotation mark stops
-    // at every quotation mark.
+    // Searches for text that begins with a rare letter, because a search for a quotation mark would
+    // stop at every quotation mark.
     const plain = !line.includes('BigInt","data"') && !line.includes('Buffer","data"');
     const frame = plain
       ? parseFrame(line)
@@ -230,7 +229,7 @@ export class PluginProcess implements GatewayConnection {
   }
 
   /**
-   * Ends a request. Calls from an observing hook at the end of the stream were sent before this
+   * Ends a request. Calls from an observing hook at the end of the stream are sent before this
    * confirmation.
    */
   #endRequest(id: string): void {

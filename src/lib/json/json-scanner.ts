@@ -1,6 +1,6 @@
 // Scans the bytes of a JSON object once before it is parsed. It finds the top-level members, so
-// that edits can be spliced in without rewriting the rest. It detects keys that another parser
-// could read differently, and it checks the bounds. It runs before parsing because a few bytes can
+// that edits can be spliced in without rewriting the rest. It also detects keys that another parser
+// could read differently, and checks the bounds. It runs before parsing, because a few bytes can
 // describe a large object. If the text is not valid JSON, its findings are ignored.
 import { BOUNDS, boundMessage, type BoundName } from "../bounds.ts";
 
@@ -11,17 +11,17 @@ export interface Span {
   to: number;
 }
 
-/** Why the body is rejected, for example because parsers could disagree on its meaning. */
+/** Reason for rejecting the body, for example because parsers could disagree on its meaning. */
 export interface JsonFlaw {
   code: string;
   message: string;
-  /** Bound that the body exceeds. Such a body must not be parsed. */
+  /** Bound that the body exceeds. The body must then not be parsed. */
   bound?: BoundName;
 }
 
 /**
- * `hasCaseVariants`: some key has capitals, escapes, or non-ASCII letters, so a parser that folds
- * case could confuse it with another key.
+ * `hasCaseVariants`: whether a key has capitals, escapes, or non-ASCII letters, so that a parser
+ * that folds case could confuse it with another key.
  */
 export type Scan =
   | { spans: Map<string, Span>; hasCaseVariants: boolean; flaw?: undefined }
@@ -31,9 +31,9 @@ export type Scan =
 const SHALLOW = 1024;
 
 /**
- * Parses JSON that arrived as a string inside another value and was therefore not scanned. Throws a
- * SyntaxError if it is nested too deeply, because code that walks a value needs stack space for
- * each level.
+ * Parses JSON that was a string inside another value and has therefore not been scanned. Throws a
+ * SyntaxError if it is nested too deeply, because traversing a value needs stack space for each
+ * level.
  */
 export function parseShallow(text: string, reviver?: (key: string, value: unknown) => unknown) {
   if (text.length > SHALLOW && isDeep(text)) throw new SyntaxError("nested too deeply");
@@ -65,8 +65,8 @@ const MAX_DEPTH = BOUNDS.depth.max;
 const MAX_ELEMENTS = BOUNDS.elements.max;
 
 /**
- * Numbers in a list that count as one value. Parsed numbers take a fraction of the memory of other
- * values, and lists of token ids are long.
+ * Number of numbers in a list that count as one value. Parsed numbers take a fraction of the memory
+ * of other values, and lists of token ids are long.
  */
 const NUMBERS_PER_VALUE = 4;
 
@@ -81,7 +81,7 @@ function beginsNumber(b: Buffer, from: number): boolean {
 const MAX_QUOTED_NAME = 100;
 
 /**
- * Escapes of characters that names are made of. No serializer needs them, and they hide a name from
+ * Escapes of characters that occur in names. No serializer needs them, and they hide a name from
  * code that compares bytes. Escapes of HTML's special characters are not included, because some
  * serializers write them.
  */
@@ -96,15 +96,15 @@ interface Keys {
   starts: number[];
   ends: number[];
   /**
-   * Set only for objects with many or escaped keys. Comparing many keys pairwise would take
-   * quadratic time.
+   * Set only for objects with many keys or with escaped keys. Comparing many keys in pairs would
+   * take quadratic time.
    */
   names: Set<string> | undefined;
 }
 
 /**
- * Key lists of closed objects, for reuse. They stay small, because a wide object keeps its keys in
- * `names`.
+ * Key lists of closed objects, for reuse. The lists stay short, because an object with many keys
+ * keeps them in `names`.
  */
 const keyPool: Keys[] = [];
 
@@ -140,7 +140,7 @@ export class Scanner {
 
   /**
    * `most`: maximum number of values. If unset, the body is not from a client, and the number of
-   * values and the length of names are unlimited.
+   * values and the length of names are not limited.
    */
   constructor(b: Buffer, most = Infinity) {
     this.#b = b;
@@ -150,8 +150,8 @@ export class Scanner {
   }
 
   /**
-   * Scans `bytes` more bytes, and on to the end of a string that it is in. Returns undefined if
-   * there is more to scan.
+   * Scans `bytes` more bytes, and continues to the end of a string if it is inside one. Returns
+   * undefined if more bytes remain.
    */
   scanTo(bytes: number): Scan | undefined {
     const b = this.#b;
@@ -276,7 +276,7 @@ function trimmed(b: Buffer, to: number): number {
   return to;
 }
 
-/** Adds a key. Returns whether the object already has it in any spelling. */
+/** Adds a key. Returns whether the object already has the key in any spelling. */
 function addKey(
   b: Buffer,
   keys: Keys,
@@ -285,8 +285,8 @@ function addKey(
   escaped: boolean,
   name: string | undefined,
 ): boolean {
-  // From the first escaped key or the 24th key on, names are compared. Keys before the first
-  // escaped one have no escapes, so their bytes are their names.
+  // From the first escaped key or the 24th key on, names are compared instead of hashes. Keys
+  // before the first escaped key have no escapes, so their bytes are their names.
   if (keys.names === undefined && (keys.hashes.length >= 24 || escaped))
     keys.names = new Set(keys.starts.map((start, k) => b.toString("utf8", start, keys.ends[k])));
   if (keys.names) {
@@ -322,8 +322,8 @@ const AMONG_ESCAPES = 256;
 
 /**
  * Finds the ends of strings and counts their escapes. The positions that native searches return are
- * kept until they are passed, so a text with many escapes is searched once in total and not once
- * per escape.
+ * kept until they are passed. A text with many escapes is therefore searched once in total, and not
+ * once per escape.
  */
 class StringScanner {
   escapes = 0;

@@ -1,11 +1,11 @@
-// Writes log lines to a file descriptor without affecting the gateway. A terminal may be closed, a
-// disk full, a reader slow. A line that cannot be written is lost. No method throws, and none
-// blocks for more than 1 s.
+// Writes log lines to a file descriptor without affecting the gateway. The terminal may be closed,
+// the disk full, or the reader slow. A line that cannot be written is lost. No method throws, and
+// none blocks for more than 1 s.
 import { write, writeSync } from "node:fs";
 import { BatchLoop } from "../queue/batch-loop.ts";
 import { BoundedQueue } from "../queue/bounded-queue.ts";
 
-/** Maximum number of queued characters. Further lines are dropped. */
+/** Maximum number of queued characters. Lines above this limit are dropped. */
 const MAX_QUEUED_CHARS = 4 << 20;
 /** How often a synchronous write that would block is retried, every `RETRY_MS` milliseconds. */
 const MAX_RETRIES = 100;
@@ -21,7 +21,9 @@ export class LogOutput {
     maxBytes: MAX_QUEUED_CHARS,
     sizeOf: (line) => line.length,
   });
-  /** Writes a line immediately if no write is in progress: the next one may come much later. */
+  /**
+   * Writes a line immediately if no write is in progress, because the next line may be much later.
+   */
   readonly #loop = new BatchLoop({
     pending: () => this.#queue.length,
     step: () => this.#send(Buffer.from(this.#take())),
@@ -43,7 +45,7 @@ export class LogOutput {
     this.#loop.wake();
   }
 
-  /** Writes the queued lines synchronously. They are lost if that fails. */
+  /** Writes the queued lines synchronously. If writing fails, the lines are lost. */
   flush(): void {
     const text = this.#take();
     if (text !== "") this.#writeSync(text);

@@ -1,19 +1,19 @@
 // Throttles log lines that repeat. The first line is written immediately. Repetitions within 60 s
 // are written as one line with their number.
 
-/** Writes the line. `times`: how many occurrences it represents. */
+/** Writes the line. `times`: the number of occurrences that the line represents. */
 export type WriteRepeated = (times: number) => void;
 
 interface ThrottleWindow {
   timer: NodeJS.Timeout;
   /** Occurrences since the last written line. */
   times: number;
-  /** Writes the latest occurrence. */
+  /** Writes a line for the latest occurrence. */
   write: WriteRepeated;
 }
 
 const WINDOW_MS = 60_000;
-/** Maximum number of windows. Further kinds of lines share one window. */
+/** Maximum number of windows. All additional kinds of lines share one window. */
 const MAX_WINDOWS = 1_000;
 
 export class LogThrottle implements Disposable {
@@ -41,7 +41,9 @@ export class LogThrottle implements Disposable {
     return setTimeout(() => this.#close(key), this.#everyMs).unref();
   }
 
-  /** Ends a window. If nothing occurred in it, the next occurrence is written immediately again. */
+  /**
+   * Ends a window. If there was no occurrence in it, the next occurrence is written immediately.
+   */
   #close(key: string): void {
     const window = this.#windows.get(key)!;
     const { times, write } = window;
@@ -51,7 +53,7 @@ export class LogThrottle implements Disposable {
     write(times);
   }
 
-  /** Writes the lines that were only counted so far. */
+  /** Writes lines for occurrences that were only counted. */
   [Symbol.dispose](): void {
     for (const { timer, times, write } of this.#windows.values()) {
       clearTimeout(timer);

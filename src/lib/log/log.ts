@@ -1,6 +1,6 @@
-// The gateway's log: JSON to a pipe, readable text to a terminal. One line per event that concerns
-// an operator. It never contains bodies or secrets. Like every file in `src/lib`, it does not
-// depend on models and imports only other files of `src/lib`.
+// The gateway's log: JSON to a pipe, readable text to a terminal. It contains one line per event
+// that concerns an operator. It never contains bodies or secrets. Like every file in `src/lib`,
+// this file does not depend on models and imports only other files of `src/lib`.
 import pino from "pino";
 import { SecretMask } from "./secret-mask.ts";
 import { isSystemdJournal } from "./systemd-journal.ts";
@@ -19,7 +19,7 @@ export interface Log extends Readonly<Record<Level, Write>> {
   setLevel(level: Level): void;
   /** Adds values that are masked in all later lines. */
   addSecrets(values: Iterable<string>): void;
-  /** Writes buffered lines. Done automatically at exit. */
+  /** Writes buffered lines. This also happens automatically at exit. */
   flush(): void;
 }
 
@@ -28,7 +28,7 @@ export interface LogOptions {
   readonly level: Level;
   /** Whether to write readable text with colors instead of JSON. */
   readonly pretty: boolean;
-  /** Mask that is shared with other outputs that must not show secrets. Default: a new one. */
+  /** The mask, which can be shared with other outputs. Default: a new one. */
   readonly mask?: SecretMask;
   /** Receives each line. Default: write to stdout. */
   readonly write?: (line: string) => void;
@@ -87,7 +87,7 @@ const PRIORITY: Readonly<Record<Level, string>> = {
 };
 
 /**
- * Returns the priority prefix from which the systemd journal takes a line's level. The level is the
+ * Returns the priority prefix from which the systemd journal reads a line's level. The level is the
  * first member of the line.
  */
 function journalPriorityOf(line: string): string {
@@ -96,20 +96,20 @@ function journalPriorityOf(line: string): string {
 }
 
 /**
- * Lines are written in the background, except on a terminal, where they must stay in order with
- * other printed text.
+ * Lines are written in the background, except on a terminal, where they must be in order with other
+ * printed text.
  */
 const stdout = (sync: boolean) => new LogOutput(1, { sync });
 
 /**
- * Version suffix with which Node distinguishes an edited plugin file from the previous one. It is
- * removed, because no editor opens a file by that name.
+ * Version suffix with which Node distinguishes a changed plugin file from the previous version. It
+ * is removed, because no editor can open a file with that name.
  */
 const VERSION = /\?version=[0-9a-f]+(?=:\d)/;
 
 /**
- * Keeps only the parts of an error that contain no request and no headers. Other properties of
- * third-party errors often do.
+ * Keeps only the properties of an error that contain no request and no headers. Other properties of
+ * third-party errors often contain them.
  */
 function serializeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;

@@ -28,7 +28,7 @@ export function formatLogLine(line: string): string {
   return `${words.join(" ")}\n${below}${error === undefined ? "" : formatError(error)}`;
 }
 
-/** Separates fields that are lists of sentences. Each sentence gets a line of its own. */
+/** Separates fields that are lists of sentences. Each sentence is printed on a separate line. */
 function splitSentences(entries: readonly [string, unknown][]): [string[], [string, unknown][]] {
   const isSentence = (value: unknown) => typeof value === "string" && value.includes(" ");
   const isSentences = ([, value]: [string, unknown]) =>

@@ -1,6 +1,6 @@
 // Masks secrets in log lines, errors, and terminal output: registered values in every encoding, and
-// anything that looks like a key. This is the second line of defense. The first is not to write
-// secrets.
+// any text that looks like a key. This is the second line of defense. The first is that code does
+// not write secrets.
 
 const MASKED = "[secret]";
 
@@ -11,8 +11,8 @@ const notAfterWord = (pattern: string) => `(?<![0-9A-Za-z])${pattern}`;
 
 /**
  * Shapes of keys: Tollgate keys, bearer and basic tokens (with a digit or at least 20 characters,
- * unlike prose), and `sk-` keys. Lookbehinds are bounded. Otherwise, a long run of blanks from an
- * upstream would take quadratic time.
+ * unlike prose), and `sk-` keys. The lookbehinds have a maximum length. Otherwise, a long run of
+ * spaces from an upstream would take quadratic time.
  */
 const KEY_PATTERNS = [
   notAfterWord(String.raw`tg_[0-9A-Za-z_-]{12,}`),
@@ -69,8 +69,8 @@ export class SecretMask {
   #least = 11;
 
   /**
-   * Registers values to mask. The lines of a multi-line value, such as a private key, are also
-   * masked one by one.
+   * Registers values to mask. For a multi-line value, such as a private key, each line is also
+   * masked separately.
    */
   add(values: Iterable<string>): void {
     for (const value of values) {
@@ -88,7 +88,9 @@ export class SecretMask {
     this.#pattern = undefined;
   }
 
-  /** Returns the text with every secret replaced. Returns the same string if there is none. */
+  /**
+   * Returns the text with every secret replaced. Returns the same string if it contains no secret.
+   */
   maskText(text: string): string {
     return text.length < this.#least ? text : text.replace(this.#compiled(), MASKED);
   }
@@ -116,7 +118,8 @@ export class SecretMask {
   #compiled(): RegExp {
     return (this.#pattern ??= new RegExp(
       [
-        // Longest first, so that a value that contains another one is masked whole.
+        // The longest values are first, so that a value that contains another value is masked
+        // completely.
         ...[...this.#spellings].sort((a, b) => b.length - a.length).map(escapeRegExp),
         ...KEY_PATTERNS,
       ].join("|"),

@@ -31,7 +31,7 @@ const CLOSED_4 = [
 const CLOSED_6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
 
 /**
- * IPv6 global unicast, the only range that leads to the internet. All other ranges are closed
+ * IPv6 global unicast, the only range with addresses of the internet. All other ranges are blocked
  * because they are not listed: ::, ::1, v4-mapped and v4-compatible, NAT64 (64:ff9b::/96,
  * 64:ff9b:1::/48), fc00::/7, fe80::/10, ff00::/8.
  */
@@ -70,8 +70,8 @@ export interface EgressGuard {
    */
   lookup: LookupFunction;
   /**
-   * Connector for undici. Checks numeric hosts, which are never looked up, and checks the address
-   * that was actually reached.
+   * Connector for undici. Checks numeric hosts, because they are never looked up, and checks the
+   * address of the established connection.
    */
   connect: buildConnector.connector;
   /**
@@ -106,8 +106,8 @@ const notPublicError = (host: string): AddressError =>
 const withoutBrackets = (host: string): string => host.replace(/^\[|\]$/g, "");
 
 /**
- * Creates a guard. `open` decides whether a numeric address is allowed. An operator can allow a
- * network, and a test its own loopback address.
+ * Creates a guard. `open` decides whether a numeric address is allowed. For example, an operator
+ * can allow a network, and a test can allow its own loopback address.
  */
 export function createEgressGuard(
   open: (address: string) => boolean = isPublicAddress,
@@ -169,8 +169,8 @@ export function createEgressGuard(
 }
 
 /**
- * Creates a guard that allows everything except a cloud's metadata service, including names that
- * resolve to it.
+ * Creates a guard that allows all addresses except those of a cloud's metadata service, including
+ * names that resolve to them.
  */
 export const createMetadataGuard = (timeoutMs?: number): EgressGuard =>
   createEgressGuard(
@@ -184,8 +184,8 @@ export const createMetadataGuard = (timeoutMs?: number): EgressGuard =>
   );
 
 // Addresses of cloud metadata services, which return a machine's identity and credentials. A
-// request to one of them has the machine's own rights, so only plugins that declare it may connect
-// to it.
+// request to one of them has the machine's own rights, so only plugins that declare this may
+// connect to it.
 
 /**
  * AWS, Azure, Google, Oracle, and others; containers on AWS (two addresses); Tencent; Alibaba;

@@ -24,8 +24,8 @@ export function createTunnelConnector(
   const within = buildConnector({ ...tls, timeout: timeoutMs, allowH2: false });
   return (options, done) => {
     const host = options.hostname.replace(/^\[|\]$/g, "");
-    // Loopback and the metadata service belong to this machine and are never reached through a
-    // proxy.
+    // Loopback addresses and the metadata service belong to this machine and are never reached
+    // through a proxy.
     const here = isLoopback(host) || (isIP(host) !== 0 && isMetadataAddress(host));
     if (here || excepted.some((fits) => fits(host))) return straight(options, done);
     const port = options.port || (options.protocol === "https:" ? "443" : "80");
@@ -38,7 +38,7 @@ export function createTunnelConnector(
   };
 }
 
-/** Creates an error of the proxy, as opposed to one of the provider behind it. */
+/** Creates an error of the proxy, in contrast to an error of the provider behind it. */
 const createProxyError = (message: string, cause?: unknown): Error =>
   Object.assign(new Error(message, { cause }), { code: "proxy_refused" });
 

@@ -1,4 +1,4 @@
-// Reduces an address to its network, which shows where traffic comes from without identifying a
+// Reduces an address to its network, which shows the origin of traffic without identifying a
 // person.
 import { isIP } from "node:net";
 
@@ -20,8 +20,8 @@ export function networkPrefixOf(address: string): string | undefined {
 function first48Bits(address: string): string {
   const [head = "", tail] = address.split("::", 2);
   const groups = head === "" ? [] : head.split(":");
-  // Without "::", all eight groups are present. With "::", the omitted groups are zero, and a group
-  // after it can be the third.
+  // Without "::", all eight groups are present. With "::", the omitted groups are zero, so the
+  // third group may be one of the groups after it.
   const behind = tail === undefined || tail === "" ? [] : tail.split(":");
   const wide = behind.length + Number(behind.at(-1)?.includes(".") ?? false);
   while (tail !== undefined && groups.length + wide < 8) groups.push("0");

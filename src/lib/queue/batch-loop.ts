@@ -1,23 +1,23 @@
-// Decides when waiting work is processed: one batch at a time. Work that arrives during a batch
-// forms the next one, so batches grow under load.
+// Decides when waiting work is processed: one batch at a time. Work that arrives during a batch is
+// processed in the next batch, so batches grow under load.
 import { settlesWithin } from "../time/settles-within.ts";
 
-/** When batches are processed. */
+/** Determines when batches are processed. */
 export interface BatchSchedule {
   /**
-   * How long the first item of a batch waits for more, in milliseconds. `0`: until the event loop
-   * has handled all pending I/O, so that all sockets and processes that are ready add their items.
-   * Default: not at all, so an idle loop processes an item within `wake`.
+   * Time for which the first item of a batch waits for more items, in milliseconds. `0`: until the
+   * event loop has processed all pending I/O, so that all sockets and processes that are ready can
+   * add their items. Default: no wait, so an idle loop processes an item within `wake`.
    */
   readonly delayMs?: number | undefined;
   /**
-   * Number of items from which a batch waits for the current event loop turn only. Default: no
+   * Number of items above which a batch waits only for the current event loop turn. Default: no
    * number.
    */
   readonly fullAt?: number | undefined;
   /**
-   * Start of the delay. `last_batch`: after a pause, the first item does not wait.
-   * Default: `first_item`.
+   * Start of the delay. `last_batch`: the delay starts with the previous batch, so the first item
+   * after a pause does not wait. Default: `first_item`.
    */
   readonly delayFrom?: "first_item" | "last_batch" | undefined;
 }
@@ -67,8 +67,8 @@ export class BatchLoop {
       ? this.#lastBatchAt + this.#delayMs - performance.now()
       : this.#delayMs;
     if (wait <= 0 || pending >= this.#fullAt) this.#immediate ??= setImmediate(() => this.#run());
-    // The timer is not canceled when a full batch is processed, because setting one per batch costs
-    // more than an occasional batch that is processed early.
+    // The timer is not canceled when a full batch is processed. Setting a timer per batch would
+    // cost more than a batch that is occasionally processed early.
     else this.#timer ??= setTimeout(() => this.#onTimer(), wait).unref();
   }
 
@@ -77,7 +77,7 @@ export class BatchLoop {
     if (!this.#running && !this.#isStopped) this.#run();
   }
 
-  /** Processes batches until too little work is left or a batch takes time. */
+  /** Processes batches until too few items are left or a batch is asynchronous. */
   #run(): void {
     clearImmediate(this.#immediate);
     this.#immediate = undefined;
@@ -112,9 +112,9 @@ export class BatchLoop {
   }
 
   /**
-   * Processes all items now, without delays. Resolves with true when none is left, or with false
-   * when the time limit has passed or the loop is stopped. If no batch takes time, all are
-   * processed before this method returns.
+   * Processes all items immediately, without delays. Resolves with true when no item is left, and
+   * with false when the time limit is reached or the loop is stopped. If all batches are
+   * synchronous, they are processed before this method returns.
    */
   async drain(withinMs = Infinity): Promise<boolean> {
     this.#draining++;
@@ -132,7 +132,7 @@ export class BatchLoop {
     }
   }
 
-  /** Processes no further batch. The batch in progress ends. */
+  /** Processes no more batches. The current batch is completed. */
   stop(): void {
     this.#isStopped = true;
     clearTimeout(this.#timer);

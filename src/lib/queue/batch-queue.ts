@@ -9,13 +9,13 @@ export interface BatchQueueOptions<T> extends QueueLimits<T>, BatchSchedule {
   /** Maximum size of a batch, as reported by `sizeOf`. Default: no limit. */
   readonly batchBytes?: number | undefined;
   /**
-   * The queue that holds the items, if they outlive this object, for example in `ctx.shared`. Its
-   * own limits apply. Default: a new queue.
+   * The queue that holds the items, if the items must be kept after this object is disposed of, for
+   * example in `ctx.shared`. The limits of that queue apply. Default: a new queue.
    */
   readonly queue?: BoundedQueue<T> | undefined;
   /**
-   * Delivers a batch. The next batch waits until the promise resolves. Items that it resolves with
-   * are put back and delivered again. If it throws or rejects, the batch is dropped.
+   * Delivers a batch. The next batch waits until the promise resolves. Items that the promise
+   * resolves with are put back and delivered again. If it throws or rejects, the batch is dropped.
    */
   deliver(batch: T[]): Promise<readonly T[] | void> | void;
 }
@@ -47,7 +47,7 @@ export class BatchQueue<T> {
     );
   }
 
-  /** Adds an item. Returns false if it was dropped. */
+  /** Adds an item. Returns false if the item was dropped. */
   push(item: T): boolean {
     const isQueued = this.#queue.push(item);
     this.#loop.wake();
@@ -64,8 +64,8 @@ export class BatchQueue<T> {
   }
 
   /**
-   * Resolves when the current batch is delivered, if the queue is full. Undefined if the queue has
-   * room.
+   * Resolves when the current batch has been delivered, if the queue is full. Undefined if the
+   * queue is not full.
    */
   whenRoom(): Promise<void> | undefined {
     if (!this.#queue.isFull) return undefined;
@@ -73,14 +73,14 @@ export class BatchQueue<T> {
   }
 
   /**
-   * Delivers all items now. Resolves with true when none is left, or with false when the time is
-   * over or the queue is stopped.
+   * Delivers all items now. Resolves with true when no item is left, and with false when the time
+   * limit is reached or the queue is stopped.
    */
   drain(withinMs?: number): Promise<boolean> {
     return this.#loop.drain(withinMs);
   }
 
-  /** Delivers no further batch. */
+  /** Delivers no more batches. */
   stop(): void {
     this.#loop.stop();
   }

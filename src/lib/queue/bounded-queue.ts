@@ -10,8 +10,8 @@ export interface QueueLimits<T> {
   readonly sizeOf?: ((item: T) => number) | undefined;
   /**
    * Treatment of an item that does not fit. `refuse`: it is dropped. `drop_oldest`: the oldest
-   * items are dropped instead. `wait`: it is queued, and the caller waits for room before it adds
-   * another one. Default: `refuse`.
+   * items are dropped instead. `wait`: the item is queued, and the caller must wait until the queue
+   * is no longer full before it adds another item. Default: `refuse`.
    */
   readonly overflow?: "refuse" | "drop_oldest" | "wait" | undefined;
 }
@@ -80,8 +80,8 @@ export class BoundedQueue<T> {
   }
 
   /**
-   * Takes the oldest items, at most `maxItems` of them and `maxBytes` in size, but at least one. The
-   * array belongs to the caller.
+   * Takes the oldest items, at most `maxItems` of them and `maxBytes` in size, but at least one.
+   * The caller owns the array.
    */
   take(maxItems = Infinity, maxBytes = Infinity): T[] {
     const all = this.#items;

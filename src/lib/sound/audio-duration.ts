@@ -1,5 +1,5 @@
 // Measures the duration of an audio file, without side effects and with bounded work. Files come
-// from clients, so a duration in a header is trusted only if the frames that follow confirm it.
+// from clients, so a duration in a header is used only if the frames after it confirm it.
 import { readFlac, readWav } from "./wav-flac.ts";
 import { readMp4 } from "./mp4.ts";
 import { readOgg } from "./ogg.ts";
@@ -7,7 +7,7 @@ import { type AudioStructure, hasTagAt, skipId3Tags } from "./audio-structure.ts
 import { readWebm } from "./webm.ts";
 
 export interface AudioDuration {
-  /** Duration in seconds. Undefined: not known. */
+  /** Duration in seconds. Undefined if it is unknown. */
   readonly seconds: number | undefined;
   /**
    * Estimate in seconds, for use if `seconds` is undefined. Derived from the frames that were
@@ -21,13 +21,13 @@ export interface AudioDuration {
 /** Longest plausible recording, in seconds (1 year). */
 const MAX_SECONDS = 366 * 24 * 3600;
 /**
- * Bytes per second of the most compressed speech. Silent frames are smaller, but in formats that
- * have them the frames are counted.
+ * Bytes per second of the most compressed speech. Silent frames are smaller, but formats with
+ * silent frames are measured by counting frames.
  */
 const MIN_BYTES_PER_SECOND = 750;
 /**
- * Minimum bytes per second for formats that are not parsed. Any second can be silence, for which
- * AAC writes 79 bytes.
+ * Minimum bytes per second for formats that are not parsed. Any second can be silent, and AAC needs
+ * 79 bytes for a second of silence.
  */
 const MIN_BYTES_PER_SECOND_UNKNOWN = 50;
 /** Allowed relative difference between header and frames. Encoders add silence at both ends. */
@@ -87,7 +87,7 @@ function readStructure(file: Buffer): AudioStructure | undefined {
 }
 
 // Measures MP3 files. MP3 has no file header: each frame describes itself. The first frame may
-// contain a frame count, but a decoder plays the frames that are present, so they are counted.
+// contain a frame count, but a decoder plays the frames that exist, so they are counted.
 
 /**
  * Maximum bytes between frames that do not belong to a frame, in total. Beyond that, it is unknown
@@ -102,7 +102,7 @@ interface Frame {
   readonly seconds: number;
 }
 
-/** Reads the frames. `from`: end of the titles and images, which decoders skip. */
+/** Reads the frames. `from`: end of the metadata (titles, images), which decoders skip. */
 function readMp3(file: Buffer, from: number): AudioStructure | undefined {
   let seconds = 0;
   let frames = 0;

@@ -1,5 +1,5 @@
-// Measures MP4 files, which are nested boxes. Several boxes state the duration, and each can state
-// anything, so the audio samples are counted too.
+// Measures MP4 files, which are nested boxes. Several boxes contain a duration, and each may be
+// wrong, so the audio samples are counted too.
 import { type AudioStructure, hasTagAt } from "./audio-structure.ts";
 
 /** Maximum number of boxes in one file. */
@@ -21,8 +21,8 @@ const LEAST_RATE = 7_350;
 /** Maximum bytes per second of AAC: 6,144 bits per channel and frame, two channels. */
 const FASTEST = 96_000;
 /**
- * Edits up to which a track counts as plain: one segment after some silence. A longer edit list can
- * play a segment several times.
+ * Maximum number of edits with which a track counts as plain: one segment after some silence. A
+ * longer edit list can play a segment several times.
  */
 const MOST_EDITS = 2;
 

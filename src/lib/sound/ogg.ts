@@ -1,5 +1,5 @@
-// Measures Ogg files. Each page states its position, so the last page states the duration. The
-// packets in the pages are counted, because a page can state anything.
+// Measures Ogg files. Each page contains its position, so the last page contains the duration. The
+// packets in the pages are counted, because a page can contain any position.
 import { type AudioStructure, hasTagAt } from "./audio-structure.ts";
 
 /** Marker of a page and its version. */
@@ -11,7 +11,8 @@ const MOST_SAMPLES = 65_536;
 /** Maximum number of seconds that a decoder skips at the start. */
 const MOST_SKIPPED = 2;
 /**
- * Maximum number of packet segments in one file. No audio file of the size of a request has more.
+ * Maximum number of packet segments in one file. No audio file with the maximum size of a request
+ * has more.
  */
 const MOST_PIECES = 2_000_000;
 const MOST_HEADERS = 3;
@@ -20,7 +21,7 @@ interface Codec {
   readonly rate: number;
   /** Samples before the audio that are not played. */
   readonly skip: number;
-  /** Minimum and maximum seconds in a packet. Each Opus packet states its own duration. */
+  /** Minimum and maximum seconds in a packet. Each Opus packet contains its own duration. */
   readonly packet: readonly [least: number, most: number] | "opus";
   /** Maximum bytes per second. */
   readonly fastest: number;
@@ -103,7 +104,7 @@ class Pages {
       continued = false;
       packet = next;
     }
-    // The last packet continues in the next page. It is counted on the page where it begins.
+    // The last packet continues on the next page. It is counted on the page on which it begins.
     if (from > table && file[from - 1] === 255 && !continued) this.#packet(packet);
     return next;
   }
@@ -173,8 +174,8 @@ const plain = (
   rate > 0 && packet[1] > 0 ? { rate, skip: 0, packet, fastest } : undefined;
 
 /**
- * Seconds of one frame, by the low bits of the configuration. One list each for speech, hybrid, and
- * music.
+ * Seconds of one frame, by the low bits of the configuration. There is one list each for speech,
+ * hybrid, and music.
  */
 const SPEECH = [0.01, 0.02, 0.04, 0.06] as const;
 const HYBRID = [0.01, 0.02] as const;
@@ -183,8 +184,8 @@ const MUSIC = [0.0025, 0.005, 0.01, 0.02] as const;
 const MOST_SECONDS = 0.12;
 
 /**
- * Returns the duration of an Opus packet in seconds. Its first byte states the frame duration and
- * how the frames are counted.
+ * Returns the duration of an Opus packet in seconds. Its first byte contains the frame duration and
+ * the method by which the frames are counted.
  */
 export function opusPacketSeconds(file: Buffer, at: number): number {
   const head = file[at];

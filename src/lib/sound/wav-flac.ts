@@ -1,6 +1,6 @@
 import { type AudioStructure, hasTagAt } from "./audio-structure.ts";
 
-/** Maximum number of chunks that are read. No encoder writes more before the audio. */
+/** Maximum number of chunks that are read. No encoder writes more chunks before the audio. */
 const MOST_CHUNKS = 1_000;
 /** Uncompressed codecs with their bits per sample. */
 const PLAIN: ReadonlyMap<number, readonly number[]> = new Map([
@@ -14,9 +14,9 @@ const RATES = { least: 4_000, most: 384_000 } as const;
 const MOST_CHANNELS = 32;
 
 /**
- * Measures WAV files. A header that was written before the audio states a length of zero or the
- * maximum. In that case, the audio is the rest of the file. The duration is not known if the file
- * has two data chunks, two formats, or a format that is not plain.
+ * Measures WAV files. If the header was written before the audio, it contains a length of zero or
+ * the maximum. The audio is then the rest of the file. The duration is unknown if the file has two
+ * data chunks, two formats, or a format that is not plain.
  */
 export function readWav(file: Buffer): AudioStructure {
   const rates: (number | undefined)[] = [];
@@ -52,8 +52,8 @@ export function readWav(file: Buffer): AudioStructure {
 }
 
 /**
- * Returns the lowest bytes per second that any header field implies. A reservation trusts the field
- * that makes the audio longest and thus most expensive.
+ * Returns the lowest number of bytes per second that any header field implies. A reservation uses
+ * the field that makes the audio longest and therefore most expensive.
  */
 function slowestOf(file: Buffer, at: number): number {
   if (at + 16 > file.length) return Infinity;
@@ -83,9 +83,9 @@ function bytesPerSecond(file: Buffer, at: number, size: number): number | undefi
   return agrees ? rate * block : undefined;
 }
 
-// Measures FLAC files. The first block states the sample rate in 20 bits and the number of samples
-// in 36 bits. Each audio frame states its number of samples and has a checksum over its header, so
-// frames can be counted without decoding.
+// Measures FLAC files. The first block contains the sample rate in 20 bits and the number of
+// samples in 36 bits. Each audio frame contains its number of samples and a checksum over its
+// header, so frames can be counted without decoding.
 
 const MOST_SAMPLES = 65_536;
 
@@ -108,7 +108,7 @@ export function readFlac(file: Buffer, from: number): AudioStructure | undefined
 }
 
 /**
- * Returns the number of samples in all frames from byte `at` on. Frames have this number even if
+ * Returns the number of samples in all frames from byte `at` on. Frames contain this number even if
  * the encoder did not know the total length.
  */
 function framesIn(file: Buffer, at: number): number {

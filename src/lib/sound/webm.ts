@@ -1,6 +1,6 @@
-// Measures WebM files, which are nested elements. A recording made by a browser states no duration.
-// In that case, the timestamp of the last block gives it. Opus frames are counted, because both
-// values can be wrong.
+// Measures WebM files, which are nested elements. A recording made by a browser contains no
+// duration. The duration is then the timestamp of the last block. Opus frames are counted, because
+// both values can be wrong.
 import { opusPacketSeconds } from "./ogg.ts";
 import { type AudioStructure, hasTagAt } from "./audio-structure.ts";
 
@@ -56,7 +56,7 @@ class Elements {
   duration: number | undefined;
   /** Timestamp of the last block, in time units. */
   last = 0;
-  /** Number of tracks. `opus` is whether all of them are Opus. */
+  /** Number of tracks. `opus`: whether all of them are Opus. */
   codecs = 0;
   opus = true;
   found = 0;

@@ -1,4 +1,7 @@
-/** Waits for a promise. Returns false if it takes longer, and rejects if the promise rejects. */
+/**
+ * Waits for a promise. Returns false if the time limit is reached before it settles, and rejects if
+ * the promise rejects.
+ */
 export async function settlesWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
   if (ms === Infinity) return promise.then(() => true);
   const { promise: late, resolve } = Promise.withResolvers<false>();

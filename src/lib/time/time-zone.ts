@@ -1,5 +1,5 @@
 // Computes exact days and hours of a time zone. A day on which clocks are set forward has 23 hours,
-// and an hour that occurs twice counts as two hours.
+// and an hour that occurs twice is treated as two hours.
 
 /** 15 minutes in milliseconds. Every modern clock change occurs at a multiple of it. */
 const QUARTER = 900_000;
@@ -20,7 +20,10 @@ const MAX_CACHED_QUARTERS = 400_000;
 
 /** Local time in a time zone. All moments are Unix milliseconds. */
 export interface ZoneClock {
-  /** Returns the offset from UTC at that moment, in milliseconds. Positive: ahead of UTC. */
+  /**
+   * Returns the offset from UTC at the given time, in milliseconds. The offset is positive if the
+   * zone is ahead of UTC.
+   */
   offset(at: number): number;
   /** "2026-03-29" */
   day(at: number): string;
@@ -29,8 +32,8 @@ export interface ZoneClock {
   /** Returns the start of the hour that contains the moment. */
   hourStart(at: number): number;
   /**
-   * Returns the moment of a local day or time, such as "2026-03-29" or "2026-03-29T12:30". NaN if
-   * the text is not a valid time.
+   * Returns the Unix time of a local day or time, such as "2026-03-29" or "2026-03-29T12:30". NaN
+   * if the text is not a valid time.
    */
   parseLocalTime(text: string): number;
   /** Whether the whole interval is in one day or one hour. `end` is exclusive. */

@@ -1,5 +1,5 @@
-// Parses and formats durations and sizes. A duration always has a unit, because its unit would
-// otherwise be a guess.
+// Parses and formats durations and sizes. A duration must have a unit, because any default unit
+// would be a guess.
 
 const TIME = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const SIZE = {
@@ -22,7 +22,7 @@ export const DURATION_PATTERN = String.raw`^${NUMBER}(?:ms|s|m|h|d)$`;
 export const SIZE_PATTERN = String.raw`^(?:${NUMBER} ?(?:B|[KMG]i?B)|\d{1,12})$`;
 
 /**
- * Longest timer in milliseconds. Node stores delays in 32 bits, and a longer timer fires
+ * Longest timer in milliseconds. Node stores delays in 32 bits, so a longer timer fires
  * immediately.
  */
 export const MAX_TIMER_MS = 2 ** 31 - 1;

@@ -1,6 +1,6 @@
 // Tracks the file descriptors of listening sockets, for hot restart. With several workers, Node's
-// cluster module opens them in this process and does not expose them, so they are recorded when
-// they open.
+// cluster module opens these sockets in this process and does not expose them. They are therefore
+// recorded when they open.
 import { channel } from "node:diagnostics_channel";
 import { Server } from "node:net";
 import type { BoundAddress } from "../../runtime/http/listen-targets.ts";
@@ -77,9 +77,11 @@ export const REPLACES_PID_VARIABLE = "TOLLGATE_REPLACES_PID";
 
 /** State that the old process hands over after it has released it. */
 export interface HandedOverState {
-  /** Instance id of the old process in the store. Undefined: both processes have the store open. */
+  /**
+   * Instance id of the old process in the store. Undefined if both processes have the store open.
+   */
   readonly instanceId: string | undefined;
-  /** Unix milliseconds. No open call of the old process began earlier. */
+  /** Unix milliseconds. All open calls of the old process began at or after this time. */
   readonly oldestOpenCallAt: number;
   /** Unix sockets that the old process opened itself. The last process removes them. */
   readonly ownedSocketPaths: readonly string[];
@@ -87,7 +89,7 @@ export interface HandedOverState {
 
 /** Calls from the new process to the old one. */
 export type NewProcessCalls = {
-  /** Requests the store. Everything else has been tested by then. */
+  /** Requests the store. All other parts of the new process have been tested before. */
   takeStore(wanted: {
     readonly stateDir: string;
     readonly version: string;

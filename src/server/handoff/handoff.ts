@@ -1,4 +1,4 @@
-// Hot restart from the side of the old process: releases its resources in order, keeps serving
+// Hot restart in the old process: releases its resources in order, continues to serve requests
 // through the new process's store, and shuts down.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { LoadedConfig } from "../../config/load-config.ts";
@@ -65,8 +65,8 @@ export class Handoff {
   }
 
   /**
-   * Starts a hot restart. Calls `leave` when the new process serves, and returns its process id.
-   * Only one hot restart runs at a time.
+   * Starts a hot restart. Calls `leave` when the new process serves requests, and returns its
+   * process ID. Only one hot restart runs at a time.
    */
   hotRestart(isAllowed: () => boolean, leave: () => void): Promise<number> {
     return (this.#running ??= this.#hotRestart(isAllowed, leave));
@@ -129,7 +129,7 @@ export class Handoff {
     await controlPlane.close();
     await generations.closeObservers();
     await services.requestHistory?.stopPersisting();
-    // Until the link exists, messages are dropped, or repeated by a later generation of this
+    // Until the link exists, messages are dropped or are repeated by a later generation of this
     // process.
     (services.observerSink as ObserverHub).redirectTo(createRemoteSink(() => this.#observerLink));
     const since = Math.min(
@@ -147,8 +147,8 @@ export class Handoff {
   async #takeBack(): Promise<void> {
     const { services, generations, transferableStore, controlPlane, rebuildGeneration } =
       this.#options;
-    // The marker is missing if the failed process had begun to serve, so it is written again. A full
-    // disk must not keep this gateway from continuing.
+    // The marker is missing if the failed process had begun to serve requests, so it is written
+    // again. If this fails, for example because the disk is full, this gateway must still continue.
     await writeHandoffMarker(services.stateDir).catch(() => {});
     if (services.store.lease === undefined) await transferableStore.reopen();
     (services.observerSink as ObserverHub).redirectTo(undefined);
@@ -170,10 +170,10 @@ export class Handoff {
   }
 }
 
-// Checks and lists what a gateway must release for hot restart: resources that only one process may
-// have.
+// Checks and lists the resources that a gateway must release for a hot restart, because only one
+// process may have them.
 
-/** Throws an error that explains why this gateway cannot be replaced while it serves. */
+/** Throws an error with the reason if this gateway cannot be replaced while it serves requests. */
 async function assertReplaceable(
   options: GatewayOptions,
   { config, store }: { config: GatewayConfig; store: Pick<Store, "lease" | "supportsHandoff"> },
@@ -199,7 +199,7 @@ async function assertReplaceable(
 }
 
 /**
- * Returns the open sockets in the order in which the new process expects them: clients as in
+ * Returns the open sockets in the order that the new process expects: client listeners as in
  * `listen`, then the admin listener.
  */
 function listOpenSockets(
@@ -228,7 +228,7 @@ function listOpenSockets(
 
 /**
  * Returns the paths of Unix sockets that this gateway opens itself. `handed`: inherited
- * descriptors, which replace the first sockets and belong to others.
+ * descriptors, which are used instead of the first sockets and which other processes own.
  */
 export const listOwnSocketPaths = (
   { listen, admin }: Pick<GatewayConfig, "listen" | "admin">,

@@ -1,7 +1,7 @@
-// Starts the process that replaces this gateway: the same command with the version that is
-// installed now, and with the open sockets of this process. The new process first tests everything
-// it can. This process then releases the store, and shuts down only when the new one serves. Any
-// failure before that leaves this gateway unchanged.
+// Starts the process that replaces this gateway: the same command, with the currently installed
+// version and the open sockets of this process. The new process first tests as much as possible.
+// This process then releases the store, and shuts down only when the new process serves requests.
+// If anything fails before that, this gateway is unchanged.
 import { spawn, type ChildProcess } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { childProcessFlags } from "../../lib/disable-debugger.ts";
@@ -15,8 +15,8 @@ import {
 } from "./handoff-protocol.ts";
 
 /**
- * Maximum time in milliseconds from start to serving. It may include the migration of a large
- * ledger.
+ * Maximum time in milliseconds from the start of the new process until it serves requests. It may
+ * include the migration of a large ledger.
  */
 const START_TIMEOUT_MS = 600_000;
 
@@ -90,12 +90,13 @@ export async function startNewProcess(options: NewProcessOptions): Promise<NewPr
 }
 
 /**
- * Starts the program that this process was started from. By now, another version may be installed.
+ * Starts the program from which this process was started. The installed version may have changed
+ * since then.
  */
 function spawnNewProcess(sockets: readonly InheritedSocket[]): ChildProcess {
   const { WATCHDOG_PID: _, LISTEN_PID: __, ...env } = process.env;
   return spawn(process.execPath, [...childProcessFlags(), ...process.argv.slice(1)], {
-    // Ctrl-C in a terminal must reach only the running process, and this process is about to end.
+    // Ctrl-C in a terminal must not end the new process together with this one.
     detached: true,
     serialization: "advanced",
     stdio: ["ignore", "inherit", "inherit", ...sockets.map(({ fd }) => fd), "ipc"],

@@ -1,5 +1,5 @@
-// The previous gateway from the side of the new process. It hands over the store, and then settles
-// its open calls through the new process, like a worker.
+// The previous gateway, as seen by the new process. It hands over the store. Its open calls are
+// then settled through the new process, like those of a worker.
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { GatewayEvent } from "../../plugin/gateway-event.ts";
@@ -65,7 +65,7 @@ export class OldProcess {
     channel.once("disconnect", () => (this.#disconnected = true));
   }
 
-  /** Takes over the store. Everything else is ready by then. */
+  /** Takes over the store. All other parts of the new process are ready by then. */
   async takeStore(wanted: Parameters<NewProcessCalls["takeStore"]>[0]): Promise<HandedOverState> {
     this.#handedOver = await this.#link.call<HandedOverState>("takeStore", wanted);
     this.#takenAt = wallClock();
@@ -73,8 +73,8 @@ export class OldProcess {
   }
 
   /**
-   * Called when this process has opened the store and its observers. The old process then uses them
-   * through this one.
+   * Called when this process has opened the store and its observers. The old process then uses both
+   * through this process.
    */
   async storeOpened(host: NewProcessServices): Promise<void> {
     const { store, usageQueries, observerSink, log } = host;
@@ -112,7 +112,7 @@ export class OldProcess {
   }
 
   /**
-   * Returns the process id and the number of open requests. Undefined: the process has ended or
+   * Returns the process id and the number of open requests. Undefined if the process has ended or
    * does not respond.
    */
   async readStatus(): Promise<GatewayStatus["oldProcess"]> {
@@ -126,8 +126,8 @@ export class OldProcess {
   }
 
   /**
-   * Sends a change that all processes must apply. If the old process does not confirm it, it could
-   * continue with outdated data, so it is disconnected.
+   * Sends a change that all processes must apply. If the old process does not confirm it, it is
+   * disconnected, because it could continue with outdated data.
    */
   async call(name: BroadcastName, ...args: readonly unknown[]): Promise<void> {
     if (this.#disconnected || !this.#handedOver) return;
@@ -170,7 +170,7 @@ export class OldProcess {
 const PAGE = 1_000;
 
 /**
- * Returns settlements as recovery would write them. `since` and `until`: range of the calls' start
+ * Returns the settlements that recovery would write. `since` and `until`: range of the calls' start
  * times.
  */
 async function listOrphanedCalls(
