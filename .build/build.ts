@@ -1,8 +1,8 @@
 // `npm run build`: builds the published package in dist/. The compiler rewrites `.ts` imports and
-// copies imported JSON. Modules that others import are not changed further. The program `tollgate`
-// is bundled into few files, because half of its start was finding and reading 300 modules. The
-// build is made in a separate folder and swapped in, so that a failed build keeps the last good
-// one.
+// copies imported JSON. Other modules are not changed further, because packages may import them.
+// The program `tollgate` is bundled into few files, because half of its start was finding and
+// reading 300 modules. The build is made in a separate folder and swapped in, so that a failed
+// build keeps the last good one.
 //
 //     --no-check   does not check types, which `npm test` does for the whole repository
 import { spawn } from "node:child_process";

@@ -1,6 +1,7 @@
-// Bundles the program `tollgate` into few files. Two thirds of a start were finding, reading, and
-// compiling 1,000 small modules, most of which a gateway never uses. Third-party packages are
-// bundled with their licenses, and heavy parts that are never used are omitted.
+// Bundles the program `tollgate` into few files. Two thirds of the start time were spent on
+// finding, reading, and compiling 1,000 small modules, most of which a gateway never uses.
+// Third-party packages are bundled with their licenses, and heavy parts that are never used are
+// omitted.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -71,8 +72,8 @@ async function bundled(
 }
 
 /**
- * Bundles into `from`/src/cli. The files keep the paths of the programs, from which they find each
- * other and the package.
+ * Bundles into `from`/src/cli. The files keep the paths of the programs, because the programs use
+ * them to find each other and the package.
  */
 export async function bundle(from: string): Promise<void> {
   const cli = (name: string) => join(from, "src/cli", `${name}.js`);
@@ -98,8 +99,8 @@ export async function bundle(from: string): Promise<void> {
       },
     },
   );
-  // Threads have bundles of their own. They share no modules with the program, so each contains
-  // only what it needs.
+  // Threads have separate bundles. They share no modules with the program, so that each bundle
+  // contains only what its thread needs.
   const threads = {
     "thread-entry": "plugins/stores/sqlite/threads/thread-entry.js",
     "watchdog-thread": "src/runtime/health/watchdog-thread.js",

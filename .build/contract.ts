@@ -69,7 +69,7 @@ const named = (all: readonly Declaration[], list: string): Declaration[] =>
 const MEMBER = /^(?:(?:readonly|static|get|set|async) )*("[^"]+"|[\w$]+)\??(?:<[^>]*>)?[:(]/;
 
 /**
- * Returns members of a declaration without a doc comment on the line above, including members of
+ * Returns members of a declaration that have no doc comment on the line above, including members of
  * nested objects. Private members of a class and members of an object on one line do not count.
  */
 export function membersWithoutWords({ text }: Pick<Declaration, "text">): string[] {

@@ -97,7 +97,7 @@ function sourcePages(): SourcePage[] {
       const own = all
         .filter(([, each]) => each === section)
         .map(([file]) => sourcePage(file, section));
-      // Pages of a folder follow each other, whether the index lists them or not.
+      // Pages of a folder follow each other, whether or not the index lists them.
       return [...Map.groupBy(own, ({ folder }) => folder).values()].flat();
     }),
     ...CONTRIBUTORS.map((file) => sourcePage(file, "Contributing")),

@@ -116,7 +116,7 @@ function toolLines(m: Listed, tools: readonly ListedTools[]): PriceLine[] {
         : [each(unit, price)],
     ),
     ...sizes.map(([quality, price]) => each("requests", price, { quality })),
-    // An unknown size is charged as the last one, which costs the most.
+    // An unknown size is charged as the last size, which is the most expensive.
     ...sizes.slice(-1).map(([, price]) => each("requests", price)),
   ];
 }
@@ -158,7 +158,7 @@ export function priceOf(m: Listed): Price | undefined {
     lines: [
       ...per1M("input", t["text_input"]),
       ...per1M("image_in", t["image_input"]),
-      // Cache reads have one unit, and no vendor separates text from images there, so the higher
+      // Cache reads have one unit, and no vendor separates text from images in it, so the higher
       // price of the two is used.
       ...per1M("cache_read", t["image_cache_read"] ?? t["text_cache_read"]),
       ...per1M("output", t["text_output"]),
@@ -194,8 +194,8 @@ function tokens(m: Listed, price: NonNullable<Listed["price"]>): Price {
 }
 
 /**
- * Includes only stated capabilities. The list's source may not track an input type that it does not
- * name.
+ * Includes only stated capabilities. The source of the list may not track an input type that it
+ * does not name.
  */
 function canOf(m: Listed): FeatureSupport | undefined {
   const can: { -readonly [F in keyof FeatureSupport]: boolean } = {

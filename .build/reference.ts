@@ -1,6 +1,6 @@
 // `npm run docs:reference`: generates docs/reference from the schemas, commands, metrics, error
 // codes, and types that the gateway uses. test/docs/reference.test.ts checks that the pages are
-// current. Pages of the folder that are written by hand are left as they are.
+// current. Pages of the folder that are written by hand are not changed.
 import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { report } from "./contract.ts";

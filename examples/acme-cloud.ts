@@ -56,7 +56,7 @@ export default defineProvider({
         };
         return { token, ttlMs: expires_in * 1000 };
       };
-    // The secret is part of the key: after a change, no token of the old secret is used.
+    // The secret is part of the key, so that no token of the old secret is used after a change.
     const cacheKey = (account: Account) =>
       createHash("sha256")
         .update(JSON.stringify([base_url, account]))

@@ -64,7 +64,7 @@ export default defineMiddleware({
   },
   setup({ lifetime_s, max_mb }, ctx) {
     const maxBytes = max_mb * 1024 * 1024;
-    // Survives a reload: the next config generation receives the same object.
+    // Kept across reloads: the next config generation receives the same object.
     const cache = ctx.shared("cache", (): Cache => ({
       entries: new Map(),
       bytes: 0,
@@ -84,7 +84,8 @@ export default defineMiddleware({
         remove(cache, key);
         x.setResponseHeader("x-cache", "miss");
         const reply = await next();
-        // Do not await these: they resolve after the client has received the whole response.
+        // The promises are not awaited, because they resolve after the client has received the
+        // whole response.
         void Promise.all([
           reply.recordResponse(Math.floor(maxBytes / 8)),
           reply.whenSettled(),

@@ -7,7 +7,7 @@ export default defineObserver({
   summary: "Counts requests by status",
   sends: "nowhere",
   setup(_options, ctx) {
-    // Survives a reload: the next config generation receives the same map.
+    // Kept across reloads: the next config generation receives the same map.
     const counts = ctx.shared("counts", () => new Map<number, number>());
     return {
       onRequests(batch) {

@@ -60,7 +60,8 @@ export default defineMiddleware({
           },
         };
       },
-      // Reads the response as it passes. A word may be split into two deltas, so the end of the text is kept.
+      // Reads the response while it is forwarded. A word may be split into two deltas, so the end
+      // of the text is kept.
       watch(_call, stop) {
         const ends = new Map<number, string>();
         return (event) => {

@@ -58,7 +58,8 @@ export const lines = (): Protocol<"chat"> => ({
       return {
         writeEvent(event) {
           if (event.type === "delta") line({ text: event.text });
-          // Early reports may be estimates. The last one, just before the finish, is billed.
+          // Early reports may be estimates. The last report, just before the finish event, is
+          // billed.
           if (event.type === "usage") usage = event.usage;
           if (event.type === "finish") line({ done: event.reason, usage: { ...usage } });
         },

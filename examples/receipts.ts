@@ -28,7 +28,7 @@ export default defineMiddleware({
     },
   },
   setup({ max_receipts }, ctx) {
-    // Written by the hook, read by the routes. Survives a reload.
+    // Written by the hook, read by the routes. The map is kept across reloads.
     const receipts = ctx.shared("receipts", () => new Map<string, Receipt>());
     // With several workers, another process may have served the request.
     const askPeers = ctx.createPeerQuery((id: string) => receipts.get(id));

@@ -27,7 +27,10 @@ const KNOWN_KINDS: Readonly<Record<string, ErrorKind>> = {
 const REACH = 700;
 const KIND = new RegExp(`"(${Object.keys(ERRORS).join("|")})"`, "g");
 
-/** Files whose errors no reader of the reference can get: pages of the console, and test helpers. */
+/**
+ * Files whose errors are not shown to readers of the reference: pages of the console, and test
+ * helpers.
+ */
 const isSkipped = (path: string): boolean =>
   /observers\/console\/web\/|node_modules|\/dist\/|^src\/testing\/|\.d\.ts$/.test(path);
 

@@ -131,7 +131,7 @@ export function settingsOf(schema: Schema, at = "", skip = /^$/): Setting[] {
     }
     const { additionalProperties: values, items } = shape;
     if (typeof values === "object") add(settingsOf(values, `${at}.<name>`, skip));
-    // A list of the same maps as the short form needs no entries of its own.
+    // A list of the same maps as the short form has no separate entries.
     const isRepeated = shapes(schema as Shape).some(
       (one) => one !== shape && JSON.stringify(one) === JSON.stringify(items),
     );

@@ -133,7 +133,10 @@ function menu(page: SitePage, all: readonly SitePage[], base: string): string {
     .join("");
 }
 
-/** Title of a folder: that of its first page if that one introduces it, or else its name. */
+/**
+ * Title of a folder: the title of its first page if that page introduces it, and otherwise its
+ * name.
+ */
 const folderTitle = (folder: string, [first]: readonly SitePage[]): string =>
   first?.url.endsWith("/index.html") || first?.url.endsWith(`/${folder}.html`)
     ? first.title.replace(/ reference$/, "")

@@ -18,7 +18,7 @@ export default defineObserver({
     },
   },
   setup({ slow_ms }, ctx) {
-    // Survives a reload: the next config generation receives the same map.
+    // Kept across reloads: the next config generation receives the same map.
     const counts = ctx.shared("counts", () => new Map<number, number>());
     return {
       // Called with batches of completed requests. No request waits for it.

@@ -59,7 +59,7 @@ export const server: ServerHalf<"chat"> = {
     return {
       writeEvent(event) {
         if (event.type === "delta") line({ say: event.text });
-        // Early reports may be estimates. The last one, just before the finish, is billed.
+        // Early reports may be estimates. The last report, just before the finish event, is billed.
         if (event.type === "usage") usage = event.usage;
         if (event.type === "finish") line({ end: event.reason, ...encodeUsage(usage) });
       },

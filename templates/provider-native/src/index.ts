@@ -70,7 +70,10 @@ export default defineProvider({
   }),
 });
 
-/** The kind of an error decides whether the gateway tries another provider and puts this one in cooldown. */
+/**
+ * The kind of an error determines whether the gateway tries another provider and puts this one in
+ * cooldown.
+ */
 const KINDS: { readonly [status: number]: ErrorKind } = {
   400: "invalid",
   401: "upstream_auth",

@@ -230,7 +230,7 @@ function createEncoder(
   const part = (of: Message) => line({ ...headOf(to), ...message(of), done: false });
   return {
     writeEvent(event) {
-      // Early reports may be estimates. The last one, just before the finish, is billed.
+      // Early reports may be estimates. The last report, just before the finish event, is billed.
       if (event.type === "usage") usage = event.usage;
       else if (event.type === "open")
         open.set(event.index, {

@@ -122,7 +122,8 @@ export default defineMiddleware({
     return {
       async attempt(call, next) {
         const x = call.exchange;
-        // Ends the previous attempt of this request, which must not wait for itself.
+        // The previous attempt of this request is ended, because the request must not wait for
+        // itself.
         void finish.get(x)?.(false);
         const cacheControl = String(x.headers["cache-control"] ?? "");
         const tenant = tenantOf(x, share);

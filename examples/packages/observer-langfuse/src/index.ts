@@ -101,7 +101,7 @@ export default defineObserver({
   setup({ url, public_key, secret_key, retry_ms }, ctx) {
     const address = `${url.replace(/\/+$/, "")}/api/public/ingestion`;
     const basic = Buffer.from(`${public_key}:${secret_key}`).toString("base64");
-    // Survives a reload.
+    // The queue is kept across reloads.
     const queue = ctx.shared(
       "queue",
       () => new BoundedQueue<Event>({ maxItems: MAX_QUEUE, overflow: "drop_oldest" }),
@@ -151,7 +151,7 @@ export default defineObserver({
     });
 
     return {
-      // Does not wait, because an observer that waits loses records.
+      // The function does not wait, because an observer that waits loses records.
       onRequests(records) {
         const before = queue.dropped;
         for (const record of records) for (const event of eventsOf(record)) batches.push(event);

@@ -74,7 +74,7 @@ export default defineObserver({
   },
   setup({ url, secret, outcomes, retry_ms }, ctx) {
     const selected = new Set<string>(outcomes);
-    // Survives a reload, so waiting records are not lost.
+    // Kept across reloads, so that waiting records are not lost.
     const queue = ctx.shared(
       "queue",
       () => new BoundedQueue<RequestRecord>({ maxItems: MAX_QUEUE, overflow: "drop_oldest" }),
@@ -128,7 +128,7 @@ export default defineObserver({
     });
 
     return {
-      // Does not wait, because an observer that waits loses records.
+      // The function does not wait, because an observer that waits loses records.
       onRequests(batch) {
         for (const record of batch) if (selected.has(record.outcome)) batches.push(record);
       },
