@@ -120,7 +120,7 @@ test("every command that needs the state directory reports that it is not a dire
     "gateway.yaml": `state_dir: state\n${MINIMAL_CONFIG.replace("memory", "sqlite")}`,
     state: "a file",
   });
-  const words = `The state directory ${here.path}/state cannot be used: it is a file. Fix this, or choose another directory with state_dir.`;
+  const words = `The state directory ${here.path}/state cannot be used: it is a file. Correct the cause, or choose another directory with state_dir.`;
   for (const args of [
     ["keys", "list"],
     ["plugin", "store", "head"],

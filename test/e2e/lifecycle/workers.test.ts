@@ -485,7 +485,7 @@ describe("workers: 2", () => {
     await writeFile(`${gateway.dir}/ill`, "");
     for (const pid of await pidsOf(gateway)) process.kill(pid, "SIGKILL");
     expect((await gateway.exit).code).toBe(1);
-    expect(gateway.output()).toContain("Workers do not stay up");
+    expect(gateway.output()).toContain("Workers exit repeatedly");
   });
 });
 

@@ -24,7 +24,7 @@ export const middlewareDefects: readonly Defect[] = [
     what: "a misspelled hook that would never run",
     from: "inspect(request, x) {",
     to: "inspekt(request: any, x: any) {",
-    check: "declares only known hooks, and at least one",
+    check: "declares only known hooks, and at least one of them",
     says: /unknown hook inspekt/,
   },
   {

@@ -202,7 +202,7 @@ export const storeDefects: readonly Defect[] = [
     what: "a rejected batch is partly applied",
     from: "rules.rollback();\n      journal.rollback();",
     to: "",
-    check: "a settle without its reserve rejects the batch, and none of it is applied",
+    check: "a settle without its reserve rejects the batch, and no command of the batch is applied",
     says: /./,
   },
   {

@@ -85,7 +85,7 @@ export const providerDefects: readonly Defect[] = [
     what: "the key in the body",
     from: AUTH,
     to: `${AUTH} prepare: (out) => out.set("key", "canary-acme-7f3a91"),`,
-    check: "requests carry the credential only where the endpoint declares it",
+    check: "requests contain the credential only where the endpoint declares it",
     says: /credential must not appear in the body/,
   },
   {
@@ -93,7 +93,7 @@ export const providerDefects: readonly Defect[] = [
     what: "the key in the URL",
     from: AUTH,
     to: `${AUTH} paths: { generate: "chat/completions?key=canary-acme-7f3a91" },`,
-    check: "requests carry the credential only where the endpoint declares it",
+    check: "requests contain the credential only where the endpoint declares it",
     says: /credential must not appear in the address/,
   },
   {
