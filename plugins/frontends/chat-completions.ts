@@ -2,14 +2,7 @@
 import { defineFrontend } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { acceptOption, extractCredential } from "./client-credential.ts";
-import {
-  versionedPaths,
-  deploymentPaths,
-  readDeployment,
-  azurePaths,
-  googlePaths,
-  withModelFromPath,
-} from "./route-paths.ts";
+import { azurePaths, deploymentRoute, googlePaths, versionedPaths } from "./route-paths.ts";
 
 export default defineFrontend({
   api: 1,
@@ -34,13 +27,7 @@ export default defineFrontend({
         ],
         actionType: "generate",
       },
-      {
-        method: "POST",
-        path: deploymentPaths("/chat/completions"),
-        actionType: "generate",
-        protocol: withModelFromPath(chatCompletions()),
-        readInput: readDeployment,
-      },
+      deploymentRoute("/chat/completions", chatCompletions()),
     ],
   }),
 });

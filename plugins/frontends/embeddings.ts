@@ -6,14 +6,7 @@ import { defineFrontend } from "tollgate/plugin";
 import { cohereEmbeddings } from "tollgate/protocols/cohere";
 import { embeddings } from "tollgate/protocols/embeddings";
 import { acceptOption, extractCredential } from "./client-credential.ts";
-import {
-  versionedPaths,
-  deploymentPaths,
-  readDeployment,
-  azurePaths,
-  googlePaths,
-  withModelFromPath,
-} from "./route-paths.ts";
+import { azurePaths, deploymentRoute, googlePaths, versionedPaths } from "./route-paths.ts";
 
 export default defineFrontend({
   api: 1,
@@ -45,13 +38,7 @@ export default defineFrontend({
         actionType: "generate",
         protocol: cohereEmbeddings(),
       },
-      {
-        method: "POST",
-        path: deploymentPaths("/embeddings"),
-        actionType: "generate",
-        protocol: withModelFromPath(embeddings()),
-        readInput: readDeployment,
-      },
+      deploymentRoute("/embeddings", embeddings()),
     ],
   }),
 });

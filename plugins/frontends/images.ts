@@ -4,14 +4,7 @@
 import { defineFrontend, fail } from "tollgate/plugin";
 import { imageEdits, images } from "tollgate/protocols/images";
 import { acceptOption, extractCredential } from "./client-credential.ts";
-import {
-  versionedPaths,
-  deploymentPaths,
-  readDeployment,
-  azurePaths,
-  googlePaths,
-  withModelFromPath,
-} from "./route-paths.ts";
+import { azurePaths, deploymentRoute, googlePaths, versionedPaths } from "./route-paths.ts";
 
 export default defineFrontend({
   api: 1,
@@ -36,13 +29,7 @@ export default defineFrontend({
         ],
         actionType: "generate",
       },
-      {
-        method: "POST",
-        path: deploymentPaths("/images/generations"),
-        actionType: "generate",
-        protocol: withModelFromPath(images()),
-        readInput: readDeployment,
-      },
+      deploymentRoute("/images/generations", images()),
       {
         method: "POST",
         path: [...versionedPaths("/images/edits"), ...azurePaths("/images/edits")],
@@ -51,15 +38,7 @@ export default defineFrontend({
         body: "either",
         protocol: imageEdits(),
       },
-      {
-        method: "POST",
-        path: deploymentPaths("/images/edits"),
-        actionType: "generate",
-        action: "edits",
-        body: "either",
-        protocol: withModelFromPath(imageEdits()),
-        readInput: readDeployment,
-      },
+      { ...deploymentRoute("/images/edits", imageEdits()), action: "edits", body: "either" },
       {
         method: "POST",
         path: [...versionedPaths("/images/variations"), ...azurePaths("/images/variations")],

@@ -18,15 +18,20 @@ export const googlePaths = (path: string) => [`/v1beta/openai${path}`] as const;
 /** A deployment is a model name, which may contain slashes. */
 const DEPLOYMENT_PATHS = [":model", ":provider/:model", ":provider/:vendor/:model"];
 
-/** Returns the paths of Azure's older clients, which contain the model. */
-export const deploymentPaths = (path: string) =>
-  DEPLOYMENT_PATHS.map((model) => `/openai/deployments/${model}${path}`);
+/** Returns the route of Azure's older clients, whose paths contain the model. */
+export const deploymentRoute = (path: string, protocol: Protocol) => ({
+  method: "POST",
+  path: DEPLOYMENT_PATHS.map((model) => `/openai/deployments/${model}${path}`),
+  actionType: "generate" as const,
+  protocol: withModelFromPath(protocol),
+  readInput: readDeployment,
+});
 
 /**
  * Returns the protocol for paths that contain the model. The body may omit `model` or set it to
  * null.
  */
-export function withModelFromPath(protocol: Protocol): Protocol {
+function withModelFromPath(protocol: Protocol): Protocol {
   const server = protocol.server!;
   const {
     required = [],

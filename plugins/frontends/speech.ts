@@ -9,13 +9,7 @@ import {
 } from "tollgate/plugin";
 import { speech } from "tollgate/protocols/speech";
 import { acceptOption, extractCredential } from "./client-credential.ts";
-import {
-  versionedPaths,
-  deploymentPaths,
-  readDeployment,
-  azurePaths,
-  withModelFromPath,
-} from "./route-paths.ts";
+import { azurePaths, deploymentRoute, readDeployment, versionedPaths } from "./route-paths.ts";
 
 export default defineFrontend({
   api: 1,
@@ -44,10 +38,7 @@ export default defineFrontend({
           }),
       },
       {
-        method: "POST",
-        path: deploymentPaths("/audio/speech"),
-        actionType: "generate",
-        protocol: withModelFromPath(speech()),
+        ...deploymentRoute("/audio/speech", speech()),
         readInput: (x: RequestHead, body: Body) => asStream(readDeployment(x, body)),
       },
     ],

@@ -4,13 +4,7 @@
 import { defineFrontend } from "tollgate/plugin";
 import { transcriptions } from "tollgate/protocols/transcriptions";
 import { acceptOption, extractCredential } from "./client-credential.ts";
-import {
-  versionedPaths,
-  deploymentPaths,
-  readDeployment,
-  azurePaths,
-  withModelFromPath,
-} from "./route-paths.ts";
+import { azurePaths, deploymentRoute, versionedPaths } from "./route-paths.ts";
 
 const ROUTES = [
   ["generate", "/audio/transcriptions"],
@@ -38,15 +32,7 @@ export default defineFrontend({
         action: name,
         body: "multipart" as const,
       },
-      {
-        method: "POST",
-        path: deploymentPaths(path),
-        actionType: "generate" as const,
-        action: name,
-        body: "multipart" as const,
-        protocol: withModelFromPath(transcriptions()),
-        readInput: readDeployment,
-      },
+      { ...deploymentRoute(path, transcriptions()), action: name, body: "multipart" as const },
     ]),
   }),
 });

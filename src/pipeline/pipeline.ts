@@ -67,18 +67,9 @@ export interface IncomingRequest {
 export function runPipeline(
   gen: Generation,
   mounted: MountedRoute,
-  { req, res, params }: IncomingRequest,
+  incoming: IncomingRequest,
 ): Promise<void> {
-  const x = new HostExchange({
-    id: nextRequestId(),
-    gen,
-    route: mounted,
-    req,
-    res,
-    params,
-    receive,
-  });
-  return runToSettlement(x, mounted);
+  return runToSettlement(createExchange(gen, mounted, incoming), mounted);
 }
 
 /**
@@ -88,22 +79,19 @@ export function runPipeline(
 export async function runSocketRequest(
   gen: Generation,
   mounted: MountedRoute,
-  { req, res, params }: IncomingRequest,
+  incoming: IncomingRequest,
   lane: SocketLane,
 ): Promise<HostExchange> {
-  const x = new HostExchange({
-    id: nextRequestId(),
-    gen,
-    route: mounted,
-    req,
-    res,
-    params,
-    receive,
-    lane,
-  });
+  const x = createExchange(gen, mounted, { ...incoming, lane });
   await runToSettlement(x, mounted);
   return x;
 }
+
+const createExchange = (
+  gen: Generation,
+  route: MountedRoute,
+  incoming: IncomingRequest & { readonly lane?: SocketLane },
+) => new HostExchange({ id: nextRequestId(), gen, route, ...incoming, receive });
 
 /** Runs a subrequest for a plugin, on behalf of the request that the plugin is handling. */
 export async function runSubrequest(
