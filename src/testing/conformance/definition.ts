@@ -21,7 +21,7 @@ interface Schema {
 /** Formats that gateway.yaml supports. Strict validation rejects all other formats. */
 const KNOWN_FORMATS = ["uri", "date", "date-time", "email", "hostname", "ipv4", "ipv6", "regex"];
 
-const createValidator = (strict = true) =>
+const createValidator = (strict: boolean) =>
   new Ajv({
     strict,
     strictTypes: false,
@@ -30,6 +30,17 @@ const createValidator = (strict = true) =>
     formats: Object.fromEntries(KNOWN_FORMATS.map((format) => [format, true])),
     keywords: ["x-secret", "x-origin", "x-account", "x-path", "x-expects"],
   });
+const strictValidator = createValidator(true);
+const lenientValidator = createValidator(false);
+
+/** Compiles a copy of a schema, and keeps no schema, because two plugins may use one `$id`. */
+function compileSchema(schema: unknown, validator = strictValidator) {
+  try {
+    return validator.compile(structuredClone(schema) as object);
+  } finally {
+    validator.removeSchema();
+  }
+}
 
 /**
  * Returns the checks of a definition: name, schema, described options, marked secrets, and valid
@@ -109,7 +120,7 @@ function* walkSchema(schema: Schema, path: string): Generator<[Schema, string]> 
 function checkClosed(schema: Schema, what: string): void {
   assert.ok(schema.$schema === undefined || schema.$schema.includes("draft-07"), "draft-07 only");
   // Keywords of later drafts are unknown here, and unknown keywords throw.
-  createValidator().compile(structuredClone(schema) as object);
+  compileSchema(schema);
   assert.equal(
     schema.additionalProperties,
     false,
@@ -163,19 +174,19 @@ function checkDefaults(schema: Schema, what: string): void {
   for (const [one, path] of walkSchema(schema, what)) {
     if (one.default === undefined) continue;
     const { default: usual, ...rest } = structuredClone(one);
-    const validate = createValidator().compile(rest);
+    const validate = compileSchema(rest);
     assert.ok(
       validate(usual),
-      `${path}: default ${JSON.stringify(one.default)} is not valid: ${createValidator().errorsText(validate.errors)}`,
+      `${path}: default ${JSON.stringify(one.default)} is not valid: ${strictValidator.errorsText(validate.errors)}`,
     );
   }
 }
 
 function checkValid(schema: Schema, value: object, what: string): void {
-  const validate = createValidator().compile(structuredClone(schema) as object);
+  const validate = compileSchema(schema);
   assert.ok(
     validate(structuredClone(value)),
-    `${what}: ${createValidator().errorsText(validate.errors, { dataVar: what })}`,
+    `${what}: ${strictValidator.errorsText(validate.errors, { dataVar: what })}`,
   );
 }
 
@@ -190,7 +201,7 @@ function checkOwnCheck(definition: Definition, options: object): void {
 /** Returns the options as `setup` receives them, with defaults filled in. */
 export function withDefaults(schema: unknown, value: object): Record<string, unknown> {
   const copy = structuredClone(value) as Record<string, unknown>;
-  if (schema) createValidator(false).compile(structuredClone(schema) as object)(copy);
+  if (schema) compileSchema(schema, lenientValidator)(copy);
   return copy;
 }
 
