@@ -102,7 +102,7 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/e2e/ledger/store-copy.test.ts": ["src/store", "plugins/stores"],
   "test/kit/database/postgres.test.ts": [],
   "test/e2e/package/package.test.ts": ["package.json", ".build", "src/cli"],
-  "test/plugins/conformance.test.ts": ["plugins", "src/testing"],
+  "test/plugins/recorded-conformance.test.ts": ["plugins", "src/testing"],
   "test/plugins/defects/defects.test.ts": ["src/testing"],
   "test/plugins/stores/postgres/contract.test.ts": ["plugins/stores/postgres"],
   "test/plugins/stores/postgres/failover/database-outage.test.ts": ["plugins/stores/postgres"],
@@ -354,7 +354,8 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
     "test/pipeline/admission/gate.test.ts",
     "test/rig/routing/never-worse.test.ts",
   ],
-  "test/plugins/conformance.test.ts": [
+  "test/plugins/recorded-conformance.test.ts": [
+    "test/plugins/conformance.test.ts",
     "test/plugins/rows.test.ts",
     "test/plugins/templates.test.ts",
   ],
