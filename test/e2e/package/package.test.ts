@@ -65,7 +65,7 @@ beforeAll(() => {
     "--prefer-offline",
     "--ignore-scripts",
     ...NPM,
-    `../${filename}`,
+    `./${filename}`,
   ]);
   expect(install.status, install.stderr).toBe(0);
 }, 240_000);
@@ -214,7 +214,7 @@ test("each cloud package installs from its own tarball, is found by its name, an
     const [{ filename, files }] = Object.values(said) as [Packed];
     const others = files.filter(({ path }) => !/^(dist\/|package\.json$|README\.md$)/.test(path));
     expect(others).toEqual([]);
-    return `../${filename}`;
+    return `./${filename}`;
   });
   const install = run("npm", [
     "install",
@@ -273,7 +273,7 @@ test("each example package is built, packed, installed, checked, and mounted as 
     );
     expect(made.status, made.stderr).toBe(0);
     const said = JSON.parse(made.stdout) as Packed[] | Record<string, Packed>;
-    return `../${(Object.values(said) as [Packed])[0].filename}`;
+    return `./${(Object.values(said) as [Packed])[0].filename}`;
   });
   const how = ["install", "--prefer-offline", "--ignore-scripts", ...NPM];
   const install = run("npm", [...how, ...tarballs]);

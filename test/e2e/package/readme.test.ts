@@ -1,7 +1,7 @@
 // Runs the content of the pages: their requests are sent, their commands run, and their providers
 // respond. `test/docs/pages.test.ts` checks the rest.
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -17,6 +17,9 @@ import { shell } from "../../rig/package/tutorial/shell.ts";
 const run = promisify(execFile);
 // The program that npx finds in a checkout, with any Node on the machine.
 const bin = join(ROOT, "src/cli/launch.js");
+
+/** Code that opens a WebSocket. `test/clients/realtime` runs the same calls of these SDKs. */
+const SOCKETS = /realtime|live\.connect|new WebSocket/;
 
 describe("every request", () => {
   let gateway: InProcessGateway;
@@ -54,7 +57,11 @@ describe("every request", () => {
     return expect(picture.headers.get("content-type")).toBe("image/png");
   });
 
-  it.each(of("js").map((b) => [named(b), b] as const))("%s responds", async (_name, block) => {
+  it.each(
+    of("js")
+      .filter((b) => !SOCKETS.test(b.text))
+      .map((b) => [named(b), b] as const),
+  )("%s responds", async (_name, block) => {
     // Where packages can resolve their dependencies, and no tool that reads the tree sees it.
     const folder = join(ROOT, "node_modules/.cache/tests");
     const file = join(folder, `readme-${process.pid}.mjs`);
@@ -152,6 +159,10 @@ describe("the first plugin", () => {
   });
 });
 
+/** Returns the packages of ours that an author adds to the dependencies. */
+const dependenciesOf = (text: string) =>
+  new Set([...text.matchAll(/from "(tollgate-[\w-]+)/g)].map(([, name]) => name!));
+
 describe("every provider", () => {
   it.each(
     of("ts")
@@ -179,10 +190,14 @@ describe("every provider", () => {
     });
     await new Promise<void>((r) => server.listen(0, "127.0.0.1", r));
     const dir = await mkdtemp(join(tmpdir(), "author-"));
-    // A credential is one key, or the two values for fetching a token.
-    const credential = block.text.includes("client_secret")
-      ? 'client_id: acme, client_secret: "${env:ACME}"'
-      : 'api_key: "${env:ACME}"';
+    await mkdir(join(dir, "node_modules"));
+    for (const name of dependenciesOf(block.text))
+      await symlink(join(ROOT, "node_modules", name), join(dir, "node_modules", name));
+    const fields = ["client_id", "client_secret", "access_key_id", "secret_access_key"];
+    const declared = fields.filter((field) => block.text.includes(field));
+    const credential = (declared.length > 0 ? declared : ["api_key"])
+      .map((field) => `${field}: "\${env:ACME}"`)
+      .join(", ");
     try {
       await using gateway = await startInProcess({
         dir,

@@ -75,7 +75,7 @@ async function installed(name: string, change: { api?: string; setup?: string } 
       "--legacy-peer-deps",
       "--offline",
       "--no-audit",
-      `../${stdout.trim()}`,
+      `./${stdout.trim()}`,
     ],
     { cwd: place },
   );
