@@ -131,6 +131,7 @@ class ArchiveTotals {
   }
 }
 
+/** Writes an archive of complete commits, and returns what it contains. */
 export async function writeArchive(file: string, source: ArchiveSource): Promise<ArchiveInfo> {
   const { after, nodes = [], findText } = source;
   const totals = new ArchiveTotals();

@@ -69,14 +69,7 @@ async function installed(name: string, change: { api?: string; setup?: string } 
   await symlink(ROOT, join(place, "node_modules/tollgate"));
   await run(
     "npm",
-    [
-      "install",
-      "--no-save",
-      "--legacy-peer-deps",
-      "--offline",
-      "--no-audit",
-      `./${stdout.trim()}`,
-    ],
+    ["install", "--no-save", "--legacy-peer-deps", "--offline", "--no-audit", `./${stdout.trim()}`],
     { cwd: place },
   );
   return place;
