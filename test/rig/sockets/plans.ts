@@ -34,6 +34,7 @@ export const FRAMES: Readonly<Record<ProtocolName, number>> = {
   realtime: 48,
   live: 13,
   responses: 36,
+  pooled: 36,
 };
 /** Messages of the client after which a provider can cut. */
 const ASKS = 3;

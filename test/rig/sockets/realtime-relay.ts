@@ -16,6 +16,8 @@ interface RelayOptions {
   readonly seconds: number;
   /** Milliseconds between two events of one socket. */
   readonly pace: number;
+  /** Audio events of each response. */
+  readonly events: number;
 }
 
 interface Measured {
@@ -31,8 +33,6 @@ interface Measured {
 }
 
 const OPEN_AT_ONCE = 20;
-/** Audio events of each response. */
-const EVENTS = 5;
 
 /** Starts a part of the rig, and returns the port on which it listens. */
 async function part(
@@ -89,7 +89,7 @@ async function measure(url: string, key: string, pid: number, of: RelayOptions):
 
 export async function relayCost(of: RelayOptions, say: (line: string) => void): Promise<RigResult> {
   const wrong: string[] = [];
-  const provider = await part("paced-provider.ts", String(of.pace), String(EVENTS));
+  const provider = await part("paced-provider.ts", String(of.pace), String(of.events));
   const upstream = `ws://127.0.0.1:${provider.port}/v1/realtime?model=gpt-realtime`;
   const bare = await part("bare-relay.ts", upstream);
   await using gateway = await startDaemon({
@@ -141,7 +141,15 @@ providers:
 }
 
 export const rig: Rig = {
-  options: { sockets: 1_000, seconds: 20, pace: 500 },
-  run: ({ sockets, seconds, pace }, say) =>
-    relayCost({ sockets: Number(sockets), seconds: Number(seconds), pace: Number(pace) }, say),
+  options: { sockets: 1_000, seconds: 20, pace: 500, events: 20 },
+  run: ({ sockets, seconds, pace, events }, say) =>
+    relayCost(
+      {
+        sockets: Number(sockets),
+        seconds: Number(seconds),
+        pace: Number(pace),
+        events: Number(events),
+      },
+      say,
+    ),
 };

@@ -24,6 +24,8 @@ export interface ClientView {
   output: number;
   /** Usage of each response that ended. */
   done: Counts[];
+  /** Whether the client sends nothing any more, so that only the gateway ends the session. */
+  isQuiet: boolean;
   /** Close code. 1006: the connection was cut. */
   code: number;
   reason: string;
@@ -33,8 +35,8 @@ interface Script {
   /** Responses that the script has. */
   readonly responses: number;
   path(model: string): string;
-  /** Sends the next messages. `done`: number of responses that have ended. */
-  next(done: number, send: (message: object) => void, model: string): void;
+  /** Sends the next messages. `done`: number of responses that have ended. `last`: end of the last. */
+  next(done: number, send: (message: object) => void, model: string, last?: Message): void;
   isReady(message: Message): boolean;
   asks(message: Message): boolean;
   /** Whether a response begins with this message. `isOpen`: whether one has begun and not ended. */
@@ -88,6 +90,24 @@ export const SCRIPTS: Readonly<Record<ProtocolName, Script>> = {
     output: ({ type }) => (type === "response.output_text.delta" ? 1 : 0),
     counts: responsesCounts,
   },
+  pooled: {
+    responses: 4,
+    path: () => "/v1/responses",
+    // Two lanes, with two requests each. The second one continues the response to the first.
+    next(done, send, model, last) {
+      if (done > 2) return;
+      const input = [{ role: "user", content: `Turn ${done}` }];
+      const request = { type: "response.create", model: `pooled/${model}`, store: false, input };
+      const { stream_id, response } = last ?? {};
+      if (last) send({ ...request, stream_id, previous_response_id: response.id });
+      else for (const lane of ["a", "b"]) send({ ...request, stream_id: lane });
+    },
+    isReady: () => false,
+    asks: ({ type }) => type === "response.create",
+    begins: ({ type }) => type === "response.created",
+    output: ({ type }) => (type === "response.output_text.delta" ? 1 : 0),
+    counts: responsesCounts,
+  },
 };
 
 interface ClientOptions {
@@ -111,6 +131,7 @@ export async function runClient(of: ClientOptions): Promise<ClientView> {
     begun: 0,
     output: 0,
     done: [],
+    isQuiet: false,
     code: 0,
     reason: "",
   };
@@ -120,12 +141,12 @@ export async function runClient(of: ClientOptions): Promise<ClientView> {
     headers: { authorization: `Bearer ${of.key}` },
   });
   const send = (message: Message) => {
-    if (socket.readyState !== socket.OPEN) return;
+    if (socket.readyState !== socket.OPEN || view.isQuiet) return;
     if (script.asks(message)) view.asked++;
     socket.send(JSON.stringify(message));
   };
   let failed = 0;
-  const next = () => script.next(view.done.length, send, of.model);
+  const next = (last?: Message) => script.next(view.done.length, send, of.model, last);
   const advance = (message: Message) => {
     const counts = script.counts(message);
     if (script.begins(message, view.begun > view.done.length)) view.begun++;
@@ -135,7 +156,7 @@ export async function runClient(of: ClientOptions): Promise<ClientView> {
     const isError = message.type === "error" || message.type === "response.failed";
     if (isError && failed++ === 0) setTimeout(() => socket.close(), GIVE_UP_MS).unref();
     if (view.done.length >= script.responses) socket.close();
-    else if (script.isReady(message) || (counts.length > 0 && failed === 0)) next();
+    else if (script.isReady(message) || (counts.length > 0 && failed === 0)) next(message);
   };
   socket.on("open", () => {
     if (of.protocol === "live")
@@ -145,7 +166,7 @@ export async function runClient(of: ClientOptions): Promise<ClientView> {
           generationConfig: { responseModalities: ["AUDIO"] },
         },
       });
-    if (of.protocol === "responses") next();
+    if (of.protocol === "responses" || of.protocol === "pooled") next();
     of.onFrame(view, socket);
   });
   socket.on("message", (data: Buffer) => {

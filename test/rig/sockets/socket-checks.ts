@@ -18,6 +18,8 @@ export interface SessionView {
   readonly wasKilled: boolean;
   /** Whether the provider cut the connection. */
   readonly wasCutByProvider: boolean;
+  /** Whether only the gateway may have ended the session, so that it received all that was sent. */
+  readonly wasHeard: boolean;
   readonly client: ClientView;
   readonly provider: ProviderView;
 }
@@ -50,7 +52,7 @@ export function judgeSessions(
 
 function judge(session: SessionView, entries: readonly LedgerEntry[]) {
   const problems: string[] = [];
-  const { protocol, client, provider, wasKilled, wasCutByProvider } = session;
+  const { protocol, client, provider, wasKilled, wasCutByProvider, wasHeard } = session;
   const rows = pairRows(entries, problems);
   const billed = rows.filter(({ state }) => state !== "void");
   const exact = rows.filter(({ state }) => state === "exact");
@@ -63,9 +65,10 @@ function judge(session: SessionView, entries: readonly LedgerEntry[]) {
   for (const counts of exact.map(countsOf))
     if (!take(reported, counts)) problems.push(`an exact row of ${text(counts)}, never reported`);
 
-  // A provider over HTTP may lose a request before it has begun a response.
-  const sure = protocol === "responses" && wasCutByProvider ? 0 : provider.asked;
-  const least = Math.max(sure, client.begun);
+  // A provider of Responses may lose a request before it has begun a response.
+  const mayLose = protocol === "responses" || protocol === "pooled";
+  const sure = mayLose && wasCutByProvider ? 0 : provider.asked;
+  const least = Math.max(sure, client.begun, wasHeard ? provider.begun : 0);
   if (billed.length < least) problems.push(`${least} responses, and ${billed.length} are billed`);
   // A cut may lose a request on its way to the provider.
   const mostAsked = wasKilled || wasCutByProvider ? client.asked : provider.asked;

@@ -1,7 +1,8 @@
-// WebSocket sessions that end at every frame: Responses, Realtime, and Gemini Live, cut by the client,
-// by the provider, by a revoked key, by a spent budget, by a kill of the gateway, and by a drain. In
-// each world, gateways run one after another on the same store, and then its ledger is compared with
-// the responses that clients saw and providers made.
+// WebSocket sessions that end at every frame: Realtime, Gemini Live, and Responses, which the gateway
+// sends over HTTP or over WebSockets of the provider. They are cut by the client, by the provider, by a
+// revoked key, by a spent budget, by a kill of the gateway, and by a drain. In each world, gateways run
+// one after another on the same store, and then its ledger is compared with the responses that clients
+// saw and providers made.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -49,13 +50,16 @@ const SLOW_MS = 200;
 /** Number of sessions that run when a gateway ends, beside the one whose frame ends it. */
 const BESIDE = 3;
 const PROTOCOLS = Object.keys(FRAMES) as ProtocolName[];
-/** No session takes as long. */
+/** No session and no shutdown takes as long. */
 const HANGS_MS = 30_000;
+/** Time in which a gateway that drains completes what runs. */
+const DRAIN_MS = 10_000;
 /** Cost of a whole session in billionths of a dollar, about. */
 const SESSION_NANO: Readonly<Record<ProtocolName, number>> = {
   realtime: 1_500_000,
   live: 500_000,
   responses: 500_000,
+  pooled: 500_000,
 };
 
 export async function sockets(of: SocketsOptions, say: (line: string) => void): Promise<RigResult> {
@@ -141,6 +145,7 @@ class World {
       cutOf: (model) => cuts.get(model),
       paceMs: this.#chance.one([0, 1, 3]),
       lateUsage: this.#chance.often(0.5),
+      forgets: this.#chance.often(0.3),
     });
     const dir = await mkdtemp(join(tmpdir(), "tollgate-sockets-"));
     try {
@@ -163,7 +168,7 @@ class World {
     const { mutant } = this.#of;
     const daemon = await startDaemon({
       dir,
-      yaml: configOf(providers, this.#sessions),
+      yaml: configOf(providers, this.#sessions, this.#patience),
       ...(mutant !== undefined && { env: preloaded(MUTANTS[mutant].change) }),
     });
     try {
@@ -189,9 +194,11 @@ class World {
       ]);
       if (!isEnded) this.#wrong.push(`${nameOf(first!)}: ${first!.view?.frames} frames`);
       daemon.kill(isEnded ? signal : "SIGKILL");
-      await daemon.exit;
+      if ((await this.#race(daemon.exit)) === undefined)
+        this.#wrong.push(`a gateway did not end after ${signal}`);
     } finally {
       daemon.kill("SIGKILL");
+      await daemon.exit;
     }
   }
 
@@ -210,8 +217,7 @@ class World {
         onFrame(view, socket);
       },
     });
-    const hangs = sleep(HANGS_MS * this.#patience, undefined, { ref: false });
-    const view = await Promise.race([running, hangs]);
+    const view = await this.#race(running);
     session.closedAt = performance.now();
     if (view) session.view = view;
     else this.#wrong.push(`${nameOf(session)}: the connection was never closed`);
@@ -227,12 +233,21 @@ class World {
       socket.pause();
       const goesOn = this.#chance.often(0.5);
       setTimeout(() => (goesOn ? socket.resume() : socket.terminate()), SLOW_MS);
-    } else if (by === "revoke")
+    } else if (by === "revoke") {
+      view.isQuiet = true;
+      setTimeout(() => socket.close(), 2 * REVOKED_MS * this.#patience).unref();
       void daemon.ask("keys.revoke", { id: session.key }).then(
         () => (session.revokedAt = performance.now()),
         // The gateway has ended.
         () => {},
       );
+    }
+  }
+
+  /** Resolves to undefined if the promise takes too long. */
+  #race<T>(promise: Promise<T>): Promise<T | undefined> {
+    const hangs = sleep(HANGS_MS * this.#patience, undefined, { ref: false });
+    return Promise.race([promise, hangs]);
   }
 
   get #patience(): number {
@@ -241,7 +256,10 @@ class World {
 
   async #judge(dir: string, providers: Providers) {
     // The next gateway finds the open responses. It runs in this process, which is cheaper.
-    const gateway = await startInProcess({ dir, yaml: configOf(providers, this.#sessions) });
+    const gateway = await startInProcess({
+      dir,
+      yaml: configOf(providers, this.#sessions, this.#patience),
+    });
     let entries: LedgerEntry[];
     try {
       const { problems } = (await gateway.ask("ledger.verify")) as {
@@ -261,6 +279,7 @@ class World {
       counts: {
         sessions: views.length,
         responses,
+        pooled_connections: providers.pooledConnections,
         ...counts,
         max_revoked_ms: Math.round(this.#maxRevokedMs),
       },
@@ -319,6 +338,7 @@ function viewOf(session: Session, providers: Providers): SessionView {
     begun: 0,
     output: 0,
     done: [],
+    isQuiet: false,
     code: 0,
     reason: "",
   };
@@ -328,6 +348,7 @@ function viewOf(session: Session, providers: Providers): SessionView {
     key,
     wasKilled: isKilled(session),
     wasCutByProvider: providerCut(plan) !== undefined,
+    wasHeard: plan.by === "budget",
     client: view ?? none,
     provider: providers.view(plan.protocol, model),
   };
@@ -359,7 +380,7 @@ export async function readEntries(gateway: Pick<Daemon, "ask">): Promise<LedgerE
   return entries;
 }
 
-function configOf({ urls }: Providers, sessions: readonly Session[]): string {
+function configOf({ urls }: Providers, sessions: readonly Session[], patience: number): string {
   const models = (protocol: ProtocolName, fields: string) =>
     sessions
       .filter(({ plan }) => plan.protocol === protocol)
@@ -367,9 +388,11 @@ function configOf({ urls }: Providers, sessions: readonly Session[]): string {
       .join("\n");
   const voice =
     "operation: realtime, price: { input: 4, cache_read: 0.4, cache_read_audio: 0.4, audio_in: 32, output: 16, audio_out: 64 }";
+  const text = "price: { input: 1, output: 10 }";
   return `
 frontends: [realtime, gemini, responses]
 retries: { per_target: 1 }
+shutdown: { timeout: ${DRAIN_MS * patience}ms }
 middleware: [auth, limits]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 providers:
@@ -389,8 +412,14 @@ ${models("live", voice)}
     use: openai
     with: { base_url: "${urls.responses}/v1", api_key: k }
     models:
-      spare: { price: { input: 1, output: 10 } }
-${models("responses", "price: { input: 1, output: 10 }")}
+      spare: { ${text} }
+${models("responses", text)}
+  pooled:
+    use: openai
+    with: { base_url: "${urls.pooled}/v1", api_key: k }
+    models:
+      spare: { ${text} }
+${models("pooled", text)}
 `;
 }
 
