@@ -18,7 +18,7 @@ export type Cutter = (typeof CUTTERS)[number] | "budget" | "none";
 export interface Plan {
   readonly protocol: ProtocolName;
   readonly by: Cutter;
-  /** The frame after which the connection is cut. For a budget: the part of the session's cost, in 20ths. */
+  /** The frame after which the connection is cut. For a budget: the part of the session's cost, in 10ths. */
   readonly at: number;
 }
 
@@ -31,31 +31,41 @@ export interface Ending {
 
 /** Frames that a client receives in a whole session. The rig checks these numbers. */
 export const FRAMES: Readonly<Record<ProtocolName, number>> = {
-  realtime: 48,
+  realtime: 49,
   live: 13,
   responses: 36,
   pooled: 36,
 };
 /** Messages of the client after which a provider can cut. */
 const ASKS = 3;
-const BUDGETS = 10;
+const BUDGETS = 15;
 const PROTOCOLS = Object.keys(FRAMES) as ProtocolName[];
 
-export function allPlans(): Plan[] {
-  return PROTOCOLS.flatMap((protocol) => {
+/** Which cuts and endings are played. Default: all. */
+export interface PlanFilter {
+  readonly by?: readonly Cutter[];
+  readonly ending?: Ending["by"];
+  readonly protocol?: ProtocolName;
+}
+
+export function allPlans({ by: cutters, protocol: only }: PlanFilter = {}): Plan[] {
+  const plans = PROTOCOLS.flatMap((protocol) => {
     const plans = CUTTERS.flatMap((by) =>
       steps(by === "provider-deaf" ? ASKS : FRAMES[protocol]).map((at) => ({ protocol, by, at })),
     );
     const budgets = steps(BUDGETS).map((at) => ({ protocol, by: "budget" as const, at }));
     return [...plans, ...budgets];
   });
+  return plans.filter(
+    ({ by, protocol }) => (cutters?.includes(by) ?? true) && (only ?? protocol) === protocol,
+  );
 }
 
-export const allEndings = (): Ending[] =>
+export const allEndings = ({ ending }: PlanFilter = {}): Ending[] =>
   PROTOCOLS.flatMap((protocol) =>
-    (["kill", "drain"] as const).flatMap((by) =>
-      steps(FRAMES[protocol]).map((at) => ({ protocol, by, at })),
-    ),
+    (["kill", "drain"] as const)
+      .filter((by) => (ending ?? by) === by)
+      .flatMap((by) => steps(FRAMES[protocol]).map((at) => ({ protocol, by, at }))),
   );
 
 const steps = (most: number): number[] => Array.from({ length: most }, (_, at) => at + 1);

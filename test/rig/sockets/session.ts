@@ -31,12 +31,19 @@ export interface ClientView {
   reason: string;
 }
 
+type Send = (message: Message) => void;
+
+/** Maximum output of a response. Without it, no budget of the rig covers a response. */
+const MAX_OUTPUT = 8;
+
 interface Script {
   /** Responses that the script has. */
   readonly responses: number;
   path(model: string): string;
+  /** Sends the first messages. */
+  open(send: Send, model: string): void;
   /** Sends the next messages. `done`: number of responses that have ended. `last`: end of the last. */
-  next(done: number, send: (message: object) => void, model: string, last?: Message): void;
+  next(done: number, send: Send, model: string, last: Message): void;
   isReady(message: Message): boolean;
   asks(message: Message): boolean;
   /** Whether a response begins with this message. `isOpen`: whether one has begun and not ended. */
@@ -45,16 +52,30 @@ interface Script {
   counts(message: Message): Counts[];
 }
 
+const createOf = (model: string, stream_id: string): Message => ({
+  type: "response.create",
+  model,
+  store: false,
+  max_output_tokens: MAX_OUTPUT,
+  input: [{ role: "user", content: "Hi" }],
+  stream_id,
+});
+
 export const SCRIPTS: Readonly<Record<ProtocolName, Script>> = {
   realtime: {
     responses: 3,
     path: (model) => `/v1/realtime?model=realtime/${model}`,
+    open: (send) =>
+      send({
+        type: "session.update",
+        session: { type: "realtime", max_output_tokens: MAX_OUTPUT },
+      }),
     next(done, send) {
       if (done !== 1) return send({ type: "response.create" });
       send({ type: "input_audio_buffer.append", audio: speech(3) });
       send({ type: "input_audio_buffer.append", audio: silence(3) });
     },
-    isReady: ({ type }) => type === "session.created",
+    isReady: ({ type }) => type === "session.updated",
     asks: ({ type }) => type === "response.create",
     begins: ({ type }) => type === "response.created",
     // 100 ms of audio.
@@ -64,6 +85,13 @@ export const SCRIPTS: Readonly<Record<ProtocolName, Script>> = {
   live: {
     responses: 3,
     path: () => LIVE_PATH,
+    open: (send, model) =>
+      send({
+        setup: {
+          model: `models/live/${model}`,
+          generationConfig: { responseModalities: ["AUDIO"], maxOutputTokens: MAX_OUTPUT },
+        },
+      }),
     next(done, send) {
       const turns = [{ role: "user", parts: [{ text: `Turn ${done}` }] }];
       send({ clientContent: { turns, turnComplete: true } });
@@ -79,11 +107,10 @@ export const SCRIPTS: Readonly<Record<ProtocolName, Script>> = {
     responses: 4,
     path: () => "/v1/responses",
     // Two lanes, with two requests each.
-    next(done, send, model) {
-      if (done > 0) return;
-      for (const stream_id of ["a", "b", "a", "b"])
-        send({ type: "response.create", model: `responses/${model}`, input: "Hi", stream_id });
+    open(send, model) {
+      for (const lane of ["a", "b", "a", "b"]) send(createOf(`responses/${model}`, lane));
     },
+    next() {},
     isReady: () => false,
     asks: ({ type }) => type === "response.create",
     begins: ({ type }) => type === "response.created",
@@ -93,14 +120,14 @@ export const SCRIPTS: Readonly<Record<ProtocolName, Script>> = {
   pooled: {
     responses: 4,
     path: () => "/v1/responses",
-    // Two lanes, with two requests each. The second one continues the response to the first.
-    next(done, send, model, last) {
+    // Two lanes. The last two requests each continue a response.
+    open(send, model) {
+      for (const lane of ["a", "b"]) send(createOf(`pooled/${model}`, lane));
+    },
+    next(done, send, model, { stream_id, response }) {
       if (done > 2) return;
-      const input = [{ role: "user", content: `Turn ${done}` }];
-      const request = { type: "response.create", model: `pooled/${model}`, store: false, input };
-      const { stream_id, response } = last ?? {};
-      if (last) send({ ...request, stream_id, previous_response_id: response.id });
-      else for (const lane of ["a", "b"]) send({ ...request, stream_id: lane });
+      const request = createOf(`pooled/${model}`, stream_id);
+      send({ ...request, previous_response_id: response.id });
     },
     isReady: () => false,
     asks: ({ type }) => type === "response.create",
@@ -140,13 +167,12 @@ export async function runClient(of: ClientOptions): Promise<ClientView> {
     perMessageDeflate: false,
     headers: { authorization: `Bearer ${of.key}` },
   });
-  const send = (message: Message) => {
+  const send: Send = (message) => {
     if (socket.readyState !== socket.OPEN || view.isQuiet) return;
     if (script.asks(message)) view.asked++;
     socket.send(JSON.stringify(message));
   };
   let failed = 0;
-  const next = (last?: Message) => script.next(view.done.length, send, of.model, last);
   const advance = (message: Message) => {
     const counts = script.counts(message);
     if (script.begins(message, view.begun > view.done.length)) view.begun++;
@@ -156,17 +182,11 @@ export async function runClient(of: ClientOptions): Promise<ClientView> {
     const isError = message.type === "error" || message.type === "response.failed";
     if (isError && failed++ === 0) setTimeout(() => socket.close(), GIVE_UP_MS).unref();
     if (view.done.length >= script.responses) socket.close();
-    else if (script.isReady(message) || (counts.length > 0 && failed === 0)) next(message);
+    else if (script.isReady(message) || (counts.length > 0 && failed === 0))
+      script.next(view.done.length, send, of.model, message);
   };
   socket.on("open", () => {
-    if (of.protocol === "live")
-      send({
-        setup: {
-          model: `models/live/${of.model}`,
-          generationConfig: { responseModalities: ["AUDIO"] },
-        },
-      });
-    if (of.protocol === "responses" || of.protocol === "pooled") next();
+    script.open(send, of.model);
     of.onFrame(view, socket);
   });
   socket.on("message", (data: Buffer) => {

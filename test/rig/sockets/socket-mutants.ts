@@ -1,11 +1,11 @@
 // Planted defects of the billing of WebSockets. Each one must be found by the rig.
 import type { ChangedSource } from "../mutants/changed-source.ts";
-import type { Cutter, Ending } from "./plans.ts";
+import type { PlanFilter } from "./plans.ts";
 
 interface SocketMutant {
   readonly change: ChangedSource;
   /** The cuts that show the defect. A test plays only these. */
-  readonly only?: { readonly by?: readonly Cutter[]; readonly ending?: Ending["by"] };
+  readonly only?: PlanFilter;
   readonly found: RegExp;
 }
 
@@ -89,7 +89,7 @@ export const MUTANTS = {
       line: "await reserveCall(this.#call, null, this.#tally, { isRunning: true })",
       instead: "await Promise.resolve()",
     },
-    only: { by: ["budget"], ending: "drain" },
+    only: { by: ["budget"], ending: "drain", protocol: "realtime" },
     found: /\d+ responses, and \d+ are billed|settled without a reserve|without an exact row/,
   },
   // The sockets of a revoked key stay open.
@@ -111,6 +111,16 @@ export const MUTANTS = {
     },
     only: { by: ["slow"], ending: "drain" },
     found: /cut by the drain/,
+  },
+  // A request over a free connection of the provider is sent over a new one too.
+  "sent-twice": {
+    change: {
+      in: "pipeline/upstream/send-over-socket.ts",
+      line: "if (!first?.needsNewConnection) return first;",
+      instead: "if (!pooled) return first;",
+    },
+    only: { by: ["slow"], ending: "drain", protocol: "pooled" },
+    found: /\d+ responses, and \d+ are billed/,
   },
   // The usage of Gemini Live counts only what is said.
   "half-live": {

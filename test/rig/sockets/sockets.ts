@@ -24,6 +24,7 @@ import {
   type Cutter,
   type Ending,
   type Plan,
+  type PlanFilter,
 } from "./plans.ts";
 import { startProviders, type ProtocolName, type Providers } from "./providers.ts";
 import { runClient, SCRIPTS, type ClientView } from "./session.ts";
@@ -38,8 +39,7 @@ interface SocketsOptions {
   /** Sessions of each gateway that are cut by a plan. */
   readonly sessions?: number;
   readonly mutant?: keyof typeof MUTANTS | undefined;
-  /** Only these cutters, and only this ending. */
-  readonly only?: { readonly by?: readonly Cutter[]; readonly ending?: Ending["by"] } | undefined;
+  readonly only?: PlanFilter | undefined;
   /** Factor of all time limits. */
   readonly patience?: number;
 }
@@ -56,23 +56,16 @@ const HANGS_MS = 30_000;
 const DRAIN_MS = 10_000;
 /** Cost of a whole session in billionths of a dollar, about. */
 const SESSION_NANO: Readonly<Record<ProtocolName, number>> = {
-  realtime: 1_500_000,
-  live: 500_000,
+  realtime: 1_300_000,
+  live: 750_000,
   responses: 500_000,
   pooled: 500_000,
 };
 
 export async function sockets(of: SocketsOptions, say: (line: string) => void): Promise<RigResult> {
   const chance = createChance(of.seed);
-  const { by, ending } = of.only ?? {};
-  const plans = new Deck(
-    allPlans().filter((plan) => !by || by.includes(plan.by)),
-    chance,
-  );
-  const endings = new Deck(
-    allEndings().filter((one) => ending === undefined || one.by === ending),
-    chance,
-  );
+  const plans = new Deck(allPlans(of.only), chance);
+  const endings = new Deck(allEndings(of.only), chance);
   const wrong: string[] = [];
   const counts: { [what: string]: number } = { worlds: 0, sessions: 0, responses: 0 };
   const began = performance.now();
@@ -356,7 +349,7 @@ function viewOf(session: Session, providers: Providers): SessionView {
 
 async function createKey(daemon: Daemon, session: Session): Promise<void> {
   const { by, at, protocol } = session.plan;
-  const max = Math.round((SESSION_NANO[protocol] * at) / 20);
+  const max = Math.round((SESSION_NANO[protocol] * at) / 10);
   const limits = by === "budget" ? [formatLimit({ unit: "nano_usd", max, per: "total" })] : [];
   const { secret } = (await daemon.ask("keys.create", { limits } as JsonObject)) as {
     secret: string;
