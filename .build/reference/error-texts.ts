@@ -504,6 +504,8 @@ export const OPERATOR_ERRORS: Readonly<Record<string, ErrorText>> = {
   invalid_admin_token: ["The admin token is invalid or expired", "Use another token"],
   invalid_code: ["The login link was used or has expired", "Run `tollgate console` again"],
   invalid_command: ["A command to the store is not valid", "Report the error with the log"],
+  invalid_job: ["The record of a job is not valid", "Report the error with the log"],
+  job_not_open: ["The job of a line has ended", "Report the error with the log"],
   key_ended: ["The key has expired or is revoked", "Use another key"],
   key_revoked: ["The key is revoked", "Create a new key"],
   listen_failed: ["An inherited socket cannot be used", "Check the service manager"],
@@ -526,6 +528,7 @@ export const OPERATOR_ERRORS: Readonly<Record<string, ErrorText>> = {
   no_etag: ["The command does not support `If-Match`", "Omit the header"],
   no_file: ["The file cannot be read", "Check the path"],
   no_gateway: ["The ID of the gateway is unknown", "Run `tollgate fleet`"],
+  no_jobs: ["The store does not support jobs", "Use another store"],
   no_oidc: ["No identity provider is configured", "Set `admin.oidc`"],
   no_package: ["The directory contains no package", "Check the path"],
   no_role: [

@@ -151,6 +151,12 @@ const PAGES: readonly ApiPage[] = [
     from: ["plugin/store/store-instance", "plugin/store/ledger-transfer"].map(file),
   },
   {
+    slug: "jobs",
+    title: "Jobs",
+    about: "records of jobs, and the reserves of their lines",
+    from: ["plugin/store/job"].map(file),
+  },
+  {
     slug: "ledger",
     title: "Ledger",
     about: "ledger rows and their maintenance",

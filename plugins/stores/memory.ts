@@ -8,6 +8,8 @@ import {
   createMemoryJournal,
   createJournalReads,
   createMemoryAuditLog,
+  createMemoryJobs,
+  isJobCall,
   recoveredSettle,
   recoveryTime,
 } from "tollgate/store";
@@ -51,11 +53,13 @@ function createMemoryStore(keep: number): Store {
       for (const meter of before?.meters.values() ?? [])
         book.loadMeter({ ...meter, reserved: 0n, openCalls: 0 });
       for (const call of remaining) book.restoreCall(call);
-      const at = recoveryTime(remaining, Date.now());
-      for (const { row, progress } of remaining) book.apply(recoveredSettle(row, progress, at));
+      // A job outlives its process.
+      const dead = remaining.filter(({ row }) => !isJobCall(row));
+      const at = recoveryTime(dead, Date.now());
+      for (const { row, progress } of dead) book.apply(recoveredSettle(row, progress, at));
       book.commit();
       journal.commit();
-      return { epoch, recovered: remaining.length };
+      return { epoch, recovered: dead.length };
     },
     async apply(batch) {
       if (!book) throw new Error("The store is not open.");
@@ -88,5 +92,6 @@ function createMemoryStore(keep: number): Store {
     },
     ...createJournalReads(journal),
     audit: createMemoryAuditLog(),
+    jobs: createMemoryJobs(),
   };
 }

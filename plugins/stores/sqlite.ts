@@ -196,6 +196,14 @@ function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
       end: callWriter("appendAudit"),
       list: callWriter("listAudit"),
     },
+    jobs: {
+      put: callWriter("putJob"),
+      find: callWriter("findJob"),
+      list: callWriter("listJobs"),
+      lease: callWriter("leaseJobs"),
+      nextDueAt: callWriter("nextJobDueAt"),
+      delete: callWriter("deleteJob"),
+    },
     verify: callReader("verify"),
     async readSize() {
       const readOldestAt = callWriter("oldestAt");

@@ -23,6 +23,7 @@ export * from "./plugin.ts";
 export * from "./role.ts";
 export * from "./problem.ts";
 export * from "./references.ts";
+export * from "./store/job.ts";
 export * from "./store/limit.ts";
 export * from "./identity.ts";
 export * from "./store/account.ts";

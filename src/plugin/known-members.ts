@@ -120,6 +120,7 @@ export const SETUP_RESULT_MEMBERS = {
     listInstances: true,
     thresholds: true,
     supportsHandoff: true,
+    jobs: true,
     maintenance: true,
     transfer: true,
   },

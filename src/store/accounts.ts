@@ -1,7 +1,15 @@
 // Decides whether a change of an account or a key can be applied. The decision is pure and reads
 // current records through the journal, so it is valid within the whole batch.
-import { fail, type AccountRecord, type KeyRecord, type StoreCommand } from "../plugin/index.ts";
+import {
+  fail,
+  type AccountRecord,
+  type JobReserve,
+  type KeyRecord,
+  type Reserve,
+  type StoreCommand,
+} from "../plugin/index.ts";
 import { toJson } from "./bigint-json.ts";
+import { isCalendarPeriod } from "./meter.ts";
 
 /**
  * Storage of accounts in a journal. `put` belongs to the batch's transaction, and `get` returns
@@ -82,6 +90,7 @@ export function checkCommand(c: StoreCommand): void {
           rejectField("max", `of ${scope} is ${max}, which is not a whole number`);
         if (max < 0) rejectField("max", `of ${scope} is negative`);
       }
+      if (c.job) checkJobReserve(c, c.job);
       return;
     case "settle":
       checkAttemptId(c.attempt);
@@ -105,6 +114,20 @@ export function checkCommand(c: StoreCommand): void {
     case "price":
     case "heartbeat":
   }
+}
+
+/** Checks a reserve of a job or of one of its lines. */
+function checkJobReserve({ attempt, claims }: Reserve, job: JobReserve): void {
+  checkAttemptId(job.attempt);
+  if (job.attempt === attempt) {
+    for (const { scope, per } of claims)
+      if (!isCalendarPeriod(per))
+        rejectField("per", `of ${scope} is ${per}, but a job counts in calendar windows only`);
+    if (job.take) rejectField("take", "is set, but the job itself takes from its claims");
+  } else if (claims.length > 0)
+    rejectField("claims", "is not empty, but a line takes from the reservation of its job");
+  for (const [unit, amount] of Object.entries(job.take ?? {}))
+    if (amount < 0n) rejectField("take", `of ${unit} is negative`);
 }
 
 function checkTimestamp(at: number): void {

@@ -35,6 +35,8 @@ export * from "./row-journal.ts";
 export { createRollup, parseRollupGroups, parseRollup, type Rollup } from "./rollup.ts";
 export * from "./totals.ts";
 export { meteredUsage } from "./metered-usage.ts";
+export { decodeLineAmounts, encodeLineAmounts, isJobCall, reservedAmounts } from "./job-lines.ts";
+export * from "./job-table.ts";
 export { isTimeZone, zoneClock, type ZoneClock } from "../lib/time/time-zone.ts";
 export * from "./kit/archive.ts";
 export * from "./kit/commit-text.ts";

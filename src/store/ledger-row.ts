@@ -49,6 +49,8 @@ export interface LedgerRow {
   ms: Settle["ms"];
   reason: Opt<string>;
   actor: Opt<string>;
+  /** ID of the own call of the job that the call belongs to. */
+  job?: Opt<string>;
 }
 
 /** The rows of an attempt. */
@@ -108,6 +110,7 @@ export const reserveRow = (
   holdNano: c.holdNano,
   state: "open",
   outcome: "open",
+  ...(c.job && { job: c.job.attempt }),
 });
 
 /** Creates the row of a settle from the row of its reserve. */

@@ -29,7 +29,14 @@ import {
   type CallRows,
   type LedgerRow,
 } from "./ledger-row.ts";
-import { meteredUsage } from "./metered-usage.ts";
+import {
+  changeLineAmounts,
+  isJobCall,
+  lineTake,
+  reservedAmounts,
+  returnedToJob,
+  settledUsage,
+} from "./job-lines.ts";
 
 type Timed<C> = C & { readonly at: number };
 type CommandOf<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
@@ -38,7 +45,7 @@ type CommandOf<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
  * Fields of a reserve that the rules need. Only the journal uses the other fields, so a store may
  * use its own form for them.
  */
-export type ReserveInput = Timed<Pick<Reserve, "do" | "attempt" | "claims">>;
+export type ReserveInput = Timed<Pick<Reserve, "do" | "attempt" | "claims" | "job">>;
 /** Fields of a settle that the rules need. */
 export type SettleInput = Timed<
   Readonly<Pick<Settle, "do" | "attempt" | "state" | "usage" | "costNano" | "outcome">>
@@ -50,6 +57,10 @@ export type OtherCommand = Exclude<StoreCommand, { do: "reserve" | "settle" }>;
 export interface OpenCall extends CallEntry {
   /** Amounts that the call took from each meter. */
   readonly meterAmounts: readonly MeterAmount[];
+  /** ID of the own call of the job that the call belongs to. */
+  readonly job?: string | undefined;
+  /** For a job's own call: amounts that its lines took, in the order of `meterAmounts`. */
+  readonly lineAmounts?: readonly bigint[] | undefined;
 }
 
 /**
@@ -68,6 +79,11 @@ export interface LedgerJournal<R extends ReserveInput, S extends SettleInput, C 
   /** Returns the reserve of a call that is not open, and its settle. */
   closedCall(attempt: string): CallRows | undefined;
   progress(call: C, command: CommandOf<"progress">): void;
+  /**
+   * Stores the amounts that the lines of a job took, and sets them on its call. If unset, the store
+   * supports no jobs.
+   */
+  setLineAmounts?(job: C, amounts: readonly bigint[]): void;
   putKey(record: KeyRecord): void;
   /**
    * Returns the stored key, including changes by this batch. If unset, changes of keys are never
@@ -222,7 +238,7 @@ class JournaledLedgerRules<
 
   restoreCall(call: C): void {
     this.#calls.add(call);
-    for (const [id, amount] of call.meterAmounts) this.#meterTable.restoreTake(id, amount);
+    for (const [id, amount] of reservedAmounts(call)) this.#meterTable.restoreTake(id, amount);
   }
 
   undeliveredThresholds(): readonly ThresholdReached[] {
@@ -238,6 +254,9 @@ class JournaledLedgerRules<
   }
 
   #reserve(c: R): CommandResult {
+    if (c.job && !this.#journal.setLineAmounts)
+      return fail("invalid", "This store does not support jobs.", { code: "no_jobs" });
+    if (c.job && c.job.attempt !== c.attempt) return this.#reserveLine(c, c.job);
     const t = this.#meterTable.advanceTo(c.at);
     const claims = meters.mergeClaims(c.claims, t, this.#meterTable.meters);
     if (this.#calls.get(c.attempt)) return allowedByClaims(claims, t);
@@ -256,6 +275,28 @@ class JournaledLedgerRules<
     return allowedByClaims(claims, t);
   }
 
+  /** Moves a line's amounts from the job's call to a call of its own. */
+  #reserveLine(c: R, { attempt, take = {} }: NonNullable<R["job"]>): CommandResult {
+    if (this.#calls.get(c.attempt)) return ALLOWED;
+    const job = this.#openJob(attempt);
+    if (!job)
+      return this.#journal.hasReserve(c.attempt)
+        ? ALLOWED
+        : fail("invalid", `The job of ${c.attempt} is not open.`, { code: "job_not_open" });
+    this.#meterTable.advanceTo(c.at);
+    const taken = lineTake(job, take, (id) => this.#meterTable.changeById(id).unit);
+    const call = this.#journal.reserve(c, taken);
+    if (!call) return ALLOWED;
+    for (const [id] of taken) this.#meterTable.changeById(id).openCalls++;
+    this.#changeLineAmounts(
+      job,
+      taken.map(([, amount]) => amount),
+    );
+    this.#calls.add(call);
+    this.#openedInBatch.push(call);
+    return ALLOWED;
+  }
+
   #settle(c: S): CommandResult {
     const call = this.#calls.get(c.attempt);
     if (!call) return this.#settleClosed(c);
@@ -263,13 +304,29 @@ class JournaledLedgerRules<
     this.#calls.remove(call);
     this.#closedInBatch.push(call);
     const t = this.#meterTable.advanceTo(c.at);
+    const job = call.job === undefined ? undefined : this.#openJob(call.job);
+    const returned: bigint[] = [];
     let crossed = NO_THRESHOLDS;
-    for (const [id, amount] of call.meterAmounts) {
+    for (const [id, amount] of reservedAmounts(call)) {
       const meter = this.#meterTable.changeById(id);
-      meters.settleTake(meter, amount, meteredUsage(meter.unit, amount, c), t);
+      const used = settledUsage(call, meter.unit, amount, c);
+      const kept = job ? returnedToJob(c.state, amount, used) : 0n;
+      if (job) returned.push(-kept);
+      meters.settleTake(meter, amount - kept, used, t);
       crossed = concatThresholds(crossed, meters.takeReachedThresholds(meter));
     }
+    if (job && returned.some((amount) => amount !== 0n)) this.#changeLineAmounts(job, returned);
     return allowedWith(crossed);
+  }
+
+  /** Returns the own call of a job, if it is open. */
+  #openJob(attempt: string): C | undefined {
+    const call = this.#calls.get(attempt);
+    return call && isJobCall(call) ? call : undefined;
+  }
+
+  #changeLineAmounts(job: C, by: readonly bigint[]): void {
+    if (by.length > 0) this.#journal.setLineAmounts?.(job, changeLineAmounts(job, by));
   }
 
   /**

@@ -1,6 +1,7 @@
 // Ledger rows in memory, in order. A batch can be rolled back.
 import { createSalt } from "./kit/salted-text.ts";
 import type { RowCheckpoint, TransferBackend } from "./kit/row-backend.ts";
+import { LedgerReplay } from "./kit/ledger-replay.ts";
 import { addCheckpointRollups, type CheckpointRollup } from "./kit/checkpoint.ts";
 import {
   fail,
@@ -9,6 +10,7 @@ import {
   type AuditEnd,
   type AuditEntry,
   type AuditLog,
+  type JobStore,
   type KeyRecord,
   type Price,
   type Store,
@@ -111,6 +113,11 @@ export function createMemoryJournal(instance: () => string): MemoryJournal {
       undoing.push(() => (call.progress = before));
       call.progress = { usage, costNano };
     },
+    setLineAmounts(job, amounts) {
+      const before = job.lineAmounts;
+      undoing.push(() => (job.lineAmounts = before));
+      job.lineAmounts = amounts;
+    },
     putKey: (record) => set(keys, record.digest, record),
     getKey: (digest) => keys.get(digest),
     accounts: {
@@ -155,6 +162,7 @@ export function createMemoryJournal(instance: () => string): MemoryJournal {
  * Returns the backend of maintenance, verification, and transfer over this journal.
  * @param rules The rules that write to the journal.
  * @param audit The audit log, which is transferred with the ledger.
+ * @param jobs The records of jobs, which are transferred with the ledger.
  */
 export function createJournalBackend(
   journal: MemoryJournal,
@@ -163,11 +171,13 @@ export function createJournalBackend(
     "openCalls" | "meters" | "loadMeter" | "restoreCall"
   >,
   audit?: AuditLog,
+  jobs?: JobStore,
 ): TransferBackend {
   let importPosition: number | undefined;
   return {
     secret: createSalt(),
     audit,
+    jobs,
     *scanRows(after) {
       for (const entry of journal.rows) if (entry[0] > after) yield entry;
     },
@@ -230,9 +240,12 @@ export function createJournalBackend(
       const progress = new Map(
         lastProgress.map(([attempt, usage, costNano]) => [attempt, { usage, costNano }]),
       );
+      const replay = new LedgerReplay<LedgerRow>();
       for (const row of journal.rows.values())
-        if (row.kind === "reserve" && !journal.isClosed(row.attempt))
-          rules.restoreCall(createOpenRow(row, progress.get(row.attempt)));
+        if (row.kind === "reserve") replay.reserve(row, row);
+        else if (row.kind === "settle") replay.settle(row);
+      for (const [attempt, { data, lineAmounts }] of replay.open)
+        rules.restoreCall({ ...createOpenRow(data, progress.get(attempt)), lineAmounts });
     },
     async finishImport() {
       importPosition = undefined;

@@ -11,6 +11,7 @@ type Timed<C> = C & { at: number };
 export interface OpenRow extends OpenCall {
   readonly row: LedgerRow;
   progress: Progress | undefined;
+  lineAmounts?: readonly bigint[] | undefined;
 }
 
 /** A journal of such rows. */
@@ -22,6 +23,7 @@ export const createOpenRow = (row: LedgerRow, heard?: Progress): OpenRow => ({
   meterAmounts: row.meterAmounts,
   row,
   progress: heard,
+  job: row.job,
 });
 
 /**

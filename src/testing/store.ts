@@ -4,6 +4,7 @@ import { FIRST_OWNER, type StoreUnderTest } from "./store/fixtures.ts";
 import { accountLaws, auditLaws } from "./store/accounts-and-audit.ts";
 import { entryLaws, recoveryLaws } from "./store/rows-and-recovery.ts";
 import { maintenanceLaws, transferLaws } from "./store/maintenance.ts";
+import { fleetJobLaws, jobLedgerLaws, jobRecordLaws } from "./store/jobs.ts";
 import { limitLaws } from "./store/limits.ts";
 import { recordLaws, textLaws } from "./store/records.ts";
 import { fleetChangeLaws } from "./store/fleet-changes.ts";
@@ -36,6 +37,8 @@ export function storeChecks(make: () => Promise<StoreUnderTest>): readonly Check
     textLaws,
     accountLaws,
     auditLaws,
+    jobLedgerLaws,
+    jobRecordLaws,
     instanceLaws,
     maintenanceLaws,
     transferLaws,
@@ -60,7 +63,8 @@ export function storeChecks(make: () => Promise<StoreUnderTest>): readonly Check
  * process it returns one instance, which must pass the same checks.
  */
 export function fleetChecks(make: () => Promise<FleetUnderTest>): readonly Check[] {
-  return [...fleetLimitLaws, ...fleetSettlementLaws, ...fleetChangeLaws].map(([name, run]) => ({
+  const laws = [fleetLimitLaws, fleetSettlementLaws, fleetChangeLaws, fleetJobLaws].flat();
+  return laws.map(([name, run]) => ({
     name,
     async run() {
       const { stores, dispose, ...fleet } = await make();

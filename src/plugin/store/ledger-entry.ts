@@ -119,6 +119,8 @@ export interface LedgerEntry {
   actor?: Opt<string>;
   /** ID of the instance that wrote the row. */
   instance?: Opt<string>;
+  /** ID of the own call of the job that the call belongs to. For the job's own call, its own ID. */
+  job?: Opt<string>;
 }
 
 /** Filter for ledger entries. Members that are not set restrict nothing. */

@@ -6,6 +6,7 @@ import type { Usage } from "../../model/usage.ts";
 import type { Opt } from "../../model/values.ts";
 import type { AccountRecord, KeyRecord } from "./account.ts";
 import type { AuditEnd, AuditEntry } from "./audit.ts";
+import type { JobRecord } from "./job.ts";
 import type { LedgerEntry, LedgerTotal } from "./ledger-entry.ts";
 
 /** The part of a store that can be moved. `tollgate store copy` calls all of it, before `open`. */
@@ -88,6 +89,8 @@ export interface TransferredRemainder {
     usage: Usage,
     costNano: bigint | null,
   ])[];
+  /** Records of jobs. Unset if the store keeps none. */
+  readonly jobs?: Opt<readonly JobRecord[]>;
   /** Values that were decided once for all instances, such as the secret that they share. */
   readonly shared: readonly (readonly [name: string, value: Uint8Array])[];
   /** Rollups that replace pruned rows, by quarter of an hour. Unset if nothing was pruned. */

@@ -17,6 +17,7 @@ import type {
   CallTarget,
   LedgerTotal,
 } from "./ledger-entry.ts";
+import type { JobReserve, JobStore } from "./job.ts";
 import type { InstanceInfo, InstanceState, StoreEvent, StoreInstance } from "./store-instance.ts";
 import type { LedgerMaintenance, StoreSize } from "./ledger-maintenance.ts";
 import type { ThresholdOutbox, Limit, LimitUsage, ThresholdReached, LimitState } from "./limit.ts";
@@ -160,6 +161,8 @@ export interface Store {
    * this member, a threshold may be lost if the process is killed before its delivery.
    */
   thresholds?: Opt<ThresholdOutbox>;
+  /** Records of jobs. Without it, the gateway accepts no jobs. */
+  jobs?: Opt<JobStore>;
   /**
    * Maintenance operations for a growing ledger: backup, archive, pruning, and erasure. Read
    * whenever an operator requests one.
@@ -274,6 +277,18 @@ export interface Reserve {
   price: string | null;
   /** Request of the client. */
   clientRequest?: Opt<ClientRequestInfo>;
+  /**
+   * Job that the call belongs to. It is sent only to stores with `jobs`.
+   *
+   * - The job's own reserve claims the sum of its lines. Its claims count in calendar windows only,
+   *   because a rate drains while the job runs. Recovery leaves its call open.
+   * - A line has no claims of its own. It takes from the job's reservation, in the windows in which
+   *   the job was created. It is rejected as `invalid` with the code `job_not_open` if the job's call
+   *   is not open. A line that is settled as `void` returns its amounts to the job. Any other settle
+   *   releases the rest of them.
+   * - The job's own settle releases what no line took. If it is `void`, it counts nothing.
+   */
+  job?: Opt<JobReserve>;
 }
 
 /**

@@ -36,6 +36,8 @@ export function trackReservations(apply: Store["apply"]): OpenReservations {
   function landed(command: StoreCommand, verdict: CommandResult): void {
     switch (command.do) {
       case "reserve":
+        // A job outlives the worker that created it.
+        if (command.job?.attempt === command.attempt) return;
         // A repeated command changes nothing.
         if (!verdict.ok || open.has(command.attempt)) return;
         const { at, holdNano } = command;

@@ -8,10 +8,18 @@ import type {
   Settle,
   CommandResult,
 } from "../../plugin/store/store.ts";
+import { fail } from "../../model/error.ts";
+import type { JobReserve, JobStore, JobTake } from "../../plugin/store/job.ts";
 import type { IpcHandlers, IpcLink } from "./ipc-link.ts";
-import { STORE_READ_METHODS } from "../ledger/transferable-store.ts";
+import { JOB_METHODS, STORE_READ_METHODS } from "../ledger/transferable-store.ts";
 
-/** Has no lease, because the owner sends the heartbeats for all processes. */
+/** Names of the requests for the records of jobs. */
+export const JOB_REQUESTS = JOB_METHODS.map((name) => `jobs.${name}` as const);
+
+/**
+ * Has no lease, because the owner sends the heartbeats for all processes. If the owner's store has
+ * no jobs, requests for jobs are rejected with the code `no_jobs`.
+ */
 export const createRemoteStore = (link: Pick<IpcLink, "call">): Store => ({
   open: (owner) => link.call("open", owner),
   apply: async (batch) => unpackResults(await link.call<PackedResults>("apply", packBatch(batch))),
@@ -22,6 +30,9 @@ export const createRemoteStore = (link: Pick<IpcLink, "call">): Store => ({
       (...args: unknown[]) => link.call(name, ...args.filter((arg) => !hasSignal(arg))),
     ]),
   ) as Pick<Required<Store>, (typeof STORE_READ_METHODS)[number]>),
+  jobs: Object.fromEntries(
+    JOB_METHODS.map((name) => [name, (...args: unknown[]) => link.call(`jobs.${name}`, ...args)]),
+  ) as unknown as JobStore,
 });
 
 /**
@@ -44,7 +55,16 @@ export const createStoreHandlers = (
   sumEntries: (query: never) => reports.sumEntries(query),
   findPrice: (hash: string) => store.findPrice?.(hash),
   verify: () => store.verify?.() ?? [],
+  ...Object.fromEntries(
+    JOB_METHODS.map((name) => [
+      `jobs.${name}`,
+      (...args: never[]) => (requireJobs(store)[name] as (...args: never[]) => unknown)(...args),
+    ]),
+  ),
 });
+
+const requireJobs = ({ jobs }: Store): JobStore =>
+  jobs ?? fail("invalid", "This store does not support jobs.", { code: "no_jobs" });
 
 const hasSignal = (arg: unknown): boolean =>
   typeof arg === "object" && arg !== null && "signal" in arg;
@@ -90,6 +110,7 @@ const encodeReserve = (c: At<Reserve>) =>
     c.price,
     c.clientRequest && encodeClientRequest(c.clientRequest),
     c.account,
+    c.job && encodeJob(c.job),
   ] as const;
 
 function decodeReserve(r: ReturnType<typeof encodeReserve>): AllFields<At<Reserve>> {
@@ -108,8 +129,18 @@ function decodeReserve(r: ReturnType<typeof encodeReserve>): AllFields<At<Reserv
     price: r[14],
     account: r[16] ?? undefined,
     clientRequest: r[15] ? (decodeClientRequest(r[15]) as ClientRequestInfo) : undefined,
+    job: r[17] ? decodeJob(r[17]) : undefined,
   };
 }
+
+const encodeJob = ({ attempt, take }: JobReserve) =>
+  [attempt, take && Object.entries(take).map(([unit, n]) => [unit, String(n)] as const)] as const;
+const decodeJob = ([attempt, take]: ReturnType<typeof encodeJob>): JobReserve => ({
+  attempt,
+  take: take
+    ? (Object.fromEntries(take.map(([unit, n]) => [unit, BigInt(n)])) as JobTake)
+    : undefined,
+});
 
 type Claim = Reserve["claims"][number];
 const encodeClaim = ({ scope, unit, max, per, take }: Claim) =>

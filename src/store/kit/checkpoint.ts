@@ -25,6 +25,9 @@ export interface CheckpointBase {
   readonly rollups: number;
 }
 
+/** A job that was open at the end of the compacted rows, and the amounts that its lines took. */
+export type RetainedJob = readonly [attempt: string, lineAmounts: readonly string[]];
+
 /** The content of a compaction note in the chain: hashes of the checkpoint and its rollups. */
 export interface CheckpointHashes {
   readonly checkpoint: string;

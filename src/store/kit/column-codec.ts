@@ -117,6 +117,8 @@ interface TermsExtra {
    * provider's.
    */
   readonly clientRequest?: Opt<Partial<ClientRequestInfo>>;
+  /** ID of the own call of the job. */
+  readonly job?: Opt<string>;
 }
 
 /** Replaces characters that a text column cannot store: NUL and unpaired surrogates. */
@@ -156,11 +158,13 @@ function encodeTermsExtra({
   privacy,
   clientRequest,
   target: { protocol },
+  job,
 }: LedgerRow): string | null {
   const how: TermsExtra = {
     ...(protocol !== null && { protocol }),
     ...(privacy !== "off" && { privacy }),
     clientRequest: clientRequest && compactRequestInfo(clientRequest, protocol),
+    ...(job !== undefined && { job }),
   };
   return toJsonOrNull(how);
 }
@@ -279,6 +283,7 @@ export function decodeColumns(found: ColumnRow): LedgerRow {
     protocol = null,
     privacy = "off",
     clientRequest,
+    job,
   } = parseOptional<TermsExtra>(text["how"]);
   const {
     meterAmounts = [],
@@ -318,6 +323,7 @@ export function decodeColumns(found: ColumnRow): LedgerRow {
     state: found.state as LedgerRow["state"],
     outcome: found.outcome,
     upstreamId: optional(found.upstream_id),
+    ...(job !== undefined && { job }),
   };
 }
 

@@ -4,7 +4,7 @@
 //
 // Amounts exceed the range of JSON numbers, so they are decimal text.
 import { hash } from "node:crypto";
-import type { BillPart, Settle, Usage, Reserve } from "../../plugin/index.ts";
+import type { BillPart, Opt, Settle, Usage, Reserve } from "../../plugin/index.ts";
 import { type LedgerRow, NO_SETTLE_FIELDS } from "../ledger-row.ts";
 import type { MeterAmount } from "../meter.ts";
 
@@ -148,7 +148,7 @@ export function decodeCommit({ instance, terms, rows }: CommitText): LedgerRow[]
 
 function decodeRow(v: RowTuple, instance: string, list: readonly CallTerms[]): LedgerRow {
   const [, at, attempt, request, n, number] = v;
-  const { key, target, privacy, labels, account, price, clientRequest } = list[number]!;
+  const { key, target, privacy, labels, account, price, clientRequest, job } = list[number]!;
   const row: LedgerRow = {
     ...NO_SETTLE_FIELDS,
     kind: "reserve",
@@ -168,6 +168,7 @@ function decodeRow(v: RowTuple, instance: string, list: readonly CallTerms[]): L
     holdNano: null,
     state: "open",
     outcome: "open",
+    ...(job !== undefined && { job }),
   };
   switch (v[0]) {
     case "r":
@@ -263,7 +264,10 @@ export function extractRow({ instance, terms, rows }: CommitText, i: number): Co
 export type CallTerms = Pick<
   Reserve,
   "key" | "target" | "privacy" | "labels" | "account" | "price" | "clientRequest"
->;
+> & {
+  /** ID of the own call of the job that the call belongs to. */
+  readonly job?: Opt<string>;
+};
 
 /** Terms as a JSON list. */
 export type TermsTuple = readonly [
@@ -276,13 +280,14 @@ export type TermsTuple = readonly [
   labels: Reserve["labels"],
   price: string | null,
   clientRequest: NonNullable<Reserve["clientRequest"]> | null,
-  account?: string,
+  account?: string | null,
+  job?: string,
 ];
 
 /** Index of the labels in the terms tuple. */
 export const LABELS_INDEX = 6;
 
-/** Serializes terms as a JSON list. The account is omitted if there is none. */
+/** Serializes terms as a JSON list. The account and the job are omitted if there is none. */
 export const serializeTerms = ({
   key,
   target,
@@ -291,6 +296,7 @@ export const serializeTerms = ({
   price,
   clientRequest,
   account,
+  job,
 }: CallTerms): string =>
   JSON.stringify([
     key,
@@ -302,7 +308,7 @@ export const serializeTerms = ({
     labels,
     price,
     clientRequest,
-    ...(account === undefined ? [] : [account]),
+    ...(job !== undefined ? [account, job] : account === undefined ? [] : [account]),
   ]);
 
 /** Returns the terms of a JSON list. */
@@ -317,12 +323,14 @@ export const termsFromTuple = ([
   price,
   clientRequest,
   account,
+  job,
 ]: TermsTuple): CallTerms => ({
   key,
   target: { provider, model, protocol, credential },
   privacy,
   labels,
-  account,
+  account: account ?? undefined,
   price,
   clientRequest: clientRequest ?? undefined,
+  ...(job !== undefined && { job }),
 });

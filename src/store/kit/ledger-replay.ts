@@ -1,13 +1,22 @@
 // Replays rows in order, to compute the open calls and the counts of calendar windows.
 import type { Problem, TransferredMeter } from "../../plugin/index.ts";
+import type { RetainedJob } from "./checkpoint.ts";
 import { isCalendarPeriod, createMeter, WINDOW_GRACE_MS, type MeterAmount } from "../meter.ts";
 import type { LedgerRow } from "../ledger-row.ts";
-import { meteredUsage } from "../metered-usage.ts";
+import {
+  changeLineAmounts,
+  isJobCall,
+  reservedAmounts,
+  returnedToJob,
+  settledUsage,
+} from "../job-lines.ts";
 
 /** A call that is open at this point of the ledger, with data of the store. */
 export interface ReplayedCall<Data> {
   readonly meterAmounts: readonly MeterAmount[];
   readonly data: Data;
+  /** For a job's own call: amounts that its lines took, in the order of `meterAmounts`. */
+  lineAmounts?: readonly bigint[] | undefined;
 }
 
 /** Replays the rows of a ledger. */
@@ -16,17 +25,46 @@ export class LedgerReplay<Data> {
   readonly open = new Map<string, ReplayedCall<Data>>();
   /** Usage of calendar windows, by meter. */
   readonly windows: Map<string, bigint>;
+  /** Amounts that the lines of open jobs took in the rows of a checkpoint. */
+  readonly #retainedLines: ReadonlyMap<string, readonly bigint[]>;
 
   /**
    * Starts where a checkpoint ends.
    * @param windows Usage of calendar windows in the checkpoint.
+   * @param jobs Jobs that were open at its end.
    */
-  constructor(windows: Iterable<readonly [id: string, level: string]> = []) {
+  constructor(
+    windows: Iterable<readonly [id: string, level: string]> = [],
+    jobs: readonly RetainedJob[] = [],
+  ) {
+    this.#retainedLines = new Map(
+      jobs.map(([attempt, amounts]) => [attempt, amounts.map(BigInt)] as const),
+    );
     this.windows = new Map(Array.from(windows, ([id, level]) => [id, BigInt(level)] as const));
   }
 
-  reserve({ attempt, meterAmounts }: LedgerRow, data: Data): void {
+  reserve(row: LedgerRow, data: Data): void {
+    const { attempt, meterAmounts } = row;
     this.open.set(attempt, { meterAmounts, data });
+    const job = this.#jobOf(row);
+    if (job)
+      job.lineAmounts = changeLineAmounts(
+        job,
+        meterAmounts.map(([, amount]) => amount),
+      );
+  }
+
+  /** Opens a call whose reserve is retained. Its job, if any, already counts its amounts. */
+  retain({ attempt, meterAmounts }: LedgerRow, data: Data): void {
+    const lineAmounts = this.#retainedLines.get(attempt);
+    this.open.set(attempt, { meterAmounts, data, lineAmounts });
+  }
+
+  /** Returns the jobs that are open, for a checkpoint. */
+  openJobs(): RetainedJob[] {
+    return [...this.open].flatMap(([attempt, { lineAmounts }]) =>
+      lineAmounts ? [[attempt, lineAmounts.map(String)] as const] : [],
+    );
   }
 
   /** Closes a call. Returns undefined if the call is not open. */
@@ -34,9 +72,20 @@ export class LedgerReplay<Data> {
     const call = this.open.get(row.attempt);
     if (!call) return undefined;
     this.open.delete(row.attempt);
-    for (const [id, amount] of call.meterAmounts)
-      this.#count(id, meteredUsage(createMeter(id).unit, amount, row));
+    const job = this.#jobOf(row);
+    const returned: bigint[] = [];
+    for (const [id, amount] of reservedAmounts(call)) {
+      const used = settledUsage(row, createMeter(id).unit, amount, row);
+      if (job) returned.push(-returnedToJob(row.state, amount, used));
+      this.#count(id, used);
+    }
+    if (job) job.lineAmounts = changeLineAmounts(job, returned);
     return call;
+  }
+
+  /** Returns the open call of a line's job. */
+  #jobOf(row: LedgerRow): ReplayedCall<Data> | undefined {
+    return row.job === undefined || isJobCall(row) ? undefined : this.open.get(row.job);
   }
 
   /** Adds a correction. `reserve`: the reserve of its call. */

@@ -4,13 +4,14 @@ import type {
   AccountRecord,
   AuditLog,
   HeadersOut,
+  JobStore,
   KeyRecord,
   Price,
   TransferredMeter,
   TransferredRemainder,
 } from "../../plugin/index.ts";
 import type { LedgerRow, Progress } from "../ledger-row.ts";
-import type { CheckpointBase, CheckpointRollup } from "./checkpoint.ts";
+import type { CheckpointBase, CheckpointRollup, RetainedJob } from "./checkpoint.ts";
 
 /** A row with its number in the ledger. */
 export type NumberedRow = readonly [seq: number, row: LedgerRow];
@@ -26,6 +27,8 @@ export interface RowCheckpoint extends CheckpointBase {
   readonly retained: readonly number[];
   /** Usage of calendar windows in the compacted rows, by meter. */
   readonly windows: readonly (readonly [id: string, level: string])[];
+  /** Jobs that were open at that time. Unset if there were none. */
+  readonly jobs?: readonly RetainedJob[] | undefined;
 }
 
 /** The state of a ledger that follows from its rows up to `head`. */
@@ -76,6 +79,8 @@ export interface LedgerBackend {
 export interface TransferBackend extends LedgerBackend {
   /** The audit log, if the store keeps one. */
   readonly audit?: AuditLog | undefined;
+  /** The records of jobs, if the store keeps them. */
+  readonly jobs?: JobStore | undefined;
   readPrices(): Promise<readonly (readonly [hash: string, price: Price])[]>;
   /** Returns the values that were decided once for all instances. */
   readShared(): Promise<TransferredRemainder["shared"]>;

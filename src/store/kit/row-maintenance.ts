@@ -184,23 +184,27 @@ class RowMaintenance {
       }),
       rollupHash: rollups.at(-1)?.[3] ?? base?.rollupHash ?? "",
       retained: await this.#retained(base, rows),
-      windows: await this.#windows(base, rows),
+      ...(await this.#windows(base, rows)),
     };
     return [checkpoint, rollups, head];
   }
 
-  /** Returns the usage of windows in the rows and in those that were compacted before. */
+  /** Returns the usage of windows, and the open jobs, after the rows and those compacted before. */
   async #windows(
     base: RowCheckpoint | undefined,
     rows: readonly NumberedRow[],
-  ): Promise<RowCheckpoint["windows"]> {
-    const replay = new LedgerReplay<number>(base?.windows);
+  ): Promise<Pick<RowCheckpoint, "windows" | "jobs">> {
+    const replay = new LedgerReplay<number>(base?.windows, base?.jobs);
     for await (const entry of this.#backend.scanRows(0)) {
       if (entry[0] > rows.at(-1)![0]) break;
-      await replayRow(this.#backend, replay, entry);
+      await replayRow(this.#backend, replay, entry, base?.last ?? 0);
     }
     const latest = rows.reduce((at, [, row]) => Math.max(at, row.at), 0);
-    return replay.liveWindows(latest).map(([id, level]) => [id, String(level)]);
+    const jobs = replay.openJobs();
+    return {
+      windows: replay.liveWindows(latest).map(([id, level]) => [id, String(level)]),
+      ...(jobs.length > 0 && { jobs }),
+    };
   }
 
   /**

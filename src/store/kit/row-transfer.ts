@@ -2,6 +2,8 @@
 import type {
   AuditedCommand,
   AuditLog,
+  JobRecord,
+  JobStore,
   LedgerExport,
   LedgerImport,
   LedgerTotal,
@@ -73,6 +75,7 @@ class RowExport implements LedgerExport {
       lastProgress: [...openCalls].flatMap(([attempt, progress]) =>
         progress ? [[attempt, progress.usage, progress.costNano] as const] : [],
       ),
+      jobs: await readJobs(backend.jobs),
       shared: await backend.readShared(),
       rollups: base && {
         rows: base.rows,
@@ -100,6 +103,16 @@ async function readAudit(log: AuditLog | undefined): Promise<TransferredRemainde
     if (outcome === "unknown") return [entry, undefined] as const;
     return [entry, { id: entry.id, at: entry.at, outcome, ...(code && { code }) }] as const;
   });
+}
+
+/** Returns all jobs. */
+async function readJobs(jobs: JobStore | undefined): Promise<readonly JobRecord[]> {
+  const all: JobRecord[] = [];
+  for (let page = await jobs?.list({}); page; page = await jobs!.list({}, { after: page.next })) {
+    all.push(...page.items);
+    if (page.next === undefined) break;
+  }
+  return all;
 }
 
 /** Returns the totals of all rows, including compacted ones. */
@@ -141,6 +154,8 @@ class RowImport implements LedgerImport {
       if (end) await backend.audit?.end(end);
     }
     await backend.importRemainder(rest);
+    // A new store counts versions from 1.
+    for (const job of rest.jobs ?? []) await backend.jobs?.put({ ...job, version: 1 });
     if (imported) {
       const { base, rollups, rollupHash } = imported;
       const windows = (await this.#replay()).compactedWindows(rest.meters);
@@ -161,7 +176,7 @@ class RowImport implements LedgerImport {
   async #replay(): Promise<LedgerReplay<number>> {
     const replay = new LedgerReplay<number>();
     for await (const entry of this.#backend.scanRows(0))
-      await replayRow(this.#backend, replay, entry);
+      await replayRow(this.#backend, replay, entry, 0);
     return replay;
   }
 

@@ -6,11 +6,15 @@ import { RollupChain, verifyRetained } from "./checkpoint.ts";
 import { LedgerReplay, type ReplayedCall } from "./ledger-replay.ts";
 import type { LedgerBackend, NumberedRow, RowCheckpoint } from "./row-backend.ts";
 
-/** Adds a row to a replay. Returns false if it is a settle without a reserve. */
+/**
+ * Adds a row to a replay. Reserves up to `compactedUpTo` are retained. Returns false if the row is a
+ * settle without a reserve.
+ */
 export function replayRow(
   backend: Pick<LedgerBackend, "readReserve">,
   replay: LedgerReplay<number>,
   [seq, row]: NumberedRow,
+  compactedUpTo: number,
 ): boolean | Promise<boolean> {
   if (row.kind === "settle") return replay.settle(row) !== undefined;
   if (row.kind === "adjust")
@@ -18,7 +22,8 @@ export function replayRow(
       replay.adjust(row, reserve);
       return true;
     });
-  replay.reserve(row, seq);
+  if (seq <= compactedUpTo) replay.retain(row, seq);
+  else replay.reserve(row, seq);
   return true;
 }
 
@@ -31,7 +36,7 @@ export async function verifyRows(backend: LedgerBackend): Promise<readonly Probl
   // Rows that are written from now on are not in the snapshot, so they are not verified.
   const { head, openCalls, meters } = await backend.readSnapshot();
   const problems = [...(await verifyRollups(backend, base))];
-  const replay = new LedgerReplay<number>(base?.windows);
+  const replay = new LedgerReplay<number>(base?.windows, base?.jobs);
   const retained: number[] = [];
   let [last, latest] = [0, base?.lastAt ?? 0];
   /**
@@ -47,7 +52,7 @@ export async function verifyRows(backend: LedgerBackend): Promise<readonly Probl
       if (!isKnown)
         problems.push({ path: `/entry/${attempt}`, message: "The settle has no reserve." });
     };
-    const isKnown = replayRow(backend, replay, entry);
+    const isKnown = replayRow(backend, replay, entry, base?.last ?? 0);
     return typeof isKnown === "boolean" ? void report(isKnown) : isKnown.then(report);
   };
   const rows = backend.scanRows(0);

@@ -332,7 +332,7 @@ async function transferPages(out: LedgerExport, into: LedgerImport): Promise<voi
 }
 
 /** Moves the whole ledger in one step. `change` edits everything except the rows. */
-async function transferAll(
+export async function transferAll(
   from: Store,
   to: Store,
   change: (rest: TransferredRemainder) => TransferredRemainder = (rest) => rest,

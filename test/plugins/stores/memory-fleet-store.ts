@@ -8,7 +8,12 @@ import {
   createJournalReads,
   recoveredSettle,
   createJournalBackend,
+  createMemoryAuditLog,
+  createMemoryJobs,
+  isJobCall,
   createRowMaintenance,
+  createRowTransfer,
+  verifyRows,
 } from "tollgate/store";
 
 interface Instance extends StoreInstance {
@@ -20,6 +25,8 @@ interface Instance extends StoreInstance {
 
 export interface SharedLedger {
   store(): Store;
+  /** A store that can also be verified and moved. */
+  createMovableStore(): Store;
   /** Its lease has expired, although it may be alive. */
   bury(instance: string): void;
 }
@@ -52,7 +59,7 @@ export function sharedLedger(lease = { durationMs: 15_000, heartbeatMs: 5_000 })
   /** Open calls of dead instances. */
   function recover(by: string): number {
     const left = [...book.openCalls.values()].filter(
-      ({ row }) => instances.get(row.instance)?.state !== "live",
+      ({ row }) => instances.get(row.instance)?.state !== "live" && !isJobCall(row),
     );
     const at = left.reduce((latest, { row }) => Math.max(latest, row.at), 0);
     writing = by;
@@ -65,63 +72,72 @@ export function sharedLedger(lease = { durationMs: 15_000, heartbeatMs: 5_000 })
     return left.length;
   }
 
-  const backend = createJournalBackend(journal, book);
+  const jobs = createMemoryJobs();
+  const audit = createMemoryAuditLog();
+  const backend = createJournalBackend(journal, book, audit, jobs);
   const maintenance = createRowMaintenance(backend);
 
   return {
     bury: (instance) => void (instances.get(instance)!.state = "dead"),
-    store(): Store {
-      let me = "";
-      return {
-        lease,
-        async open({ instance, info }, hear = () => {}) {
-          me = instance;
-          instances.set(me, { instance, info, hear, state: "live", lastHeartbeatAt: Date.now() });
-          return { epoch: instances.size, recovered: recover(me) };
-        },
-        async apply(batch) {
-          const mine = instances.get(me);
-          if (mine?.state !== "live")
-            return fail("conflict", "This gateway was fenced because its lease expired.", {
-              code: "fenced",
-            });
-          batch.forEach(checkCommand);
-          mine.lastHeartbeatAt = Date.now();
-          for (const command of batch)
-            if (command.do === "heartbeat") {
-              mine.clockAheadMs = command.at - mine.lastHeartbeatAt;
-              mine.info = command.info ?? mine.info;
-            }
-          writing = me;
-          const verdicts = commit(() =>
-            structuredClone(batch).map((command) => book.apply(command)),
-          );
-          if (batch.some(({ do: kind }) => kind === "key")) tell({ type: "keys_changed" }, me);
-          if (batch.some(({ do: kind }) => kind === "account"))
-            tell({ type: "accounts_changed" }, me);
-          if (batch.some(({ do: kind }) => kind === "heartbeat")) recover(me);
-          return verdicts;
-        },
-        getOrCreateShared(name, make) {
-          const known = decided.get(name);
-          if (known) return known;
-          const made = make();
-          decided.set(name, made);
-          made.catch(() => decided.delete(name));
-          return made;
-        },
-        listInstances: async () =>
-          [...instances.values()].map(({ hear: _, ...each }) => ({
-            ...each,
-            syncLagMs: 0,
-            openCalls: [...book.openCalls.values()].filter(
-              ({ row }) => row.instance === each.instance,
-            ).length,
-          })),
-        readLimits: async (limits, at) => book.limitUsage(limits, at),
-        ...createJournalReads(journal),
-        maintenance,
-      };
-    },
+    createMovableStore: () => ({
+      ...createStore(),
+      audit,
+      verify: () => verifyRows(backend),
+      transfer: createRowTransfer(backend),
+    }),
+    store: createStore,
   };
+
+  function createStore(): Store {
+    let me = "";
+    return {
+      lease,
+      async open({ instance, info }, hear = () => {}) {
+        me = instance;
+        instances.set(me, { instance, info, hear, state: "live", lastHeartbeatAt: Date.now() });
+        return { epoch: instances.size, recovered: recover(me) };
+      },
+      async apply(batch) {
+        const mine = instances.get(me);
+        if (mine?.state !== "live")
+          return fail("conflict", "This gateway was fenced because its lease expired.", {
+            code: "fenced",
+          });
+        batch.forEach(checkCommand);
+        mine.lastHeartbeatAt = Date.now();
+        for (const command of batch)
+          if (command.do === "heartbeat") {
+            mine.clockAheadMs = command.at - mine.lastHeartbeatAt;
+            mine.info = command.info ?? mine.info;
+          }
+        writing = me;
+        const verdicts = commit(() => structuredClone(batch).map((command) => book.apply(command)));
+        if (batch.some(({ do: kind }) => kind === "key")) tell({ type: "keys_changed" }, me);
+        if (batch.some(({ do: kind }) => kind === "account"))
+          tell({ type: "accounts_changed" }, me);
+        if (batch.some(({ do: kind }) => kind === "heartbeat")) recover(me);
+        return verdicts;
+      },
+      getOrCreateShared(name, make) {
+        const known = decided.get(name);
+        if (known) return known;
+        const made = make();
+        decided.set(name, made);
+        made.catch(() => decided.delete(name));
+        return made;
+      },
+      listInstances: async () =>
+        [...instances.values()].map(({ hear: _, ...each }) => ({
+          ...each,
+          syncLagMs: 0,
+          openCalls: [...book.openCalls.values()].filter(
+            ({ row }) => row.instance === each.instance,
+          ).length,
+        })),
+      readLimits: async (limits, at) => book.limitUsage(limits, at),
+      ...createJournalReads(journal),
+      jobs,
+      maintenance,
+    };
+  }
 }

@@ -127,7 +127,7 @@ it.each([0, 1, 2])(
     if (days > 0) await one.store.maintenance!.prune!(NOON + (days - 1) * DAY + 1_000);
     const before = await said(one.store);
     await one.dispose();
-    const kept = sharedLedger().store();
+    const kept = sharedLedger().createMovableStore();
     await copied((await inFile("one.db")).store, kept);
     expect(await kept.verify!()).toEqual([]);
     const there = await said(kept);

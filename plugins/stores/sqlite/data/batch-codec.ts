@@ -3,7 +3,7 @@
 // them. Fields that the ledger rules need are sent separately.
 //
 //   t  terms       the text for the next number; f: forget all numbers
-//   r  a reserve   at, terms, hold, claims, attempt, other fields
+//   r  a reserve   at, terms, hold, claims, attempt, other fields, job
 //   s  a settle    at, attempt, other fields
 //   x  any other   the whole command as JSON
 //
@@ -17,6 +17,7 @@ import type {
   Reserve,
   Settle,
   CommandResult,
+  JobReserve,
 } from "tollgate/plugin";
 import {
   type ReserveInput,
@@ -48,9 +49,9 @@ export interface BatchEncoder {
 export function createBatchEncoder(): BatchEncoder {
   const numbering = createTermsNumbering();
   const reserve = (c: Timed<Reserve>): string =>
-    `r\t${Math.floor(c.at)}\t${numbering.numberOf(c)}\t${c.holdNano === null ? "null" : `"${c.holdNano}"`}\t${
+    `r\t${Math.floor(c.at)}\t${numbering.numberOf(termsOf(c))}\t${c.holdNano === null ? "null" : `"${c.holdNano}"`}\t${
       c.claims.length === 0 ? "" : JSON.stringify(c.claims.map(encodeClaim))
-    }\t${JSON.stringify(c.attempt)}\t${JSON.stringify(c.request)},${c.number}`;
+    }\t${JSON.stringify(c.attempt)}\t${JSON.stringify(c.request)},${c.number}${c.job ? `\t${encodeJob(c.job)}` : ""}`;
   const line = (c: StoreCommand): string =>
     c.do === "reserve" ? reserve(c) : c.do === "settle" ? encodeSettle(c) : `x\t${toJson(c)}`;
 
@@ -68,6 +69,15 @@ export function createBatchEncoder(): BatchEncoder {
 
 const encodeSettle = (c: Timed<Settle>): string =>
   `s\t${Math.floor(c.at)}\t${JSON.stringify(c.attempt)}\t${encodeSettleFields(c)}`;
+
+/** Returns the terms of a reserve. */
+const termsOf = (c: Reserve): CallTerms =>
+  c.job === undefined
+    ? (c as Reserve & { readonly job?: undefined })
+    : { ...c, job: c.job.attempt };
+
+const encodeJob = (job: JobReserve): string => toJson(job);
+const decodeJob = (text: string): JobReserve => fromJson<JobReserve>(text);
 
 type LimitClaim = Limit & { take: bigint };
 type ClaimTuple = readonly [string, Limit["unit"], number | string, Limit["per"], string];
@@ -173,6 +183,7 @@ export function createBatchDecoder(): (text: string) => EncodedCommand[] {
       claims: f[4] === "" ? NONE : (JSON.parse(f[4]!) as ClaimTuple[]).map(decodeClaim),
       identity: own.slice(from),
       attempt: parseQuoted(own.slice(from, from + f[5]!.length)),
+      ...(f[7] !== undefined && { job: decodeJob(f[7]) }),
     };
   }
 
@@ -325,7 +336,7 @@ function createTermsNumbering(): TermsNumbering {
   let forget = false;
 
   function learn(of: CallTerms, mine: { of: CallTerms; number: number }[]): number {
-    const { key, target, privacy, labels, account, price, clientRequest } = of;
+    const { key, target, privacy, labels, account, price, clientRequest, job } = of;
     // A copy, because the caller may change the object later.
     const copy: CallTerms = {
       key,
@@ -335,6 +346,7 @@ function createTermsNumbering(): TermsNumbering {
       account,
       price,
       clientRequest: clientRequest && { ...clientRequest },
+      ...(job !== undefined && { job }),
     };
     texts.push(serializeTerms(copy));
     if (mine.unshift({ of: copy, number: next }) > MAX_NUMBERS_PER_KEY) mine.pop();
@@ -369,6 +381,7 @@ const isSameTerms = (a: CallTerms, b: CallTerms): boolean =>
   a.privacy === b.privacy &&
   a.price === b.price &&
   a.account === b.account &&
+  a.job === b.job &&
   isShallowEqual(a.clientRequest, b.clientRequest) &&
   isShallowEqual(a.labels, b.labels);
 

@@ -8,6 +8,7 @@ import {
   RollupChain,
   verifyRetained,
   type CheckpointBase,
+  type RetainedJob,
   addCheckpointRollups,
   type Totals,
 } from "tollgate/store";
@@ -27,6 +28,8 @@ export interface Checkpoint extends CheckpointBase {
    * is older than this field.
    */
   readonly audit?: { readonly count: number; readonly hash: string };
+  /** Jobs that were open at that time. Unset if there were none. */
+  readonly jobs?: readonly RetainedJob[];
   /** Erasures that were recorded in compacted notes. */
   readonly erasures: readonly (readonly [seq: number, count: number, hash: string])[];
 }

@@ -6,6 +6,7 @@ import {
   createMeter,
   type Progress,
   decodeCommit,
+  decodeLineAmounts,
 } from "tollgate/store";
 import { BATCH_COLUMNS, type StoredBatch } from "./stored-batch.ts";
 
@@ -35,7 +36,11 @@ export interface LeftOpenCall {
   /** Whether table `open_call` lists the call. */
   isListed: boolean;
   progress: Progress | undefined;
+  /** For a job: the amounts that its lines took. */
+  lineAmounts: readonly bigint[] | undefined;
 }
+
+const UNLISTED = { progress: undefined, lineAmounts: undefined };
 
 /**
  * Reads the listed calls, and the open calls among entries since the oldest unlisted open call.
@@ -52,15 +57,15 @@ export function readOpenCalls(db: DatabaseSync): LeftOpenCall[] {
     const { first } = stored;
     decodeCommit(stored).forEach((row, i) => {
       if (row.kind === "reserve")
-        keep({ row, seq: first + i, firstSeq: first, isListed: false, progress: undefined });
+        keep({ row, seq: first + i, firstSeq: first, isListed: false, ...UNLISTED });
       if (row.kind === "settle") found.delete(row.attempt);
     });
   }
   const lists = db.prepare(
-    `SELECT seq, usage, cost, ${BATCH_COLUMNS} FROM open_call JOIN batch ON first = (SELECT max(first) FROM batch WHERE first <= seq)`,
+    `SELECT seq, usage, cost, line_amounts AS lines, ${BATCH_COLUMNS} FROM open_call JOIN batch ON first = (SELECT max(first) FROM batch WHERE first <= seq)`,
   );
   lists.setReadBigInts(true);
-  for (const { seq, usage, cost, first, ...texts } of lists.iterate()) {
+  for (const { seq, usage, cost, lines, first, ...texts } of lists.iterate()) {
     const stored = { ...texts, first: Number(first) } as unknown as StoredBatch;
     const row = decodeCommit(stored)[Number(seq) - stored.first]!;
     // The call is listed because it has been open for long. It has not reported progress.
@@ -72,6 +77,7 @@ export function readOpenCalls(db: DatabaseSync): LeftOpenCall[] {
       firstSeq: stored.first,
       isListed: true,
       progress: silent ? undefined : heard,
+      lineAmounts: lines === null ? undefined : decodeLineAmounts(String(lines)),
     });
   }
   return [...found.values()].sort((a, b) => a.seq - b.seq);

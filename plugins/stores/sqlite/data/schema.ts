@@ -35,6 +35,7 @@ const COLUMNS = {
   privacy: termsColumn(5),
   labels: `(SELECT json_group_object(l.key, coalesce((SELECT w.text ->> '$' FROM salted_text w WHERE w.hash = l.value), 'erased')) FROM json_each(${termsColumn(6, "->")}) l)`,
   account: termsColumn(9),
+  job: termsColumn(10),
   price: termsColumn(7),
   client_request: byRowKind({ r: `nullif(${termsColumn(8, "->")}, 'null')` }, "NULL"),
   meter_amounts: byRowKind({ r: `coalesce(${jsonColumn(7)}, '[]')` }, "'[]'"),
@@ -83,6 +84,7 @@ const NOT_COMPACTED = "WHEN OLD.first > coalesce((SELECT last FROM checkpoint), 
  * checkpoint_rollup  totals of compacted rows per quarter of an hour, each with a hash over it and its
  *                    predecessors
  * retained_reserve   compacted reserves of calls that later rows refer to
+ * job          records of jobs, which change, so they are not in the chain; the rows of a job are
  * audit        operator commands and their results; each is also a note in the chain and outlives its
  *              compaction
  * meter        usage of limits and budgets, as of the last entry
@@ -162,6 +164,20 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX audit_by_id ON audit (id, is_end);
   CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  `,
+  // Jobs. The view gets a column for the job of a call.
+  `
+  CREATE TABLE job (
+    id TEXT PRIMARY KEY, cursor TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, account TEXT,
+    state TEXT NOT NULL, version INTEGER NOT NULL, due_at INTEGER, record TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX job_by_due ON job (kind, due_at) WHERE due_at IS NOT NULL;
+  CREATE UNIQUE INDEX job_by_cursor ON job (cursor);
+  CREATE INDEX job_by_account ON job (account, cursor);
+  CREATE INDEX job_by_key ON job (key, cursor);
+  ALTER TABLE open_call ADD COLUMN line_amounts TEXT;
+  DROP VIEW entry;
+  ${ENTRY_VIEW_SQL}
   `,
 ];
 

@@ -50,7 +50,7 @@ export class LedgerVerifier {
     this.#lookups = new LookupVerifier(db, this.#addProblem);
     this.#saltedTexts = new SaltedTextVerifier(db, this.#addProblem);
     const base = readCheckpoint(db);
-    this.#replay = new LedgerReplay(base?.meters);
+    this.#replay = new LedgerReplay(base?.meters, base?.jobs);
     this.#auditLog = new AuditLogVerifier(db, base);
     if (base) this.#startFromCheckpoint(base);
     // Rollups from before a compaction are rebuilt anyway, so they are not verified.
@@ -66,7 +66,7 @@ export class LedgerVerifier {
       const [row] = decodeCommit(stored);
       if (!row) continue;
       this.#lookups.verifyReserve(row, stored.first);
-      if (!isSettled) this.#replay.reserve(row, stored.first);
+      if (!isSettled) this.#replay.retain(row, stored.first);
     }
   }
 

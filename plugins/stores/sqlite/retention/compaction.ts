@@ -159,12 +159,11 @@ class CheckpointBuilder {
     this.#db = db;
     this.#checkpoint = base;
     this.#rows = createRowLookup(db);
-    this.#replay = new LedgerReplay(base?.meters);
+    this.#replay = new LedgerReplay(base?.meters, base?.jobs);
     this.#erasures = [...(base?.erasures ?? [])];
     for (const { isSettled, ...stored } of readRetainedReserves(db)) {
       const [row] = decodeCommit(stored);
-      if (row && !isSettled)
-        this.#replay.reserve(row, toRetainedReserve(row.attempt, stored, 0, 0));
+      if (row && !isSettled) this.#replay.retain(row, toRetainedReserve(row.attempt, stored, 0, 0));
     }
   }
 
@@ -185,6 +184,7 @@ class CheckpointBuilder {
     const carried = [...this.#replay.open.values()].map(({ data }) => data);
     carried.push(...this.#correctedReserves(cut.last));
     const rollups = this.#sums.rollups(base?.rollups ?? 0, this.#lastRollupHash());
+    const jobs = this.#replay.openJobs();
     const text: Checkpoint = {
       segment: cut.segment,
       last: cut.last,
@@ -199,6 +199,7 @@ class CheckpointBuilder {
       retainedReserves: carried.map((one) => [one.seq, hashText(retainedReserveText(one))]),
       // Windows that have ended by then are omitted, because their meters are dropped anyway.
       meters: this.#replay.liveWindows(cut.maxAt).map(([id, level]) => [id, String(level)]),
+      ...(jobs.length > 0 && { jobs }),
       erasures: this.#erasures,
       audit: compactedAuditUpTo(this.#db, cut.last, base),
     };

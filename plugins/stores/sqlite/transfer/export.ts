@@ -6,6 +6,7 @@ import {
   type AccountRecord,
   type AuditEnd,
   type AuditEntry,
+  type JobRecord,
   type KeyRecord,
   type TransferredRemainder,
   type TransferredRows,
@@ -98,6 +99,7 @@ export class LedgerExporter {
       lastProgress: readOpenCalls(db).flatMap(({ row, progress }) =>
         progress ? [[row.attempt, progress.usage, progress.costNano] as const] : [],
       ),
+      jobs: records<JobRecord>("job", "cursor"),
       shared: [],
       rollups: readCheckpointSums(db),
       head: readHead(db).hash,

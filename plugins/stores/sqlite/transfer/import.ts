@@ -22,6 +22,7 @@ import {
 } from "tollgate/store";
 import { appendAudit } from "../audit-log.ts";
 import { readHead } from "../data/chain.ts";
+import { writeJob } from "../data/jobs.ts";
 import type { SqliteJournal, StoredCall } from "../write/journal.ts";
 import { readTotals } from "./export.ts";
 import { lockLedger } from "../lock.ts";
@@ -104,6 +105,7 @@ export class LedgerImporter {
       terms: createEncodedTerms(serializeTerms(row)),
       identity: encodeIdentity(row),
       hold: JSON.stringify(encodeAmount(row.holdNano)),
+      ...(row.job !== undefined && { job: { attempt: row.job } }),
     };
     this.#open.set(attempt, journal.reserve(line, row.meterAmounts)!);
   }
@@ -176,6 +178,13 @@ export class LedgerImporter {
       for (const [attempt, usage, costNano] of rest.lastProgress) {
         const call = this.#open.get(attempt);
         if (call) journal.progress(call, { do: "progress", at: 0, attempt, usage, costNano });
+      }
+      for (const job of rest.jobs ?? []) writeJob(db, job);
+    });
+    session.runStep((db, journal) => {
+      for (const [attempt, { lineAmounts }] of replayRows(db).open) {
+        const call = this.#open.get(attempt);
+        if (call && lineAmounts) journal.setLineAmounts(call, lineAmounts);
       }
     });
     const at = Date.now();

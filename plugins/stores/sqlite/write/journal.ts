@@ -17,6 +17,7 @@ import {
   commitHash,
   decodeCommit,
   serializeTerms,
+  encodeLineAmounts,
   encodeMeterAmounts,
   encodeAdjust,
   encodeIdentity,
@@ -46,6 +47,7 @@ export interface StoredCall extends OpenCall {
   readonly firstSeq: number;
   /** Whether table `open_call` lists the call. */
   isListed: boolean;
+  lineAmounts?: readonly bigint[] | undefined;
 }
 
 /** An open call that was found when the ledger was opened. */
@@ -89,6 +91,8 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
   #closedInBatch: StoredCall[] = [];
   #listedInBatch: StoredCall[] = [];
   #closedReserves: number[] = [];
+  /** Amounts of lines before this batch, by job. */
+  #lineAmountsBefore = new Map<StoredCall, readonly bigint[] | undefined>();
 
   constructor(db: DatabaseSync, instance: string) {
     this.#db = db;
@@ -116,6 +120,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
       seq,
       firstSeq: first,
       isListed: false,
+      ...(c.job && { job: c.job.attempt }),
     };
     const takes = encodeMeterAmounts(taken);
     this.#addRow(c.at, `["r",${c.at},${identity},${this.#termsIndex(terms)},${hold},${takes}]`);
@@ -169,6 +174,13 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     this.#saveProgress(call, { usage, costNano });
   }
 
+  /** Lists the job, because the next owner cannot read as far back as its first line. */
+  setLineAmounts(job: StoredCall, amounts: readonly bigint[]): void {
+    if (!this.#lineAmountsBefore.has(job)) this.#lineAmountsBefore.set(job, job.lineAmounts);
+    job.lineAmounts = amounts;
+    if (!job.isListed) this.#saveProgress(job, { usage: {}, costNano: null });
+  }
+
   putKey = (record: KeyRecord): void => this.accounts.putKey(record);
 
   getKey = (digest: string): KeyRecord | undefined => this.accounts.getKey(digest);
@@ -203,6 +215,8 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
   seal(changed: Iterable<Meter>, dropped: readonly string[], open: OpenCalls<StoredCall>): void {
     const say = this.#statements;
     for (const id of dropped) say.drop.run(id);
+    for (const { attempt, lineAmounts } of this.#lineAmountsBefore.keys())
+      say.lines.run(encodeLineAmounts(lineAmounts), attempt);
     for (const { id, level, at, max, notifiedLevel } of changed)
       say.meter.run(id, String(level), Math.floor(at), String(max), String(notifiedLevel));
     this.#sealedHead = this.#head;
@@ -235,6 +249,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     this.#keyIndex.rollback();
     this.#saltedTexts.rollback();
     for (const call of this.#listedInBatch) call.isListed = false;
+    for (const [job, before] of this.#lineAmountsBefore) job.lineAmounts = before;
     for (const call of this.#openedInBatch) this.#lowWaterMark.removeOpenCall(call.firstSeq);
     for (const first of this.#closedReserves) this.#lowWaterMark.addOpenCall(first);
     this.#clearBatch();
@@ -250,7 +265,8 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
 
   /** Yields the calls that the previous owner left open. */
   *openCalls(): Iterable<FoundOpenCall> {
-    for (const { row, seq, firstSeq, isListed, progress } of readOpenCalls(this.#db)) {
+    for (const left of readOpenCalls(this.#db)) {
+      const { row, seq, firstSeq, isListed, progress, lineAmounts } = left;
       const { attempt, meterAmounts, holdNano } = row;
       const call: StoredCall = {
         attempt,
@@ -261,6 +277,8 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
         seq,
         firstSeq,
         isListed,
+        ...(row.job !== undefined && { job: row.job }),
+        lineAmounts,
       };
       this.#lowWaterMark.beginCommit(firstSeq);
       if (!isListed) this.#lowWaterMark.addOpenCall(firstSeq);
@@ -332,6 +350,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     this.#closedInBatch = [];
     this.#listedInBatch = [];
     this.#closedReserves = [];
+    if (this.#lineAmountsBefore.size > 0) this.#lineAmountsBefore.clear();
   }
 }
 
@@ -356,6 +375,7 @@ const prepareStatements = (db: DatabaseSync) => ({
     "INSERT INTO open_call (attempt, seq, usage, cost) VALUES (?, ?, ?, ?) " +
       "ON CONFLICT (attempt) DO UPDATE SET usage = excluded.usage, cost = excluded.cost",
   ),
+  lines: db.prepare("UPDATE open_call SET line_amounts = ? WHERE attempt = ?"),
   unlist: db.prepare("DELETE FROM open_call WHERE attempt = ?"),
   meter: db.prepare(
     "INSERT INTO meter (id, level, at, max, notified_level) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE " +

@@ -3,7 +3,13 @@
 // the actual state.
 import { closeSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { createLedgerRules, recoveredSettle, recoveryTime, type LedgerRules } from "tollgate/store";
+import {
+  createLedgerRules,
+  isJobCall,
+  recoveredSettle,
+  recoveryTime,
+  type LedgerRules,
+} from "tollgate/store";
 import { verifyRecentCommits } from "../data/chain.ts";
 import { rejectPartialImport } from "../data/partial-import.ts";
 import { SqliteJournal, type StoredCall } from "./journal.ts";
@@ -129,7 +135,8 @@ export class LedgerSession {
     for (const meter of readMeters(this.db)) this.#rules.loadMeter(meter);
     const found = [...this.#journal.openCalls()];
     for (const { call } of found) this.#rules.restoreCall(call);
-    const dead = found.filter(({ row }) => row.instance !== this.#owner);
+    // A job outlives its process.
+    const dead = found.filter(({ row }) => row.instance !== this.#owner && !isJobCall(row));
     const now = Date.now();
     const at = recoveryTime(dead, now);
     for (const { row, progress } of dead)

@@ -7,6 +7,9 @@ import {
   type AuditedCommand,
   type AuditEnd,
   type AuditEntry,
+  type JobLeaseRequest,
+  type JobQuery,
+  type JobRecord,
   type KeyRecord,
   type Limit,
   type LimitUsage,
@@ -16,6 +19,7 @@ import {
   type ResultPage,
 } from "tollgate/plugin";
 import { appendAudit, listAudit } from "../audit-log.ts";
+import { leaseJobs, deleteJob, findJob, listJobs, nextJobDueAt, putJob } from "../data/jobs.ts";
 import { erase } from "../retention/erasure.ts";
 import {
   clearLeftovers,
@@ -164,6 +168,33 @@ export class Writer {
 
   listAudit(page?: PageRequest): ResultPage<AuditedCommand> {
     return listAudit(this.#currentSession().db, page);
+  }
+
+  putJob(record: JobRecord): void {
+    this.#betweenBatches((session) => session.runStep((db) => putJob(db, record)));
+  }
+
+  findJob(id: string): JobRecord | undefined {
+    return findJob(this.#currentSession().db, id);
+  }
+
+  listJobs(query: JobQuery, page?: PageRequest): ResultPage<JobRecord> {
+    return listJobs(this.#currentSession().db, query, page);
+  }
+
+  /** Leases due jobs. Writes nothing if none is due. */
+  leaseJobs(request: JobLeaseRequest): readonly JobRecord[] {
+    const due = this.nextJobDueAt(request.kinds);
+    if (due === undefined || due > request.at) return [];
+    return this.#betweenBatches((session) => session.runStep((db) => leaseJobs(db, request)));
+  }
+
+  nextJobDueAt(kinds: readonly string[]): number | undefined {
+    return nextJobDueAt(this.#currentSession().db, kinds);
+  }
+
+  deleteJob(id: string, version: number): void {
+    this.#betweenBatches((session) => session.runStep((db) => deleteJob(db, id, version)));
   }
 
   /** Runs a compaction step and returns how long it blocked other work. */

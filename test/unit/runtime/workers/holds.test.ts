@@ -85,3 +85,14 @@ it("a reserve that is written after its worker died was never sent: it costs not
     { attempt: "late", state: "void", costNano: 0n, outcome: "abandoned" },
   ]);
 });
+
+it("a job outlives the worker that created it, but its open lines do not", async () => {
+  const { store } = await makeMemory();
+  await store.open({ instance: "one" });
+  const holds = trackReservations((batch) => store.apply(batch));
+  await holds.apply([
+    reserveCommand("job", { job: { attempt: "job" } }),
+    reserveCommand("line", { job: { attempt: "job", take: { requests: 1n } } }),
+  ]);
+  expect(await holds.settleAll(LATER)).toMatchObject([{ attempt: "line", state: "estimated" }]);
+});

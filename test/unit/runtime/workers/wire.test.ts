@@ -47,6 +47,12 @@ const reserve = fc.record({
   holdNano: orNull(nano),
   price: orNull(text),
   clientRequest: maybe(asked),
+  job: maybe(
+    fc.record({
+      attempt: text,
+      take: maybe(fc.record({ nano_usd: nano, requests: nano }, { requiredKeys: [] })),
+    }),
+  ),
 });
 const settle = fc.record({
   do: fc.constant("settle"),

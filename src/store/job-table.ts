@@ -1,0 +1,99 @@
+// Rules for job records, and a table of them in memory.
+import {
+  fail,
+  type JobLeaseRequest,
+  type JobQuery,
+  type JobRecord,
+  type JobStore,
+} from "../plugin/index.ts";
+import { toJson } from "./bigint-json.ts";
+import { pageSize, toPage } from "./row-journal.ts";
+
+/** Maximum length of the engine's own data in a record, in bytes of UTF-8. */
+export const MAX_JOB_DATA_BYTES = 65_536;
+
+/**
+ * Returns whether a record differs from the stored one. Throws `conflict` if its version does not
+ * follow, and `invalid` if it is not a record.
+ */
+export function isJobChange(record: JobRecord, before: JobRecord | undefined): boolean {
+  const { id, version, createdAt, dueAt = 0, data } = record;
+  if (!id || !record.kind || !record.state) rejectRecord(id, "lacks an ID, a kind, or a state");
+  if (!(Number.isSafeInteger(version) && version > 0)) rejectRecord(id, `has version ${version}`);
+  if (!(Number.isFinite(createdAt) && Number.isFinite(dueAt)))
+    rejectRecord(id, "has a time that is not a moment");
+  if (Buffer.byteLength(data) > MAX_JOB_DATA_BYTES)
+    rejectRecord(id, `has more than ${MAX_JOB_DATA_BYTES} bytes of data`);
+  if (before?.version === version && toJson(before) === toJson(record)) return false;
+  if (version !== (before?.version ?? 0) + 1) rejectVersion(id, before?.version);
+  return true;
+}
+
+/** Throws `conflict` for a change that does not follow the stored version. */
+export const rejectVersion = (id: string, version: number | undefined): never =>
+  fail(
+    "conflict",
+    version === undefined
+      ? `The job ${id} does not exist, so it cannot be changed.`
+      : `The job ${id} was changed by another instance: it is now at version ${version}.`,
+    { code: "version_conflict" },
+  );
+
+const rejectRecord = (id: string, how: string): never =>
+  fail("invalid", `The job ${id} ${how}.`, { code: "invalid_job" });
+
+/** Returns the record of a job after it was leased. */
+export const leasedJob = (
+  record: JobRecord,
+  { at, owner, leaseMs }: Pick<JobLeaseRequest, "at" | "owner" | "leaseMs">,
+): JobRecord => ({ ...record, version: record.version + 1, owner, dueAt: at + leaseMs });
+
+/** Cursor of a job. Jobs are listed from the highest cursor to the lowest. */
+export const jobCursor = ({ createdAt, id }: Pick<JobRecord, "createdAt" | "id">): string =>
+  `${String(Math.floor(createdAt)).padStart(16, "0")}:${id}`;
+
+const matchesJob = (record: JobRecord, { key, account, kind, state }: JobQuery): boolean =>
+  (key === undefined || record.key === key) &&
+  (account === undefined || record.account === account) &&
+  (kind === undefined || record.kind === kind) &&
+  (state === undefined || record.state === state);
+
+/** Creates a table of jobs for a store that ends with its process. It never returns its own objects. */
+export function createMemoryJobs(): JobStore {
+  const records = new Map<string, JobRecord>();
+  const waiting = (kinds: readonly string[]) =>
+    [...records.values()]
+      .filter(({ kind, dueAt }) => dueAt !== undefined && kinds.includes(kind))
+      .sort((a, b) => a.dueAt! - b.dueAt!);
+  return {
+    async put(record) {
+      if (isJobChange(record, records.get(record.id)))
+        records.set(record.id, structuredClone(record));
+    },
+    find: async (id) => structuredClone(records.get(id)),
+    async list(query, page) {
+      const after = page?.after;
+      const found = [...records.values()]
+        .filter(
+          (record) =>
+            matchesJob(record, query) && (after === undefined || jobCursor(record) < after),
+        )
+        .sort((a, b) => (jobCursor(a) > jobCursor(b) ? -1 : 1));
+      return structuredClone(toPage(found, pageSize(page), jobCursor));
+    },
+    async lease(request) {
+      const due = waiting(request.kinds).filter(({ dueAt }) => dueAt! <= request.at);
+      return due.slice(0, request.limit).map((record) => {
+        const leased = leasedJob(record, request);
+        records.set(record.id, leased);
+        return structuredClone(leased);
+      });
+    },
+    nextDueAt: async (kinds) => waiting(kinds)[0]?.dueAt,
+    async delete(id, version) {
+      const before = records.get(id);
+      if (before && before.version !== version) rejectVersion(id, before.version);
+      records.delete(id);
+    },
+  };
+}
