@@ -5,6 +5,7 @@ import { openImport, isImporting, failUnfinishedImport } from "./transfer/import
 import { createAuditLog } from "./audit/audit-log.ts";
 import { createChainCommands, createSchemaCommands } from "./store-commands.ts";
 import { connectionConfig, type DatabaseAddress } from "./connection/connection-config.ts";
+import { createJobTable } from "./membership/job-table.ts";
 import { createThresholdOutbox, createSharedValues } from "./membership/shared-values.ts";
 import { migrate, readSchemaStatus, type DatabaseRoles } from "./schema/migrations.ts";
 import { createLedgerMaintenance } from "./retention/ledger-maintenance.ts";
@@ -115,6 +116,7 @@ export function createPostgresStore(settings: PostgresSettings): PostgresStore {
     ...reads,
     findKey: keys.findKey,
     audit: createAuditLog(writer, clientPool.sql, schema),
+    jobs: createJobTable(clientPool.sql, schema, settings.clock === "command"),
     thresholds: createThresholdOutbox(clientPool.sql, writer.sql, schema),
     getOrCreateShared: createSharedValues(clientPool.sql, schema),
     // Always verify the primary. A replica may lag behind or be another database.

@@ -37,7 +37,7 @@ export const settings = (url: string, more: Partial<PostgresSettings> = {}): Pos
 
 /** All tables of a ledger. */
 export const TABLES = [
-  ..."change_counter node meter open_call batch ledger_row terms note checkpoint checkpoint_rollup erased key account price audit shared chain rollup_position budget_lease lease_recall lease_use".split(
+  ..."change_counter node meter open_call batch ledger_row terms note checkpoint checkpoint_rollup erased key account price audit job shared chain rollup_position budget_lease lease_recall lease_use".split(
     " ",
   ),
   ...ROLLUP_TABLE_NAMES,

@@ -1,13 +1,7 @@
 // Verifies the whole ledger: the chain of each node, the global chain, the amounts that open calls
 // reserve, and the key and account records.
 import type { Problem } from "tollgate/plugin";
-import {
-  hashBatch,
-  noteChainLine,
-  decodeMeterAmounts,
-  termsChainLine,
-  TERMS_COLUMNS,
-} from "tollgate/store";
+import { hashBatch, noteChainLine, termsChainLine, TERMS_COLUMNS } from "tollgate/store";
 import { parseBytea } from "../write/slow-path.ts";
 import { awaitAll } from "../connection/await-all.ts";
 import {
@@ -21,6 +15,7 @@ import { verifyErasures, isErasedWithoutRecord } from "../schema/erased-hashes.t
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { readChain } from "../read/global-chain.ts";
 import { numberArray } from "../connection/array-literal.ts";
+import { storedReservedAmounts } from "../rows/line-amounts.ts";
 import { CHAIN_LINE_SQL } from "../rows/row-sql.ts";
 
 /**
@@ -298,13 +293,13 @@ async function verifyGlobalChain(
 async function verifyHeldAmounts(sql: RunSql, schema: string, say: AddProblem): Promise<void> {
   const [row] = await sql({
     text: `SELECT (SELECT coalesce(json_agg(json_build_array(id, reserved::text)), '[]') FROM ${schema}.meter WHERE reserved <> 0) AS meters,
-      (SELECT coalesce(json_agg(e.rest), '[]') FROM ${schema}.open_call o
+      (SELECT coalesce(json_agg(json_build_array(e.rest, o.line_amounts)), '[]') FROM ${schema}.open_call o
         JOIN ${schema}.ledger_row e ON e.attempt = o.attempt AND e.started_at = o.started_at AND e.kind = 0) AS open,
       (SELECT coalesce(json_agg(json_build_array(meter, (amount + spent)::text)), '[]') FROM ${schema}.budget_lease) AS slices`,
   });
   const held = new Map<string, bigint>();
-  for (const rest of JSON.parse(row!["open"]!) as (string | null)[])
-    for (const [id, amount] of decodeMeterAmounts(rest))
+  for (const open of JSON.parse(row!["open"]!) as [string | null, string | null][])
+    for (const [id, amount] of storedReservedAmounts(...open))
       if (parseMeterId(id).period === 0) held.set(id, (held.get(id) ?? 0n) + amount);
   for (const [id, amount] of JSON.parse(row!["slices"]!) as [string, string][])
     held.set(id, (held.get(id) ?? 0n) + BigInt(amount));

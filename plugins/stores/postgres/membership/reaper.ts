@@ -21,7 +21,7 @@ export interface RecoveredCalls {
   readonly countByInstance: ReadonlyMap<string, number>;
 }
 
-/** Returns settle commands for open calls of these nodes, up to one batch. */
+/** Returns settle commands for open calls of these nodes, up to one batch. Jobs outlive their nodes. */
 export async function recoverDeadCalls(
   sql: RunSql,
   schema: string,
@@ -33,7 +33,7 @@ export async function recoverDeadCalls(
   const rows = await sql({
     text: `SELECT o.usage AS heard, o.cost AS costs, ${ROW_SELECT_SQL}
       FROM ${schema}.open_call o JOIN ${schema}.entry e ON e.attempt = o.attempt AND e.started_at = o.started_at AND e.kind = 0 ${nodeJoinSql(schema)}
-      WHERE o.node = ANY ($1::int[]) ORDER BY o.attempt LIMIT $2`,
+      WHERE o.node = ANY ($1::int[]) AND o.job IS DISTINCT FROM o.attempt ORDER BY o.attempt LIMIT $2`,
     values: [textArray(epochs), CALLS_PER_BATCH],
   });
   const open = rows.map(parseOpenCall);

@@ -191,7 +191,8 @@ export class OfflineMode {
   }
 
   #decideReserve(c: CommandOf<"reserve">, at: number, facts: StoreCommand[]): CommandResult {
-    if (!this.#newCalls) throw createNotNowFault();
+    // Only the database knows what a job still reserves.
+    if (!this.#newCalls || c.job) throw createNotNowFault();
     if (this.#newCalls.isOpen(c.attempt)) return ALLOWED;
     if (this.#spooledCommands > MAX_SPOOLED) throw createNotNowFault();
     const verdict = this.#newCalls.reserve(c, at);

@@ -1,6 +1,6 @@
 // Plans a batch for the fast path: one delta per meter, and one row per entry. A batch with a
-// repeated command, a late settle, an adjustment, or a key is not plain. It takes the slow path,
-// which first reads the current rows from the database.
+// repeated command, a late settle, an adjustment, a call of a job, or a key is not plain. It takes
+// the slow path, which first reads the current rows from the database.
 import type { StoreCommand, Reserve, Settle } from "tollgate/plugin";
 import {
   mergeClaims,
@@ -115,6 +115,8 @@ export function planBatch(
       continue;
     }
     if (seen.has(c.attempt) || (c.do === "settle") !== (call !== undefined)) return undefined;
+    // The calls of a job share amounts, which only the ledger rules know.
+    if (c.do === "reserve" ? c.job : call?.row.job !== undefined) return undefined;
     seen.add(c.attempt);
     if (c.do === "reserve") {
       const claims = mergeClaims(c.claims, now(c.at), NO_METERS);

@@ -215,7 +215,7 @@ BEGIN
     -- both, or two that look at once could each have the other's row to wait for.
     UPDATE ${schema}.node SET state = 'dead' WHERE NOT silent AND state = 'live' AND epoch <> p_node AND last_heartbeat + lease < moment;
     SELECT array_agg(d.epoch::text) INTO gone FROM ${schema}.node d
-      WHERE d.state <> 'live' AND EXISTS (SELECT 1 FROM ${schema}.open_call o WHERE o.node = d.epoch);
+      WHERE d.state <> 'live' AND EXISTS (SELECT 1 FROM ${schema}.open_call o WHERE o.node = d.epoch AND o.job IS DISTINCT FROM o.attempt);
   END IF;
   RETURN ARRAY[coalesce(is_live, false)::text, versions, t::text]
     || coalesce(gone, '{}');

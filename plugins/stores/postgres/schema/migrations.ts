@@ -207,7 +207,7 @@ function grantsSql(schema: string, { run, read }: DatabaseRoles): string {
       `GRANT SELECT ON ALL TABLES IN SCHEMA ${schema} TO ${run};`,
       `GRANT INSERT ON ${schema}.ledger_row, ${schema}.terms, ${schema}.batch, ${schema}.note, ${schema}.price, ${schema}.shared, ${schema}.erased TO ${run};`,
       `GRANT INSERT, UPDATE ON ${schema}.node, ${schema}.key, ${schema}.account, ${schema}.audit, ${schema}.change_counter TO ${run};`,
-      `GRANT INSERT, UPDATE, DELETE ON ${schema}.meter, ${schema}.open_call TO ${run};`,
+      `GRANT INSERT, UPDATE, DELETE ON ${schema}.meter, ${schema}.open_call, ${schema}.job TO ${run};`,
       `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA ${schema} TO ${run};`,
     );
   if (read !== undefined)

@@ -30,7 +30,9 @@ CREATE TABLE ${schema}.meter (
   WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
 CREATE TABLE ${schema}.open_call (
-  attempt text COLLATE "C" PRIMARY KEY, node int NOT NULL, started_at bigint NOT NULL, usage text, cost bigint)
+  attempt text COLLATE "C" PRIMARY KEY, node int NOT NULL, started_at bigint NOT NULL, usage text, cost bigint,
+  -- The own call of the job. For such a call itself, also the amounts that its lines took.
+  job text COLLATE "C", line_amounts text)
   WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX open_call_of ON ${schema}.open_call (node);
 
@@ -82,6 +84,13 @@ const recordTablesSql = (schema: string): string => `
 CREATE TABLE ${schema}.key (digest text COLLATE "C" PRIMARY KEY, sort_key text COLLATE "C" NOT NULL UNIQUE, record text NOT NULL);
 CREATE TABLE ${schema}.account (id text COLLATE "C" PRIMARY KEY, record text NOT NULL);
 CREATE TABLE ${schema}.price (hash text PRIMARY KEY, price text NOT NULL);
+CREATE TABLE ${schema}.job (
+  id text COLLATE "C" PRIMARY KEY, cursor text COLLATE "C" NOT NULL UNIQUE, kind text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL, account text COLLATE "C", state text NOT NULL,
+  version bigint NOT NULL, owner text, due_at bigint, record text NOT NULL) WITH (fillfactor = 70);
+CREATE INDEX job_due ON ${schema}.job (kind, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX job_account ON ${schema}.job (account, cursor);
+CREATE INDEX job_key ON ${schema}.job (key, cursor);
 CREATE TABLE ${schema}.audit (
   seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE, entry text NOT NULL, ended text);
 CREATE TABLE ${schema}.shared (

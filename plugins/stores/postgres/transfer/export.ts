@@ -21,6 +21,7 @@ import {
   COMPARED_TOTALS,
   TRANSFER_PAGE_ROWS,
 } from "tollgate/store";
+import { readJobs } from "../membership/job-table.ts";
 import { readCheckpoint } from "../retention/checkpoint.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { assignNumbers } from "../read/store-reads.ts";
@@ -124,6 +125,7 @@ async function readMetadata(sql: RunSql, schema: string): Promise<TransferredRem
           typeof cost === "string" ? BigInt(cost) : null,
         ] as const,
     ),
+    jobs: await readJobs(sql, schema),
     shared: shared.map(
       ({ name, value }) => [name!, Uint8Array.from(Buffer.from(value!, "base64"))] as const,
     ),

@@ -6,11 +6,11 @@ import {
   toJson,
   hashBatch,
   noteChainLine,
-  decodeMeterAmounts,
   createSalt,
   hashText,
   checkpointOfImport,
 } from "tollgate/store";
+import { storedReservedAmounts } from "../rows/line-amounts.ts";
 import { parseMeterId } from "../rows/batch-plan.ts";
 import { parseBytea } from "../write/slow-path.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
@@ -138,10 +138,10 @@ export class ImportMetadata {
     const schema = this.#schema;
     const held = new Map<string, bigint>();
     const open = await sql({
-      text: `SELECT e.rest FROM ${schema}.open_call o JOIN ${schema}.ledger_row e ON e.attempt = o.attempt AND e.started_at = o.started_at AND e.kind = 0`,
+      text: `SELECT e.rest, o.line_amounts FROM ${schema}.open_call o JOIN ${schema}.ledger_row e ON e.attempt = o.attempt AND e.started_at = o.started_at AND e.kind = 0`,
     });
-    for (const { rest } of open)
-      for (const [id, amount] of decodeMeterAmounts(rest ?? null))
+    for (const { rest = null, line_amounts: lines = null } of open)
+      for (const [id, amount] of storedReservedAmounts(rest, lines))
         if (parseMeterId(id).period === 0) held.set(id, (held.get(id) ?? 0n) + amount);
     const known = new Set(meters.map(({ id }) => id));
     const all = [

@@ -8,7 +8,10 @@ import {
   type TransferredRows,
 } from "tollgate/plugin";
 import {
+  decodeColumns,
   fromMovedRow,
+  LedgerReplay,
+  type ColumnRow,
   type LedgerRow,
   hashBatch,
   COMPARED_TOTALS,
@@ -16,6 +19,8 @@ import {
   splitByInstance,
 } from "tollgate/store";
 import { ImportMetadata, appendToChain, IMPORT_NODE, type NodeChain } from "./import-metadata.ts";
+import { importJobs } from "../membership/job-table.ts";
+import { nodeJoinSql, ROW_SELECT_SQL } from "../rows/row-sql.ts";
 import { parseBytea } from "../write/slow-path.ts";
 import { awaitAll } from "../connection/await-all.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
@@ -119,8 +124,8 @@ class LedgerImporter implements LedgerImport {
       const open = rows.filter(({ kind }) => kind === "reserve").map(({ attempt }) => attempt);
       const over = rows.filter(({ kind }) => kind === "settle").map(({ attempt }) => attempt);
       await sql({
-        text: `INSERT INTO ${schema}.open_call (attempt, node, started_at)
-          SELECT e.attempt, e.node, e.started_at FROM ${schema}.ledger_row e WHERE e.attempt = ANY ($1::text[]) AND e.kind = 0`,
+        text: `INSERT INTO ${schema}.open_call (attempt, node, started_at, job)
+          SELECT e.attempt, e.node, e.started_at, e.how::json ->> 'job' FROM ${schema}.entry e WHERE e.attempt = ANY ($1::text[]) AND e.kind = 0`,
         values: [textArray(open)],
       });
       await sql({
@@ -140,6 +145,8 @@ class LedgerImporter implements LedgerImport {
     const schema = this.#schema;
     const totals = await this.#inTransaction(async (sql) => {
       await this.#metadata.writeRecords(sql, rest);
+      await importJobs(sql, schema, rest.jobs ?? []);
+      await this.#writeLineAmounts(sql);
       await this.#metadata.writeMeters(sql, rest);
       await this.#metadata.writeCheckpoint(sql, rest);
       const all = await readTotals(sql, schema, { by: COMPARED_TOTALS });
@@ -159,6 +166,30 @@ class LedgerImporter implements LedgerImport {
       text: `SELECT encode(head, 'hex') AS head FROM ${schema}.chain`,
     });
     return { head: chain!["head"]!, totals };
+  }
+
+  /** Finds what the lines of open jobs took, from the rows of each job. */
+  async #writeLineAmounts(sql: RunSql): Promise<void> {
+    const schema = this.#schema;
+    const open = await sql({ text: `SELECT attempt FROM ${schema}.open_call WHERE job = attempt` });
+    for (const { attempt } of open) {
+      const replay = new LedgerReplay<undefined>();
+      const rows = await sql({
+        text: `SELECT ${ROW_SELECT_SQL} FROM ${schema}.entry e ${nodeJoinSql(schema)}
+          WHERE e.how IS NOT NULL AND e.how::json ->> 'job' = $1 ORDER BY e.attempt <> $1, e.kind`,
+        values: [attempt!],
+      });
+      for (const found of rows) {
+        const row = decodeColumns(found as ColumnRow);
+        if (row.kind === "reserve") replay.reserve(row, undefined);
+        else if (row.kind === "settle") replay.settle(row);
+      }
+      for (const [job, amounts] of replay.openJobs())
+        await sql({
+          text: `UPDATE ${schema}.open_call SET line_amounts = $2 WHERE attempt = $1`,
+          values: [job, JSON.stringify(amounts)],
+        });
+    }
   }
 
   /** Runs work in one transaction. If it fails, it is rolled back and can be repeated. */

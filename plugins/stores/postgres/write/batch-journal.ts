@@ -17,6 +17,13 @@ interface AttemptRows {
   readonly names: Set<string>;
 }
 
+/** Columns of an open call. */
+export interface StoredOpenCall {
+  readonly progress: Progress | undefined;
+  /** For a job's own call: amounts that its lines took. */
+  readonly lineAmounts: readonly bigint[] | undefined;
+}
+
 /** A journal with everything that the rules wrote to it. */
 export interface BatchJournal {
   readonly journal: RowJournal;
@@ -25,6 +32,8 @@ export interface BatchJournal {
   /** Returns the time at which the call of a row began. */
   callStart(row: LedgerRow): number;
   readonly progress: ReadonlyMap<string, Progress>;
+  /** Amounts that the lines of jobs took, by the job's own call. */
+  readonly lineAmounts: ReadonlyMap<string, readonly bigint[]>;
   readonly keys: ReadonlyMap<string, KeyRecord>;
   readonly accounts: ReadonlyMap<string, AccountRecord>;
   readonly prices: ReadonlyMap<string, Price>;
@@ -40,12 +49,12 @@ export interface BatchJournal {
 const rowName = (row: LedgerRow): string => `${row.kind} ${rowQualifier(row)}`;
 
 /**
- * @param found Rows of the batch's calls.
- * @param open Open calls among them, with their last progress.
+ * @param found Rows of the batch's calls, and of their jobs.
+ * @param open Open calls among them.
  */
 export function createBatchJournal(
   found: readonly LedgerRow[],
-  open: ReadonlyMap<string, Progress | undefined>,
+  open: ReadonlyMap<string, StoredOpenCall>,
   kept: {
     readonly accounts: ReadonlyMap<string, AccountRecord>;
     readonly keys: ReadonlyMap<string, KeyRecord>;
@@ -55,6 +64,7 @@ export function createBatchJournal(
   const attempts = new Map<string, AttemptRows>();
   const rows: LedgerRow[] = [];
   const heard = new Map<string, Progress>();
+  const lineAmounts = new Map<string, readonly bigint[]>();
   const keys = new Map<string, KeyRecord>();
   const put = new Map<string, AccountRecord>();
   const prices = new Map<string, Price>();
@@ -87,6 +97,10 @@ export function createBatchJournal(
     progress({ attempt }, { usage, costNano = null }) {
       heard.set(attempt, { usage, costNano });
     },
+    setLineAmounts(job, amounts) {
+      job.lineAmounts = amounts;
+      lineAmounts.set(job.attempt, amounts);
+    },
     putKey: (record) => void keys.set(record.digest, record),
     getKey: (digest) => keys.get(digest) ?? kept.keys.get(digest),
     accounts: {
@@ -98,12 +112,14 @@ export function createBatchJournal(
   };
   return {
     journal,
-    openRows: [...open].map(([attempt, of]) =>
-      createOpenRow(attempts.get(attempt)!.closedCall!.reserve, of),
-    ),
+    openRows: [...open].map(([attempt, { progress, lineAmounts: taken }]) => ({
+      ...createOpenRow(attempts.get(attempt)!.closedCall!.reserve, progress),
+      lineAmounts: taken,
+    })),
     rows,
     callStart: ({ attempt }) => attempts.get(attempt)!.closedCall!.reserve.at,
     progress: heard,
+    lineAmounts,
     keys,
     accounts: put,
     prices,

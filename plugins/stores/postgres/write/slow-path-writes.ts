@@ -1,5 +1,6 @@
 // The writes of the slow path after the rules have decided. All statements are sent together.
 import {
+  encodeLineAmounts,
   fromJson,
   keyCursor,
   toJson,
@@ -103,7 +104,7 @@ export function writeBatch(
 type AddStatement = (text: string, values: readonly (string | number | Buffer | null)[]) => void;
 
 function writeOpenCalls(
-  { rows }: BatchJournal,
+  { rows, lineAmounts }: BatchJournal,
   epoch: number,
   schema: string,
   say: AddStatement,
@@ -116,13 +117,19 @@ function writeOpenCalls(
     ]);
   if (begun.length > 0)
     say(
-      `INSERT INTO ${schema}.open_call (attempt, node, started_at) SELECT a, $1::int, b FROM unnest($2::text[], $3::bigint[]) AS o(a, b)`,
+      `INSERT INTO ${schema}.open_call (attempt, node, started_at, job) SELECT a, $1::int, b, c FROM unnest($2::text[], $3::bigint[], $4::text[]) AS o(a, b, c)`,
       [
         epoch,
         textArray(begun.map((row) => row.attempt)),
         numberArray(begun.map((row) => Math.floor(row.at))),
+        textArray(begun.map((row) => row.job ?? null)),
       ],
     );
+  for (const [attempt, amounts] of lineAmounts)
+    say(`UPDATE ${schema}.open_call SET line_amounts = $2 WHERE attempt = $1`, [
+      attempt,
+      encodeLineAmounts(amounts),
+    ]);
 }
 
 function writeNotes(

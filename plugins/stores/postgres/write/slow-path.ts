@@ -9,11 +9,13 @@ import {
   fromJson,
   createMeter,
   type Meter,
+  reservedAmounts,
+  decodeLineAmounts,
   decodeColumns,
   type ColumnRow,
 } from "tollgate/store";
 import { parseMeterId } from "../rows/batch-plan.ts";
-import { createBatchJournal, type BatchJournal } from "./batch-journal.ts";
+import { createBatchJournal, type BatchJournal, type StoredOpenCall } from "./batch-journal.ts";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { textArray } from "../connection/array-literal.ts";
 import type { PlannedRow, TermsCache } from "../rows/call-terms.ts";
@@ -127,6 +129,24 @@ async function tryOnce(
   }
 }
 
+const attemptsOf = (c: StoreCommand): readonly string[] =>
+  c.do === "reserve" && c.job
+    ? [c.attempt, c.job.attempt]
+    : "attempt" in c
+      ? [c.attempt]
+      : NO_ATTEMPTS;
+const NO_ATTEMPTS: readonly string[] = [];
+
+function parseOpenCall({ usage, cost, line_amounts: lines }: Row): StoredOpenCall {
+  return {
+    progress:
+      typeof usage === "string"
+        ? { usage: JSON.parse(usage), costNano: typeof cost === "string" ? BigInt(cost) : null }
+        : undefined,
+    lineAmounts: typeof lines === "string" ? decodeLineAmounts(lines) : undefined,
+  };
+}
+
 interface BatchState {
   readonly journal: BatchJournal;
   readonly databaseTime: number;
@@ -135,17 +155,16 @@ interface BatchState {
 }
 
 /**
- * Reads what exists of the batch's calls and records. Locks the node row, the open calls, and the
- * accounts and keys that are read.
+ * Reads what exists of the batch's calls, their jobs, and records. Locks the node row, the open
+ * calls, and the accounts and keys that are read.
  */
 async function readBatchState(
   batch: readonly StoreCommand[],
   { epoch, instance }: NodePosition,
   { sql, schema }: SlowPathContext,
 ): Promise<BatchState> {
-  const attempts = textArray([
-    ...new Set(batch.flatMap((c) => ("attempt" in c ? [c.attempt] : []))),
-  ]);
+  const attempts = textArray([...new Set(batch.flatMap(attemptsOf))]);
+  const withJobs = `$1::text[] || ARRAY(SELECT job FROM ${schema}.open_call WHERE attempt = ANY ($1::text[]) AND job IS NOT NULL)`;
   const accounts = batch.some((c) => c.do === "account");
   const digests = batch.flatMap((c) => (c.do === "key" ? [c.key.digest] : []));
   const [, , nodes, clock, open, rows, records, keys] = await awaitAll<readonly Row[]>([
@@ -157,11 +176,11 @@ async function readBatchState(
     }),
     sql({ text: CLOCK_SQL }),
     sql({
-      text: `SELECT attempt, usage, cost FROM ${schema}.open_call WHERE attempt = ANY ($1::text[]) ORDER BY attempt FOR UPDATE`,
+      text: `SELECT attempt, usage, cost, line_amounts FROM ${schema}.open_call WHERE attempt = ANY (${withJobs}) ORDER BY attempt FOR UPDATE`,
       values: [attempts],
     }),
     sql({
-      text: `SELECT ${ROW_SELECT_SQL} FROM ${schema}.entry e ${nodeJoinSql(schema)} WHERE e.attempt = ANY ($1::text[]) ORDER BY e.kind`,
+      text: `SELECT ${ROW_SELECT_SQL} FROM ${schema}.entry e ${nodeJoinSql(schema)} WHERE e.attempt = ANY (${withJobs}) ORDER BY e.kind`,
       values: [attempts],
     }),
     accounts
@@ -176,20 +195,12 @@ async function readBatchState(
   ]);
   const [node] = nodes!;
   if (node?.["state"] !== "live") failFenced();
-  const heard = new Map(
-    open!.map(({ attempt, usage, cost }) => [
-      attempt!,
-      usage === null || usage === undefined
-        ? undefined
-        : { usage: JSON.parse(usage), costNano: (cost ?? null) === null ? null : BigInt(cost!) },
-    ]),
-  );
   const accountsKept = records!.map(({ record }) => fromJson<AccountRecord>(record!));
   const keysKept = keys!.map(({ record }) => fromJson<KeyRecord>(record!));
   return {
     journal: createBatchJournal(
       rows!.map((row) => decodeColumns(row as ColumnRow)),
-      heard,
+      new Map(open!.map((row) => [row["attempt"]!, parseOpenCall(row)])),
       {
         accounts: new Map(accountsKept.map((record) => [record.id, record])),
         keys: new Map(keysKept.map((record) => [record.digest, record])),
@@ -256,8 +267,8 @@ async function lockMeters(
     sql({ text: CLOCK_SQL }),
   ]);
   const held = new Map<string, bigint>();
-  for (const { meterAmounts } of open)
-    for (const [id, amount] of meterAmounts) held.set(id, (held.get(id) ?? 0n) + amount);
+  for (const call of open)
+    for (const [id, amount] of reservedAmounts(call)) held.set(id, (held.get(id) ?? 0n) + amount);
   const meters = new Map(
     rows!.map((row) => {
       const { meter, peak } = parseMeter(row);
