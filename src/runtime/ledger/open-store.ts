@@ -155,6 +155,7 @@ function reopenWhenFenced(store: Store & Commands, open: () => Promise<void>): S
     readSize: store.readSize && (() => store.readSize!()),
     listInstances: store.listInstances && (() => store.listInstances!()),
     thresholds: store.thresholds,
+    jobs: store.jobs,
     supportsHandoff: store.supportsHandoff,
     maintenance: store.maintenance,
     transfer: store.transfer,

@@ -4,6 +4,7 @@
 // move wait, and no command is lost.
 import { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import type { Commands } from "../../plugin/plugin.ts";
+import type { JobStore } from "../../plugin/store/job.ts";
 import type { Store } from "../../plugin/store/store.ts";
 
 /**
@@ -20,6 +21,16 @@ export const STORE_READ_METHODS = [
   "findPrice",
   "verify",
 ] as const satisfies readonly (keyof Store)[];
+
+/** Methods of the records of jobs. The version of a record rejects a change that comes too late. */
+export const JOB_METHODS = [
+  "put",
+  "find",
+  "list",
+  "lease",
+  "nextDueAt",
+  "delete",
+] as const satisfies readonly (keyof JobStore)[];
 
 /** Methods that query the store and may wait for it. */
 const FORWARDED_METHODS = [
@@ -97,19 +108,19 @@ export class TransferableStore implements AsyncDisposable {
   }
 
   #createProxy(first: Store & Commands): Store & Commands {
-    const forwarded = FORWARDED_METHODS.filter((name) => first[name] !== undefined).map((name) => {
-      const ask: StoreMethod = (...args) =>
-        this.#transfer
-          ? this.#transfer.then(() => ask(...args))
-          : this.#track((this.#current[name] as StoreMethod)(...args));
-      return [name, ask] as const;
-    });
+    const forwarded = FORWARDED_METHODS.filter((name) => first[name] !== undefined).map(
+      (name) => [name, this.#forward(() => this.#current[name] as StoreMethod)] as const,
+    );
+    const jobs = JOB_METHODS.map(
+      (name) => [name, this.#forward(() => this.#current.jobs![name] as StoreMethod)] as const,
+    );
     const now = () => this.#current;
     return {
       ...(Object.fromEntries(forwarded) as unknown as Store),
       lease: first.lease,
       supportsHandoff: first.supportsHandoff,
       open: (owner, hear) => this.#current.open(owner, hear),
+      jobs: first.jobs && (Object.fromEntries(jobs) as unknown as JobStore),
       thresholds: first.thresholds && {
         listUndelivered: async () => (await now().thresholds?.listUndelivered()) ?? [],
         markDelivered: async (crossings) => now().thresholds?.markDelivered(crossings),
@@ -124,6 +135,13 @@ export class TransferableStore implements AsyncDisposable {
         return now().commands;
       },
     } as Store & Commands;
+  }
+
+  /** Returns a method that waits while the store is being transferred. */
+  #forward(getMethod: () => StoreMethod): StoreMethod {
+    const ask: StoreMethod = (...args) =>
+      this.#transfer ? this.#transfer.then(() => ask(...args)) : this.#track(getMethod()(...args));
+    return ask;
   }
 
   #track(asked: Promise<unknown>): Promise<unknown> {

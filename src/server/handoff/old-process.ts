@@ -11,7 +11,7 @@ import { createBatchForwarder } from "../../runtime/workers/batch-forwarder.ts";
 import type { BroadcastName } from "../../runtime/workers/worker-protocol.ts";
 import { trackReservations, recoveredSettle } from "../../runtime/workers/open-reservations.ts";
 import { STORE_READ_METHODS } from "../../runtime/ledger/transferable-store.ts";
-import { createStoreHandlers } from "../../runtime/workers/remote-store.ts";
+import { createStoreHandlers, JOB_REQUESTS } from "../../runtime/workers/remote-store.ts";
 import {
   type IpcHandlers,
   type IpcChannel,
@@ -25,7 +25,7 @@ const REPLY_TIMEOUT_MS = 10_000;
 const STATUS_TIMEOUT_MS = 1_000;
 
 /** Calls to the store. */
-const STORE_METHODS = ["apply", ...STORE_READ_METHODS] as const;
+const STORE_METHODS = ["apply", ...STORE_READ_METHODS, ...JOB_REQUESTS] as const;
 /** Notifications for observers. */
 const OBSERVER_MESSAGES = ["reportRequest", "reportRejection", "reportEvent", "exited"] as const;
 

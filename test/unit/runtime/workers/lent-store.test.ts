@@ -54,8 +54,8 @@ describe("a borrowed store on PostgreSQL", () => {
   // Created before the first law: a law that is abandoned while the database starts would continue
   // in the store of the next law.
   beforeAll(async () => void (await lent("postgres")), 240_000);
-  // It keeps no accounts and checks no limits, and the worker's side cannot know that.
-  const lacking = ({ listAccounts: _a, readLimits: _c, ...store }: Store): Store => store;
+  // It keeps no accounts and no jobs and checks no limits, and the worker's side cannot know that.
+  const lacking = ({ listAccounts: _a, readLimits: _c, jobs: _j, ...store }: Store): Store => store;
   const postgres = async () => {
     const store = lacking(await lent("postgres"));
     return { store, crash: () => lent("postgres again").then(lacking), dispose: async () => {} };

@@ -4,7 +4,7 @@ import { PGlite } from "@electric-sql/pglite";
 import { trackReservations } from "../../../../src/runtime/workers/open-reservations.ts";
 import { createBatchForwarder } from "../../../../src/runtime/workers/batch-forwarder.ts";
 import { STORE_READ_METHODS } from "../../../../src/runtime/ledger/transferable-store.ts";
-import { createStoreHandlers } from "../../../../src/runtime/workers/remote-store.ts";
+import { createStoreHandlers, JOB_REQUESTS } from "../../../../src/runtime/workers/remote-store.ts";
 import {
   createIpcLink,
   type IpcHandlers,
@@ -29,7 +29,7 @@ async function make(where: string) {
 const through = (name: string) => [name, (...args: never[]) => current[name]!(...args)] as const;
 
 createIpcLink(process as IpcChannel, {
-  ...Object.fromEntries([...STORE_READ_METHODS, "apply", "open"].map(through)),
+  ...Object.fromEntries([...STORE_READ_METHODS, ...JOB_REQUESTS, "apply", "open"].map(through)),
   async own(where: string) {
     await end();
     const made = await make(where);
