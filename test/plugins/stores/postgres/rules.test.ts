@@ -40,7 +40,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     const latin = Object.assign(new URL(server.url), { pathname: "/latin" }).href;
     const store = createPostgresStore(settings(latin));
     await expect(store.open({ instance: "one" })).rejects.toThrow(
-      /keeps texts as LATIN1.+ENCODING 'UTF8'/,
+      /uses the encoding LATIN1.+ENCODING 'UTF8'/,
     );
     await store.close();
   });
