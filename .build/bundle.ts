@@ -99,7 +99,7 @@ export async function bundle(from: string): Promise<void> {
       },
     },
   );
-  // Threads have separate bundles. They share no modules with the program, so that each bundle
+  // Threads have separate bundles. The bundles share no modules with the program, so each bundle
   // contains only what its thread needs.
   const threads = {
     "thread-entry": "plugins/stores/sqlite/threads/thread-entry.js",

@@ -7,7 +7,9 @@ import { bundlePage } from "../plugins/observers/console/bundle.ts";
 
 const WEB = new URL("../plugins/observers/console/web/", import.meta.url);
 
-/** Maximum gzipped size in bytes of what a browser loads before it shows anything. */
+/**
+ * Maximum gzipped size, in bytes, of the files that a browser loads before the first page appears.
+ */
 const MOST_BYTES = 120_000;
 
 export async function pages(into: string): Promise<void> {

@@ -63,7 +63,7 @@ const named = (all: readonly Declaration[], list: string): Declaration[] =>
   });
 
 /**
- * A member of an interface, a type, or a class, on a line of its own: `a: string;`, `readonly b?:
+ * A member of an interface, a type, or a class on a separate line: `a: string;`, `readonly b?:
  * Opt<`, `c?(x: X): void;`.
  */
 const MEMBER = /^(?:(?:readonly|static|get|set|async) )*("[^"]+"|[\w$]+)\??(?:<[^>]*>)?[:(]/;

@@ -127,8 +127,8 @@ const per1M = (unit: Unit, amount: Digits | undefined): PriceLine[] =>
 const lines = (rates: Rates): PriceLine[] => [
   ...per1M("input", rates.input),
   ...per1M("cache_read", rates.cache_read),
-  // A cache write without a stated lifetime has the shortest one. Longer ones without a price use
-  // that of the nearest lifetime.
+  // A cache write without a stated lifetime has the shortest lifetime. Longer lifetimes without a
+  // price use the price of the nearest lifetime.
   ...per1M("cache_write_5m", rates.cache_write?.["5m"] ?? rates.cache_write?.["default"]),
   ...per1M("cache_write_30m", rates.cache_write?.["30m"]),
   ...per1M("cache_write_1h", rates.cache_write?.["1h"]),

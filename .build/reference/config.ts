@@ -191,7 +191,7 @@ const keyEntries = (own: readonly Setting[]): string[] =>
     }),
   );
 
-/** Plugins that are packages of their own. */
+/** Plugins that are separate packages. */
 const PACKAGES: Readonly<Record<string, () => Promise<unknown>>> = {
   postgres: () => import("../../plugins/stores/postgres/index.ts"),
   aws: () => import("../../plugins/providers/aws/index.ts"),
@@ -199,7 +199,7 @@ const PACKAGES: Readonly<Record<string, () => Promise<unknown>>> = {
   "azure-foundry": () => import("../../plugins/providers/azure-foundry/index.ts"),
 };
 
-/** Builds the page of the providers that are packages of their own. */
+/** Builds the page of the providers that are separate packages. */
 async function providerPackagesPage(): Promise<ReferencePage> {
   const names = ["aws", "vertex", "azure-foundry"];
   const sections = names.map(async (name) => {
@@ -221,7 +221,7 @@ async function providerPackagesPage(): Promise<ReferencePage> {
   });
   return page("configuration/provider-packages.md", [
     "# Providers in packages",
-    "This page is for operators. It lists the options of the providers that are installed as packages of their own.",
+    "This page is for operators. It lists the options of the providers that are installed as separate packages.",
     ...(await Promise.all(sections)).flat(),
   ]);
 }

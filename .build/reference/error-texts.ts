@@ -118,7 +118,7 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
   ],
   invalid_api_key: [
     "The key is unknown, expired, or revoked",
-    "Check the key, or create a new one",
+    "Check the key, or create a new key",
   ],
   invalid_call: ["The request for a call is not valid", "Send a form with `sdp` and `session`"],
   invalid_claim: [
@@ -222,7 +222,7 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
   shutting_down: ["The gateway shuts down", "Connect again"],
   starting: ["The gateway is waiting for its store", "Retry later", 503],
   state_unsupported: ["The model cannot use stored conversations", "Send the whole conversation"],
-  stop_sequence_too_long: ["A stop sequence is too long", "Send a shorter one"],
+  stop_sequence_too_long: ["A stop sequence is too long", "Send a shorter stop sequence"],
   string_above_max_length: ["The input text is too long", "Send a shorter text"],
   subrequest_too_deep: [
     "Subrequests of plugins are nested too deeply",

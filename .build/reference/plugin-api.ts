@@ -372,12 +372,12 @@ export function pluginApiPages(): ReferencePage[] {
         )
         .join("\n"),
     ]),
-    `Each protocol has a module of its own, such as ${code("tollgate/protocols/messages")}, which exports the functions that create the protocol: ${listed(PROTOCOLS.map(code))}.`,
+    `Each protocol has a separate module, such as ${code("tollgate/protocols/messages")}, which exports the functions that create the protocol: ${listed(PROTOCOLS.map(code))}.`,
   ]);
   return [index, ...pages];
 }
 
-/** Modules below `tollgate/protocols` without pages of their own. */
+/** Modules below `tollgate/protocols` without separate pages. */
 const PROTOCOLS = globSync("src/protocols/*/index.ts", { cwd: join(import.meta.dirname, "../..") })
   .map((path) => basename(dirname(path)))
   .filter((id) => !MODULES.some(({ name }) => name === `tollgate/protocols/${id}`))

@@ -11,7 +11,7 @@ export interface Setting {
   /** Default as code or words. Undefined if there is none. */
   readonly fallback: string | undefined;
   readonly isRequired: boolean;
-  /** Whether the key has keys of its own. */
+  /** Whether the key is a section with keys inside. */
   readonly isMap: boolean;
   readonly description: string;
   readonly schema: Schema;

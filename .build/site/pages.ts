@@ -115,7 +115,7 @@ function withText(text: string, parts: readonly PagePart[]): readonly PagePart[]
 const listOf = (items: readonly string[]): string =>
   `<ul>${items.map((item) => `<li>${item}</li>`).join("")}</ul>`;
 
-/** Returns the menu: one part per section, with a part of its own for each folder of a section. */
+/** Returns the menu: one part per section, with a separate part for each folder of a section. */
 function menu(page: SitePage, all: readonly SitePage[], base: string): string {
   const link = ({ url, title }: SitePage) =>
     `<a href="${base}${url}"${url === page.url ? ' aria-current="page"' : ""}>${escaped(title)}</a>`;

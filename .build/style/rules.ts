@@ -61,6 +61,39 @@ const RULES: readonly Rule[] = [
   { name: "idiom", pattern: /\bcomes? to nothing\b/i, instead: "fails, has no effect" },
   { name: "idiom", pattern: /\bgoes on (?:to|until|with)\b/i, instead: "continues, stays in use" },
   {
+    name: "missing noun",
+    pattern:
+      /\b(?:an?|the) (?:new|newer|newest|old|older|later|latest|earlier|longer|longest|shorter|shortest|larger|largest|smaller|smallest|other|different|bare|private) one\b(?! of)/i,
+    instead: "repeat the noun: a later report, the old process",
+  },
+  {
+    name: "of its own",
+    pattern: /\bof (?:its|their) own(?=[.,:;)]|$| (?:and|because|for|in|or|that|to|with)\b)/i,
+    instead: "separate, or: its own …",
+  },
+  {
+    name: "opening",
+    pattern: /^(?:So|But|And|Or|Nor|Only then|Only so|Thus|Hence)\b(?! (?:far|long)\b)/,
+    instead: "therefore, however, after that",
+    places: ["page", "comment", "help", "schema", "error"],
+  },
+  {
+    name: "memory verb",
+    pattern: /\b(?:remembers?|remembered|forgets?|forgot|forgotten|learns|learned|learnt)\b/i,
+    instead: "stores, keeps, deletes, derives",
+  },
+  {
+    name: "amount",
+    pattern: /^(?:Returns|Counts|Reports|Measures|Shows?|Records) (?:what|how (?:many|much))\b/,
+    instead: "the number of …, the amount of …, the received …",
+  },
+  {
+    name: "idiom",
+    pattern: /\b(?:thereby|thereof|thereafter|thereupon|whereupon|hence)\b/i,
+    instead: "therefore, after that",
+  },
+  { name: "idiom", pattern: /, also (?:if|when|after|while)\b/i, instead: ", even if" },
+  {
     name: "absent",
     pattern: /\b(?:absent|Absent)(?:[:,;]| means)|\bwhen absent\b/,
     instead: "Default: …, or: If unset, …",

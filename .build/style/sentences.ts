@@ -135,7 +135,7 @@ function inSource(file: string, source: string): Sentence[] {
     if (/^\s*(?:[-*]|\d+\.) /.test(words)) end();
     if (comment.length === 0) start = i + 1;
     // Indented text and aligned columns are tables or code.
-    if (!/^ {2,}\S|\S {2,}\S|^@|[;{}]$/.test(words)) comment.push(words.trim());
+    if (!/^ {2,}\S|\S {2,}\S|^@|[{}]$/.test(words)) comment.push(words.trim());
   });
   end();
   // Comments are blanked out, so that a quote in one does not begin a text.

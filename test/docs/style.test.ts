@@ -63,7 +63,31 @@ describe("the check", () => {
     expect(formatFinding(found[0]!)).toMatch(/^\S+:2 {2}[\w ]+: ".+" → .+$/);
   });
 
-  it("finds a long sentence, also if it spans several lines", () => {
+  it.each([
+    ["The process ends when the new one is ready.", "missing noun"],
+    ["Each plugin has a folder of its own.", "of its own"],
+    ["So the request is sent again.", "opening"],
+    ["The store remembers the denial of a meter.", "memory verb"],
+    ["Returns how many requests were aborted.", "amount"],
+    ["Records the call, also if it failed.", "idiom"],
+  ])("finds a sentence without a clear subject: %s", (sentence, rule) => {
+    expect(findingsIn("src/a.ts", `// ${sentence}\n`)).toMatchObject([{ rule, line: 1 }]);
+  });
+
+  it("accepts a noun after its own, and so far", () => {
+    const source =
+      "// Each key has limits of its own account.\n// So far, no request has failed.\n";
+    expect(findingsIn("src/a.ts", source)).toEqual([]);
+  });
+
+  it("reads a comment whose line ends in a semicolon", () => {
+    const source = "// One gateway migrates at a time;\n// all others wait for the gateway.\n";
+    expect(sentencesIn("src/a.ts", source)).toMatchObject([
+      { text: "One gateway migrates at a time; all others wait for the gateway." },
+    ]);
+  });
+
+  it("finds a long sentence, even if it spans several lines", () => {
     const half = "word ".repeat(16);
     expect(findingsIn("docs/a.md", `Some ${half}\n${half}end.\n`)).toMatchObject([
       { rule: "long sentence", line: 1 },
