@@ -72,7 +72,10 @@ export function extractCredential(
   );
 }
 
-/** Returns the first place that contains a key, and a second one if it contains a different key. */
+/**
+ * Returns the first place that contains a key, and a second place if that place contains a
+ * different key.
+ */
 function explainWrongPlace(
   headers: HeadersIn,
   query: QueryIn | undefined,

@@ -18,7 +18,7 @@ import { finalResponseText } from "./item-memory.ts";
 import type { ConversationMemory } from "./conversation-memory.ts";
 
 const STREAM_ID = /^[\w.-]{1,256}$/;
-/** Maximum size of a remembered response, in bytes. */
+/** Maximum size of a response in the memory, in bytes. */
 const MAX_REMEMBERED_RESPONSE = 2 * 1024 * 1024;
 /** Maximum size of a continued conversation, in bytes. */
 const MAX_CONVERSATION_BYTES = 32 * 1024 * 1024;
@@ -234,7 +234,7 @@ function replayable(output: Json | undefined): JsonObject[] {
   );
 }
 
-/** A response without output, whose input is remembered for the next request. */
+/** A response without output, whose input is kept for the next request. */
 const warmUpResponse = (x: RequestHead, model: string): JsonObject => ({
   id: `resp_${x.id}`,
   object: "response",

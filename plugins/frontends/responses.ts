@@ -24,7 +24,7 @@ import { versionedPaths, azurePaths } from "./route-paths.ts";
 
 const MIB = 1024 * 1024;
 /**
- * How long items are remembered, in milliseconds. Clients refer to items of the current
+ * How long items are kept in memory, in milliseconds. Clients refer to items of the current
  * conversation.
  */
 const ITEM_TTL_MS = 3_600_000;

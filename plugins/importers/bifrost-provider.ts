@@ -1,4 +1,4 @@
-// Imports a provider of Bifrost. Keys may have addresses of their own, and each address becomes a
+// Imports a provider of Bifrost. Keys may have separate addresses, and each address becomes a
 // separate provider.
 import { formatSeconds } from "./amounts.ts";
 import {

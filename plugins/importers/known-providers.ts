@@ -37,7 +37,7 @@ const PROVIDER_NAMES: Readonly<Record<string, string>> = {
   "x-ai": "xai",
 };
 
-/** Providers in npm packages of their own. */
+/** Providers in separate npm packages. */
 const PACKAGED_PROVIDERS = ["aws", "azure-foundry", "vertex"];
 
 /** Returns the npm package of a provider that is not built in. */

@@ -161,9 +161,9 @@ function readWeight(params: SourceValue): number | undefined {
     each.report(
       weight === undefined ? "approximate" : "unsupported",
       weight === undefined
-        ? "used as its share; the gateway learns provider limits from responses and does " +
+        ? "used as its share; the gateway reads provider limits from responses and does " +
             "not count requests against them"
-        : "the gateway learns provider limits from responses and does not count requests " +
+        : "the gateway reads provider limits from responses and does not count requests " +
             "against them",
     );
   const share = weight ?? there.map((each) => each.readNumber()).find((n) => n !== undefined);

@@ -1,5 +1,5 @@
 // Imports Portkey configs, which are trees of targets with a strategy each. A leaf is a provider,
-// and an inner node becomes a model name of its own.
+// and an inner node becomes a separate model name.
 import type { ConfigDraft, DraftRoute, Importer } from "./config-draft.ts";
 import type { SourceValue } from "./source-value.ts";
 import { formatSeconds } from "./amounts.ts";

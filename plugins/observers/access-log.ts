@@ -149,7 +149,7 @@ export default defineObserver({
       flush: async () => void (await lines.drain()),
       commands: {
         counts: {
-          summary: "Show how many lines were written and lost",
+          summary: "Show the number of written and lost lines",
           role: "viewer",
           writes: false,
           async run() {

@@ -295,7 +295,7 @@ function scheduleChecks(
 }
 
 /**
- * Checks every minute whether a digest is due. The alert ID prevents duplicates, also after a
+ * Checks every minute whether a digest is due. The alert ID prevents duplicates, even after a
  * restart.
  */
 function scheduleDigest(

@@ -1,6 +1,6 @@
 // The web console on the admin listener. Its pages call the commands of the admin API like any
-// other client, so no other part of the gateway depends on the console. A user can do in the
-// console exactly what the user's role allows.
+// other client, so no other part of the gateway depends on the console. In the console, a user has
+// exactly the permissions of the user's role.
 import { defineObserver } from "tollgate/plugin";
 import { createPlaygroundProxy } from "./console/playground-proxy.ts";
 import { createPageServer } from "./console/page-server.ts";

@@ -108,8 +108,8 @@ const isControlSent = (level: Partial<DataPolicy>, protocol: string | null | und
   (level.controls ?? []).some((c) => c.protocol === undefined || c.protocol === protocol);
 
 /**
- * A provider that retains nothing cannot train on it, but a provider's statement that it trains is
- * believed.
+ * A provider that retains nothing cannot train on the content. However, if the data policy
+ * states that the provider trains, that value is kept.
  */
 const trainingUnderZeroRetention = (trains: DataPolicy["trains"]): DataPolicy["trains"] =>
   trains === "yes" ? "yes" : "no";

@@ -18,7 +18,7 @@ export interface ListStatus {
   readonly credential: string;
   /** Number of models in the current list. Undefined: no list was ever received. */
   readonly modelCount: number | undefined;
-  /** When upstream last returned the list, to this process or an earlier one. */
+  /** When the upstream last returned the list, to this process or an earlier process. */
   readonly lastSuccessAt: number | undefined;
   readonly ageMs: number | undefined;
   /** Failures since the last success. */

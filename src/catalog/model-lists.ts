@@ -28,7 +28,7 @@ export interface ModelLists {
   /** Returns the providers that have a list. */
   providers(): readonly string[];
   /**
-   * Replaces a list. Throws and keeps the old list if the new one is invalid. Returns whether the
+   * Replaces a list. Throws and keeps the old list if the new list is invalid. Returns whether the
    * content changed.
    */
   update(provider: string, credential: string, models: unknown, at: number): boolean;

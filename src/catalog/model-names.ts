@@ -22,8 +22,8 @@ export function wildcardText(pattern: string, name: string): string | undefined 
 export function intersectPatterns(a: string, b: string): readonly string[] {
   if (!a.includes("*")) return matchesPattern(b, a) ? [a] : [];
   if (!b.includes("*")) return matchesPattern(a, b) ? [b] : [];
-  // A pattern that matches another pattern's text also matches every name that the other one
-  // matches.
+  // A pattern that matches the text of another pattern also matches every name that the other
+  // pattern matches.
   if (matchesPattern(a, b)) return [b];
   if (matchesPattern(b, a)) return [a];
   // If two patterns overlap and one of them has several `*`, no list of patterns is their exact

@@ -62,7 +62,7 @@ export interface GatewayConfig extends ResolvedSection<typeof CORE_OPTIONS> {
   readonly unmountedProviders: ReadonlyMap<string, string>;
   readonly models: ReadonlyMap<string, ModelRoute>;
   readonly accounts: ReadonlyMap<string, AccountConfig>;
-  /** Defaults for new keys without an account, or in accounts without defaults of their own. */
+  /** Defaults for new keys without an account, or in accounts without defaults. */
   readonly keyDefaults: KeyDefaults | undefined;
 }
 

@@ -11,8 +11,8 @@ import { serializeCall } from "./serialization.ts";
 /** Source of the plugin's current connection. */
 export interface ConnectionSource {
   /**
-   * Returns the connection, or a promise while a new one is being made. Rejects if there is no
-   * connection.
+   * Returns the connection, or a promise while a new connection is being made. Rejects if there is
+   * no connection.
    */
   connection(): PluginConnection | Promise<PluginConnection>;
 }

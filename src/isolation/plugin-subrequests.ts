@@ -48,7 +48,7 @@ export class PluginSubrequests {
     this.#open.get(n as number)?.abort();
   }
 
-  /** Aborts all subrequests, because the plugin is gone. */
+  /** Aborts all subrequests, because the plugin has ended. */
   cancelAll(): void {
     for (const aborter of this.#open.values()) aborter.abort();
     this.#open.clear();

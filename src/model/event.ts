@@ -80,13 +80,13 @@ export interface Finish {
 }
 
 /**
- * Cumulative usage. A later report replaces an earlier one for each unit that it contains. A report
- * with another `model` is a separate line of the bill.
+ * Cumulative usage. For each unit that a later report contains, its count replaces the earlier
+ * count. A report with another `model` is a separate line of the bill.
  */
 export interface UsageReport {
   /** Marks a usage report. */
   type: "usage";
-  /** Units that the response has used so far. */
+  /** Units that the response has used up to this event. */
   usage: Usage;
   /** Model that is billed, if it is not the model of the call. */
   model?: Opt<string>;

@@ -65,7 +65,7 @@ export type ChatRequest = Readonly<
     output: Output;
     /** Sampling parameters. */
     sampling: Sampling;
-    /** How much the model reasons, and how much of that the client receives. */
+    /** How much the model reasons, and which part of the reasoning the client receives. */
     reasoning: Reasoning;
     /** Prompt-cache options: the cache key, how long entries are retained, and whether the provider places cache marks. */
     cache?: Opt<{ key?: Opt<string>; retention?: Opt<string>; auto?: Opt<boolean> }>;
@@ -132,7 +132,7 @@ export type Sampling = {
   ]?: Opt<number>;
 } & { logitBias?: Opt<JsonObject> };
 
-/** How much the model reasons, and how much of the reasoning is returned. */
+/** How much the model reasons, and which part of the reasoning is returned. */
 export interface Reasoning {
   /** Whether reasoning is disabled, left to the model, or controlled by `effort` or by `budget`. */
   mode: "off" | "auto" | "effort" | "budget";
@@ -140,7 +140,7 @@ export interface Reasoning {
   effort?: Opt<string>;
   /** Maximum number of reasoning tokens. Used if `mode` is `budget`. */
   budget?: Opt<number>;
-  /** How much of the reasoning is returned. Default: the provider's. */
+  /** Which part of the reasoning is returned. Default: the provider's. */
   show?: Opt<"none" | "summary" | "full">;
 }
 

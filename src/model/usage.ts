@@ -8,7 +8,7 @@ import type { Opt } from "./values.ts";
  * `cache_read` counts cached input of all types. The exceptions are cached audio and images that
  * the provider reports separately: `cache_read_audio` and `cache_read_image`.
  *
- * Tools that the provider runs have units of their own: `searches` of the web, `fetches` of a page,
+ * Tools that the provider runs have separate units: `searches` of the web, `fetches` of a page,
  * `file_searches`, `map_searches`, and `code_sessions` (containers in which code ran). Any other
  * tool counts as `tool_runs`.
  */
@@ -77,7 +77,7 @@ export const UNITS = [
 /** Amount used, by unit. */
 export type Usage = { readonly [U in Unit]?: Opt<number> };
 
-/** Merges cumulative reports. For each unit, the later report replaces the earlier one. */
+/** Merges cumulative reports. For each unit, the later count replaces the earlier count. */
 export function mergeUsage(earlier: Usage, later: Usage): Usage {
   const merged: { -readonly [U in Unit]?: Opt<number> } = { ...earlier };
   for (const unit of UNITS) if (later[unit] !== undefined) merged[unit] = later[unit];

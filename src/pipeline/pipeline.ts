@@ -166,8 +166,8 @@ async function runStages(x: HostExchange, { route: routeDefinition }: MountedRou
   const { subrequestOrigin } = x;
   const { gen, body, routing, admission } = x.state;
   const { permit } = admission;
-  // A subrequest uses its parent's admission slot. If it waited for a slot of its own, parent and
-  // subrequest could deadlock.
+  // A subrequest uses its parent's admission slot. If a subrequest waited for a separate slot,
+  // parent and subrequest could deadlock.
   if (subrequestOrigin) inheritFromParent(x, subrequestOrigin);
   else permit.assertNotOverloaded();
   const admitting = subrequestOrigin ? undefined : admit(x);

@@ -23,7 +23,7 @@ const RENEW_BEFORE_FRACTION = 0.1;
  * `auth`.
  *
  * Concurrent requests for one account share one fetch. A token that is about to expire is renewed
- * in the background while the old one stays in use. A failed fetch is not cached. Store the
+ * in the background while the old token is still used. A failed fetch is not cached. Store the
  * instance with `ctx.shared` to keep the tokens across reloads.
  */
 export class AccountTokens {

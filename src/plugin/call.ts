@@ -129,7 +129,7 @@ export interface UpstreamResponse {
    */
   recordResponse(max: number): Promise<RecordedResponse | null>;
   /**
-   * Resolves to the usage and cost of this call when its ledger row is durable, also if the call
+   * Resolves to the usage and cost of this call when its ledger row is durable, even if the call
    * failed. Never rejects. It resolves only after the hook has returned, so do not await it in the
    * hook.
    */

@@ -57,10 +57,11 @@ export type Context = Readonly<{
     answer: (question: Q) => A | undefined,
   ): (question: Q) => Promise<A | undefined>;
   /**
-   * Sends a request without any credential. It can reach the public internet and origins that the
-   * operator configured, also on a private network. The operator names origins in options that the
-   * schema marks with `x-origin: true`, or in the definition's `needs`. Redirects are not followed,
-   * and the same rule applies to addresses taken from a response. Every failure is a fault.
+   * Sends a request without any credential. A plugin can reach the public internet and origins that
+   * the operator configured, even on a private network. The operator names origins in options that
+   * the schema marks with `x-origin: true`, or in the definition's `needs`. Redirects are not
+   * followed, and the same rule applies to addresses taken from a response. Every failure is a
+   * fault.
    *
    * A path such as "/v1/models" is sent to this gateway's own client port, like any client request.
    * The plugin must send an API key that was configured for it. All rules and limits apply, and the
@@ -69,8 +70,8 @@ export type Context = Readonly<{
   fetch: ProviderClient["fetch"];
   /**
    * Sends a request to a model on behalf of a client's request. The subrequest passes through the
-   * whole request pipeline, with the key and privacy level of that client. Its calls have ledger
-   * rows of their own, count against the same limits, and are charged to the same account.
+   * whole request pipeline, with the key and privacy level of that client. These calls have
+   * separate ledger rows, count against the same limits, and are charged to the same account.
    *
    * Every middleware processes the subrequest, except this one and those that sent one of its
    * parent requests. Subrequests can be nested up to 4 levels deep. A refusal is thrown as an

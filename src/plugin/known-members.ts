@@ -192,7 +192,7 @@ export interface UnknownMember {
 /**
  * Returns the first member that is not in `names`. With `all`, returns any such member. Otherwise,
  * returns only a probable typo. A plugin for a newer contract may have members that are unknown to
- * this gateway, and a class has methods of its own.
+ * this gateway, and a class may have additional methods.
  */
 export function findUnknownMember(
   part: object,

@@ -142,9 +142,9 @@ export interface Hooks {
    */
   route?(list: readonly Candidate[], x: Exchange): RouteResult | Promise<RouteResult>;
   /**
-   * Called before each call is sent, also for token counts and operations by ID. Returns the limits
-   * that the call counts against, and the type of reservation. All limits and the reserve row are
-   * one atomic store command. If a limit is exhausted, the call is rejected with a 429.
+   * Called before each call is sent, including token counts and operations by ID. Returns the
+   * limits that the call counts against, and the type of reservation. All limits and the reserve
+   * row are one atomic store command. If a limit is exhausted, the call is rejected with a 429.
    *
    * Example: `charge: () => ({ limits: [parseScopedLimit("requests=60/minute", "team:web")] })`
    */

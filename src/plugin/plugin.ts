@@ -57,8 +57,8 @@ export interface Needs<O> {
   /**
    * Addresses whose origins can also be reached on a private network. A function receives the
    * operator's options, and `env` reads the variables that `env` in these needs lists, for
-   * platforms that provide an address in a variable. Apart from that, the function must be pure. If
-   * the function throws, the config is rejected.
+   * platforms that provide an address in a variable. Except for these effects, the function must be
+   * pure. If the function throws, the config is rejected.
    */
   origins?:
     | readonly string[]

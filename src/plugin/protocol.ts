@@ -326,7 +326,7 @@ export interface PassthroughSink {
   /** Reports the provider's ID of the response. */
   reportStart(id: string): void;
   /**
-   * Reports usage counts of the provider. A later count replaces an earlier one of the same unit.
+   * Reports usage counts of the provider. A later count replaces an earlier count of the same unit.
    */
   reportUsage(seen: UsageReport): void;
   /**

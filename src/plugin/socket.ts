@@ -31,11 +31,11 @@ export interface SocketError {
   readonly headers: HeadersIn;
 }
 
-/** The response that a request continues, if the client sent only what is new. */
+/** The response that a request continues, if the client sent only new items. */
 export interface ContinuedResponse {
   /** ID of the response. */
   readonly id: string;
-  /** Number of items at the start of the input that belong to the conversation so far. */
+  /** Number of items at the start of the input that belong to the existing conversation. */
   readonly items: number;
 }
 
@@ -54,7 +54,7 @@ export interface ProviderSession {
    * sent over a WebSocket: the host then sends it over HTTP.
    *
    * With `continued`, the connection can continue that response. The session may replace the items
-   * of the conversation so far with its ID, but only if the provider would read the same input.
+   * of the existing conversation with its ID, but only if the provider would read the same input.
    */
   prepareMessage(out: Outgoing, continued: Opt<ContinuedResponse>): boolean;
   /** Reads a message of the provider. Returns undefined for one that belongs to no response. */
@@ -201,9 +201,9 @@ export interface MeteredResponse {
   /** Reports content. `bytes` is the length of the text. A truncated response is billed by it. */
   reportContent(bytes?: number): void;
   /**
-   * Reports the usage of the response so far, as derived from the messages, such as seconds of
+   * Reports the current usage of the response, as derived from the messages, such as seconds of
    * audio. If the response ends without a usage report, it is billed by this value as an estimate.
-   * A later value replaces an earlier one.
+   * A later value replaces an earlier value.
    */
   reportEstimate(usage: Usage): void;
   /** Reports an event for `watch` hooks. */

@@ -1,8 +1,8 @@
-// Reads how many responses a body requests and how long each can be, under every name that some
-// backend reads. Backends that imitate a protocol read more fields than it documents, so one list
-// of names serves all protocols. A name that a backend ignores only causes a larger reservation. A
-// field that is present but unreadable is reported by its path. A hard budget rejects such a
-// request, because the backend may read the field.
+// Reads the number of requested responses and their maximum length from a body, under every name
+// that some backend reads. Backends that imitate a protocol read more fields than it documents, so
+// one list of names serves all protocols. A name that a backend ignores only causes a larger
+// reservation. A field that is present but unreadable is reported by its path. A hard budget
+// rejects such a request, because the backend may read the field.
 import type { Field, Json, JsonObject, Opt } from "../model/values.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
 import { asObject } from "./json-values.ts";

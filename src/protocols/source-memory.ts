@@ -1,4 +1,4 @@
-// Remembers the source of a decoded value, so that an unchanged value is sent back verbatim in its
+// Stores the source of a decoded value, so that an unchanged value is sent back verbatim in its
 // own protocol. Each codec has its own memory, which other codecs cannot read.
 
 export interface SourceMemory {
@@ -11,8 +11,8 @@ export interface SourceMemory {
 }
 
 /**
- * A base class whose constructor returns its argument. Subclasses thereby add their fields to an
- * existing object.
+ * A base class whose constructor returns its argument. Subclasses therefore add their fields
+ * to an existing object.
  */
 const ReturnsArgument = function (value: object) {
   return value;

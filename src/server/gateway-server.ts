@@ -1,6 +1,6 @@
 // A running gateway: one set of services, one current config generation, one open port. A reload
 // builds a complete new generation and then swaps one reference. The old generation is stopped only
-// when the new one is ready, so no rollback is needed.
+// when the new generation is ready, so no rollback is needed.
 import { wallClock } from "../lib/time/wall-clock.ts";
 import type { ListRefresher } from "../catalog/list-refresher.ts";
 import type { LoadedConfig } from "../config/load-config.ts";

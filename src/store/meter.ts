@@ -42,7 +42,7 @@ export interface Meter {
    */
   max: bigint;
   /**
-   * Window: highest level so far. After a downward correction, thresholds are not reported again
+   * Window: highest level up to now. After a downward correction, thresholds are not reported again
    * when the level rises to this value.
    */
   peak: bigint;

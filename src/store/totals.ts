@@ -117,7 +117,7 @@ function createGroupNamer(by: TotalsQuery["by"], zone: string | undefined) {
       if (dimension === "day" || dimension === "hour") names[dimension] = times![dimension];
       else if (dimension !== "label" && dimension !== "account")
         names[dimension] = SINGLE_DIMENSIONS[dimension](of);
-    // An hour that occurs twice has two names, and the later one would sort first.
+    // An hour that occurs twice has two names, and the later name would sort first.
     const order = hours ? { ...names, hour: times!.start } : names;
     if (!accounts && !labels) return [[names, order]];
     const more = expandGroups(of, accounts, labels);

@@ -1,5 +1,5 @@
-// Plugin context for tests: it provides everything that the host does, and records what the plugin
-// acquired and logged.
+// Plugin context for tests: it provides everything that the host provides, and records everything
+// that the plugin acquired and logged.
 import { BUILT_IN_OPERATIONS } from "../model/operations/built-in-operations.ts";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

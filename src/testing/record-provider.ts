@@ -195,8 +195,8 @@ function maskSecrets(exchange: RecordedExchange, secrets: readonly string[]): Re
 }
 
 /**
- * Writes each exchange into a folder of its own below `folder`, in the format that
- * `readRecordings()` reads. Returns the folders.
+ * Writes each exchange into a separate folder below `folder`, in the format that `readRecordings()`
+ * reads. Returns the folders.
  */
 export function writeRecordings(exchanges: readonly RecordedExchange[], folder: string): string[] {
   return exchanges.map(({ name, request, status, headers, body }) => {

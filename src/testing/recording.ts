@@ -25,7 +25,7 @@ export interface ExpectedAnswer {
 }
 
 /**
- * One recorded exchange, in a folder of its own. `request.json` is the request. `upstream.http` is
+ * One recorded exchange, in a separate folder. `request.json` is the request. `upstream.http` is
  * the response: status line, headers, a blank line, then the raw body. `expected.json` is its
  * content, written by a person who has read it. `events.json` exists if a person has checked its
  * events. A file of a form is in `request.json` as `{ "filename", "mime", "base64" }`.

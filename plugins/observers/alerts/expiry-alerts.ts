@@ -41,7 +41,7 @@ export function* expiryAlerts(models: readonly ListedModel[], now: number): Gene
 
 /**
  * Yields alerts for the certificates of the gateway's listeners. A renewed certificate counts as a
- * new one.
+ * new certificate.
  */
 export function* certificateAlerts(
   all: GatewayStats["certificates"],

@@ -4,7 +4,7 @@
 import type { Alert } from "./alert.ts";
 import { OutboxFile, type OutboxState, type QueuedAlert } from "./outbox-file.ts";
 
-/** Maximum number of remembered IDs of accepted alerts. */
+/** Maximum number of IDs of accepted alerts that are kept in memory. */
 const MAX_REMEMBERED_IDS = 10_000;
 
 export interface PendingDelivery extends QueuedAlert {

@@ -151,8 +151,8 @@ function parseRetryAfter(said: string | null): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-// Returns how many items of an accepted batch the collector rejected, from `partialSuccess` of a
-// JSON or protobuf response.
+// Returns the number of items of an accepted batch that the collector rejected, from
+// `partialSuccess` of a JSON or protobuf response.
 
 export function rejectedCount(answer: Buffer, json: boolean): number {
   const said = json ? rejectedInJson(answer) : rejectedInProtobuf(answer);

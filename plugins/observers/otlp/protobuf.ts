@@ -203,7 +203,7 @@ export class ProtobufWriter {
     return this.#position;
   }
 
-  /** Returns the bytes written so far as a view of this writer's buffer. */
+  /** Returns all written bytes as a view of this writer's buffer. */
   bytes(): Buffer {
     return this.#buffer.subarray(0, this.#position);
   }

@@ -13,7 +13,7 @@ import { countTokens } from "./request-text.ts";
 
 /**
  * Ranks documents by the number of query words that they contain. If two documents contain equally
- * many, the shorter one is first.
+ * many words, the shorter document is first.
  */
 async function* rerank(r: RerankRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "rerank")

@@ -40,7 +40,9 @@ export interface ShownAccount extends Omit<TreeAccount, "limits" | "defaults"> {
   readonly definedAt?: string;
   /** Number of keys directly in this account. */
   readonly keyCount: number;
-  /** Usage of its own limits. Unset if it has none, or if the store does not support it. */
+  /**
+   * Usage of the account's own limits. Unset if it has none, or if the store does not support it.
+   */
   readonly limitUsage?: readonly ShownLimitUsage[];
 }
 

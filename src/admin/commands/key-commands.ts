@@ -223,7 +223,7 @@ class KeyCommands {
     const [latest, ...older] = await this.#getKey(id);
     assertVersion(version, `key "${id}"`, versionOf(latest));
     if (this.#hasEnded(latest.revoked))
-      fail("conflict", `The key "${latest.id}" is revoked. Create a new one.`, {
+      fail("conflict", `The key "${latest.id}" is revoked. Create a new key.`, {
         code: "key_revoked",
       });
     const key = mintKey(latest.id);

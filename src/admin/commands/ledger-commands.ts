@@ -222,10 +222,14 @@ function listSteps({ from, to, step, zone }: StepRange): ReadonlyMap<string, num
     const name = clock[step](at);
     if (steps.has(name)) continue;
     if (steps.size === MAX_STEPS)
-      fail("invalid", `The time range has more than ${MAX_STEPS} ${step}s. Choose a shorter one.`, {
-        code: "bad_input",
-        param: "/from",
-      });
+      fail(
+        "invalid",
+        `The time range has more than ${MAX_STEPS} ${step}s. Choose a shorter range.`,
+        {
+          code: "bad_input",
+          param: "/from",
+        },
+      );
     steps.set(name, step === "day" ? clock.parseLocalTime(name) : clock.hourStart(at));
   }
   const last = clock[step](end - 1);

@@ -21,7 +21,8 @@ export const MAINTENANCE_COMMAND_SPECS = {
     cli: {
       words: "ledger status",
       description:
-        "Shows the size of the ledger on disk, the time of its oldest row, and how many rows rollups replaced.",
+        "Shows the size of the ledger on disk, the time of its oldest row, and the " +
+        "number of rows that rollups replaced.",
       examples: ["tollgate ledger status"],
     },
     worksOffline: "store",

@@ -104,8 +104,8 @@ export const REQUEST_COMMAND_SPECS = {
         "Ctrl-C. It starts with the last 10 minutes. Each line has the time, ID, " +
         "status, duration, key, model, usage, cost, and error. For details of a " +
         "request, use tollgate request <id>. With --json, each request is a line of " +
-        "JSON. If the reader falls behind, the output reports how many lines were " +
-        "dropped. With --rows, the command shows one line of the ledger for each call " +
+        "JSON. If the reader falls behind, the output reports the number of dropped " +
+        "lines. With --rows, the command shows one line of the ledger for each call " +
         "and each correction instead. That also works while no gateway is running.",
       examples: [
         "tollgate tail --failed",

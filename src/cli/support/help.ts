@@ -4,7 +4,7 @@ import { paint, terminalWidth } from "../format/terminal.ts";
 
 const MIN_DESCRIPTION_WIDTH = 24;
 
-/** Wraps text at a number of characters. A longer word gets a line of its own. */
+/** Wraps text at a number of characters. A longer word gets a separate line. */
 function wrapText(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(/\s+/).filter(Boolean)) {

@@ -15,7 +15,7 @@ export const HEDGE_SCHEMA: Schema = {
   }),
   description:
     "Delay after which the next candidate is called as well if a call has returned " +
-    "no content. The first call with content is used, and the other one is canceled. " +
+    "no content. The first call with content is used, and the other call is canceled. " +
     "Both calls are billed. Default: off",
 };
 

@@ -37,7 +37,7 @@ export interface ConfigFiles {
   read(file: string): ReturnType<typeof readConfigText>;
   /** Returns the absolute paths of the files in a folder. Throws if the folder does not exist. */
   list(folder: string): Promise<string[]>;
-  /** Texts that were read so far, by absolute path. */
+  /** All texts that were read, by absolute path. */
   readonly readTexts: FileTexts;
 }
 

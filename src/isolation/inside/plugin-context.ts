@@ -17,7 +17,7 @@ export interface SetupParams {
 }
 
 const shared = new SharedResources();
-/** Number of subrequests so far. */
+/** Number of subrequests that were started. */
 let subrequestCount = 0;
 
 export function createPluginContext(

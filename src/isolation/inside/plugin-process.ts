@@ -71,7 +71,7 @@ export class PluginProcess implements GatewayConnection {
         },
       ),
     );
-    // Exits, because the gateway is gone.
+    // Exits, because the gateway has ended.
     for (const end of ["close", "end", "error"]) stream.on(end, () => process.exit(0));
   }
 

@@ -28,7 +28,7 @@ export interface LogOptions {
   readonly level: Level;
   /** Whether to write readable text with colors instead of JSON. */
   readonly pretty: boolean;
-  /** The mask, which can be shared with other outputs. Default: a new one. */
+  /** The mask, which can be shared with other outputs. Default: a new mask. */
   readonly mask?: SecretMask;
   /** Receives each line. Default: write to stdout. */
   readonly write?: (line: string) => void;

@@ -2,7 +2,7 @@ import type { RealtimeRequest } from "../request.ts";
 import type { OperationSpec, UsageEstimate } from "./operation-spec.ts";
 
 /**
- * Tokens heard and written per second of transcribed audio. Providers that bill in tokens count 10
+ * Input and output tokens per second of transcribed audio. Providers that bill in tokens count 10
  * to 17 per second of audio, and people speak fewer than 10 per second.
  */
 const HEARD_A_SECOND = 20;

@@ -6,8 +6,8 @@ const BYTES_A_SECOND = 750;
 /** Bytes per token, by which input tokens are estimated. */
 const BYTES_A_TOKEN = 3;
 /**
- * Tokens heard and written per second. Providers that bill in tokens count 10 to 17 per second of
- * audio, and people speak fewer than 10 per second.
+ * Input and output tokens per second of audio. Providers that bill in tokens count 10 to 17 per
+ * second of audio, and people speak fewer than 10 per second.
  */
 const HEARD_A_SECOND = 20;
 const WRITTEN_A_SECOND = 10;

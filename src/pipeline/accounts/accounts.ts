@@ -173,7 +173,7 @@ function resolveAncestry(chain: readonly AccountDefinition[]): ResolvedAccount {
 
 /**
  * Combines two sets of restrictions. The result allows nothing that the outer set forbids. If both
- * set a label, the inner value wins.
+ * set a label, the inner account's value is used.
  */
 export function intersectRestrictions<T extends Restrictions>(inner: T, outer: Restrictions): T {
   return {

@@ -1,5 +1,5 @@
-// Finds the parts of a form in its bytes, without copying them. A boundary must be a line of its
-// own and may occur nowhere else, so that a less strict parser finds the same parts.
+// Finds the parts of a form in its bytes, without copying them. A boundary must be a separate line
+// and may occur nowhere else, so that a less strict parser finds the same parts.
 import { isUtf8 } from "node:buffer";
 import { BOUNDS, boundMessage, type BoundName } from "../../lib/bounds.ts";
 

@@ -52,7 +52,7 @@ export class HostCall implements Call {
    */
   responseHeaders: Record<string, string | undefined> | undefined;
   /**
-   * Losses reported so far. Each loss is reported once, because a hostile body can contain a
+   * Losses reported up to now. Each loss is reported once, because a hostile body can contain a
    * hundred thousand of them.
    */
   #reportedLosses: Set<string> | undefined;
@@ -60,7 +60,7 @@ export class HostCall implements Call {
   /** When the first call of the request began. */
   readonly requestFirstCallAt: number;
   readonly reason: ScheduledAttempt["reason"];
-  /** Whether the call uses a new connection of its own. */
+  /** Whether the call uses a separate new connection. */
   readonly usesNewConnection: boolean;
   /** Whether content that only another account can read is left out. */
   readonly omitsAccountBound: boolean;

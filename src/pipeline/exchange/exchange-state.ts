@@ -22,7 +22,7 @@ import type { ActionType } from "../../plugin/protocol.ts";
 import type { RequestFacts } from "../../plugin/references.ts";
 import type { MultipartLayout } from "../body/multipart-body.ts";
 
-/** The connection to the client, and what is measured on it. */
+/** The connection to the client, and its measurements. */
 export interface ConnectionState {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -65,8 +65,8 @@ export interface CallsState {
   /** The last call that was started. */
   last: (Pick<Outcome, "mode" | "losses"> & Pick<Call, "n" | "provider">) | undefined;
   /**
-   * When the first call was sent, how many calls were sent, and the provider of the last one.
-   * Undefined if none was sent.
+   * When the first call was sent, the number of calls, and the provider of the last call. Undefined
+   * if none was sent.
    */
   sent:
     | { readonly firstSentAt: number; readonly count: number; readonly lastProvider: string }

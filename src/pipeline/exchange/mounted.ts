@@ -1,5 +1,5 @@
-// Types of what a config generation mounts: frontends and providers from gateway.yaml, and the
-// candidates derived from them.
+// Types of the frontends and providers that a config generation mounts from gateway.yaml, and of
+// the candidates derived from them.
 import type { buildConnector, Dispatcher, Pool } from "undici";
 import type { Timeouts } from "../../config/gateway-config.ts";
 import type { DataPolicy, PolicyException } from "../../model/facts.ts";

@@ -37,7 +37,7 @@ const NO_HEADERS: HeadersOut = Object.freeze({});
 /**
  * Returns the trace headers for one call. They are sent only if the operator enabled forwarding,
  * and never for a private request. The provider's spans become children of the call's span. Token
- * counts and by-ID operations have no span of their own, so their children belong to the request's
+ * counts and by-ID operations have no separate span, so their children belong to the request's
  * span.
  */
 export function createTraceHeaders({ n, candidate, exchange: x }: TraceableCall): HeadersOut {

@@ -292,7 +292,7 @@ function scopeFilterOf({ scope: only }: MountedMiddleware): CompiledHook<"admit"
 /**
  * One run of an attempt hook. The hook wraps a call, so if it fails, the provider's response may
  * still be forwarded. Its deadline is paused while the provider is called, because calls have
- * timeouts of their own.
+ * separate timeouts.
  */
 class AttemptHookRun {
   readonly #guard: HookGuard;

@@ -142,8 +142,8 @@ export type CatalogModels = ReadonlyMap<string, CatalogEntry>;
  */
 const withoutDate = (model: string): string => model.replace(/[-@]\d{4}-?\d{2}-?\d{2}$/, "");
 /**
- * Returns the price for a report. If a bill has several parts, each part has the price of its own
- * model, or none. A bill with one part has the price of the called model, whatever name the
+ * Returns the price for a report. If a bill has several parts, each part has the price of its
+ * model, or no price. A bill with one part has the price of the called model, whatever name the
  * provider reports. Exception: if the reported name is another model with a price, and the operator
  * did not set the called model's price, the other model's price applies.
  */

@@ -116,7 +116,7 @@ export class CallTally {
   sentAt: number | undefined;
   headersMs: number | undefined;
   firstTokenMs: number | undefined;
-  /** The key and model under which the output size of this call is remembered. */
+  /** The key and model under which the output size of this call is stored. */
   readonly historyKey: string;
   readonly #reports = new Map<string, UsageReport>();
   #hasImplausibleCount = false;
@@ -182,7 +182,7 @@ export class CallTally {
   }
 
   /**
-   * Returns the usage so far, with estimates where the provider reported nothing. Clients receive
+   * Returns the current usage, with estimates where the provider reported nothing. Clients receive
    * this value, and the bill is calculated from it.
    */
   usage(): { usage: Usage; estimated: boolean } {
@@ -320,8 +320,8 @@ export class CallTally {
   }
 
   /**
-   * Returns the progress command, from which recovery after a crash settles the call: the usage so
-   * far, and a cost that includes output that has not arrived.
+   * Returns the progress command, from which recovery after a crash settles the call. It contains
+   * the current usage, and a cost that includes output that has not arrived.
    */
   progress(at: number): Extract<StoreCommand, { do: "progress" }> & { at: number } {
     const { usage, estimated } = this.usage();

@@ -430,7 +430,7 @@ class Recordings {
 
 /** A race of two responses for one client. Only one of them is sent. */
 export interface ResponseRace {
-  /** Called with the response that wins, before its first byte is sent. */
+  /** Called with the chosen response, before its first byte is sent. */
   onWinner(by: object): void;
   /** Called before the headers of the first response are sent. */
   onOpening(): void;

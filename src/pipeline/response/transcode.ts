@@ -37,7 +37,7 @@ export type ResponseSource =
 
 /**
  * Factor by which a relay's output bytes are multiplied when they are subtracted from its input
- * bytes, because the relay may have replaced a name by a shorter one.
+ * bytes, because the relay may have replaced a name by a shorter name.
  */
 const RELAY_OUTPUT_FACTOR = 1.5;
 

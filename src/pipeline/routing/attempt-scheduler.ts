@@ -24,8 +24,8 @@ import { clientKey, isClientRetry } from "../exchange/client-retries.ts";
 const MIN_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 2_000;
 /**
- * Maximum retry time for which a request waits, in milliseconds. If a provider sends a longer one,
- * the request does not wait.
+ * Maximum retry time for which a request waits, in milliseconds. If a provider sends a longer
+ * delay, the request does not wait.
  */
 const MAX_RETRY_AFTER_MS = 5_000;
 /**

@@ -1,4 +1,4 @@
-// Types of routing: how a model name is resolved, and what routing found for one request.
+// Types of routing: the resolution of a model name, and the routing result of one request.
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { HedgeDelays, RoutingStrategy } from "../../model/route-settings.ts";
 import type { ModelRoute } from "../../config/gateway-config.ts";

@@ -17,7 +17,7 @@ import { recordFailure } from "../upstream/provider-failure.ts";
 import { openProviderSocket, type MessageBounds } from "../upstream/provider-socket.ts";
 import type { RelayTarget } from "./relayed-response.ts";
 
-/** A provider's socket that is open, and what it is connected to. */
+/** A provider's open socket, and the call and client that it is connected to. */
 export interface OpenRelay {
   readonly target: RelayTarget;
   readonly provider: WebSocket;

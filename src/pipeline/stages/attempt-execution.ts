@@ -184,7 +184,8 @@ export class AttemptExecution {
     if (!out) return this.#runNative();
     const { transport } = call.candidate.mounted.endpoint;
     const response = await sendRequest(call, transport!, out);
-    // The provider has accepted the work, regardless of what a hook does with its headers.
+    // The provider has accepted the work, regardless of what a hook does with the response's
+    // headers.
     this.#tally.isAccepted = true;
     this.#tally.headersMs = Math.round(performance.now() - call.startedAt);
     this.#source = { type: "http", response };

@@ -283,7 +283,7 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
 
   /**
    * Handles an error. Before content, another candidate may be tried. After content, the stream
-   * ends with an error in the client's protocol, and the ledger row records what was sent.
+   * ends with an error in the client's protocol, and the ledger row records the part that was sent.
    */
   onError(problem: unknown): void {
     if (this.#state.isOver) return;

@@ -15,7 +15,7 @@ export const MIN_SAMPLES = 20;
 const HALF_LIFE_MS = 5_000;
 /** Failure count below which the evidence is discarded. */
 const NEGLIGIBLE = 0.25;
-/** Time in milliseconds without a request after which a client is forgotten. */
+/** Time in milliseconds without a request after which a client is no longer tracked. */
 const FORGET_CLIENT_AFTER_MS = 120_000;
 /**
  * Consecutive failures that start the concurrency limit (`first`), and further failures after each

@@ -77,7 +77,7 @@ export interface FailureContext {
   readonly limitScope: "request" | "account" | undefined;
 }
 
-/** Rank of each state. If a target has several states, the lowest number wins. */
+/** Rank of each state. If a target has several states, the lowest number is used. */
 const RANKS: Readonly<Record<TargetState, number>> = {
   credential_rejected: 0,
   retry_after: 0,

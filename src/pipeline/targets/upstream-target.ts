@@ -35,7 +35,7 @@ const REJECTED_CREDENTIAL_MS = 60_000;
 const MAX_CONNECT_FAILURES = 3;
 /** Weight of the newest result in the success rate. */
 const SMOOTHING = 0.05;
-/** Maximum number of clients that are tracked. The oldest one is forgotten. */
+/** Maximum number of tracked clients. Above this number, the oldest client is dropped. */
 const MAX_CLIENTS = 256;
 
 export class UpstreamTarget {
@@ -93,7 +93,7 @@ export class UpstreamTarget {
     );
   }
 
-  /** Whether the target is in no cooldown of its own, for any client. */
+  /** Whether the target itself is in no cooldown, for any client. */
   get hasNoCooldown(): boolean {
     if (this.modelCooldown.isActive || !this.#breaker.isClosed) return false;
     for (const { breaker } of this.#clients.values()) if (!breaker.isClosed) return false;

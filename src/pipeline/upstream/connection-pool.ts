@@ -174,7 +174,7 @@ export class ConnectionPool {
       }
   }
 
-  /** Closes idle connections, and every other one when its request has ended. */
+  /** Closes idle connections, and every other connection when its request has ended. */
   close(): void {
     this.#isClosed = true;
     for (const { open } of this.#lines.values())

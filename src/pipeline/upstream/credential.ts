@@ -82,8 +82,8 @@ export const tokenVersion = (auth: Auth<any>, credential: Credential): number | 
 
 /**
  * Whether a rejected request should be signed and sent again, because its scheme considers the
- * token expired and a new one is available. `version`: the token that the request was signed with.
- * Errors of `refusal` are rethrown.
+ * token expired and a new token is available. `version`: the token that the request was signed
+ * with. Errors of `refusal` are rethrown.
  */
 export async function renewToken(
   auth: Auth<any>,

@@ -39,7 +39,7 @@ export function checkBeforeEncoding(call: HostCall): void {
 }
 
 /**
- * Rejects hosted tools that have a field of their own, such as `mcp_servers`. The error names that
+ * Rejects hosted tools that have a separate field, such as `mcp_servers`. The error names that
  * field.
  */
 function rejectProviderOnlyTools(named: References): void {

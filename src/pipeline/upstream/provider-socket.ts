@@ -70,7 +70,7 @@ export function openRequestSocket(
   }));
 }
 
-/** Opens a socket. If its token has expired, signs and opens it again with a new one. */
+/** Opens a socket. If the token has expired, signs and opens the socket again with a new token. */
 async function openSigned(
   call: HostCall,
   socket: EndpointSocket,

@@ -18,8 +18,8 @@ export interface AccountRecord {
   /** Limits that all keys of the account, and all accounts nested under it, share. */
   limits?: Opt<readonly Limit[]>;
   /**
-   * Defaults for new keys in the account, and in nested accounts that have no defaults of their
-   * own. Existing keys do not change.
+   * Defaults for new keys in the account, and in nested accounts without defaults. Existing keys do
+   * not change.
    */
   defaults?: Opt<KeyDefaults>;
   /**

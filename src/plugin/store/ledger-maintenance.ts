@@ -105,7 +105,7 @@ export interface LedgerBackup {
   readonly head?: Opt<{ readonly seq: number; readonly hash: string }>;
   /** Sum of all settled calls. */
   readonly total: LedgerSum;
-  /** Hashes of the texts erased so far, as in `ErasureResult`. */
+  /** Hashes of all erased texts, as in `ErasureResult`. */
   readonly erasedHashes: readonly string[];
 }
 

@@ -45,7 +45,7 @@ export interface LedgerImport extends AsyncDisposable {
   /**
    * Writes the remainder, compares the totals of the imported rows with the totals of the other
    * store, and turns the import into a ledger. If the totals differ, it rejects as `invalid`, and
-   * the import remains unfinished. `head` is the newest hash of its own chain.
+   * the import remains unfinished. `head` is the newest hash of that chain.
    */
   finish(
     rest: TransferredRemainder,

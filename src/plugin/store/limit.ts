@@ -61,7 +61,7 @@ export interface ThresholdOutbox {
   listUndelivered(): Promise<readonly ThresholdReached[]>;
   /**
    * Records that all observers received these thresholds. It may overlap with `apply`. A repeated
-   * delivery has no effect, and the delivery for a forgotten window is ignored. A rejection is
+   * delivery has no effect, and the delivery for a deleted window is ignored. A rejection is
    * logged, and the thresholds are delivered again after the next start.
    */
   markDelivered(crossings: readonly ThresholdReached[]): Promise<void>;

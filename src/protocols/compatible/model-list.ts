@@ -249,8 +249,8 @@ function shiftDecimalPoint(whole: string, fraction: string, places: number): str
 
 /**
  * Reads a page of a provider's model list. Providers can send anything. If the response is not a
- * model list, the error states what was expected and what was received. Rows that are not objects
- * are skipped.
+ * model list, the error names the expected and the received value. Rows that are not objects are
+ * skipped.
  */
 export interface ListPage {
   /** Rows of the list that are objects. */

@@ -112,7 +112,7 @@ export function inputsIn(input: unknown): readonly (string | readonly number[])[
 
 /**
  * Fields in which some backends accept images, audio, or URLs of texts. Only the backend can
- * determine how much input they contain.
+ * determine the amount of input that they contain.
  */
 const MEDIA_FIELDS: ReadonlySet<string> = new Set(
   "image images image_url image_urls video videos audio audios documents document inputs contents content url urls file files".split(

@@ -46,7 +46,7 @@ export function readUsage(report: JsonObject, price: Opt<Price>): Usage {
     : 0;
   const readText = cached - readAudio - readImage;
   const spoken = rated("audio_out") ? Math.min(output["AUDIO"] ?? 0, made) : 0;
-  // Without rates of their own, cached audio and images are part of `cache_read`. They come off the
+  // Without separate rates, cached audio and images are part of `cache_read`. They come off the
   // audio and images that were not cached, after the text.
   const freshText = Math.max(0, prompt + tools - heard - seen - readText);
   const over = Math.max(0, readText - (prompt + tools - heard - seen));

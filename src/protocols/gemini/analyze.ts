@@ -1,5 +1,5 @@
-// Analyzes a request body, as a client wrote it or as it is sent: what it can cost, and what the
-// provider would run or store.
+// Analyzes a request body from a client or for a provider. Returns the maximum cost, and which
+// tools the provider would run and which data it would store.
 import type { Body, JsonObject } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/references.ts";
 import { referencedFeatures, hostedToolFeatures, findReferences } from "../references/index.ts";

@@ -17,7 +17,7 @@ import { valueFields, type KnownFields, type FieldShape } from "../unknown-field
 export const ID = "gemini";
 
 /**
- * Remembers the source of decoded values, so that an unchanged value is sent verbatim in this
+ * Stores the source of decoded values, so that an unchanged value is sent verbatim in this
  * protocol.
  */
 export const { remember: rememberSource, sourceOf } = createSourceMemory();

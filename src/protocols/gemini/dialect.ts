@@ -1,6 +1,6 @@
 // Describes how models of this protocol and the platforms that serve them differ. It is plain data.
 // `models` describes differences between models. A model that is newer than the list is treated
-// like the newest one.
+// like the newest model of the list.
 import { matchesGlob } from "../../lib/glob.ts";
 
 export interface GeminiTraits {

@@ -25,8 +25,8 @@ const COUNTS = [
 const DETAILS = ["promptTokensDetails", "cacheTokensDetails", "candidatesTokensDetails"] as const;
 
 /**
- * Returns the largest counts reported so far. Every chunk reports for the whole response up to that
- * point, but not every chunk contains all counts.
+ * Returns the largest reported counts. Every chunk reports for the whole response up to that point,
+ * but not every chunk contains all counts.
  */
 export function maxCounts(before: JsonObject, now: JsonObject): JsonObject {
   const most: Record<string, JsonObject[string]> = {};

@@ -9,7 +9,7 @@ import type { Json, Opt } from "../../model/values.ts";
 export const ID = "messages";
 
 /**
- * Remembers the original JSON of a turn or block that contains more than the common form can
+ * Stores the original JSON of a turn or block that contains more than the common form can
  * express.
  */
 export const { remember: rememberSource, sourceOf } = createSourceMemory();

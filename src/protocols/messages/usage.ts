@@ -181,7 +181,7 @@ export class MessagesToolCounts {
     return this.#add(UNITS.get(name) ?? "tool_runs");
   }
 
-  /** Returns the runs so far. If a report has counted a unit too, the larger number is used. */
+  /** Returns the runs up to now. If a report has counted a unit too, the larger number is used. */
   current(reported: Usage): Usage {
     return larger(this.#runs, reported, Object.keys(this.#runs));
   }

@@ -26,7 +26,7 @@ export class PendingText {
     this.#turns.push({ role, blocks: [{ type: "text", text }] });
   }
 
-  /** Adds the transcript of what the user said. If there is too much text, the oldest is dropped. */
+  /** Adds the transcript of the user's audio. If there is too much text, the oldest is dropped. */
   addTranscript(text: string): void {
     while (
       this.#turns.length > 0 &&

@@ -1,4 +1,4 @@
-// Translates the text of a response into events for `watch` hooks. Audio has no events of its own:
+// Translates the text of a response into events for `watch` hooks. Audio has no separate events:
 // the provider sends its transcript.
 import type { ModelEvent, OpenBlock } from "../../model/event.ts";
 import type { JsonObject } from "../../model/values.ts";

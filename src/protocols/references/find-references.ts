@@ -274,7 +274,7 @@ type StateReference = Extract<Reference, { type: "state" }>;
 
 /** How a protocol formats its reference errors. */
 export interface ReferenceErrorStyle {
-  /** Error code for references that have no code of their own. */
+  /** Error code for references without a specific code. */
   readonly code?: string;
   /** `field`: errors name only the top-level field. Default: the full path. */
   readonly param?: "path" | "field";

@@ -75,7 +75,7 @@ export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
     relayPolicy: "passthrough",
     alternative: "Omit it.",
   },
-  // With this member, the provider reports how a prompt differs from an earlier one, which may
+  // With this member, the provider reports how a prompt differs from an earlier prompt, which may
   // belong to another key.
   previous_message_id: {
     feature: "state.previous_message_id",

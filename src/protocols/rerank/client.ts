@@ -108,9 +108,9 @@ function parseRankings(body: Buffer) {
 }
 
 /**
- * Passthrough mode: forwards a backend's bytes if they are sorted and contain what the client
- * requested. If documents are missing, unwanted, or too many, the ranking is encoded again and all
- * other members are kept.
+ * Passthrough mode: forwards a backend's bytes if the results are sorted and contain the fields
+ * that the client requested. If documents are missing, unwanted, or too many, the ranking is
+ * encoded again and all other members are kept.
  */
 export function createPassthrough(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
   return createResponsePassthrough(

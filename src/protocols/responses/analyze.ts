@@ -64,7 +64,7 @@ const TEXT_PARTS: ReadonlySet<string> = new Set([
 
 /**
  * Item types whose size in bytes indicates the number of input tokens. For all other and unknown
- * types, only the provider knows how much input they contain.
+ * types, only the provider can determine the amount of input.
  */
 const TEXT_ITEMS: ReadonlySet<string> = new Set([
   "message",

@@ -15,8 +15,8 @@ export const ORIGIN = "responses";
 
 /**
  * Returns a call ID. This protocol links calls and results by an ID of at most 64 characters, so a
- * longer one becomes its digest. The digest depends only on the ID, so it is the same at both ends
- * of the link and in every later turn.
+ * longer ID is replaced by its digest. The digest depends only on the ID, so it is the same at both
+ * ends of the link and in every later turn.
  */
 export const callId = (id: string): string => (id.length > 64 ? `call_${digestText(id)}` : id);
 

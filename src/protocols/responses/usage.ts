@@ -137,7 +137,9 @@ export class ResponsesToolCounts {
     }
   }
 
-  /** Returns all known runs: those of the items so far and those in the report. */
+  /**
+   * Returns all known runs: the runs of the items received up to now and the runs in the report.
+   */
   usage(response: Opt<JsonObject>): Usage {
     const sessions = this.#containers.size + this.#unnamedContainers;
     const items: Usage = {

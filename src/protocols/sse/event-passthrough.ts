@@ -9,9 +9,9 @@ const BRACE = 123;
 const BRACKET = 91;
 
 /**
- * Forwards a stream and reports what it contains. Events that a chunk has released are written with
- * that chunk, even if the rest of the chunk is rejected. The codec defines what each event means
- * and what happens at the end.
+ * Forwards a stream and reports its content. Events that a chunk has released are written with that
+ * chunk, even if the rest of the chunk is rejected. The codec defines the meaning of each event and
+ * the handling of the end.
  */
 export abstract class EventPassthrough implements PassthroughStream {
   protected readonly sink: PassthroughSink;

@@ -14,7 +14,8 @@ const CR = 13;
 const BLANK = Buffer.from("\n\n");
 
 /**
- * Maximum size of one event, in bytes. Events are small, so a larger one is an attack or a mistake.
+ * Maximum size of one event, in bytes. Events are small, so a larger event is an attack or a
+ * mistake.
  */
 export const MAX_EVENT_BYTES = BOUNDS.event.max;
 
@@ -48,7 +49,7 @@ type OnEventBytes = (b: Buffer, from: number, to: number) => void;
  * and passthrough mode forwards them.
  *
  * Lines end in LF, CRLF, or CR. A CR at the end of a chunk ends its line immediately, so no event
- * waits for an LF that may never come. If the LF follows, it is a blank line of its own.
+ * waits for an LF that may never come. If the LF follows, it is a separate blank line.
  */
 export const createEventSplitter = (
   on: OnEventBytes,

@@ -3,9 +3,9 @@
 // fits a template carries no new information, so it is forwarded without parsing.
 //
 // This is safe because the bytes outside the holes are equal. Each hole contains exactly one JSON
-// string, from opening to closing quote, or the digits of one number. So both texts have the same
-// tokens in the same places, except for the values. A hole contains no line feed. In a stream whose
-// lines end in LF only, an event that fits therefore ends where its template ends.
+// string, from opening to closing quote, or the digits of one number. Both texts therefore have the
+// same tokens in the same places, except for the values. A hole contains no line feed. In a stream
+// whose lines end in LF only, an event that fits therefore ends where its template ends.
 import { unpooledConcat } from "../../lib/unpooled-buffer.ts";
 import { endOfString, type Range } from "./json-bytes.ts";
 
@@ -104,17 +104,17 @@ export class EventTemplates {
   }
 
   /**
-   * Forgets all templates. Usage reports and finish events replace earlier ones. After a different
-   * report, event, or service tier, a repeated event is therefore new information.
+   * Drops all templates. Usage reports and finish events replace earlier reports and events. After
+   * a different report, event, or service tier, a repeated event is therefore new information.
    */
   forget(): void {
     this.#known = [];
   }
 
   /**
-   * Learns a template from an event. `json` is the offset of its object. `words` is the number of
-   * bytes of text in it, as the codec counts them. An event with a different count here is not
-   * learned. `model` is the range of the model name, for protocols in which every event contains
+   * Derives a template from an event. `json` is the offset of its object. `words` is the number of
+   * bytes of text in the event, as the codec counts them. An event for which this function counts a
+   * different number becomes no template. `model` is the range of the model name, for protocols in which every event contains
    * it.
    */
   learn(event: Buffer, json: number, words: number | undefined, model?: Range): void {

@@ -130,9 +130,9 @@ const isData = (b: Buffer): boolean =>
 
 /**
  * Returns a function that replaces the string value at a path in each event. In most streams the
- * ID, creation time, and model come first and do not change. So the position is found once and then
- * confirmed by comparing the bytes before it, which text inside a string cannot imitate. If the
- * bytes differ, the path is searched again.
+ * ID, creation time, and model come first and do not change. The position is therefore found once.
+ * It is then confirmed by comparing the preceding bytes, which text inside a string cannot imitate.
+ * If the bytes differ, the path is searched again.
  */
 export function createStringReplacer(
   path: readonly string[],

@@ -49,7 +49,8 @@ import {
 
 /**
  * Encodes a request in this protocol. Only JSON contains the timestamps for captions and the usage
- * counts for text. So the gateway requests JSON and writes the format that the client requested.
+ * counts for text. The gateway therefore requests JSON and writes the format that the client
+ * requested.
  */
 export const encodeRequest = (
   r: TranscriptRequest,

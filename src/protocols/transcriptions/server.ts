@@ -252,7 +252,7 @@ const vtt = (segments: readonly Segment[]): string =>
     )
     .join("")}`;
 
-/** Removes blank lines, which would end a caption, and arrows, which would begin a new one. */
+/** Removes blank lines, which would end a caption, and arrows, which would begin a new caption. */
 const captionText = (text: string): string =>
   text
     .trim()

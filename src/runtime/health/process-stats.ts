@@ -255,7 +255,7 @@ type ReportedCooldown = Pick<CooldownState, "state" | "until" | "keys">;
 
 /**
  * Ranks a state that changes the order above one that does not, then all keys above some keys.
- * `worseCooldown` resolves ties in favor of the longer one.
+ * `worseCooldown` resolves ties in favor of the longer cooldown.
  */
 const rankOf = ({ state, keys }: ReportedCooldown): number =>
   (COOLDOWN_STATES.has(state) ? 2 : 0) + (keys ? 0 : 1);

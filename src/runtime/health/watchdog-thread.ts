@@ -126,6 +126,6 @@ function writeLogLine(fields: object, msg: string): void {
   try {
     writeSync(1, `${of.isPretty ? formatLogLine(line) : line}\n`);
   } catch {
-    // The reader of the log is gone. The process is killed anyway.
+    // The reader of the log has ended. The process is killed anyway.
   }
 }

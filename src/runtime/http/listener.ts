@@ -101,8 +101,8 @@ export interface ListenerHandle {
    */
   announceClose(): void;
   /**
-   * Stops accepting connections and waits for open requests. Returns how many were aborted after
-   * `graceMs`.
+   * Stops accepting connections and waits for open requests. Returns the number of requests that
+   * were aborted after `graceMs`.
    */
   close(graceMs: number): Promise<number>;
   /**
@@ -215,7 +215,7 @@ export async function listen(options: ListenOptions): Promise<ListenerHandle> {
 const closeServer = (server: Server): Promise<void> =>
   new Promise((resolve) => void NetServer.prototype.close.call(server, () => resolve()));
 
-/** Waits for open requests, at most `graceMs`. Returns how many were aborted. */
+/** Waits for open requests, at most `graceMs`. Returns the number of aborted requests. */
 async function waitForRequests(
   graceMs: number,
   sockets: SocketGuard,

@@ -197,7 +197,7 @@ export class SocketGuard {
     closeUnlessActive(state.socket, this.#limits.closeGraceMs, () => isIdle(state));
   }
 
-  /** Records that the bytes received so far do not belong to the next request. */
+  /** Records that the received bytes do not belong to the next request. */
   #markIdle(state: SocketState): void {
     if (state.receiving?.complete) state.receiving = undefined;
     state.idleBytesRead = state.socket.bytesRead;

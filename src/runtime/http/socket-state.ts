@@ -125,8 +125,8 @@ const MIN_SENT_SHARE = 16;
 
 /**
  * Returns the number of bytes that have left the process. Node counts each write completely when it
- * starts, and a large response is one write. Only the handle reports how many bytes of the write
- * the system has accepted. Node's own timeouts also read this value.
+ * starts, and a large response is one write. Only the handle reports the number of written bytes
+ * that the system has accepted. Node's own timeouts also read this value.
  */
 export function bytesSentBy(socket: Socket): number {
   const { _handle: handle } = socket as {

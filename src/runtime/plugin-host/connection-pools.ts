@@ -45,7 +45,8 @@ export class ConnectionPools implements AsyncDisposable {
 
   /**
    * Returns the pool of an origin, which is kept until `release` is called. `openConnection` opens
-   * a separate connection for one request, and `connect` opens a bare one for a WebSocket.
+   * a separate connection for one request, and `connect` opens a connection without HTTP for
+   * a WebSocket.
    */
   acquire(
     origin: string,

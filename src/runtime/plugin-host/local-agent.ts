@@ -1,4 +1,4 @@
-// Connects plugins to the public port of their own gateway, without leaving the machine. The
+// Connects plugins to the public port of the same gateway, without leaving the machine. The
 // certificate is accepted only if it is the listener's own. Its issuer and name are not checked,
 // because a local client cannot verify either.
 import { readFile } from "node:fs";

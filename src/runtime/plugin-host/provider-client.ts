@@ -322,7 +322,7 @@ export const fetchFor: Generation["createFetch"] = (candidate, signal, { prepare
 // Creates the response that a plugin receives from its provider's `fetch`.
 
 /**
- * How much of an abandoned body is read so that its connection can be reused, in bytes and
+ * Part of an abandoned body that is read so that its connection can be reused, in bytes and
  * milliseconds.
  */
 const DISCARD_LIMITS = { limit: 128 * 1024, ms: 1_000 };

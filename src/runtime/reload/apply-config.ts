@@ -1,4 +1,5 @@
-// Replaces the config, or rejects the new one. The new config is used by all processes or by none.
+// Applies the new config, or rejects it and keeps the old config. The new config is used by all
+// processes or by none.
 import type { LoadedConfig } from "../../config/load-config.ts";
 import { problem } from "../../config/problems.ts";
 import { sortByFileOrder } from "../../config/problem-report.ts";

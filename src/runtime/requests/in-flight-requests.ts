@@ -4,7 +4,7 @@ import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { HostExchange } from "../../pipeline/exchange/exchange.ts";
 
 /**
- * An open request as operators see it. Apart from the model name, it contains nothing of the
+ * An open request as operators see it. Except for the model name, the entry contains nothing of the
  * request's content.
  */
 export interface LiveRequest {

@@ -154,7 +154,7 @@ export class RequestRing {
     return this.#added.promise;
   }
 
-  /** Counts an entry that is overwritten by a newer one. */
+  /** Counts an entry that is overwritten by a newer entry. */
   #lost(over: FinishedRequest | undefined): void {
     const account = over && accountOf(over);
     if (account === undefined) return;

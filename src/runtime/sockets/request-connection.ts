@@ -219,7 +219,7 @@ export class RequestConnection implements OpenSocket {
   }
 }
 
-const ENDING = "This connection is about to be closed. Open a new one.";
+const ENDING = "This connection is about to be closed. Open a new connection.";
 const TRUNCATED: Fault = {
   kind: "upstream",
   code: "response_truncated",

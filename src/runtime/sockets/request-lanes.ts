@@ -46,7 +46,7 @@ export class RequestLanes {
     this.#startNext();
   }
 
-  /** Forgets the requests that wait. */
+  /** Drops all waiting requests. */
   clear(): void {
     this.#waiting.length = this.#waitingBytes = 0;
   }

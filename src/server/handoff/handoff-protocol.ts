@@ -87,7 +87,7 @@ export interface HandedOverState {
   readonly ownedSocketPaths: readonly string[];
 }
 
-/** Calls from the new process to the old one. */
+/** Calls from the new process to the old process. */
 export type NewProcessCalls = {
   /** Requests the store. All other parts of the new process have been tested before. */
   takeStore(wanted: {
@@ -96,7 +96,7 @@ export type NewProcessCalls = {
   }): Promise<HandedOverState>;
   /**
    * Reports that the new process has opened the store. The old process then uses the store through
-   * the new one.
+   * the new process.
    */
   storeOpened(): void;
   /** Reports that the new process serves clients. The old process then shuts down. */

@@ -42,7 +42,7 @@ export interface HandoffOptions {
   readonly ownedSocketPaths: readonly string[];
   readonly listener: () => Pick<ListenerHandle, "servers" | "inFlight"> | WorkerPool;
   readonly controlPlane: ControlPlane;
-  /** Builds a config generation with new observers, after the old ones were closed. */
+  /** Builds a config generation with new observers, after the old observers were closed. */
   rebuildGeneration(
     loaded: LoadedConfig,
     config: GatewayConfig,

@@ -25,7 +25,7 @@ import { ERASED, hashSalted } from "./salted-text.ts";
 /** Format name in the first line. */
 const ARCHIVE_FORMAT = "tollgate ledger archive";
 const ARCHIVE_VERSION = 1;
-/** Maximum number of texts remembered as already written. Writing a text twice is harmless. */
+/** Maximum number of written texts that are kept in memory. Writing a text twice is harmless. */
 const MAX_REMEMBERED_TEXTS = 100_000;
 const MAX_PROBLEMS = 100;
 
@@ -131,7 +131,7 @@ class ArchiveTotals {
   }
 }
 
-/** Writes an archive of complete commits, and returns what it contains. */
+/** Writes an archive of complete commits, and returns its totals and hashes. */
 export async function writeArchive(file: string, source: ArchiveSource): Promise<ArchiveInfo> {
   const { after, nodes = [], findText } = source;
   const totals = new ArchiveTotals();

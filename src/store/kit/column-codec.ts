@@ -1,7 +1,7 @@
-// Converts ledger rows to text columns and back. A row consists of its own values and its terms,
-// which are the values that many calls share. Facts by which reports group or filter have columns.
-// All other facts are stored as JSON. In stores of several nodes, each node has a chain over the
-// columns of its own batches, and one chain covers all nodes.
+// Converts ledger rows to text columns and back. A row consists of terms, which are values that
+// many calls share, and of all other values. Facts by which reports group or filter have columns. All
+// other facts are stored as JSON. In stores of several nodes, each node has a chain over the
+// columns of its batches, and one chain covers all nodes.
 import { createHash } from "node:crypto";
 import type { Opt, Privacy, ClientRequestInfo, Usage } from "../../plugin/index.ts";
 import { fromJson, toJson } from "../bigint-json.ts";

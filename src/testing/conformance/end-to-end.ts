@@ -1,7 +1,8 @@
 // Checks a provider's responses through a real gateway. In both modes, the client must receive the
 // same content as from the codec alone. A stream must arrive as it is produced, and a truncated
 // response must never be reported as complete. No check of the codec alone can cover this, because
-// the gateway decides which responses are streams, what may be sent, and what is billed.
+// the gateway decides which responses are streams, which parts may be sent, and which parts are
+// billed.
 import assert from "node:assert/strict";
 import { collectResponse } from "../../model/response-collector.ts";
 import type { ModelEvent } from "../../model/event.ts";
@@ -91,7 +92,7 @@ async function checkCase(of: GatewayCase, up: TestUpstream, at: TestGateway): Pr
     );
     assert.ok(
       !refused.text.includes("Something went wrong here"),
-      "the error has no message of its own",
+      "the error has no specific message",
     );
     return;
   }

@@ -229,7 +229,7 @@ function startGatewayFor(
   });
 }
 
-/** Returns what a streamed chat receives until its first token, or until the client's timeout. */
+/** Returns the text that a streamed chat receives until its first token or the client's timeout. */
 async function readFirstContent(at: TestGateway): Promise<string> {
   const stop = new AbortController();
   const late = setTimeout(() => stop.abort(), CLIENT_TIMEOUT_MS);

@@ -72,8 +72,8 @@ const SERVED_RECORD: RequestRecord = {
 };
 
 /**
- * A request that was rejected before a provider was called, an unpriced one, a private one, and one
- * with members that this contract does not have.
+ * A rejected request (before a provider was called), an unpriced request, a private request, and a
+ * request with members that are not in this contract.
  */
 const RECORDS: readonly RequestRecord[] = [
   SERVED_RECORD,

@@ -135,7 +135,7 @@ async function checkSentRequest(
     if (typeof endpoint.auth === "object" && "header" in endpoint.auth && secrets.length > 0)
       assert.ok(
         signed[endpoint.auth.header],
-        `header ${endpoint.auth.header} must carry the credential`,
+        `header ${endpoint.auth.header} must contain the credential`,
       );
     for (const [name, value] of Object.entries(signed)) {
       assert.equal(name, name.toLowerCase(), "header names must be lowercase");

@@ -33,7 +33,7 @@ export function sideEffectChecks(subject: ConformanceSubject): Check[] {
   ];
 }
 
-/** Runs a plugin's setup with frozen options, and records what it logs. */
+/** Runs a plugin's setup with frozen options, and records the logged lines. */
 export async function setUpPlugin(
   { definition, options, observed, fetch }: ConformanceSubject,
   lent: TestContext = createTestContext({ id: `test.${definition.name}`, ...(fetch && { fetch }) }),
@@ -136,7 +136,7 @@ async function checkNothingLeft(subject: ConformanceSubject): Promise<void> {
 const countProcessListeners = (): number =>
   process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0);
 
-/** As in a reload, the new instance is created before the old one is disposed of. */
+/** As in a reload, the new instance is created before the old instance is disposed of. */
 async function checkReload(subject: ConformanceSubject): Promise<void> {
   const first = await setUpPlugin(subject);
   const second = await setUpPlugin(subject);

@@ -178,7 +178,7 @@ export async function readLimitUsage(
 /** Whether the error means that the instance was fenced. */
 export const isFenced = (error: unknown): boolean => getFault(error)?.code === "fenced";
 
-/** Returns how many commands were accepted. */
+/** Returns the number of accepted commands. */
 export const countAllowed = (verdicts: readonly CommandResult[]): number =>
   verdicts.filter(({ ok }) => ok).length;
 

@@ -284,7 +284,7 @@ export const entryLaws: readonly Law[] = [
   ],
 
   [
-    "a repeated command has no effect, in the same batch or a later one",
+    "a repeated command has no effect, in the same batch or a later batch",
     async (store) => {
       const claims = [limitClaim({}, 1_000n)];
       await store.apply([reserveCommand("a", { claims }), reserveCommand("a", { claims })]);

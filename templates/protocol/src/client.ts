@@ -11,7 +11,7 @@ import {
   type ModelRequest,
 } from "tollgate/plugin";
 
-/** Maximum length of a line. A longer one is an error, so the buffer is bounded. */
+/** Maximum length of a line. A longer line is an error, so the buffer is bounded. */
 const MAX_LINE = 1024 * 1024;
 const NEW_LINE = 0x0a;
 

@@ -1,6 +1,6 @@
 import { fail } from "tollgate/plugin";
 
-/** Maximum length of a line. A longer one is an error, so the buffer is bounded. */
+/** Maximum length of a line. A longer line is an error, so the buffer is bounded. */
 const MAX_LINE = 1024 * 1024;
 
 /** Yields one JSON object per line, however the bytes are split. Ignores an incomplete last line. */

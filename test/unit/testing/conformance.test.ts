@@ -182,22 +182,22 @@ describe("a provider", () => {
     [
       "a path that leaves the base",
       (p) => (p.endpoints[0].paths = { generate: "https://evil.test/" }),
-      "requests carry the credential",
+      "requests contain the credential",
     ],
     [
       "a key in the body",
       (p) => (p.endpoints[0].prepare = (out: any) => out.set("key", CANARY)),
-      "requests carry the credential",
+      "requests contain the credential",
     ],
     [
       "a key in the query",
       (p) => (p.endpoints[0].paths = { generate: `/chat?key=${CANARY}` }),
-      "requests carry the credential",
+      "requests contain the credential",
     ],
     [
       "an endpoint that changes the call",
       (p) => (p.endpoints[0].prepare = (_o: any, call: any) => (call.model = "x")),
-      "requests carry the credential",
+      "requests contain the credential",
     ],
     [
       "a token that is over in a word",

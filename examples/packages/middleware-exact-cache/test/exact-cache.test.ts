@@ -27,7 +27,9 @@ const door = defineMiddleware({
   }),
 });
 
-/** A provider that returns the text of the request and the number of requests so far. */
+/**
+ * A provider that returns the text of the request and the number of requests that it has received.
+ */
 const house = (options: object = {}, more: object = {}) => {
   let asked = 0;
   return startGateway({

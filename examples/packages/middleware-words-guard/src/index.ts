@@ -39,7 +39,10 @@ function changeArgs(args: string, change: Change): string {
   return result === JSON.stringify(read) ? args : result;
 }
 
-/** Returns a pattern that matches any of the words. Longer words come first, so that they win over their prefixes. */
+/**
+ * Returns a pattern that matches any of the words. Longer words come first, so that a word takes
+ * precedence over its prefixes.
+ */
 const finder = (words: readonly string[]): RegExp =>
   new RegExp(
     words

@@ -1,6 +1,6 @@
 // Encodes canonical blocks for Converse. Content that Converse cannot represent is rejected if the
-// model would receive different content from what the client sent. If the model only receives less
-// information, a translation warning is reported.
+// model would receive content that differs from the client's content. If the model only receives
+// less information, a translation warning is reported.
 import {
   fail,
   type Block,

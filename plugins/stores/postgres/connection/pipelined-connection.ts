@@ -47,7 +47,7 @@ export const SERVER_SILENCE_MS = 2_500;
 export class PipelinedConnection {
   readonly #getConfig: GetClientConfig;
   #client: Promise<pg.Client> | undefined;
-  /** Number of connections created so far. */
+  /** Number of connections that were created. */
   connectionCount = 0;
 
   constructor(connecting: GetClientConfig) {

@@ -1,5 +1,5 @@
-// Tracks how much of each budget this node's calls use, to estimate the leases that it needs on hot
-// budgets.
+// Tracks the amount of each budget that this node's calls use, to estimate the leases that the node
+// needs on hot budgets.
 import { isCalendarPeriod } from "tollgate/store";
 import { parseMeterId, type MeterDelta } from "../rows/batch-plan.ts";
 

@@ -18,13 +18,13 @@ import type { OfflineSettings } from "../offline/offline-mode.ts";
 
 /** Number of meters per statement. */
 const METERS_PER_STATEMENT = 500;
-/** Maximum number of meters with a remembered denial. */
+/** Maximum number of meters whose denials are kept in memory. */
 const MAX_DENIED_METERS = 10_000;
 /** Delay before a lease is requested again on a meter that had no room, in milliseconds. */
 const LEASE_RETRY_MS = 10_000;
 /** Minimum interval between recalls of a meter with denials, in milliseconds. */
 const RECALL_INTERVAL_MS = 1_000;
-/** Idle time after which a budget is forgotten and its lease is returned, in milliseconds. */
+/** Idle time after which a budget's lease is returned, in milliseconds. */
 const LEASE_IDLE_MS = 10_000;
 /**
  * Interval in milliseconds at which live nodes are counted while there are too few for hot budgets.

@@ -3,7 +3,7 @@ import type { ThresholdOutbox, Store } from "tollgate/plugin";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { thresholdMeter, readUndeliveredThresholds } from "../read/store-reads.ts";
 
-/** Creates a function that returns a shared value. The first written value wins. */
+/** Creates a function that returns a shared value. The first written value is kept. */
 export function createSharedValues(
   sql: RunSql,
   schema: string,

@@ -17,8 +17,8 @@ import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 /** A reserve that is kept because later rows refer to its call, with the hash of its chain line. */
 export type RetainedReserve = readonly [node: number, n: number, i: number, hash: string];
 /**
- * The end of a node's compacted batches: number and hash of the last batch, and a hash over all its
- * notes so far. Notes are never deleted.
+ * The end of a node's compacted batches: number and hash of the last batch, and a hash over all
+ * earlier notes. Notes are never deleted.
  */
 export type NodeAnchor = readonly [node: number, n: number, head: string, notes: string];
 

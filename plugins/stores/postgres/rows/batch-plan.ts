@@ -56,7 +56,7 @@ export interface BatchPlan {
   readonly closedAttempts: readonly string[];
   readonly progress: readonly Extract<StoreCommand, { do: "progress" }>[];
   readonly rows: readonly PlannedRow[];
-  /** Rows of opened calls, to be remembered after the batch is written. */
+  /** Rows of opened calls, which are kept in memory after the batch is written. */
   readonly openedRows: readonly LedgerRow[];
 }
 

@@ -146,7 +146,7 @@ export async function migrate(
       return await migrateOnce(sql, schema, roles);
     } catch (error) {
       // If there is no table yet, there is nothing to lock. If two gateways create the schema at
-      // the same time, the later one fails with one of these errors.
+      // the same time, the later gateway fails with one of these errors.
       if (tries === 5 || !isSchemaConflict(error)) throw error;
     }
 }

@@ -8,9 +8,9 @@ import type { MeterDelta } from "../rows/batch-plan.ts";
  * time.
  */
 const CACHE_TTL_MS = 250;
-/** How many batches of the same size must fit. */
+/** Number of batches of the same size that must fit. */
 const HEADROOM_FACTOR = 64n;
-/** Maximum number of remembered meters. */
+/** Maximum number of meters in the cache. */
 const MAX_METERS = 10_000;
 
 export class HeadroomCache {

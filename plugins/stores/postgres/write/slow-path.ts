@@ -31,7 +31,7 @@ export interface NodePosition {
   readonly head: Buffer;
 }
 
-/** The written data that the node must remember. */
+/** The written data that the node must keep in memory. */
 export interface SlowPathResult {
   readonly n: number;
   readonly head: Buffer;

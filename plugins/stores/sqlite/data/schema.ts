@@ -1,5 +1,5 @@
 // The schema of the database file and its migrations. Never change a released migration. Add a new
-// one instead.
+// migration instead.
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 

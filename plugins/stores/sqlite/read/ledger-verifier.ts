@@ -192,7 +192,7 @@ class RollupVerifier {
 
 type ErasedCount = NonNullable<ChainNote["erased"]>;
 
-/** Maximum number of hashes that are remembered as present. */
+/** Maximum number of present hashes that are kept in memory. */
 const MAX_KNOWN_HASHES = 100_000;
 
 class SaltedTextVerifier {

@@ -1,6 +1,6 @@
 // Permanently erases text: from the table of texts, from key and account records, and from the
-// remains on disk. Rows keep their hashes. A note in the chain records how many hashes no longer
-// have a text.
+// remains on disk. Rows keep their hashes. A note in the chain records the number of hashes that no
+// longer have a text.
 import type { DatabaseSync } from "node:sqlite";
 import type { AccountRecord, ErasureRequest, KeyRecord } from "tollgate/plugin";
 import { fromJson, hashSet, ERASED, toJsonText, redactRecord } from "tollgate/store";

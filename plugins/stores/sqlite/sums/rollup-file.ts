@@ -136,7 +136,7 @@ export class RollupFile {
     return this.#statements.chapters.all(quarter).map(({ chapter }) => Number(chapter));
   }
 
-  /** Returns the quarters with rows in this chapter or an earlier one. */
+  /** Returns the quarters with rows in this chapter or an earlier chapter. */
   quartersUpTo(chapter: number): number[] {
     return this.#statements.quarters.all(chapter).map(({ quarter }) => Number(quarter));
   }

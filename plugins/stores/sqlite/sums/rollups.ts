@@ -18,7 +18,7 @@ import { Unsummarized } from "./unsummarized.ts";
 export const MAX_UNSUMMARIZED = 32_768;
 /** How often a report that waits for rollups checks whether it is canceled, in milliseconds. */
 const CANCEL_POLL_MS = 20;
-/** Maximum number of random rollups to verify per span length, in addition to the newest one. */
+/** Maximum number of random rollups to verify per span length, in addition to the newest rollup. */
 const SAMPLES = 8;
 
 /** A rollup as the file stores it. */

@@ -207,7 +207,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
   }
 
   /**
-   * Forgets the hashes of texts. Called after an erasure, so that old hashes are not used again.
+   * Drops the cached hashes of texts. Called after an erasure, so that old hashes are not used again.
    */
   forgetTexts = (): void => this.#saltedTexts.forget();
 

@@ -42,7 +42,7 @@ export const command: CliCommand = {
     "it, or by its plugin name with options in --from-with and --to-with. While a " +
     "gateway is running, only rows are copied. After all gateways have stopped, run the " +
     "command again to copy the remaining rows and everything else. The new ledger's " +
-    "chain starts with the hash of the old one. It is used only if the totals of " +
+    "chain starts with the hash of the old ledger. It is used only if the totals of " +
     "both match.",
   options: {
     from: {

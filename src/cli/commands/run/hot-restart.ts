@@ -15,9 +15,9 @@ export const command: CliCommand = {
   usage: "hot-restart [options]",
   description:
     "Replaces the running gateway with a new process, using the installed version " +
-    "and the current gateway.yaml, without downtime. The new process takes over " +
-    "ports and ledger, and the old one exits after its last request. SIGUSR2 has the " +
-    "same effect. If the new process does not start serving, the old one keeps " +
+    "and the current gateway.yaml, without downtime. The new process takes over ports " +
+    "and ledger, and the old process exits after its last request. SIGUSR2 has the " +
+    "same effect. If the new process does not start serving, the old process keeps " +
     "serving, and the command exits with 1.",
   options: GATEWAY_OPTIONS,
   examples: ["tollgate hot-restart", "tollgate hot-restart --state-dir /var/lib/tollgate"],

@@ -279,7 +279,7 @@ interface ServeContext {
   readonly terminal: boolean;
   readonly watchdog: EventLoopWatchdog;
   readonly manager: ServiceManager | undefined;
-  /** Whether this process takes over from an old one. */
+  /** Whether this process takes over from an old process. */
   readonly replacesOldProcess: boolean;
 }
 

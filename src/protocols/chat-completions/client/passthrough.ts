@@ -144,7 +144,7 @@ class ChunkPassthrough extends TemplatePassthrough {
     if (better) bytes = withUsage(bytes, json, better);
     const model = findValue(bytes, MODEL, json);
     if (!model) return this.out.add(bytes);
-    // Templates are learned only after the commit. Until then every event must be inspected,
+    // Templates are stored only after the commit. Until then every event must be inspected,
     // because an event with empty text may have the same template as the event with the first
     // token.
     if (this.#committed) known.learn(bytes, json, undefined, model);

@@ -1,6 +1,6 @@
 // Adapts an outgoing request from OpenAI's form to the form of this backend, in both modes. Every
-// step checks first and edits only what must change, so that a request that needs no change keeps
-// its bytes.
+// step first checks the body and edits only the parts that must change, so that a request that
+// needs no change keeps its bytes.
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Json, Outgoing, JsonObject } from "../../../plugin/index.ts";
 import { adaptReasoning } from "./reasoning-effort.ts";

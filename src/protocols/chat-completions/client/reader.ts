@@ -223,7 +223,7 @@ function flattenCitation(citation: Json): Json {
 // Reads reasoning from the places where providers put it: structured details, and tags in the text.
 
 /**
- * Collects `reasoning_details`, in which some aggregators keep the signatures of their own
+ * Collects `reasoning_details`, in which some aggregators keep the signatures of their upstream
  * providers. The details must be returned complete and in order, so they become one proof, whose
  * content the gateway does not interpret.
  */
@@ -295,7 +295,7 @@ function createThinkTagParser(
   let where: "before" | "inside" | "after" | "text" = "before";
   /** Text that may be the beginning of a tag. */
   let held = "";
-  /** Whether only whitespace has arrived so far. */
+  /** Whether only whitespace has arrived. */
   let blank = true;
   const push = (text: string): void => {
     const all = held + text;

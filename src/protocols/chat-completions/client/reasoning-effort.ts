@@ -8,8 +8,8 @@ import type { ChatTraits, ReasoningTraits } from "../dialect.ts";
 import { EFFORT_BUDGETS, nearestEffort, reasoningSupportOf } from "../../reasoning-support.ts";
 
 /**
- * Thinking budget in tokens for efforts without a budget of their own. It is twice the largest
- * budget in `EFFORT_BUDGETS`.
+ * Thinking budget in tokens for efforts without a specific budget. It is twice the largest budget
+ * in `EFFORT_BUDGETS`.
  */
 const MAX_BUDGET = 65_536;
 

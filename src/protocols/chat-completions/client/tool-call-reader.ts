@@ -166,8 +166,8 @@ export class ToolCallReader {
 }
 
 /**
- * Whether a piece with the same name starts a new call: it has arguments of its own, and the
- * previous call is complete.
+ * Whether a piece with the same name starts a new call: the piece has arguments, and the previous
+ * call is complete.
  */
 const beginsNewCall = (last: PartialCall, args: string): boolean =>
   /^\s*\{/.test(args) && last.completeness.isComplete;

@@ -1,6 +1,6 @@
 // Server half: decodes a body into a request without losing data. Fields that only this protocol
 // has are stored in `ext` under the protocol's name. Fields that no codec handles are stored in
-// `rest`. Unchanged values remember their source.
+// `rest`. Unchanged values keep a reference to their source.
 import type { Body } from "../../../model/values.ts";
 import type { ChatRequest, Json, JsonObject, Opt, Reasoning, Tool } from "../../../plugin/index.ts";
 import type { ConversationKey } from "../../../plugin/references.ts";

@@ -224,7 +224,7 @@ class ChunkWriter implements Encoder {
 
 /**
  * Serializes text in a stream. If two blocks of one channel are open at the same time, the later
- * one waits for the first.
+ * block waits for the first block.
  */
 export type BlockEvent = Exclude<ModelEvent, { type: "start" | "usage" | "finish" }>;
 

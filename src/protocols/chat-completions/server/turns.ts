@@ -11,7 +11,7 @@ interface Conversation {
   turns: readonly Turn[];
 }
 
-/** Source of an instruction message, remembered by its first block. */
+/** Source of an instruction message, which is attached to its first block. */
 export interface InstructionSource {
   message: JsonObject;
   blocks: number;

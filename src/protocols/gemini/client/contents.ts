@@ -110,7 +110,7 @@ function systemAsUserParts(turn: Turn, at: string, e: GeminiEncoding): JsonObjec
 
 /**
  * Returns the parts with one result for each call first, in the order of the calls. If a call has
- * two results, the later one is used.
+ * two results, the later result is used.
  */
 function toolResults(
   parts: readonly JsonObject[],

@@ -1,5 +1,5 @@
 // Encodes blocks as parts. Content that this protocol cannot represent is rejected if the model
-// would see something different from what the client wrote. If the model would only receive less
+// would see content that differs from the client's content. If the model would only receive less
 // information, the loss is reported.
 import { parseShallow } from "../../../lib/json/json-scanner.ts";
 import { fail } from "../../../model/error.ts";

@@ -120,7 +120,7 @@ class CallTracker implements CallTracking {
   }
 }
 
-// Decodes parts into blocks. Each block remembers its part, which is sent back unchanged in this
+// Decodes parts into blocks. Each block keeps its part, which is sent back unchanged in this
 // protocol.
 
 /** Assigns IDs to calls and results, which clients may omit. */

@@ -137,8 +137,8 @@ class MessageStreamPassthrough extends TemplatePassthrough {
   }
 
   /**
-   * Returns the number of bytes of text in a delta, and learns the delta so that similar events are
-   * recognized.
+   * Returns the number of bytes of text in a delta, and stores the shape of the delta so that
+   * similar events are recognized.
    */
   #delta(b: Buffer, start: number, end: number): number {
     const words = textBytesIn(b, start, end);

@@ -240,7 +240,7 @@ export interface OpenMessageBlock {
   redacted: string | undefined;
   /** Input from the start event of a call, which some providers send in place of deltas. */
   input: Json | undefined;
-  /** Members of an opaque block received so far. */
+  /** Received members of an opaque block. */
   raw: Record<string, Json>;
   json: string;
 }

@@ -85,7 +85,7 @@ export class UsageTap {
 }
 
 /**
- * Measures how much text a response contains. Usage is estimated from it if the response is
+ * Measures the amount of text in a response. Usage is estimated from it if the response is
  * truncated.
  */
 const DELTA = Buffer.from('"delta":{');

@@ -181,7 +181,7 @@ function redacted(raw: JsonObject, before: Block | undefined): Block | undefined
   const proof = sealed.proof && { proof: sealed.proof };
   if (sealed.precedingBlock !== undefined) {
     if (before?.type === sealed.precedingBlock) Object.assign(before, proof);
-    // A signed text that is empty had no block of its own.
+    // An empty signed text had no separate block.
     else if (sealed.precedingBlock === "text") return { type: "text", text: "", ...proof };
     return undefined;
   }

@@ -74,8 +74,8 @@ export interface MessageTurns {
 
 /**
  * Decodes messages into turns. Consecutive messages of one role are one turn, because this protocol
- * treats them so. Every tool result is a turn of its own, as in protocols that have a role for it.
- * A message with additional members is not merged with others.
+ * treats them so. Every tool result is a separate turn, as in protocols that have a role for it. A
+ * message with additional members is not merged with others.
  */
 function turnsOf(messages: unknown): Turn[] {
   if (!Array.isArray(messages)) return failMalformed("messages must be a list.", "messages");

@@ -51,7 +51,7 @@ const SEQUENCE = [encodeKey("sequence_number")];
 const BRACE = 123;
 
 /**
- * Measures how much text a response contains. Usage is estimated from it if the response is
+ * Measures the amount of text in a response. Usage is estimated from it if the response is
  * truncated.
  */
 const DELTA = encodeKey("delta");

@@ -107,7 +107,7 @@ export class ResponsesReader {
     if (more === "") return;
     const first = before === 0 && n > 0 && (slot.parts.get("s")?.sentLength ?? 0) > 0;
     this.delta(at, "s", { type: "reasoning", summary: true }, first ? `\n\n${more}` : more);
-    // Records how much of this summary part has been emitted. This entry has no block of its own.
+    // Records the emitted length of this summary part. This entry has no separate block.
     slot.parts.set(`s${n}`, {
       index: -1,
       sentLength: before + more.length,
@@ -210,7 +210,7 @@ export class ResponsesReader {
   }
 
   /**
-   * Emits the usage so far. Finished tool runs are billed, even if the rest of the response fails.
+   * Emits the current usage. Finished tool runs are billed, even if the rest of the response fails.
    */
   count(response: JsonObject = {}): void {
     const usage = usageOf(response, this.#tools.usage(response));

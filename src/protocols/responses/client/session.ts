@@ -18,7 +18,10 @@ const LAST_EVENTS: ReadonlySet<string> = new Set([
   "response.cancelled",
   "error",
 ]);
-/** Responses that the connection can continue. After any other, the provider forgets its state. */
+/**
+ * Last events of responses that the connection can continue. After any other last event, the
+ * provider deletes the state of the response.
+ */
 const CONTINUABLE_EVENTS: ReadonlySet<string> = new Set([
   "response.completed",
   "response.incomplete",

@@ -156,7 +156,7 @@ class ItemTurns {
     const sealed = encrypted === undefined ? undefined : unseal(encrypted);
     if (!sealed?.precedingBlock)
       return this.#put("assistant", { item, blocks: [reasoningOf(item, encrypted, sealed)] });
-    // A proof of a call or text is in a reasoning item of its own. The proof is attached to its
+    // A proof of a call or text is in a separate reasoning item. The proof is attached to its
     // block.
     if (this.#now) attachProof(this.#now, sealed);
     this.#put("assistant", { item, blocks: [] });

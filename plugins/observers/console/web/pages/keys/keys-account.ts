@@ -1,5 +1,5 @@
-// Details of an account, and the form for a new one: the settings that all its keys share, and its
-// parent account.
+// Details of an account, with the settings that all its keys share and its parent account. Also
+// contains the form for a new account.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { useCommand } from "../../use-query.ts";

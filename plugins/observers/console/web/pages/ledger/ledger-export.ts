@@ -143,7 +143,7 @@ export function AdjustCost() {
   <//>`;
 }
 
-// Backups of this gateway, as recorded in its audit log, and the form for a new one.
+// Backups of this gateway, as recorded in its audit log, and the form for a new backup.
 
 interface BackupAuditRow {
   readonly id: string;

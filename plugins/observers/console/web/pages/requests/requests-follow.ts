@@ -22,8 +22,8 @@ export interface FollowedRequests {
 }
 
 /**
- * Loads the most recent requests and then each new one by long polling: a poll waits at the gateway
- * until a request ends.
+ * Loads the most recent requests and then each new request by long polling: a poll waits at the
+ * gateway until a request ends.
  */
 export function useFollowedRequests(
   filter: Readonly<Record<string, unknown>>,
