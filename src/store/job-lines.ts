@@ -1,5 +1,5 @@
 // How the lines of a job share its reservation. The job's own call reserves the sum of all lines. A
-// line moves its part from the job's call to a call of its own, so the reserved total of a meter
+// line moves its part from the job's call to a separate call, so the reserved total of a meter
 // does not change. All calls of a job count in the windows in which the job was created.
 import type { JobTake, Limit } from "../plugin/index.ts";
 import type { LedgerRow } from "./ledger-row.ts";
@@ -22,7 +22,10 @@ interface JobReservation {
   readonly lineAmounts?: readonly bigint[] | undefined;
 }
 
-/** Returns what a call still reserves: for a job's own call, without the amounts of its lines. */
+/**
+ * Returns the amounts that a call still reserves. For a job's own call, the amounts of the job's
+ * lines are excluded.
+ */
 export const reservedAmounts = ({
   meterAmounts,
   lineAmounts,
@@ -32,8 +35,8 @@ export const reservedAmounts = ({
     : meterAmounts.map(([id, amount], i): MeterAmount => [id, amount - (lineAmounts[i] ?? 0n)]);
 
 /**
- * Returns what a line takes from each meter of its job: the requested amount of the meter's unit, or
- * what the job still reserves if that is less.
+ * Returns the amount that a line takes from each meter of its job: the requested amount of the
+ * meter's unit, or the remaining reservation of the job if that is less.
  */
 export const lineTake = (
   job: JobReservation,
@@ -63,8 +66,8 @@ export const settledUsage = (
 ): bigint => (settle.state === "void" && isJobCall(call) ? 0n : meteredUsage(unit, amount, settle));
 
 /**
- * Returns how much of a line's amount goes back to its job. A line that used nothing may be sent
- * again, so its amounts stay reserved. Otherwise, the rest is released.
+ * Returns the part of a line's amount that is returned to the job. A line that used nothing may be
+ * sent again, so its amounts remain reserved. Otherwise, the rest is released.
  */
 export const returnedToJob = (state: LedgerRow["state"], amount: bigint, used: bigint): bigint =>
   state === "void" && amount > used ? amount - used : 0n;

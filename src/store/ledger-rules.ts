@@ -275,7 +275,7 @@ class JournaledLedgerRules<
     return allowedByClaims(claims, t);
   }
 
-  /** Moves a line's amounts from the job's call to a call of its own. */
+  /** Moves a line's amounts from the job's call to a separate call. */
   #reserveLine(c: R, { attempt, take = {} }: NonNullable<R["job"]>): CommandResult {
     if (this.#calls.get(c.attempt)) return ALLOWED;
     const job = this.#openJob(attempt);

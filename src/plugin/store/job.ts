@@ -84,8 +84,8 @@ export interface JobStore {
   /** Returns the time at which the next job of these kinds is due. Unset if there is none. */
   nextDueAt(kinds: readonly string[]): Promise<number | undefined>;
   /**
-   * Deletes a job. It is rejected as `conflict` with the code `version_conflict` if the stored
-   * version is a different one. Deleting a job that does not exist changes nothing.
+   * Deletes a job. Rejects as `conflict` with the code `version_conflict` if the stored version
+   * differs. Deleting a job that does not exist changes nothing.
    */
   delete(id: string, version: number): Promise<void>;
 }

@@ -282,7 +282,7 @@ export interface Reserve {
    *
    * - The job's own reserve claims the sum of its lines. Its claims count in calendar windows only,
    *   because a rate drains while the job runs. Recovery leaves its call open.
-   * - A line has no claims of its own. It takes from the job's reservation, in the windows in which
+   * - A line has no claims. It takes amounts from the job's reservation, in the windows in which
    *   the job was created. It is rejected as `invalid` with the code `job_not_open` if the job's call
    *   is not open. A line that is settled as `void` returns its amounts to the job. Any other settle
    *   releases the rest of them.

@@ -164,7 +164,7 @@ export const jobLedgerLaws: readonly Law[] = [
     },
   ],
   [
-    "a job counts in calendar windows only, and a line has no claims of its own",
+    "a job counts in calendar windows only, and a line has no claims",
     async (store) => {
       if (!store.jobs) return;
       const rate = limitClaim({ unit: "requests", per: "minute", max: 60 }, 10n);

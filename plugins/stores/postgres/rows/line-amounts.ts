@@ -7,9 +7,9 @@ import {
 } from "tollgate/store";
 
 /**
- * Returns what an open call still reserves.
- * @param rest The column of its reserve.
- * @param lines For a job's own call, the amounts that its lines took.
+ * Returns the amounts that an open call still reserves.
+ * @param rest The column of the call's reserve.
+ * @param lines For a job's own call, the amounts that the job's lines took.
  */
 export const storedReservedAmounts = (
   rest: string | null,
