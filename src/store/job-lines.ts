@@ -35,7 +35,7 @@ export const reservedAmounts = ({
     : meterAmounts.map(([id, amount], i): MeterAmount => [id, amount - (lineAmounts[i] ?? 0n)]);
 
 /**
- * Returns the amount that a line takes from each meter of its job: the requested amount of the
+ * Returns the amount that a line takes from each meter of its job. It is the requested amount of the
  * meter's unit, or the remaining reservation of the job if that is less.
  */
 export const lineTake = (
