@@ -31,7 +31,7 @@ export default defineMiddleware({
     // Written by the hook, read by the routes. The map is kept across reloads.
     const receipts = ctx.shared("receipts", () => new Map<string, Receipt>());
     // With several workers, another process may have served the request.
-    const askPeers = ctx.createPeerQuery((id: string) => receipts.get(id));
+    const askPeers = ctx.createPeerQuery("receipt", (id: string) => receipts.get(id));
     return {
       settle(x, { status, calls }) {
         if (!x.identity || x.privacy !== "off" || calls.length === 0) return;

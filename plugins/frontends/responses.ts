@@ -178,8 +178,9 @@ function createConversationMemory(
   const bounds = { bytes: mb * MIB, bytesPerKey: Math.min(mb, 8) * MIB, maxAgeMs: ITEM_TTL_MS };
   const memory = ctx.shared(`conversations ${mb}`, () => new ConversationMemory(bounds));
   ctx.runEvery(60_000, () => memory.removeExpired());
-  const elsewhere = ctx.createPeerQuery(({ key, id }: { key: string; id: string }) =>
-    memory.find(key, id),
+  const elsewhere = ctx.createPeerQuery(
+    "conversation",
+    ({ key, id }: { key: string; id: string }) => memory.find(key, id),
   );
   return {
     memory,
@@ -205,7 +206,7 @@ type FindItem = (key: string, id: string) => Promise<JsonObject | undefined>;
  * before.
  */
 function createItemFinder(memory: ItemMemory, ctx: Context): FindItem {
-  const elsewhere = ctx.createPeerQuery(({ key, id }: { key: string; id: string }) =>
+  const elsewhere = ctx.createPeerQuery("item", ({ key, id }: { key: string; id: string }) =>
     memory.find(key, id),
   );
   return async (key, id) => memory.find(key, id) ?? elsewhere({ key, id });

@@ -51,9 +51,11 @@ export type Context = Readonly<{
   /**
    * Creates a function that queries the same plugin in the other processes of the gateway, if there
    * are any. It returns the first defined answer. `answer` computes this process's answer to a
-   * query of another process. Questions and answers must be plain data.
+   * query of another process. Questions and answers must be plain data. Each query of a plugin has
+   * its own name.
    */
   createPeerQuery<Q, A>(
+    name: string,
     answer: (question: Q) => A | undefined,
   ): (question: Q) => Promise<A | undefined>;
   /**

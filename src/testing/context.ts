@@ -104,6 +104,7 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
   };
   const log = (level: LogLine["level"]) => (fields: LogLine["fields"], message: string) =>
     void logs.push({ level, fields, message });
+  const peerQueries = new Set<string>();
   const ctx: Context = {
     id: lent.id ?? "test.plugin",
     log: { debug: log("debug"), info: log("info"), warn: log("warn"), error: log("error") },
@@ -113,7 +114,11 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
     runEvery: (ms, tick) =>
       taken(scope.every(ms, tick, (error) => log("error")({ error }, "interval callback failed"))),
     shared: (key, create, end) => taken(shared.acquire(scope, key, create, end)),
-    createPeerQuery: () => async () => undefined,
+    createPeerQuery(name) {
+      if (peerQueries.has(name)) throw new Error(`createPeerQuery: "${name}" exists already`);
+      peerQueries.add(name);
+      return async () => undefined;
+    },
     async sendSubrequest(request, of) {
       if (!lent.sendSubrequest)
         throw new Error(`No response is configured for ${request.path} in this test.`);

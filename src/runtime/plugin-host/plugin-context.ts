@@ -55,6 +55,7 @@ export function createPluginContext({
   catalog,
 }: ContextOptions): Context {
   const log = services.log.child({ plugin: id });
+  const peerQueries = new Set<string>();
   return {
     id,
     log,
@@ -64,9 +65,12 @@ export function createPluginContext({
     runEvery: (ms, tick) =>
       scope.every(ms, tick, (error) => log.error({ err: error }, "background task failed")),
     shared: (key, create, end) => services.shared.acquire(scope, `${id}\n${key}`, create, end),
-    createPeerQuery<Q, A>(answer: (question: Q) => A | undefined) {
-      services.pluginPeers.register(scope, id, answer);
-      return (question: Q) => services.pluginPeers.ask(id, question) as Promise<A | undefined>;
+    createPeerQuery<Q, A>(name: string, answer: (question: Q) => A | undefined) {
+      if (peerQueries.has(name)) throw new Error(`createPeerQuery: "${name}" exists already`);
+      peerQueries.add(name);
+      const topic = `${id}/${name}`;
+      services.pluginPeers.register(scope, topic, answer);
+      return (question: Q) => services.pluginPeers.ask(topic, question) as Promise<A | undefined>;
     },
     // Loaded on demand, because most plugins never fetch and the module loads slowly.
     fetch: async (to, init) => {

@@ -144,25 +144,25 @@ async function readBytes(answer: Response): Promise<Buffer> {
 type PeerHandler = (question: never) => unknown;
 
 export interface PluginPeers {
-  /** Registers the handler for a plugin ID, until its scope ends or a newer handler replaces it. */
-  register(scope: LifetimeScope, id: string, answer: PeerHandler): void;
+  /** Registers the handler of a topic, until its scope ends or a newer handler replaces it. */
+  register(scope: LifetimeScope, topic: string, answer: PeerHandler): void;
   /** Answers a query from another process. */
-  handle(id: string, question: unknown): unknown;
+  handle(topic: string, question: unknown): unknown;
   /**
    * Queries other instances. `near`: only processes of this gateway are queried, and no other
    * gateways on the store.
    */
-  ask(id: string, question: unknown, near?: boolean): Promise<unknown>;
+  ask(topic: string, question: unknown, near?: boolean): Promise<unknown>;
 }
 
 export function createPluginPeers(ask: PluginPeers["ask"] = async () => undefined): PluginPeers {
   const here = new Map<string, PeerHandler>();
   return {
     ask,
-    handle: (id, question) => here.get(id)?.(question as never),
-    register(scope, id, answer) {
-      here.set(id, answer);
-      scope.defer(() => here.get(id) === answer && here.delete(id));
+    handle: (topic, question) => here.get(topic)?.(question as never),
+    register(scope, topic, answer) {
+      here.set(topic, answer);
+      scope.defer(() => here.get(topic) === answer && here.delete(topic));
     },
   };
 }

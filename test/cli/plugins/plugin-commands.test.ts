@@ -6,7 +6,7 @@ import { startDaemon } from "../../kit/process/daemon.ts";
 
 const OWN = `export default { "~tollgate": "middleware", api: 1, name: "own", summary: "Our own", sends: "nowhere",
   setup(_, ctx) {
-    const ask = ctx.createPeerQuery(() => process.pid);
+    const ask = ctx.createPeerQuery("process", () => process.pid);
     const properties = {
       count: { type: "integer", minimum: 1, description: "How many" },
       unit: { enum: ["tokens", "requests"], description: "Of what" },

@@ -96,9 +96,9 @@ describe.skipIf(!hasPostgres())("gateways during a database outage", () => {
     other.host = new URL(fleet.nodes[1]!.daemon!.url).host;
     await until(async () => {
       const { nodes } = (await command(1, "fleet")) as unknown as {
-        nodes: { about?: { address?: string } }[];
+        nodes: { info?: { address?: string } }[];
       };
-      return nodes.filter(({ about }) => about?.address).length === 2;
+      return nodes.filter(({ info }) => info?.address).length === 2;
     });
     await until(async () => (await fetch(other)).status === 200);
     const found = await fetch(other);

@@ -19,7 +19,7 @@ import { sharedLedger, type SharedLedger } from "../../plugins/stores/memory-fle
 const YAML = `
 listen: { port: 0 }
 log: { level: error }
-frontends: [chat-completions]
+frontends: [chat-completions, responses]
 middleware: [auth]
 store: { use: shared }
 providers: { demo: {} }
@@ -76,6 +76,24 @@ it("of two that start together, one creates the first key, and both accept it", 
   expect(keys).toHaveLength(1);
   for (const one of both) expect(await ask(one, keys[0]!)).toBe(200);
   expect((await ledger.store().listKeys()).items).toHaveLength(1);
+});
+
+it("an item of a response of one is found by the other", async () => {
+  const ledger = sharedLedger({ durationMs: 15_000, heartbeatMs: 20 });
+  const [a, b] = await Promise.all([started(ledger), started(ledger)]);
+  const key = a.firstKey ?? b.firstKey!;
+  const create = async (gateway: Gateway, body: object) => {
+    const answer = await fetch(`${gateway.url}/v1/responses`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+      body: JSON.stringify({ model: "demo/echo", ...body }),
+    });
+    return (await answer.json()) as { id: string; output: { id: string }[] };
+  };
+  const { output } = await create(a, { input: "Hello." });
+  const item = { type: "item_reference", id: output[0]!.id };
+  const input = [item, { role: "user", content: "And now?" }];
+  await until(async () => "output" in (await create(b, { input })));
 });
 
 it("a key that is revoked at one is rejected at the other when the command returns", async () => {
