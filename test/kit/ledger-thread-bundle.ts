@@ -11,7 +11,7 @@ export default async function bundleLedgerThread(): Promise<void> {
     resolve: { conditionNames: ["tollgate-source", "node", "import"] },
   });
   const fresh = `${LEDGER_THREAD}.${process.pid}`;
-  await bundle.write({ file: fresh, codeSplitting: false });
+  await bundle.write({ file: fresh, format: "cjs", codeSplitting: false });
   // Another run of this checkout can be reading the file.
   renameSync(fresh, LEDGER_THREAD);
 }
