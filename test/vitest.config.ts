@@ -14,7 +14,7 @@ process.env["NODE_COMPILE_CACHE"] ??= new URL(
 const CONDITION = "--conditions=tollgate-source";
 
 /** Folders of tests that restore the state of their process. */
-const CLEAN = "clouds|docs|e2e|examples|pipeline|plugins|protocols|unit";
+const CLEAN = "cli|clouds|docs|e2e|examples|pipeline|plugins|protocols|unit";
 
 /** CPU seconds of each file when the costs were last saved with `npm test -- --save-costs`. */
 const COSTS: Readonly<Record<string, number>> = JSON.parse(
