@@ -12,6 +12,7 @@ export type Tier = (typeof TIERS)[number];
 
 /** Test files of the ci run. */
 export const CI: readonly string[] = [
+  "test/cli/commands.test.ts",
   "test/cli/every-door.test.ts",
   "test/cli/plugins/plugin-lock.test.ts",
   "test/cli/plugins/plugin-commands.test.ts",
@@ -26,6 +27,7 @@ export const CI: readonly string[] = [
   "test/e2e/images/addresses.test.ts",
   "test/e2e/images/live.test.ts",
   "test/e2e/lifecycle/draining.test.ts",
+  "test/e2e/lifecycle/finished-requests.test.ts",
   "test/e2e/lifecycle/listeners.test.ts",
   "test/e2e/observers/log-lines.test.ts",
   "test/e2e/admin/request-history.test.ts",
@@ -37,10 +39,16 @@ export const CI: readonly string[] = [
   "test/e2e/ledger/postgres.test.ts",
   "test/e2e/lifecycle/reload.test.ts",
   "test/e2e/lifecycle/socket-activation.test.ts",
+  "test/e2e/lifecycle/starts.test.ts",
+  "test/e2e/lifecycle/upgrade-socket.test.ts",
   "test/e2e/lifecycle/websockets.test.ts",
   "test/e2e/lifecycle/workers.test.ts",
+  "test/e2e/package/dev.test.ts",
+  "test/e2e/package/npm-start.test.ts",
   "test/plugins/stores/conformance.test.ts",
+  "test/plugins/stores/postgres/budgets/exhausted-budget.test.ts",
   "test/plugins/stores/postgres/entry-numbers.test.ts",
+  "test/plugins/stores/postgres/failover/loss-report.test.ts",
   "test/plugins/stores/postgres/retention.test.ts",
   "test/plugins/stores/postgres/monthly-partitions.test.ts",
   "test/plugins/stores/postgres/rules.test.ts",
@@ -49,6 +57,7 @@ export const CI: readonly string[] = [
   "test/plugins/stores/postgres/minimal-store.test.ts",
   "test/plugins/stores/sqlite.test.ts",
   "test/protocols/released-memory.test.ts",
+  "test/rig/connections/truncation.test.ts",
   "test/rig/routing/never-worse.test.ts",
   "test/rig/sockets/sockets.test.ts",
   "test/types.test.ts",
@@ -186,6 +195,12 @@ export const PROGRAMS: readonly Program[] = [
   {
     name: "metrics",
     tier: "ci",
+    args: source("test/rig/main.ts", "metrics", "--requests", "400", "--names", "200"),
+    needs: ["/usr/bin/promtool"],
+  },
+  {
+    name: "metrics of many names",
+    tier: "nightly",
     args: source("test/rig/main.ts", "metrics"),
     needs: ["/usr/bin/promtool"],
   },

@@ -22,7 +22,7 @@ import {
   visited,
   type Path,
 } from "./generators/unknown-members.ts";
-import { trialCount } from "../kit/law-effort.ts";
+import { everyNth, trialCount } from "../kit/law-effort.ts";
 
 const WRITTEN: { readonly [protocol: string]: readonly object[] } = {
   "chat-completions": chatBodies,
@@ -68,19 +68,19 @@ describe.each(pairs)("an unknown field in a request from %s to %s", (from, into)
   });
 
   it("is forwarded or reported under any name", () => {
-    const silent = WRITTEN[from]!.flatMap((body) =>
-      places(body)
-        .filter(open)
-        .flatMap((at) => silence(a, b, body, at, undefined, "__proto__") ?? []),
+    const silent = WRITTEN[from]!.flatMap((body, column) =>
+      everyNth(3, places(body).filter(open), column).flatMap(
+        (at) => silence(a, b, body, at, undefined, "__proto__") ?? [],
+      ),
     );
     expect([...new Set(silent)]).toEqual([]);
   });
 
   it("is forwarded or reported after a hook edited everything", () => {
-    const silent = WRITTEN[from]!.flatMap((body) =>
-      places(body)
-        .filter(open)
-        .flatMap((at) => silence(a, b, body, at, touched) ?? []),
+    const silent = WRITTEN[from]!.flatMap((body, column) =>
+      everyNth(3, places(body).filter(open), column).flatMap(
+        (at) => silence(a, b, body, at, touched) ?? [],
+      ),
     );
     expect([...new Set(silent)]).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { install } from "./prometheus-tools.ts";
 const SHORT = { requests: 150, names: 130, seed: 1 };
 const hasPrometheus = spawnSync("promtool", ["--version"]).status === 0;
 
-// `.ci/run` runs it without a defect, with thousands of requests.
+// `.ci/run` runs it without a defect, and the nightly run with thousands of requests.
 describe.skipIf(!hasPrometheus)("a gateway whose metrics are", () => {
   beforeAll(install, 600_000);
 

@@ -1,12 +1,12 @@
 // A short form of `npm run rig fleet-sim`: the store of several gateways in small simulations on
 // virtual time. No assertion depends on the speed of the machine.
 import { beforeAll, expect, it } from "vitest";
-import { trialCount } from "../../../kit/law-effort.ts";
+import { NIGHTLY } from "../../../kit/law-effort.ts";
 import { simulated } from "./fleet-sim.ts";
 import { SimulatedDatabase } from "./database.ts";
 import { world } from "./world.ts";
 
-const WORLDS = trialCount(20, 4);
+const WORLDS = NIGHTLY ? 20 : 3;
 let database: SimulatedDatabase;
 beforeAll(async () => void (database = await SimulatedDatabase.create()), 120_000);
 
