@@ -24,7 +24,7 @@ export function sources(...folders: readonly string[]): Map<string, string> {
   const found = new Map<string, string>();
   for (const folder of folders)
     for (const path of readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }))
-      if (/\.tsx?$/.test(path) && !path.includes("node_modules"))
+      if (/\.tsx?$/.test(path) && !/(^|\/)(node_modules|dist)\//.test(path))
         found.set(join(folder, path), readFileSync(join(root, folder, path), "utf8"));
   return found;
 }
