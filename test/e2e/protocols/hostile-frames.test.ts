@@ -61,6 +61,10 @@ async function upgraded(): Promise<Socket & { text: () => string }> {
   return Object.assign(socket, { text: () => text });
 }
 
+/** Start lines of HTTP responses. A pong may contain a request, because it returns a ping's bytes. */
+const responses = ({ text }: Awaited<ReturnType<typeof upgraded>>) =>
+  text().match(/HTTP\/1\.1 \d{3}/g);
+
 /** A frame of a client, masked with zeros. */
 function frame(payload: Buffer, opcode = 1): Buffer {
   const length =
@@ -115,7 +119,7 @@ describe("hostile frames", () => {
           socket.write(bytes.subarray(0, cut));
           socket.end(bytes.subarray(cut));
           if (!socket.closed) await once(socket, "close");
-          expect(socket.text().match(/HTTP\/1\.1/g)).toHaveLength(1);
+          expect(responses(socket)).toHaveLength(1);
         }),
       );
     await until(async () => (await openSockets()) === 0);
@@ -126,7 +130,7 @@ describe("hostile frames", () => {
     const socket = await upgraded();
     socket.write("POST /v1/responses HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}");
     await once(socket, "close");
-    expect(socket.text().match(/HTTP\/1\.1/g)).toHaveLength(1);
+    expect(responses(socket)).toHaveLength(1);
     await servesNext();
   });
 
