@@ -118,7 +118,7 @@ function declarationsIn(file: string): Declaration[] {
   return found;
 }
 
-/** Returns the lines up to the end of the declaration, which is at the margin. */
+/** Returns the lines up to the end of the declaration, which is a line without indentation. */
 function block(lines: readonly string[], from: number): string[] {
   let to = from;
   while (to < lines.length - 1 && !ends(lines, to)) to++;

@@ -13,8 +13,8 @@ interface Manifest {
 const read = (path: string) => JSON.parse(readFileSync(at(path), "utf8")) as Manifest;
 
 /**
- * Returns the manifests of all published packages: this one, and those in the repository that are
- * not private.
+ * Returns the manifests of all published packages: the main package, and all packages in the
+ * repository that are not private.
  */
 export const published = (): readonly string[] => [
   "package.json",

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const ROOT = new URL("..", import.meta.url).pathname;
 const URL_ = "http://127.0.0.1:8787";
-/** How long to wait for the first answer. The goal is 1 s from source. */
+/** Maximum time until the first response. The goal is 1 s from source. */
 const TIMEOUT_MS = 120_000;
 
 const dist = process.argv.includes("--dist");

@@ -368,6 +368,6 @@ export function inlineExample(setting: Setting, plugin?: string): string | undef
   const key = setting.path.split(".").at(-1)!.replace("[]", "");
   if (value === undefined) return undefined;
   const flow = stringify({ [key]: value }, { collectionStyle: "flow", lineWidth: 0 }).trim();
-  // The outer braces are those of the map that contains the key.
+  // The outer braces belong to the map that contains the key.
   return flow.replace(/^\{ ?/, "").replace(/ ?\}$/, "").replaceAll("[ ", "[").replaceAll(" ]", "]");
 }

@@ -168,7 +168,7 @@ const settings: readonly Setting[] = settingsOf(EDITOR_CONFIG_SCHEMA, "", REPEAT
 const isBelow = (path: string, key: string): boolean =>
   path === key || path.startsWith(`${key}.`) || path.startsWith(`${key}[`);
 
-/** Returns the page of a key: the one that names the longest start of its path. */
+/** Returns the page of a key: the page whose name is the longest prefix of the key's path. */
 function pageOf(path: string): ConfigPage {
   const [found] = PAGES.flatMap((each) =>
     (each.keys ?? []).filter((key) => isBelow(path, key)).map((key) => [each, key] as const),

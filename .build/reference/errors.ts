@@ -88,7 +88,7 @@ export const GROUPS: readonly Group[] = [
 function factsOf(of: FoundCode | undefined, status: number | undefined): string {
   const kinds = [...(of?.kinds ?? [])];
   if (status !== undefined) return `Status ${status}.`;
-  if (kinds.length === 0) return "The status is that of the failure.";
+  if (kinds.length === 0) return "The status is the status of the failure.";
   const shown = kinds.map((kind) => `${ERRORS[kind][0]} (${code(kind)})`);
   return `Status ${shown.join(" or ")}.`;
 }

@@ -329,7 +329,7 @@ const adminIndex = (): ReferencePage =>
     "## Authentication",
     "Send an admin token as `authorization: Bearer <token>`. Browsers use the session cookie `tollgate` instead.",
     "## Roles",
-    "Each role includes the ones above it in the table.",
+    "Each role includes the roles above it in the table.",
     table(
       ["Role", "Permissions"],
       [

@@ -51,7 +51,10 @@ const messagesIn = (argument: string): string[] =>
     .map(([, plain, template]) => plain ?? template!.replaceAll(/\$\{[^}]*\}/g, "…"))
     .filter((text) => /^[\w…].* /.test(text) || /^\w+$/.test(text));
 
-/** Returns the messages that the gateway logs, without those of the test kit and the console's page. */
+/**
+ * Returns the messages that the gateway logs, without the messages of the test kit and the
+ * console's page.
+ */
 export function collectLogMessages(): LoggedMessage[] {
   const found = new Map<string, LoggedMessage>();
   for (const path of globSync("{src,plugins}/**/*.ts", { cwd: ROOT }).toSorted()) {

@@ -111,7 +111,7 @@ export function gatewayEvents(): EventType[] {
   return found;
 }
 
-/** Types whose members an event has in addition to its own. */
+/** Types whose members an event has in addition to its listed members. */
 const EVENT_PARTS: Readonly<Record<string, string>> = {
   budget_threshold_reached: "[`ThresholdReached`](plugin-api/keys-and-limits.md#thresholdreached)",
   quarantined: "[`QuarantinedHook`](plugin-api/gateway-events.md#quarantinedhook)",

@@ -232,7 +232,7 @@ const PAGES: readonly ApiPage[] = [
   {
     slug: "store-rules",
     title: "Ledger rules for stores",
-    about: "ledger rules without I/O, for stores that keep rows on their own",
+    about: "ledger rules without I/O, for stores that keep rows themselves",
     module: "tollgate/store",
     from: ["ledger-rules", "ledger-row", "check-command"].map((name) => file(`store/${name}`)),
   },

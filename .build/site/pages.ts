@@ -142,7 +142,7 @@ const folderTitle = (folder: string, [first]: readonly SitePage[]): string =>
     ? first.title.replace(/ reference$/, "")
     : `${folder[0]!.toUpperCase()}${folder.slice(1).replaceAll("-", " ")}`;
 
-/** Returns links to the pages before and after this one in its section. */
+/** Returns links to the previous and the next page of the section. */
 function neighbors(page: SitePage, all: readonly SitePage[], base: string): string {
   const own = all.filter(({ section }) => section === page.section);
   const at = own.indexOf(page);

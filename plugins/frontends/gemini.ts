@@ -132,8 +132,8 @@ const ACTIONS_BY_VERB: {
 };
 
 /**
- * Splits a target into model and method. Model names may contain colons, so the last one separates
- * them.
+ * Splits a target into model and method. Model names may contain colons, so the last colon
+ * separates them.
  */
 function targetOf(
   { params }: RequestHead,

@@ -23,7 +23,7 @@ const MAX_REMEMBERED_RESPONSE = 2 * 1024 * 1024;
 /** Maximum size of a continued conversation, in bytes. */
 const MAX_CONVERSATION_BYTES = 32 * 1024 * 1024;
 
-/** Finds a conversation in this process, or in the one that served the key before. */
+/** Finds a conversation in this process, or in the process that served the key before. */
 export type FindConversation = (
   key: string,
   id: string,

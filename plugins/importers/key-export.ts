@@ -124,8 +124,8 @@ const isEmpty = (value: Json | undefined): boolean =>
   (typeof value === "object" && Object.keys(value).length === 0);
 
 /**
- * Parses a digest, which some exports write as "sha256:<hex>" and others as hex. A literal key is
- * rejected, because keys should not be stored in files.
+ * Parses a digest, which some exports write as "sha256:<hex>" and other exports write as hex. A
+ * literal key is rejected, because keys should not be stored in files.
  */
 function parseDigest(said: Json | undefined, where: string): string {
   const hex = String(said ?? "")

@@ -60,7 +60,7 @@ export interface BaseModel {
   readonly base: string;
 }
 
-/** Imports the stated metadata, and returns the model that this one is based on. */
+/** Imports the stated metadata, and returns the model that this model is based on. */
 export function importMetadata(
   provider: DraftProvider,
   model: string,

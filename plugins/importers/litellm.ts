@@ -266,7 +266,7 @@ function addRoute(
   }
 }
 
-/** Removes the model lists of a provider's credentials if all of them allow the same models. */
+/** Removes the model lists of a provider's credentials if all credentials allow the same models. */
 function mergeEqualCredentials(draft: ConfigDraft): void {
   for (const { credentials } of draft.providers.values()) {
     const sets = credentials.map(({ models }) => [...models].sort().join("\n"));

@@ -23,8 +23,8 @@ import { fromFile, fromUrl, KeySet, emptyKeyCache } from "./jwt/key-set.ts";
 /** Maximum length in characters. Request headers cannot contain longer tokens. */
 const MAX_TOKEN_LENGTH = 16_384;
 /**
- * A token has three parts, and the first one begins with a JSON object. Tollgate's own keys contain
- * no dot.
+ * A token has three parts, and the first part begins with a JSON object. Tollgate's own keys
+ * contain no dot.
  */
 const JWT_SHAPE = /^eyJ[\w-]*\.[\w-]*\.[\w-]*$/;
 /**

@@ -1,7 +1,7 @@
-// Names from the OpenTelemetry GenAI semantic conventions. Each name has two spellings: that of the
-// last release (1.41) and the one that replaced it. Metrics and spans take all GenAI names from
-// this file. A spelling is null if that version does not define the name. Source, read in August
-// 2026: github.com/open-telemetry/semantic-conventions (v1.41.0) and …/semantic-conventions-genai.
+// Names from the OpenTelemetry GenAI semantic conventions. Each name has two spellings: the name of
+// the last release (1.41) and its replacement. Metrics and spans take all GenAI names from this
+// file. A spelling is null if that version does not define the name. Source, read in August 2026:
+// github.com/open-telemetry/semantic-conventions (v1.41.0) and …/semantic-conventions-genai.
 
 export type NamingVersion = "released" | "latest";
 
@@ -81,8 +81,8 @@ export const GEN_AI_ATTRIBUTES = {
 } as const satisfies Readonly<Record<string, VersionedName>>;
 
 /**
- * Operation names by model type. The conventions have no name for image generation, so this is the
- * one that other gateways use.
+ * Operation names by model type. The conventions have no name for image generation, so the name
+ * that other gateways use is taken.
  */
 const OPERATIONS: Readonly<Record<string, string>> = {
   completion: "text_completion",

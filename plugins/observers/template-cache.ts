@@ -38,7 +38,7 @@ export class TemplateCache<T> {
   }
 
   /**
-   * Returns the cached value for requests like this one, or undefined if the request is not
+   * Returns the cached value for requests of the same kind, or undefined if the request is not
    * cacheable, for example because it has several calls. A value may depend on all parts of the
    * request except its IDs, times, sizes, labels, and client address. A value may also depend on
    * the request's only call, except on its usage, times, and cost.

@@ -172,7 +172,7 @@ export const platforms: readonly Backend[] = [
   },
 ];
 
-// Gateways like this one, with providers behind them. Privacy requirements are forwarded to them,
+// Gateways like Tollgate, with providers behind them. Privacy requirements are forwarded to them,
 // so the inner gateway also fails closed.
 
 export const routers: readonly Backend[] = [

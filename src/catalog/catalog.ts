@@ -203,7 +203,7 @@ function collectEntries(
     const { info, sources } = mergeFacts(model, said);
     const named = operator?.get(model)?.operation !== undefined;
     const ships = said.some((l) => l.from === "shipped");
-    // Until a live list has arrived, shipped facts are used instead. This does not apply to
+    // Until a live list has arrived, shipped facts are used instead. This rule does not apply to
     // operations whose models must be in a list.
     const waits = hasLiveList && (operations.get(info.operation)?.requiresCatalogEntry ?? true);
     const assumed = liveLists === undefined && ships && !waits;

@@ -8,8 +8,8 @@ export interface PolicyInputs {
   endpoint?: Partial<DataPolicy> | undefined;
   model?: Partial<DataPolicy> | undefined;
   /**
-   * Statements of further levels: the provider's statements about this protocol or about models
-   * like this one.
+   * Statements of further levels: the provider's statements about this protocol or about a group of
+   * models.
    */
   exceptions?: readonly Partial<DataPolicy>[] | undefined;
   /** The operator's own statement about this credential. */
@@ -115,7 +115,8 @@ const trainingUnderZeroRetention = (trains: DataPolicy["trains"]): DataPolicy["t
   trains === "yes" ? "yes" : "no";
 
 /**
- * Whether a feature keeps state. `state.*` always keeps state. For other features, the policy's
+ * Whether a feature keeps state. All features named `state.*` keep state. For
+ other features, the policy's
  * list of stateful features decides. Without a list, hosted tools and extended caches are assumed
  * to keep state.
  */

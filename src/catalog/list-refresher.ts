@@ -45,8 +45,8 @@ export interface ListRefresher extends Disposable {
    */
   follow(lines: readonly ListSource[], everyMs?: number): void;
   /**
-   * Queries all sources, or those of one provider, immediately. Resolves when all of them have
-   * responded or failed.
+   * Queries all sources, or the sources of one provider, immediately. Resolves when all sources
+   * have responded or failed.
    */
   refreshNow(provider?: string): Promise<void>;
   status(): readonly ListStatus[];

@@ -37,7 +37,7 @@ export interface GatewayConfig extends ResolvedSection<typeof CORE_OPTIONS> {
    * nothing.
    */
   readonly hash: string;
-  /** Addresses for clients, at least one. `url` is the URL of the first one. */
+  /** Addresses for clients, at least one. `url` is the URL of the first address. */
   readonly listen: readonly ListenConfig[];
   /** Proxy for calls to providers. If unset, connections are direct. */
   readonly proxy: ProxySettings | undefined;
@@ -107,7 +107,7 @@ export interface AdminToken {
   readonly token: string;
 }
 
-/** Timeouts of one call, without those of its connection. */
+/** Timeouts of one call, without the timeouts of its connection. */
 export interface CallTimes {
   readonly firstByteMs: number;
   readonly idleMs: number;

@@ -40,7 +40,7 @@ export interface PluginMount {
   readonly isBuiltIn: boolean;
   readonly version: string | undefined;
   readonly options: Mapping;
-  /** Credentials of a provider, in list order, or the one in `with:`. */
+  /** Credentials of a provider, in list order, or the credential in `with:`. */
   readonly credentials: readonly Mapping[];
 }
 

@@ -1,6 +1,6 @@
 // Returns the validator of a schema, which the build has precompiled or which is compiled now.
 // Loading Ajv and compiling schemas takes too long for a start. Ajv is therefore loaded only for
-// the first schema that does not ship with Tollgate, such as that of a third-party plugin.
+// the first schema that does not ship with Tollgate, such as the schema of a third-party plugin.
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";

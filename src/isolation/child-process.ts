@@ -99,7 +99,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
 
 /**
  * Starts a helper that kills the child when this process ends for any reason, including SIGKILL.
- * The helper detects this because its pipe closes. This works even for a child that is in an
+ * The helper detects this because its pipe closes. This signal works even for a child that is in an
  * endless loop. If there is no shell, the child still exits when its connection closes.
  */
 function startReaper(pid: number): ChildProcess {

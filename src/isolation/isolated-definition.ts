@@ -1,6 +1,6 @@
 // Presents an isolated plugin as an ordinary definition: `setup` starts the plugin, and its hooks
-// call the plugin. None of the plugin's code runs in this process. Its description is validated
-// like every definition.
+// call the plugin. No code of the plugin runs in this process. Its description is validated like
+// every definition.
 import { resolve } from "node:path";
 import { registerOutage } from "../lib/plugin-outage.ts";
 import { fail } from "../model/error.ts";

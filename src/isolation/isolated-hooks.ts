@@ -48,8 +48,8 @@ const isMapping = (it: unknown): it is Untrusted =>
   typeof it === "object" && it !== null && !Array.isArray(it);
 
 /**
- * Applies the effects that a hook reported with its reply, in order. They are validated like those
- * of any hook.
+ * Applies the effects that a hook reported with its reply, in order. The effects are validated like
+ * the effects of any hook.
  */
 function applyEffects(x: HookExchange, raw: Untrusted): void {
   const list = raw["effects"] ?? [];

@@ -1,5 +1,5 @@
 // Subrequests that an isolated plugin sends on behalf of an open request. A subrequest is aborted
-// when the plugin cancels it, and all of them are aborted when the plugin ends.
+// when the plugin cancels it, and all subrequests are aborted when the plugin ends.
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
 import type { SubrequestResult, Context } from "../plugin/context.ts";

@@ -62,7 +62,7 @@ export class PluginSupervisor {
     return setupResult;
   }
 
-  /** Set from the end of one connection until the next one is ready. */
+  /** Set from the end of one connection until the next connection is ready. */
   get outage(): PluginOutage | undefined {
     return this.#outage;
   }

@@ -219,7 +219,7 @@ export const BOUNDS = {
     max: 64 * KIB,
     description: "size of a provider's error, in bytes",
     error: null,
-    message: "The rest is not read.",
+    message: "The rest of the body is not read.",
   },
   citationSearch: {
     max: 8 * MIB,

@@ -2,11 +2,11 @@
 // current outage. The key is the object that the plugin's setup returned.
 /** A period in which a plugin in another process cannot be reached. Times are Unix milliseconds. */
 export interface PluginOutage {
-  /** When its connection was lost. */
+  /** Time when the plugin's connection was lost. */
   readonly since: number;
   /** Reason why the last connection ended or the last attempt to connect failed. */
   readonly reason: string;
-  /** When the next attempt to connect begins. */
+  /** Time when the next attempt to connect begins. */
   readonly retryAt: number;
 }
 

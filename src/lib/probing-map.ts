@@ -1,5 +1,5 @@
 // A hash map for short-lived entries such as requests and calls. A `Map` allocates a new table
-// after a certain number of changes. Each discarded table is in the old heap by then and keeps its
+// after a certain number of changes. Each discarded table is then in the old heap and keeps its
 // entries in memory until a full collection. This map reuses its table.
 
 const INITIAL_CAPACITY = 256;

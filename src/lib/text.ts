@@ -35,7 +35,7 @@ const MAX_WORD = 80;
 /**
  * Returns the word that was probably intended, or undefined. One in three letters may be wrong,
  * spelling (`apiKey`, `api_key`) is ignored, and the beginning or end of a longer word matches. If
- * several words are equally near, the first one is returned.
+ * several words are equally near, the first word is returned.
  */
 export function nearest(word: string, words: Iterable<string>): string | undefined {
   const wanted = normalizeWord(word);

@@ -92,7 +92,7 @@ export const createFault = (
   });
 
 /**
- * Throws a fault. This is the only way for code in the request pipeline to reject a request with a
+ * Throws a fault. Code in the request pipeline must use this function to reject a request with a
  * message.
  */
 export const fail = (

@@ -48,7 +48,7 @@ export interface ModelInfo {
   rejectedFields?: Opt<readonly string[]>;
   /** Price of the model. */
   price?: Opt<Price>;
-  /** ID of a model whose price applies to this one. */
+  /** ID of a model whose price applies to this model. */
   pricedAs?: Opt<string>;
   /** Data policy for this model, if it differs from the provider's. */
   dataPolicy?: Opt<Partial<DataPolicy>>;
@@ -76,7 +76,7 @@ export interface ImageFacts {
 
 /** Metadata that ships with a provider's code. */
 export interface Facts {
-  /** When the source was last read, as an ISO date. */
+  /** Time when the source was last read, as an ISO date. */
   asOf: string;
   /** Models of the provider. */
   models: readonly ModelInfo[];
@@ -92,7 +92,7 @@ export interface Price {
   lines: readonly PriceLine[];
   /**
    * Brackets. If a request has more input tokens than `input` (including cached tokens), these
-   * lines apply to all of them.
+   * lines apply to all tokens of the request.
    */
   over?: Opt<readonly { input: number; lines: readonly PriceLine[] }[]>;
   /** Lines by service tier, as the provider bills it. "*" applies to all other tiers. */

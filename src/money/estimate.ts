@@ -59,7 +59,7 @@ export interface HoldRequest extends PricingContext {
   operationSpec?: Opt<OperationSpec>;
 }
 
-/** A model that a request names in addition to the one that it calls. */
+/** A model that a request names in addition to the called model. */
 export interface AdditionalModel {
   price: Price;
   /** Output cap of the model, in tokens. */
@@ -292,7 +292,7 @@ const estimatedCost = (ask: HoldRequest, price: Price, output: number): bigint |
   estimateBill(ask, price, output)?.nano ?? null;
 
 /**
- * Uses the first of the operation's measures for which the price has all lines. If there is none,
+ * Uses the first measure of the operation whose units all have a price. If there is no such measure,
  * returns the most expensive estimate of all measures. For choices of the provider, the most
  * expensive option is assumed.
  */

@@ -31,8 +31,8 @@ export function createOutputHistory(maxKeys = 4_096): OutputHistory {
       const ring = known ?? { samples: [], next: 0, p95: undefined, computedAt: 0 };
       ring.samples[ring.next % SAMPLES_PER_KEY] = output;
       ring.next++;
-      // Writing the entry again makes it the newest, so that other entries are dropped first. This
-      // is skipped while the map is less than half full.
+      // Writing the entry again makes it the newest, so that other entries are dropped first. The
+      // second write is skipped while the map is less than half full.
       if (known && seen.size * 2 < maxKeys) return;
       seen.set(key, ring);
     },

@@ -20,7 +20,7 @@ export interface RouteExplanation {
   readonly candidates: readonly {
     candidate: HostCandidate;
     translatedBecause: string | undefined;
-    /** Why the candidate has its position in the order. */
+    /** Reason for the candidate's position in the order. */
     orderReason: string | undefined;
   }[];
   readonly excluded: readonly {

@@ -3,8 +3,8 @@
 // imports another. The pipeline may import `plugin` (types), the interface of `protocols`, `model`,
 // `money`, `catalog`, and `lib`. It may not import config values, the loader, or the gateway.
 //
-// This file defines what a config generation provides to the pipeline. All of it is built once per
-// config and never changes.
+// This file defines what a config generation provides to the pipeline. A generation is built once
+// per config and never changes.
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { RequestRecord } from "../plugin/observer.ts";
 import type { ProviderClient } from "../plugin/call.ts";
@@ -162,7 +162,8 @@ export type ClaimResult =
  */
 export interface IdempotencyRegistry {
   /**
-   * Claims an idempotency key. `owner`: the process that serves the request, if it is not this one.
+   * Claims an idempotency key. `owner`: the process that serves the request, if another process
+   * serves it.
    */
   claim(claim: IdempotencyClaim, owner?: object): ClaimResult | Promise<ClaimResult>;
   /**

@@ -75,11 +75,11 @@ export type Context = Readonly<{
    * whole request pipeline, with the key and privacy level of that client. These calls have
    * separate ledger rows, count against the same limits, and are charged to the same account.
    *
-   * Every middleware processes the subrequest, except this one and those that sent one of its
-   * parent requests. Subrequests can be nested up to 4 levels deep. A refusal is thrown as an
-   * error. If the hook does not catch it, the hook has failed, and the client's request was not
-   * refused. The plugin needs no `sends` for subrequests, because data policies are applied to them
-   * separately.
+   * Every middleware processes the subrequest, except this middleware and the middleware that sent
+   * one of its parent requests. Subrequests can be nested up to 4 levels deep. A refusal is thrown
+   * as an error. If the hook does not catch it, the hook has failed, and the client's request was
+   * not refused. The plugin needs no `sends` for subrequests, because data policies are applied to
+   * them separately.
    */
   sendSubrequest(request: Subrequest, of: SubrequestOptions): Promise<SubrequestResult>;
   /**
@@ -163,10 +163,7 @@ export type Logger = Readonly<
   >
 >;
 
-/**
- * A request that a plugin sends to a model through the gateway, at a path that one of the gateway's
- * frontends serves.
- */
+/** A request that a plugin sends to a model through the gateway, at the path of a frontend. */
 export interface Subrequest {
   /**
    * Path without parameters, such as "/v1/chat/completions" or "/v1/embeddings". Its frontend must

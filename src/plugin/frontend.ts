@@ -23,7 +23,8 @@ export interface FrontendDef<O extends ObjectSchema = NoOptions> extends Plugin<
  */
 export interface Frontend {
   /**
-   * Protocol that clients speak. Routes to models need a protocol, either this one or their own.
+   * Protocol that clients speak. Routes to models need a protocol: `protocol` of the frontend or of
+   * the route.
    */
   protocol?: Protocol;
   /** Routes of the frontend. */
@@ -152,7 +153,7 @@ export interface SocketAddress {
    * Names that a client may offer in `Sec-WebSocket-Protocol`. The host selects the first offered
    * name that is listed here, and never returns any other name. `extractCredential` can read a
    * credential that a browser sends in this header. Plugins and providers do not see the header.
-   * Default: none is selected.
+   * Default: no protocol is selected.
    */
   subprotocols?: readonly string[];
 }

@@ -47,9 +47,9 @@ export type GatewayEvent = Readonly<{ at: number }> &
       }>
     | Readonly<{
         /**
-         * A signal or a command requested a reload. This is reported before any file is read,
-         * whether or not anything has changed. Observers that keep a file open should reopen it, so
-         * that log files can be rotated.
+         * A signal or a command requested a reload. This event is reported before any file is read,
+         * even if nothing has changed. Observers that keep a file open should reopen it, so that
+         * log files can be rotated.
          */
         type: "reload_requested";
         /** Trigger of the reload. */
@@ -135,7 +135,7 @@ export type GatewayEvent = Readonly<{ at: number }> &
         worker: number;
         /** Process ID of the worker that ended. */
         pid: number;
-        /** Why the worker exited, such as "SIGKILL" or "exit code 1". */
+        /** Reason why the worker exited, such as "SIGKILL" or "exit code 1". */
         exitReason: string;
         /** Number of open calls of the worker, which were settled as estimated. */
         openCalls: number;
@@ -143,8 +143,8 @@ export type GatewayEvent = Readonly<{ at: number }> &
     | (Readonly<{
         /**
          * A hook failed 5 times in a row and is not called for some time. See
-         * `docs/plugins/failures.md` for the effect on each kind of plugin. This is reported once
-         * until the quarantine ends. Each process tracks hooks separately, as it does for
+         * `docs/plugins/failures.md` for the effect on each kind of plugin. This event is reported
+         * once until the quarantine ends. Each process tracks hooks separately, as it does for
          * cooldowns.
          */
         type: "quarantined";

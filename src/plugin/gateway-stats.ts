@@ -173,9 +173,9 @@ export interface FleetStats {
   readonly left: number;
   /** Number of gateways whose lease expired. */
   readonly dead: number;
-  /** How far this gateway's clock is ahead of the store's clock, in milliseconds. */
+  /** Number of milliseconds by which this gateway's clock is ahead of the store's clock. */
   readonly clockAheadMs?: Opt<number>;
-  /** How long this gateway has been missing changes of keys or accounts, in milliseconds. */
+  /** Time for which this gateway has been missing changes of keys or accounts, in milliseconds. */
   readonly syncLagMs?: Opt<number>;
 }
 

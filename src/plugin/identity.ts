@@ -31,8 +31,8 @@ export interface Identity {
    * that `tollgate accounts create` returned.
    *
    * The host adds the limits of that account and of all its parent accounts, and narrows the other
-   * fields. Models and frontends must be allowed by all of them, the strictest privacy applies, and
-   * labels are combined. `x.identity` is the result. If the account does not exist or is closed,
+   * fields. Models and frontends must be allowed by all these accounts, the strictest privacy
+   * applies, and labels are combined. `x.identity` is the result. If the account does not exist or is closed,
    * each request is rejected with a 403.
    */
   account?: Opt<string>;

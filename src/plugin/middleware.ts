@@ -246,7 +246,7 @@ export interface Exclusion {
  * middleware, adds the limits of the key and its accounts, and sends one command to the store.
  */
 export interface Charge {
-  /** Limits that the call counts against, besides those of the key and its accounts. */
+  /** Limits that the call counts against, in addition to the limits of the key and its accounts. */
   limits?: Opt<readonly Limit[]>;
   /** Labels for the ledger rows of the call. */
   labels?: Opt<HeadersOut>;

@@ -238,7 +238,7 @@ export type RequestRecord = Readonly<{
    * excludes waiting for the client's body, waiting for a provider, and backoff.
    */
   overheadMs: number;
-  /** All attempts, in order. If an attempt responded, it is the last one. */
+  /** All attempts, in order. If an attempt responded, the last entry is that attempt. */
   calls: readonly RequestRecordCall[];
 }>;
 
@@ -344,7 +344,7 @@ export type RequestRecordCall = Readonly<{
   usage: Usage;
   /** Cost in billionths of a US dollar. `null` if no price is known. */
   costNano: bigint | null;
-  /** Why the call failed. Undefined if it succeeded. */
+  /** Reason why the call failed. Undefined if it succeeded. */
   fault?: Opt<RequestRecordFault>;
   /** Time to the headers, to the first token, and in total, in milliseconds. */
   ms: { readonly headers?: Opt<number>; readonly firstToken?: Opt<number>; readonly total: number };
@@ -365,7 +365,7 @@ export type RejectedRequest = Readonly<{
   code: string;
   /** HTTP method. Undefined if the request head was not read completely. */
   method?: Opt<string>;
-  /** Listener that received the request: the one for clients or the one for operators. */
+  /** Listener that received the request: the listener for clients or the listener for operators. */
   listener: "public" | "admin";
 }>;
 
@@ -393,7 +393,7 @@ export type ChargeRecord = Readonly<{
   costNano: bigint | null;
   /** Outcome: "ok", the kind of a failure, or "recovered". */
   outcome: string;
-  /** Why the response ended. */
+  /** Reason why the response ended. */
   finish?: Opt<string>;
   /** Time to the headers, to the first token, and in total, in milliseconds. */
   ms?: Settle["ms"];

@@ -113,8 +113,8 @@ export interface PluginCommand {
 
 /**
  * Commands that a plugin adds. Run them with `tollgate plugin <id> <command>`, where the ID is the
- * path in gateway.yaml, or over the control socket. This is the only way for a plugin to extend the
- * command line or the socket.
+ * path in gateway.yaml, or over the control socket. A plugin can extend the command line and the
+ * socket only with commands of this form.
  */
 export interface Commands {
   /** Commands of the plugin, by name. */

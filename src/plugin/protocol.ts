@@ -234,7 +234,7 @@ export interface ClientHalf<K extends Operation> {
   /**
    * Maximum number of stop sequences that the format can express. `encodeRequest` passes the
    * remaining stop sequences to `emulateStopSequences`. If another endpoint of the same provider
-   * accepts all stop sequences of a request, the host calls that one. Default: no maximum.
+   * accepts all stop sequences of a request, the host calls that endpoint. Default: no maximum.
    */
   maxStopSequences?: number;
   /**
@@ -284,7 +284,7 @@ export interface Decoder {
 export interface Encoder {
   /**
    * Writes one event, or buffers it until it can be written. Events arrive in order, and the last
-   * one is `finish`.
+   * event is `finish`.
    */
   writeEvent(event: ModelEvent): void;
   /** Writes an error in the format of the protocol into a stream that has started. Called last. */

@@ -23,8 +23,8 @@ export interface ProviderDef<
   C extends ObjectSchema = NoOptions,
 > extends Plugin<O> {
   /**
-   * Schema of one credential. Its fields are set in `with:` (one credential) or in `credentials: [{
-   * name, with, zdr, weight, models }]` (several).
+   * Schema of one credential. Its fields are set in `with:`. For several credentials, they are set
+   * in `with` of each entry of `credentials`.
    */
   credential?: C;
   /** Data policy of the backend. Default: unknown. */
@@ -188,9 +188,10 @@ export interface ProtocolEndpoint<C = unknown> extends EndpointConnection<C>, En
   /** Paths by action, if they differ from the protocol's. */
   paths?: { readonly [name: string]: Opt<Path> };
   /**
-   * WebSockets by action. A relay socket of a client is connected to the one of its action. For any
-   * other action, requests of a client's WebSocket are sent over it if the protocol's client half
-   * has `createSession`. If the provider does not accept the connection, they are sent over HTTP.
+   * WebSockets by action. A relay socket of a client is connected to the provider's socket for the
+   * same action. For any other action, requests of a client's WebSocket are sent over it if the
+   * protocol's client half has `createSession`. If the provider does not accept the connection,
+   * they are sent over HTTP.
    */
   sockets?: { readonly [action: string]: Opt<EndpointSocket> };
   /**
@@ -211,7 +212,7 @@ export interface ProtocolEndpoint<C = unknown> extends EndpointConnection<C>, En
 export interface EndpointSocket {
   /** Path and query, appended to the base URL of the endpoint. The scheme becomes `ws` or `wss`. */
   path: Path;
-  /** Headers of the handshake, in addition to those of the endpoint. */
+  /** Headers of the handshake, in addition to the headers of the endpoint. */
   headers?: HeadersOut;
   /** Sub-protocols to offer. */
   subprotocols?: readonly string[];

@@ -113,8 +113,8 @@ export interface RequestFacts extends CostFactors {
   /** Number of images, audio clips, and documents, and the number of body bytes that they use. */
   media?: Opt<{ count: number; bytes: number }>;
   /**
-   * Other models that the request names. Each of them may be called too and is billed at its own
-   * price. `maxUses` is the maximum number of calls, if the request sets one.
+   * Other models that the request names. Each of these models may be called too and is billed at
+   * its own price. `maxUses` is the maximum number of calls, if the request sets one.
    */
   additionalModels?: Opt<readonly { model: string; maxUses?: Opt<number> }[]>;
   /** Maximum number of runs of tools that the provider hosts, if the request limits it. */

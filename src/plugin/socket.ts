@@ -93,7 +93,7 @@ export interface SocketHalf {
 }
 
 /**
- * Sets up calls, such as those of WebRTC. Their audio is sent directly between the client and the
+ * Sets up calls, such as WebRTC calls. Their audio is sent directly between the client and the
  * provider. The host observes a call over a socket of the provider. The meter reads the provider's
  * messages on this socket.
  */

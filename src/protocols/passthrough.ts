@@ -62,7 +62,7 @@ export function createConvertingPassthrough(
 
 /**
  * Forwards events unchanged. The last event contains the usage and is held back until usage is
- * settled. Events after the last one are dropped.
+ * settled. Events after the last event are dropped.
  */
 export abstract class FinalUsagePassthrough extends EventPassthrough {
   /** Reads the data of an event and reports its content. Returns the usage of the last event. */

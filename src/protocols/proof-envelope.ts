@@ -1,7 +1,7 @@
 // Carries one provider's signed or encrypted data through a client of another protocol and back.
-// The server half of a codec seals data that its protocol has no field for into the one opaque
-// field that its clients send back. The same server half opens it when it returns. Only the client
-// half of the origin protocol reads the content. Pure: no I/O, no clock.
+// The server half of a codec seals data for which its protocol has no field. It writes the data
+// into the opaque field that its clients send back. The same server half opens it when it returns.
+// Only the client half of the origin protocol reads the content. Pure: no I/O, no clock.
 //
 // An envelope is `tg1.` followed by base64url JSON. It is not secret and grants no authority. A
 // client that forges an envelope only writes a part of the conversation that it could write anyway.

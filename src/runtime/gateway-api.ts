@@ -51,7 +51,7 @@ export interface Gateway {
   readonly inFlight: number;
   /**
    * Resolves with the reason when the gateway cannot continue. With several workers, the gateway
-   * cannot continue if all of them exit repeatedly.
+   * cannot continue if all workers exit repeatedly.
    */
   readonly failed: Promise<Error>;
   /**
@@ -103,7 +103,7 @@ export interface GatewayStatus {
    * yet.
    */
   readonly state: HealthState;
-  /** Why the ledger accepts no rows, and since when. Unset while it accepts rows. */
+  /** Reason why the ledger accepts no rows, and its start. Unset while it accepts rows. */
   readonly ledgerOutage?: LedgerOutage | undefined;
   /** In Unix milliseconds, like every time in this file. */
   readonly startedAt: number;
@@ -147,7 +147,7 @@ export interface GatewayStatus {
    * Set if there are several workers. Cooldowns and open requests are summed over all processes.
    */
   readonly workers?: readonly WorkerStatus[];
-  /** All gateways on the store, including this one. Set if several gateways share the store. */
+  /** All gateways on the store, including this gateway. Set if several gateways share the store. */
   readonly instances?: readonly InstanceState[] | undefined;
 }
 
@@ -194,7 +194,7 @@ export interface RequestExplanation {
   readonly hooks: { readonly [hook: string]: readonly string[] };
   /** Hooks of this list that are skipped now because they failed repeatedly. */
   readonly quarantinedHooks?: readonly QuarantinedHook[] | undefined;
-  /** Delay before a second call is sent if the first one has no content yet, by call class. */
+  /** Delay before a second call is sent if the first call has no content yet, by call class. */
   readonly hedgeDelays?:
     | readonly { readonly class: string; readonly afterMs: number }[]
     | undefined;
@@ -219,7 +219,7 @@ export interface ExplainedCandidate {
   readonly callOrder?: "first" | "next" | "last" | "not_called" | undefined;
   /**
    * Whether the candidate is in cooldown and is called after the others. If every candidate is in
-   * cooldown, the first one is called anyway.
+   * cooldown, the first candidate is called anyway.
    */
   readonly isCoolingDown?: boolean | undefined;
   readonly id: string;

@@ -220,7 +220,7 @@ interface ServicesOptions {
   /** Accounts that another process maintains. If unset, this process creates its own. */
   accountCache?: AccountCache;
   /**
-   * Model lists of another process. If unset, this process keeps its own in the state directory.
+   * Model lists of another process. If unset, this process keeps separate model lists in the state directory.
    */
   modelLists?: ModelLists;
   /** Registry of idempotency keys in another process. If unset, this process creates its own. */

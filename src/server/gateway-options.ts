@@ -38,7 +38,7 @@ export interface GatewayOptions extends ConfigSource {
   isInteractive?: boolean;
   /** Sockets that a service manager opened. They are used instead of the sockets in the config. */
   inheritedSockets?: InheritedSockets;
-  /** The gateway that this one replaces. */
+  /** The gateway that this gateway replaces. */
   oldProcess?: OldProcess;
   /** Program that a worker runs. It must call `work`. If unset, there is one process. */
   workerProgram?: string;

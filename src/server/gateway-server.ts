@@ -82,7 +82,7 @@ export class GatewayServer implements Gateway {
   #accountsChangedEarly = false;
   #listRefresher!: ListRefresher;
   #generations!: GenerationSlot;
-  /** Listener for clients: the port of this process, or those of the workers. */
+  /** Listener for clients: the port of this process, or the ports of the workers. */
   #listener: ((ListenerHandle | WorkerPool) & { destroy(): unknown }) | undefined;
   #workerPool: WorkerPool | undefined;
   #statsCollector: StatsCollector | undefined;

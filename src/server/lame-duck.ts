@@ -6,7 +6,7 @@ import type { Log } from "../lib/log/log.ts";
 
 /**
  * Default shutdown delay in milliseconds. A load balancer that queries every 1 or 2 s has seen the
- * change by then.
+ * change before that.
  */
 const DEFAULT_ANNOUNCE_MS = 5_000;
 

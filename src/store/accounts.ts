@@ -74,7 +74,7 @@ export function isKeyChange(record: KeyRecord, before: KeyRecord): boolean {
 const MAX_NANO = 2n ** 63n - 1n;
 
 /**
- * Checks a command. It is called for each command of a batch before the first one is applied.
+ * Checks a command. It is called for each command of a batch before the first command is applied.
  * Throws `invalid` with the name of the field.
  */
 export function checkCommand(c: StoreCommand): void {

@@ -1,6 +1,6 @@
-// How the lines of a job share its reservation. The job's own call reserves the sum of all lines. A
-// line moves its part from the job's call to a separate call, so the reserved total of a meter
-// does not change. All calls of a job count in the windows in which the job was created.
+// Defines how the lines of a job share its reservation. The job's own call reserves the sum of all
+// lines. A line moves its part from the job's call to a separate call, so the reserved total of a
+// meter does not change. All calls of a job count in the windows in which the job was created.
 import type { JobTake, Limit } from "../plugin/index.ts";
 import type { LedgerRow } from "./ledger-row.ts";
 import type { MeterAmount } from "./meter.ts";

@@ -98,7 +98,7 @@ export interface LedgerJournal<R extends ReserveInput, S extends SettleInput, C 
 
 /**
  * Limits, open calls, and the ledger's rules over a journal. A store checks each command of a
- * batch, applies all of them, commits its journal, and calls `commit`. If any step fails, it calls
+ * batch, applies all commands, commits its journal, and calls `commit`. If any step fails, it calls
  * `rollback`, and the batch has no effect.
  */
 export interface LedgerRules<

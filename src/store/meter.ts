@@ -295,7 +295,7 @@ export const toMeterAmount = (claim: Claim): MeterAmount => [claim.meter.id, eff
 
 /**
  * Amount that a claim takes. A request that is larger than the bucket is admitted when the bucket
- * is empty, and takes all of it.
+ * is empty, and takes the whole bucket.
  */
 const effectiveTake = (claim: Claim): bigint =>
   RATE_PERIOD_MS[claim.per] && claim.take > claim.limit ? claim.limit || claim.take : claim.take;

@@ -1,5 +1,5 @@
-// Totals of calls, from rows or from rollups. Both give exactly the same result. Void calls cost
-// nothing and are counted only if a query requests them.
+// Totals of calls, from rows or from rollups. Both sources give exactly the same result. Void calls
+// cost nothing and are counted only if a query requests them.
 import {
   type HeadersOut,
   type LedgerQuery,
@@ -29,7 +29,7 @@ export interface Totals {
   add(row: SummableRow): void;
   /**
    * Adds the totals of many rows if they match the query. `at`: a time within the day and hour that
-   * contain all of them.
+   * contain all these rows.
    */
   addGroup(facts: RowDimensions, amounts: RunningTotal, at: number, query: LedgerQuery): void;
   totals(): readonly LedgerTotal[];

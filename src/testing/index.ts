@@ -1,7 +1,7 @@
 // tollgate/testing: checks for plugins and protocols, for their authors and for Tollgate itself. It
 // contains no test runner: a check is a name and a function, and a fake upstream is a server on a
-// loopback port. It may import plugin, model, protocols, and lib, and the one function that starts
-// the gateway. It must not import the config, the loader, or the pipeline.
+// loopback port. It may import plugin, model, protocols, and lib, and the function that starts the
+// gateway. It must not import the config, the loader, or the pipeline.
 export {
   compressionBomb,
   eventStreamResponse,

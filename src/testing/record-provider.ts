@@ -168,7 +168,7 @@ async function recordEndpoint(
       ),
   });
   for await (const _event of endpoint.run(request as never, call, credential as never));
-  // If several requests were sent, the last one has the response.
+  // If several requests were sent, the last request has the response.
   return heard.slice(-1);
 }
 

@@ -1,4 +1,4 @@
-// Checks for stores. A store that passes all of them can keep the ledger.
+// Checks for stores. A store that passes all checks can keep the ledger.
 import type { Check } from "./check.ts";
 import { FIRST_OWNER, type StoreUnderTest } from "./store/fixtures.ts";
 import { accountLaws, auditLaws } from "./store/accounts-and-audit.ts";

@@ -1,5 +1,5 @@
 // Caches an issuer's public keys. They are fetched for the first token, and again when a token
-// refers to an unknown key. The issuer gets at most one request per 30 s, however many such tokens
+// refers to an unknown key. The issuer gets at most one request per 30 s, even if many such tokens
 // arrive.
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import { fail, type Context } from "tollgate/plugin";

@@ -55,7 +55,7 @@ function costUsd({ calls }: RequestRecord): string | undefined {
   return nano === undefined ? undefined : formatUsd(nano);
 }
 
-/** Whether a candidate other than the first one served the request. */
+/** Whether a candidate other than the first candidate served the request. */
 function usedFallback({ served, calls }: RequestRecord): boolean {
   const [first, end] = [calls[0], calls.at(-1)];
   if (served === undefined || !first || !end) return false;
@@ -307,7 +307,7 @@ function finishLine(format: Format, fields: string, rate: number): string {
   return `${rate < 1 ? joinFields(fields, ` rate=${rate}`) : fields}\n`;
 }
 
-/** Joins fields without a separator before the first one. */
+/** Joins fields without a separator before the first field. */
 const joinFields = (line: string, more: string): string =>
   line === "" ? more.slice(1) : line + more;
 

@@ -1,6 +1,6 @@
 // Updates the series from records, billing records, and gateway events. Requests are counted from
-// request records. Calls and money are counted from billing records. These are complete, so their
-// sums equal the ledger's sums.
+// request records. Calls and money are counted from billing records. Billing records are complete,
+// so their sums equal the ledger's sums.
 import type {
   ChargeRecord,
   GatewayEvent,
@@ -264,7 +264,7 @@ class BudgetTracker {
 }
 
 // Shares the counts between config generations. The previous generation counts with its own options
-// until the next one receives its first data.
+// until the next generation receives its first data.
 
 interface SharedTally {
   readonly tally: MetricsTally;

@@ -57,7 +57,7 @@ export class ExportQueue {
   }
 
   /**
-   * Adds items that belong together: either all of them or, if they do not fit, none. `say` writes
+   * Adds items that belong together: either all items or, if they do not fit, no item. `say` writes
    * each item to the batch that `next` returns.
    */
   add(many: number, say: (next: () => ItemBatch) => void): void {

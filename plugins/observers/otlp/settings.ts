@@ -260,7 +260,7 @@ const DIGITS = 13;
 
 /**
  * Compares the upper bits of the trace ID's lower half, as other implementations of this sampler
- * do. All of them therefore keep the same traces.
+ * do. All these implementations therefore keep the same traces.
  */
 const isInRatio = (traceId: string, ratio: number): boolean =>
   Number.parseInt(traceId.slice(16, 16 + DIGITS), 16) < ratio * 16 ** DIGITS;

@@ -68,8 +68,8 @@ const IS_REMOTE_FLAG = 0x200;
 export const countSpans = ({ calls }: RequestRecord): number => 1 + calls.length;
 
 /**
- * Adds the span of the request and then those of its attempts in order. `next` returns the batch
- * for the next span.
+ * Adds the span of the request and then the spans of its attempts in order. `next` returns the
+ * batch for the next span.
  */
 export function addSpans(next: () => ItemBatch, record: RequestRecord, of: SpanOptions): void {
   const cache = of.shared.get(record);
@@ -159,8 +159,9 @@ const safeErrorCode = (fault: RequestRecord["fault"]): string | undefined =>
   fault?.code !== undefined && /^[\w.-]{1,64}$/.test(fault.code) ? fault.code : undefined;
 
 /**
- * Returns an event for each call after the first one. A call that was made while another call had no
- * content gets `tollgate.hedge`. A call after a failure gets `tollgate.retry` or `tollgate.fallback`.
+ * Returns an event for each call after the first call. A call that was made while another call had
+ * no content gets `tollgate.hedge`. A call after a failure gets `tollgate.retry` or
+ * `tollgate.fallback`.
  */
 function attemptEvents({ calls, at, ms }: RequestRecord): readonly ProtobufMessage[] | undefined {
   const row = sequentialCalls(calls);

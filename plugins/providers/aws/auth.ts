@@ -169,8 +169,8 @@ async function loadChain(profile: string | undefined): Promise<CredentialChain> 
 // local clock is wrong, signatures use the time of the service's responses.
 
 /**
- * How far the service's clock is ahead of the local clock, in milliseconds. Shared by all services,
- * which have the same time.
+ * Number of milliseconds by which the service's clock is ahead of the local clock. Shared by all
+ * services, which have the same time.
  */
 export interface ServiceClock {
   aheadMs: number;

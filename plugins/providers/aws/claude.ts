@@ -1,6 +1,6 @@
-// Claude through InvokeModel: the messages protocol without `model` and `stream`, which are in the
-// URL, with the version in the body, and with events in binary frames. The protocol ID is that of
-// the messages protocol, so the bytes of a messages client are forwarded unchanged.
+// Claude through InvokeModel, in the messages protocol with three differences. `model` and `stream`
+// are in the URL, the version is in the body, and events are in binary frames. The protocol ID is
+// the ID of the messages protocol, so the bytes of a messages client are forwarded unchanged.
 import type {
   CallContext,
   ClientHalf,

@@ -59,7 +59,7 @@ const declared = ({ name, description, schema, raw }: ChatRequest["tools"][numbe
     .join(" ");
 
 // Token counting of the demo: a token is up to four consecutive letters or digits, or any other
-// single visible character. This is easy to check by hand and close to real models' counts for
+// single visible character. This rule is easy to check by hand and close to real models' counts for
 // English.
 
 const TOKEN = /[\p{L}\p{N}]{1,4}|[^\s\p{L}\p{N}]/gu;

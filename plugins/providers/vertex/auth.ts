@@ -43,8 +43,8 @@ export const accountSchema = {
     from: {
       const: "adc",
       description:
-        "Application default credentials: those of gcloud, the machine, a pod, or a " +
-        "federated workload. Requires the package google-auth-library",
+        "Application default credentials: the credentials of gcloud, the machine, a " +
+        "pod, or a federated workload. Requires the package google-auth-library",
     },
   },
 } as const;

@@ -26,7 +26,7 @@ export const isClaude = (model: string): boolean => bareName(model).startsWith("
  * Whether the model is from another publisher. Such names contain the publisher: "meta/llama-…".
  */
 export const isPartner = (model: string): boolean => bareName(model).includes("/");
-/** Whether the name is that of a text embedding model. */
+/** Whether the name is the name of a text embedding model. */
 export const isEmbeddingModel = (model: string): boolean =>
   /^(?:text(?:-multilingual)?-embedding-|gemini-embedding-)/.test(bareName(model));
 export const isGemini = (model: string): boolean =>

@@ -92,8 +92,8 @@ class DiskFullLatch {
 }
 
 /**
- * How often a gateway checks whether the database has responded recently, in milliseconds. If not,
- * it sends a heartbeat.
+ * Interval in milliseconds at which a gateway checks whether the database has responded recently.
+ * If not, it sends a heartbeat.
  */
 const HEARTBEAT_INTERVAL_MS = 1_200;
 /**
@@ -101,7 +101,7 @@ const HEARTBEAT_INTERVAL_MS = 1_200;
  * by other gateways are visible within 1.5 s.
  */
 const FRESH_MS = 250;
-/** How often a node in offline mode tries to reach the database, in milliseconds. */
+/** Interval in milliseconds at which a node in offline mode tries to reach the database. */
 const RECONNECT_INTERVAL_MS = 250;
 /**
  * Silence of the database after which a node enters offline mode, in milliseconds. Applies only if

@@ -1,5 +1,5 @@
 // Combines the accounts of gateway.yaml and of the store into one tree. If both define an account
-// with the same name, the one in gateway.yaml is used.
+// with the same name, the account in gateway.yaml is used.
 import type { AccountConfig } from "../../config/gateway-config.ts";
 import type { AccountRecord, KeyDefaults, KeyLimit } from "../../plugin/store/account.ts";
 
@@ -56,7 +56,7 @@ export class AccountTree {
       .join("/");
   }
 
-  /** Returns the accounts directly below this one. */
+  /** Returns the accounts directly below this account. */
   children(id: string): TreeAccount[] {
     return this.all().filter(({ parent }) => parent === id);
   }

@@ -1,6 +1,6 @@
 // Commands to create, list, update, move, and close accounts. Accounts of gateway.yaml are listed
-// together with those of the store, but can only be changed in the file. The same commands work in
-// a running gateway and directly on the store.
+// together with accounts of the store, but can only be changed in the file. The same commands work
+// in a running gateway and directly on the store.
 import { MAX_ACCOUNT_DEPTH } from "../../config/sections/account-config.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { fail, getFault } from "../../model/error.ts";

@@ -178,7 +178,7 @@ function timeoutsOf(
 }
 
 // Determines the order in which candidates are called, from the reports of all processes. The rules
-// are those of the pipeline: a cooldown only changes the order, and a candidate whose provider
+// are the rules of the pipeline: a cooldown only changes the order, and a candidate whose provider
 // rejects all requests is not called.
 
 type ReportedCooldown = Pick<

@@ -62,7 +62,7 @@ export interface ExplainedName {
   readonly name: string;
   /** The model, or the candidates of an alias in the order in which they are tried. */
   readonly models: readonly ExplainedModel[];
-  /** Most similar listed names, if no source lists this one. */
+  /** Most similar listed names, if no source lists this name. */
   readonly suggestions: readonly string[];
 }
 

@@ -26,7 +26,7 @@ export interface SearchedCall extends Pick<
 /** A request with its matching calls, from the ledger. */
 export interface SearchedRequest {
   readonly id: string;
-  /** When its last call was settled, in Unix milliseconds. */
+  /** Time when the last call of the request was settled, in Unix milliseconds. */
   readonly at: number;
   readonly status: RequestStatus;
   readonly key: string;
@@ -219,7 +219,7 @@ async function readStretch(
 
 /**
  * Position of a page. `isNarrowed`: a range was too large, so the remaining time is not read as one
- * range. `seq`: in the millisecond before `to`, the rows up to this one were read.
+ * range. `seq`: in the millisecond before `to`, the rows up to this row were read.
  */
 interface SearchCursor {
   readonly to: number;

@@ -15,8 +15,8 @@ import type { CommandSpec, AccountScopeRule } from "../schema/command-spec.ts";
 /** The existing accounts and keys. */
 export interface ScopeDirectory {
   /**
-   * Returns the path from the outermost account to this one. Contains only the given account if it
-   * is unknown.
+   * Returns the path from the outermost account to this account. Contains only the given account if
+   * it is unknown.
    */
   accountPath(account: string): readonly string[];
   listKeys(): Promise<readonly Pick<KeyRecord, "id" | "name" | "account" | "admin">[]>;

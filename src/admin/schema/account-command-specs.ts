@@ -57,7 +57,7 @@ const DISCLOSE_LIMITS = {
 
 export const ACCOUNT_COMMAND_SPECS = {
   "accounts.list": {
-    summary: "List accounts, including those of gateway.yaml",
+    summary: "List accounts, including accounts of gateway.yaml",
     input: {
       type: "object",
       additionalProperties: false,

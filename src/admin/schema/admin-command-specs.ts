@@ -128,7 +128,7 @@ export const ADMIN_COMMAND_SPECS = {
     writes: true,
     cli: {
       words: "sessions revoke",
-      description: "Revokes one console session, or all of them if no ID is given.",
+      description: "Revokes one console session, or all sessions if no ID is given.",
       args: ["id"],
       examples: ["tollgate sessions revoke"],
     },

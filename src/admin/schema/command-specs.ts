@@ -106,7 +106,9 @@ export const COMMAND_SPECS = {
     cli: {
       words: "reload",
       description:
-        "Reloads gateway.yaml in the running gateway, and waits until all of its processes use it. If the file is invalid, the previous config stays in use.",
+        "Reloads gateway.yaml in the running gateway, and waits until all processes " +
+        "of the gateway use it. If the file is invalid, the previous config stays in " +
+        "use.",
       examples: ["tollgate reload", "tollgate reload --state-dir /var/lib/tollgate --json"],
       exits:
         "Exits with 78 if the file has errors, and with 1 if keys changed that need a restart.",

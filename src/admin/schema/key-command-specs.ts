@@ -71,7 +71,7 @@ export const KEY_COMMAND_SPECS = {
     worksOffline: "store",
   },
   "keys.list": {
-    summary: "List API keys, including those of gateway.yaml",
+    summary: "List API keys, including keys of gateway.yaml",
     input: NO_INPUT,
     output: outputSchema("keys"),
     role: "viewer",

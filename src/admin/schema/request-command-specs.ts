@@ -106,7 +106,8 @@ export const REQUEST_COMMAND_SPECS = {
         "request, use tollgate request <id>. With --json, each request is a line of " +
         "JSON. If the reader falls behind, the output reports the number of dropped " +
         "lines. With --rows, the command shows one line of the ledger for each call " +
-        "and each correction instead. That also works while no gateway is running.",
+        "and each correction instead. The option --rows also works while no gateway " +
+        "is running.",
       examples: [
         "tollgate tail --failed",
         "tollgate tail --key laptop --model 'openai/*' --since 1h --once --json",

@@ -31,7 +31,7 @@ export const nonNegativeInteger = (description: string) =>
 export const integerUpTo = (most: number, description: string) =>
   ({ type: "integer", minimum: 0, maximum: most, description }) as const;
 export const booleanField = (description: string) => ({ type: "boolean", description }) as const;
-/** A name, such as that of a provider or an account. */
+/** A name, such as the name of a provider or an account. */
 export const nameOf = (description: string) => withCli(text(description), { value: "name" });
 /** A list of names or patterns. */
 export const textList = (description: string, value: string) =>

@@ -42,8 +42,8 @@ const HANDOFF_TIMEOUT_MS = 30_000;
 const RETRY_DELAY_MS = 20;
 
 /**
- * Retries while a hot restart is in progress, and once more after it has ended. By then, a gateway
- * responds or none is running.
+ * Retries while a hot restart is in progress, and once more after it has ended. After that, a
+ * gateway responds or no gateway is running.
  */
 async function retryDuringHandoff<T>(ask: () => Promise<T>, stateDir: string): Promise<T> {
   const deadline = performance.now() + HANDOFF_TIMEOUT_MS;

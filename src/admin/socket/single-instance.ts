@@ -1,6 +1,6 @@
-// Ensures that one gateway uses a state directory. The check runs before any file in the directory
-// is opened. The check needs an HTTP client, which loads slowly, so it is skipped if there is no
-// socket.
+// Ensures that only one gateway uses a state directory. The check runs before any file in the
+// directory is opened. The check needs an HTTP client, which loads slowly, so it is skipped if
+// there is no socket.
 import { lstat } from "node:fs/promises";
 import { findControlSocket } from "./control-socket-path.ts";
 

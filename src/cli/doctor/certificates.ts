@@ -1,5 +1,5 @@
-// Checks the gateway's own certificates: those that its listeners send, and those of the
-// authorities that sign client certificates.
+// Checks the gateway's own certificates: the certificates that its listeners send, and the
+// certificates of the authorities that sign client certificates.
 import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { connect as secure } from "node:tls";

@@ -48,7 +48,7 @@ export const MIN_NODE = 24;
 export const FREE_BYTES: Threshold = { warning: 1 << 30, error: 64 << 20 };
 /** Time in milliseconds until a write is durable. */
 export const FSYNC_MS: Threshold = { warning: 25, error: 250 };
-/** Difference in milliseconds between this machine's clock and others. */
+/** Difference in milliseconds between the clocks of this machine and another machine. */
 export const SKEW_MS: Threshold = { warning: 5_000, error: 300_000 };
 /** Maximum expected time of a DNS lookup, in milliseconds. */
 export const LOOKUP_MS = 500;

@@ -136,7 +136,7 @@ interface DescribedPlugin extends LockedDefinition {
 interface DescribedPackage {
   /** Plugins by their export paths. */
   readonly plugins: Readonly<Record<string, DescribedPlugin>>;
-  /** Real paths of the files that were loaded for them. */
+  /** Real paths of the files that were loaded for these plugins. */
   readonly files: readonly string[];
 }
 

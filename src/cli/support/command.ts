@@ -10,7 +10,7 @@ export interface CliCommand {
   readonly examples: readonly string[];
   /** Commands of two words. Their positional arguments follow both words. */
   readonly subcommands?: Readonly<Record<string, Subcommand>>;
-  /** Subcommand that runs if none is named. */
+  /** Subcommand that runs if the operator names no subcommand. */
   readonly defaultSubcommand?: string;
   /**
    * Returns the command that the positional arguments select. Used if only the arguments determine

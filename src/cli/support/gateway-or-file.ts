@@ -1,4 +1,4 @@
-// Runs a query in the running gateway, or on gateway.yaml if none runs.
+// Runs a query in the running gateway, or on gateway.yaml if no gateway runs.
 import { callControl } from "../../admin/socket/control-client.ts";
 import { startDryRun } from "../../server/dry-run.ts";
 import { getFault } from "../../model/error.ts";

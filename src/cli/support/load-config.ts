@@ -23,7 +23,7 @@ type Imports = Readonly<Record<string, () => Promise<unknown>>>;
 export const builtinPlugins: Readonly<Record<PluginKind, Imports>> = builtin;
 
 /**
- * Returns the file that was named, or the one in the current directory. Returns undefined for the
+ * Returns the named file, or the config file in the current directory. Returns undefined for the
  * default config.
  */
 export function configFile(given: CliInput): string | undefined {

@@ -26,7 +26,10 @@ import {
   timeouts,
 } from "../schema-builders.ts";
 
-/** The default frontends: those of the operations, and those that do not serve a model. */
+/**
+ * The default frontends: the frontends of the operations, and the frontends that do not serve a
+ * model.
+ */
 export const DEFAULT_FRONTENDS = [...OPERATION_FRONTENDS, "models", "usage"];
 export const DEFAULT_MIDDLEWARE = ["auth", "zdr", "limits", "usage"];
 

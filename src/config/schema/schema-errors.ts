@@ -172,7 +172,7 @@ function describeForms(branches: unknown): string {
 /**
  * Selects, for each anyOf and oneOf, the errors of the branch that was probably intended. If no
  * branch matches the form of the value, the error of the anyOf or oneOf itself is kept. Errors of
- * `if` are dropped, because they repeat those of its branches.
+ * `if` are dropped, because they repeat the errors of its branches.
  */
 function selectBranchErrors(errors: readonly ErrorObject[]): ErrorObject[] {
   let rest = errors.filter(

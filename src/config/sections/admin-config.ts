@@ -55,8 +55,8 @@ const OIDC_SCHEMA = closedObject(
       type: "object",
       minProperties: 1,
       description:
-        "Groups and their permissions. If a user is in several groups, the first one " +
-        "listed here applies",
+        "Groups and their permissions. If a user is in several groups, the first " +
+        "group listed here applies",
       additionalProperties: closedObject(
         {
           role: {

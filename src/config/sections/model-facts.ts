@@ -104,7 +104,7 @@ export const FACTS_SCHEMA: Schema = closedObject({
     ...PRICE_SCHEMA,
     description: "Price: free, or US dollars by unit. Default: the catalog's price",
   },
-  priced_as: nonEmptyText("Model whose price applies to this one"),
+  priced_as: nonEmptyText("Model whose price applies to this model"),
   data_policy: closedObject(
     {
       retention: { ...RETENTION_SCHEMA, description: "How long the provider retains user data" },

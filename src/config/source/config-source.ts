@@ -15,7 +15,7 @@ export interface ConfigFinding {
   readonly file: string;
   readonly pointer: string;
   readonly span?: SourceSpan;
-  /** Set if the value is missing. Other problems with the value would only repeat this one. */
+  /** Set if the value is missing. Other problems with the value would only repeat this problem. */
   readonly isMissingValue?: true;
 }
 

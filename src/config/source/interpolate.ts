@@ -26,7 +26,7 @@ const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
  */
 const CREDENTIAL_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
 
-/** Parses a string into text and references. Continues after an error, to report all of them. */
+/** Parses a string into text and references. Continues after an error, to report all errors. */
 export function parseTemplate(text: string): {
   parts: readonly TemplatePart[];
   flaws: readonly TemplateError[];

@@ -7,7 +7,7 @@ import { BoundedQueue } from "../queue/bounded-queue.ts";
 
 /** Maximum number of queued characters. Lines above this limit are dropped. */
 const MAX_QUEUED_CHARS = 4 << 20;
-/** How often a synchronous write that would block is retried, every `RETRY_MS` milliseconds. */
+/** Number of retries of a synchronous write that would block, one every `RETRY_MS` milliseconds. */
 const MAX_RETRIES = 100;
 const RETRY_MS = 10;
 

@@ -19,7 +19,7 @@ export interface Log extends Readonly<Record<Level, Write>> {
   setLevel(level: Level): void;
   /** Adds values that are masked in all later lines. */
   addSecrets(values: Iterable<string>): void;
-  /** Writes buffered lines. This also happens automatically at exit. */
+  /** Writes buffered lines. Lines are also written automatically at exit. */
   flush(): void;
 }
 

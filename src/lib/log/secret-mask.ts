@@ -1,6 +1,6 @@
 // Masks secrets in log lines, errors, and terminal output: registered values in every encoding, and
-// any text that looks like a key. This is the second line of defense. The first is that code does
-// not write secrets.
+// any text that looks like a key. This masking is the second line of defense. The first is that
+// code does not write secrets.
 
 const MASKED = "[secret]";
 

@@ -169,8 +169,8 @@ export function createEgressGuard(
 }
 
 /**
- * Creates a guard that allows all addresses except those of a cloud's metadata service, including
- * names that resolve to them.
+ * Creates a guard that allows all addresses except the addresses of a cloud's metadata service.
+ * Names that resolve to such an address are blocked too.
  */
 export const createMetadataGuard = (timeoutMs?: number): EgressGuard =>
   createEgressGuard(

@@ -22,7 +22,7 @@ const CONTAINERS: ReadonlySet<number> = new Set([
 ]);
 
 const CLUSTER_BYTES = Buffer.from([0x1f, 0x43, 0xb6, 0x75]);
-/** Nanoseconds per time unit if none is stated. */
+/** Nanoseconds per time unit if the file does not state the time unit. */
 const USUAL_SCALE = 1_000_000;
 /** Maximum seconds of one frame that is not Opus. No codec in this container has longer frames. */
 const MOST_SECONDS = 1;
@@ -56,7 +56,7 @@ class Elements {
   duration: number | undefined;
   /** Timestamp of the last block, in time units. */
   last = 0;
-  /** Number of tracks. `opus`: whether all of them are Opus. */
+  /** Number of tracks. `opus`: whether all tracks are Opus. */
   codecs = 0;
   opus = true;
   found = 0;

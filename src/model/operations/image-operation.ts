@@ -28,7 +28,7 @@ export const imageOperation: OperationSpec<"image"> = {
   requiresCatalogEntry: true,
   generatesTokens: false,
   completeUnitSets: [["output"], ["images"], ["image_out"]],
-  // The unit is the one that the price lists: images, megapixels, or tokens.
+  // The unit is the unit in which the price is listed: images, megapixels, or tokens.
   estimateUsage({ isWorstCase, input, n, hasMedia, size, maxPixels, modelMaxOutput }) {
     const stated = areaOf(size) ?? (isWorstCase ? maxPixels : undefined);
     const area = stated ?? USUAL_PIXELS;

@@ -115,8 +115,8 @@ export interface OperationSpec<K extends Operation = Operation> {
   /**
    * Whether a model can be called only if its exact name is in a live list, in shipped metadata, or
    * in the operator's configuration. Otherwise, a request for an unlisted name is forwarded as this
-   * operation, and the provider decides. This is false only for chat, which is the operation that
-   * is assumed for unknown names.
+   * operation, and the provider decides. Only chat has the value `false`, because chat is the
+   * operation that is assumed for unknown names.
    */
   readonly requiresCatalogEntry: boolean;
   /**

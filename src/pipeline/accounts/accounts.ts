@@ -37,11 +37,11 @@ export interface StoredAccounts {
   readonly version: number;
 }
 
-/** An account merged with all of its ancestors. */
+/** An account merged with all its ancestors. */
 export interface ResolvedAccount {
-  /** Account IDs from the outermost account to this one, such as "acme/research". */
+  /** Account IDs from the outermost account to this account, such as "acme/research". */
   readonly path: string;
-  /** Limits of the account and all of its ancestors. Each limit applies to each call. */
+  /** Limits of the account and all its ancestors. Each limit applies to each call. */
   readonly limits: readonly Limit[];
   /** Scopes of limits whose numbers are hidden from clients. */
   readonly hiddenScopes: ReadonlySet<string>;
@@ -138,8 +138,8 @@ export const visibleLimits = <L extends Pick<Limit, "scope">>(
     : limits;
 
 /**
- * Returns the limits that the client of a key may see: the key's own, and those of its accounts
- * that disclose limits.
+ * Returns the limits that the client of a key may see: the limits of the key, and the limits of its
+ * accounts that disclose limits.
  */
 export const clientVisibleLimits = (
   who: Identity | undefined,

@@ -117,7 +117,7 @@ const TOLERATED_DELAY_MS = 250;
 const SLOW_FACTOR = 3;
 /**
  * How long the delay must stay high before the limit decreases, in milliseconds. A short burst also
- * causes a high delay, but has ended by then.
+ * causes a high delay, but ends before this time.
  */
 const SUSTAINED_MS = 1_000;
 /** Growth of the baseline per window of `WINDOW_MS`: about a third per minute. */

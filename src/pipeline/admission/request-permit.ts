@@ -122,7 +122,7 @@ export class RequestPermit {
 
 /**
  * Counts concurrent requests in this process, from the moment their headers are read. Limits of the
- * store apply only when a call is reserved, and by then the body has been read.
+ * store apply only when a call is reserved, after the body has been read.
  */
 export class ConcurrencyCounter {
   readonly #counts = new Map<string, number>();

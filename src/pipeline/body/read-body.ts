@@ -155,7 +155,7 @@ const rejectBody = (message: string, code: string): never => fail("invalid", mes
 
 /**
  * Parses a body. A large body is parsed in several event loop turns, so that other requests do not
- * wait for all of it. `type`: the content type that the client sent.
+ * wait for the whole body. `type`: the content type that the client sent.
  */
 export function parseBody(
   raw: Buffer,

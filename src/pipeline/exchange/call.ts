@@ -139,7 +139,7 @@ export class HostCall implements Call {
     // If nothing may be retained, there is no stored state to relay to.
     return this.exchange.privacy === "off" ? this.candidate.mounted.provider.stateMode : "reject";
   }
-  /** Aborts when the client disconnects, or when another call replaces this one. */
+  /** Aborts when the client disconnects, or when another call replaces this call. */
   get signal(): AbortSignal {
     this.#aborter ??= new AbortController();
     if (this.#cancelReason) this.#aborter.abort(this.#cancelReason);

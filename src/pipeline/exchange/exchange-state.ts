@@ -66,7 +66,7 @@ export interface CallsState {
   last: (Pick<Outcome, "mode" | "losses"> & Pick<Call, "n" | "provider">) | undefined;
   /**
    * When the first call was sent, the number of calls, and the provider of the last call. Undefined
-   * if none was sent.
+   * if no call was sent.
    */
   sent:
     | { readonly firstSentAt: number; readonly count: number; readonly lastProvider: string }

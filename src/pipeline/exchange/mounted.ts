@@ -21,7 +21,7 @@ import type { UpstreamTarget } from "../targets/upstream-target.ts";
 export interface MountedFrontend {
   /** Name in gateway.yaml, such as "messages". */
   readonly name: string;
-  /** The plugin, including all of its routes that may use this protocol. */
+  /** The plugin, including all its routes that may use this protocol. */
   readonly plugin: Frontend;
   /** The routes whose requests start in this protocol. */
   readonly routes: readonly Route[];
@@ -71,8 +71,8 @@ export interface MountedProvider {
   readonly endpoints: readonly MountedEndpoint[];
   readonly credentials: readonly Credential[];
   /**
-   * Origins to which requests may be sent in addition to those of the endpoints. The operator's
-   * options name them.
+   * Origins to which requests may be sent in addition to the origins of the endpoints. The
+   * operator's options name them.
    */
   readonly extraOrigins: ReadonlySet<string>;
   /** Whether requests to the cloud's metadata service are allowed. */

@@ -3,8 +3,8 @@ import { querySecretNamesOf } from "../../lib/query-secrets.ts";
 import type { HeadersIn } from "../../model/values.ts";
 
 /**
- * Headers with credentials. No plugin or provider sees them. `admit` receives only the one secret
- * that identifies the client.
+ * Headers with credentials. No plugin or provider sees them. `admit` receives only the secret that
+ * identifies the client.
  */
 export const SECRET_HEADERS: ReadonlySet<string> = new Set([
   "authorization",

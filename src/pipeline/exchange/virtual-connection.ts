@@ -37,7 +37,7 @@ export abstract class VirtualResponse extends Writable {
   statusCode = 200;
   headersSent = false;
 
-  /** Called with each chunk. `done` is called when the next one may follow. */
+  /** Called with each chunk. `done` is called when the next request may follow. */
   abstract override _write(chunk: Buffer, encoding: string, done: (error?: Error) => void): void;
 
   /** Called once, with the headers in lower case. */

@@ -142,7 +142,8 @@ export class HookBreakers {
   }
 
   /**
-   * Creates a breaker. `scope`: the lifetime of its generation, with which the breaker is removed.
+   * Creates a breaker. `scope` is the lifetime of its generation. At the end of this lifetime, the
+   * breaker is removed.
    */
   create(plugin: string, hook: string, scope: LifetimeScope): HookBreaker {
     const conduct = new HookBreaker({ plugin, hook }, this.#listener);

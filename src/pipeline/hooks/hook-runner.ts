@@ -140,7 +140,7 @@ export const firstApplicable = <H extends keyof Hooks>(
 
 /**
  * Runs the hooks that apply, one after another. Returns a promise only if a hook is asynchronous.
- * The promise is usually the one that the hook returned. `from`: index of the next hook.
+ * The promise is usually the promise that the hook returned. `from`: index of the next hook.
  */
 export function runSequentially<H extends keyof Hooks>(
   hooks: readonly CompiledHook<H>[],

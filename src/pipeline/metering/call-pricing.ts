@@ -96,7 +96,7 @@ export class CallPricing {
     return price;
   }
 
-  /** Returns the prices in use other than the one that the reservation pinned. */
+  /** Returns the prices in use other than the price that the reservation pinned. */
   otherPrices(reports: UsageReports): readonly Price[] {
     let others: Price[] | undefined;
     for (const seen of reports.values()) {
@@ -133,7 +133,7 @@ export const largerCost = (a: bigint | null, b: bigint | null): bigint | null =>
   a === null || b === null ? (a ?? b) : a > b ? a : b;
 
 // Decides which model's price applies to a report. A provider may answer with a model other than
-// the one called: its own fallback, an advisor model, or the model behind an alias or a router.
+// the called model: its own fallback, an advisor model, or the model behind an alias or a router.
 /** The provider's models as the catalog listed them when the call was reserved. */
 export type CatalogModels = ReadonlyMap<string, CatalogEntry>;
 /**

@@ -216,8 +216,8 @@ export class CallTally {
   }
 
   /**
-   * Whether the usage exceeds the model's context window or output limit. This is an error of the
-   * provider or of the catalog.
+   * Whether the usage exceeds the model's context window or output limit. Such a report is an error
+   * of the provider or of the catalog.
    */
   #isImpossible(usage: Usage): boolean {
     const { context = Infinity } = this.call.info.limits ?? {};

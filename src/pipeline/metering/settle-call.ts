@@ -33,7 +33,7 @@ export function settleCall(
 }
 
 /**
- * Adds a record in order. The last record must be that of the call that answered, or whose failure
+ * Adds a record in order. The last record must belong to the call that answered, or whose failure
  * the client receives.
  */
 function addCallRecord({ isSuperseded, exchange }: HostCall, record: CallRecord): void {

@@ -85,7 +85,7 @@ export class ClientResponse implements TimerEntry {
     this.#race = race;
   }
 
-  /** Makes this response the one that the client receives. */
+  /** Makes this response the response that the client receives. */
   #win(): void {
     const race = this.#race;
     if (!race) return;
@@ -376,7 +376,8 @@ export class Pings {
 }
 
 /**
- * Used for non-streaming responses. No ping is written for them, so all of them share this object.
+ * Used for non-streaming responses. No ping is written for such responses, so all of them share
+ * this object.
  */
 const NO_PINGS = new Pings({ ping: "" });
 

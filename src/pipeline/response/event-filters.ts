@@ -81,7 +81,7 @@ export interface EventWatchers {
 
 /**
  * Returns the watch hooks, for a response whose bytes are forwarded unchanged. Returns undefined if
- * none applies.
+ * no filter applies.
  */
 export function createEventWatchers(call: HostCall, sink: FilterSink): EventWatchers | undefined {
   const { eventFilters } = call.exchange.state.frontend.hooks;

@@ -80,7 +80,7 @@ export class AttemptScheduler {
     return this.#nextHealthy() ?? this.#bestCoolingDown();
   }
 
-  /** Returns the next attempt after a failure, or undefined if none is allowed. */
+  /** Returns the next attempt after a failure, or undefined if no further attempt is allowed. */
   nextAfter(
     { candidate, requestFirstCallAt }: HostCall,
     stage: FailurePoint,
@@ -335,8 +335,8 @@ export class AttemptScheduler {
     const next = ERRORS[failure.kind][1];
     if (next === "never" || !FAILURE_POINTS[stage].allowsFailover || isLocalFault(failure))
       return false;
-    // Another candidate may have a larger context window, at a different price. This is done only
-    // if the operator allowed it and the provider reported the failure.
+    // Another candidate may have a larger context window, at a different price. That candidate is
+    // tried only if the operator allowed it and the provider reported the failure.
     if (next === "opt_in" && !isProviderFault(failure)) return false;
     if (!unsupported && !this.#failoverOn.has(failure.kind)) return false;
     if (unsupported && this.#otherEndpoints.length > 0) {

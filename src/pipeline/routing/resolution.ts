@@ -16,7 +16,7 @@ export interface Resolution {
   readonly candidates: readonly HostCandidate[];
   /** Error kinds after which the next candidate is tried. */
   readonly failoverOn: ReadonlySet<ErrorKind>;
-  /** Why a candidate is not in passthrough mode. */
+  /** Reason why a candidate is not in passthrough mode. */
   readonly translationReasons: ReadonlyMap<HostCandidate, string>;
   /** Undefined if hedging is off. */
   readonly hedge?: HedgeDelays | undefined;

@@ -138,8 +138,8 @@ export class TargetHealth {
   }
 
   /**
-   * Records a success. If the call started after a cooldown began, the cooldown of the target and
-   * that of its credential end.
+   * Records a success. If the call started after a cooldown began, the cooldowns of the target and
+   * of its credential end.
    */
   recordSuccess(candidate: HostCandidate, started: number, client: string): void {
     const { target } = candidate.mounted;
@@ -220,7 +220,7 @@ export class TargetHealth {
 
   /**
    * Orders candidates for a request, and returns those in cooldown. A recovered candidate that is
-   * much worse than a candidate in cooldown is last, so that it is compared with all of them.
+   * much worse than a candidate in cooldown is last, so that it is compared with all candidates.
    */
   inOrder(
     chosen: readonly HostCandidate[],

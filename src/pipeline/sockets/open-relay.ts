@@ -1,5 +1,5 @@
-// Connects the socket of a client to that of a provider. The model is resolved as for any request.
-// If a provider rejects the handshake, the next candidate is tried.
+// Connects the socket of a client to the socket of a provider. The model is resolved as for any
+// request. If a provider rejects the handshake, the next candidate is tried.
 import type { WebSocket } from "ws";
 import { isPromise } from "../../lib/is-promise.ts";
 import { fail, getFault, type Fault } from "../../model/error.ts";
@@ -46,7 +46,7 @@ export async function openRelay(
 
 /**
  * Resolves the model, and calls `attempt` for its candidates until one succeeds. Rejects with the
- * fault of the last one.
+ * fault of the last attempt.
  */
 export async function tryCandidates<T>(
   handshake: HostExchange,

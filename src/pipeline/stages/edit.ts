@@ -6,7 +6,7 @@ import { runSequentially } from "../hooks/hook-runner.ts";
 import { bytesOf, analyzeBody, withEdits } from "./receive.ts";
 
 /**
- * Runs the edit hooks once, before anything else reads the request. The hooks return fields that
+ * Runs the edit hooks once, before any other code reads the request. The hooks return fields that
  * replace the client's own.
  */
 export function edit(x: HostExchange): void | Promise<void> {

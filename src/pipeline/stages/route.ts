@@ -96,7 +96,7 @@ function filterCandidates(
 ): readonly HostCandidate[] {
   // A key may read a stored object if its ledger row belongs to the key. To continue a stored
   // object, the request needs a model. The key must be allowed to use that model, by the name in
-  // the request or by its own.
+  // the request or by the model's own name.
   const asked = x.body["model"];
   const named =
     isAllowed(x.model) ||

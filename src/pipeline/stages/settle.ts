@@ -159,7 +159,7 @@ function logFallback(x: HostExchange, outcome: Outcome, from: CallRecord, to: Ca
   );
 }
 
-/** Returns the candidate's ID, with the credential if there may be several. */
+/** Returns the candidate's ID, with the name of the credential if the provider has several. */
 const candidateName = ({ candidate: { id, credential } }: CallRecord): string =>
   credential === "default" ? id : `${id} (${credential})`;
 
@@ -303,9 +303,7 @@ function countByCode(losses: Outcome["losses"]): RequestRecord["lossCodes"] {
   return Object.fromEntries(counts);
 }
 
-/**
- * Merges labels: those of the key, those of hooks, and those of the ledger, which take precedence.
- */
+/** Merges labels: labels of the key, of hooks, and of the ledger, which take precedence. */
 function mergeLabels(x: HostExchange): RequestRecord["labels"] {
   const { labels, ledgerLabels } = x.state.billing;
   const own = x.identity?.labels;

@@ -3,7 +3,7 @@
 
 /** Half-life of measurements, and of an estimate without new calls, in milliseconds. */
 const HALF_LIFE_MS = 10_000;
-/** Minimum weight of a new measurement, however many there are per second. */
+/** Minimum weight of a new measurement, even with many measurements per second. */
 const MIN_NEW_WEIGHT = 0.1;
 /**
  * Number of skipped requests per halving of an estimate. When an estimate has decayed far enough,
@@ -35,7 +35,7 @@ export class Latency {
     return this.#averageMs;
   }
 
-  /** When the target was last called. */
+  /** Time when the target was last called. */
   get calledAt(): number {
     return this.#calledAt;
   }

@@ -37,7 +37,7 @@ export const COOLDOWN_STATES: ReadonlySet<TargetState> = new Set([
 ]);
 
 /**
- * Returns the score of a target: its probability of success. Among targets in cooldown, the one
+ * Returns the score of a target: its probability of success. Among targets in cooldown, the target
  * with the highest score is called first.
  */
 export const scoreOf = (state: TargetState | undefined, score: number): number =>
@@ -52,7 +52,7 @@ export interface TargetName {
 }
 
 /**
- * Why a call is made. `probe`: an open breaker allows the call, to test the target. `spare`: its
+ * Reason for a call. `probe`: an open breaker allows the call, to test the target. `spare`: its
  * target is in cooldown, and no other candidate was left.
  */
 export type CallReason = "plain" | "probe" | "spare";
@@ -60,7 +60,7 @@ export type CallReason = "plain" | "probe" | "spare";
 /** Details of a failed call. */
 export interface FailureContext {
   readonly reason: CallReason;
-  /** When the call started. */
+  /** Start time of the call. */
   readonly startedAt: number;
   /** The key that the call was made for. */
   readonly client: string;

@@ -31,7 +31,7 @@ import {
 const SLOW_START_AFTER_MS = 5_000;
 /** Cooldown in milliseconds after a rejected credential, which an operator must fix. */
 const REJECTED_CREDENTIAL_MS = 60_000;
-/** Consecutive calls without a connection that open the breaker. */
+/** Number of consecutive connection failures after which the breaker opens. */
 const MAX_CONNECT_FAILURES = 3;
 /** Weight of the newest result in the success rate. */
 const SMOOTHING = 0.05;
@@ -133,8 +133,8 @@ export class UpstreamTarget {
   }
 
   /**
-   * Returns the state for `status`, without that of the credential. Returns undefined if no failure
-   * is known.
+   * Returns the state for `status`, without the state of the credential. Returns undefined if no
+   * failure is known.
    */
   overallStatus(now: number): TargetStatus | undefined {
     const why = this.#lastReason;
@@ -290,8 +290,8 @@ export class UpstreamTarget {
   }
 
   /**
-   * Whether the failures of all clients except the one with the most are enough to open the breaker
-   * for all.
+   * Whether the breaker opens for all clients, which depends on the failures of all clients except
+   * the client with the most failures.
    */
   #haveSeveralClientsFailed(now: number): boolean {
     let [sum, most] = [0, 0];

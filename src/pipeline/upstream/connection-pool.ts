@@ -35,7 +35,7 @@ export interface PooledConnection {
   readonly use: ConnectionUse;
   readonly session: ProviderSession;
   readonly openedAt: number;
-  /** When the last request ended. */
+  /** Time when the last request ended. */
   idleSince: number;
   /** The lane whose requests it served last. */
   lane: SocketLane;
@@ -43,7 +43,7 @@ export interface PooledConnection {
   readonly isClosed: boolean;
   /** Sends a request. The receiver gets what the provider sends from here on. */
   send(message: SocketMessage, receiver: MessageReceiver): void;
-  /** Sends a ping if none was sent for this time. Ends a connection that does not answer. */
+  /** Sends a ping if no ping was sent for this time. Ends a connection that does not answer. */
   ping(now: number, everyMs: number): void;
   close(): void;
 }
@@ -101,7 +101,9 @@ export class ConnectionPool {
     this.#now = now;
   }
 
-  /** Returns an idle connection for the request. Prefers the one that holds its conversation. */
+  /**
+   * Returns an idle connection for the request. Prefers the connection that holds its conversation.
+   */
   find(credential: object, request: ConnectionRequest): PooledConnection | undefined {
     const now = this.#now();
     let best: PooledConnection | undefined;
@@ -117,8 +119,8 @@ export class ConnectionPool {
   }
 
   /**
-   * Opens a connection. Returns undefined if the maximum is reached and none is idle, or if the
-   * provider did not accept one lately.
+   * Opens a connection. Returns undefined if the maximum is reached and no connection is idle, or
+   * if the provider did not accept a connection lately.
    */
   async open(
     credential: object,

@@ -1,5 +1,5 @@
-// Adds credentials to requests and renews expired tokens. An expired token is renewed once, however
-// many calls fail with it. Each of these calls is sent again.
+// Adds credentials to requests and renews expired tokens. An expired token is renewed once, even if
+// many calls fail because of the token. Each of these calls is sent again.
 import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import type { Auth, AuthRejection, SignableRequest, TokenAuth } from "../../plugin/provider.ts";

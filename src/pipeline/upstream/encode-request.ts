@@ -231,8 +231,8 @@ export function createResponseHeaders(call: HostCall, upstream: HeadersIn): Head
 }
 
 /**
- * Returns the path for an operation that a route calls by this name. The endpoint's own path takes
- * precedence over its protocol's. Returns undefined if the endpoint does not have the operation.
+ * Returns the path of an operation. `name` is the name that a route uses for the operation. A path
+ * of the endpoint takes precedence over a path of its protocol. Returns undefined if the endpoint does not have the operation.
  * The name may come from the client.
  */
 export function findOperationPath(

@@ -129,8 +129,8 @@ function checkReferencedModels(call: HostCall, named: References): void {
 }
 
 /**
- * Returns the models that a body names in addition to its own, as this provider offers them. Any of
- * these models may respond and be billed.
+ * Returns the models that a body names in addition to the called model, as this provider offers
+ * them. Any of these models may respond and be billed.
  */
 export const findReferencedModels = (call: HostCall, named: References): readonly ModelInfo[] =>
   referencedModels(named).map(

@@ -283,8 +283,8 @@ export class BodyChunks {
   }
 
   /**
-   * Returns the body in one buffer, for a scheme that signs it. The returned buffer is also the one
-   * that is sent.
+   * Returns the body in one buffer, for a scheme that signs it. The returned buffer is also the
+   * buffer that is sent.
    */
   toBuffer(): Buffer {
     if (this.#chunks.length > 1) this.#chunks = [Buffer.concat(this.#chunks)];

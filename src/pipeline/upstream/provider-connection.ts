@@ -10,7 +10,7 @@ export class ProviderConnection implements PooledConnection {
   readonly session: ProviderSession;
   readonly use: ConnectionUse;
   readonly openedAt: number;
-  /** When the last request ended. */
+  /** Time when the last request ended. */
   idleSince: number;
   /** The lane whose requests it served last. */
   lane: SocketLane;
@@ -67,7 +67,7 @@ export class ProviderConnection implements PooledConnection {
     this.#ws.send(message, { binary: typeof message !== "string" });
   }
 
-  /** Sends a ping if none was sent for this time. Ends a connection that does not answer. */
+  /** Sends a ping if no ping was sent for this time. Ends a connection that does not answer. */
   ping(now: number, everyMs: number): void {
     if (now - this.#pingedAt < everyMs) return;
     this.#pingedAt = now;

@@ -47,7 +47,7 @@ export async function openProviderSocket(
 }
 
 /**
- * Opens a socket for a request that has passed every check. Its headers become those of the
+ * Opens a socket for a request that has passed every check. Its headers become the headers of the
  * handshake. Rejects with a `HandshakeRejection` if the provider does not accept it.
  */
 export function openRequestSocket(

@@ -262,8 +262,8 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
   }
 
   /**
-   * Delivers all data from one read of the socket in one piece, however many HTTP chunks it
-   * contains. The piece is then processed and written once.
+   * Delivers all data from one read of the socket in one piece, regardless of the number of HTTP
+   * chunks in it. The piece is then processed and written once.
    */
   deliver(): void {
     const came = this.#pendingChunks;

@@ -109,7 +109,7 @@ export interface LedgerEntry {
   parts?: Opt<readonly BillPart[]>;
   /** Request of the client. */
   clientRequest?: Opt<ClientRequestInfo>;
-  /** Why the response ended. */
+  /** Reason why the response ended. */
   finish?: Opt<string>;
   /** Durations of the call. */
   ms?: CallDurations;
@@ -163,9 +163,9 @@ export interface LedgerQuery {
 export interface PageRequest {
   /**
    * Value of `next` of an earlier page. For entries, the `seq` of any entry is valid too. Entries
-   * are listed in the order of `seq`, and none is ever inserted before a listed one. A caller that
-   * continues after the last entry therefore receives all later entries, whichever instance writes
-   * them.
+   * are listed in the order of `seq`, and no entry is ever inserted before a listed entry. A caller
+   * that continues after the last entry therefore receives all later entries, whichever instance
+   * writes them.
    */
   after?: Opt<string>;
   /** Maximum number of items. Default: the store's. */

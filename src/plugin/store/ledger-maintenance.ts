@@ -1,6 +1,6 @@
-// Maintenance of a ledger: backup, restore, archive, pruning, and erasure of personal data. All of
-// it is optional. A command for an unsupported operation reports that the store does not support
-// it.
+// Maintenance of a ledger: backup, restore, archive, pruning, and erasure of personal data. All
+// functions are optional. A command for an unsupported operation reports that the store does not
+// support it.
 import type { Usage } from "../../model/usage.ts";
 import type { Opt } from "../../model/values.ts";
 import type { Problem } from "../problem.ts";

@@ -9,7 +9,10 @@ import type { AuditEnd, AuditEntry } from "./audit.ts";
 import type { JobRecord } from "./job.ts";
 import type { LedgerEntry, LedgerTotal } from "./ledger-entry.ts";
 
-/** The part of a store that can be moved. `tollgate store copy` calls all of it, before `open`. */
+/**
+ * The part of a store that can be moved. `tollgate store copy` calls the functions below, before
+ * `open`.
+ */
 export interface LedgerTransfer {
   /** Opens the export on the store that is left. Gateways may have this store open. */
   openExport(): Promise<LedgerExport>;

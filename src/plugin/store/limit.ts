@@ -55,8 +55,8 @@ export interface ThresholdOutbox {
   /**
    * Returns the thresholds without a recorded delivery: from settles whose results the host did not
    * receive before it ended, and from calls that recovery settled. A store of several instances
-   * returns those of this instance and of dead instances. Called once, after `open`. A rejection is
-   * logged, and the thresholds are delivered after the next start.
+   * returns the thresholds of this instance and of dead instances. Called once, after `open`. A
+   * rejection is logged, and the thresholds are delivered after the next start.
    */
   listUndelivered(): Promise<readonly ThresholdReached[]>;
   /**
@@ -67,7 +67,7 @@ export interface ThresholdOutbox {
   markDelivered(crossings: readonly ThresholdReached[]): Promise<void>;
 }
 
-/** Thresholds in percent of a limit. A store checks all of them. */
+/** Thresholds in percent of a limit. A store checks all these thresholds. */
 export const LIMIT_THRESHOLDS = [50, 80, 95, 100] as const;
 
 /**

@@ -55,14 +55,14 @@ export interface InstanceState {
   /** Time of the last heartbeat, in Unix milliseconds, by the store's clock. */
   readonly lastHeartbeatAt: number;
   /**
-   * How far its clock was ahead of the store's clock at that heartbeat, in milliseconds. Negative
-   * if it was behind. Unset if the store does not know.
+   * Number of milliseconds by which the instance's clock was ahead of the store's clock at that
+   * heartbeat. Negative if it was behind. Unset if the store does not know.
    */
   readonly clockAheadMs?: Opt<number>;
   /**
-   * How long the instance has been missing changes of keys or accounts, in milliseconds. 0 if it
-   * has all changes. Unset if the store does not know. A revoked key may be accepted there for that
-   * long.
+   * Time for which the instance has been missing changes of keys or accounts, in milliseconds. 0 if
+   * it has all changes. Unset if the store does not know. A revoked key may be accepted there for
+   * that long.
    */
   readonly syncLagMs?: Opt<number>;
   /** Number of its calls that are not settled. */
@@ -102,7 +102,7 @@ export type StoreEvent =
   /**
    * Thresholds were reached without a settle result: by recovered calls of dead instances, or by
    * commands that were sent or summed later. Each threshold is reported once, and observers receive
-   * it in the same way as those of settle results.
+   * it in the same way as the thresholds of settle results.
    */
   | { readonly type: "thresholds_reached"; readonly crossings: readonly ThresholdReached[] }
   /** Calls of an instance whose lease expired were settled as estimated. */

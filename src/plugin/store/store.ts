@@ -151,9 +151,9 @@ export interface Store {
    */
   listInstances?(): Promise<readonly InstanceState[]>;
   /**
-   * Whether another process can open the store as the same instance after this one was disposed of.
-   * This allows a gateway to be replaced while it serves requests. With a `lease`, no process has
-   * to wait for the other.
+   * Whether another process can open the store as the same instance after this process disposed of
+   * it. This allows a gateway to be replaced while it serves requests. With a `lease`, no process
+   * has to wait for the other.
    */
   supportsHandoff?: Opt<true>;
   /**
@@ -221,10 +221,10 @@ export type StoreCommand = { at: number } & (
   | { do: "adjust"; attempt: string; costNano: bigint; reason: string; actor: string }
   /**
    * Writes a complete key record. A change of an existing key is rejected as `invalid` with the
-   * code `version_conflict` if its `version` does not follow the stored one. This also applies if
-   * the record has no version and the stored key has one. If two gateways change a key at the same
-   * time, one of them gets this error, and a revoked key stays revoked. Writing the same record
-   * again has no effect.
+   * code `version_conflict` if its `version` does not follow the stored one. The rejection also
+   * applies if the record has no version and the stored key has one. If two gateways change a key
+   * at the same time, one of them gets this error, and a revoked key stays revoked. Writing the
+   * same record again has no effect.
    */
   | { do: "key"; key: KeyRecord }
   /**
@@ -312,9 +312,9 @@ export interface Settle {
   upstreamId?: string;
   /** Cost that the provider reported, in billionths of a US dollar. */
   upstreamCostNano?: bigint;
-  /** Parts of the bill, if not all of it was billed at one price. */
+  /** Parts of the bill, if parts of it were billed at different prices. */
   parts?: readonly BillPart[];
-  /** Why the response ended. */
+  /** Reason why the response ended. */
   finish?: Opt<string>;
   /** Durations of the call. */
   ms?: CallDurations;

@@ -40,7 +40,7 @@ export function digest(of: string, length: number): string {
 export const argumentsText = (v: Opt<Json>): string =>
   typeof v === "string" ? v : v === undefined || v === null ? "" : JSON.stringify(v);
 
-/** Converts finish reasons of this protocol, including those of its compatible APIs. */
+/** Converts finish reasons of this protocol, including finish reasons of its compatible APIs. */
 const FINISH_REASONS: Readonly<Record<string, FinishReason>> = {
   stop: "stop",
   end: "stop",

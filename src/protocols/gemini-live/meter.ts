@@ -1,7 +1,7 @@
-// The meter of a connection of the Live API. The API does not number its responses: one runs at a
-// time. A response begins with the first output of the model, or when the client ends its turn, and
+// The meter of a connection of the Live API. The API does not number its responses, because only
+// one response runs at a time. A response begins with the first output of the model, or when the client ends its turn, and
 // ends with the usage report that the provider sends for it. Messages are forwarded unchanged,
-// except that the first one gets the provider's name of the model.
+// except that the first message gets the provider's name of the model.
 import { fail } from "../../model/error.ts";
 import type { RealtimeRequest } from "../../model/request.ts";
 import type { Usage } from "../../model/usage.ts";

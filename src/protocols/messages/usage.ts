@@ -23,8 +23,8 @@ const atMost = (part: number | undefined, whole: number | undefined): number | u
 
 /**
  * Parses usage. In `message_start`, `message_delta`, and whole responses it is cumulative for the
- * whole message. Only the first and the last report contain the cache lifetimes, so those of
- * `earlier` stay valid.
+ * whole message. Only the first and the last report contain the cache lifetimes, so the lifetimes
+ * of `earlier` stay valid.
  */
 function usageOf(raw: JsonObject, earlier: Usage = {}): Usage {
   const split = isObject(raw["cache_creation"]) ? raw["cache_creation"] : {};

@@ -1,6 +1,6 @@
 // Estimates what a provider's conversation contains: text, audio, and images. The provider stores
-// the conversation and reads all of it for each response, so the estimate determines the size of a
-// reservation.
+// the conversation and reads the whole conversation for each response, so the estimate determines
+// the size of a reservation.
 import { inputTokens, type Usage } from "../../model/usage.ts";
 
 /** Tokens per second of audio that the client sends: one per 100 ms. */

@@ -242,7 +242,10 @@ export class RealtimeMeter implements SocketMeter {
     this.#settings = readSettings(session, this.#settings);
   }
 
-  /** Adds the audio of the client's turn to the conversation: all of it, or the part with speech. */
+  /**
+   * Adds the audio of the client's turn to the conversation: the whole audio, or the part with
+   * speech.
+   */
   #commitAudio(item: string): void {
     const [start, end] = [this.#speechStartMs, this.#speechEndMs];
     const heard =

@@ -5,8 +5,8 @@ import type { JsonObject } from "../../model/values.ts";
 import { asList, asObject, asText } from "../json-values.ts";
 
 /**
- * Maximum text between two responses, in characters. This is more than the context window of every
- * model.
+ * Maximum text between two responses, in characters. This limit is more than the context window of
+ * every model.
  */
 const MAX_PENDING = 2 ** 21;
 const MAX_TURNS = 1_024;

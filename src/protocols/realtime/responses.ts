@@ -146,7 +146,7 @@ export class Responses {
 
   /**
    * Returns the first requested response whose request was forwarded. A response whose reservation
-   * was refused, or is not yet made, cannot be the one that the provider begins.
+   * was refused, or is not yet made, cannot be the response that the provider begins.
    */
   #takeAsked(): AskedResponse | undefined {
     this.#asked = this.#asked.filter(({ response }) => response.state !== "ended");

@@ -70,8 +70,8 @@ function rowsTo({ items = [] }: ModelResponse, { body }: To): readonly JsonObjec
 }
 
 /**
- * Encodes errors for all readers of this protocol. Cohere's clients read `message`, Voyage's read
- * `detail`, and others read OpenAI's `error`.
+ * Encodes errors for all readers of this protocol. Cohere's clients read `message`, Voyage's
+ * clients read `detail`, and other clients read OpenAI's `error`.
  */
 export function encodeFault(f: Fault, x: { id: string }): ErrorResponse {
   const error = refusal(f, x);

@@ -65,7 +65,8 @@ export interface ResponsesDialect {
   store?: false;
   /**
    * How reasoning that is not a summary is shown to clients. All clients can read `summary`. `text`
-   * is newer. Some clients read it as `response.reasoning_text`, and others do not support it.
+   * is newer. Some clients read it as `response.reasoning_text`, and other clients do not support
+   * it.
    */
   reasoning?: "summary" | "text";
 }

@@ -97,7 +97,7 @@ const required = (part: JsonObject, key: string, at: string): string =>
     code: "invalid_type",
   });
 
-/** How parts are encoded. The caller decides how losses are reported. */
+/** Settings for the encoding of parts. The caller implements the reports of losses. */
 export interface PartContext {
   reportLoss(field: string, how: "dropped" | "approximated", code?: string): void;
   /** Whether the provider supports marks that end a cacheable prefix. */
@@ -203,7 +203,7 @@ const OWN_FILES = new Set([ORIGIN, "chat-completions", "openai"]);
 
 /**
  * Returns the file ID. Throws if the file belongs to another provider, because its ID is unknown to
- * this one.
+ * this provider.
  */
 function requireOwnFile(media: Media, what: string): string {
   if ("fileId" in media && OWN_FILES.has(media.origin)) return media.fileId;

@@ -103,7 +103,7 @@ export abstract class TemplatePassthrough extends EventPassthrough {
   /** Called for each event that fits no template. */
   protected abstract onNewEvent(b: Buffer, from: number, to: number): void;
 
-  /** Forwards events that fit templates. `last` is the offset of the last one. */
+  /** Forwards events that fit templates. `last` is the offset of the last event. */
   protected forwardKnown(b: Buffer, from: number, to: number, _last: number): void {
     this.out.addRange(b, from, to);
   }
@@ -129,8 +129,8 @@ export abstract class TemplatePassthrough extends EventPassthrough {
   }
 
   /**
-   * Forwards the known events from `from` on, and returns the offset after the last one. This is
-   * nearly always the end of the chunk.
+   * Forwards the known events from `from` on, and returns the offset after the last event. This
+   * offset is nearly always the end of the chunk.
    */
   #passKnown(b: Buffer, from: number): number {
     const known = this.templates;

@@ -2,10 +2,10 @@
 // few values. A parsed event becomes a template with holes in place of those values. An event that
 // fits a template carries no new information, so it is forwarded without parsing.
 //
-// This is safe because the bytes outside the holes are equal. Each hole contains exactly one JSON
-// string, from opening to closing quote, or the digits of one number. Both texts therefore have the
-// same tokens in the same places, except for the values. A hole contains no line feed. In a stream
-// whose lines end in LF only, an event that fits therefore ends where its template ends.
+// The replacement is safe because the bytes outside the holes are equal. Each hole contains exactly
+// one JSON string, from opening to closing quote, or the digits of one number. Both texts therefore
+// have the same tokens in the same places, except for the values. A hole contains no line feed. In
+// a stream whose lines end in LF only, an event that fits therefore ends where its template ends.
 import { unpooledConcat } from "../../lib/unpooled-buffer.ts";
 import { endOfString, type Range } from "./json-bytes.ts";
 

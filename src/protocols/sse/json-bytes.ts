@@ -230,10 +230,7 @@ class BufferedWriteBatch implements WriteBatch {
 
 const MODEL_KEY = encodeKey("model");
 
-/**
- * Writes a whole response unchanged except for the model name, which becomes the one that the
- * client uses.
- */
+/** Writes a whole response unchanged except for the model name, which becomes the client's name. */
 export function replaceModelName(
   body: Buffer,
   model: string,

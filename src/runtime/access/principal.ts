@@ -27,7 +27,7 @@ export interface Principal {
   readonly credentialId: string;
   /** Group that grants the role. Set for users of the identity provider. */
   readonly group?: string | undefined;
-  /** When the credential expires, in Unix milliseconds. */
+  /** Expiry of the credential, in Unix milliseconds. */
   readonly expiresAt?: number | undefined;
 }
 

@@ -120,7 +120,7 @@ function checkSocketProtocol(
 const protocolOfRoute = (route: Route, { protocol }: Frontend): Protocol | undefined =>
   ("actionType" in route ? route.protocol : undefined) ?? protocol;
 
-/** Returns the protocols of a route. A request starts in the first one. */
+/** Returns the protocols of a route. A request starts in the first frontend. */
 function protocolsOfRoute(route: Route, frontend: Frontend): readonly (Protocol | undefined)[] {
   const more = "actionType" in route ? (route.protocols ?? []) : [];
   return [...new Set([protocolOfRoute(route, frontend), ...more])];

@@ -54,7 +54,7 @@ export async function mountMiddleware(
       needsFirstKey: hooks.needsFirstKey ?? false,
     });
   }
-  // The `admit` hooks of all middleware apply to each of these routes, including those of later
+  // The `admit` hooks of all middleware apply to each of these routes, including hooks of later
   // middleware.
   const frontends = serving.map(({ mounted, routes }) =>
     served.toFrontend(mounted, routes, middleware),

@@ -1,5 +1,5 @@
-// Collects the operations that a generation supports: the built-in ones and those of mounted
-// protocols.
+// Collects the operations that a generation supports: the built-in operations and the operations of
+// mounted protocols.
 import { problem } from "../../config/problems.ts";
 import { childPointer } from "../../config/source/config-tree.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";

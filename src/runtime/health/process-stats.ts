@@ -131,7 +131,7 @@ const combineStats = (entries: typeof ENTRIES, all: readonly Partial<StatValues>
 /** Counters. The counters are kept after the process that counted them ends. */
 export type StatsCounters = Partial<StatValues>;
 
-/** Adds the counters of a process that ended to those of earlier ones. */
+/** Adds the counters of a process that ended to the counters of earlier processes. */
 export const sumCounters = (...all: readonly StatsCounters[]): StatsCounters =>
   combineStats(
     ENTRIES.filter(([, { isCounter }]) => isCounter),

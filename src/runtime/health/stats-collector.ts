@@ -15,7 +15,7 @@ export interface StatsSource {
   readStats(): Promise<LocalStats | undefined>;
 }
 
-/** Stats that exist once for all processes, and those of the store. */
+/** Stats that exist once for all processes, and stats of the store. */
 export interface PrimaryStatsSource {
   read(): PrimaryStats;
   readCommits(): GatewayStats["ledger"]["commits"];

@@ -266,7 +266,7 @@ const listRoutePaths = (frontends: readonly MountedFrontend[]): RoutePath[] =>
 const pathSegments = (path: string): string[] => path.split("/").filter((part) => part !== "");
 
 /**
- * Returns the frontend whose protocol the client probably speaks. This is the frontend whose route
+ * Returns the frontend whose protocol the client probably speaks. It is the frontend whose route
  * shares the longest prefix with the path: at least 2 segments. Otherwise it is the only frontend
  * whose first paths contain a segment of this path, such as `v1beta`.
  */
@@ -298,8 +298,8 @@ function findClosestFrontend(
 }
 
 /**
- * Returns the most similar route, such as "GET /v1/models". Returns undefined if none is similar
- * enough.
+ * Returns the most similar route, such as "GET /v1/models". Returns undefined if no route is
+ * similar enough.
  */
 function suggestRoute(
   frontends: readonly MountedFrontend[],

@@ -96,8 +96,8 @@ export interface ListenerHandle {
   /** Changes the limits for new connections and for clients that do not read. */
   setLimits(limits: ConnectionLimits & Partial<Pick<SocketLimits, "stalledWindowMs">>): void;
   /**
-   * Marks every response as the last one on its connection, because the port will close soon. All
-   * requests are still served.
+   * Marks every response as the last response on its connection, because the port will close soon.
+   * All requests are still served.
    */
   announceClose(): void;
   /**
@@ -208,7 +208,7 @@ export async function listen(options: ListenOptions): Promise<ListenerHandle> {
 }
 
 /**
- * Stops accepting connections. Node's own `close()` for HTTP and that of listhen also end
+ * Stops accepting connections. Node's own `close()` for HTTP and the `close()` of listhen also end
  * connections that they consider idle. A client may have sent a request on such a connection, or
  * may be waiting for `100 Continue`.
  */

@@ -206,8 +206,8 @@ export class SocketGuard {
   }
 
   /**
-   * Makes every response that has not started the last one on its socket. A response that already
-   * allowed keep-alive is not affected.
+   * Makes every response that has not started the last response on its socket. A response that
+   * already allowed keep-alive is not affected.
    */
   announceClose(): void {
     this.#announced = true;

@@ -8,8 +8,8 @@ import { ProbingMap } from "../../lib/probing-map.ts";
 const NO_LIMITS: ChargedCall["limits"] = Object.freeze([]);
 
 /**
- * A reserve and its result, kept unprocessed. Most of a call is assembled when its charge is
- * reported, and is short-lived then.
+ * A reserve and its result, kept unprocessed. Most of a call's data is assembled when its charge is
+ * reported, and is short-lived.
  */
 interface ReservedCall {
   readonly command: CommandOf<"reserve">;

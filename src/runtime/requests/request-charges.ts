@@ -5,7 +5,8 @@ import type { Unit } from "../../model/usage.ts";
 import type { LedgerEntry, Store } from "../../plugin/store/store.ts";
 
 /**
- * Maximum number of attempts to read. This is far above the number of candidates of any request.
+ * Maximum number of attempts to read. This number is far above the number of candidates of any
+ * request.
  */
 const MAX_ATTEMPTS = 16;
 

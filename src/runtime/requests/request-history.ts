@@ -87,7 +87,7 @@ interface Persistable {
   restore(bytes: Buffer): void;
 }
 
-/** Maximum file size, in bytes. Both files are always smaller than this. */
+/** Maximum file size, in bytes. Both files are always smaller than this size. */
 const MAX_FILE_BYTES = 64 << 20;
 
 const readStats = (stateDir: string, stats: RequestStats, log: Log): Promise<void> =>

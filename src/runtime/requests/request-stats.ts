@@ -18,8 +18,8 @@ import { findOrCreateCell, OTHER_SERIES, TimeSlots, type Series } from "./time-s
 // Caches series names by their suffix. A lookup is faster than building the string, and requests
 // are counted thousands of times per second.
 /**
- * Maximum number of cached names. This is more than a gateway uses per minute. Clients can also
- * invent names.
+ * Maximum number of cached names. This number is more than a gateway uses per minute. Clients can
+ * also invent names.
  */
 const MAX_NAMES = 4_096;
 class SeriesNameCache {

@@ -9,7 +9,7 @@ export type StatsBy = "all" | "frontend" | "model" | "provider" | "key" | "accou
 
 export interface SeriesSelection {
   includes(series: Series): boolean;
-  /** Returns the series that this one is added to. */
+  /** Returns the series to which this series is added. */
   mapTo(series: Series): Series;
 }
 

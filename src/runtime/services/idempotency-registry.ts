@@ -21,7 +21,10 @@ interface ClaimEntry {
   outcome: IdempotencyOutcome | undefined;
 }
 
-/** Claims of one API key, by hash of the idempotency key. Both maps are ordered from the oldest. */
+/**
+ * Claims of one API key, by hash of the idempotency key. Both maps are ordered, with the oldest
+ * entries first.
+ */
 class KeyClaims {
   readonly running = new Map<string, ClaimEntry>();
   readonly finished = new Map<string, ClaimEntry>();

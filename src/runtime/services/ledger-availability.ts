@@ -4,7 +4,7 @@
 import type { HealthState } from "../../plugin/gateway-stats.ts";
 import type { LedgerQueue } from "../ledger/ledger-queue-api.ts";
 
-/** Why the ledger accepts no rows, and since when (Unix milliseconds). */
+/** Reason why the ledger accepts no rows, and its start (Unix milliseconds). */
 export interface LedgerOutage {
   readonly reason: string;
   readonly since: number;

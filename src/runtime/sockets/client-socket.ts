@@ -39,7 +39,7 @@ export class ClientSocket {
   #events: ClientSocketEvents | undefined;
   /** Bytes that arrived and are not part of a complete message. */
   #partialBytes = 0;
-  /** When the first of them arrived, by the sweep's clock. */
+  /** Time when the first of these bytes arrived, by the sweep's clock. */
   partialSince: number | undefined;
   #reservedBytes = 0;
   readonly #pauses = new Set<string>();

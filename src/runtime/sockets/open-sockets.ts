@@ -17,7 +17,7 @@ export interface SocketTimes {
 }
 
 export const SOCKET_TIMES: SocketTimes = {
-  // This is below the idle timeout of common load balancers, which is 30 or 60 s.
+  // This interval is below the idle timeout of common load balancers, which is 30 or 60 s.
   pingMs: 20_000,
   idleMs: 300_000,
   // The maximum age of a Responses connection at OpenAI.

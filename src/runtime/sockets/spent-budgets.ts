@@ -77,7 +77,7 @@ export class SpentBudgets {
     return declared?.gen === this.#generation() ? [...own, ...declared.limits] : own;
   }
 
-  /** Returns which of the budgets are spent. If the store does not answer, none is. */
+  /** Returns which of the budgets are spent. If the store does not answer, the result is empty. */
   async #findSpent(budgets: ReadonlyMap<string, Limit>): Promise<ReadonlySet<string>> {
     const spent = new Set<string>();
     try {

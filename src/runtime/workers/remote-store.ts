@@ -37,7 +37,7 @@ export const createRemoteStore = (link: Pick<IpcLink, "call">): Store => ({
 
 /**
  * Handlers on the owner's side. A worker does not open the store, and its writes are batched with
- * those of others.
+ * the writes of other workers.
  */
 export const createStoreHandlers = (
   store: Store,

@@ -233,7 +233,7 @@ export function reassignPendingConnections(
     const orphaned = pending;
     pending = [];
     for (const { seq, connection } of orphaned)
-      // This is the message of a worker that is about to end.
+      // A worker that is about to end sends this message.
       if (hasOtherWorkers())
         child.emit("internalMessage", { cmd: CLUSTER_COMMAND, ack: seq, accepted: false });
       else connection.close();

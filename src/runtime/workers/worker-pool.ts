@@ -46,7 +46,8 @@ interface WorkerPoolOptions {
 async function firstProblems(
   told: readonly Promise<readonly LocatedProblem[]>[],
 ): Promise<readonly LocatedProblem[]> {
-  // Waits until all workers have responded, so that none is still building an unused generation.
+  // Waits until all workers have responded, so that no worker is still building an unused
+  // generation.
   await Promise.allSettled(told);
   const all = await Promise.all(told);
   return all.find((problems) => problems.some((p) => p.severity === "error")) ?? [];
@@ -57,7 +58,7 @@ async function firstProblems(
 // first, and distributes the accepted connections.
 /**
  * How long pending connections are awaited, in milliseconds. A worker that has not taken its
- * connection by then will not take it.
+ * connection at the end of this time will not take it.
  */
 const TIMEOUT_MS = 5_000;
 const POLL_MS = 5;
@@ -142,7 +143,7 @@ export class WorkerPool {
     return [...this.#workers].reduce((sum, { reservations }) => sum + reservations.size, 0);
   }
 
-  /** Starts all workers. If one of them fails, ends all of them and returns the problems. */
+  /** Starts all workers. If one of the workers fails, ends all workers and returns the problems. */
   async open(): Promise<readonly LocatedProblem[]> {
     const workers = Array.from({ length: this.#options.size }, (_, i) => this.#spawnWorker(i + 1));
     try {

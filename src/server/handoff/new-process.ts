@@ -96,7 +96,7 @@ export async function startNewProcess(options: NewProcessOptions): Promise<NewPr
 function spawnNewProcess(sockets: readonly InheritedSocket[]): ChildProcess {
   const { WATCHDOG_PID: _, LISTEN_PID: __, ...env } = process.env;
   return spawn(process.execPath, [...childProcessFlags(), ...process.argv.slice(1)], {
-    // Ctrl-C in a terminal must not end the new process together with this one.
+    // Ctrl-C in a terminal must not end the new process together with the old process.
     detached: true,
     serialization: "advanced",
     stdio: ["ignore", "inherit", "inherit", ...sockets.map(({ fd }) => fd), "ipc"],

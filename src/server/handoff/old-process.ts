@@ -1,5 +1,5 @@
 // The previous gateway, as seen by the new process. It hands over the store. Its open calls are
-// then settled through the new process, like those of a worker.
+// then settled through the new process, like the calls of a worker.
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { GatewayEvent } from "../../plugin/gateway-event.ts";
@@ -65,7 +65,7 @@ export class OldProcess {
     channel.once("disconnect", () => (this.#disconnected = true));
   }
 
-  /** Takes over the store. All other parts of the new process are ready by then. */
+  /** Takes over the store. All other parts of the new process are ready at that time. */
   async takeStore(wanted: Parameters<NewProcessCalls["takeStore"]>[0]): Promise<HandedOverState> {
     this.#handedOver = await this.#link.call<HandedOverState>("takeStore", wanted);
     this.#takenAt = wallClock();
@@ -112,7 +112,7 @@ export class OldProcess {
   }
 
   /**
-   * Returns the process id and the number of open requests. Undefined if the process has ended or
+   * Returns the process ID and the number of open requests. Undefined if the process has ended or
    * does not respond.
    */
   async readStatus(): Promise<GatewayStatus["oldProcess"]> {

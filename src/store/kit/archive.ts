@@ -94,7 +94,7 @@ interface FooterLine {
   readonly from: number | null;
   readonly to: number | null;
   readonly total: Omit<LedgerSum, "costNano"> & { readonly costNano: string };
-  /** Hash of all lines before this one. */
+  /** Hash of all lines before this line. */
   readonly sha256: string;
 }
 

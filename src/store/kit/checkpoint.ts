@@ -14,12 +14,12 @@ export const quarterStart = (at: number): number =>
 
 /** Fields that every checkpoint has. */
 export interface CheckpointBase {
-  /** When the first and the last compacted row were written. */
+  /** Times when the first and the last compacted row were written. */
   readonly firstAt: number;
   readonly lastAt: number;
   /** Number of compacted rows. */
   readonly rows: number;
-  /** When the checkpoint was built. */
+  /** Time when the checkpoint was built. */
   readonly at: number;
   /** Number of rollups that replace them. */
   readonly rollups: number;
@@ -71,7 +71,7 @@ export class CheckpointSums {
     rollup.add(row);
   }
 
-  /** Returns the rollups, which continue those of the previous checkpoint. */
+  /** Returns the rollups, which continue the rollups of the previous checkpoint. */
   rollups(n: number, last: string): CheckpointRollup[] {
     const sorted = [...this.#quarters].sort(([a], [b]) => a - b);
     return chainRollups(

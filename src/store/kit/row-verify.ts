@@ -89,8 +89,8 @@ async function verifyRollups(
 }
 
 /**
- * Compares the open calls of the store with those of the rows. Calls whose reserves were compacted
- * have ended, because compaction stops at the oldest open call.
+ * Compares the open calls of the store with the open calls of the rows. Calls whose reserves were
+ * compacted have ended, because compaction stops at the oldest open call.
  */
 function* verifyOpenCalls(
   listed: ReadonlyMap<string, unknown>,

@@ -20,7 +20,7 @@ export function* splitByInstance(
     }
 }
 
-/** Rejects an import whose totals differ from those of its source. */
+/** Rejects an import whose totals differ from the totals of its source. */
 export function assertSameTotals(
   own: readonly LedgerTotal[],
   source: readonly LedgerTotal[],

@@ -1,4 +1,4 @@
-// Checks of an observer: it must accept all records, including those of a later gateway, without
+// Checks of an observer: it must accept all records, including records of a later gateway, without
 // changing them and without failing.
 import assert from "node:assert/strict";
 import type { GatewayEvent } from "../../plugin/gateway-event.ts";

@@ -1,6 +1,6 @@
-// Finds the recordings for checking a provider's decoders: those of the author, or the responses of
-// the fake upstream if it supports the protocol. If there are neither, the decoder is reported as
-// not checked.
+// Finds the recordings for checking a provider's decoders: recordings of the author, or responses
+// of the fake upstream if it supports the protocol. If there are neither, the decoder is reported
+// as not checked.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Protocol, ClientHalf, ServerHalf } from "../../plugin/protocol.ts";

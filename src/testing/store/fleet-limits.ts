@@ -16,7 +16,7 @@ import {
   type FleetLaw,
 } from "./fleet.ts";
 
-/** Returns the share of one instance: with three instances, every third of the requests. */
+/** Returns the requests of one instance. With three instances, it receives every third request. */
 const everyNth = <T>(of: readonly T[], i: number, parts: number): T[] =>
   of.filter((_, n) => n % parts === i);
 

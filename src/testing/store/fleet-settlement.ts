@@ -1,5 +1,5 @@
 // Checks that each call ends once, whichever instance ends it, even if an instance dies before or
-// resumes after its lease expired. Every reader must see all of it.
+// resumes after its lease expired. Every reader must see the complete end of a call.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";

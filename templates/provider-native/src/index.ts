@@ -71,8 +71,8 @@ export default defineProvider({
 });
 
 /**
- * The kind of an error determines whether the gateway tries another provider and puts this one in
- * cooldown.
+ * The kind of an error determines whether the gateway tries another provider and puts this provider
+ * in cooldown.
  */
 const KINDS: { readonly [status: number]: ErrorKind } = {
   400: "invalid",

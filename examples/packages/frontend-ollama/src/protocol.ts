@@ -71,7 +71,9 @@ const contentBlocks = (text: unknown, images: unknown): readonly Block[] => [
   ...asList(images).map((image) => imageBlock(asText(image))),
 ];
 
-/** Ollama's calls have no IDs: a result belongs to the oldest open call, or to that of its tool. */
+/**
+ * Ollama's calls have no IDs: a result belongs to the oldest open call, or to the call of its tool.
+ */
 function chatTurns({ messages }: Body): readonly Turn[] {
   const open: { id: string; name: string }[] = [];
   let calls = 0;

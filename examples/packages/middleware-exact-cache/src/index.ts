@@ -5,7 +5,7 @@ import { defineMiddleware, type Call, type Exchange, type RecordedResponse } fro
 interface Entry {
   readonly tenant: string;
   readonly response: RecordedResponse;
-  /** When it was stored, in Unix milliseconds. */
+  /** Time when the response was stored, in Unix milliseconds. */
   readonly at: number;
 }
 

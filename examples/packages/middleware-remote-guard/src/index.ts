@@ -81,7 +81,7 @@ export default defineMiddleware({
       // sent to the client before the verdict.
       async attempt(call, next) {
         const x = call.exchange;
-        // Called once per request, however many candidates are tried.
+        // Called once per request, regardless of the number of tried candidates.
         const verdict = verdicts.get(x) ?? callService(x);
         verdicts.set(x, verdict);
         const checked = verdict.then(({ allow, label }) => {

@@ -6,9 +6,9 @@ import { runCommand, CommandError } from "./admin-client.ts";
 import { isAllowed } from "./session.ts";
 
 export interface QueryState<T> {
-  /** The latest result. Undefined before the first one. */
+  /** The latest result. Undefined before the first result. */
   readonly value: T | undefined;
-  /** Why no newer result is available. */
+  /** Reason why no newer result is available. */
   readonly error: CommandError | undefined;
   readonly isLoading: boolean;
   /** Whether the user may not run the command. No request is sent in that case. */
@@ -95,7 +95,7 @@ export function useQuery<T>(
       document.removeEventListener("visibilitychange", shown);
     };
   }, [name, intervalMs, isDisabled, denied]);
-  // The previous result stays visible until the next one arrives, even if the input has changed.
+  // The previous result stays visible until the next result arrives, even if the input has changed.
   const value =
     state.name === name ? (state.value ?? (cache.get(name) as T)) : (cache.get(name) as T);
   return {

@@ -77,8 +77,8 @@ export class PeerPositions {
       if (row["state"] !== "live") this.#byEpoch.delete(epoch);
       return [];
     }
-    // A later process has sent the batches of this one, or the node has joined again under a new
-    // epoch.
+    // A later process has sent the batches of this process, or the node has joined again under a
+    // new epoch.
     const later = rows.some(({ id, last }) => id === head.id && Number(last) > Number(epoch));
     const alive = row?.["last_heartbeat"] ?? undefined;
     if (later) this.#byEpoch.delete(epoch);

@@ -20,7 +20,7 @@ export class ServerState {
     return Math.floor(Date.now() + (this.#bestOffset?.offset ?? 0));
   }
 
-  /** How far this machine's clock is ahead of the database's, in milliseconds. */
+  /** Number of milliseconds by which this machine's clock is ahead of the database's clock. */
   get clockAheadMs(): number {
     return -(this.#bestOffset?.offset ?? 0);
   }

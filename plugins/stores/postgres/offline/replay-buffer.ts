@@ -89,7 +89,7 @@ export class ReplayBuffer {
 
 type ApplySlowPath = (batch: readonly StoreCommand[]) => Promise<readonly CommandResult[]>;
 
-/** Sends lost batches to the database, one after the other, until it has all of them. */
+/** Sends lost batches to the database, one after the other, until the database has all batches. */
 export async function replayBatches(
   owed: (readonly StoreCommand[])[],
   exactly: ApplySlowPath,

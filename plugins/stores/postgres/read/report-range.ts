@@ -63,8 +63,8 @@ const MAX_LISTED_DAYS = 1_000;
 const isLongRange = (from: number, to: number): boolean => to - from > MAX_LISTED_DAYS * DAY_MS;
 
 /**
- * SQL for a moment in the day or quarter hour of a row `e`. The host converts it to a day of the
- * time zone.
+ * SQL expression for the time of a row `e`, rounded to a day or a quarter hour. The host converts
+ * this time to a day of the time zone.
  */
 export interface DayExpression {
   /** Computes the moment from the row. */

@@ -87,7 +87,7 @@ interface TotalsSource {
   readonly sums: { readonly [K in keyof typeof SUM_EXPRESSIONS]: string };
   /** SQL for units that have their own columns. */
   readonly unitColumns: readonly string[];
-  /** SQL for the time, if this source defines its own. */
+  /** SQL for the time, if this source defines a separate expression. */
   readonly timeSql?: string;
 }
 

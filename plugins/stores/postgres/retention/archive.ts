@@ -1,5 +1,5 @@
 // Provides the batches of an archive, as the chains cover them. Node chains verify the batches. The
-// global chain verifies all of them, up to a hash that the ledger has or had.
+// global chain verifies all node chains, up to a hash that the ledger has or had.
 import type { ArchiveInfo, ArchiveRequest } from "tollgate/plugin";
 import {
   decodeColumns,

@@ -118,7 +118,7 @@ export const encodeTerms = (fresh: readonly CachedTerms[]): string =>
 export const termsRecordsetSql = (text: string): string =>
   `json_to_recordset(${text}::json) AS t(id bigint, ${TERMS_COLUMNS.map((name) => `${name} text`).join(", ")})`;
 
-/** Returns rows as array literals: the terms numbers, then one array per column. */
+/** Returns rows as array literals: first the numbers of the terms, then one array per column. */
 export const rowArrays = (rows: readonly PlannedRow[]): readonly string[] => [
   numberArray(rows.map(({ terms }) => terms.id)),
   ...ROW_COLUMNS.map((name, i) =>

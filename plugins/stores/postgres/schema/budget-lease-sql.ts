@@ -16,7 +16,7 @@
 // A recall requests the return of leases on meters at which a client was denied.
 import { APPLY_BATCH_ARGUMENTS } from "./apply-batch.ts";
 
-/** How long no new lease is taken on a recalled meter. */
+/** Time in which no new lease is taken on a recalled meter. */
 const RECALL_INTERVAL_SQL = "interval '1 minute'";
 /** Gateways that used a meter within this window count as using it at the same time. */
 const HOT_WINDOW_SQL = "interval '10 seconds'";

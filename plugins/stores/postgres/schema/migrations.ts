@@ -1,6 +1,6 @@
 // The versions of the schema. A new version is first expanded: objects are added that can coexist
-// with those of older gateways. When no older gateway is alive, the version is contracted: objects
-// that only older gateways used are removed.
+// with the objects of older gateways. When no older gateway is alive, the version is contracted:
+// objects that only older gateways used are removed.
 import { fail } from "tollgate/plugin";
 import { awaitAll } from "../connection/await-all.ts";
 import { sequencerSql } from "./sequencer.ts";

@@ -4,7 +4,7 @@ import type { Reserve, StoreCommand, CommandResult } from "tollgate/plugin";
 import { mergeClaims } from "tollgate/store";
 import { parseMeterId, type OwnCall, type BatchPlan, type PlanStep } from "../rows/batch-plan.ts";
 
-/** How long a denial is cached, and so how soon freed budget becomes visible, in milliseconds. */
+/** How long a denial is cached, in milliseconds. Freed budget becomes visible after this time. */
 const CACHE_TTL_MS = 250;
 /**
  * Number of denials in quick succession that count as a flood. Below this number, every claim is

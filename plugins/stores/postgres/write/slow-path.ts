@@ -39,7 +39,7 @@ export interface SlowPathResult {
   readonly databaseTime: number;
   readonly rows: BatchJournal["rows"];
   readonly booked: readonly PlannedRow[];
-  /** Calls that have ended, of this node and others. */
+  /** Calls that have ended, of this node and other nodes. */
   readonly settledAttempts: readonly string[];
 }
 
@@ -220,8 +220,8 @@ export const CLOCK_SQL = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1
 export const parseBytea = (text: string): Buffer => Buffer.from(text.slice(2), "hex");
 
 /**
- * Returns the meters that the batch may change: those of its claims, and of calls that it settles
- * or adjusts.
+ * Returns the meters that the batch may change: the meters of its claims, and of calls that it
+ * settles or adjusts.
  */
 function meterIdsOf(
   batch: readonly StoreCommand[],

@@ -21,7 +21,7 @@ const SEARCH_WINDOW = 65_536;
 /** Marks a point where the caller may let other work run. */
 export const YIELD = Symbol("pause");
 
-/** A range of first entries of batches. Both ends are included. */
+/** A range of first entries of batches. Both ends of the range are included. */
 type BatchRange = readonly [number, number];
 const END_OF_LEDGER = Number.MAX_SAFE_INTEGER;
 

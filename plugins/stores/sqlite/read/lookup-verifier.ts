@@ -53,7 +53,7 @@ export class LookupVerifier {
     if (said?.min_at !== Math.min(...at) || said.max_at !== Math.max(...at))
       this.#addProblem(
         `/segment/${first}`,
-        "The times of the segment differ from those of its entries.",
+        "The times of the segment differ from the times of its entries.",
       );
     if (this.#chapter !== chapterOf(first)) {
       this.#chapter = chapterOf(first);

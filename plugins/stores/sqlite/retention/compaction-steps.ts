@@ -9,7 +9,7 @@ import type { RetainedReserve, CompactionResult } from "./compaction.ts";
 import type { Leftovers } from "./leftovers.ts";
 import type { LedgerSession } from "../write/ledger-session.ts";
 
-/** How long a step works before it commits, in milliseconds. The commit takes additional time. */
+/** Time that a step works before it commits, in milliseconds. The commit takes additional time. */
 const STEP_MS = 10;
 /** Number of pages freed at a time. */
 const PAGES_PER_STEP = 64;

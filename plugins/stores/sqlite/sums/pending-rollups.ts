@@ -33,7 +33,7 @@ const MAX_GROUPS_PER_ROLLUP = 4_096;
  */
 const MIN_ENTRIES_PER_GROUP = 1.5;
 /**
- * Coarser levels in order, each with the finer level that it is derived from. All of them are
+ * Coarser levels in order, each with the finer level that it is derived from. All other levels are
  * derived from the level `labels`.
  */
 const DERIVED_LEVELS: readonly (readonly [RollupLevel, of: RollupLevel])[] = [

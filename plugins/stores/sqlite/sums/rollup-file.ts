@@ -26,7 +26,7 @@ export interface RollupPosition {
   readonly hash: string;
   /** Time of the last entry. */
   readonly at: number;
-  /** Entries up to this one were compacted and are in no rollup. */
+  /** Entries up to this entry were compacted and are in no rollup. */
   readonly compactedUpTo: number;
 }
 const NO_POSITION: RollupPosition = { seq: 0, segment: 0, hash: "", at: 0, compactedUpTo: 0 };

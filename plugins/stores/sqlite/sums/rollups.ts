@@ -16,7 +16,9 @@ import { Unsummarized } from "./unsummarized.ts";
  * waits for an update of the rollups.
  */
 export const MAX_UNSUMMARIZED = 32_768;
-/** How often a report that waits for rollups checks whether it is canceled, in milliseconds. */
+/**
+ * Interval in milliseconds at which a report that waits for rollups checks whether it is canceled.
+ */
 const CANCEL_POLL_MS = 20;
 /** Maximum number of random rollups to verify per span length, in addition to the newest rollup. */
 const SAMPLES = 8;
@@ -33,7 +35,7 @@ export interface Sample {
 export interface Samples {
   /** The last entry in the rollups. */
   readonly upTo: number;
-  /** Entries up to this one are in no rollup. */
+  /** Entries up to this entry are in no rollup. */
   readonly compactedUpTo: number;
   readonly rollups: readonly Sample[];
   /**

@@ -39,7 +39,7 @@ export function createLedgerMaintenance({
     (...args: MethodArgs<LongTasks, M>): Promise<MethodResult<LongTasks, M>> =>
       withLongTasks((thread) => thread.call(method, ...args));
 
-  /** Erases texts in steps of the writer until none is left. Returns the erased hashes. */
+  /** Erases texts in steps of the writer until all texts are erased. Returns the erased hashes. */
   async function erased(thread: WorkerThread<LongTasks>, what: ErasureRequest): Promise<string[]> {
     const values: string[] = [];
     for (let from = 0; ;) {

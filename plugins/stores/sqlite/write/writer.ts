@@ -182,7 +182,7 @@ export class Writer {
     return listJobs(this.#currentSession().db, query, page);
   }
 
-  /** Leases due jobs. Writes nothing if none is due. */
+  /** Leases due jobs. Writes nothing if no job is due. */
   leaseJobs(request: JobLeaseRequest): readonly JobRecord[] {
     const due = this.nextJobDueAt(request.kinds);
     if (due === undefined || due > request.at) return [];
@@ -279,7 +279,7 @@ export class Writer {
 // content. When the disk is full, it is deleted so that open calls can still be recorded.
 
 const MEGABYTE = 1 << 20;
-/** How often to retry reserving the space, in milliseconds. */
+/** Interval between attempts to reserve the space, in milliseconds. */
 const RESERVE_RETRY_MS = 1_000;
 
 interface Ballast {

@@ -79,7 +79,7 @@ function printModels(models: readonly Listing[]): void {
         id,
         operation,
         limits?.context?.toLocaleString("en") ?? "",
-        // An alias has only the facts on which all of its models agree.
+        // An alias has only the facts on which all its models agree.
         price || id.startsWith(`${provider}/`)
           ? formatPriceBrief(price)
           : "price of the served model",

@@ -259,7 +259,7 @@ function failUnknownKind(said: string): TemplateKind {
   );
 }
 
-/** Writes the files. If any of the files exists, fails before writing the first one. */
+/** Writes the files. If any of the files exists, fails before writing the first file. */
 function write(folder: string, files: ReadonlyMap<string, string>, beside: boolean): void {
   if (!beside && existsSync(folder) && readdirSync(folder).length > 0)
     fail("conflict", `${displayPath(folder)} is not empty. Nothing was written.`, {

@@ -334,7 +334,7 @@ function untilStopped(
   };
   const fatal = (words: string) => (error: unknown) => {
     code = EXIT_CODES.failed;
-    // A later failure follows from the first one or has no effect any more.
+    // A later failure follows from the first failure or has no effect any more.
     if (since !== undefined) return log.debug({ error }, "error during shutdown");
     log.error({ error }, words);
     return stop("error");

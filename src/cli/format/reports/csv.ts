@@ -8,7 +8,7 @@ import type { LedgerEntry } from "../../../plugin/store/store.ts";
 
 /** Characters with which a cell begins that a spreadsheet would run as a formula. */
 const FORMULA_START = /^[=+\-@\t\r]/;
-/** Returns text from outside as a cell that no spreadsheet takes for a formula. */
+/** Returns untrusted text as a cell that no spreadsheet interprets as a formula. */
 export const textCell = (text: string): string => (FORMULA_START.test(text) ? `'${text}` : text);
 
 /** Quotes a cell and escapes control characters, because tables are also read on terminals. */

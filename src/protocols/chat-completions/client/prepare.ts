@@ -62,7 +62,7 @@ const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.lengt
 
 /**
  * Renames the output limit. Both names are never sent together: some backends reject that with an
- * error, and others apply the wrong limit.
+ * error, and other backends apply the wrong limit.
  */
 function renameOutputLimit(out: Outgoing, { maxTokens: known }: ChatTraits): void {
   if (!known) return;
@@ -243,7 +243,7 @@ function withShortIds(message: JsonObject): JsonObject {
 
 const FIELDS = ["reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"] as const;
 
-/** Moves earlier reasoning to the one field that this backend reads. */
+/** Moves earlier reasoning to the field that this backend reads. */
 function withReasoningEcho(
   message: JsonObject,
   { echo, echoRequired }: ReasoningTraits,

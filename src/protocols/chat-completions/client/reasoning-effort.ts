@@ -1,6 +1,5 @@
-// Adapts the reasoning settings of a request to the one form that the model supports. The
-// documented fields are `thinking` and `reasoning_effort`. Other fields that a client sets are left
-// unchanged.
+// Adapts the reasoning settings of a request to the form that the model supports. The documented
+// fields are `thinking` and `reasoning_effort`. Other fields that a client sets are left unchanged.
 import { ownEntry, asObject, asText } from "../../json-values.ts";
 import { fail } from "../../../model/error.ts";
 import type { CallContext, JsonObject, Outgoing } from "../../../plugin/index.ts";

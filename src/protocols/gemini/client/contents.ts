@@ -109,8 +109,8 @@ function systemAsUserParts(turn: Turn, at: string, e: GeminiEncoding): JsonObjec
 }
 
 /**
- * Returns the parts with one result for each call first, in the order of the calls. If a call has
- * two results, the later result is used.
+ * Returns the parts in a new order: the results of the calls come first, one per call and in the
+ * order of the calls. If a call has two results, the later result is used.
  */
 function toolResults(
   parts: readonly JsonObject[],

@@ -180,8 +180,8 @@ function opaqueTo(
     e.of.reportLoss(`${at}.${block.origin}`, "approximated", "shown_as_text");
     return [{ text: block.text }];
   }
-  // A call of another vendor's hosted tool is history. The response that followed it contains its
-  // outcome.
+  // A call of another vendor's hosted tool is history. The response after the call contains the
+  // outcome of the call.
   if (role === "model") {
     e.of.reportLoss(`${at}.${block.origin}`, "dropped", "hosted_history");
     return [];

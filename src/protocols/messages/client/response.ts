@@ -28,7 +28,7 @@ export function decodeResponse(
   reading.finish();
 }
 
-/** Parses a message. Throws if a response with status 200 is anything else. */
+/** Parses a message. Throws if a response with status 200 is not a message. */
 export function parseMessage(body: Buffer): JsonObject {
   let message: unknown;
   try {

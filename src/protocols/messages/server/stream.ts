@@ -120,8 +120,8 @@ function reasoning(page: MessageWriter, summary: boolean): BlockWriter {
 }
 
 /**
- * Returns a writer for a call. Arguments are never in the start event. Free text becomes the one
- * member that the tool's wrapper declares.
+ * Returns a writer for a call. Arguments are never in the start event. Free text becomes the member
+ * that the tool's wrapper declares.
  */
 function call(
   page: MessageWriter,
@@ -162,7 +162,7 @@ function opaque(page: MessageWriter, raw: JsonObject): BlockWriter {
 
 /**
  * Writes a message as a stream. The message starts with its first block, so that `message_start`
- * contains the usage known by then.
+ * contains the usage that is known at that time.
  */
 export class MessageWriter {
   usage: Usage = {};
@@ -198,7 +198,7 @@ export class MessageWriter {
     this.event("content_block_start", { index: ++this.#index, content_block: block });
   }
 
-  /** Writes a delta. This is the hot path, because most of a stream is deltas. */
+  /** Writes a delta. This method is called most often, because most of a stream is deltas. */
   delta(type: string, field: string, text: string): void {
     this.#write(
       `event: content_block_delta\ndata: {"type":"content_block_delta","index":${this.#index},` +

@@ -91,7 +91,7 @@ export class ResponsesReader {
 
   /**
    * Emits the rest of a part's text, given the whole text. Does nothing if the deltas already
-   * contained all of it.
+   * contained the whole text.
    */
   fill(at: number, key: string, block: OpenBlock, whole: string, logprobs?: readonly Json[]): void {
     const sent = this.#slots.get(at)?.parts.get(key)?.sentLength ?? 0;
@@ -135,7 +135,7 @@ export class ResponsesReader {
     this.#emit({ type: "cite", index: part.index, citation });
   }
 
-  /** Closes a finished part of a message, so that the next one can be emitted. */
+  /** Closes a finished part of a message, so that the next part can be emitted. */
   partDone(at: number, key: string, part: JsonObject): void {
     if (part["type"] === "reasoning_text") return;
     this.#said(at, key, part);

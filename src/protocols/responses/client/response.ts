@@ -18,7 +18,7 @@ export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void):
   new ResponsesReader(emit).end({ status: "completed", ...response });
 }
 
-/** Parses a response. Throws if a response with status 200 is anything else. */
+/** Parses a response. Throws if a response with status 200 is not a response object. */
 function parseResponseObject(body: Buffer): JsonObject {
   const response =
     parseObject(body.toString("utf8")) ??

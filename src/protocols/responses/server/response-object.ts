@@ -1,5 +1,5 @@
-// The response object. All of its 31 keys are always present, because the clients' schemas require
-// them. Most of them repeat the client's own request.
+// The response object. All 31 keys are always present, because the clients' schemas require them.
+// Most of the keys repeat the client's own request.
 import type { ResponseContext, Json, JsonObject, Opt, Usage } from "../../../plugin/index.ts";
 import { usageTo } from "../usage.ts";
 import { asBoolean, asList, asNumber, asObject, asText } from "../../json-values.ts";

@@ -206,7 +206,7 @@ function resultOf(item: JsonObject, at: string): Block {
   return { type: "result", callId: need(item, "call_id", at), blocks, isError: false };
 }
 
-/** Returns a proof to the block that it was taken from, which is the last one of its type. */
+/** Returns a proof to the block from which it was taken, which is the last block of its type. */
 function attachProof(now: PartialTurn, { proof, precedingBlock }: SealedProof): void {
   const place = now.last[precedingBlock!];
   if (place) place.blocks[place.at] = omitUndefined({ ...place.blocks[place.at]!, proof });

@@ -41,7 +41,10 @@ export interface OutputItem {
    * @param cut Whether a limit truncated the response in this item.
    */
   done(cut: boolean): JsonObject | undefined;
-  /** Proofs that have no member in this item. Each is written as a separate item after this one. */
+  /**
+   * Proofs that have no member in this item. Each proof is written as a separate item after this
+   * item.
+   */
   readonly pendingProofs: readonly string[];
   /** Whether a partial item may be shown, because clients do not act on it. */
   readonly isPartialSafe: boolean;

@@ -216,7 +216,7 @@ function Spend({
       />`
     : html`<${Chart}
         title="Calls by model"
-        label=${`Calls by model ${span.label}. All of them were free.`}
+        label=${`Calls by model ${span.label}. All requests were free.`}
         times=${calls.times}
         series=${calls.lines}
         format=${formatCompact}
