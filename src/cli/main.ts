@@ -87,6 +87,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "Show the running config, or check another file against it",
     load: () => import("./commands/config/config.ts"),
   },
+  sockets: {
+    summary: "List and close open WebSockets",
+    load: () => import("./commands/run/sockets.ts"),
+  },
   providers: {
     summary: "List, test, and reset providers",
     load: () => import("./commands/config/providers.ts"),

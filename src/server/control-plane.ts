@@ -50,6 +50,7 @@ export class ControlPlane implements AsyncDisposable {
       services,
       options,
       currentGeneration: () => generations.current,
+      openSockets: () => generations.sockets,
     });
     this.#adminListener = await openEntrypoints(dispatcher, services, {
       stage: generations,

@@ -8,10 +8,12 @@ import { getValidator, type Schema } from "../../src/config/schema-dialect.ts";
 import { COMMANDS as VERBS, main } from "../../src/cli/main.ts";
 import { startDryRun } from "../../src/server/dry-run.ts";
 import { COMMAND_SPECS, type CommandName } from "../../src/admin/schema/command-specs.ts";
+import type { LiveSockets } from "../../src/admin/commands/socket-commands.ts";
 import { getFault } from "../../src/model/error.ts";
 import type { Json, JsonObject } from "../../src/model/values.ts";
 import { loadGatewayConfig, quietLog } from "../../src/cli/support/load-config.ts";
 import { type Daemon, startDaemon } from "../kit/process/daemon.ts";
+import { openSocket } from "../kit/sockets/socket-client.ts";
 
 let daemon: Daemon;
 const names = Object.keys(COMMAND_SPECS) as CommandName[];
@@ -25,6 +27,8 @@ const fresh = (name: string) => join(daemon.dir, `${files++}-${name}`);
 
 /** A call that was reserved and settled. */
 let attempt = "";
+/** IDs of open WebSockets, one for each time that one is closed. */
+let sockets: string[] = [];
 /** Input of each: as a program sends it, and as a user types it. */
 const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> = {
   status: [{}],
@@ -61,6 +65,11 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
   },
   "requests.list": [{ last: 10, limit: 10, waitMs: 1 }, "--once", "--model", "demo/*"],
   "requests.live": [{ limit: 5 }],
+  "sockets.list": [{ limit: 5 }, "--limit", "5"],
+  get "sockets.close"(): [JsonObject, ...string[]] {
+    const id = sockets.pop() ?? "none is left";
+    return [{ id }, id];
+  },
   "requests.search": [{ limit: 5, status: "ok" }],
   attention: [{}],
   "requests.stats": [{ windowMs: 60_000 }, "--once", "--window", "1m"],
@@ -129,7 +138,7 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
 
 beforeAll(async () => {
   daemon = await startDaemon({
-    yaml: "admin: { port: 0 }\nfrontends: [messages, chat-completions, models]\nproviders:\n  demo: { use: demo }\n",
+    yaml: "admin: { port: 0 }\nfrontends: [messages, chat-completions, responses, models]\nproviders:\n  demo: { use: demo }\n",
   });
   for (const name of ["kept", "ended"]) await daemon.ask("keys.create", { name });
   for (const id of ["team", "over"]) await daemon.ask("accounts.create", { id });
@@ -143,6 +152,9 @@ beforeAll(async () => {
     items: readonly { attempt: string }[];
   };
   attempt = items[0]!.attempt;
+  for (let n = 0; n < 6; n++) await openSocket(`${daemon.url}/v1/responses`, { key: daemon.key });
+  const open = (await daemon.ask("sockets.list", {})) as never as LiveSockets;
+  sockets = open.items.map(({ id }) => id);
 });
 afterAll(() => daemon?.[Symbol.asyncDispose]());
 

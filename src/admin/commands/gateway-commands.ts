@@ -32,8 +32,10 @@ import { readAllLiveRequests } from "../../runtime/requests/in-flight-requests.t
 import type { LiveGeneration } from "../../runtime/generation/generation-slot.ts";
 import type { ConfigCommandsOptions } from "./config-commands.ts";
 import { createRequestCommands } from "./request-commands.ts";
+import { createSocketCommands } from "./socket-commands.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import type { Gateway } from "../../runtime/gateway-api.ts";
+import type { OpenSockets } from "../../runtime/sockets/open-sockets.ts";
 import type { WorkerPool } from "../../runtime/workers/worker-pool.ts";
 
 interface GatewayCommandsOptions {
@@ -42,7 +44,9 @@ interface GatewayCommandsOptions {
   /** Informs all processes about changed keys and accounts. */
   changeBroadcast: ChangeBroadcast;
   /** Returns the other processes. */
-  workerPool: () => Pick<WorkerPool, "call" | "statsSources"> | undefined;
+  workerPool: () => Pick<WorkerPool, "call" | "statsSources" | "closeSocket"> | undefined;
+  /** Returns the open WebSockets of this process. */
+  openSockets: () => OpenSockets;
   listRefresher: ListRefresher;
   /** Options that the gateway was started with. */
   options: Pick<ConfigCommandsOptions, "configFile" | "overrides" | "loadPlugin" | "isBuiltin"> & {
@@ -137,6 +141,11 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
             options.workerPool()?.statsSources() ?? [],
           ),
       },
+    }),
+    ...createSocketCommands({
+      store: services.store,
+      own: options.openSockets,
+      workerPool: options.workerPool,
     }),
     ...createAdminCommands({
       list: listAllKeys(services.store),

@@ -18,6 +18,7 @@ import { KEY_COMMAND_SPECS } from "./key-command-specs.ts";
 import { MAINTENANCE_COMMAND_SPECS } from "./maintenance-command-specs.ts";
 import { CONFIG_COMMAND_SPECS, PROVIDER_COMMAND_SPECS } from "./config-command-specs.ts";
 import { REQUEST_COMMAND_SPECS } from "./request-command-specs.ts";
+import { SOCKET_COMMAND_SPECS } from "./socket-command-specs.ts";
 import { BUILT_IN_OPERATIONS } from "../../model/operations/built-in-operations.ts";
 import { DIMENSIONS, TIME_ZONE_FIELD, USAGE_COMMAND_SPECS } from "./usage-command-specs.ts";
 import type { Infer } from "../../plugin/schema.ts";
@@ -254,6 +255,7 @@ export const COMMAND_SPECS = {
   ...CONFIG_COMMAND_SPECS,
   ...PROVIDER_COMMAND_SPECS,
   ...REQUEST_COMMAND_SPECS,
+  ...SOCKET_COMMAND_SPECS,
   "ledger.totals": {
     summary: "Summarize usage and cost",
     input: {

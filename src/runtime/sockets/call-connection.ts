@@ -5,6 +5,7 @@ import type { SocketMessage } from "../../plugin/socket.ts";
 import type { HostExchange } from "../../pipeline/exchange/exchange.ts";
 import { RelaySession, type RelayClient } from "../../pipeline/sockets/relay-session.ts";
 import type { StartedCall } from "../../pipeline/sockets/start-call.ts";
+import type { SocketDescription } from "./live-sockets.ts";
 import type { OpenSocket, TrackedSocket } from "./open-sockets.ts";
 
 export interface CallConnectionOptions {
@@ -25,10 +26,17 @@ export class CallConnection implements OpenSocket {
   readonly account: string | undefined;
   readonly checkKey: () => Promise<Fault | undefined>;
   readonly #session: RelaySession;
+  readonly #description: SocketDescription;
   #isEnding = false;
 
   constructor({ call, checkKey, onSettled, onClosed, onEnd }: CallConnectionOptions) {
-    const { handshake } = call.relay.target;
+    const { handshake, candidate, model } = call.relay.target;
+    this.#description = {
+      type: "call",
+      model,
+      provider: candidate.provider,
+      privacy: handshake.privacy,
+    };
     this.frontend = handshake.frontend;
     this.id = handshake.id;
     this.account = handshake.state.admission.account?.path;
@@ -55,6 +63,10 @@ export class CallConnection implements OpenSocket {
     return this.running > 0;
   }
 
+  describe(): SocketDescription {
+    return this.#description;
+  }
+
   open(): void {
     this.#session.start();
   }
@@ -73,6 +85,9 @@ export class CallConnection implements OpenSocket {
 class CallClient implements TrackedSocket, RelayClient {
   readonly key: string;
   readonly isPaused = false;
+  readonly pauseReasons: readonly string[] = [];
+  readonly bytesIn = 0;
+  readonly bufferedBytes = 0;
   readonly hasPartialMessage = false;
   partialSince: number | undefined;
   isClosing = false;

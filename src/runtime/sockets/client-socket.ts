@@ -116,6 +116,16 @@ export class ClientSocket {
     return this.#pauses.size > 0;
   }
 
+  /** Why no messages are read from the client. */
+  get pauseReasons(): readonly string[] {
+    return [...this.#pauses];
+  }
+
+  /** Bytes that were sent and that the client has not received. */
+  get bufferedBytes(): number {
+    return this.#raw.writableLength;
+  }
+
   get key(): string {
     return this.#key;
   }

@@ -1,7 +1,9 @@
 // Tracks the open WebSockets of this process: sends pings, enforces time limits, and closes sockets
 // when their key is revoked or the gateway shuts down.
+import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Fault } from "../../model/error.ts";
 import { CLOSE_CODES, type ClientSocket } from "./client-socket.ts";
+import { CLOSED_BY_ADMIN, type LiveSocket, type SocketDescription } from "./live-sockets.ts";
 
 /** Times of a WebSocket, in milliseconds. */
 export interface SocketTimes {
@@ -33,8 +35,11 @@ export type TrackedSocket = Pick<
   | "isPaused"
   | "hasPartialMessage"
   | "partialSince"
+  | "pauseReasons"
   | "messagesIn"
+  | "bytesIn"
   | "bytesOut"
+  | "bufferedBytes"
   | "hasHeard"
   | "key"
   | "ping"
@@ -54,6 +59,8 @@ export interface OpenSocket {
   readonly running: number;
   /** Whether a response runs or a request waits. */
   readonly isBusy: boolean;
+  /** Properties that operators see. */
+  describe(): SocketDescription;
   /** Sends the protocol's notice, and closes the connection when nothing runs any more. */
   finish(notice: "draining" | "expired"): void;
   /** Sends an error and closes the connection. */
@@ -72,6 +79,8 @@ interface Entry {
 }
 
 const SWEEP_MS = 1_000;
+/** Maximum number of listed sockets per process. */
+const MAX_LISTED = 500;
 /** Sockets whose keys are checked in one turn of the event loop. */
 const CHECKS_PER_TURN = 64;
 
@@ -110,6 +119,39 @@ export class OpenSockets {
 
   list(): Iterable<OpenSocket> {
     return this.#entries.keys();
+  }
+
+  /** Lists the oldest sockets, as operators see them. */
+  listOldest(): LiveSocket[] {
+    const now = this.#now();
+    const startOfClock = wallClock() - now;
+    const shown = [...this.#entries.values()].slice(0, MAX_LISTED);
+    return shown.map(({ of, openedAt }) => ({
+      id: of.id,
+      frontend: of.frontend,
+      key: of.socket.key,
+      account: of.account,
+      ...of.describe(),
+      openedAt: Math.round(startOfClock + openedAt),
+      ageMs: Math.round(now - openedAt),
+      running: of.running,
+      messagesIn: of.socket.messagesIn,
+      bytesIn: of.socket.bytesIn,
+      bytesOut: of.socket.bytesOut,
+      bufferedBytes: of.socket.bufferedBytes,
+      pauseReasons: of.socket.pauseReasons,
+      isClosing: of.socket.isClosing,
+    }));
+  }
+
+  /** Closes a socket for an operator. Returns false if this process has no such socket. */
+  closeForAdmin(id: string): boolean {
+    for (const one of this.#entries.keys()) {
+      if (one.id !== id) continue;
+      if (!one.socket.isClosing) one.closeWith(CLOSED_BY_ADMIN, CLOSE_CODES.policy);
+      return true;
+    }
+    return false;
   }
 
   add(of: OpenSocket): void {

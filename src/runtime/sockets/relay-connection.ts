@@ -7,6 +7,7 @@ import type { MountedSocket } from "../../pipeline/exchange/mounted.ts";
 import type { OpenRelay } from "../../pipeline/sockets/open-relay.ts";
 import { RelaySession, sendRelayFault } from "../../pipeline/sockets/relay-session.ts";
 import { CLOSE_CODES, type ClientSocket } from "./client-socket.ts";
+import type { SocketDescription } from "./live-sockets.ts";
 import type { OpenSocket } from "./open-sockets.ts";
 
 export interface RelayConnectionOptions {
@@ -34,6 +35,7 @@ export class RelayConnection implements OpenSocket {
   readonly account: string | undefined;
   readonly #options: RelayConnectionOptions;
   #session: RelaySession | undefined;
+  #target: { readonly model: string; readonly provider: string } | undefined;
   /** Messages that arrived before the provider's socket was open. */
   #early: SocketMessage[] | undefined;
   #notice: "draining" | "expired" | undefined;
@@ -52,6 +54,11 @@ export class RelayConnection implements OpenSocket {
 
   get isBusy(): boolean {
     return this.#session?.isBusy === true || this.#early !== undefined;
+  }
+
+  describe(): SocketDescription {
+    const { privacy } = this.#options.handshake;
+    return { type: "relay", model: this.#target?.model, provider: this.#target?.provider, privacy };
   }
 
   open(): void {
@@ -116,6 +123,8 @@ export class RelayConnection implements OpenSocket {
       onEnd: () => this.#options.onEnd(),
     });
     this.#session = session;
+    const { candidate, model } = relay.target;
+    this.#target = { model, provider: candidate.provider };
     session.start();
     if (this.socket.isClosed) session.onClientClose();
   }

@@ -14,6 +14,7 @@ import { EventResponse, type WholeResponse } from "../../pipeline/sockets/event-
 import { CLOSE_CODES, type ClientSocket } from "./client-socket.ts";
 import { renderSocketError } from "../../pipeline/sockets/socket-error.ts";
 import { RequestLanes } from "./request-lanes.ts";
+import type { SocketDescription } from "./live-sockets.ts";
 import type { OpenSocket } from "./open-sockets.ts";
 
 /** The generation in use, and the socket route that it has for this connection. */
@@ -63,6 +64,11 @@ export class RequestConnection implements OpenSocket {
 
   get running(): number {
     return this.#lanes.running;
+  }
+
+  describe(): SocketDescription {
+    const { privacy } = this.#options.handshake;
+    return { type: "requests", model: undefined, provider: undefined, privacy };
   }
 
   open(): void {

@@ -13,6 +13,7 @@ import type {
 } from "../../pipeline/generation.ts";
 import type { StatsSource } from "../health/stats-collector.ts";
 import type { LiveSource } from "../requests/in-flight-requests.ts";
+import type { LiveSocketSource } from "../sockets/live-sockets.ts";
 import type { ObserverSink } from "../observers/observer-hub.ts";
 import { trackReservations, type OpenReservations } from "./open-reservations.ts";
 import { createIpcLink, type IpcChannel } from "./ipc-link.ts";
@@ -48,7 +49,7 @@ export interface WorkerHandle {
     ...args: Parameters<WorkerCommands[N]>
   ): Promise<WorkerReply<N> | undefined>;
   /** Source of the worker's live stats and open requests. */
-  readonly statsSource: StatsSource & LiveSource;
+  readonly statsSource: StatsSource & LiveSource & LiveSocketSource;
   /** Sends a message that has no response, even before the worker serves requests. */
   notify<N extends "updateModelLists" | "setLedgerAvailability">(
     name: N,
@@ -158,6 +159,7 @@ export function spawnWorker(place: number, options: WorkerHandleOptions): Worker
     statsSource: {
       readStats: () => wonder("readStats", STATS_TIMEOUT_MS),
       readLiveRequests: () => wonder("listInFlight", STATS_TIMEOUT_MS),
+      readLiveSockets: () => wonder("listSockets", STATS_TIMEOUT_MS),
     },
     notify: link.notify,
     kill: () => void child.kill("SIGKILL"),

@@ -11,6 +11,7 @@ import { type BoundAddress, reserveAddress } from "../http/listen-targets.ts";
 import type { WorkerStatus } from "../gateway-api.ts";
 import type { StatsSource } from "../health/stats-collector.ts";
 import type { LiveSource } from "../requests/in-flight-requests.ts";
+import type { LiveSocketSource } from "../sockets/live-sockets.ts";
 import { createBatchForwarder } from "./batch-forwarder.ts";
 import {
   settleOpenReservations,
@@ -199,8 +200,16 @@ export class WorkerPool {
   }
 
   /** Returns the stats sources of all workers, including those that are starting or ending. */
-  statsSources(): readonly (StatsSource & LiveSource)[] {
+  statsSources(): readonly (StatsSource & LiveSource & LiveSocketSource)[] {
     return [...this.#workers].map(({ statsSource }) => statsSource);
+  }
+
+  /** Closes a WebSocket for an operator. Returns whether a worker had it. */
+  async closeSocket(id: string): Promise<boolean> {
+    const replies = await Promise.all(
+      [...this.#workers].map((each) => each.tryCall("closeSocket", REPLY_TIMEOUT_MS, id)),
+    );
+    return replies.includes(true);
   }
 
   /** Resolves when every process has received the message. */

@@ -94,6 +94,8 @@ class WorkerProcess {
       readStatus: () => this.#status(),
       readStats: () => this.#opened!.reader.read(),
       listInFlight: () => this.#opened?.services.inFlightRequests.listLongest() ?? [],
+      listSockets: () => this.#opened?.slot.sockets.listOldest() ?? [],
+      closeSocket: (id) => this.#opened?.slot.sockets.closeForAdmin(id) ?? false,
       announceShutdown: () => this.#opened!.slot.announceShutdown(),
       stop: (drainMs, succeeded) => this.#stop(drainMs, succeeded),
     };

@@ -8,6 +8,7 @@ import type { BoundAddress } from "../http/listen-targets.ts";
 import type { LedgerOutage } from "../services/ledger-availability.ts";
 import { type LocalStats, worseCooldown } from "../health/process-stats.ts";
 import type { LiveRequest } from "../requests/in-flight-requests.ts";
+import type { LiveSocket } from "../sockets/live-sockets.ts";
 import type { WorkerStatus, GatewayStatus } from "../gateway-api.ts";
 
 /**
@@ -53,6 +54,10 @@ export type WorkerCommands = {
   readStats(): LocalStats;
   /** Returns the open requests of this process. */
   listInFlight(): readonly LiveRequest[];
+  /** Returns the open WebSockets of this process. */
+  listSockets(): readonly LiveSocket[];
+  /** Closes a WebSocket for an operator. Returns false if this process has no such socket. */
+  closeSocket(id: string): boolean;
   /**
    * Makes `/readyz` report the shutdown while all requests are still served. Returns whether
    * `/readyz` was queried before.

@@ -106,6 +106,7 @@ const GIVEN: Readonly<Record<Writer, () => JsonObject>> = {
   "models.refresh": () => ({}),
   "providers.test": () => ({ provider: "nowhere" }),
   "providers.reset": () => ({ provider: "nowhere" }),
+  "sockets.close": () => ({ id: "nowhere" }),
   "ledger.adjust": () => ({ attempt: "none.1", usd: "1", reason: "secret reason" }),
   "ledger.archive": () => ({ file: join(gateway.dir, `${made++}.gz`) }),
   "ledger.prune": () => ({ before: 0, dryRun: true }),

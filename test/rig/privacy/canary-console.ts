@@ -151,6 +151,7 @@ const READ: Readonly<Record<string, readonly JsonObject[]>> = {
   "providers.list": [{}],
   "providers.test": [{ provider: "clean-chat" }],
   "providers.reset": [{ provider: "clean-chat" }],
+  "sockets.list": [{}],
   "config.show": [{}],
   "config.check": [{ text: "providers: { demo: { use: dmeo } }\n" }],
   "keys.list": [{}],

@@ -12,7 +12,10 @@ import { ConversationMemory } from "../../../../plugins/frontends/conversation-m
 class Pretended {
   readonly did: string[] = [];
   messagesIn = 0;
+  bytesIn = 0;
   bytesOut = 0;
+  bufferedBytes = 0;
+  pauseReasons: readonly string[] = [];
   hasHeard = true;
   isPaused = false;
   isClosing = false;
@@ -43,6 +46,7 @@ function opened(more: Partial<OpenSocket> = {}) {
     account: undefined,
     running: 0,
     isBusy: false,
+    describe: () => ({ type: "requests", model: undefined, provider: undefined, privacy: "off" }),
     finish: (notice: string) => void socket.did.push(notice),
     closeWith: (_: unknown, code: number) => socket.close(code),
     checkKey: async () => undefined,
