@@ -23,6 +23,7 @@ import { LedgerPage } from "./pages/ledger/ledger.ts";
 import { ModelsPage } from "./pages/models/models.ts";
 import { ProvidersPage } from "./pages/providers/providers.ts";
 import { RoutingPage } from "./pages/routing.ts";
+import { SocketsPage } from "./pages/sockets.ts";
 
 const GROUPS = ["Watch", "Serve", "Govern"] as const;
 
@@ -233,6 +234,14 @@ const PAGES: readonly PageDefinition[] = [
     icon: "requests",
     component: RequestsPage,
     requiredCommands: ["requests.list", "requests.search"],
+  },
+  {
+    path: "/sockets",
+    title: "WebSockets",
+    group: "Watch",
+    icon: "sockets",
+    component: SocketsPage,
+    requiredCommands: ["sockets.list"],
   },
   {
     path: "/models",

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { useCommand, type QueryState, useQuery } from "../use-query.ts";
 import { icon } from "../parts/icons.ts";
 import { Select, TextField } from "../parts/fields.ts";
-import { Dialog, toast } from "../parts/overlay.ts";
+import { ConfirmButton, Dialog, toast } from "../parts/overlay.ts";
 import {
   Box,
   CopyButton,
@@ -99,7 +99,7 @@ function AdminTable({ rows, again }: { rows: readonly Admin[]; again: () => void
       rows=${rows}
       rowId=${(row: Admin) => row.id}
       empty=${html`<${EmptyState} of="audit"><p>No admin has a token in the store. An admin token gives access to this console and the admin API, but not to models.</p><//>`}
-      columns=${[...ADMIN_COLUMNS, { name: "", render: (row: Admin) => row.state === "valid" && isAllowed("admins.revoke") && html`<${ConfirmButton} what=${`Revoke ${row.name ?? row.id}`} run=${() => run(row)} />` }]}
+      columns=${[...ADMIN_COLUMNS, { name: "", render: (row: Admin) => row.state === "valid" && isAllowed("admins.revoke") && html`<${ConfirmButton} name="Revoke" what=${`Revoke ${row.name ?? row.id}`} run=${() => run(row)} />` }]}
     />
   <//>`;
 }
@@ -185,23 +185,6 @@ const ADMIN_COLUMNS = [
 ];
 
 /** A button that asks for confirmation. */
-function ConfirmButton({ what, run }: { what: string; run: () => void }) {
-  const [sure, set] = useState(false);
-  return sure
-    ? html`<span class="row"
-        ><button type="button" class="button small danger" onClick=${run}>Yes</button
-        ><button type="button" class="button small" onClick=${() => set(false)}>No</button></span
-      >`
-    : html`<button
-        type="button"
-        class="button small"
-        aria-description=${what}
-        onClick=${() => set(true)}
-      >
-        Revoke
-      </button>`;
-}
-
 function Sessions({ of }: { of: QueryState<{ sessions: readonly Session[] }> }) {
   const end = useCommand<{ revoked: number }>("sessions.revoke");
   const run = async (id?: string) => {
@@ -213,7 +196,7 @@ function Sessions({ of }: { of: QueryState<{ sessions: readonly Session[] }> }) 
   return html`<${Box}
     flush=${true}
     title="Sessions"
-    actions=${isAllowed("sessions.revoke") && html`<${ConfirmButton} what="Sign out all" run=${() => void run()} />`}
+    actions=${isAllowed("sessions.revoke") && html`<${ConfirmButton} name="Revoke" what="Sign out all" run=${() => void run()} />`}
   >
     ${end.error && html`<${ErrorNote} problem=${end.error} />`}
     <${QueryResult} of=${of}
@@ -223,7 +206,7 @@ function Sessions({ of }: { of: QueryState<{ sessions: readonly Session[] }> }) 
           rows=${sessions}
           rowId=${(row: Session) => row.id}
           empty=${html`<${EmptyState} of="audit"><p>No admin is signed in.</p><//>`}
-          columns=${[...SESSION_COLUMNS, { name: "", render: (row: Session) => html`<${ConfirmButton} what=${`Sign ${row.name} out`} run=${() => void run(row.id)} />` }]}
+          columns=${[...SESSION_COLUMNS, { name: "", render: (row: Session) => html`<${ConfirmButton} name="Revoke" what=${`Sign ${row.name} out`} run=${() => void run(row.id)} />` }]}
         />`}<//
     >
   <//>`;

@@ -1,5 +1,5 @@
-// Overlays: a drawer for details and a dialog for confirmation. Both use the native <dialog>, which
-// traps the keyboard focus, closes with Escape, and restores the focus.
+// Overlays: a drawer for details, a dialog, and a button that asks before it runs. Drawer and dialog
+// use the native <dialog>, which traps the keyboard focus, closes with Escape, and restores the focus.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
@@ -53,6 +53,37 @@ function Overlay({
 export const Drawer = (of: OverlayProps) => html`<${Overlay} kind="drawer" ...${of} />`;
 /** @public Used by pages that ask for confirmation before a change. */
 export const Dialog = (of: OverlayProps) => html`<${Overlay} kind="dialog" ...${of} />`;
+
+/** A button that runs after a second click. `what` describes it to screen readers. */
+export function ConfirmButton({
+  name,
+  what,
+  run,
+}: {
+  name: string;
+  what: string;
+  run: () => void;
+}) {
+  const [sure, set] = useState(false);
+  const yes = () => {
+    set(false);
+    run();
+  };
+  return sure
+    ? html`<span class="row"
+        ><button type="button" class="button small danger" aria-description=${what} onClick=${yes}>
+          Yes</button
+        ><button type="button" class="button small" onClick=${() => set(false)}>No</button></span
+      >`
+    : html`<button
+        type="button"
+        class="button small"
+        aria-description=${what}
+        onClick=${() => set(true)}
+      >
+        ${name}
+      </button>`;
+}
 
 // Short messages about completed actions, shown briefly and read out by screen readers.
 
