@@ -5,6 +5,7 @@ import { getFault } from "../model/error.ts";
 import type { Privacy } from "../model/facts.ts";
 import type { OperationSpec } from "../model/operations/operation-spec.ts";
 import type { Exchange } from "../plugin/exchange.ts";
+import type { RelaySocketRoute } from "../plugin/frontend.ts";
 import type { Identity } from "../plugin/identity.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedFrontend, HostCandidate } from "./exchange/mounted.ts";
@@ -12,6 +13,7 @@ import type { HypotheticalExchange } from "./hooks/hook-guard.ts";
 import type { RoutingRuleInputs } from "./routing/routing-rules.ts";
 import { assertFrontendAllowed, stricterPrivacy } from "./accounts/accounts.ts";
 import { nextRequestId } from "../lib/request-id.ts";
+import { selectRelays } from "./sockets/open-relay.ts";
 import { route } from "./stages/route.ts";
 
 export interface RouteExplanation {
@@ -38,6 +40,12 @@ export const servesModels = ({
   protocol,
 }: Pick<MountedFrontend, "server" | "protocol">): boolean =>
   server !== undefined || protocol?.socket !== undefined;
+
+/** Returns the relay of a frontend that serves models through a relay alone. */
+const relayRouteOf = ({ server, plugin }: MountedFrontend): RelaySocketRoute | undefined =>
+  server
+    ? undefined
+    : (plugin.sockets ?? []).find((one): one is RelaySocketRoute => "readModel" in one);
 
 /** The client on whose behalf the route is explained. */
 export interface HypotheticalClient {
@@ -90,20 +98,27 @@ export async function explainRoute(
     };
     const place = (candidate: HostCandidate) =>
       routingRule?.explain(candidate, plan.candidates, inputs);
+    const relay = relayRouteOf(frontend);
+    const choice = relay && selectRelays(plan, frontend, relay.action, model);
+    const candidates = choice ? choice.relays.map((one) => one.candidate) : plan.candidates;
     return {
       strategy,
-      hedge: plan.resolution.hedge,
-      candidates: plan.candidates.map((candidate) => ({
+      // A connection is opened to one candidate after the other.
+      hedge: relay ? undefined : plan.resolution.hedge,
+      candidates: candidates.map((candidate) => ({
         candidate,
         translatedBecause: plan.resolution.translationReasons.get(candidate),
         orderReason: place(candidate),
       })),
-      excluded: plan.excluded.map(({ candidate, by, code, message }) => ({
-        candidate: candidate as HostCandidate,
-        by,
-        code,
-        message,
-      })),
+      excluded: [
+        ...plan.excluded.map(({ candidate, by, code, message }) => ({
+          candidate: candidate as HostCandidate,
+          by,
+          code,
+          message,
+        })),
+        ...(choice?.refused ?? []).map((one) => ({ ...one, code: "no_such_operation" })),
+      ],
       notes: plan.resolution.notes,
     };
   } catch (problem) {
@@ -148,9 +163,9 @@ function createHypotheticalExchange(
   { name, priceExamples }: OperationSpec,
   client: Required<HypotheticalClient>,
 ): Exchange {
-  const { routes, sockets = [] } = frontend.plugin;
+  const { routes } = frontend.plugin;
   const route = routes.find((one) => "actionType" in one && one.actionType === "generate");
-  const relay = frontend.server ? undefined : sockets.find((one) => "readModel" in one);
+  const relay = relayRouteOf(frontend);
   const body = { model };
   let privacy: Privacy = client.privacy ?? "off";
   const x: HypotheticalExchange = {

@@ -204,8 +204,21 @@ export interface RequestExplanation {
     readonly idleMs: number;
     readonly totalMs: number;
   };
+  /** WebSockets through which clients reach the model. Empty if the frontend has none. */
+  readonly sockets: readonly ExplainedSocket[];
   /** Remarks, such as an alias that was followed or a provider that is not mounted. */
   readonly notes?: readonly string[];
+}
+
+export interface ExplainedSocket {
+  /**
+   * `requests`: each message is a request, with the candidates of an HTTP request. `relay`: messages
+   * pass unchanged to the socket of the first candidate that accepts the connection.
+   */
+  readonly type: "requests" | "relay";
+  readonly paths: readonly string[];
+  /** Paths at which clients set up calls over WebRTC. */
+  readonly calls: readonly string[];
 }
 
 export interface ExplainedCandidate {

@@ -176,6 +176,37 @@ test("explain: shows when a route hedges, and the cost", async () => {
   expect(printed.out).toMatch(/hedge:\s+quick: 4s\s+reasoning: 1m/);
 });
 
+test("explain: shows the WebSocket of a relay, and of requests", async () => {
+  const provider =
+    "{ use: openai, with: { api_key: sk-test }, models: { gpt-realtime: { operation: realtime } } }";
+  await using here = await createTestFolder({
+    "gateway.yaml": `frontends: [realtime, responses, gemini]\nproviders: { vendor: ${provider}, demo: { use: demo } }\n`,
+  });
+  const relay = await here.said(["explain", "vendor/gpt-realtime"]);
+  expect([relay.code, relay.err]).toEqual([0, ""]);
+  expect(relay.out).toMatch(/vendor\/gpt-realtime on realtime[\s\S]*passthrough/);
+  expect(relay.out).toMatch(/WebSocket\n {2}\/v1\/realtime, [^\n]*\n {2}Messages pass unchanged/);
+  expect(relay.out).toContain("calls over WebRTC: /v1/realtime/calls");
+  expect(relay.out).toMatch(/timeouts\n {2}connect \w+$/m);
+  const json = await here.said(["explain", "vendor/gpt-realtime", "-f", "realtime", "--json"]);
+  expect(JSON.parse(json.out)).toMatchObject({
+    frontend: "realtime",
+    candidates: [{ id: "vendor/gpt-realtime", mode: "passthrough" }],
+    sockets: [{ type: "relay", paths: expect.arrayContaining(["/v1/realtime"]) }],
+  });
+  const requests = await here.said(["explain", "demo/echo", "-f", "responses", "--json"]);
+  expect(JSON.parse(requests.out)).toMatchObject({
+    frontend: "responses",
+    sockets: [{ type: "requests", paths: expect.arrayContaining(["/v1/responses"]), calls: [] }],
+  });
+  // The Live API relays to Google alone.
+  const live = await here.said(["explain", "vendor/gpt-realtime", "-f", "gemini-live", "--json"]);
+  expect(live.code).toBe(1);
+  expect(JSON.parse(live.out)).toMatchObject({
+    candidates: [{ excluded: { code: "no_such_operation" } }],
+  });
+});
+
 test("list: lists built-in plugins and those of the config", async () => {
   await using here = await createTestFolder({
     "gateway.yaml": MINIMAL_CONFIG.replace("[auth]", "[auth, { use: ./own.mjs }]"),

@@ -31,10 +31,10 @@ export async function explainRequest(
 ): Promise<RequestExplanation> {
   const { name, client, cooldowns = [], quarantinedHooks = [], latencies = [] } = of;
   const speaking = built.frontends.filter(servesModels);
-  const frontend =
-    name === undefined
-      ? findFrontendFor(built, model)
-      : speaking.find((f) => f.name === name || f.protocol?.id === name);
+  const named = speaking.filter(
+    (f) => name === undefined || f.name === name || f.protocol?.id === name,
+  );
+  const frontend = findFrontendFor(named, built, model);
   if (!frontend)
     return fail(
       "not_found",
@@ -106,6 +106,7 @@ export async function explainRequest(
       built.providers.get(first?.provider ?? "")?.timeouts ?? config.timeouts,
       first?.info,
     ),
+    sockets: socketsOf(built, frontend),
     notes: explained.notes,
   };
 }
@@ -147,13 +148,13 @@ function hedgeDelaysOf({ hedge, candidates }: RouteExplanation): RequestExplanat
   return [...found].map(([of, afterMs]) => ({ class: of, afterMs }));
 }
 
-/** Returns a frontend that serves the model, preferably with passthrough. */
+/** Returns one of the frontends that serves the model, preferably with passthrough. */
 function findFrontendFor(
-  { frontends, gen }: BuiltGeneration,
+  frontends: BuiltGeneration["frontends"],
+  { gen }: BuiltGeneration,
   model: string,
 ): BuiltGeneration["frontends"][number] | undefined {
   const routes = frontends.flatMap((frontend) => {
-    if (!servesModels(frontend)) return [];
     try {
       const [candidate] = gen.resolver.resolve(frontend, model, false).candidates;
       return candidate ? [{ frontend, mode: candidate.mode }] : [];
@@ -164,8 +165,23 @@ function findFrontendFor(
   return (
     routes.find(({ mode }) => mode === "passthrough")?.frontend ??
     routes[0]?.frontend ??
-    frontends.find(servesModels)
+    frontends[0]
   );
+}
+
+/** Returns the WebSockets of a frontend. */
+function socketsOf(
+  { sockets }: Pick<BuiltGeneration, "sockets">,
+  frontend: BuiltGeneration["frontends"][number],
+): RequestExplanation["sockets"] {
+  const routes = new Set(
+    sockets.filter((one) => one.frontend === frontend).map(({ route }) => route),
+  );
+  return [...routes].map((route) => ({
+    type: "openSession" in route ? "requests" : "relay",
+    paths: sockets.filter((one) => one.route === route).map(({ path }) => path),
+    calls: "calls" in route && route.calls !== undefined ? [route.calls].flat() : [],
+  }));
 }
 
 /** Returns the timeouts of a streamed request. */

@@ -10,7 +10,7 @@ import { HostCall } from "../exchange/call.ts";
 import { clientKey } from "../exchange/client-retries.ts";
 import type { ReceivedBody } from "../exchange/exchange-state.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
-import type { HostCandidate, MountedSocket } from "../exchange/mounted.ts";
+import type { HostCandidate, MountedFrontend, MountedSocket } from "../exchange/mounted.ts";
 import { firstApplicable } from "../hooks/hook-runner.ts";
 import { route, type RoutePlan } from "../stages/route.ts";
 import { recordFailure } from "../upstream/provider-failure.ts";
@@ -97,27 +97,71 @@ function logRefusal({ exchange, provider }: HostCall, { kind, code }: Fault): vo
   );
 }
 
-/** Returns the candidates with a socket for the action, to which messages may pass unchanged. */
-function findRelays(
+/** A candidate to which a socket can be relayed. */
+interface Relay {
+  readonly candidate: HostCandidate;
+  readonly definition: EndpointSocket;
+}
+
+/** Candidates to which a socket can be relayed, and the others with the reason. */
+interface RelayChoice {
+  readonly relays: readonly Relay[];
+  readonly refused: readonly {
+    readonly candidate: HostCandidate;
+    readonly by: string;
+    readonly message: string;
+  }[];
+}
+
+/** Selects the candidates with a socket for the action, to which messages may pass unchanged. */
+export function selectRelays(
   { candidates, otherEndpoints, resolution }: RoutePlan,
+  { hooks }: MountedFrontend,
+  action: string,
+  model: string,
+): RelayChoice {
+  const all = [...candidates, ...otherEndpoints];
+  const relays: Relay[] = [];
+  const refused: RelayChoice["refused"][number][] = [];
+  for (const candidate of all) {
+    const sockets = candidate.mounted.endpoint.transport?.definition.sockets;
+    const definition = sockets && Object.hasOwn(sockets, action) ? sockets[action] : undefined;
+    if (!definition)
+      refused.push({ candidate, by: "endpoint", message: `its endpoint has no WebSocket for ${action}` });
+    else if (candidate.mode !== "passthrough")
+      refused.push({
+        candidate,
+        by: "mode",
+        message: `its messages cannot pass unchanged (${resolution.translationReasons.get(candidate) ?? "other protocol"})`,
+      });
+    else relays.push({ candidate, definition });
+  }
+  // The messages cannot be edited, so a middleware that must edit requests would be bypassed.
+  const editor = relays
+    .map(({ candidate }) => firstApplicable(hooks.lists.edit, model, candidate.provider))
+    .find((hook) => hook !== undefined);
+  if (!editor) return { relays, refused };
+  const edited = relays.map(({ candidate }) => ({
+    candidate,
+    by: editor.id,
+    message: `its messages cannot pass unchanged (${editor.id} (edit))`,
+  }));
+  return { relays: [], refused: [...edited, ...refused] };
+}
+
+/** Returns the candidates for a socket, or throws the fault for the client. */
+function findRelays(
+  plan: RoutePlan,
   { frontend }: MountedSocket,
   action: string,
   model: string,
-): { candidate: HostCandidate; definition: EndpointSocket }[] {
-  const all = [...candidates, ...otherEndpoints];
-  const relays = all.flatMap((candidate) => {
-    const sockets = candidate.mounted.endpoint.transport?.definition.sockets;
-    const definition = sockets && Object.hasOwn(sockets, action) ? sockets[action] : undefined;
-    return definition && candidate.mode === "passthrough" ? [{ candidate, definition }] : [];
-  });
-  // The messages cannot be edited, so a middleware that must edit requests would be bypassed.
-  const editor = relays
-    .map(({ candidate }) => firstApplicable(frontend.hooks.lists.edit, model, candidate.provider))
-    .find((hook) => hook !== undefined);
-  if (relays.length > 0 && !editor) return relays;
+): readonly Relay[] {
+  const { relays, refused } = selectRelays(plan, frontend, action, model);
+  if (relays.length > 0) return relays;
+  const editor = refused.find(({ by }) => by !== "endpoint" && by !== "mode");
   const reason = editor
-    ? `${editor.id} (edit)`
-    : resolution.translationReasons.values().next().value;
+    ? `${editor.by} (edit)`
+    : plan.resolution.translationReasons.values().next().value;
   return fail(
     "unsupported",
     `No provider of this model can relay a WebSocket of ${frontend.protocol!.id}${reason === undefined ? "" : ` (${reason})`}.`,

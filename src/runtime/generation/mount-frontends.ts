@@ -147,9 +147,14 @@ function splitByProtocol(frontend: Frontend): readonly Frontend[] {
 
 /** Returns a copy with fewer routes. Methods of class instances are kept. */
 function withRoutes(frontend: Frontend, routes: readonly Route[]): Frontend {
-  const { protocol } = frontend;
+  const { protocol, sockets } = frontend;
   const fault = frontend.encodeFault?.bind(frontend);
-  return { routes, ...(protocol && { protocol }), ...(fault && { encodeFault: fault }) };
+  return {
+    routes,
+    ...(sockets && { sockets }),
+    ...(protocol && { protocol }),
+    ...(fault && { encodeFault: fault }),
+  };
 }
 
 function checkProtocols(mounted: MountConfig<any>, frontend: Frontend, setup: PluginSetup): void {

@@ -1,4 +1,4 @@
-import type { RequestExplanation } from "../../../runtime/gateway-api.ts";
+import type { ExplainedSocket, RequestExplanation } from "../../../runtime/gateway-api.ts";
 import { formatDuration } from "../../../lib/time/units.ts";
 import { type CliCommand, EXIT_CODES } from "../../support/command.ts";
 import { gatewayCommand, PRIVACY_OPTIONS, readPrivacy } from "../../support/gateway-command.ts";
@@ -69,9 +69,19 @@ function formatExplanation(of: RequestExplanation): string {
       heading("excluded candidates"),
       ...of.quarantinedHooks!.map((one) => `  ${formatQuarantine(one)}`),
     );
+  for (const { type, paths, calls } of of.sockets)
+    lines.push(
+      heading("WebSocket"),
+      `  ${paths.join(", ")}`,
+      `  ${SOCKET_TEXTS[type]}`,
+      ...(calls.length > 0 ? [`  calls over WebRTC: ${calls.join(", ")}`] : []),
+    );
+  const isRelay = of.sockets.some(({ type }) => type === "relay");
   lines.push(
     heading("timeouts"),
-    `  connect ${formatDuration(connectMs)}, first byte ${formatDuration(firstByteMs)}, idle ${formatDuration(idleMs)}, total ${formatDuration(totalMs)}`,
+    isRelay
+      ? `  connect ${formatDuration(connectMs)}`
+      : `  connect ${formatDuration(connectMs)}, first byte ${formatDuration(firstByteMs)}, idle ${formatDuration(idleMs)}, total ${formatDuration(totalMs)}`,
   );
   if (of.hedgeDelays && of.hedgeDelays.length > 0)
     lines.push(
@@ -87,3 +97,9 @@ function formatExplanation(of: RequestExplanation): string {
     lines.push(heading("notes"), ...of.notes!.map((note) => `  ${note}`));
   return lines.join("\n");
 }
+
+const SOCKET_TEXTS = {
+  requests: "Each message is a request, with the candidates above.",
+  relay:
+    "Messages pass unchanged. The first candidate that accepts the connection serves all of its responses.",
+} as const satisfies Record<ExplainedSocket["type"], string>;

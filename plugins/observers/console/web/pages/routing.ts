@@ -49,6 +49,10 @@ interface RoutingExplanation {
     readonly totalMs: number;
   };
   readonly hedgeDelays?: readonly { readonly class: string; readonly afterMs: number }[];
+  readonly sockets?: readonly {
+    readonly type: "requests" | "relay";
+    readonly paths: readonly string[];
+  }[];
   readonly notes?: readonly string[];
 }
 interface PolicyExplanation {
@@ -157,7 +161,7 @@ function renderExplanation(
   ways: PolicyExplanation | undefined,
   { key, zdr }: ExplainInput,
 ) {
-  const { candidates, hooks, timeouts, hedgeDelays = [], notes = [] } = value;
+  const { candidates, hooks, timeouts, hedgeDelays = [], sockets = [], notes = [] } = value;
   const first = candidates.find(({ callOrder }) => callOrder === "first");
   const wayOf = (one: Candidate) =>
     ways?.routes.find(
@@ -198,6 +202,19 @@ function renderExplanation(
             ),
           ]}
       /><//>
+      ${
+        sockets.length > 0 &&
+        html`<${Box} title="WebSocket"
+          ><${FactList}
+            of=${sockets.map(
+              ({ type, paths }) =>
+                [
+                  type === "relay" ? "Relay to the first candidate" : "Each message is a request",
+                  paths.join(", "),
+                ] as const,
+            )}
+        /><//>`
+      }
     </div>
     ${
       notes.length > 0 &&
