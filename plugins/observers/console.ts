@@ -3,6 +3,7 @@
 // exactly the permissions of the user's role.
 import { defineObserver } from "tollgate/plugin";
 import { createPlaygroundProxy } from "./console/playground-proxy.ts";
+import { createPlaygroundSockets } from "./console/playground-sockets.ts";
 import { createPageServer } from "./console/page-server.ts";
 
 /** Path prefix of the console's pages. */
@@ -16,6 +17,7 @@ export default defineObserver({
   sends: "nowhere",
   setup(_options, ctx) {
     const pages = createPageServer(BASE_PATH, ctx);
+    const sockets = createPlaygroundSockets(ctx);
     const home = () => ({ status: 302, headers: { location: BASE_PATH } });
     return {
       routes: [
@@ -35,6 +37,22 @@ export default defineObserver({
           allowAccountAdmins: true,
           body: "json",
           handle: createPlaygroundProxy(ctx),
+        },
+        {
+          method: "POST",
+          path: `${BASE_PATH}/socket`,
+          role: "viewer",
+          allowAccountAdmins: true,
+          body: "json",
+          handle: sockets.open,
+        },
+        {
+          method: "POST",
+          path: `${BASE_PATH}/socket/send`,
+          role: "viewer",
+          allowAccountAdmins: true,
+          body: "json",
+          handle: sockets.send,
         },
       ],
     };

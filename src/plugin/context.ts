@@ -1,7 +1,7 @@
 import type { EffectivePolicy, ModelInfo, Privacy } from "../model/facts.ts";
 import type { Operation } from "../model/request.ts";
 import type { OperationSpec } from "../model/operations/operation-spec.ts";
-import type { Opt, Json, JsonObject } from "../model/values.ts";
+import type { HeadersOut, Opt, Json, JsonObject } from "../model/values.ts";
 import type { Usage } from "../model/usage.ts";
 import type { Candidate, ProviderClient, CallRecord } from "./call.ts";
 import type { Identity } from "./identity.ts";
@@ -9,6 +9,7 @@ import type { GatewayStats } from "./gateway-stats.ts";
 import type { KeyRecord } from "./store/account.ts";
 import type { Store } from "./store/store.ts";
 import type { RequestHead } from "./exchange.ts";
+import type { SocketMessage } from "./socket.ts";
 
 /**
  * Services that the host provides to one plugin, from its `setup` on. Every resource has an owner.
@@ -70,6 +71,18 @@ export type Context = Readonly<{
    * ledger contains a row for each call. Before the gateway serves requests, the call rejects.
    */
   fetch: ProviderClient["fetch"];
+  /**
+   * Opens a WebSocket at this gateway itself, at the port that clients use and like any client. The
+   * plugin must send a key that it was given. All rules and limits apply, and the ledger gets a row
+   * per response. Resolves when the connection is open. Rejects with the error that a client would
+   * get, and before the gateway serves requests.
+   *
+   *     const socket = await ctx.connect("/v1/realtime?model=openai/gpt-realtime", {
+   *       headers: { authorization: `Bearer ${key}` },
+   *     });
+   *     for await (const message of socket) show(message);
+   */
+  connect(path: string, options?: OwnSocketOptions): Promise<OwnSocket>;
   /**
    * Sends a request to a model on behalf of a client's request. The subrequest passes through the
    * whole request pipeline, with the key and privacy level of that client. These calls have
@@ -196,4 +209,32 @@ export interface SubrequestResult {
   body: Json;
   /** Records of the subrequest's calls, with usage and cost. */
   calls: readonly CallRecord[];
+}
+
+/** Options of `Context.connect`. */
+export interface OwnSocketOptions {
+  /** Headers of the handshake, with the key. */
+  headers?: HeadersOut;
+  /** Sub-protocols that are offered. Default: none. */
+  subprotocols?: readonly string[];
+  /** Ends the connection. */
+  signal?: AbortSignal;
+}
+
+/** A WebSocket that a plugin has opened. Iterating it returns its messages until it is closed. */
+export interface OwnSocket extends AsyncIterable<SocketMessage> {
+  /** Resolves when the connection is closed. Never rejects. */
+  readonly closed: Promise<ClosedSocket>;
+  /** Sends a message. Does nothing if the connection is closed. */
+  send(message: SocketMessage): void;
+  /** Closes the connection. Default code: 1000. */
+  close(code?: number, reason?: string): void;
+}
+
+/** How a WebSocket was closed. */
+export interface ClosedSocket {
+  /** Close code of RFC 6455. 1006: the connection was lost. */
+  readonly code: number;
+  /** Reason that the other side gave. Empty if it gave none. */
+  readonly reason: string;
 }

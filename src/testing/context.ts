@@ -25,6 +25,8 @@ export interface TestContextOptions {
    * Answers `ctx.fetch`. Default: every fetch fails, so that a request during setup is detected.
    */
   readonly fetch?: Context["fetch"];
+  /** Answers `ctx.connect`. Default: every connection fails. */
+  readonly connect?: Context["connect"];
   /** Answers `ctx.sendSubrequest`. Default: every subrequest fails. */
   readonly sendSubrequest?: Context["sendSubrequest"];
   /** Key records by secret. */
@@ -129,6 +131,10 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
       if (!lent.fetch)
         throw new Error(`No response is configured for ${String(url)} in this test.`);
       return untracked(() => lent.fetch!(url, init));
+    },
+    async connect(path, options) {
+      if (!lent.connect) throw new Error(`No connection is configured for ${path} in this test.`);
+      return lent.connect(path, options);
     },
     keys: { find: async (secret) => lent.keys?.[secret] },
     catalog: {

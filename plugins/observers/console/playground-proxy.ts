@@ -21,7 +21,7 @@ interface PlaygroundRequest {
 }
 
 /** Headers that prevent a browser from rendering a response that it opens directly. */
-const SECURITY_HEADERS = {
+export const SECURITY_HEADERS = {
   "content-security-policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
   "cache-control": "no-store",
@@ -67,7 +67,7 @@ async function* readChunks(body: NonNullable<Response["body"]>): AsyncGenerator<
 }
 
 /** Characters allowed in a header value. */
-const HEADER_VALUE = /^[!-~]{1,512}$/;
+export const HEADER_VALUE = /^[!-~]{1,512}$/;
 
 /**
  * A frontend's path, optionally followed by `?alt=sse`, which Google's clients send. The pattern

@@ -5,7 +5,7 @@ import type { DeclaredNeeds } from "../../config/sections/plugin-needs.ts";
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import { fail } from "../../model/error.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
-import type { Context } from "../../plugin/context.ts";
+import type { Context, OwnSocket } from "../../plugin/context.ts";
 import { matchesPattern } from "../../catalog/model-names.ts";
 import { markAsHookFailure } from "../../pipeline/hooks/hook-guard.ts";
 import { runSubrequest } from "../../pipeline/pipeline.ts";
@@ -93,6 +93,11 @@ export function createPluginContext({
           throw markAsHookFailure(problem);
         });
     },
+    connect: async (path, options = {}) => {
+      if (!isPath(path)) fail("internal", `${path} is not a path of this gateway.`);
+      const { openOwnSocket } = await import("./own-socket.ts");
+      return scopedSocket(scope, await openOwnSocket(services.localEndpoint(), path, options));
+    },
     sendSubrequest: (request, of) => runSubrequest(id, request, of),
     keys: services.keyCache!,
     catalog: createCatalogView(catalog),
@@ -118,6 +123,15 @@ export function createPluginContext({
       return dir;
     },
   };
+}
+
+/** Closes a socket with its generation. */
+function scopedSocket(scope: LifetimeScope, socket: OwnSocket): OwnSocket {
+  const close = () => socket.close(1001, "The config was reloaded.");
+  if (scope.closed.aborted) close();
+  scope.closed.addEventListener("abort", close, { once: true });
+  void socket.closed.then(() => scope.closed.removeEventListener("abort", close));
+  return socket;
 }
 
 async function createLocalAccess(own: LocalEndpoint) {
