@@ -34,5 +34,6 @@ export const VIEWS: readonly View[] = [
   { name: "ledger", address: "/ledger", shows: "Verify now" },
   { name: "audit", address: "/audit", shows: "keys.create", inDocs: true },
   { name: "admins", address: "/admins", shows: "Defined in gateway.yaml", inDocs: true },
+  { name: "realtime", address: "/realtime", shows: "Connect, then speak or type" },
   { name: "playground", address: "/playground", shows: "Code for this request", inDocs: true },
 ];

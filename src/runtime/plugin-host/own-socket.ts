@@ -5,6 +5,7 @@ import { connect as connectTo } from "node:net";
 import { text } from "node:stream/consumers";
 import { WebSocket, type ClientOptions } from "ws";
 import { createFault, ERRORS, type ErrorKind } from "../../model/error.ts";
+import { definedOnly } from "../../pipeline/sockets/provider-socket.ts";
 import type { ClosedSocket, OwnSocket, OwnSocketOptions } from "../../plugin/context.ts";
 import type { SocketMessage } from "../../plugin/socket.ts";
 import type { LocalEndpoint } from "../http/local-endpoint.ts";
@@ -22,7 +23,7 @@ export async function openOwnSocket(
 ): Promise<OwnSocket> {
   signal?.throwIfAborted();
   const options: ClientOptions & { allowPartialTrustChain?: boolean } = {
-    headers: Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined)),
+    headers: definedOnly(headers),
     perMessageDeflate: false,
     followRedirects: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,

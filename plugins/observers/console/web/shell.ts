@@ -11,6 +11,7 @@ import { isAllowed, closeSession, type Principal, theme, type Theme } from "./se
 import { formatDateTime } from "./format.ts";
 import type { ComponentType } from "preact";
 import { PlaygroundPage } from "./pages/playground/playground.ts";
+import { RealtimePage } from "./pages/playground/realtime.ts";
 import { OverviewPage } from "./pages/overview/overview.ts";
 import { UsagePage } from "./pages/usage/usage.ts";
 import { RequestsPage } from "./pages/requests/requests.ts";
@@ -273,6 +274,14 @@ const PAGES: readonly PageDefinition[] = [
     group: "Serve",
     icon: "playground",
     component: PlaygroundPage,
+    requiredCommands: ["models.list"],
+  },
+  {
+    path: "/realtime",
+    title: "Realtime playground",
+    group: "Serve",
+    icon: "microphone",
+    component: RealtimePage,
     requiredCommands: ["models.list"],
   },
   {

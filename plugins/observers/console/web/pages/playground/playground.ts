@@ -3,16 +3,14 @@
 // the page closes.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
-import { runCommand, CommandError } from "../../admin-client.ts";
 import { useQuery } from "../../use-query.ts";
 import { Checkbox, SegmentedControl, Select, TextField } from "../../parts/fields.ts";
 import { icon } from "../../parts/icons.ts";
 import { Box, Code, EmptyState, ErrorNote } from "../../parts/basics.ts";
-import { toast } from "../../parts/overlay.ts";
 import { buildUrl, useQueryParam } from "../../location.ts";
-import { isAllowed } from "../../session.ts";
 import { ResponseView, DraftFields } from "./playground-response.ts";
 import { LANGUAGES, codeSnippet, type SnippetInput } from "./playground-code.ts";
+import { KeyField, useKey } from "./playground-key.ts";
 import { type Draft, isForm, type RequestFields } from "./playground-frontend.ts";
 import {
   defaultModelOf,
@@ -22,10 +20,6 @@ import {
   availableFrontends,
 } from "./playground-operations.ts";
 import { send, type PlaygroundExchange } from "./playground-send.ts";
-
-/** The last key that was used. Not stored anywhere, so it is lost when the page closes. */
-let lastKey = "";
-const HOUR = 3_600_000;
 
 const INITIAL_DRAFT: Omit<Draft, "model"> = {
   system: "",
@@ -77,7 +71,7 @@ function useModel() {
 export function PlaygroundPage() {
   const { url, none, words, word, frontend, choose, model, ids, hint, setModel } = useModel();
   const [begun, change] = useState(INITIAL_DRAFT);
-  const [key, setKey] = useState(lastKey);
+  const [key, setKey] = useKey();
   const [zdr, setZdr] = useState("");
   const [sent, set] = useState<PlaygroundExchange>();
   const over = useRef<AbortController>(undefined);
@@ -85,10 +79,6 @@ export function PlaygroundPage() {
   const put = (part: Partial<Draft>) => change((before) => ({ ...before, ...part }));
   const streams = begun.stream && frontend.fields.includes("stream");
   const draft = { ...begun, model, stream: streams };
-  const remember = (to: string) => {
-    lastKey = to;
-    setKey(to);
-  };
   const begin = (event: SubmitEvent) => {
     event.preventDefault();
     over.current?.abort();
@@ -121,7 +111,7 @@ export function PlaygroundPage() {
             required=${true}
             hint=${hint}
           />
-          <${KeyField} value=${key} set=${remember} />
+          <${KeyField} value=${key} set=${setKey} />
           <${DraftFields} frontend=${frontend} draft=${draft} put=${put}>
             <${Checkbox}
               name="Zero data retention"
@@ -157,36 +147,6 @@ const modelHint = (n: number, operation: string): string =>
   n === 0
     ? `No known ${operation} model. Enter a model name.`
     : `${n} ${operation} ${n === 1 ? "model" : "models"} to choose from`;
-
-function KeyField({ value, set }: { value: string; set: (to: string) => void }) {
-  const [problem, refused] = useState<CommandError>();
-  const make = () =>
-    runCommand<{ secret: string }>("keys.create", {
-      name: "playground",
-      expires: Date.now() + HOUR,
-    }).then(
-      ({ secret }) => (
-        set(secret),
-        toast("Created a key that expires in 1 hour. Only this page has the key.")
-      ),
-      refused,
-    );
-  return html`<div class="stack tight">
-    <div class="row filters">
-      <${TextField}
-        wide=${true}
-        name="Key"
-        value=${value}
-        set=${set}
-        secret=${true}
-        placeholder="tg_…"
-        hint="Kept only in the memory of this page until you leave it."
-      />
-    </div>
-    ${value === "" && isAllowed("keys.create") && html`<p class="small row"><button type="button" class="button small" onClick=${make}>${icon("keys")}Create a key for 1 hour</button></p>`}
-    ${problem && html`<${ErrorNote} problem=${problem} />`}
-  </div>`;
-}
 
 function CodeSnippet({ of }: { of: SnippetInput }) {
   const [language, choose] = useState<string>("curl");
