@@ -246,8 +246,8 @@ const ADMIN_PAGES: readonly AdminPage[] = [
   {
     slug: "admin-requests",
     title: "Admin API: requests and usage",
-    about: "endpoints for requests and usage",
-    tags: ["requests", "usage"],
+    about: "endpoints for requests, open WebSockets, and usage",
+    tags: ["requests", "sockets", "usage"],
   },
   {
     slug: "admin-ledger",

@@ -165,6 +165,7 @@ const ACCESS_FIELDS: Readonly<Record<string, string>> = {
   time: "End of the request",
   id: "ID of the request, as in `x-request-id`",
   client_id: "ID that the client sent in `x-request-id`",
+  session: "ID of the WebSocket that the request came through",
   status: "HTTP status",
   outcome: "`ok`, `client_error`, `refused`, `upstream_error`, `error`, or `canceled`",
   frontend: "Name of the frontend",

@@ -80,9 +80,9 @@ export async function runSocketRequest(
   gen: Generation,
   mounted: MountedRoute,
   incoming: IncomingRequest,
-  lane: SocketLane,
+  of: { readonly lane: SocketLane; readonly session: HostExchange },
 ): Promise<HostExchange> {
-  const x = createExchange(gen, mounted, { ...incoming, lane });
+  const x = createExchange(gen, mounted, { ...incoming, ...of });
   await runToSettlement(x, mounted);
   return x;
 }
@@ -90,7 +90,7 @@ export async function runSocketRequest(
 const createExchange = (
   gen: Generation,
   route: MountedRoute,
-  incoming: IncomingRequest & { readonly lane?: SocketLane },
+  incoming: IncomingRequest & { readonly lane?: SocketLane; readonly session?: HostExchange },
 ) => new HostExchange({ id: nextRequestId(), gen, route, ...incoming, receive });
 
 /** Runs a subrequest for a plugin, on behalf of the request that the plugin is handling. */

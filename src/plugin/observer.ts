@@ -136,6 +136,11 @@ export type RequestRecord = Readonly<{
    */
   clientRequestId?: Opt<string>;
   /**
+   * ID of the WebSocket that the request came through, which all of its requests share. Undefined
+   * for an HTTP request.
+   */
+  session?: Opt<string>;
+  /**
    * Process that served the request: 0, or a worker's number from 1. A process that replaces a
    * worker has the same number.
    */

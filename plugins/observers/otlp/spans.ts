@@ -140,10 +140,10 @@ export function requestAttributes(record: RequestRecord, { keys }: SpanOptions):
 /** Adds the attributes that are unique to a request. */
 export function addUniqueAttributes(
   attributes: Attributes,
-  { id, labels }: RequestRecord,
+  { id, session, labels }: RequestRecord,
   of: SpanOptions,
 ): void {
-  attributes.add("tollgate.request.id", id);
+  attributes.add("tollgate.request.id", id).add("tollgate.session.id", session ?? undefined);
   if (of.labels) attributes.addAll(labels, "tollgate.label.");
 }
 

@@ -39,5 +39,5 @@ export const builtInOperations: readonly {
   { operation: moderationOperation, frontends: ["moderations"] },
   { operation: speechOperation, frontends: ["speech"] },
   { operation: transcriptOperation, frontends: ["transcriptions"] },
-  { operation: realtimeOperation, frontends: [] },
+  { operation: realtimeOperation, frontends: ["realtime"] },
 ];

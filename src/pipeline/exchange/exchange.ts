@@ -80,6 +80,8 @@ export class HostExchange implements LiveExchange {
    * The request and plugin that this subrequest is made for. Undefined for a client's own request.
    */
   readonly subrequestOrigin: SubrequestOrigin | undefined;
+  /** Handshake of the WebSocket that the request came through. */
+  readonly session: HostExchange | undefined;
   readonly params: { readonly [name: string]: string };
   readonly #connection: ConnectionState;
   readonly #body: BodyState;
@@ -104,11 +106,13 @@ export class HostExchange implements LiveExchange {
     receive: (exchange: HostExchange) => Promise<HostExchange>;
     origin?: SubrequestOrigin;
     lane?: SocketLane;
+    session?: HostExchange;
   }) {
     this.id = of.id;
     this.params = of.params;
     this.#receiveBody = of.receive;
     this.subrequestOrigin = of.origin;
+    this.session = of.session;
     this.state = createExchangeState(of);
     const { gen, connection, admission, body } = this.state;
     this.#connection = connection;
@@ -177,7 +181,7 @@ export class HostExchange implements LiveExchange {
    * have none.
    */
   get trace(): RequestTrace {
-    return (this.#trace ??= startTrace(this.#connection.req.headers));
+    return (this.#trace ??= startTrace(this.#connection.req.headers, this.session?.trace));
   }
   get identity(): Identity | undefined {
     return this.#identity;

@@ -13,11 +13,14 @@ import type { RequestTrace } from "../../plugin/observer.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 import type { HostCandidate } from "./mounted.ts";
 
-/** Continues the client's trace. If the request has none, starts a new trace. */
-export function startTrace(headers: IncomingHttpHeaders): RequestTrace {
+/**
+ * Continues the client's trace. If the request has none, it joins the trace of its WebSocket, or
+ * starts a new trace.
+ */
+export function startTrace(headers: IncomingHttpHeaders, session?: RequestTrace): RequestTrace {
   const spanId = newSpanId();
   const parent = parseTraceparent(headers["traceparent"]);
-  if (!parent) return { traceId: newTraceId(), spanId };
+  if (!parent) return { traceId: session?.traceId ?? newTraceId(), spanId };
   const { traceId, spanId: parentId, sampled } = parent;
   const state = parseTracestate(headers["tracestate"]);
   return { traceId, spanId, parentId, sampled, ...(state !== undefined && { state }) };

@@ -286,6 +286,7 @@ function createExchange(target: RelayTarget, start: ResponseStart): HostExchange
     req,
     res: new Discard().asServerResponse,
     params: handshake.params,
+    session: handshake,
     receive: (exchange) => Promise.resolve(exchange),
   });
   x.state.routing.resolution = resolution;

@@ -225,6 +225,7 @@ function createRequestRecord(x: HostExchange, outcome: Outcome): ObservedRequest
     at: wallClock(),
     id: x.id,
     clientRequestId: clientRequestId(state.connection),
+    session: x.session?.id,
     worker: 0,
     generation: state.gen.number,
     outcome: outcomeOfRequest(outcome, state.connection.isDisconnected),

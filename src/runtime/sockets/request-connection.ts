@@ -157,7 +157,7 @@ export class RequestConnection implements OpenSocket {
           res: response.asServerResponse,
           params: handshake.params,
         },
-        { connection: this.socket, name: request.lane },
+        { lane: { connection: this.socket, name: request.lane }, session: handshake },
       );
     } catch (problem) {
       this.#sendFault(this.#toFault(problem), request);

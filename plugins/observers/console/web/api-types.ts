@@ -107,6 +107,8 @@ export interface ObservedRequest {
   readonly code?: string;
   readonly method?: string;
   readonly clientRequestId?: string;
+  /** ID of the WebSocket that the request came through. */
+  readonly session?: string;
   readonly worker?: number;
   readonly generation?: number;
   readonly outcome?: string;

@@ -56,6 +56,7 @@ function observedRows(seen: ShownRequest): Row[] {
     ...(seen.clientRequestId
       ? [["client request ID", sanitize(seen.clientRequestId)] as const]
       : []),
+    ...(seen.session ? [["WebSocket", seen.session] as const] : []),
     ["finished", `${formatTime(seen.at)}, after ${formatDuration(seen.ms)}`],
     ["response", formatOutcome(seen)],
     ["requested", formatTarget(seen)],

@@ -220,6 +220,7 @@ const RequestFactsBox = ({ seen }: { seen: ObservedRequest }) =>
           "Client's own ID",
           seen.clientRequestId && html`<code class="break">${seen.clientRequestId}</code>`,
         ],
+        ["WebSocket", seen.session && html`<code class="break">${seen.session}</code>`],
         ["Trace", seen.trace && html`<code class="break">${seen.trace.traceId}</code>`],
         ["Served by", `config ${seen.generation}, process ${seen.worker}`],
       ]}
