@@ -127,7 +127,11 @@ export function selectRelays(
     const sockets = candidate.mounted.endpoint.transport?.definition.sockets;
     const definition = sockets && Object.hasOwn(sockets, action) ? sockets[action] : undefined;
     if (!definition)
-      refused.push({ candidate, by: "endpoint", message: `its endpoint has no WebSocket for ${action}` });
+      refused.push({
+        candidate,
+        by: "endpoint",
+        message: `its endpoint has no WebSocket for ${action}`,
+      });
     else if (candidate.mode !== "passthrough")
       refused.push({
         candidate,

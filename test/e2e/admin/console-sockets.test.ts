@@ -2,7 +2,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { LiveSockets } from "../../../src/admin/commands/socket-commands.ts";
 import { startInProcess, type InProcessGateway } from "../../kit/in-process.ts";
-import { startRealtimeUpstream, type RealtimeUpstream } from "../../kit/sockets/realtime-upstream.ts";
+import {
+  startRealtimeUpstream,
+  type RealtimeUpstream,
+} from "../../kit/sockets/realtime-upstream.ts";
 import { openSocket } from "../../kit/sockets/socket-client.ts";
 import { until } from "../../kit/wait.ts";
 
@@ -86,7 +89,11 @@ describe("the playground", () => {
     const { id } = talk.lines[0]!;
     const send = (...events: object[]) =>
       ask("/console/socket/send", { id, messages: events.map((one) => JSON.stringify(one)) });
-    const item = { type: "message", role: "user", content: [{ type: "input_text", text: "Hello" }] };
+    const item = {
+      type: "message",
+      role: "user",
+      content: [{ type: "input_text", text: "Hello" }],
+    };
     await send({ type: "conversation.item.create", item }, { type: "response.create" });
     await until(() => talk.events().some(({ type }) => type === "response.done"));
     expect((await list()).items).toMatchObject([
@@ -121,7 +128,12 @@ describe("the playground", () => {
 
   it("connects to nothing but a relay of the gateway", async () => {
     const ask = await signIn("viewer");
-    for (const path of ["/v1/responses", "//evil.example/v1/realtime?model=x", "/admin/v1/stats", ""])
+    for (const path of [
+      "/v1/responses",
+      "//evil.example/v1/realtime?model=x",
+      "/admin/v1/stats",
+      "",
+    ])
       expect((await ask("/console/socket", { path, key: gateway.key })).status, path).toBe(400);
     const metrics = await signIn("metrics");
     expect((await metrics("/console/socket", { path: PATH, key: gateway.key })).status).toBe(403);
@@ -161,7 +173,10 @@ describe("open WebSockets", () => {
     };
     expect(await run("mobile", "sockets.list")).toMatchObject({ status: 200, total: 0 });
     expect(await run("mobile", "sockets.close", { id })).toMatchObject({ status: 404 });
-    expect(await run("web", "sockets.list")).toMatchObject({ total: 1, items: [{ account: "web" }] });
+    expect(await run("web", "sockets.list")).toMatchObject({
+      total: 1,
+      items: [{ account: "web" }],
+    });
     expect(await run("web", "sockets.close", { id })).toMatchObject({ status: 200 });
     expect((await client.closed).code).toBe(1008);
   });

@@ -132,7 +132,8 @@ const COLUMNS: readonly Column<LiveSocket>[] = [
     isRowHeader: true,
     sortKey: nameOf,
     render: (one) =>
-      html`<span class="cut" title=${one.id}>${nameOf(one)}</span>${one.account ? html`<span class="small faint cut">${one.account}</span>` : null}`,
+      html`<span class="cut" title=${one.id}>${nameOf(one)}</span
+        >${one.account ? html`<span class="small faint cut">${one.account}</span>` : null}`,
   },
   {
     name: "Frontend",

@@ -21,8 +21,9 @@ export async function startMicrophone(onAudio: (base64: string) => void): Promis
   const source = context.createMediaStreamSource(stream);
   // An audio worklet would need a second script, and this page has one.
   const recorder = context.createScriptProcessor(BLOCK, 1, 1);
-  recorder.onaudioprocess = ({ inputBuffer }) =>
-    onAudio(encodeAudio(resample(inputBuffer.getChannelData(0), context.sampleRate)));
+  recorder.addEventListener("audioprocess", ({ inputBuffer }) =>
+    onAudio(encodeAudio(resample(inputBuffer.getChannelData(0), context.sampleRate))),
+  );
   source.connect(recorder);
   recorder.connect(context.destination);
   return {
@@ -49,7 +50,7 @@ export class Speaker {
     const node = this.#context.createBufferSource();
     node.buffer = buffer;
     node.connect(this.#context.destination);
-    node.onended = () => this.#playing.delete(node);
+    node.addEventListener("ended", () => this.#playing.delete(node));
     const at = Math.max(this.#context.currentTime, this.#endsAt);
     node.start(at);
     this.#endsAt = at + buffer.duration;

@@ -10,7 +10,13 @@ import { Badge, Box, Code, EmptyState, ErrorNote, NoteBox } from "../../parts/ba
 import { buildUrl, useQueryParam } from "../../location.ts";
 import { isAllowed } from "../../session.ts";
 import { KeyField, useKey } from "./playground-key.ts";
-import { canRecord, SAMPLE_RATE, Speaker, startMicrophone, type Microphone } from "./realtime-audio.ts";
+import {
+  canRecord,
+  SAMPLE_RATE,
+  Speaker,
+  startMicrophone,
+  type Microphone,
+} from "./realtime-audio.ts";
 import { addEvent, EMPTY, type Conversation, type Turn } from "./realtime-conversation.ts";
 import { RealtimeConnection, type RealtimeEvent } from "./realtime-connection.ts";
 
@@ -64,7 +70,8 @@ function useRealtime() {
     if (event.type !== "input_audio_buffer.append") say((before) => addEvent(before, event, "→"));
   };
   const hear = (event: RealtimeEvent) => {
-    if (/^response\.(output_)?audio\.delta$/.test(event.type)) speaker.current?.play(event["delta"]);
+    if (/^response\.(output_)?audio\.delta$/.test(event.type))
+      speaker.current?.play(event["delta"]);
     else if (event.type === "input_audio_buffer.speech_started") speaker.current?.silence();
     say((before) => addEvent(before, event));
   };
