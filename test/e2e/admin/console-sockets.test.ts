@@ -100,6 +100,21 @@ describe("the playground", () => {
       { type: "relay", frontend: "realtime", model: "vendor/gpt-realtime", provider: "vendor" },
     ]);
 
+    // Each response has a record of its own, with the ID of the connection, in one trace.
+    const [{ id: session }] = (await list()).items as [{ id: string }];
+    await send({ type: "response.create" });
+    const records = async () => {
+      const { items } = (await gateway.ask("requests.list", { last: 10 })) as never as {
+        items: { frontend: string; session?: string; trace: { traceId: string; spanId: string } }[];
+      };
+      return items.filter(({ frontend }) => frontend === "realtime");
+    };
+    await until(async () => (await records()).length === 2);
+    const [first, second] = await records();
+    expect([first!.session, second!.session]).toEqual([session, session]);
+    expect(first!.trace.traceId).toBe(second!.trace.traceId);
+    expect(first!.trace.spanId).not.toBe(second!.trace.spanId);
+
     // Another admin does not reach the connection.
     const other = await signIn("owner");
     const answer = await other("/console/socket/send", { id, messages: ["{}"] });

@@ -129,20 +129,6 @@ describe("a Realtime connection", () => {
     ]);
   });
 
-  it("has one record per response, with the connection's ID, in one trace", async () => {
-    const client = await open();
-    await talk(client);
-    client.close();
-    await allSettled();
-    await until(() => gateway.records.length === 3);
-    const [first, ...others] = gateway.records.map(({ session, trace }) => ({ session, trace }));
-    expect(first!.session).toMatch(/^\w{12,}$/);
-    for (const { session, trace } of others) {
-      expect([session, trace.traceId]).toEqual([first!.session, first!.trace.traceId]);
-      expect(trace.spanId).not.toBe(first!.trace.spanId);
-    }
-  });
-
   it("opens the provider's socket with the operator's key and the provider's name of the model", async () => {
     const client = await open();
     await client.wait("session.created");
