@@ -63,14 +63,10 @@ function browserKey(headers: HeadersIn): string | undefined {
 function modelOf({ query }: RequestHead): string {
   const model = query.get("model") ?? query.get("deployment");
   if (model !== null && model !== "") return model;
-  if (query.get("intent") === "transcription")
-    fail(
-      "unsupported",
-      "Transcription sessions are not supported. Connect with a model, and set the transcription model in session.update.",
-      { param: "intent", code: "unsupported_intent" },
-    );
-  return fail("invalid", "Missing model. Connect to /v1/realtime?model=<provider>/<model>.", {
-    param: "model",
-    code: "missing_model",
-  });
+  const intent = query.get("intent") === "transcription" ? "intent=transcription&" : "";
+  return fail(
+    "invalid",
+    `Missing model. Connect to /v1/realtime?${intent}model=<provider>/<model>.`,
+    { param: "model", code: "missing_model" },
+  );
 }

@@ -23,9 +23,14 @@ export const realtime = (): Protocol<"realtime"> => ({
 
 export { CALL_PATHS } from "./calls.ts";
 
-/** Returns the path of the socket, with the model in its query. */
-export const realtimePath = ({ model }: CallContext): string =>
-  `/realtime?model=${encodeURIComponent(model)}`;
+/**
+ * Returns the path of the socket, with the model in its query. A session that only transcribes has
+ * no model there: `session.update` names the one that transcribes.
+ */
+export const realtimePath = ({ model, query }: CallContext): string =>
+  query.get("intent") === "transcription"
+    ? "/realtime?intent=transcription"
+    : `/realtime?model=${encodeURIComponent(model)}`;
 
 /**
  * Encodes an error event. The top-level `event_id` is created by the gateway. The `event_id` of the

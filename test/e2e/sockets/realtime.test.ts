@@ -129,6 +129,24 @@ describe("a Realtime connection", () => {
     ]);
   });
 
+  it("that only transcribes is billed by the transcription, at the price of its model", async () => {
+    const client = await open(`${URL_PATH}&intent=transcription`);
+    await client.wait("session.created");
+    const [socket] = upstream.sockets;
+    expect(socket!.url.search).toBe("?intent=transcription");
+    const input = { transcription: { model: "whisper-1" } };
+    client.send({ type: "session.update", session: { type: "transcription", audio: { input } } });
+    client.send({ type: "input_audio_buffer.append", audio: speech(10) });
+    client.send({ type: "input_audio_buffer.append", audio: silence(3) });
+    await client.wait("conversation.item.input_audio_transcription.completed");
+    client.close();
+    await allSettled();
+    expect(gateway.calls.map(({ model }) => model)).toEqual(["whisper-1"]);
+    expect(settles()).toMatchObject([
+      { usage: { seconds: 1 }, costNano: 100_000n, state: "exact" },
+    ]);
+  });
+
   it("opens the provider's socket with the operator's key and the provider's name of the model", async () => {
     const client = await open();
     await client.wait("session.created");

@@ -138,6 +138,8 @@ export class RealtimeSession {
   #buffer = { bytes: 0, speech: 0 };
   readonly #items = new Map<string, object>();
   readonly #number = ++sessions;
+  /** Whether the session only transcribes. */
+  readonly #transcribes: boolean;
   #ids = 0;
   #current: { id: string; canceled: boolean } | undefined;
 
@@ -150,8 +152,9 @@ export class RealtimeSession {
     this.#to = to;
     this.#options = options;
     const model = socket.url.searchParams.get("model") ?? socket.url.searchParams.get("deployment");
+    this.#transcribes = socket.url.searchParams.get("intent") === "transcription";
     this.#session = {
-      type: "realtime",
+      type: this.#transcribes ? "transcription" : "realtime",
       object: "realtime.session",
       id: this.#id("sess"),
       model: model ?? "gpt-realtime",
@@ -292,7 +295,8 @@ export class RealtimeSession {
       item_id,
     });
     await this.#commit(seconds);
-    if (detection["create_response"] !== false && !this.#current) await this.#respond({});
+    const responds = detection["create_response"] !== false && !this.#transcribes;
+    if (responds && !this.#current) await this.#respond({});
   }
 
   async #commit(seconds: number): Promise<void> {
