@@ -166,14 +166,21 @@ function openAiEndpoints(
       protocol: realtime(),
       sockets: {
         realtime: {
-          path:
-            version === undefined
-              ? realtimePath
-              : ({ model }) => `/realtime${query}&deployment=${encodeURIComponent(model)}`,
+          path: version === undefined ? realtimePath : (of) => versionedRealtimePath(of, query),
         },
       },
     },
   ];
+}
+
+/** Returns the path in the older version of the API. */
+function versionedRealtimePath(of: CallContext, query: string): string {
+  if (of.query.get("intent") === "transcription")
+    fail("unsupported", "This Azure resource has no transcription sessions. Remove api_version.", {
+      param: "intent",
+      code: "unsupported_intent",
+    });
+  return `/realtime${query}&deployment=${encodeURIComponent(of.model)}`;
 }
 
 const anthropicEndpoint = (

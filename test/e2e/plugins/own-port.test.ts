@@ -36,16 +36,23 @@ async function asked(admin: string, code: string, key: string) {
       body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hello" }] }),
     }),
   });
+  // The gateway's own error shows that the handshake has reached it.
+  const socket = await fetch(`${admin}/console/socket`, {
+    method: "POST",
+    headers: { ...page, cookie },
+    body: JSON.stringify({ path: "/v1/realtime?model=demo/silent", key }),
+  });
+  const rejection = JSON.parse(await socket.text()) as { type: string; message: string };
   const text = await answer.text();
   const head = JSON.parse(answer.headers.get("x-answer") ?? "{}") as { status?: number };
-  return { status: head.status ?? answer.status, text };
+  return { status: head.status ?? answer.status, text, rejection };
 }
 
 it.each(Object.entries(LISTENERS))("the playground renders %s", async (_, listen) => {
   await using gateway = await startInProcess({
     yaml: `admin: { port: 0 }
 listen: ${listen}
-frontends: [chat-completions]
+frontends: [chat-completions, realtime]
 middleware: [auth]
 observers: [console]
 providers: { demo: { use: demo } }
@@ -57,5 +64,6 @@ providers: { demo: { use: demo } }
   expect(await asked(admin, code, gateway.key)).toMatchObject({
     status: 200,
     text: expect.stringContaining("Hello"),
+    rejection: { type: "rejected", message: expect.stringContaining("demo/silent") },
   });
 });
