@@ -27,7 +27,7 @@ const MAX_MESSAGES = 64;
 /** A relay of a frontend, with the model in the query. */
 const SOCKET_PATH = /^\/v1\/realtime\?model=[\w.:@+~%/-]{1,300}$/;
 
-export function createPlaygroundSockets(ctx: Pick<Context, "connect">) {
+export function createPlaygroundSockets(ctx: Pick<Context, "connect" | "signal">) {
   const open = new Map<string, OpenSocket>();
 
   return {
@@ -51,7 +51,8 @@ export function createPlaygroundSockets(ctx: Pick<Context, "connect">) {
           const socket = await ctx.connect(path, {
             headers: { authorization: `Bearer ${key}`, ...(zdr && { "service-zdr": zdr }) },
             subprotocols: ["realtime"],
-            signal: x.signal,
+            // A replaced config generation must end, and with it the connection.
+            signal: AbortSignal.any([x.signal, ctx.signal]),
           });
           entry.socket = socket;
           open.set(id, { owner: entry.owner, socket });
