@@ -58,6 +58,8 @@ export interface RecentStats {
   readonly windowMs: number;
   readonly countedSince: number;
   readonly inFlight: number;
+  /** Number of open WebSockets. */
+  readonly webSockets: number;
   readonly cooldowns: readonly CooldownState[];
   readonly ledger: GatewayStats["ledger"];
   readonly total: StatsRow | undefined;
@@ -202,7 +204,7 @@ export function createRequestCommands(
       "requests.live": async (input) =>
         toLiveRequests(input, await inFlightRequests(), await names.readAll()),
       "requests.stats": async ({ windowMs = 60_000 }): Promise<RecentStats> => {
-        const { at, inFlight, cooldowns, ledger } = await readings();
+        const { at, inFlight, webSocketsByFrontend, cooldowns, ledger } = await readings();
         const called = await names.readAll();
         const [all] = requestStats.recentRows("all", windowMs);
         return {
@@ -210,6 +212,7 @@ export function createRequestCommands(
           windowMs,
           countedSince: requestStats.countedSince,
           inFlight,
+          webSockets: Object.values(webSocketsByFrontend).reduce((sum, one) => sum + one, 0),
           cooldowns,
           ledger,
           total: all,

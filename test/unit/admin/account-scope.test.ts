@@ -117,7 +117,7 @@ function liveOf(others: boolean) {
   }));
   return {
     history: { recentRequests: ring, requestStats: stats } as never,
-    stats: async () => ({}) as never,
+    stats: async () => ({ webSocketsByFrontend: {} }) as never,
     inFlightRequests: async () => underWay as never,
   };
 }

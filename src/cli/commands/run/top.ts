@@ -1,6 +1,7 @@
 import { callControl } from "../../../admin/socket/control-client.ts";
 import type { RecentStats } from "../../../admin/commands/request-commands.ts";
 import type { StatsRow } from "../../../runtime/requests/request-stats.ts";
+import { plural } from "../../../lib/text.ts";
 import { formatDuration as formatSpan } from "../../../lib/time/units.ts";
 import { formatUsd } from "../../../money/decimal.ts";
 import { type CliCommand, EXIT_CODES } from "../../support/command.ts";
@@ -75,13 +76,14 @@ const TITLES = [
 ];
 
 function renderView(now: RecentStats): string {
-  const { total, windowMs, inFlight, cooldowns, ledger } = now;
+  const { total, windowMs, inFlight, webSockets, cooldowns, ledger } = now;
   const minutes = windowMs / 60_000;
   const spend = BigInt(total?.costNano ?? 0);
   const head = [
     paint("bold", formatTime(now.at)),
     `last ${formatSpan(windowMs)}`,
     `${inFlight} in flight`,
+    ...(webSockets > 0 ? [plural(webSockets, "WebSocket")] : []),
     ledger.ok ? "ledger available" : paint("red", "ledger unavailable"),
     `${formatUsd(spend)}, ${formatUsd(perMinute(spend, minutes))}/min`,
   ].join("   ");
