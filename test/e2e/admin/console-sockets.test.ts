@@ -101,7 +101,7 @@ describe("the playground", () => {
     ]);
 
     // Each response has a record of its own, with the ID of the connection, in one trace.
-    const [{ id: session }] = (await list()).items as [{ id: string }];
+    const session = (await list()).items[0]!.id;
     await send({ type: "response.create" });
     const records = async () => {
       const { items } = (await gateway.ask("requests.list", { last: 10 })) as never as {
