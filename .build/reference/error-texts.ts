@@ -44,6 +44,7 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "The client did not read the response in time",
     "Read the response, or raise `timeouts.client_write`",
   ],
+  closed_by_admin: ["An administrator closed the WebSocket", "Open a new connection"],
   connection_ending: ["The WebSocket is about to be closed", "Open a new connection"],
   content_encoding: ["The request body is compressed", "Send the body uncompressed", 415],
   duplicate_tool: ["Two tools have the same name", "Give each tool its own name"],
@@ -547,6 +548,7 @@ export const OPERATOR_ERRORS: Readonly<Record<string, ErrorText>> = {
   no_such_provider: ["The provider is unknown", "Choose a name that the message lists"],
   no_such_request: ["The request is not in the history or the ledger", "Check its ID"],
   no_such_session: ["The session is unknown", "Run `tollgate sessions list`"],
+  no_such_socket: ["The connection is not open", "Run `tollgate sockets list`"],
   no_such_zone: ["The time zone is unknown", "Write a name such as `Europe/Berlin`"],
   not_as_written: ["The backup was changed after it was written", "Use another backup"],
   not_declared: [
@@ -596,6 +598,10 @@ export const OPERATOR_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Check the path and its permissions",
   ],
   tls_unusable: ["The certificate or key cannot be used", "Check that they belong together"],
+  too_many_playgrounds: [
+    "Too many playground connections are open",
+    "Wait until one of them is closed",
+  ],
   too_many_tests: ["Too many provider tests are running", "Wait until one of them ends"],
   too_many_tries: ["Too many sign-in attempts failed", "Retry later"],
   undeclared_dependency: [

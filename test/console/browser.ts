@@ -6,7 +6,7 @@ import { type Browser, chromium, type Page } from "playwright-core";
 export const openBrowser = (): Promise<Browser> =>
   chromium.launch({
     executablePath: process.env["TOLLGATE_CHROMIUM"] ?? "/usr/bin/chromium",
-    args: ["--no-sandbox"],
+    args: ["--no-sandbox", "--use-fake-device-for-media-stream"],
   });
 
 /** Problems reported by a page: script errors, console lines, and policy violations. */

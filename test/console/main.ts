@@ -5,15 +5,22 @@ import { openBrowser } from "./browser.ts";
 import { DEEDS } from "./deeds.ts";
 import { JOURNEYS } from "./journeys.ts";
 import { PLAYGROUND } from "./playground.ts";
+import { REALTIME } from "./realtime.ts";
 import { outage } from "./outage.ts";
 import { rights } from "./rights.ts";
 import { openStage } from "./stage.ts";
 import { WATCHING } from "./watching.ts";
 
 const words = process.argv.slice(2).filter((word) => !word.startsWith("--"));
-const wanted = [...JOURNEYS, ...WATCHING, ...PLAYGROUND, ...DEEDS, rights, outage].filter(
-  ({ name }) => words.length === 0 || words.some((word) => name.includes(word)),
-);
+const wanted = [
+  ...JOURNEYS,
+  ...WATCHING,
+  ...PLAYGROUND,
+  ...REALTIME,
+  ...DEEDS,
+  rights,
+  outage,
+].filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
 let failed = 0;
 {
   await using stage = await openStage();

@@ -50,6 +50,7 @@ const wanted = VIEWS.filter(
 const wrong: string[] = [];
 await using stage = await openStage();
 await stage.play(12);
+const sockets = await stage.connect();
 const browser = await openBrowser();
 for (const { name: form, colorScheme, width, height } of FORMS) {
   const context = await browser.newContext({ colorScheme, viewport: { width, height } });
@@ -79,6 +80,7 @@ for (const { name: form, colorScheme, width, height } of FORMS) {
   await context.close();
 }
 await browser.close();
+for (const socket of sockets) socket.close();
 console.log(
   wrong.length === 0 ? `${wanted.length * FORMS.length} pictures in ${folder}` : wrong.join("\n"),
 );

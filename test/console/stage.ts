@@ -4,6 +4,8 @@ import { formatLimit } from "../../src/plugin/store/limit.ts";
 import { writePast } from "./past.ts";
 import type { BrowserContext } from "playwright-core";
 import { startDaemon, type Daemon } from "../kit/process/daemon.ts";
+import { startRealtimeUpstream, type RealtimeUpstream } from "../kit/sockets/realtime-upstream.ts";
+import { openSocket, type SocketClient } from "../kit/sockets/socket-client.ts";
 
 export interface Stage extends AsyncDisposable {
   readonly gateway: Daemon;
@@ -11,12 +13,16 @@ export interface Stage extends AsyncDisposable {
   readonly secrets: readonly string[];
   /** URL of the console. */
   readonly console: string;
+  /** The provider of `voice/gpt-realtime`. */
+  readonly upstream: RealtimeUpstream;
   /** Signs a browser in. */
   enter(browser: BrowserContext): Promise<void>;
   /** One request with a key, the first by default. Resolves when it has ended. */
   chat(model: string, words: string, secret?: string): Promise<unknown>;
   /** A number of requests of several types, including failed ones. */
   play(rounds: number): Promise<void>;
+  /** Opens a connection for each key, and holds one conversation. */
+  connect(): Promise<readonly SocketClient[]>;
 }
 
 /** Prices of a few tenths of a cent, so that charts have content. */
@@ -27,9 +33,9 @@ const PRICES = ["echo", "think", "lorem", "slow", "tools", "fail"]
 /** A date in about two weeks, so that "Needs attention" has content. */
 const SOON = new Date(Date.now() + 16 * 86_400_000).toISOString().slice(0, 10);
 
-const YAML = `
+const yamlOf = (upstream: string): string => `
 admin: { port: 0 }
-frontends: [chat-completions, messages, responses, gemini, completions, images, embeddings, rerank, moderations, speech, transcriptions, models, usage]
+frontends: [chat-completions, messages, responses, gemini, completions, images, embeddings, rerank, moderations, speech, transcriptions, realtime, models, usage]
 middleware: [auth, zdr, limits, usage]
 observers: [console]
 providers:
@@ -38,6 +44,11 @@ providers:
     use: demo
     models:
 ${PRICES.replace("slow: { ", `slow: { retires: ${SOON}, `)}
+  voice:
+    use: openai
+    with: { base_url: "${upstream}/v1", api_key: sk-voice }
+    models:
+      gpt-realtime: { operation: realtime, price: { input: "4", output: "16", audio_in: "32", audio_out: "64" } }
   spare:
     when: "\${env:TOLLGATE_SPARE_KEY:-}"
     use: openai
@@ -77,11 +88,13 @@ async function makeKeys(ask: Daemon["ask"]) {
 }
 
 export async function openStage(): Promise<Stage> {
-  const before = await startDaemon({ yaml: YAML });
+  const upstream = await startRealtimeUpstream({ models: ["gpt-realtime"] });
+  const yaml = yamlOf(upstream.url);
+  const before = await startDaemon({ yaml });
   const made = await makeKeys(before.ask);
   await before.stop();
   await writePast(before.stateDir, made, Date.now());
-  const gateway = await startDaemon({ yaml: YAML, dir: before.dir });
+  const gateway = await startDaemon({ yaml, dir: before.dir });
   const evals = (await gateway.ask("keys.create", {
     name: "evals",
     labels: { team: "data" },
@@ -95,6 +108,7 @@ export async function openStage(): Promise<Stage> {
     gateway,
     secrets,
     console: `${admin}/console`,
+    upstream,
     async enter(browser) {
       const { url } = (await gateway.ask("console")) as { url: string };
       const page = await browser.newPage();
@@ -105,7 +119,11 @@ export async function openStage(): Promise<Stage> {
     chat: (model, words, secret = before.key) =>
       ask(gateway.url, secret, { model, messages: said(words) }),
     play: (rounds) => play(gateway.url, secrets, rounds),
-    [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
+    connect: () => connect(gateway.url, secrets),
+    async [Symbol.asyncDispose]() {
+      await gateway[Symbol.asyncDispose]();
+      await upstream.stop();
+    },
   };
 }
 
@@ -125,6 +143,16 @@ const ask = (url: string, secret: string, body: object, path = "/v1/chat/complet
     },
     body: JSON.stringify(body),
   }).then((answer) => answer.arrayBuffer());
+
+async function connect(url: string, keys: readonly string[]): Promise<readonly SocketClient[]> {
+  const [first, ...others] = keys;
+  const path = "/v1/realtime?model=voice/gpt-realtime";
+  const talks = await openSocket(`${url}${path}`, { key: first! });
+  talks.send({ type: "response.create" });
+  await talks.wait("response.done");
+  const waiting = others.map((key) => openSocket(`${url}/v1/responses`, { key }));
+  return [talks, ...(await Promise.all(waiting))];
+}
 
 async function play(url: string, keys: readonly string[], rounds: number): Promise<void> {
   const chat = (secret: string, body: object, path?: string) => ask(url, secret, body, path);

@@ -1,9 +1,8 @@
 // Connects the playground to a WebSocket of the port that clients use. The page cannot open that
-// socket itself: its content security policy allows only the admin listener, and a key in a
-// sub-protocol would be all that protects the public port from other pages. So the page reads the
-// messages as one streamed response and sends its own as requests, which have the same protection
-// as any other request of the console. The key is one that the reader entered, so all rules and
-// limits apply, and the ledger records each response.
+// socket itself, because its content security policy allows only the admin listener. So the page
+// reads the messages as one streamed response and sends its own as requests, which have the same
+// protection as any other request of the console. The key is one that the reader entered, so all
+// rules and limits apply, and the ledger records each response.
 import { randomBytes } from "node:crypto";
 import {
   type Body,
@@ -18,7 +17,7 @@ import { HEADER_VALUE, SECURITY_HEADERS } from "./playground-proxy.ts";
 
 interface OpenSocket {
   readonly socket: OwnSocket;
-  /** The admin who opened it. Nobody else may send to it. */
+  /** The admin who opened it. Other admins cannot send to it. */
   readonly owner: string;
 }
 

@@ -28,7 +28,7 @@ export async function openOwnSocket(
     followRedirects: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     maxPayload: MAX_MESSAGE_BYTES,
-    // The certificate is the listener's own, whoever issued it and whatever name it has.
+    // The certificate is the listener's own, so its issuer and its name do not matter.
     ...(certificateFile !== undefined && {
       ca: await readFile(certificateFile),
       allowPartialTrustChain: true,

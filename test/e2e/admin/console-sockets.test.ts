@@ -105,9 +105,10 @@ describe("the playground", () => {
     await send({ type: "response.create" });
     const records = async () => {
       const { items } = (await gateway.ask("requests.list", { last: 10 })) as never as {
-        items: { frontend: string; session?: string; trace: { traceId: string; spanId: string } }[];
+        items: { session?: string; trace: { traceId: string; spanId: string } }[];
       };
-      return items.filter(({ frontend }) => frontend === "realtime");
+      // The handshake has a record too.
+      return items.filter(({ session: of }) => of !== undefined);
     };
     await until(async () => (await records()).length === 2);
     const [first, second] = await records();

@@ -39,6 +39,8 @@ export interface RealtimeOptions extends UpstreamOptions {
   readonly words?: string;
   /** Whether `response.done` has no usage. */
   readonly hidesUsage?: boolean;
+  /** Models of `GET /v1/models`. Default: the provider has no such list. */
+  readonly models?: readonly string[];
 }
 
 /** A call over WebRTC that was set up. */
@@ -84,9 +86,19 @@ export async function startRealtimeUpstream(
       if (observed) observed.speak = (event) => session.read(JSON.stringify(event));
       return (message) => session.read(message);
     },
-    { ...options, subprotocol: "realtime", answer: (req, body) => answerCall(calls, req, body) },
+    {
+      ...options,
+      subprotocol: "realtime",
+      answer: (req, body) => answerModels(options, req) ?? answerCall(calls, req, body),
+    },
   );
   return Object.assign(upstream, { responses, transcriptions, calls });
+}
+
+function answerModels({ models }: RealtimeOptions, { url }: IncomingMessage) {
+  if (models === undefined || url !== "/v1/models") return undefined;
+  const data = models.map((id) => ({ id, object: "model", created: 0, owned_by: "vendor" }));
+  return Promise.resolve({ status: 200, body: JSON.stringify({ object: "list", data }) });
 }
 
 async function answerCall(

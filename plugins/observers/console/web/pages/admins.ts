@@ -184,7 +184,6 @@ const ADMIN_COLUMNS = [
   },
 ];
 
-/** A button that asks for confirmation. */
 function Sessions({ of }: { of: QueryState<{ sessions: readonly Session[] }> }) {
   const end = useCommand<{ revoked: number }>("sessions.revoke");
   const run = async (id?: string) => {
