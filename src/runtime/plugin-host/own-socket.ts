@@ -5,7 +5,7 @@ import { connect as connectTo } from "node:net";
 import { text } from "node:stream/consumers";
 import { WebSocket, type ClientOptions } from "ws";
 import { createFault, ERRORS, type ErrorKind } from "../../model/error.ts";
-import { definedOnly } from "../../pipeline/sockets/provider-socket.ts";
+import { definedOnly } from "../../pipeline/upstream/provider-socket.ts";
 import type { ClosedSocket, OwnSocket, OwnSocketOptions } from "../../plugin/context.ts";
 import type { SocketMessage } from "../../plugin/socket.ts";
 import type { LocalEndpoint } from "../http/local-endpoint.ts";
