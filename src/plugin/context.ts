@@ -72,10 +72,10 @@ export type Context = Readonly<{
    */
   fetch: ProviderClient["fetch"];
   /**
-   * Opens a WebSocket at this gateway itself, at the port that clients use and like any client. The
-   * plugin must send a key that it was given. All rules and limits apply, and the ledger gets a row
-   * per response. Resolves when the connection is open. Rejects with the error that a client would
-   * get, and before the gateway serves requests.
+   * Opens a WebSocket at this gateway's own client port, like any client. The plugin must send an
+   * API key that was configured for it. All rules and limits apply, and the ledger contains a row
+   * for each response. Resolves when the connection is open. Rejects with the error that a client
+   * would get. Before the gateway serves requests, the call rejects.
    *
    *     const socket = await ctx.connect("/v1/realtime?model=openai/gpt-realtime", {
    *       headers: { authorization: `Bearer ${key}` },
