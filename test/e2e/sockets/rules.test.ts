@@ -347,13 +347,11 @@ describe.each(PROTOCOLS)("a response over the socket of $name", (of) => {
         .slice(before)
         .flatMap(itemsOf)
         .filter(({ traceId }) => traceId === record!.trace.traceId);
-    await until(
-      () => spans().length === 2,
-      () => JSON.stringify(spans()),
-    );
-    expect(spans().map((span) => attributesOf(span)["tollgate.session.id"])).toContain(
-      record!.session,
-    );
+    const own = () =>
+      spans().find((span) => attributesOf(span)["tollgate.request.id"] === record!.id);
+    await until(() => own() !== undefined);
+    expect(attributesOf(own()!)["tollgate.session.id"]).toBe(record!.session);
+    await until(() => spans().some(({ parentSpanId }) => parentSpanId === own()!["spanId"]));
     const scrape = async () =>
       (
         await fetch(`${gateway.adminUrl}/metrics`, {
