@@ -162,12 +162,8 @@ const sleepBy =
       const aborted = () => {
         // The clock's own.
         globalThis.clearTimeout(timer);
-        reject(
-          new DOMException("The operation was aborted", {
-            name: "AbortError",
-            cause: signal!.reason,
-          }),
-        );
+        const error = new DOMException("The operation was aborted", "AbortError");
+        reject(Object.assign(error, { cause: signal!.reason }));
       };
       const timer = timeout(() => {
         signal?.removeEventListener("abort", aborted);
