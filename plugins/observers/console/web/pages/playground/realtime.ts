@@ -161,15 +161,23 @@ export function RealtimePage() {
           ${mode === "voice" && !canRecord() && html`<p class="small quiet">This browser has no microphone for this page. Browsers allow it on pages with TLS and on the same machine. You can still type.</p>`}
           <footer>
             ${
+              // With keys, these are two elements. One element would become a submit button during
+              // the click that disconnects, and connect again.
               isClosed
                 ? html`<button
+                    key="connect"
                     type="submit"
                     class="button main"
                     disabled=${key.trim() === "" || model === ""}
                   >
                     ${icon("play")}Connect
                   </button>`
-                : html`<button type="button" class="button" onClick=${() => live.end()}>
+                : html`<button
+                    key="disconnect"
+                    type="button"
+                    class="button"
+                    onClick=${() => live.end()}
+                  >
                     ${icon("stop")}Disconnect
                   </button>`
             }
