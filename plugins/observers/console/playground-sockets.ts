@@ -1,7 +1,7 @@
 // Connects the playground to a WebSocket of the port that clients use. The page cannot open that
-// socket itself, because its content security policy allows only the admin listener. So the page
-// reads the messages as one streamed response and sends its own as requests, which have the same
-// protection as any other request of the console. The key is one that the reader entered, so all
+// socket itself, because its content security policy allows only the admin listener. Therefore
+// the page reads the messages as one streamed response and sends its own as requests, which have
+// the same protection as any other request of the console. The key is one that the reader entered, so all
 // rules and limits apply, and the ledger records each response.
 import { randomBytes } from "node:crypto";
 import {
