@@ -59,7 +59,7 @@ const files = {
   "levels.ts": LEVELS,
 };
 
-const adminOf = async (gateway: Daemon) =>
+const adminOf = async (gateway: Pick<Daemon, "ask">) =>
   ((await gateway.ask("status")) as { adminUrl: string }).adminUrl;
 const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
 const chat = (gateway: Daemon, key = gateway.key) =>
@@ -238,11 +238,11 @@ describe("on a unix socket", () => {
   });
 
   it("leaves another file at this path unchanged", async () => {
-    await using gateway = await startDaemon({ yaml: "providers: { demo: { use: demo } }\n" });
+    await using gateway = await startInProcess({ yaml: "providers: { demo: { use: demo } }\n" });
     const taken = join(gateway.dir, "taken");
     writeFileSync(taken, "mine");
     for (const socket of [taken, join(gateway.stateDir, "control.sock")])
-      await expect(startDaemon({ yaml: bare(1, `socket: ${socket}`), env })).rejects.toThrow(
+      await expect(startInProcess({ yaml: bare(1, `socket: ${socket}`), env })).rejects.toThrow(
         /is in use/,
       );
     expect(readFileSync(taken, "utf8")).toBe("mine");
@@ -269,7 +269,7 @@ describe("over TLS", () => {
     });
 
   it("accepts only TLS 1.2 and newer, and marks session cookies as secure", async () => {
-    await using gateway = await startDaemon({ yaml: yaml(1, tls), files: given, env });
+    await using gateway = await startInProcess({ yaml: yaml(1, tls), files: given, env });
     const at = await adminOf(gateway);
     expect(at).toMatch(/^https:[/][/]/);
     const asked = { headers: bearer(secret("viewer")) };
@@ -303,7 +303,7 @@ describe("over TLS", () => {
       [{ "cert.pem": good.cert, "key.pem": other }, "tls_unusable"],
       [{ "cert.pem": "no certificate", "key.pem": good.key }, "tls_unusable"],
     ] as const)
-      await expect(startDaemon({ yaml: bare(1, tls), files: wrong, env })).rejects.toThrow(told);
+      await expect(startInProcess({ yaml: bare(1, tls), files: wrong, env })).rejects.toThrow(told);
   });
 });
 
