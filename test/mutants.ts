@@ -66,6 +66,9 @@ const costs: Readonly<Record<string, number>> = JSON.parse(
 const graph = importGraph(new Map([...files, ...sources("test")]));
 // A test that starts the program sees all that the program imports.
 graph.get("test/kit/process/program.ts")!.push("src/cli/bin.ts");
+// This test renders pages that it imports by their names.
+const pages = [...files.keys()].filter((file) => file.includes("/console/web/pages/"));
+graph.get("test/unit/console/pages.test.ts")!.push(...pages);
 const seenBy = importers(graph);
 const scratch = mkdtempSync(join(tmpdir(), "tollgate-mutants-"));
 process.on("exit", removeScratch);

@@ -248,6 +248,43 @@ it("a request without a hedge shows nothing about hedges", async () => {
   expect(story.text()).not.toMatch(/hedge|canceled/);
 });
 
+it("Routing names the first candidate, and those that a cooldown moves behind it", async () => {
+  setAllowedCommands(["explain", "policy.explain", "models.list", "status"]);
+  const candidate = { credential: "main", protocol: "messages", mode: "passthrough" };
+  const cooldown = { state: "open", reason: "5 errors", until: 0 };
+  const candidates = [
+    { ...candidate, id: "far/m", callOrder: "last", isCoolingDown: true, cooldown },
+    { ...candidate, id: "near/m", callOrder: "first" },
+    { ...candidate, id: "other/m" },
+  ];
+  const explained = {
+    model: "fast",
+    frontend: "messages",
+    hooks: { admit: ["auth"], inspect: [] },
+    timeouts: { connectMs: 5_000, firstByteMs: 60_000, idleMs: 60_000, totalMs: 600_000 },
+  };
+  const answers = (all: readonly object[]) => ({
+    "models.list": () => ({ models: [{ id: "fast" }] }),
+    status: () => ({ frontends: [{ name: "messages" }] }),
+    explain: () => ({ ...explained, candidates: all }),
+    "policy.explain": () => ({ routes: [], blockedBy: [] }),
+  });
+  const address = "/console/routing?model=fast";
+  using routing = await page("routing", "RoutingPage", answers(candidates), { address });
+  await routing.shows("near/m is called first, with the credential main");
+  expect(routing.text()).toContain("In cooldown: far/m (main).");
+  expect(firstCells(routing, 4)).toEqual([
+    "| Model | Credential | Status",
+    expect.stringMatching(/^1\. \| far\/m \| main \| .*its requests fail \(5 errors\)/),
+    expect.stringMatching(/^2\. \| near\/m \| main \| /),
+    expect.stringMatching(/^3\. \| other\/m \| main \| /),
+  ]);
+  const only = [{ ...candidates[0]!, callOrder: "first" }];
+  using cold = await page("routing", "RoutingPage", answers(only), { address });
+  await cold.shows("This and all other candidates are in cooldown.");
+  expect(cold.text()).not.toContain("In cooldown: far/m");
+});
+
 it("Requests searches the ledger by model pattern and by outcome", async () => {
   const one = {
     id: "r9",
