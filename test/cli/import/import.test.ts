@@ -151,6 +151,18 @@ describe("every case", () => {
   );
 });
 
+it("Portkey: a provider with an address of its own is no Azure resource", async () => {
+  const target = { provider: "openai", custom_host: "https://llm.example/v1" };
+  const text = JSON.stringify({ ...target, override_params: { model: "m" } });
+  const made = await imported("portkey", text, "--name", "assistant");
+  expect(Object.values((parse(made.text) as Tree).providers)).toEqual([
+    expect.objectContaining({
+      use: "openai-compatible",
+      with: expect.objectContaining({ base_url: "https://llm.example/v1" }),
+    }),
+  ]);
+});
+
 it("keys and teams of an export: the clients' key works unchanged, its hash does not", async () => {
   const secret = "sk-AbCdEfGhIjKlMnOpQrStUv";
   const keys = await file(

@@ -303,7 +303,7 @@ describe("over TLS", () => {
       [{ "cert.pem": good.cert, "key.pem": other }, "tls_unusable"],
       [{ "cert.pem": "no certificate", "key.pem": good.key }, "tls_unusable"],
     ] as const)
-      await expect(startInProcess({ yaml: bare(1, tls), files: wrong, env })).rejects.toThrow(told);
+      await expect(startDaemon({ yaml: bare(1, tls), files: wrong, env })).rejects.toThrow(told);
   });
 });
 
