@@ -143,9 +143,11 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/rig/connections/slow-readers.test.ts": ["src/store", "plugins/stores"],
   "test/rig/sockets/socket-mutants.test.ts": [
     "src/pipeline/sockets",
+    "src/pipeline/upstream",
     "src/runtime/sockets",
     "src/protocols/realtime",
     "src/protocols/gemini-live",
+    "src/protocols/responses",
   ],
   "test/rig/lifecycle/restart.test.ts": ["src/runtime", "src/server"],
   "test/rig/routing/retry-storm.test.ts": ["src/pipeline"],

@@ -1,5 +1,7 @@
 // A provider of Realtime for measurements: each connection gets an event of audio at a fixed pace, and a
-// response ends every so many events. Run as a program of its own; it reports its port.
+// response ends every so many events. The events of different connections are spread evenly, also
+// after a delay: in bursts, each event would wait for the others. Run as a program of its own; it
+// reports its port.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { WebSocketServer } from "ws";
@@ -18,13 +20,20 @@ const USAGE = {
 const server = createServer();
 const wss = new WebSocketServer({ server, perMessageDeflate: false });
 let ids = 0;
+let connections = 0;
+/** Spreads any number of connections evenly. */
+const GOLDEN_RATIO = 0.618_033_988_75;
 wss.on("connection", (ws) => {
   const send = (event: object) =>
     ws.send(JSON.stringify({ event_id: `event_${process.hrtime.bigint()}`, ...event }));
   let sent = 0;
   let id = "";
   send({ type: "session.created", session: { type: "realtime", model: "gpt-realtime" } });
-  const timer = setInterval(() => {
+  let due = performance.now() + ((++connections * GOLDEN_RATIO) % 1) * everyMs;
+  const untilDue = () => Math.max(0, due - performance.now());
+  const tick = () => {
+    due += everyMs;
+    timer = setTimeout(tick, untilDue());
     if (sent % eventsPerResponse === 0) {
       id = `resp_${++ids}`;
       send({ type: "response.created", response: { id, status: "in_progress" } });
@@ -40,9 +49,10 @@ wss.on("connection", (ws) => {
     });
     if (sent % eventsPerResponse === 0)
       send({ type: "response.done", response: { id, status: "completed", usage: USAGE } });
-  }, everyMs);
+  };
+  let timer = setTimeout(tick, untilDue());
   ws.on("error", () => {});
-  ws.on("close", () => clearInterval(timer));
+  ws.on("close", () => clearTimeout(timer));
 });
 server.listen(0, "127.0.0.1", () =>
   process.send?.({ port: (server.address() as AddressInfo).port }),
