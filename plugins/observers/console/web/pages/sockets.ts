@@ -148,7 +148,7 @@ const COLUMNS: readonly Column<LiveSocket>[] = [
     sortKey: ({ model = "" }) => model,
     render: ({ model, type }) =>
       html`<span class="cut" title=${model}
-        >${model ?? html`<span class="faint">${type === "requests" ? "each request" : "–"}</span>`}</span
+        >${model ?? html`<span class="faint">${type === "requests" ? "per request" : "–"}</span>`}</span
       >`,
   },
   { name: "State", sortKey: ({ running }) => running, render: renderState },
