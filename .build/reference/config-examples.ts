@@ -175,6 +175,8 @@ const VALUES: Readonly<Record<string, unknown>> = {
   mode: "0660",
   cert: "./tls/fullchain.pem",
   key: "./tls/key.pem",
+  "prices.from": "https://prices.example.com/tollgate-prices.txt",
+  "prices.key": "ed25519:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
   ca: "./tls/clients.pem",
   hosts: ["llm.example.com"],
   origins: ["https://app.example.com"],

@@ -70,8 +70,8 @@ const PAGES: readonly ConfigPage[] = [
   {
     slug: "providers",
     title: "Providers",
-    about: "the entries under `providers`, the outbound proxy, and model lists",
-    keys: ["providers", "proxy", "catalog"],
+    about: "the entries under `providers`, the outbound proxy, model lists, and the price feed",
+    keys: ["providers", "proxy", "catalog", "prices"],
   },
   {
     slug: "model-metadata",

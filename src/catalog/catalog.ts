@@ -11,6 +11,7 @@ import type { Operation } from "../model/request.ts";
 import type { Opt } from "../model/values.ts";
 import { createInMemoryModelLists, type ModelLists } from "./model-lists.ts";
 import { mergeFacts, type FactLayer, type StatedFacts, type FactSources } from "./merge-facts.ts";
+import type { FeedFacts, PriceOverlay } from "./prices/price-overlay.ts";
 import { suggestNames } from "./model-names.ts";
 import { effectivePolicy, satisfies } from "./data-policy.ts";
 import { isDeepStrictEqual } from "node:util";
@@ -24,6 +25,8 @@ export interface ProviderFacts {
   operator?: Opt<ReadonlyMap<string, StatedFacts>>;
   /** Facts that ship with the provider's code. */
   shipped?: Opt<Facts>;
+  /** Name of the provider's plugin, by which the price feed refers to it. */
+  plugin?: Opt<string>;
   /**
    * Whether the provider can be queried for its models. If false, the known models are the existing
    * ones.
@@ -75,6 +78,8 @@ export interface CatalogSources {
   /** Aliases with their candidates. Names with a pattern are ignored. */
   aliases?: Opt<ReadonlyMap<string, readonly string[]>>;
   lists?: Opt<ModelLists>;
+  /** Facts of the price feed that apply now. */
+  feed?: Opt<Pick<PriceOverlay, "of" | "onChange">>;
   /** All operations that are mounted or built in. */
   operations?: Opt<ReadonlyMap<string, OperationSpec>>;
   policyOf?: Opt<(provider: string, info: ModelInfo) => EffectivePolicy>;
@@ -96,6 +101,7 @@ export function createCatalog(parts: CatalogSources = {}): Catalog & Disposable 
     providers = new Map<string, ProviderFacts>(),
     aliases = new Map<string, readonly string[]>(),
     lists = createInMemoryModelLists(),
+    feed,
     operations = BUILT_IN_OPERATIONS,
     now = wallClock,
     policyOf = (_: string, info: ModelInfo) =>
@@ -110,7 +116,8 @@ export function createCatalog(parts: CatalogSources = {}): Catalog & Disposable 
   const work = (name: string): void => {
     const stock = providers.get(name);
     if (!stock) return;
-    stated.set(name, collectEntries(stock, lists.of(name), operations));
+    const fed = stock.plugin === undefined ? undefined : feed?.of(stock.plugin);
+    stated.set(name, collectEntries(stock, lists.of(name), fed, operations));
     // Prices can refer to other providers' models, so models with a reference are recomputed.
     for (const [other, models] of stated)
       if (other === name || [...models.values()].some((f) => f.info.pricedAs !== undefined))
@@ -119,7 +126,10 @@ export function createCatalog(parts: CatalogSources = {}): Catalog & Disposable 
     version++;
   };
   for (const name of providers.keys()) work(name);
-  const stop = lists.onChange(work);
+  const stopLists = lists.onChange(work);
+  const stopFeed = feed?.onChange(() => {
+    for (const name of providers.keys()) work(name);
+  });
 
   const all = (): ReadonlyMap<string, Listing> => {
     const age = now() - keptAt;
@@ -167,7 +177,10 @@ export function createCatalog(parts: CatalogSources = {}): Catalog & Disposable 
         .map((l) => l.id);
       return suggestNames(id, ids);
     },
-    [Symbol.dispose]: stop,
+    [Symbol.dispose]() {
+      stopLists();
+      stopFeed?.();
+    },
   };
 }
 
@@ -178,6 +191,7 @@ const compareByModel = (a: CatalogEntry, b: CatalogEntry): number =>
 function collectEntries(
   facts: ProviderFacts,
   liveLists: ReturnType<ModelLists["of"]>,
+  fed: FeedFacts | undefined,
   operations: ReadonlyMap<string, OperationSpec>,
 ): Map<string, CatalogEntry> {
   const { operator, shipped, hasLiveList = false } = facts;
@@ -196,13 +210,25 @@ function collectEntries(
       addLayer(said.model, { from: "live", at, credential, facts: said });
     }
   }
-  for (const said of shipped?.models ?? [])
-    addLayer(said.model, { from: "shipped", at: shipped!.asOf, facts: said });
+  const addShipped = () => {
+    for (const said of shipped?.models ?? [])
+      addLayer(said.model, { from: "shipped", at: shipped!.asOf, facts: said });
+  };
+  const addFed = () => {
+    for (const said of fed?.models ?? [])
+      addLayer(said.model!, { from: "feed", at: fed!.issued, facts: said });
+  };
+  // A release that is newer than the feed's document has the newer facts.
+  const order =
+    fed && shipped && fed.issued.slice(0, 10) < shipped.asOf
+      ? [addShipped, addFed]
+      : [addFed, addShipped];
+  for (const add of order) add();
   const found = new Map<string, CatalogEntry>();
   for (const [model, said] of layers) {
     const { info, sources } = mergeFacts(model, said);
     const named = operator?.get(model)?.operation !== undefined;
-    const ships = said.some((l) => l.from === "shipped");
+    const ships = said.some((l) => l.from === "shipped" || l.from === "feed");
     // Until a live list has arrived, shipped facts are used instead. This rule does not apply to
     // operations whose models must be in a list.
     const waits = hasLiveList && (operations.get(info.operation)?.requiresCatalogEntry ?? true);

@@ -5,10 +5,10 @@ import { FREE } from "../money/price.ts";
 
 /** The source of a fact. */
 export interface FactSource {
-  from: "operator" | "live" | "shipped";
+  from: "operator" | "live" | "feed" | "shipped";
   /**
-   * ISO date. For a live list, the time when it was received. For shipped facts, the date when
-   * their source was last read.
+   * ISO date. For a live list, the time when it was received. For the price feed, the time when its
+   * document was issued. For shipped facts, the date when their source was last read.
    */
   at?: Opt<string>;
   /** Credential whose list contains the fact. */

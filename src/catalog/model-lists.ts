@@ -286,17 +286,21 @@ const isDecimal =
       return false;
     }
   };
-const isPriceLine = isShape(
-  {
-    unit: isOneOf(...UNITS),
-    usd: isDecimal(6),
-    per: isOneOf(1, 1_000_000),
-    variant: isShape({ quality: isText, size: isText, first: isBoolean }),
-  },
-  "unit",
-  "usd",
-  "per",
-);
+const isLine = (places: number, per: number): Check =>
+  isShape(
+    {
+      unit: isOneOf(...UNITS),
+      usd: isDecimal(places),
+      per: isOneOf(per),
+      variant: isShape({ quality: isText, size: isText, first: isBoolean }),
+    },
+    "unit",
+    "usd",
+    "per",
+  );
+/** A rate is a whole number of pico-dollars per unit. */
+const LINE_CHECKS = [isLine(12, 1), isLine(6, 1_000_000)];
+const isPriceLine: Check = (v) => LINE_CHECKS.some((fits) => fits(v));
 const isPrice: Check = isShape(
   {
     lines: isListOf(isPriceLine),

@@ -179,6 +179,7 @@ export function validateDurations(root: any, report: ReportProblem): void {
   check(root.overload?.max_queue_wait, "/overload/max_queue_wait", true);
   check(root.log?.slow_request, "/log/slow_request", true);
   check(root.catalog?.refresh, "/catalog/refresh", false);
+  check(root.prices?.every, "/prices/every", false);
   check(root.files?.lifetime, "/files/lifetime", false);
   const said = root.ledger?.retention;
   const retention = typeof said === "string" ? parseDuration(said) : undefined;

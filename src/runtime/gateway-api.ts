@@ -1,6 +1,7 @@
 // Types that a running gateway exposes to the command line and to programs that embed it. All types
 // except `Gateway` are plain data, because they are also sent over the control socket.
 import type { ListStatus } from "../catalog/list-refresher.ts";
+import type { PriceFeedStatus } from "./services/price-feed.ts";
 import type { PluginOutage } from "../lib/plugin-outage.ts";
 import type { LocatedProblem } from "../config/gateway-config.ts";
 import type { QuarantinedHook } from "../plugin/gateway-event.ts";
@@ -129,6 +130,8 @@ export interface GatewayStatus {
   readonly unmountedProviders: readonly { readonly provider: string; readonly reason: string }[];
   /** State of the live model lists, one entry per provider and credential. */
   readonly modelLists: readonly ListStatus[];
+  /** State of the price feed. Unset if there is none. */
+  readonly priceFeed?: PriceFeedStatus | undefined;
   /** Targets in cooldown after a failure, and until when. */
   readonly cooldowns: readonly CooldownStatus[];
   /** Plugin hooks that failed repeatedly and are skipped for a while. */

@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { openModelLists, type ModelLists } from "../catalog/model-lists.ts";
+import { PriceOverlay } from "../catalog/prices/price-overlay.ts";
 import type { RouteResponse } from "../plugin/frontend.ts";
 import type { HostExchange } from "../pipeline/exchange/exchange.ts";
 import type { MountedSocket } from "../pipeline/exchange/mounted.ts";
@@ -108,6 +109,8 @@ export interface Services {
   readonly adminPrincipals?: AdminPrincipals;
   /** Model lists that the providers reported. Every generation reads the current state. */
   readonly modelLists: ModelLists;
+  /** Prices of the price feed. Every generation reads those that apply now. */
+  readonly priceOverlay: PriceOverlay;
   /** Receives the records and events for observers. */
   readonly observerSink: ObserverSink;
   /** Finished requests. Set in the process that has the observers. */
@@ -223,6 +226,8 @@ interface ServicesOptions {
    * Model lists of another process. If unset, this process keeps separate model lists in the state directory.
    */
   modelLists?: ModelLists;
+  /** Prices that another process maintains. If unset, this process creates its own. */
+  priceOverlay?: PriceOverlay;
   /** Registry of idempotency keys in another process. If unset, this process creates its own. */
   idempotency?: IdempotencyRegistry;
   /** Sink for observers that run in another process. */
@@ -385,6 +390,7 @@ export function createServices(
     concurrencyCounter = new ConcurrencyCounter(),
     idempotency = new InMemoryIdempotencyRegistry(),
     accountCache = new AccountCache(),
+    priceOverlay = scope.own(new PriceOverlay()),
     pools = scope.own(new ConnectionPools(config.proxy)),
   } = given;
   return {
@@ -406,6 +412,7 @@ export function createServices(
     concurrencyCounter,
     idempotency,
     accountCache,
+    priceOverlay,
     pools,
   };
 }
@@ -425,7 +432,7 @@ export async function openServices(
         log,
         scope,
       });
-  const { observerSink, idempotency, accountCache, adminConfig } = options;
+  const { observerSink, idempotency, accountCache, priceOverlay, adminConfig } = options;
   // The services of the store are added below.
   const services = createServices(config, scope, {
     ...contextServices,
@@ -435,6 +442,7 @@ export async function openServices(
     ...(observerSink && { observerSink }),
     ...(idempotency && { idempotency }),
     ...(accountCache && { accountCache }),
+    ...(priceOverlay && { priceOverlay }),
     ...(adminConfig && {
       adminPrincipals: createAdminPrincipals(adminConfig, (digest) =>
         services.store.findKey(digest),

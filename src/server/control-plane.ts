@@ -12,6 +12,7 @@ import { ADMIN_CLOSE_GRACE_MS } from "./lame-duck.ts";
 import type { GatewayOptions } from "./gateway-options.ts";
 import { watchConfig } from "../runtime/reload/config-watcher.ts";
 import type { Services } from "../runtime/services.ts";
+import type { PriceFeed } from "../runtime/services/price-feed.ts";
 import type { Gateway } from "../runtime/gateway-api.ts";
 import type { WorkerPool } from "../runtime/workers/worker-pool.ts";
 
@@ -22,6 +23,7 @@ interface ControlPlaneOptions {
   readonly changeBroadcast: ChangeBroadcast;
   readonly workerPool: () => WorkerPool | undefined;
   readonly listRefresher: ListRefresher;
+  readonly priceFeed: PriceFeed;
   readonly generations: GenerationSlot;
 }
 

@@ -5,6 +5,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInMemoryModelLists, openModelLists } from "../catalog/model-lists.ts";
+import { PriceOverlay } from "../catalog/prices/price-overlay.ts";
+import { readPriceBook } from "../runtime/services/price-feed.ts";
 import type { ListSource } from "../catalog/list-refresher.ts";
 import { EMPTY_SCHEMA, type Schema } from "../config/schema-dialect.ts";
 import type { LoadedConfig } from "../config/load-config.ts";
@@ -223,6 +225,17 @@ export async function openStoreOffline(
   }
 }
 
+/** Reads the saved prices of the price feed, but does not refresh them. */
+async function openPriceOverlay(
+  { prices, stateDir }: Pick<GatewayConfig, "prices" | "stateDir">,
+  log: Log,
+  scope: LifetimeScope,
+): Promise<PriceOverlay> {
+  const overlay = scope.own(new PriceOverlay());
+  if (prices) overlay.set(await readPriceBook(join(stateDir, "prices"), prices.key!, log));
+  return overlay;
+}
+
 /** Creates the services of a dry run: no calls, no keys, no writes. */
 async function createOfflineServices(
   options: DryRunOptions,
@@ -258,6 +271,7 @@ async function createOfflineServices(
     keyCache: createKeyCache(store),
     // Reads existing model lists, but does not create a directory for them.
     modelLists: existsSync(lists) ? await openModelLists(lists) : createInMemoryModelLists(),
+    priceOverlay: await openPriceOverlay(config, log, scope),
     fileStore: await openFileStore(join(stateDir, "files")),
     fleetSecret: new Uint8Array(),
     peerGateways: new PeerGateways({}, "", new Uint8Array()),

@@ -14,6 +14,7 @@ import type { TransferableStore } from "../runtime/ledger/transferable-store.ts"
 import type { DescriptorRegistry } from "./handoff/handoff-protocol.ts";
 import type { ContextServices, Services } from "../runtime/services.ts";
 import type { ListRefresher } from "../catalog/list-refresher.ts";
+import type { PriceFeed } from "../runtime/services/price-feed.ts";
 import type { GenerationSlot } from "../runtime/generation/generation-slot.ts";
 import { listUnreachablePlugins } from "../runtime/health/unreachable-plugins.ts";
 import { readInstances } from "../runtime/services/fleet.ts";
@@ -89,11 +90,12 @@ export async function createStatus(
     readonly services: Services;
     readonly stage: GenerationSlot;
     readonly refresh: ListRefresher;
+    readonly priceFeed: PriceFeed;
     /** Status of the previous gateway while it has open requests. */
     readonly before: Promise<GatewayStatus["oldProcess"]> | undefined;
   },
 ): Promise<GatewayStatus> {
-  const { services, stage, refresh, before, ...more } = of;
+  const { services, stage, refresh, priceFeed, before, ...more } = of;
   const { built, config, loadedAt } = stage.current;
   return {
     ...more,
@@ -114,6 +116,7 @@ export async function createStatus(
       reason: why,
     })),
     modelLists: refresh.status(),
+    priceFeed: priceFeed.status(),
     cooldowns: services.targetHealth.describeCooldowns(),
     quarantinedHooks: services.hookBreakers.list(),
     unreachablePlugins: listUnreachablePlugins(built),

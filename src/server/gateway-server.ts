@@ -1,6 +1,7 @@
 // A running gateway: one set of services, one current config generation, one open port. A reload
 // builds a complete new generation and then swaps one reference. The old generation is stopped only
 // when the new generation is ready, so no rollback is needed.
+import { join } from "node:path";
 import { wallClock } from "../lib/time/wall-clock.ts";
 import type { ListRefresher } from "../catalog/list-refresher.ts";
 import type { LoadedConfig } from "../config/load-config.ts";
@@ -21,6 +22,7 @@ import {
 import { openServices, type Services } from "../runtime/services.ts";
 import { removeHandoffMarker } from "../admin/socket/control-socket-path.ts";
 import type { PluginPeers } from "../runtime/services/peer-gateways.ts";
+import { PriceFeed } from "../runtime/services/price-feed.ts";
 import { instanceInfoOf, readFleet } from "../runtime/services/fleet.ts";
 import { assertLedgerAnswers } from "../runtime/ledger/open-store.ts";
 import type { TransferableStore } from "../runtime/ledger/transferable-store.ts";
@@ -81,6 +83,7 @@ export class GatewayServer implements Gateway {
   #changeBroadcast: ChangeBroadcast | undefined;
   #accountsChangedEarly = false;
   #listRefresher!: ListRefresher;
+  #priceFeed!: PriceFeed;
   #generations!: GenerationSlot;
   /** Listener for clients: the port of this process, or the ports of the workers. */
   #listener: ((ListenerHandle | WorkerPool) & { destroy(): unknown }) | undefined;
@@ -143,6 +146,15 @@ export class GatewayServer implements Gateway {
     if (this.#accountsChangedEarly) await this.#changeBroadcast.reloadAccounts();
     this.#generations = new GenerationSlot(this.#services);
     this.#listRefresher = this.#scope.own(createGatewayListRefresher(this.#services));
+    this.#priceFeed = this.#scope.own(
+      new PriceFeed({
+        overlay: this.#services.priceOverlay,
+        log: this.#services.log,
+        dir: join(config.stateDir, "prices"),
+        proxy: config.proxy,
+      }),
+    );
+    await this.#priceFeed.configure(config);
     const here = {
       services: this.#services,
       generations: this.#generations,
@@ -262,6 +274,7 @@ export class GatewayServer implements Gateway {
       services: this.#services,
       stage: this.#generations,
       refresh: this.#listRefresher,
+      priceFeed: this.#priceFeed,
       before: this.#options.oldProcess?.readStatus(),
     });
     return mergeStatus(await own, await this.#workerPool?.status());
@@ -341,6 +354,7 @@ export class GatewayServer implements Gateway {
       changeBroadcast: this.#changeBroadcast!,
       workerPool: () => this.#workerPool,
       listRefresher: this.#listRefresher,
+      priceFeed: this.#priceFeed,
       generations: this.#generations,
     });
   }
@@ -355,8 +369,10 @@ export class GatewayServer implements Gateway {
     followModelLists: (serving) => this.#followModelLists(serving),
   });
 
-  #followModelLists = ({ built, config }: LiveGeneration): void =>
+  #followModelLists = ({ built, config }: LiveGeneration): void => {
     this.#listRefresher.follow(listSourcesOf(built, this.#services), config.catalog.refreshMs);
+    void this.#priceFeed.configure(config);
+  };
 
   async #startWorkers(
     { processCount, descriptors }: StartOptions,

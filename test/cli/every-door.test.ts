@@ -58,6 +58,8 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
   ],
   "models.explain": [{ model: "demo/echo" }, "demo/echo"],
   "models.refresh": [{ provider: "demo" }, "demo"],
+  "models.diff": [{}],
+  "models.accept": [{ version: 1 }, "1"],
   "policy.explain": [{ model: "demo/echo", privacy: "off" }, "demo/echo"],
   "plugins.list": [{}],
   get "requests.show"(): [JsonObject, ...string[]] {

@@ -26,6 +26,8 @@ import { createLedgerCommands } from "./ledger-commands.ts";
 import { createModelCommands, assertMounted } from "./model-commands.ts";
 import { type MountedState, pluginCommandSource, createPluginsCommand } from "./plugin-commands.ts";
 import { createPolicyCommands } from "./policy-commands.ts";
+import { createPriceCommands } from "./price-commands.ts";
+import { priceInForce, type PriceFeed } from "../../runtime/services/price-feed.ts";
 import { createConfigCommands } from "./config-commands.ts";
 import { createProviderCommands } from "./provider-commands.ts";
 import { readAllLiveRequests } from "../../runtime/requests/in-flight-requests.ts";
@@ -48,6 +50,7 @@ interface GatewayCommandsOptions {
   /** Returns the open WebSockets of this process. */
   openSockets: () => OpenSockets;
   listRefresher: ListRefresher;
+  priceFeed: PriceFeed;
   /** Options that the gateway was started with. */
   options: Pick<ConfigCommandsOptions, "configFile" | "overrides" | "loadPlugin" | "isBuiltin"> & {
     readonly version: string;
@@ -83,10 +86,14 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
       },
       /**
        * Refreshes the model lists of one or all providers, and returns when all providers have
-       * responded.
+       * responded. Without a provider, also refreshes the price feed, whose failure is part of the
+       * status.
        */
       "models.refresh": async ({ provider }) => {
-        await listRefresher.refreshNow(provider && assertMounted(built().providers, provider));
+        await Promise.all([
+          listRefresher.refreshNow(provider && assertMounted(built().providers, provider)),
+          provider === undefined && options.priceFeed.refreshNow().catch(() => {}),
+        ]);
         return gateway.status();
       },
     }),
@@ -96,6 +103,16 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
       ),
     ),
     ...createModelCommands(built, () => currentGeneration().config.models),
+    ...createPriceCommands({
+      feed: options.priceFeed,
+      store: services.store,
+      mountedAs: (plugin) =>
+        [...currentGeneration().config.providers.values()]
+          .filter(({ definition }) => definition.name === plugin)
+          .map(({ name }) => name),
+      currentPrice: (plugin, model) =>
+        priceInForce(services.priceOverlay.book, currentGeneration().config, plugin, model),
+    }),
     ...createPolicyCommands(built),
     ...createPluginsCommand(mounts),
     ...createLedgerCommands(

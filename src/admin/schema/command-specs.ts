@@ -219,6 +219,45 @@ export const COMMAND_SPECS = {
     },
     worksOffline: false,
   },
+  "models.diff": {
+    summary: "Show what the price feed would change",
+    input: NO_INPUT,
+    output: outputSchema("feed", "version", "changes", "held", "truncated"),
+    role: "operator",
+    writes: false,
+    cli: {
+      words: "models diff",
+      description:
+        "Reads the price document again, and shows what it would change and what the calls of the last 30 days would have cost. Changes nothing. Also shows the prices that wait for approval.",
+      examples: ["tollgate models diff", "tollgate models diff --json"],
+      exits: "Exits with 1 if prices wait for approval.",
+    },
+    worksOffline: false,
+  },
+  "models.accept": {
+    summary: "Accept prices that wait for approval",
+    input: {
+      type: "object",
+      additionalProperties: false,
+      required: ["version"],
+      properties: {
+        version: { type: "integer", minimum: 1, description: "Version of the price document" },
+        model: nameOf("Only the price of this model, such as openai/gpt-6"),
+      },
+    },
+    output: outputSchema("accepted"),
+    role: "operator",
+    writes: true,
+    changedRecord: { idMember: "model" },
+    cli: {
+      words: "models accept",
+      description:
+        "Accepts prices of the price feed that differ too much from the ones before. They apply to new calls from now on. Each gateway of a fleet accepts its own prices.",
+      args: ["version"],
+      examples: ["tollgate models accept 12", "tollgate models accept 12 --model openai/gpt-6"],
+    },
+    worksOffline: false,
+  },
   "policy.explain": {
     summary: "Show the data policy of each route to a model",
     input: { ...MODEL_INPUT, properties: { ...MODEL_INPUT.properties, privacy } },

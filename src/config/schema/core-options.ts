@@ -2,8 +2,10 @@
 // resolved values are derived from them.
 import { BOUNDS } from "../../lib/bounds.ts";
 import { formatSize } from "../../lib/time/units.ts";
+import { PUBLIC_KEY_PATTERN } from "../../catalog/prices/price-document.ts";
 import {
   attemptCount,
+  closedObject,
   duration,
   flag,
   list,
@@ -88,6 +90,34 @@ const LEDGER_SCHEMA = section("Settings of the ledger", {
   ),
 });
 
+const PRICES_SCHEMA = closedObject(
+  {
+    from: text("URL of the signed price document, or its path relative to gateway.yaml", {
+      minLength: 1,
+    }),
+    every: duration("Refresh interval. Minimum: 1m", "24h"),
+    key: text("Public key of the publisher: ed25519: and 32 bytes in base64", {
+      pattern: PUBLIC_KEY_PATTERN,
+      "x-expects": "a public key such as ed25519:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
+    }),
+    max_change: {
+      type: "integer" as const,
+      minimum: 0,
+      maximum: 100_000,
+      default: 50,
+      description:
+        "Largest change of a rate that applies without approval, in percent. Larger changes wait " +
+        "for `tollgate models accept`",
+    },
+  },
+  {
+    required: ["from", "key"] as const,
+    description:
+      "Price feed: renews prices, capabilities, and retirement dates of models without a restart. " +
+      "If unset, the prices of the release apply",
+  },
+);
+
 const RETRIES_SCHEMA = section("Maximum number of attempts per request, including the first call", {
   per_target: attemptCount(
     "Maximum number of attempts per target. 1 disables retries on the same target",
@@ -126,6 +156,7 @@ export const CORE_OPTIONS = {
   catalog: section("Refresh of the providers' model lists", {
     refresh: duration("Refresh interval", "10m"),
   }),
+  prices: PRICES_SCHEMA,
   files: FILES_SCHEMA,
   request_history: {
     type: "integer",

@@ -33,12 +33,14 @@ export function createGenerationCatalog(
         ]),
       ),
       shipped: mounted.definition.facts,
+      plugin: mounted.definition.name,
       hasLiveList: providers.get(mounted.name)?.plugin.listModels !== undefined,
     });
   return createCatalog({
     providers: stocks,
     aliases: new Map([...config.models].map(([name, route]) => [name, route.candidates])),
     lists: services.modelLists,
+    feed: services.priceOverlay,
     operations,
     policyOf: (name, info) => strictestPolicy(providers.get(name), info),
   });

@@ -51,7 +51,7 @@ export interface WorkerHandle {
   /** Source of the worker's live stats and open requests. */
   readonly statsSource: StatsSource & LiveSource & LiveSocketSource;
   /** Sends a message that has no response, even before the worker serves requests. */
-  notify<N extends "updateModelLists" | "setLedgerAvailability">(
+  notify<N extends "updateModelLists" | "updatePrices" | "setLedgerAvailability">(
     name: N,
     ...args: Parameters<WorkerCommands[N]>
   ): void;

@@ -110,6 +110,7 @@ export class WorkerPool {
   /** Workers that are ending and already have a replacement. */
   readonly #retired = new WeakSet<WorkerHandle>();
   readonly #unsubscribeLists: () => void;
+  readonly #unsubscribePrices: () => void;
   #generation: WorkerGeneration;
   /** Addresses of the open ports. */
   addresses: readonly BoundAddress[] = [];
@@ -125,6 +126,14 @@ export class WorkerPool {
     this.#unsubscribeLists = options.services.modelLists.onRefresh((provider) => {
       for (const member of this.#workers)
         member.notify("updateModelLists", provider, options.services.modelLists.of(provider));
+    });
+    const { priceOverlay } = options.services;
+    let sent = priceOverlay.book;
+    this.#unsubscribePrices = priceOverlay.onChange(() => {
+      // The workers notice by themselves that a price of their book begins.
+      if (priceOverlay.book === sent) return;
+      sent = priceOverlay.book;
+      for (const member of this.#workers) member.notify("updatePrices", sent);
     });
     cluster.setupPrimary({
       exec: options.program,
@@ -252,6 +261,7 @@ export class WorkerPool {
       clearTimeout(killTimer);
     });
     this.#unsubscribeLists();
+    this.#unsubscribePrices();
     await Promise.all(this.#pendingExits);
     return cut;
   }
@@ -259,6 +269,7 @@ export class WorkerPool {
   async destroy(): Promise<void> {
     this.#ending = true;
     this.#unsubscribeLists();
+    this.#unsubscribePrices();
     for (const member of this.#workers) member.kill();
     await Promise.all(this.#pendingExits);
   }
@@ -289,6 +300,7 @@ export class WorkerPool {
       member.notify("setLedgerAvailability", services.ledgerAvailability.outage);
     for (const provider of services.modelLists.providers())
       member.notify("updateModelLists", provider, services.modelLists.of(provider));
+    if (services.priceOverlay.book) member.notify("updatePrices", services.priceOverlay.book);
     const ended = member.exited.then((how) => this.#onWorkerExit(member, how));
     this.#pendingExits.add(ended);
     void ended.then(() => this.#pendingExits.delete(ended));

@@ -3,6 +3,7 @@
 import { resolve } from "node:path";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { createInMemoryModelLists } from "../../catalog/model-lists.ts";
+import { PriceOverlay } from "../../catalog/prices/price-overlay.ts";
 import { readDefaultConfig } from "../../config/source/config-files.ts";
 import { loadConfig } from "../../config/load-config.ts";
 import type { GatewayConfig, LoadPlugin, LocatedProblem } from "../../config/gateway-config.ts";
@@ -43,6 +44,7 @@ class WorkerProcess {
   readonly #options: WorkerOptions;
   readonly #scope = new LifetimeScope();
   readonly #modelLists = createInMemoryModelLists();
+  readonly #priceOverlay = this.#scope.own(new PriceOverlay());
   readonly #accountCache = new AccountCache();
   readonly #ledgerAvailability = new LedgerAvailability();
   readonly #startedAt = wallClock();
@@ -81,6 +83,7 @@ class WorkerProcess {
       commitGeneration: (at) => this.#commit(at),
       abandonGeneration: () => this.#abandon(),
       updateModelLists: (provider, heard) => this.#updateModelLists(provider, heard),
+      updatePrices: (book) => this.#priceOverlay.set(book),
       askPlugin: (id, question) => this.#peers.handle(id, question),
       invalidateKeys: () => this.#opened?.services.keyCache.invalidate(),
       resetCooldowns: (provider, credential) =>
@@ -201,6 +204,7 @@ class WorkerProcess {
       publicUrl: () => this.#opened!.slot.current.config.publicUrl ?? this.#url,
       store: createRemoteStore(this.#link),
       modelLists: this.#modelLists,
+      priceOverlay: this.#priceOverlay,
       accountCache: this.#accountCache,
       observerSink: this.#observerSink,
       remoteStoreState: {

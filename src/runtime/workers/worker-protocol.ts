@@ -1,5 +1,6 @@
 // Messages between the primary and its workers. All messages are plain data.
 import type { ModelList } from "../../catalog/model-lists.ts";
+import type { PriceBook } from "../../catalog/prices/price-book.ts";
 import type { FileTexts } from "../../config/source/config-files.ts";
 import type { ConfigOverrides } from "../../config/expand-config.ts";
 import type { LocatedProblem } from "../../config/gateway-config.ts";
@@ -37,6 +38,8 @@ export type WorkerCommands = {
   abandonGeneration(): Promise<void>;
   /** Replaces a provider's live model lists. */
   updateModelLists(provider: string, heard: readonly ModelList[] | undefined): void;
+  /** Replaces the prices of the price feed. */
+  updatePrices(book: PriceBook | undefined): void;
   /** Clears all cached keys. */
   invalidateKeys(): void;
   /** Ends the cooldowns of a provider, or of one of its credentials. */

@@ -104,6 +104,7 @@ let made = 0;
 const GIVEN: Readonly<Record<Writer, () => JsonObject>> = {
   reload: () => ({}),
   "models.refresh": () => ({}),
+  "models.accept": () => ({ version: 1 }),
   "providers.test": () => ({ provider: "nowhere" }),
   "providers.reset": () => ({ provider: "nowhere" }),
   "sockets.close": () => ({ id: "nowhere" }),

@@ -21,7 +21,7 @@ const said: fc.Arbitrary<StatedFacts> = fc.record(
   { requiredKeys: [] },
 );
 const layer: fc.Arbitrary<FactLayer> = fc.record({
-  from: fc.constantFrom("operator", "live", "shipped"),
+  from: fc.constantFrom("operator", "live", "feed", "shipped"),
   at: fc.constantFrom("2026-11-01", "2026-11-02"),
   facts: said,
 });
@@ -31,8 +31,8 @@ const layers = fc
   .map((all) =>
     all.toSorted(
       (a, b) =>
-        ["operator", "live", "shipped"].indexOf(a.from) -
-        ["operator", "live", "shipped"].indexOf(b.from),
+        ["operator", "live", "feed", "shipped"].indexOf(a.from) -
+        ["operator", "live", "feed", "shipped"].indexOf(b.from),
     ),
   );
 

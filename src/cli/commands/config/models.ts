@@ -6,6 +6,8 @@ import type {
   ExplainedName,
   ExplainedFact,
 } from "../../../admin/commands/model-commands.ts";
+import type { AcceptedPrices, PriceDiff } from "../../../admin/commands/price-commands.ts";
+import { printPriceDiff } from "../../format/reports/price-diff.ts";
 import type { GatewayStatus } from "../../../runtime/gateway-api.ts";
 import { plural } from "../../../lib/text.ts";
 import { fail, getFault } from "../../../model/error.ts";
@@ -64,6 +66,16 @@ export const command: CliCommand = createCommandGroup(
         models.some(({ listed }) => listed) ? EXIT_CODES.ok : EXIT_CODES.failed,
     }),
     refresh,
+    diff: gatewayCommand<PriceDiff>("models.diff", {
+      print: printPriceDiff,
+      exitCode: ({ held, changes }) =>
+        [...held, ...changes].some(({ effect }) => effect === "held")
+          ? EXIT_CODES.failed
+          : EXIT_CODES.ok,
+    }),
+    accept: gatewayCommand<AcceptedPrices>("models.accept", {
+      print: ({ accepted }) => print(accepted.map(({ model }) => `${model} accepted`).join("\n")),
+    }),
   },
   "list",
 );
@@ -180,6 +192,7 @@ function formatValue(value: Json): string {
 function formatSource({ from, at = "", credential, pricedAs }: FactSource): string {
   const source = {
     operator: "gateway.yaml",
+    feed: `price feed, ${at.slice(0, 16).replace("T", " ")}`,
     live: `list${credential === "default" ? "" : ` of ${credential}`}, ${at.slice(0, 16).replace("T", " ")}`,
     shipped: `built-in, ${at}`,
   }[from];

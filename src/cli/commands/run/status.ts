@@ -11,6 +11,7 @@ import {
   formatCooldown,
   formatUnreachable,
 } from "../../format/cooldown-output.ts";
+import { plural } from "../../../lib/text.ts";
 import { alignColumns, formatTime, paint, print, printJson } from "../../format/terminal.ts";
 
 export const command: CliCommand = {
@@ -37,6 +38,19 @@ export const command: CliCommand = {
     return EXIT_CODES.ok;
   },
 };
+
+function formatPriceFeed({
+  version,
+  issued,
+  held,
+  lastError,
+}: NonNullable<GatewayStatus["priceFeed"]>) {
+  const accepted =
+    version === undefined ? "no document accepted yet" : `version ${version}, issued ${issued}`;
+  const waiting =
+    held === 0 ? "" : paint("yellow", `; ${plural(held, "price")} waiting for approval`);
+  return `${accepted}${waiting}${lastError === undefined ? "" : paint("yellow", `; ${lastError}`)}`;
+}
 
 /**
  * Whether clients are served. A process that takes over has the ports of the old process, so
@@ -101,6 +115,7 @@ function formatStatus(of: GatewayStatus): string {
         lastError ? paint("yellow", `; ${formatTime(lastError.at)}: ${lastError.message}`) : ""
       }${lastError && nextRefreshAt ? `; next refresh ${formatTime(nextRefreshAt)}` : ""}`,
     ]),
+    ...(of.priceFeed ? [["prices", formatPriceFeed(of.priceFeed)]] : []),
     ...(of.files.stored + of.files.files > 0 ? [["image files", fileCounts(of.files)]] : []),
     ...(of.workers ?? []).map(({ pid, startedAt, generations }, i) => [
       `worker ${i + 1}`,

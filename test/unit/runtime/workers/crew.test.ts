@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
 import { createInMemoryModelLists } from "../../../../src/catalog/model-lists.ts";
+import { PriceOverlay } from "../../../../src/catalog/prices/price-overlay.ts";
 import type { Services } from "../../../../src/runtime/services.ts";
 import { LedgerAvailability } from "../../../../src/runtime/services/ledger-availability.ts";
 import { createLedgerQueue } from "../../../../src/runtime/ledger/ledger-queue.ts";
@@ -86,6 +87,7 @@ async function made(size: number, first: WorkerGeneration) {
     store,
     log,
     modelLists: lists,
+    priceOverlay: new PriceOverlay(),
     observerSink: observing,
     idempotency: { ownerExited() {} },
     ledgerQueue: createLedgerQueue(store),

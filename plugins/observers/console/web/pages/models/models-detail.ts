@@ -20,7 +20,7 @@ export interface Price {
 }
 
 interface FactSource {
-  readonly from: "operator" | "live" | "shipped";
+  readonly from: "operator" | "live" | "feed" | "shipped";
   readonly at?: string;
   readonly credential?: string;
   readonly pricedAs?: string;
@@ -130,6 +130,7 @@ export function ModelDetail({ model, close }: { model: string; close: () => void
 const SOURCE_LABELS = {
   operator: "gateway.yaml",
   live: "the provider's model list",
+  feed: "price feed",
   shipped: "shipped",
 } as const;
 
