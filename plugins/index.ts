@@ -93,6 +93,7 @@ export const builtin = {
     console: () => import("./observers/console.ts"),
     otlp: () => import("./observers/otlp.ts"),
     metrics: () => import("./observers/metrics.ts"),
+    reconcile: () => import("./observers/reconcile.ts"),
   },
   store: {
     memory: () => import("./stores/memory.ts"),

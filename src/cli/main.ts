@@ -128,6 +128,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: GATEWAY["ledger.totals"].summary,
     load: () => import("./commands/ledger/usage.ts"),
   },
+  reconcile: {
+    summary: "Compare the ledger with a provider's bill",
+    load: () => import("./commands/ledger/reconcile.ts"),
+  },
   tail: { summary: GATEWAY["requests.list"].summary, load: () => import("./commands/run/tail.ts") },
   request: {
     summary: GATEWAY["requests.show"].summary,

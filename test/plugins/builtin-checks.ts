@@ -13,6 +13,7 @@ const WITH: Readonly<Record<string, unknown>> = {
   base_url: "http://127.0.0.1:9/v1",
   receivers: { chat: { url: "http://127.0.0.1:9", format: "slack" } },
   names: { "batch.example": { models: ["demo/*"] } },
+  bills: { demo: { from: "openai", key: "k" } },
   issuers: { corp: { issuer: "https://x", audience: ["a"], jwks: "http://127.0.0.1:9/jwks" } },
 };
 

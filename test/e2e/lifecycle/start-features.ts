@@ -31,6 +31,7 @@ export const FEATURES: Readonly<Record<string, Feature>> = {
     observers: [
       { use: "access-log", with: { file: `${dir}/access.log` } },
       { use: "otlp", with: { endpoint: away } },
+      { use: "reconcile", with: { bills: { demo: { from: "openai", key: "k", base_url: away } } } },
       {
         use: "alerts",
         with: {
