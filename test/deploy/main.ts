@@ -174,7 +174,9 @@ function dockerfile(): void {
 }
 
 function workflows(actionlint: string | undefined): void {
-  const files = ["ci", "nightly", "release"].map((name) => `.github/workflows/${name}.yaml`);
+  const files = ["ci", "nightly", "prices", "release"].map(
+    (name) => `.github/workflows/${name}.yaml`,
+  );
   if (actionlint)
     judge("workflows", clean(run(actionlint, ["-shellcheck=", "-pyflakes=", ...files])));
   else skipped("workflows", "no Go here");
