@@ -6,7 +6,11 @@ import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import type { ConnectionState, ExchangeState } from "../exchange/exchange-state.ts";
-import { createDiagnosticHeaders } from "./diagnostic-headers.ts";
+import {
+  createCostTrailer,
+  createDiagnosticHeaders,
+  sendsCostTrailer,
+} from "./diagnostic-headers.ts";
 import type { UpstreamReply } from "../upstream/upstream-http-response.ts";
 import type { TimerWheel, TimerEntry } from "../admission/timer-wheel.ts";
 import type { ServerHalf } from "../../plugin/protocol.ts";
@@ -57,6 +61,8 @@ export class ClientResponse implements TimerEntry {
   #bufferedBytes = 0;
   #isAwaitingSettlement = false;
   #isMuted = false;
+  /** Whether the headers announced a trailer with the cost. */
+  #hasCostTrailer = false;
   #blockedSince: number | undefined;
   #lastWrite = performance.now();
   readonly #startedAt = performance.now();
@@ -181,6 +187,7 @@ export class ClientResponse implements TimerEntry {
     if (this.#stream) {
       this.#sendHeaders();
       this.#flush();
+      if (this.#hasCostTrailer) res.addTrailers(createCostTrailer(this.#state));
       res.end();
       return;
     }
@@ -286,6 +293,10 @@ export class ClientResponse implements TimerEntry {
     Object.freeze(headers);
     for (const [name, value] of createDiagnosticHeaders(this.#state, length !== undefined))
       list.push(name, value);
+    if (length === undefined && sendsCostTrailer(this.#state)) {
+      this.#hasCostTrailer = true;
+      list.push("trailer", "x-tollgate-cost");
+    }
     const { outcome } = this.#state;
     if (outcome.headers) for (const [name, value] of outcome.headers) list.push(name, value);
     res.writeHead(200, list);

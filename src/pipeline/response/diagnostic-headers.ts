@@ -41,6 +41,20 @@ export function createDiagnosticHeaders(
 }
 
 /**
+ * Whether a stream ends with its cost as a trailer: gateway.yaml enables the header, and the client
+ * accepts trailers (`TE: trailers`). The bytes of the body do not change.
+ */
+export const sendsCostTrailer = ({ gen, connection }: DiagnosedState): boolean =>
+  gen.responseHeaders?.has("x-tollgate-cost") === true &&
+  /(?:^|[\s,])trailers(?:$|[\s,;])/i.test(String(connection.req.headers["te"] ?? ""));
+
+/** Returns the trailers of a stream. Without a known cost, there are none. */
+export function createCostTrailer({ billing }: DiagnosedState): Record<string, string> {
+  const cost = totalCost(billing);
+  return cost === null ? {} : { "x-tollgate-cost": nanoToDecimal(cost) };
+}
+
+/**
  * Returns the total cost of all attempts in nanodollars, or null if one of them has no known price.
  */
 function totalCost({ records }: BillingState): bigint | null {

@@ -1,4 +1,5 @@
 // Diagnostic response headers: none by default, and correct if enabled.
+import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   startTestGateway,
@@ -115,5 +116,52 @@ it("to a token count has them too", async () => {
     "x-tollgate-attempts": "1",
     "x-tollgate-provider": "second",
     "x-tollgate-cost": "0",
+  });
+});
+
+describe("a stream", () => {
+  /** Returns the headers, the trailers, and the body. `fetch` does not show trailers. */
+  const stream = (which: string, model: string, te?: string) =>
+    new Promise<{ trailer: string | undefined; trailers: object; body: string }>(
+      (resolve, reject) => {
+        const outgoing = request(
+          `${gateways[which]!.url}/v1/chat/completions`,
+          { method: "POST", headers: { "content-type": "application/json", ...(te && { te }) } },
+          (res) => {
+            let body = "";
+            res.setEncoding("utf8");
+            res.on("data", (text: string) => (body += text));
+            res.on("error", reject);
+            res.on("end", () =>
+              resolve({ trailer: res.headers["trailer"], trailers: res.trailers, body }),
+            );
+          },
+        );
+        outgoing.on("error", reject);
+        outgoing.end(
+          JSON.stringify({ model, stream: true, messages: [{ role: "user", content: "Hello." }] }),
+        );
+      },
+    );
+
+  it.each(["first/works", "second/works"])(
+    "of %s ends with its cost as a trailer if the client accepts trailers",
+    async (model) => {
+      const plain = await stream("telling", model);
+      expect(plain).toMatchObject({ trailer: undefined, trailers: {} });
+      const asked = await stream("telling", model, "trailers, deflate;q=0.5");
+      expect(asked).toMatchObject({
+        trailer: "x-tollgate-cost",
+        trailers: { "x-tollgate-cost": "0.000034" },
+      });
+      const withoutIds = (body: string) => body.replace(/"(?:id|created)":(?:"[^"]*"|\d+)/g, "");
+      expect(withoutIds(asked.body)).toBe(withoutIds(plain.body));
+      expect(await stream("one", model, "trailers")).toMatchObject({ trailers: {} });
+      expect(await stream("telling", model, "gzip")).toMatchObject({ trailers: {} });
+    },
+  );
+
+  it("without a known price has no trailer", async () => {
+    expect((await stream("telling", "first/odd", "trailers")).trailers).toEqual({});
   });
 });
