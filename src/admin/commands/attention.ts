@@ -56,6 +56,8 @@ export type AttentionItem = { readonly severity: "bad" | "warn" } & (
       readonly credential: string;
       readonly reason: string;
     }
+  /** Prices of the price feed wait for approval, or its document is not accepted. */
+  | { readonly kind: "prices"; readonly held: number; readonly reason: string | undefined }
   /** A provider is configured but not mounted because its `when:` is empty. */
   | { readonly kind: "unmounted"; readonly provider: string; readonly reason: string }
 );
@@ -143,6 +145,7 @@ async function listGatewayItems(options: AttentionOptions, now: number): Promise
   const [status, readings] = await Promise.all([options.status(), options.stats()]);
   const { lastReload, unmountedProviders, quarantinedHooks, unreachablePlugins, modelLists } =
     status;
+  const { held = 0, lastError: feedError } = status.priceFeed ?? {};
   return [
     ...(readings.ledger.ok
       ? []
@@ -187,6 +190,9 @@ async function listGatewayItems(options: AttentionOptions, now: number): Promise
         credential,
         reason: lastError!.message,
       })),
+    ...(held > 0 || feedError !== undefined
+      ? [{ kind: "prices", severity: "warn", held, reason: feedError } as const]
+      : []),
     ...unmountedProviders.slice(0, MAX_PER_TYPE).map((each) => ({
       kind: "unmounted" as const,
       severity: "warn" as const,

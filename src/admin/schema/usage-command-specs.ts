@@ -53,4 +53,21 @@ export const USAGE_COMMAND_SPECS = {
     accountScope: { accountMember: "account", defaultsToOwn: true, keyMember: "key" },
     worksOffline: false,
   },
+  "usage.forecast": {
+    summary: "Forecast spend and the exhaustion of budgets",
+    input: {
+      type: "object",
+      additionalProperties: false,
+      properties: {
+        account: LEDGER_FILTER.account,
+        days: integerUpTo(90, "Number of complete days that the rate is based on. Default: 14"),
+      },
+    },
+    output: outputSchema("perDayUsd", "days", "month", "budgets"),
+    role: "viewer",
+    writes: false,
+    cli: undefined,
+    accountScope: { accountMember: "account", defaultsToOwn: true },
+    worksOffline: false,
+  },
 } as const satisfies Readonly<Record<string, CommandSpec>>;

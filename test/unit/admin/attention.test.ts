@@ -208,3 +208,15 @@ it("limits the number of examined limits and of items", async () => {
   expect(all.omitted).toBeGreaterThan(9_000);
   expect(all.uncheckedLimits).toBe(2_003);
 });
+
+it("has prices that wait for approval, and a price document that was not accepted", async () => {
+  const feed = (priceFeed: object) => asking({}, { priceFeed })();
+  const found = async (priceFeed: object) =>
+    (await feed(priceFeed)).items.find(({ kind }) => kind === "prices");
+  expect(await found({ held: 2 })).toEqual({ kind: "prices", severity: "warn", held: 2 });
+  expect(await found({ held: 0, lastError: "forged" })).toMatchObject({
+    held: 0,
+    reason: "forged",
+  });
+  expect(await found({ held: 0 })).toBeUndefined();
+});

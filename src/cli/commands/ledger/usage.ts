@@ -1,4 +1,7 @@
 import type { Dimension, UsageSum, UsageSums } from "../../../admin/commands/ledger-commands.ts";
+import type { SpendForecast } from "../../../admin/commands/forecast.ts";
+import { callControl } from "../../../admin/socket/control-client.ts";
+import { findStateDir } from "../../support/load-config.ts";
 import { parseTimeZone } from "../../../admin/commands/ledger-names.ts";
 import { DIMENSIONS } from "../../../admin/schema/usage-command-specs.ts";
 import { didYouMean, joinWords, plural, escapeControls } from "../../../lib/text.ts";
@@ -47,9 +50,14 @@ export const command: CliCommand = {
       csv: { description: "Write a CSV table with amounts in decimal dollars" },
       focus: { description: "Write charges in FOCUS 1.2 columns" },
       plot: { description: "Draw a cost chart" },
+      forecast: {
+        description:
+          "Show the spend per day and when budgets are exhausted. Needs a running gateway",
+      },
     },
   }),
   async run(given) {
+    if (given.has("forecast")) return printForecast(given);
     const form = readFormat(given);
     const zone = parseTimeZone(given.getText("tz"));
     const by = readDimensions(given, form);
@@ -84,6 +92,41 @@ export const command: CliCommand = {
 // oxlint-disable-next-line no-control-regex -- the control characters are intended
 const unpricedText = (calls: number): string =>
   `The cost does not include ${plural(calls, "call")} without a known price. For details, run tollgate models explain <model>.`;
+
+async function printForecast(given: CliInput): Promise<number> {
+  const account = given.getText("account");
+  const input = account === undefined ? {} : { account };
+  const answer = await callControl(await findStateDir(given), "usage.forecast", input);
+  const { perDayUsd, days, month, budgets } = answer as unknown as SpendForecast;
+  if (given.json) {
+    printJson(answer);
+    return EXIT_CODES.ok;
+  }
+  const basis = days === 0 ? "today" : plural(days, "day");
+  print(
+    alignColumns([
+      ["per day", `$${perDayUsd}`, paint("gray", `mean of ${basis}`)],
+      ["month so far", `$${month.spentUsd}`, ""],
+      ["month projected", `$${month.projectedUsd}`, ""],
+    ]),
+  );
+  if (budgets.length === 0) return EXIT_CODES.ok;
+  print(
+    alignColumns([
+      ["budget", "limit", "used", "per day", "exhausted"].map((title) => paint("gray", title)),
+      ...budgets.map((budget) => [
+        escapeControls(`${budget.subject} ${budget.name ?? budget.id}`),
+        budget.limit,
+        `$${budget.usedUsd}`,
+        `$${budget.perDayUsd}`,
+        budget.exhaustsAt === null
+          ? paint("green", "not before it resets")
+          : paint("yellow", budget.exhaustsAt.slice(0, 16).replace("T", " ")),
+      ]),
+    ]),
+  );
+  return EXIT_CODES.ok;
+}
 
 function readFormat(given: CliInput): (typeof OUTPUT_FORMATS)[number] | undefined {
   const [form, other] = OUTPUT_FORMATS.filter((name) =>

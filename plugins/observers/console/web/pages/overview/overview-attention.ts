@@ -60,6 +60,7 @@ type Item = { readonly severity: "bad" | "warn" } & (
       readonly requests: "rejected" | "continued";
     }
   | { readonly kind: "list"; readonly provider: string; readonly reason: string }
+  | { readonly kind: "prices"; readonly held: number; readonly reason?: string }
   | { readonly kind: "unmounted"; readonly provider: string; readonly reason: string }
 );
 type ItemOf<K extends Item["kind"]> = Extract<Item, { kind: K }>;
@@ -132,6 +133,12 @@ const ITEM_TEXTS: { readonly [K in Item["kind"]]: (item: ItemOf<K>) => Component
     link("/providers", { provider }, provider),
     " cannot be read. ",
     html`<span class="quiet break">${reason}</span>`,
+  ],
+  prices: ({ held, reason }) => [
+    link("/models", {}, "Price feed"),
+    held > 0 && `: ${held} ${held === 1 ? "price waits" : "prices wait"} for approval. `,
+    held > 0 && html`<span class="quiet">Run tollgate models diff.</span>`,
+    reason !== undefined && html`<span class="quiet break"> ${reason}</span>`,
   ],
   unmounted: ({ provider, reason }) => [
     link("/providers", {}, provider),
