@@ -69,7 +69,7 @@ export const GROUPS: readonly CommandGroup[] = [
     slug: "ledger",
     title: "Ledger commands",
     about: "commands for usage, the ledger, backups, and the store",
-    commands: ["usage", "ledger", "erase", "backup", "restore", "store"],
+    commands: ["usage", "reconcile", "ledger", "erase", "backup", "restore", "store"],
   },
   {
     slug: "plugins",
@@ -102,6 +102,7 @@ export const JSON_OUTPUT: Readonly<Record<string, readonly string[] | string>> =
   "keys list": ["keys"],
   "sessions list": ["sessions"],
   usage: ["by", "tz", "rows", "total"],
+  reconcile: ["oursUsd", "theirsUsd", "differenceUsd", "causes", "groups", "corrections"],
   tail: "One line of JSON per request.",
   top: "One line of JSON per view.",
   "ledger export": "One line of JSON per row.",

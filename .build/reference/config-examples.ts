@@ -149,6 +149,14 @@ observers:
       rules:
         - { on: [provider.cooldown_started, ledger.down], to: [on_call] }
 ${PROVIDER}`),
+  reconcile: yaml(`
+observers:
+  - use: reconcile
+    with:
+      bills:
+        demo: { from: openai, key: "\${env:OPENAI_ADMIN_KEY}" }
+      daily: true
+${PROVIDER}`),
   otlp: yaml(`
 observers:
   - use: otlp
@@ -175,6 +183,13 @@ const VALUES: Readonly<Record<string, unknown>> = {
   mode: "0660",
   cert: "./tls/fullchain.pem",
   key: "./tls/key.pem",
+  "bills.<name>.from": "openai",
+  "bills.<name>.key": "${env:OPENAI_ADMIN_KEY}",
+  "bills.<name>.base_url": "https://api.openai.com",
+  "bills.<name>.files": ["./bills/2026-10.csv"],
+  "bills.<name>.models": { "gpt-4o-0806": "chat" },
+  daily: true,
+  max_difference: 5,
   "prices.from": "https://prices.example.com/tollgate-prices.txt",
   "prices.key": "ed25519:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
   ca: "./tls/clients.pem",

@@ -155,6 +155,12 @@ const PAGES: readonly ConfigPage[] = [
     plugins: [["observer", "alerts"]],
   },
   {
+    slug: "reconcile",
+    title: "Reconciliation",
+    about: "the options of the observer `reconcile`",
+    plugins: [["observer", "reconcile"]],
+  },
+  {
     slug: "otlp",
     title: "OpenTelemetry export",
     about: "the options of the observer `otlp`",

@@ -77,6 +77,7 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
   "requests.stats": [{ windowMs: 60_000 }, "--once", "--window", "1m"],
   "requests.series": [{ step: "hour", by: "model", most: 5 }],
   "usage.series": [{ step: "hour", by: "provider", from: 0, to: 1, most: 5 }],
+  "usage.forecast": [{ days: 7 }],
   "ledger.totals": [{ by: ["key", "day"] }, "--by", "key,day"],
   "ledger.entries": [{ limit: 10 }, "--rows", "--once"],
   "ledger.verify": [{}],

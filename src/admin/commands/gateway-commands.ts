@@ -26,6 +26,7 @@ import { createLedgerCommands } from "./ledger-commands.ts";
 import { createModelCommands, assertMounted } from "./model-commands.ts";
 import { type MountedState, pluginCommandSource, createPluginsCommand } from "./plugin-commands.ts";
 import { createPolicyCommands } from "./policy-commands.ts";
+import { createForecastCommand } from "./forecast.ts";
 import { createPriceCommands } from "./price-commands.ts";
 import { priceInForce, type PriceFeed } from "../../runtime/services/price-feed.ts";
 import { createConfigCommands } from "./config-commands.ts";
@@ -120,6 +121,11 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
       (command) => services.ledgerQueue.adjust(command),
       () => knownLedgerNames(currentGeneration().config, services.accountCache, listed()),
     ),
+    ...createForecastCommand({
+      store: services.store,
+      repository,
+      readTree: () => readAccountTree(repository, grantTargets().fileAccounts),
+    }),
     ...createMaintenanceCommands(
       {
         store: services.store,

@@ -4,7 +4,6 @@ import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { HeldPrice, PriceChange } from "../../catalog/prices/price-book.ts";
 import { compareRates } from "../../catalog/prices/price-change.ts";
 import type { RateChange } from "../../catalog/prices/price-change.ts";
-import { fail } from "../../model/error.ts";
 import type { Price } from "../../model/facts.ts";
 import { formatDecimal, nanoToDecimal } from "../../money/decimal.ts";
 import { calculateCost } from "../../money/price.ts";
@@ -42,9 +41,10 @@ export interface ListedChange {
 
 /** Result of `models.diff`. */
 export interface PriceDiff {
-  readonly feed: PriceFeedStatus;
+  /** Null if gateway.yaml sets no price feed. */
+  readonly feed: PriceFeedStatus | null;
   /** Version of the document that was read now. */
-  readonly version: number;
+  readonly version: number | null;
   readonly changes: readonly ListedChange[];
   /** Prices of accepted documents that wait for the operator. */
   readonly held: readonly ListedChange[];
@@ -75,7 +75,9 @@ export function createPriceCommands(options: PriceCommandsOptions, now = wallClo
   const { feed } = options;
   return withInputChecks({
     "models.diff": async (): Promise<PriceDiff> => {
-      const { version, changes } = await feed.preview();
+      const preview = await feed.preview();
+      if (!preview) return { feed: null, version: null, changes: [], held: [], truncated: false };
+      const { version, changes } = preview;
       const replay = new Replay(options, now());
       return {
         feed: feed.status()!,
@@ -92,12 +94,6 @@ export function createPriceCommands(options: PriceCommandsOptions, now = wallClo
       const accepted = await feed.accept(
         (held) => held.version === version && (model === undefined || model === idOf(held)),
       );
-      if (accepted.length === 0)
-        fail(
-          "not_found",
-          `No held price of version ${version}${model === undefined ? "" : ` for ${model}`}. To list held prices, run tollgate models diff.`,
-          { code: "no_such_price" },
-        );
       return { accepted: accepted.map((each) => ({ model: idOf(each), version: each.version })) };
     },
   });

@@ -5,6 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import type { Price } from "../../model/facts.ts";
 import { fail, getFault } from "../../model/error.ts";
 import type { Log } from "../../lib/log/log.ts";
+import { MAX_TIMER_MS } from "../../lib/time/units.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import {
   acceptHeld,
@@ -136,9 +137,14 @@ export class PriceFeed implements Disposable {
     return this.#inTurn(() => this.#refresh());
   }
 
-  /** Returns what the source's document would change, without changing anything. */
-  async preview(): Promise<PriceFeedPreview> {
-    const { book, changes } = await this.#read();
+  /**
+   * Returns what the source's document would change, without changing anything. Undefined: there is
+   * no price feed.
+   */
+  async preview(): Promise<PriceFeedPreview | undefined> {
+    const config = this.#config;
+    if (!config?.prices) return undefined;
+    const { book, changes } = await this.#read(config, config.prices);
     return { version: book.version, changes };
   }
 
@@ -172,11 +178,12 @@ export class PriceFeed implements Disposable {
 
   async #refresh(): Promise<void> {
     const { log } = this.#options;
-    const settings = this.#config?.prices;
-    if (!settings) return;
+    const config = this.#config;
+    const settings = config?.prices;
+    if (!config || !settings) return;
     try {
       const before = this.#options.overlay.book;
-      const { book, changes } = await this.#read();
+      const { book, changes } = await this.#read(config, settings);
       this.#checkedAt = this.#now();
       if (book !== before) {
         await this.#use(book);
@@ -199,18 +206,14 @@ export class PriceFeed implements Disposable {
       throw error;
     } finally {
       if (settings === this.#config?.prices)
-        this.#schedule(refreshDelay(this.#failures, settings.everyMs, Math.random()));
+        this.#schedule(
+          Math.min(refreshDelay(this.#failures, settings.everyMs, Math.random()), MAX_TIMER_MS),
+        );
     }
   }
 
   /** Reads the document and adds it to the book, without using the result. */
-  async #read() {
-    const config = this.#config;
-    const settings = config?.prices;
-    if (!settings)
-      return fail("not_found", "gateway.yaml sets no price feed. Add: prices: { from, key }.", {
-        code: "no_price_feed",
-      });
+  async #read(config: PriceFeedConfig, settings: PriceSettings) {
     const bytes = await this.#fetch(settings.from!, config.file);
     const now = this.#now();
     return adoptDocument(

@@ -137,7 +137,9 @@ it("holds a large change until the operator accepts it, and shows what the last 
   expect(accepted.out).toBe("openai-compatible/gpt-x accepted\n");
   await ask();
   expect(await costs()).toEqual([...before, "20"]);
-  expect((await runTollgate(at, ["models", "accept", "3"])).err).toContain("No held price");
+  expect((await runTollgate(at, ["models", "accept", "3"])).err).toContain(
+    "No such price waits for approval",
+  );
 });
 
 it("keeps accepted prices over a reload, and ends with the setting", async () => {

@@ -74,7 +74,10 @@ export const command: CliCommand = createCommandGroup(
           : EXIT_CODES.ok,
     }),
     accept: gatewayCommand<AcceptedPrices>("models.accept", {
-      print: ({ accepted }) => print(accepted.map(({ model }) => `${model} accepted`).join("\n")),
+      print: ({ accepted }) =>
+        accepted.length === 0
+          ? printRemark("No such price waits for approval. Run tollgate models diff.")
+          : print(accepted.map(({ model }) => `${model} accepted`).join("\n")),
     }),
   },
   "list",

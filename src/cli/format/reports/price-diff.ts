@@ -8,6 +8,7 @@ import { plural } from "../../../lib/text.ts";
 import { alignColumns, paint, paintRemark, print, printRemark } from "../terminal.ts";
 
 export function printPriceDiff({ feed, version, changes, held, truncated }: PriceDiff): void {
+  if (!feed) return printRemark("gateway.yaml sets no price feed. Add: prices: { from, key }.");
   const accepted =
     feed.version === undefined ? "none" : `version ${feed.version}, issued ${feed.issued}`;
   printRemark(paintRemark("gray", `Accepted document: ${accepted}. Source: version ${version}.`));
