@@ -234,10 +234,7 @@ function readPrices(id: string, entries: unknown): readonly PublishedPrice[] {
     const price = checked!.price!;
     const absurd = allLines(price).find((line) => isAbsurd(line));
     if (absurd)
-      return reject(
-        "absurd",
-        `${id} costs ${absurd.usd} dollars per ${absurd.per} ${absurd.unit}`,
-      );
+      return reject("absurd", `${id} costs ${absurd.usd} dollars per ${absurd.per} ${absurd.unit}`);
     return { ...(entry["from"] !== undefined && { from: entry["from"] as string }), price };
   });
 }
