@@ -89,8 +89,9 @@ const PAGES: readonly ConfigPage[] = [
   {
     slug: "accounts",
     title: "Accounts and key defaults",
-    about: "accounts that several keys share, and the default settings of new keys",
-    keys: ["accounts", "key_defaults"],
+    about:
+      "accounts that several keys share, the default settings of new keys, and the currencies of invoices",
+    keys: ["accounts", "key_defaults", "views"],
   },
   {
     slug: "store",

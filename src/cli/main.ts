@@ -128,6 +128,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: GATEWAY["ledger.totals"].summary,
     load: () => import("./commands/ledger/usage.ts"),
   },
+  invoice: {
+    summary: "Write the invoice of an account for a month",
+    load: () => import("./commands/ledger/invoice.ts"),
+  },
   reconcile: {
     summary: "Compare the ledger with a provider's bill",
     load: () => import("./commands/ledger/reconcile.ts"),

@@ -15,6 +15,7 @@ import type { Role } from "../plugin/role.ts";
 import type { ProviderDef } from "../plugin/provider.ts";
 import type { Limit } from "../plugin/store/limit.ts";
 import type { ListenConfig, ProxySettings } from "./sections/network-config.ts";
+import type { ViewConfig } from "./sections/view-config.ts";
 import type { PluginTrust } from "./sections/plugin-trust.ts";
 import type { ResolvedSection } from "./resolved-section.ts";
 import type { CORE_OPTIONS, SHUTDOWN_OPTIONS } from "./schema/core-options.ts";
@@ -64,6 +65,8 @@ export interface GatewayConfig extends ResolvedSection<typeof CORE_OPTIONS> {
   readonly accounts: ReadonlyMap<string, AccountConfig>;
   /** Defaults for new keys without an account, or in accounts without defaults. */
   readonly keyDefaults: KeyDefaults | undefined;
+  /** Currencies and margins of invoices, by name, in file order. */
+  readonly views: ReadonlyMap<string, ViewConfig>;
 }
 
 export interface AdminConfig {

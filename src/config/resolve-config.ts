@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { MAX_TIMER_MS, parseDuration } from "../lib/time/units.ts";
 import { toAccountConfigs, toKeyDefaults } from "./sections/account-config.ts";
+import { toViews } from "./sections/view-config.ts";
 import { toAdminConfig } from "./sections/admin-config.ts";
 import { toFactsOverride } from "./sections/model-facts.ts";
 import { listHedgeDurations, toHedgeDelays } from "./sections/hedge.ts";
@@ -71,6 +72,7 @@ export function resolveConfig(
     unmountedProviders,
     accounts: toAccountConfigs(root.accounts),
     keyDefaults: toKeyDefaults(root.key_defaults),
+    views: toViews(root.views),
     models: new Map(
       Object.entries(root.models).map(([name, route]) => [name, toModelRoute(name, route)]),
     ),

@@ -5,6 +5,7 @@ import type { Schema } from "../schema-dialect.ts";
 import { LISTEN_SCHEMA } from "../sections/listen-config.ts";
 import { PROXY_SCHEMA } from "../sections/proxy-config.ts";
 import { ACCOUNT_SCHEMA, KEY_DEFAULTS_SCHEMA } from "../sections/account-config.ts";
+import { VIEW_SCHEMA } from "../sections/view-config.ts";
 import {
   middlewareSchema,
   nameOrObject,
@@ -143,6 +144,13 @@ const createConfigSchema = (facts: Schema) => ({
       description: "Limits, permissions, and labels that several keys share",
     },
     key_defaults: KEY_DEFAULTS_SCHEMA,
+    views: {
+      type: "object",
+      propertyNames: name("a view's key"),
+      additionalProperties: VIEW_SCHEMA,
+      default: {},
+      description: "Currencies and margins of invoices, by name",
+    },
     models: MODELS_SCHEMA,
     include: INCLUDE_SCHEMA,
   }),

@@ -1,0 +1,238 @@
+// Writes the invoice of an account for one month, in the currency and with the margin of its view.
+import { readFile } from "node:fs/promises";
+import { fail } from "../../../model/error.ts";
+import { inputTokens, outputTokens } from "../../../model/usage.ts";
+import { formatDecimal } from "../../../money/decimal.ts";
+import { convert, fixedRate, parseRates, rateOn, type DailyRates } from "../../../money/view.ts";
+import type { UsageSums } from "../../../admin/commands/ledger-commands.ts";
+import type { GatewayConfig } from "../../../config/gateway-config.ts";
+import type { ViewConfig } from "../../../config/sections/view-config.ts";
+import {
+  type CliCommand,
+  type CliInput,
+  EXIT_CODES,
+  GATEWAY_OPTIONS,
+} from "../../support/command.ts";
+import { configFile, requireGatewayConfig } from "../../support/load-config.ts";
+import { openStoreAccess } from "../../support/store-access.ts";
+import { csvLine, textCell } from "../../format/reports/csv.ts";
+import {
+  formatInvoicePage,
+  type Invoice,
+  type InvoiceLine,
+} from "../../format/reports/invoice-page.ts";
+import {
+  alignColumns,
+  paint,
+  paintRemark,
+  print,
+  printJson,
+  printRemark,
+} from "../../format/terminal.ts";
+import { plural } from "../../../lib/text.ts";
+
+const DOLLARS: ViewConfig = {
+  currency: "USD",
+  rate: "1",
+  ratesFile: undefined,
+  margin: "0",
+  accounts: [],
+};
+
+export const command: CliCommand = {
+  usage: "invoice [options]",
+  description:
+    "Writes the charges of an account in one month, in the currency and with the margin of its view. Each charge is converted at the rate of its day. Uses the running gateway, or its store if no gateway is running.",
+  options: {
+    account: { placeholder: "account", description: "Account, with the accounts nested under it" },
+    month: { placeholder: "month", description: "Month in UTC, such as 2026-11" },
+    view: {
+      placeholder: "name",
+      description: "View under `views`. Default: the view of the account, or US dollars",
+    },
+    csv: { description: "Write a CSV table" },
+    html: { description: "Write a printable page" },
+    ...GATEWAY_OPTIONS,
+  },
+  examples: [
+    "tollgate invoice --account acme --month 2026-10",
+    "tollgate invoice --account acme --month 2026-10 --html > invoice.html",
+  ],
+  async run(given) {
+    const [account, month] = [given.getText("account"), given.getText("month")];
+    const [, year, number] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(month ?? "") ?? [];
+    if (account === undefined || year === undefined)
+      return fail(
+        "invalid",
+        "Pass --account and --month, such as 2026-11. See tollgate invoice --help.",
+        {
+          code: "usage",
+        },
+      );
+    const { config } = await requireGatewayConfig(configFile(given));
+    const view = chooseView(config, account, given.getText("view"));
+    const rates = await readRates(view);
+    await using store = await openStoreAccess(given);
+    const sums = (await store.run("ledger.totals", {
+      account,
+      from: Date.UTC(Number(year), Number(number) - 1, 1),
+      to: Date.UTC(Number(year), Number(number), 1),
+      by: ["day", "model"],
+    })) as unknown as UsageSums;
+    const invoice = createInvoice({ account, month: month!, view, rates }, sums);
+    printInvoice(given, invoice);
+    return EXIT_CODES.ok;
+  },
+};
+
+/** Returns the named view, or the first one that names the account or a parent of it. */
+function chooseView(
+  { views, accounts }: Pick<GatewayConfig, "views" | "accounts">,
+  account: string,
+  name: string | undefined,
+): ViewConfig {
+  if (name !== undefined)
+    return (
+      views.get(name) ??
+      fail(
+        "not_found",
+        `No view is named "${name}". Known views: ${[...views.keys()].join(", ") || "none"}.`,
+        {
+          code: "no_such_view",
+        },
+      )
+    );
+  const own = new Set(account.split("/"));
+  // Members that are added during the iteration are visited too, and each only once.
+  for (const id of own) {
+    const parent = accounts.get(id)?.parent;
+    if (parent !== undefined) own.add(parent);
+  }
+  return [...views.values()].find((view) => view.accounts.some((id) => own.has(id))) ?? DOLLARS;
+}
+
+async function readRates({ currency, rate, ratesFile }: ViewConfig): Promise<DailyRates> {
+  if (ratesFile !== undefined) return parseRates(await readFile(ratesFile, "utf8"), ratesFile);
+  if (rate !== undefined) return fixedRate(rate);
+  return currency === "USD"
+    ? fixedRate("1")
+    : fail("invalid", `The view in ${currency} has no rate. Set rate or rates.`, {
+        code: "no_rate",
+      });
+}
+
+interface InvoiceOptions {
+  readonly account: string;
+  readonly month: string;
+  readonly view: ViewConfig;
+  readonly rates: DailyRates;
+}
+
+/** The total is the sum of the lines, so that it can be checked by hand. */
+export function createInvoice(
+  { account, month, view, rates }: InvoiceOptions,
+  { rows, total }: Pick<UsageSums, "rows" | "total">,
+): Invoice {
+  const lines = rows
+    .map(({ by, calls, usage, costNano }): InvoiceLine => {
+      const day = by["day"] ?? "";
+      const rate = rateOn(rates, day);
+      const nano = BigInt(costNano);
+      return {
+        day,
+        model: by["model"] ?? "",
+        calls,
+        input: inputTokens(usage),
+        output: outputTokens(usage),
+        usdNano: nano,
+        rate: formatDecimal(rate, 9),
+        amount: convert(nano, rate, view.margin),
+      };
+    })
+    .toSorted((a, b) => (`${a.day} ${a.model}` < `${b.day} ${b.model}` ? -1 : 1));
+  return {
+    account,
+    month,
+    currency: view.currency,
+    margin: view.margin,
+    lines,
+    usdNano: lines.reduce((sum, { usdNano }) => sum + usdNano, 0n),
+    amount: lines.reduce((sum, { amount }) => sum + amount, 0n),
+    unpriced: total.unpriced,
+    estimated: total.estimated,
+  };
+}
+
+const decimal = (amount: bigint): string => formatDecimal(amount, 9, 2);
+
+function printInvoice(given: CliInput, invoice: Invoice): void {
+  const { account, month, currency, margin, lines, unpriced } = invoice;
+  if (given.json)
+    return printJson({
+      account,
+      month,
+      currency,
+      margin,
+      lines: lines.map(({ usdNano, amount, ...line }) => ({
+        ...line,
+        usd: decimal(usdNano),
+        amount: decimal(amount),
+      })),
+      usd: decimal(invoice.usdNano),
+      amount: decimal(invoice.amount),
+      unpriced,
+      estimated: invoice.estimated,
+    });
+  if (given.has("html")) return print(formatInvoicePage(invoice));
+  if (given.has("csv")) {
+    let text = csvLine([
+      "day",
+      "model",
+      "calls",
+      "input_tokens",
+      "output_tokens",
+      "usd",
+      "rate",
+      "margin_percent",
+      "amount",
+      "currency",
+    ]);
+    for (const line of lines)
+      text += csvLine([
+        line.day,
+        textCell(line.model),
+        String(line.calls),
+        String(line.input),
+        String(line.output),
+        decimal(line.usdNano),
+        line.rate,
+        margin,
+        decimal(line.amount),
+        currency,
+      ]);
+    process.stdout.write(text);
+  } else
+    print(
+      alignColumns([
+        ["day", "model", "calls", "usd", "rate", currency.toLowerCase()].map((title) =>
+          paint("gray", title),
+        ),
+        ...lines.map((line) => [
+          line.day,
+          line.model,
+          line.calls.toLocaleString("en"),
+          decimal(line.usdNano),
+          line.rate,
+          decimal(line.amount),
+        ]),
+        ["total", "", "", decimal(invoice.usdNano), "", decimal(invoice.amount)],
+      ]),
+    );
+  if (unpriced > 0)
+    printRemark(
+      paintRemark(
+        "yellow",
+        `The invoice does not include ${plural(unpriced, "call")} without a known price.`,
+      ),
+    );
+}
