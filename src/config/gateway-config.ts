@@ -15,7 +15,6 @@ import type { Role } from "../plugin/role.ts";
 import type { ProviderDef } from "../plugin/provider.ts";
 import type { Limit } from "../plugin/store/limit.ts";
 import type { ListenConfig, ProxySettings } from "./sections/network-config.ts";
-import type { ViewConfig } from "./sections/view-config.ts";
 import type { PluginTrust } from "./sections/plugin-trust.ts";
 import type { ResolvedSection } from "./resolved-section.ts";
 import type { CORE_OPTIONS, SHUTDOWN_OPTIONS } from "./schema/core-options.ts";
@@ -101,6 +100,19 @@ export interface OidcConfig {
     readonly role: AdminToken["role"];
     readonly account: string | undefined;
   }[];
+}
+
+/** A currency and a margin. The ledger itself is always in US dollars. */
+export interface ViewConfig {
+  readonly currency: string;
+  /** Units of the currency per US dollar, as a decimal. Unset if `ratesFile` is set. */
+  readonly rate: string | undefined;
+  /** Absolute path of a CSV file with a rate per day. */
+  readonly ratesFile: string | undefined;
+  /** Percent that is added to the cost, as a decimal. */
+  readonly margin: string;
+  /** Accounts that have this view, with the accounts nested under them. */
+  readonly accounts: readonly string[];
 }
 
 /** A bearer token of the admin API. */

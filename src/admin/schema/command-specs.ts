@@ -316,7 +316,7 @@ export const COMMAND_SPECS = {
     cli: {
       words: "usage",
       description:
-        "Summarizes usage and cost. Calls without a known price and calls with an estimated cost are counted and listed separately.",
+        "Summarizes usage and cost. Unpriced and estimated calls are counted separately.",
       examples: [
         "tollgate usage --since 30d",
         "tollgate usage --by day,model --key laptop --json",

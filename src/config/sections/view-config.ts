@@ -2,19 +2,7 @@
 import type { Schema } from "../schema-dialect.ts";
 import { closedObject, names, path, text } from "../schema-builders.ts";
 import type { Mapping } from "../source/config-tree.ts";
-
-/** A currency and a margin. The ledger itself is always in US dollars. */
-export interface ViewConfig {
-  readonly currency: string;
-  /** Units of the currency per US dollar, as a decimal. Unset if `ratesFile` is set. */
-  readonly rate: string | undefined;
-  /** Absolute path of a CSV file with a rate per day. */
-  readonly ratesFile: string | undefined;
-  /** Percent that is added to the cost, as a decimal. */
-  readonly margin: string;
-  /** Accounts that have this view, with the accounts nested under them. */
-  readonly accounts: readonly string[];
-}
+import type { ViewConfig } from "../gateway-config.ts";
 
 const DECIMAL = String.raw`^\d{1,9}(\.\d{1,9})?$`;
 

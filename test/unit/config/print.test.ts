@@ -223,6 +223,7 @@ describe("print", () => {
           parent: acme
           labels:
             team: \${env:MODEL}
+      views: {}
       models:
         fast:
           candidates: [ "openai/\${env:MODEL}", anthropic/x ]

@@ -5,8 +5,7 @@ import { inputTokens, outputTokens } from "../../../model/usage.ts";
 import { formatDecimal } from "../../../money/decimal.ts";
 import { convert, fixedRate, parseRates, rateOn, type DailyRates } from "../../../money/view.ts";
 import type { UsageSums } from "../../../admin/commands/ledger-commands.ts";
-import type { GatewayConfig } from "../../../config/gateway-config.ts";
-import type { ViewConfig } from "../../../config/sections/view-config.ts";
+import type { GatewayConfig, ViewConfig } from "../../../config/gateway-config.ts";
 import {
   type CliCommand,
   type CliInput,

@@ -74,7 +74,7 @@ export const command: CliCommand = {
   examples: [
     "tollgate reconcile openai --day 2026-11-27",
     "tollgate reconcile openai --month 2026-10 --json",
-    'tollgate reconcile openai --month 2026-10 --adjust --reason "invoice 4711"',
+    "tollgate reconcile openai --month 2026-10 --adjust --reason invoice-4711",
   ],
   async run(given) {
     const period = readPeriod(given);

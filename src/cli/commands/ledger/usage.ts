@@ -50,10 +50,7 @@ export const command: CliCommand = {
       csv: { description: "Write a CSV table with amounts in decimal dollars" },
       focus: { description: "Write charges in FOCUS 1.2 columns" },
       plot: { description: "Draw a cost chart" },
-      forecast: {
-        description:
-          "Show the spend per day and when budgets are exhausted. Needs a running gateway",
-      },
+      forecast: { description: "Forecast spend. Needs a running gateway" },
     },
   }),
   async run(given) {
