@@ -247,7 +247,7 @@ async function readCalls(
     if (row.kind === "settle") {
       calls.set(row.attempt, toCall(row));
       if (calls.size > MAX_CALLS)
-        fail("invalid", `The period has more than ${MAX_CALLS} calls. Choose a shorter one.`, {
+        fail("invalid", `The period has more than ${MAX_CALLS} calls. Choose a shorter period.`, {
           code: "bad_input",
         });
     }

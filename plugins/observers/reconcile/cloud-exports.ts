@@ -48,7 +48,7 @@ export function unitOf(text: string): Unit | undefined {
   return undefined;
 }
 
-/** Returns how many single units a unit of the bill has: "1K tokens", "1M", "1 Million". */
+/** Returns the number of single units in a unit of the bill: "1K tokens", "1M", "1 Million". */
 export function scaleOf(unit: string): bigint {
   const [, count = "1", factor = ""] =
     /^\s*([\d,]+)?\s*(k|m|thousand|million)?\b/i.exec(unit) ?? [];

@@ -132,7 +132,7 @@ export function compareBill(calls: readonly LedgerCall[], lines: readonly BillLi
 
 /**
  * Moves a call that spanned midnight to the day on which it began, if the provider billed it there.
- * Its usage is then missing on the later day, and in excess on the earlier one.
+ * Its usage is then missing on the later day, and in excess on the earlier day.
  */
 function assignDays(
   calls: readonly LedgerCall[],

@@ -220,7 +220,7 @@ export const COMMAND_SPECS = {
     worksOffline: false,
   },
   "models.diff": {
-    summary: "Show what the price feed would change",
+    summary: "Show the changes of the price feed",
     input: NO_INPUT,
     output: outputSchema("feed", "version", "changes", "held", "truncated"),
     role: "operator",

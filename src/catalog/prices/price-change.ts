@@ -1,4 +1,4 @@
-// Measures how much a new price differs from an old one.
+// Measures the difference between a new price and an old price.
 import type { Price, PriceLine } from "../../model/facts.ts";
 import type { Unit, Usage } from "../../model/usage.ts";
 import { compareFractions, type Fraction } from "../../money/decimal.ts";

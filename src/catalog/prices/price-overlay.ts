@@ -1,5 +1,5 @@
 // The prices of the book that apply now, as the catalog reads them. Listeners are called when a new
-// book replaces the old one, and when a price of the book begins.
+// book replaces the old book, and when a price of the book begins.
 import { MAX_TIMER_MS } from "../../lib/time/units.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { StatedFacts } from "../merge-facts.ts";

@@ -138,7 +138,7 @@ export class PriceFeed implements Disposable {
   }
 
   /**
-   * Returns what the source's document would change, without changing anything. Undefined: there is
+   * Returns the changes that the source's document would make. Nothing changes. Undefined: there is
    * no price feed.
    */
   async preview(): Promise<PriceFeedPreview | undefined> {
@@ -299,6 +299,6 @@ export async function readPriceBook(
   }
 }
 
-/** Each publisher has a book of its own, because versions of two publishers are not comparable. */
+/** Each publisher has a separate book, because versions of two publishers are not comparable. */
 const pathOf = (dir: string, key: string): string =>
   join(dir, `${Buffer.from(key.slice("ed25519:".length), "base64").toString("hex")}.json`);
