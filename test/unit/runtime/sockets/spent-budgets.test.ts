@@ -22,9 +22,11 @@ function scene() {
   const used: Record<string, bigint> = {};
   const reads: string[][] = [];
   let isDown = false;
+  let answers: Promise<void> | undefined;
   const readLimits = async (limits: readonly Limit[]): Promise<LimitUsage[]> => {
     reads.push(limits.map(({ scope }) => scope));
     if (isDown) throw new Error("down");
+    await answers;
     return limits.map((one) => ({ ...one, used: used[one.scope] ?? 0n }) as never);
   };
   let gen = {};
@@ -87,6 +89,12 @@ function scene() {
     pass,
     reload,
     fail: (down: boolean) => void (isDown = down),
+    /** Lets the store answer only when the returned function is called. */
+    hang() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      answers = promise;
+      return resolve;
+    },
   };
 }
 
@@ -126,6 +134,49 @@ describe("a spent budget", () => {
     add([{ scope: "key:a", unit: "requests", max: 1, per: "minute" }]);
     await pass(3_000);
     expect(reads).toEqual([]);
+  });
+
+  it("is read in batches, so that the store can do other work between them", async () => {
+    const { add, reads, pass, used } = scene();
+    const all = Array.from({ length: 1_200 }, (_, i) => add([budget(`key:${i}`)]));
+    used["key:1100"] = 100n;
+    await pass(1_000);
+    expect(reads.map(({ length }) => length)).toEqual([500, 500, 200]);
+    expect(all.flatMap(({ closed }, i) => (closed.length > 0 ? [i] : []))).toEqual([1_100]);
+  });
+
+  it("is read with no others when a request of its socket is settled", async () => {
+    const { add, reads, used } = scene();
+    const mine = add([budget("key:a")]);
+    for (let i = 0; i < 50; i++) add([budget(`key:${i}`)]);
+    used["key:a"] = 100n;
+    mine.settle([budget("key:a")]);
+    await turnEventLoop();
+    expect(reads).toEqual([["key:a"]]);
+    expect(mine.closed).toEqual([1008]);
+  });
+
+  it("has one read at a time, however slow the store is", async () => {
+    const { add, reads, pass, used, hang } = scene();
+    const mine = add([budget("key:a")]);
+    const answer = hang();
+    await pass(5_000);
+    for (let i = 0; i < 5; i++) mine.settle([]);
+    expect(reads.length).toBe(1);
+    used["key:a"] = 100n;
+    answer();
+    await turnEventLoop();
+    expect(mine.closed).toEqual([1008]);
+    await pass(2_000);
+    expect(reads.length).toBe(2);
+  });
+
+  it("in dollars per hour is a rate, which does not close the socket", async () => {
+    const { add, used, reads, pass } = scene();
+    const { closed } = add([{ ...budget("key:a"), per: "hour" }]);
+    used["key:a"] = 100n;
+    await pass(2_000);
+    expect([closed, reads]).toEqual([[], []]);
   });
 
   it("that was raised does not close the socket, and one that was lowered does", async () => {
