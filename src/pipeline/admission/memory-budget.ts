@@ -48,12 +48,13 @@ export class MemoryBudget {
     return true;
   }
 
-  /** Releases all bytes that one request holds. */
-  release(key: string, held: number): void {
-    this.#usedBytes -= held;
-    if (countedBytes(held) === 0) return;
-    const others = (this.#bytesByKey.get(key) ?? 0) - held;
-    if (others > 0) this.#bytesByKey.set(key, others);
+  /** Releases the bytes that one request holds, all of them or down to `left`. */
+  release(key: string, held: number, left = 0): void {
+    this.#usedBytes -= held - left;
+    const less = countedBytes(held) - countedBytes(left);
+    if (less === 0) return;
+    const rest = (this.#bytesByKey.get(key) ?? 0) - less;
+    if (rest > 0) this.#bytesByKey.set(key, rest);
     else this.#bytesByKey.delete(key);
   }
 }

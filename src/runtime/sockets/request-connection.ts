@@ -13,7 +13,7 @@ import { runSocketRequest } from "../../pipeline/pipeline.ts";
 import { EventResponse, type WholeResponse } from "../../pipeline/sockets/event-response.ts";
 import { CLOSE_CODES, type ClientSocket } from "./client-socket.ts";
 import { renderSocketError } from "../../pipeline/sockets/socket-error.ts";
-import { RequestLanes } from "./request-lanes.ts";
+import { RequestLanes, type LaneMemory } from "./request-lanes.ts";
 import type { SocketDescription } from "./live-sockets.ts";
 import type { OpenSocket } from "./open-sockets.ts";
 
@@ -30,6 +30,7 @@ export interface RequestConnectionOptions {
   readonly session: SocketSession;
   /** Headers of the handshake that each request has. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly memory: LaneMemory;
   current(): CurrentRoute;
   checkKey(): Promise<Fault | undefined>;
   /** Called when a request was settled. */
@@ -55,7 +56,7 @@ export class RequestConnection implements OpenSocket {
     this.id = options.handshake.id;
     this.account = options.handshake.state.admission.account?.path;
     this.#session = options.session;
-    this.#lanes = new RequestLanes((request) => this.#run(request));
+    this.#lanes = new RequestLanes((request) => this.#run(request), options.memory);
   }
 
   get isBusy(): boolean {

@@ -136,12 +136,17 @@ export class SocketServer {
   ): void {
     const { route } = mounted;
     if (!("openSession" in route)) return this.#openRelayConnection(mounted, req, socket, x, relay);
+    const { memoryBudget } = this.#services;
     const connection: RequestConnection = new RequestConnection({
       socket,
       handshake: x,
       req,
       session: route.openSession(x),
       headers: headersOfRequests(req),
+      memory: {
+        tryReserve: (bytes, held) => memoryBudget.tryReserve(socket.key, bytes, held),
+        release: (held, left) => memoryBudget.release(socket.key, held, left),
+      },
       current: () => this.#routeOf(mounted),
       checkKey: () => this.#checkKey(connection, mounted, req),
       onSettled: (settled) => this.#spent.onSettled(connection, settled),

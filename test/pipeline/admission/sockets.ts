@@ -166,15 +166,17 @@ function fragmented(ws: WebSocket, n: number): void {
   for (let i = 1; i <= n; i++) ws.send("x", { fin: i === n });
 }
 
+const UNBOUNDED = { tryReserve: () => true, release() {} };
+
 /** So many requests on one WebSocket. The ones before the last `open` run for ever. */
 async function asked(n: number, lane: (i: number) => string | undefined): Promise<RequestLanes> {
-  const lanes = new RequestLanes(() => new Promise(() => {}));
+  const lanes = new RequestLanes(() => new Promise(() => {}), UNBOUNDED);
   for (let i = 0; i < n; i++) lanes.add({ body: "{}", lane: lane(i) });
   return lanes;
 }
 const lanesOf = (n: number) =>
   faultIn(async () => {
-    const lanes = new RequestLanes(() => Promise.resolve());
+    const lanes = new RequestLanes(() => Promise.resolve(), UNBOUNDED);
     for (let i = 0; i < n; i++) {
       lanes.add({ body: "{}", lane: `l${i}` });
       await new Promise(setImmediate);

@@ -5,6 +5,9 @@ import {
   SOCKET_TIMES,
   type OpenSocket,
 } from "../../../../src/runtime/sockets/open-sockets.ts";
+import { BOUNDS } from "../../../../src/lib/bounds.ts";
+import { getFault } from "../../../../src/model/error.ts";
+import { MemoryBudget } from "../../../../src/pipeline/admission/memory-budget.ts";
 import { RequestLanes } from "../../../../src/runtime/sockets/request-lanes.ts";
 import { ConversationMemory } from "../../../../plugins/frontends/conversation-memory.ts";
 
@@ -114,6 +117,7 @@ describe("an open WebSocket", () => {
 });
 
 describe("lanes", () => {
+  const unbounded = { tryReserve: () => true, release() {} };
   it("keep their order, whatever ends first", async () => {
     const ended: string[] = [];
     const gates = new Map<string, () => void>();
@@ -125,6 +129,7 @@ describe("lanes", () => {
             resolve();
           }),
         ),
+      unbounded,
     );
     for (const [lane, body] of [
       ["a", "a1"],
@@ -138,6 +143,56 @@ describe("lanes", () => {
     await new Promise(setImmediate);
     expect([...gates.keys()]).toEqual(["a1", "b1", "a2"]);
     expect(lanes.waitingBytes).toBe(0);
+  });
+
+  const never = () => new Promise<void>(() => {});
+  const codeOf = (run: () => void): string | undefined => {
+    try {
+      run();
+      return undefined;
+    } catch (problem) {
+      return getFault(problem)?.code ?? undefined;
+    }
+  };
+  it("are limited in number, in what runs, and in what waits", () => {
+    const lanes = new RequestLanes(never, unbounded);
+    const add = (lane: string | undefined) => codeOf(() => lanes.add({ lane, body: "{}" }));
+    const names = Array.from({ length: BOUNDS.socketLanes.max }, (_, i) => `l${i}`);
+    expect(names.map(add).filter(Boolean)).toEqual([]);
+    expect(add("one more")).toBe("websocket_stream_limit_reached");
+    expect(lanes.running).toBe(BOUNDS.socketRunning.max);
+    const waiting = BOUNDS.socketLanes.max - BOUNDS.socketRunning.max;
+    for (let i = waiting; i < BOUNDS.socketQueue.max; i++) expect(add("l0")).toBeUndefined();
+    expect(add("l0")).toBe("websocket_queue_full");
+    expect(add(undefined)).toBe("websocket_queue_full");
+  });
+
+  it("hold memory for what waits, and only for that", async () => {
+    const budget = new MemoryBudget(1_000_000);
+    const ends: (() => void)[] = [];
+    const lanes = new RequestLanes(() => new Promise((resolve) => ends.push(resolve)), {
+      tryReserve: (bytes, held) => budget.tryReserve("k", bytes, held),
+      release: (held, left) => budget.release("k", held, left),
+    });
+    const add = (size: number) => codeOf(() => lanes.add({ lane: "a", body: "x".repeat(size) }));
+    expect(add(900_000)).toBeUndefined();
+    expect(budget.usedBytes).toBe(0);
+    expect([add(400_000), add(400_000), add(400_000)]).toEqual([
+      undefined,
+      undefined,
+      "gateway_busy",
+    ]);
+    expect(budget.usedBytes).toBe(800_000);
+    // Another connection of the key gets no more than its share.
+    expect(budget.tryReserve("k", 150_000, 0)).toBe(false);
+    ends[0]!();
+    await new Promise(setImmediate);
+    expect(budget.usedBytes).toBe(400_000);
+    expect(budget.tryReserve("k", 90_000, 0)).toBe(true);
+    budget.release("k", 90_000);
+    lanes.clear();
+    expect(budget.usedBytes).toBe(0);
+    expect(budget.tryReserve("k", 990_000, 0)).toBe(true);
   });
 });
 
