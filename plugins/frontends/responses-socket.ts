@@ -73,8 +73,14 @@ export class ResponsesSession implements SocketSession {
 
   encodeEvent(data: string, { lane }: SocketRequest): string | undefined {
     if (data === "[DONE]") return undefined;
-    const event = data.startsWith('{"type":"error"') ? toSocketErrorEvent(data) : data;
-    return lane === undefined ? event : `{"stream_id":${JSON.stringify(lane)},${event.slice(1)}`;
+    const event = ERROR_EVENT.test(data) ? toSocketErrorEvent(data) : data;
+    if (lane === undefined) return event;
+    if (event.startsWith('{"')) return `{"stream_id":${JSON.stringify(lane)},${event.slice(1)}`;
+    const parsed = tryParse(event);
+    // Text that is no event belongs to no lane.
+    return parsed !== undefined && isObject(parsed)
+      ? JSON.stringify({ stream_id: lane, ...parsed })
+      : undefined;
   }
 
   encodeError(
@@ -122,10 +128,13 @@ function parseEvent(message: SocketMessage): JsonObject {
       code: "invalid_message",
     });
   const event = tryParse(message);
-  if (typeof event !== "object" || event === null || Array.isArray(event))
+  if (event === undefined || !isObject(event))
     return fail("invalid", "The message is not a JSON object.", { code: "invalid_json" });
-  return event as JsonObject;
+  return event;
 }
+
+const isObject = (value: Json): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function tryParse(text: string): Json | undefined {
   try {
@@ -141,6 +150,9 @@ function laneOf(message: SocketMessage | undefined): string | undefined {
   const lane = (event as { stream_id?: unknown } | null | undefined)?.stream_id;
   return isStreamId(lane) ? lane : undefined;
 }
+
+/** The beginning of an error event of a stream. Other events may contain the same text later. */
+const ERROR_EVENT = /^\s*\{\s*(?:"sequence_number"\s*:\s*\d+\s*,\s*)?"type"\s*:\s*"error"/;
 
 /**
  * In a stream, the members of an error are also at the top level. On a socket, they are only in
