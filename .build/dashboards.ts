@@ -315,6 +315,11 @@ const INSIDE: Dashboard = {
         unit: "short",
         shows: { "{{frontend}}": "sum by (frontend) (tollgate_websockets)" },
       },
+      {
+        title: "Calls over WebSockets of providers per second",
+        unit: "reqps",
+        shows: { "{{provider}}": rate("tollgate_websocket_calls_total", "provider") },
+      },
     ],
     Gateway: [
       {

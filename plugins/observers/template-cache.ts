@@ -120,6 +120,7 @@ function templateKeyOf(record: RequestRecord) {
       model: call.model,
       credential: call.credential,
       mode: call.mode,
+      transport: call.transport,
       state: call.state,
       isPriced: call.costNano !== null,
       faultKind: call.fault?.kind,
@@ -165,6 +166,7 @@ function matchesCallKey(call: RequestRecordCall | undefined, by: TemplateKey["ca
     call.n === by.n &&
     call.hedge === by.hedge &&
     call.mode === by.mode &&
+    call.transport === by.transport &&
     call.state === by.state &&
     (call.costNano !== null) === by.isPriced &&
     call.fault?.kind === by.faultKind &&

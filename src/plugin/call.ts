@@ -236,6 +236,8 @@ export type CallRecord = Readonly<{
   fault?: Fault;
   /** The provider's ID of the response. */
   upstreamId?: string;
+  /** Set if the call was made over a WebSocket of the provider. */
+  transport?: Opt<"websocket">;
   /** Start of the call, in milliseconds since the first byte of the request. */
   startMs: number;
   /** Time from `startMs` to the headers, to the first token, and to the end, in milliseconds. */

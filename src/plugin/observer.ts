@@ -343,6 +343,8 @@ export type RequestRecordCall = Readonly<{
   protocol: string | null;
   /** Whether bytes were forwarded unchanged or translated. */
   mode: ForwardingMode;
+  /** Set if the call was made over a WebSocket of the provider. */
+  transport?: CallRecord["transport"];
   /** How certain the cost is. */
   state: CallState;
   /** Units that the call used. */

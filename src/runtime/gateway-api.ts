@@ -243,6 +243,8 @@ export interface ExplainedCandidate {
   /** Protocol of the endpoint. Null for a native provider. */
   readonly protocol: string | null;
   readonly mode: "passthrough" | "translated";
+  /** How requests of a client's WebSocket are sent. Unset if the frontend has no WebSocket. */
+  readonly transport?: "http" | "websocket" | undefined;
   /** Reason for its position, if `pick` has one: "25 % of the calls". */
   readonly orderReason?: string | undefined;
   /** Reason for the translation: "middleware.guard (rewrite)", "no messages endpoint". */

@@ -126,6 +126,11 @@ export const COUNTED_FAMILIES = {
     "state",
     "fault",
   ]),
+  webSocketCalls: counter(
+    "tollgate_websocket_calls",
+    "Calls over WebSockets of providers. `tollgate_calls` includes them",
+    TARGET_LABELS,
+  ),
   callSeconds: durationHistogram(
     "tollgate_call_duration_seconds",
     "Duration of provider calls until they are settled, in seconds",

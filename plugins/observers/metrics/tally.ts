@@ -96,6 +96,9 @@ export class MetricsTally {
       if (fault) to.rejections.get(fault.code ?? fault.kind).add();
       return;
     }
+    for (const { transport, provider, model } of calls)
+      if (transport)
+        to.webSocketCalls.get(provider, this.modelLabels.labelsFor(provider, model).model).add();
     if (calls.length > 1) this.#addFallbacks(calls);
     if (record.losses > 0)
       for (const [code, count] of Object.entries(record.lossCodes))

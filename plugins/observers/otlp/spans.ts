@@ -260,6 +260,7 @@ function sharedCallFields(
       .add("tollgate.provider", call.provider)
       .add("tollgate.credential", call.credential)
       .add("tollgate.mode", call.mode)
+      .add("tollgate.transport", call.transport ?? undefined)
       .add("tollgate.bill_state", call.state),
   };
 }

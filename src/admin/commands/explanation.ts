@@ -2,13 +2,15 @@
 // for programs.
 import type { GatewayConfig, Timeouts } from "../../config/gateway-config.ts";
 import { fail, getFault } from "../../model/error.ts";
-import type { ModelInfo } from "../../model/facts.ts";
+import type { ModelInfo, Privacy } from "../../model/facts.ts";
+import type { SocketRoute } from "../../plugin/frontend.ts";
 import {
   explainRoute,
   servesModels,
   type RouteExplanation,
   type HypotheticalClient,
 } from "../../pipeline/explain.ts";
+import { requestSocketOf } from "../../pipeline/upstream/send-over-socket.ts";
 import { timeoutClassOf } from "../../pipeline/targets/timeouts.ts";
 import type { BuiltGeneration } from "../../runtime/generation/build-generation.ts";
 import type { HostCandidate } from "../../pipeline/exchange/mounted.ts";
@@ -54,6 +56,7 @@ export async function explainRequest(
       });
     },
   );
+  const socket = built.sockets.find((one) => one.frontend === frontend)?.route;
   const first = explained.candidates[0]?.candidate ?? explained.excluded[0]?.candidate;
   const turns = orderCandidates(
     explained.candidates,
@@ -84,6 +87,7 @@ export async function explainRequest(
           credential: candidate.credential,
           protocol: candidate.protocol,
           mode: candidate.mode,
+          transport: transportOf(socket, candidate, client?.privacy ?? "off"),
           callOrder,
           isCoolingDown,
           translationReason: translatedBecause,
@@ -109,6 +113,20 @@ export async function explainRequest(
     sockets: socketsOf(built, frontend),
     notes: explained.notes,
   };
+}
+
+/** Returns how requests of a client's WebSocket are sent. */
+function transportOf(
+  socket: SocketRoute | undefined,
+  { mounted }: HostCandidate,
+  privacy: Privacy,
+): ExplainedCandidate["transport"] {
+  if (!socket) return undefined;
+  const { transport } = mounted.endpoint;
+  const isSent =
+    !("openSession" in socket) ||
+    (transport && requestSocketOf(transport.definition, socket.action ?? "generate", privacy));
+  return isSent ? "websocket" : "http";
 }
 
 /**

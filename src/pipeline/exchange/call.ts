@@ -87,6 +87,8 @@ export class HostCall implements Call {
   emulatedStopSequences: readonly string[] | undefined;
   /** Whether content has arrived, which proves that the target works. */
   hasReportedSuccess = false;
+  /** Whether the request is sent over a WebSocket of the provider. */
+  usesSocket = false;
   /** How far the call has progressed, until the provider accepts it. */
   failurePoint: FailurePoint = "unsent";
   readonly #cancelListeners: ((reason: Error) => void)[] = [];

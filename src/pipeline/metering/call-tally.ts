@@ -299,6 +299,7 @@ export class CallTally {
       ...(this.call.isHedge && { hedge: true }),
       ...(of.fault && { fault: of.fault }),
       ...(this.upstreamId !== undefined && { upstreamId: this.upstreamId }),
+      ...(this.call.usesSocket && { transport: "websocket" }),
     };
     return {
       record,

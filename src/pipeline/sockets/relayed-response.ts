@@ -81,6 +81,7 @@ export class RelayedResponse implements MeteredResponse {
     const candidate =
       start.model === undefined ? target.candidate : otherModel(target, start.model);
     this.#call = new HostCall(this.#x, candidate, 1);
+    this.#call.usesSocket = true;
     this.#tally = new CallTally(this.#call);
     this.#x.state.calls.last = this.#call;
   }

@@ -313,11 +313,12 @@ function mergeLabels(x: HostExchange): RequestRecord["labels"] {
 }
 
 const toCallRecord = (
-  { n, hedge, startMs, candidate, state, usage, costNano, fault, ms }: CallRecord,
+  { n, hedge, startMs, candidate, state, usage, costNano, fault, transport, ms }: CallRecord,
   trace: RequestTrace,
 ): RequestRecordCall => ({
   n,
   ...(hedge && { hedge }),
+  ...(transport && { transport }),
   startMs,
   spanId: callSpanId(trace, n),
   provider: candidate.provider,

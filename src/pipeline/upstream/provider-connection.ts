@@ -53,7 +53,9 @@ export class ProviderConnection implements PooledConnection {
   }
 
   get isIdle(): boolean {
-    return !this.isClosed && this.#response === undefined;
+    // A closing handshake may have begun before the connection is closed.
+    const isOpen = !this.isClosed && this.#ws.readyState === this.#ws.OPEN;
+    return isOpen && this.#response === undefined;
   }
 
   /** Sends a request. The response receives what the provider sends from here on. */

@@ -3,7 +3,8 @@
 import { BOUNDS } from "../../lib/bounds.ts";
 import { createFault, fail, getFault } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
-import type { EndpointSocket } from "../../plugin/provider.ts";
+import type { Privacy } from "../../model/facts.ts";
+import type { EndpointSocket, ProtocolEndpoint } from "../../plugin/provider.ts";
 import type { ContinuedResponse, ProviderSession } from "../../plugin/socket.ts";
 import type { HostCall } from "../exchange/call.ts";
 import type { SocketLane } from "../exchange/socket-lane.ts";
@@ -59,20 +60,28 @@ function socketCallOf(
 ): SocketCall | undefined {
   const { exchange: x, action } = call;
   const { lane } = x.state.connection;
-  const { sockets, protocol } = transport.definition;
-  const createSession = protocol.client?.createSession;
-  // Under zero data retention nothing may stay on a connection after its response.
-  if (!lane || !createSession || !call.stream || x.privacy !== "off") return undefined;
-  const socket = sockets && Object.hasOwn(sockets, action) ? sockets[action] : undefined;
-  if (!socket) return undefined;
+  const socket = requestSocketOf(transport.definition, action, x.privacy);
+  if (!lane || !socket || !call.stream) return undefined;
   const headers = handshakeHeaders(out.headers, socket.headers);
   const path = typeof socket.path === "string" ? socket.path : socket.path(call);
   const use = {
     key: x.identity?.id ?? "",
     handshake: JSON.stringify([path, withoutTrace(headers)]),
   };
-  const create = () => createSession.call(protocol.client);
-  return { call, transport, out, socket, lane, use, createSession: create };
+  const { client } = transport.definition.protocol;
+  const createSession = () => client!.createSession!();
+  return { call, transport, out, socket, lane, use, createSession };
+}
+
+/** Returns the WebSocket of a provider over which requests of a client's WebSocket are sent. */
+export function requestSocketOf(
+  { sockets, protocol }: ProtocolEndpoint,
+  action: string,
+  privacy: Privacy,
+): EndpointSocket | undefined {
+  // Under zero data retention nothing may stay on a connection after its response.
+  if (!protocol.client?.createSession || privacy !== "off") return undefined;
+  return sockets && Object.hasOwn(sockets, action) ? (sockets[action] ?? undefined) : undefined;
 }
 
 /** Headers that describe a body. A handshake has none. */
@@ -125,13 +134,15 @@ const MESSAGE_BOUNDS = {
   maxFragments: BOUNDS.socketFragments.max,
 };
 
-/** Statuses of a handshake that a request over HTTP would get too. */
-const SHARED_STATUSES: ReadonlySet<number> = new Set([401, 402, 403, 408, 429]);
+/** Statuses of a handshake that concern the credential or the load, so HTTP would get them too. */
+const SHARED_STATUSES: ReadonlySet<number> = new Set([401, 402, 408, 429, 503, 529]);
 
-/** Whether the provider, or something on the way to it, has no WebSocket. */
+/**
+ * Whether the provider, or something on the way to it, may have no WebSocket. Servers without one
+ * answer with various statuses: common ASGI servers with 403, and proxies with 501 or 502.
+ */
 function isUnsupported(problem: unknown): boolean {
-  if (problem instanceof HandshakeRejection)
-    return problem.status < 500 && !SHARED_STATUSES.has(problem.status);
+  if (problem instanceof HandshakeRejection) return !SHARED_STATUSES.has(problem.status);
   return getFault(problem)?.code === "upstream_unreachable";
 }
 
@@ -153,6 +164,7 @@ async function sendOn(
     if (response.status === 0) response.abort(createFault("canceled", "The client disconnected."));
   });
   if (response.isOver) await response.begun;
+  call.usesSocket = true;
   connection.lane = lane;
   connection.send(message.toChunks()!.toBuffer().toString(), response);
   await response.begun;

@@ -63,6 +63,7 @@ const SERVED_RECORD: RequestRecord = {
       credential: "default",
       protocol: "chat-completions",
       mode: "passthrough",
+      transport: "websocket",
       state: "exact",
       usage: { input: 20, output: 7 },
       costNano: 140n,

@@ -36,6 +36,10 @@ providers:
     use: openai
     with: { base_url: "${upstream.url}/v1", api_key: upstream-secret }
     models: { m: { price: { input: 1, output: 10 } } }
+  other:
+    use: openai-compatible
+    with: { base_url: "${upstream.url}/v1", api_key: k, responses: true }
+    models: { m: { price: { input: 1, output: 10 } } }
 `,
   });
 });
@@ -160,19 +164,22 @@ describe("a request of a WebSocket", () => {
     expect(other()).toEqual([1, 1, 0]);
   });
 
-  it.each([404, 426])("is sent over HTTP if the handshake gets a %i", async (status) => {
-    upstream.rejects = status;
-    const counts = since();
-    const client = await connected();
-    expect((await turn(client, "Hi")).type).toBe("response.completed");
-    expect(counts()).toEqual([0, 0, 1]);
-    expect(upstream.posts.at(-1)).toMatchObject({ stream: true, input: "Hi" });
-    // No further handshake is tried for now.
-    upstream.rejects = undefined;
-    await turn(client, "Again");
-    expect(counts()).toEqual([0, 0, 2]);
-    expect(await settled()).toMatchObject([{ state: "exact" }, { state: "exact" }]);
-  });
+  it.each([404, 426, 403, 501, 502])(
+    "is sent over HTTP if the handshake gets a %i",
+    async (status) => {
+      upstream.rejects = status;
+      const counts = since();
+      const client = await connected();
+      expect((await turn(client, "Hi")).type).toBe("response.completed");
+      expect(counts()).toEqual([0, 0, 1]);
+      expect(upstream.posts.at(-1)).toMatchObject({ stream: true, input: "Hi" });
+      // No further handshake is tried for now.
+      upstream.rejects = undefined;
+      await turn(client, "Again");
+      expect(counts()).toEqual([0, 0, 2]);
+      expect(await settled()).toMatchObject([{ state: "exact" }, { state: "exact" }]);
+    },
+  );
 
   it.each([
     [401, 502],
@@ -204,6 +211,23 @@ describe("a request of a WebSocket", () => {
     expect(await settled()).toMatchObject([{ state: "void" }]);
     upstream.options = {};
     expect((await turn(client, "Hi")).type).toBe("response.completed");
+  });
+
+  it("shows over what it was sent, in its record and in the explanation of its route", async () => {
+    await turn(await connected(), "Hi");
+    await turn(await connected(), "Hi", { model: "other/m" });
+    let items: any[] = [];
+    await until(async () => {
+      ({ items } = (await gateway.ask("requests.list")) as any);
+      return items.filter(({ calls = [] }) => calls.length > 0).length === 2;
+    });
+    const transports = items.flatMap(({ calls = [] }) => calls.map((one: any) => one.transport));
+    expect(transports).toEqual(["websocket", undefined]);
+    const explained = async (model: string) =>
+      ((await gateway.ask("explain", { model, frontend: "responses" } as any)) as any)
+        .candidates[0];
+    expect(await explained("vendor/m")).toMatchObject({ transport: "websocket" });
+    expect(await explained("other/m")).toMatchObject({ transport: "http" });
   });
 
   it("of HTTP is sent over HTTP", async () => {

@@ -225,7 +225,7 @@ it("fallbacks, translation warnings, rejections, and outcomes are counted by typ
   const failed = { ...call(1, "a"), fault: { kind: "overloaded" as const, code: undefined } };
   await observer.onRequests!([
     createRequestRecord({
-      calls: [failed, call(2, "b")],
+      calls: [failed, { ...call(2, "b"), transport: "websocket" }],
       losses: 3,
       lossCodes: { dropped_field: 2, renamed: 1 },
     }),
@@ -244,6 +244,7 @@ it("fallbacks, translation warnings, rejections, and outcomes are counted by typ
   const of = (name: string) =>
     now.filter((one) => one.name === name).map(({ labels, value }) => `${labels} ${value}`);
   expect(of("tollgate_fallbacks_total")).toEqual(['from="a",to="b",error_kind="overloaded" 1']);
+  expect(of("tollgate_websocket_calls_total")).toEqual(['provider="b",model="other" 1']);
   expect(of("tollgate_translation_warnings_total")).toEqual([
     'code="dropped_field" 2',
     'code="renamed" 1',

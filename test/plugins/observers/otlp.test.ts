@@ -263,8 +263,8 @@ describe("spans of requests", () => {
 });
 
 /**
- * Similar, but inside a client's trace where the other one is not, and with content where the other
- * one has none.
+ * Similar, but inside a client's trace where the other one is not, with content where the other one
+ * has none, and with calls over the other transport.
  */
 const twinOf = (one: RequestRecord): RequestRecord => ({
   ...one,
@@ -275,6 +275,7 @@ const twinOf = (one: RequestRecord): RequestRecord => ({
   },
   calls: one.calls.map((call) => ({
     ...call,
+    transport: call.transport ? undefined : "websocket",
     ms: { ...call.ms, firstToken: call.ms.firstToken === undefined ? 7 : undefined },
   })),
 });

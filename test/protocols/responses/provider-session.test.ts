@@ -96,6 +96,12 @@ describe("a message", () => {
     expect(read).toMatchObject({ rejection: { status }, isLast: true, needsNewConnection: false });
   });
 
+  it("with an error has its headers in the form of HTTP headers", () => {
+    const headers = { "Retry-After": 7, "x-request-id": "r", wrong: { a: 1 }, empty: null };
+    const { rejection } = running().readMessage(JSON.stringify({ type: "error", headers }))!;
+    expect(rejection!.headers).toEqual({ "retry-after": "7", "x-request-id": "r" });
+  });
+
   it("with an error after it has begun ends it", () => {
     const session = running();
     session.readMessage('{"type":"response.created"}');

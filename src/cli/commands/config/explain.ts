@@ -18,6 +18,11 @@ export const command: CliCommand = gatewayCommand<RequestExplanation>("explain",
     candidates.some(({ excluded }) => !excluded) ? EXIT_CODES.ok : EXIT_CODES.failed,
 });
 
+const TRANSPORTS = {
+  http: "WebSocket requests over HTTP",
+  websocket: "WebSocket requests over WebSocket",
+} as const;
+
 function formatExplanation(of: RequestExplanation): string {
   const served = of.candidates.filter(({ excluded }) => !excluded);
   const out = of.candidates.filter(({ excluded }) => excluded);
@@ -36,6 +41,7 @@ function formatExplanation(of: RequestExplanation): string {
           c.mode === "passthrough"
             ? paint("green", c.mode)
             : `${paint("yellow", c.mode)}${c.translationReason === undefined ? "" : ` (${c.translationReason})`}`,
+          ...(c.transport === undefined ? [] : [TRANSPORTS[c.transport]]),
           ...(c.orderReason === undefined ? [] : [c.orderReason]),
           ...(c.cooldown ? [paint("yellow", formatCooldown(c.cooldown))] : []),
         ]),

@@ -1,7 +1,7 @@
 // Requests over a WebSocket of the provider (`response.create`). The connection holds its last
 // response in memory, so a request that continues it contains only the items that are new.
 import { createHash } from "node:crypto";
-import type { Json, JsonObject } from "../../../model/values.ts";
+import type { HeadersIn, Json, JsonObject } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type {
   ContinuedResponse,
@@ -115,13 +115,22 @@ export class ResponsesProviderSession implements ProviderSession {
       rejection: {
         status: errorStatus(asNumber(event["status"]), asText(error["type"])),
         body: { error },
-        headers: (asObject(event["headers"]) ?? {}) as Record<string, string>,
+        headers: headersOf(asObject(event["headers"])),
       },
       needsNewConnection:
         code === "websocket_connection_limit_reached" ||
         (this.#isContinued && code === "previous_response_not_found"),
     };
   }
+}
+
+/** Returns the headers that an error event contains, in the form of HTTP headers. */
+function headersOf(members: JsonObject = {}): HeadersIn {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(members))
+    if (typeof value === "string" || typeof value === "number")
+      headers[name.toLowerCase()] = String(value);
+  return headers;
 }
 
 /** Returns the status that a request over HTTP would get. */
