@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";
 import { startFleet, type Fleet as Nodes } from "../../kit/database/fleet.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/database/postgres.ts";
+import { dial, type SocketClient } from "../../kit/socket-client.ts";
 import { until } from "../../kit/wait.ts";
 import type { Fleet } from "../../../src/runtime/services/fleet.ts";
 
@@ -12,8 +13,8 @@ const AWAY = 150;
 const LEASE_MS = 3_000;
 
 const yaml = (url: string) => `
-frontends: [chat-completions]
-middleware: [auth, limits, usage]
+frontends: [chat-completions, responses]
+middleware: [auth, { use: limits, with: { hold: soft } }, usage]
 providers:
   up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k }, models: { model: { price: { input: 3, output: 15 } } } }
 `;
@@ -58,6 +59,17 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
     await answer.arrayBuffer();
     return answer.status;
   };
+  /** Opens a WebSocket as soon as the gateway accepts the key. */
+  const connected = async (i: number, key = fleet.key): Promise<SocketClient> => {
+    const opened: SocketClient[] = [];
+    await until(() =>
+      dial(fleet.nodes[i]!.daemon!.url, { key }).then(
+        (client) => opened.push(client) > 0,
+        () => false,
+      ),
+    );
+    return opened[0]!;
+  };
   const everywhere = (key?: string) => Promise.all([0, 1, 2].map((i) => ask(i, key)));
   const command = (i: number, name: string, input = {}) => fleet.nodes[i]!.daemon!.ask(name, input);
 
@@ -92,6 +104,26 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
         () => "an end of the key everywhere",
         10 * 1_500,
       );
+    }
+  });
+
+  it("close a WebSocket within 1.5 s after another gateway spent the budget of its key or account", async () => {
+    // One call costs more.
+    const limits = ["usd=0.00001/total"];
+    await command(0, "accounts.create", { id: "team", limits });
+    for (const input of [{ limits }, { account: "team" }]) {
+      const { secret } = (await command(0, "keys.create", input)) as { secret: string };
+      await using poor = await connected(1, secret);
+      await using rich = await connected(1);
+      expect(await ask(0, secret)).toBe(200);
+      await until(
+        () => poor.ws.readyState === poor.ws.CLOSED,
+        () => "an end of the WebSocket",
+        10 * 1_500,
+      );
+      expect(await poor.closed).toMatchObject({ code: 1008 });
+      expect(poor.messages.at(-1)).toMatchObject({ error: { code: "insufficient_quota" } });
+      expect(rich.ws.readyState).toBe(rich.ws.OPEN);
     }
   });
 

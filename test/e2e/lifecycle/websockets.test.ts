@@ -168,5 +168,12 @@ describe("a budget that is spent over HTTP closes idle sockets with 1008", () =>
     const clients = await Promise.all([1, 2, 3, 4].map(() => dial(gateway.url, { key: secret })));
     await spend(gateway, secret);
     for (const client of clients) expect(await client.closed).toMatchObject({ code: 1008 });
+    // So does the revocation of a key.
+    const leaver = (await gateway.ask("keys.create", { name: "leaver" })) as { secret: string };
+    const others = await Promise.all(
+      [1, 2, 3].map(() => dial(gateway.url, { key: leaver.secret })),
+    );
+    await gateway.ask("keys.revoke", { id: "leaver" });
+    for (const client of others) expect(await client.closed).toMatchObject({ code: 1008 });
   });
 });

@@ -146,6 +146,25 @@ describe("lanes", () => {
   });
 });
 
+it("concurrency of a key counts the responses that run, and not its connections", async () => {
+  const limits = ["concurrent=1"];
+  const { secret }: any = await gateway.ask("keys.create", { name: "single", limits } as never);
+  const { gates, speech } = held();
+  speak(speech as never);
+  const client = await connected(secret);
+  client.send(create({ stream_id: "a" }));
+  await up.waitForRequest(1);
+  const other = await connected(secret);
+  for (const one of [other, client]) {
+    one.send(create({ stream_id: "b" }));
+    const [last] = (await one.until(isTerminal)).slice(-1);
+    expect(last).toMatchObject(refusal(429, { code: "rate_limit_exceeded" }));
+  }
+  for (const open of gates.splice(0)) open();
+  const [last] = (await client.until(isTerminal)).slice(-1);
+  expect(last).toMatchObject({ type: "response.completed", stream_id: "a" });
+});
+
 describe("a message that is no request gets an error, and the connection stays", () => {
   it.each([
     ["{", refusal(400, { code: "invalid_json" })],

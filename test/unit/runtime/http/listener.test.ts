@@ -1,6 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
-import { connect } from "node:net";
-import { createServer, type AddressInfo } from "node:net";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import {
   DEFAULT_LIMITS,
@@ -881,6 +880,34 @@ describe("connections", () => {
     const again = request(["GET / HTTP/1.1", "Host: localhost", "Connection: close"]);
     await until(async () => status(await say(port, again)) === 200);
     for (const each of inside) each.socket.destroy();
+  });
+
+  test("of WebSockets count until they are closed", async () => {
+    const { handler } = echo();
+    const taken: Socket[] = [];
+    const { port } = await up(handler, {
+      limits: { connectionsPerAddress: 1 },
+      upgrade: (_req, socket) => {
+        socket.write("HTTP/1.1 101 Switching Protocols\r\n\r\n");
+        return taken.push(socket) > 0;
+      },
+    });
+    const first = await dial(port);
+    first.send(
+      request([
+        "GET / HTTP/1.1",
+        "Host: localhost",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+      ]),
+    );
+    await first.until(/101/);
+    expect(await say(port, "")).toContain("too_many_connections");
+    taken[0]!.destroy();
+    const again = request(["GET / HTTP/1.1", "Host: localhost", "Connection: close"]);
+    await until(async () => status(await say(port, again)) === 200);
   });
 
   test("are limited in total, and a changed limit applies immediately", async () => {
