@@ -38,7 +38,7 @@ export const stalePages = (pages: readonly ReferencePage[]): string[] => {
   );
 };
 
-/** Writes all files and removes stale ones. */
+/** Writes all files and removes stale files. */
 export async function writeReference(): Promise<number> {
   const pages = await referencePages();
   for (const path of stalePages(pages)) rmSync(join(ROOT, path));

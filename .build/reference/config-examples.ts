@@ -1,5 +1,5 @@
 // Examples for the configuration reference: one file for each page, and one value for each key.
-// test/docs/pages.test.ts checks the files, and test/docs/reference.test.ts the values.
+// test/docs/pages.test.ts checks the files, and test/docs/reference.test.ts checks the values.
 import { stringify } from "yaml";
 import { DURATION_PATTERN, SIZE_PATTERN } from "../../src/lib/time/units.ts";
 import type { Setting } from "./settings.ts";

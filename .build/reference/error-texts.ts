@@ -611,9 +611,9 @@ export const OPERATOR_ERRORS: Readonly<Record<string, ErrorText>> = {
   tls_unusable: ["The certificate or key cannot be used", "Check that they belong together"],
   too_many_playgrounds: [
     "Too many playground connections are open",
-    "Wait until one of them is closed",
+    "Wait until a connection is closed",
   ],
-  too_many_tests: ["Too many provider tests are running", "Wait until one of them ends"],
+  too_many_tests: ["Too many provider tests are running", "Wait until a test ends"],
   too_many_tries: ["Too many sign-in attempts failed", "Retry later"],
   undeclared_dependency: [
     "The package loads a package that it does not declare",

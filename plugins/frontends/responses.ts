@@ -212,7 +212,9 @@ function createItemFinder(memory: ItemMemory, ctx: Context): FindItem {
   return async (key, id) => memory.find(key, id) ?? elsewhere({ key, id });
 }
 
-/** Returns the input with references replaced by items, or undefined if it contains none. */
+/**
+ * Returns the input with references replaced by items, or undefined if it contains no references.
+ */
 async function resolveReferences(
   x: RequestHead,
   input: unknown,

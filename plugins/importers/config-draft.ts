@@ -16,7 +16,7 @@ export interface BuiltInPlugins {
 export interface DraftCredential {
   /**
    * Fields of the credential as in gateway.yaml, such as `api_key`. Undefined if the provider needs
-   * none.
+   * no credential.
    */
   readonly fields: Readonly<Record<string, string>> | undefined;
   weight: number | undefined;

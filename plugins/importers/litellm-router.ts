@@ -123,7 +123,7 @@ function importFallbacks(
 interface FallbackSource {
   readonly name: string;
   readonly names: readonly string[];
-  /** Failures that `fallback_on` lists in addition to the default ones. */
+  /** Failures that `fallback_on` lists in addition to the default failures. */
   readonly more: readonly string[];
   readonly own: CandidatesByName;
   readonly kindOf: OperationOf;

@@ -68,7 +68,7 @@ export default defineMiddleware({
               type: "array",
               items: { type: "string", minLength: 1 },
               minItems: 1,
-              description: "Accepted audiences. The aud claim must contain one of them",
+              description: "Accepted audiences. The aud claim must contain one of these values",
             },
             jwks: {
               type: "string",

@@ -28,8 +28,8 @@ export interface ProviderFacts {
   /** Name of the provider's plugin, by which the price feed refers to it. */
   plugin?: Opt<string>;
   /**
-   * Whether the provider can be queried for its models. If false, the known models are the existing
-   * ones.
+   * Whether the provider can be queried for its models. If false, the known models are all existing
+   * models.
    */
   hasLiveList?: Opt<boolean>;
 }

@@ -22,7 +22,7 @@ export interface ModelLists {
   readonly version: number;
   /**
    * Returns a provider's lists in the order in which their credentials first reported. Undefined:
-   * none was ever received.
+   * no list was ever received.
    */
   of(provider: string): readonly ModelList[] | undefined;
   /** Returns the providers that have a list. */

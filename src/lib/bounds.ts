@@ -82,8 +82,8 @@ export const BOUNDS = {
     description: "length of one such stop sequence, in characters",
     error: ["unsupported", "stop_sequence_too_long"],
     message:
-      "Stop sequences longer than # characters are not supported with this model. Send " +
-      "shorter ones.",
+      "Stop sequences longer than # characters are not supported with this model. " +
+      "Send shorter stop sequences.",
   },
   formParts: {
     max: 64,

@@ -89,7 +89,7 @@ export const cacheReadTokens = (u: Usage): number =>
   (u.cache_read ?? 0) + (u.cache_read_audio ?? 0) + (u.cache_read_image ?? 0);
 
 /**
- * Returns all input tokens, including cached ones, as client protocols count input or prompt
+ * Returns all input tokens, including cached tokens, as client protocols count input or prompt
  * tokens.
  */
 export const inputTokens = (u: Usage): number =>

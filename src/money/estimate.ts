@@ -213,7 +213,7 @@ function billAtMostExpensiveTerms(ask: HoldRequest, price: Price, output: number
 
 /**
  * Returns the estimate for the most expensive of the named models, because the provider decides
- * which of them responds.
+ * which model responds.
  */
 function mostExpensiveModelCost(ask: HoldRequest, output: number): bigint | null {
   let most = estimatedCost(ask, ask.price!, output);

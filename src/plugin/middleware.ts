@@ -133,10 +133,10 @@ export interface Hooks {
    */
   inspect?(request: ModelRequest, x: Exchange): void | Promise<void>;
   /**
-   * Called with the candidates. Returns a subset of them, in any order, and may exclude candidates
-   * with a reason. The candidates are in the order in which they would be tried, after `pick` and
-   * the credentials' weights were applied. The returned order is kept, except that candidates in
-   * cooldown are tried last. Candidates that were not in the list are ignored.
+   * Called with the candidates. Returns a subset of the candidates, in any order, and may exclude
+   * candidates with a reason. The candidates are in the order in which they would be tried, after
+   * `pick` and the credentials' weights were applied. The returned order is kept, except that
+   * candidates in cooldown are tried last. Candidates that were not in the list are ignored.
    *
    * Example: `route: (list) => list.filter(({ provider }) => provider === "eu")`
    */

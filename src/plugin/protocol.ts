@@ -44,9 +44,12 @@ export interface Protocol<K extends Operation = Operation> {
    * defines.
    */
   operationSpec: OperationSpec<K>;
-  /** The half that frontends use. Without it, no frontend can speak the protocol. */
+  /** The half that frontends use. Without the server half, no frontend can speak the protocol. */
   server?: ServerHalf<K>;
-  /** The half that providers use. Without it, no provider can be called in the protocol. */
+  /**
+   * The half that providers use. Without the client half, no provider can be called in the
+   * protocol.
+   */
   client?: ClientHalf<K>;
   /** The half that relays sockets. Without it, the protocol has no relay sockets. */
   socket?: SocketHalf;

@@ -184,9 +184,7 @@ function findAdditionalModels(
   }));
 }
 
-/**
- * Returns how often hosted tools can run in total. Returns undefined if one of them has no limit.
- */
+/** Returns how often hosted tools can run in total. Returns undefined if one tool has no limit. */
 function maxToolRuns(body: Fields, named: References): number | undefined {
   if (named.some(({ type, path }) => type === "hosted" && !/^tools\[\d+\]$/.test(path)))
     return undefined;

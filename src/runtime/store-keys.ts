@@ -34,7 +34,7 @@ export async function createFirstKey(services: Services): Promise<string | undef
 
 /**
  * Returns the first key, on which all gateways on the store agree. If several gateways start at the
- * same time, one of them creates the key, and only that gateway can show it.
+ * same time, only one gateway creates the key, and only that gateway can show it.
  */
 async function agreeOnFirstKey(
   record: KeyRecord,

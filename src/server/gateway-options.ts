@@ -27,7 +27,7 @@ export interface GatewayOptions extends ConfigSource {
   version: string;
   /**
    * Whether a plugin ships with the program. `config.check` may load such plugins in addition to
-   * the mounted ones. Default: no additional plugins.
+   * the mounted plugins. Default: no additional plugins.
    */
   isBuiltin?: (use: string, kind: PluginKind) => boolean;
   /** Whether to reload when a file of the config changes. */

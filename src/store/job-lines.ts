@@ -13,10 +13,10 @@ interface JobMember {
   readonly job?: string | undefined;
 }
 
-/** Whether the call is the own call of a job. It stays open until it is settled. */
+/** Whether the call is the job's own call, which remains open until it is settled. */
 export const isJobCall = ({ attempt, job }: JobMember): boolean => job === attempt;
 
-/** A job's own call: what it reserved, and what its lines took from that, in the same order. */
+/** A job's own call: the reserved amounts, and the amounts that its lines took, in the same order. */
 interface JobReservation {
   readonly meterAmounts: readonly MeterAmount[];
   readonly lineAmounts?: readonly bigint[] | undefined;

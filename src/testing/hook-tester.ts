@@ -53,7 +53,7 @@ export interface StreamCase {
   readonly endsInError?: boolean;
 }
 
-/** Modes: client and provider use the same protocol or different ones. */
+/** Modes: client and provider use the same protocol or different protocols. */
 const MODES = ["passthrough", "translated"] as const;
 type TestMode = (typeof MODES)[number];
 

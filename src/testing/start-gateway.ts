@@ -16,7 +16,7 @@ export interface GatewaySetup {
    * `middleware:`, every client is accepted. Without `store:`, `calls` shows the ledger.
    */
   readonly config: string | { readonly [key: string]: unknown };
-  /** Plugins that `use:` can refer to, in addition to the built-in ones. */
+  /** Plugins that `use:` can refer to, in addition to the built-in plugins. */
   readonly plugins?: Readonly<Record<string, Definition>>;
   /** Responses of the fake upstream. Default: "Hello", in every protocol that it supports. */
   readonly upstream?: ScriptedRoutes;

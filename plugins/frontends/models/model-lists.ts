@@ -73,7 +73,7 @@ export function findModel(models: readonly ListedModel[], id: string): ListedMod
   );
 }
 
-/** Some clients escape the slash in an ID, and some escape it twice. */
+/** Some clients escape the slash in an ID, and some clients escape it twice. */
 function unescaped(id: string): string {
   try {
     return decodeURIComponent(id);

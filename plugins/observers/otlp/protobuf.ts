@@ -92,7 +92,7 @@ const MAX_SHORT_TEXT = 100;
 const MAX_CACHED_KEYS = 256;
 const encodedKeys = new Map<string, Buffer>();
 
-/** Writes attributes. Their messages have known lengths, so none of them is moved afterwards. */
+/** Writes attributes. Their messages have known lengths, so no message is moved afterwards. */
 function writeAttributes(wire: ProtobufWriter, n: number, { entries }: Attributes): void {
   for (let i = 0; i < entries.length; i += 3) {
     const head = encodedKey(entries[i] as string);

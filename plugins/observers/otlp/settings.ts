@@ -167,7 +167,7 @@ const parsePositive = (text: string): number | undefined => {
   return Number.isFinite(number) && number > 0 ? number : undefined;
 };
 
-/** Reads variables and collects the invalid ones, which are treated as unset. */
+/** Reads variables and collects the invalid variables, which are treated as unset. */
 class EnvironmentReader {
   readonly ignored = new Set<string>();
   readonly #env: Environment;

@@ -48,7 +48,7 @@ export const accountSchema = {
     from: {
       enum: ["environment", "chain"],
       description:
-        "Source of the keys if this credential contains none. environment: " +
+        "Source of the keys if this credential contains no keys. environment: " +
         "AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and the related variables. " +
         "chain: AWS's default credential chain; requires the package " +
         "@aws-sdk/credential-provider-node. Default: environment",

@@ -13,7 +13,7 @@ export interface ServiceAccount {
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const HOUR_S = 3600;
 
-/** Parses the key file. Error messages never contain parts of it. */
+/** Parses the key file. Error messages never contain parts of the file. */
 export function parseServiceAccount(json: string): ServiceAccount {
   let parsedJson: { readonly [name: string]: unknown };
   try {

@@ -81,7 +81,7 @@ export class AccountTree {
 
   /**
    * Returns the default limits of a new key. Per unit, the limits of the nearest account apply, and
-   * then the global ones.
+   * then the global limits.
    */
   defaultLimits(id: string | undefined, everywhere: KeyDefaults | undefined): readonly KeyLimit[] {
     const defaultsInChain =

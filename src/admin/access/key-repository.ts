@@ -5,9 +5,9 @@ import type { Limit, LimitUsage } from "../../plugin/store/limit.ts";
 import type { Store, Reserve, Settle } from "../../plugin/store/store.ts";
 
 export interface KeyRepository {
-  /** Lists all keys in order of creation, including expired and revoked ones. */
+  /** Lists all keys in order of creation, including expired and revoked keys. */
   listKeys(): Promise<readonly KeyRecord[]>;
-  /** Lists all accounts by ID, including closed ones. Undefined if the store keeps none. */
+  /** Lists all accounts by ID, including closed accounts. Undefined if the store keeps none. */
   listAccounts(): Promise<readonly AccountRecord[] | undefined>;
   /** Returns the usage of limits. Empty if the store does not support it. */
   readLimits(limits: readonly Limit[]): Promise<readonly LimitUsage[]>;

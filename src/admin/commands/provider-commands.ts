@@ -32,7 +32,7 @@ export interface RecentFault extends RequestRecordFault {
 export interface CredentialHealth {
   readonly name: string;
   readonly weight: number;
-  /** Cooldowns of all models or of individual ones. */
+  /** Cooldowns of the credential or of individual models. */
   readonly cooldowns: readonly CooldownState[];
   /** State of the live model list. Undefined if the provider has none. */
   readonly modelList: ListStatus | undefined;

@@ -44,7 +44,7 @@ export const ADMIN_COMMAND_SPECS = {
     worksOffline: "store",
   },
   "admins.list": {
-    summary: "List admins and admin tokens, including revoked ones",
+    summary: "List admins and admin tokens, including revoked entries",
     input: NO_INPUT,
     output: outputSchema("admins", "tokens", "oidc"),
     role: "viewer",

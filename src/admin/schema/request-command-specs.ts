@@ -45,8 +45,9 @@ export const REQUEST_COMMAND_SPECS = {
       description:
         "Shows all known data about a request: the client, the routing decision, each " +
         "attempt with its times, hooks, translation warnings, cost, and ledger rows. " +
-        "A running gateway keeps the last requests, including rejected ones " +
+        "A running gateway keeps the last requests, including rejected requests " +
         "(`request_history` in gateway.yaml). For older requests, only ledger data is " +
+        "" +
         "available. Prompts and responses are never stored.",
       args: ["id"],
       examples: ["tollgate request 4RkzQGd0m0000f3", "tollgate request my-own-id --json"],
@@ -72,7 +73,7 @@ export const REQUEST_COMMAND_SPECS = {
     worksOffline: false,
   },
   "requests.list": {
-    summary: "Show requests as they end, including rejected ones",
+    summary: "Show requests as they end, including rejected requests",
     input: {
       type: "object",
       additionalProperties: false,
@@ -100,7 +101,7 @@ export const REQUEST_COMMAND_SPECS = {
     cli: {
       words: "tail",
       description:
-        "Shows requests as they finish, including rejected ones, until you press " +
+        "Shows requests as they finish, including rejected requests, until you press " +
         "Ctrl-C. It starts with the last 10 minutes. Each line has the time, ID, " +
         "status, duration, key, model, usage, cost, and error. For details of a " +
         "request, use tollgate request <id>. With --json, each request is a line of " +

@@ -1,5 +1,5 @@
 // Schemas of options whose values need no conversion: limits, times, and switches. The types of the
-// resolved values are derived from them.
+// resolved values are derived from these schemas.
 import { BOUNDS } from "../../lib/bounds.ts";
 import { formatSize } from "../../lib/time/units.ts";
 import { PUBLIC_KEY_PATTERN } from "../../catalog/prices/price-document.ts";

@@ -1,5 +1,5 @@
-// The `listen` section: one address for clients or a list of them. This file contains the checks
-// that a schema cannot express.
+// The `listen` section: one address or a list of addresses for clients. This file contains the
+// checks that a schema cannot express.
 import type { ListenConfig } from "./network-config.ts";
 import { problem } from "../problems.ts";
 import { closedObject, flag, list, nonEmptyText, path } from "../schema-builders.ts";

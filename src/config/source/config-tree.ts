@@ -171,7 +171,8 @@ export function buildTree(
 }
 
 /**
- * Whether the span is empty or longer than a line. In that case the key shows the position better.
+ * Whether the span is empty or longer than a line. For such a span, the position of the key is
+ * reported instead.
  */
 function isEmptyOrMultiline({ source, start, end }: SourceSpan): boolean {
   return start === end || source.lines.linePos(start).line !== source.lines.linePos(end).line;

@@ -32,11 +32,11 @@ export type ReportProblem = (
 ) => void;
 
 export interface Substitution {
-  /** Text as written of every value that came from a variable or file, by pointer. */
+  /** Original text of every value that was read from a variable or file, by pointer. */
   readonly writtenTexts: ReadonlyMap<string, string>;
   /**
-   * Pointers of required values that do not exist. Other problems with these values would only
-   * repeat this.
+   * Pointers of required values that do not exist. Other problems with these values are not
+   * reported.
    */
   readonly missingPointers: ReadonlySet<string>;
   /** Reasons why providers are not mounted, by provider. */

@@ -4,8 +4,8 @@
  */
 export interface AudioStructure {
   /**
-   * Duration in seconds in the header. Undefined if the header contains none, or if the file is not
-   * a single plain audio stream.
+   * Duration in seconds in the header. Undefined if the header contains no such value, or if the
+   * file is not a single plain audio stream.
    */
   readonly statedSeconds: number | undefined;
   /** Longest duration in seconds that any header in the file states, for a reservation. */

@@ -8,7 +8,8 @@ export const moderationOperation: OperationSpec<"moderation"> = {
   requiresCatalogEntry: true,
   generatesTokens: false,
   completeUnitSets: [["requests"], ["input"]],
-  // Some providers bill the input. The others report no usage, and most of them are free.
+  // Some providers bill the input. The others report no usage, and most of these providers are
+  // free.
   estimateUsage: ({ input }) => [
     [
       { units: ["input"], count: input },

@@ -53,7 +53,7 @@ export class HostCall implements Call {
   responseHeaders: Record<string, string | undefined> | undefined;
   /**
    * Losses reported up to now. Each loss is reported once, because a hostile body can contain a
-   * hundred thousand of them.
+   * hundred thousand losses.
    */
   #reportedLosses: Set<string> | undefined;
   readonly startedAt = performance.now();

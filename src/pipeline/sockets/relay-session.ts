@@ -188,7 +188,8 @@ export class RelaySession implements MeterSink, ResponseOwner {
   }
 
   onRefused(response: RelayedResponse, fault: Fault, isRunning: boolean): void {
-    // A refused response that a client's message asked for is reported when the message is dropped.
+    // If a client's message requested the refused response, the refusal is reported when the
+    // message is dropped.
     if (isRunning) this.#stop(response, fault);
   }
 

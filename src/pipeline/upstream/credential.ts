@@ -7,7 +7,7 @@ import type { Credential } from "../exchange/mounted.ts";
 
 /** Maximum duration of a token renewal, in milliseconds. */
 const RENEW_TIMEOUT_MS = 30_000;
-/** Statuses that may mean an expired token. Clouds use either of them. */
+/** Statuses that may mean an expired token. Clouds use either status. */
 const MAY_MEAN_EXPIRED: ReadonlySet<number> = new Set([401, 403]);
 
 /**

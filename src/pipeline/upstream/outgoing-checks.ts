@@ -91,8 +91,8 @@ function checkStateReferences(call: HostCall, named: References): void {
 }
 
 /**
- * Checks the other models that a body names. The key must be allowed to use each of them, and
- * privacy applies to each.
+ * Checks the other models that a body names. The key must be allowed to use each of these models,
+ * and privacy applies to each model.
  */
 function checkReferencedModels(call: HostCall, named: References): void {
   const x = call.exchange;

@@ -84,7 +84,7 @@ export function requestSocketOf(
   return sockets && Object.hasOwn(sockets, action) ? (sockets[action] ?? undefined) : undefined;
 }
 
-/** Headers that describe a body. A handshake has none. */
+/** Headers that describe a body. A handshake has no body. */
 const BODY_HEADERS: ReadonlySet<string> = new Set([
   "accept",
   "accept-encoding",

@@ -92,13 +92,13 @@ export interface TransferredRemainder {
     usage: Usage,
     costNano: bigint | null,
   ])[];
-  /** Records of jobs. Unset if the store keeps none. */
+  /** Records of jobs. Unset if the store keeps no jobs. */
   readonly jobs?: Opt<readonly JobRecord[]>;
   /** Values that were decided once for all instances, such as the secret that they share. */
   readonly shared: readonly (readonly [name: string, value: Uint8Array])[];
   /** Rollups that replace pruned rows, by quarter of an hour. Unset if nothing was pruned. */
   readonly rollups?: Opt<TransferredRollups>;
-  /** Newest hash of the chain. Unset if the store keeps none. */
+  /** Newest hash of the chain. Unset if the store keeps no jobs. */
   readonly head?: Opt<string>;
   /** Sums of all settled calls, by key, model, state, and price. */
   readonly totals: readonly LedgerTotal[];

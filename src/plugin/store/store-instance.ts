@@ -80,7 +80,7 @@ export type StoreEvent =
   | { readonly type: "accounts_changed" }
   /**
    * The store cannot be reached, even after a retry. The host immediately rejects new calls,
-   * including queued ones, and sends nothing to providers. Outstanding commands are sent when the
+   * including queued calls, and sends nothing to providers. Outstanding commands are sent when the
    * store responds again. The host detects this itself. The event is reported once per outage.
    * `reason` is a text for operators.
    */
@@ -94,7 +94,7 @@ export type StoreEvent =
   | { readonly type: "offline_ended"; readonly commands: number }
   /**
    * The store received commands that an earlier process of this gateway had stored on its disk.
-   * `commands` is their number.
+   * `commands` is the number of these commands.
    */
   | { readonly type: "spool_replayed"; readonly instance: string; readonly commands: number }
   /** A copy of the commands for the store cannot be written to this gateway's disk. */

@@ -85,12 +85,12 @@ export interface Store {
    * host rejects the request.
    */
   findKey(digest: string): Promise<KeyRecord | undefined>;
-  /** Returns all keys, including revoked ones, in the order of their creation. */
+  /** Returns all keys, including revoked keys, in the order of their creation. */
   listKeys(page?: PageRequest): Promise<ResultPage<KeyRecord>>;
   /**
-   * Returns all accounts that commands created, including closed ones, by ID. Called when a gateway
-   * starts, and again when the store reports that another instance changed accounts. A store
-   * without this method has no accounts: commands report that, and only the accounts in
+   * Returns all accounts that commands created, including closed accounts, by ID. Called when a
+   * gateway starts, and again when the store reports that another instance changed accounts. A
+   * store without this method has no accounts: commands report that, and only the accounts in
    * gateway.yaml exist.
    */
   listAccounts?(page?: PageRequest): Promise<ResultPage<AccountRecord>>;
@@ -157,7 +157,7 @@ export interface Store {
    */
   supportsHandoff?: Opt<true>;
   /**
-   * Reached thresholds until they are delivered, so that a crash does not lose any of them. Without
+   * Reached thresholds until they are delivered, so that no threshold is lost in a crash. Without
    * this member, a threshold may be lost if the process is killed before its delivery.
    */
   thresholds?: Opt<ThresholdOutbox>;
@@ -223,7 +223,7 @@ export type StoreCommand = { at: number } & (
    * Writes a complete key record. A change of an existing key is rejected as `invalid` with the
    * code `version_conflict` if its `version` does not follow the stored one. The rejection also
    * applies if the record has no version and the stored key has one. If two gateways change a key
-   * at the same time, one of them gets this error, and a revoked key stays revoked. Writing the
+   * at the same time, one gateway gets this error, and a revoked key stays revoked. Writing the
    * same record again has no effect.
    */
   | { do: "key"; key: KeyRecord }

@@ -110,7 +110,7 @@ export interface ReasoningTraits {
 
 export interface ChatDialect extends ChatTraits {
   /**
-   * Differences between models. Later matching entries add to or replace earlier ones. A pattern
+   * Differences between models. Later matching entries add to or replace earlier entries. A pattern
    * may contain one `*`, which matches any text.
    */
   models?: readonly (ChatTraits & { of: readonly string[] })[];

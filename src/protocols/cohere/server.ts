@@ -121,5 +121,5 @@ export function encodeResponse(answer: ModelResponse, to: ResponseContext): Json
   };
 }
 
-/** Returns the fields that a client of this format sent and other formats lack. */
+/** Returns the fields that exist only in this format, as the client sent them. */
 export const cohereFields = (ext: EmbeddingRequest["ext"]): JsonObject => asObject(ext[ID]) ?? {};

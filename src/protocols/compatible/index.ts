@@ -1,6 +1,6 @@
 // tollgate/protocols/compatible: builds provider plugins from rows of data. A provider that speaks
 // known protocols is described by a row, and `fromRow` creates its plugin. The module uses only the
-// public contract and the codecs next to it, so rows of third parties work like built-in ones. May
+// public contract and the codecs next to it, so rows of third parties work like built-in rows. May
 // import: plugin, model, and the codecs of this layer.
 import {
   defineProvider,

@@ -5,7 +5,7 @@ import type { HeadersIn, Opt } from "../../model/values.ts";
 /** Maximum delay. Delays of more than a day are not credible. */
 const MAX_DELAY_MS = 24 * 3600_000;
 
-/** Returns the delay in whole milliseconds, or undefined if the response contains none. */
+/** Returns the delay in whole milliseconds, or undefined if the response contains no delay. */
 export function readRetryAfterMs(headers: HeadersIn): number | undefined {
   const wait = readRetryHeader(headers);
   return wait === undefined ? undefined : Math.min(Math.ceil(wait - 1e-6), MAX_DELAY_MS);

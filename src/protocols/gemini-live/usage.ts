@@ -1,7 +1,7 @@
 // Converts usage reports of the Live API. Each report counts one generation of the model, with the
-// whole conversation as its input: a report does not include earlier ones. (Measured by others on
-// gemini-3.1-flash-live-preview and gemini-2.5-flash-native-audio: the reports of three turns have
-// 162, 205, and 248 tokens, and the sum of all reports is what Google bills.)
+// whole conversation as its input: a report does not include earlier reports. (Measured by others
+// on gemini-3.1-flash-live-preview and gemini-2.5-flash-native-audio: the reports of three turns
+// have 162, 205, and 248 tokens, and the sum of all reports is what Google bills.)
 import type { Price } from "../../model/facts.ts";
 import type { Unit, Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";

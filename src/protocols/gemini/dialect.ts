@@ -47,8 +47,8 @@ export interface GeminiTraits {
 
 export interface GeminiDialect extends GeminiTraits {
   /**
-   * Differences between models. Later matching entries replace earlier ones. A pattern may contain
-   * one `*`, which matches any text.
+   * Differences between models. Later matching entries replace earlier entries. A pattern may
+   * contain one `*`, which matches any text.
    */
   models?: readonly (GeminiTraits & { of: readonly string[] })[];
 }

@@ -112,7 +112,7 @@ export interface ImageDialect extends ImageTraits {
    */
   edits?: boolean;
   /**
-   * Differences between models. Later matching entries add to or replace earlier ones. A pattern
+   * Differences between models. Later matching entries add to or replace earlier entries. A pattern
    * may contain one `*`, which matches any text.
    */
   models?: readonly (ImageTraits & { of: readonly string[] })[];

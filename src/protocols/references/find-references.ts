@@ -156,7 +156,7 @@ class ReferenceWalk {
   }
   /**
    * Adds hosted-tool references. Tools in the top-level list and tools at deeper levels count
-   * separately, because the number of deeper ones is not limited.
+   * separately, because the number of tools at deeper levels is not limited.
    */
   hosted(features: readonly Feature[]): void {
     for (const feature of features)

@@ -41,7 +41,7 @@ const EVENT_STREAM = "text/event-stream; charset=utf-8";
 
 export const wantsEvents = (body: Body): boolean => body[STREAM_FORMAT] === "sse";
 
-/** Returns the media type of the response, for use if the provider sends none. */
+/** Returns the media type of the response, for use if the provider sends no media type. */
 export const mimeOf = (body: Body): string =>
   wantsEvents(body)
     ? EVENT_STREAM

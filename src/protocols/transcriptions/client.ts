@@ -401,8 +401,8 @@ function passResponse(
       const events: ModelEvent[] = [];
       emitTranscript(said, (event) => void events.push(event));
       const answer = collectResponse(events);
-      // Encoded before usage is settled, because encoding fails if the requested format cannot
-      // express the response.
+      // The response is encoded before usage is settled, because encoding fails if the requested
+      // format cannot express the response.
       const anew = written(answer, to);
       sink.setContentType(plain ? TEXT : "application/json");
       const usage = { ...said.usage, ...sink.reportFinish("stop") };

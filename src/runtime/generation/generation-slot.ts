@@ -1,4 +1,4 @@
-// Holds the current generation, and older ones until their last exchange has ended. A new
+// Holds the current generation, and older generations until their last exchange has ended. A new
 // generation is complete before it is swapped in, and an old generation stops only after that.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { wallClock } from "../../lib/time/wall-clock.ts";

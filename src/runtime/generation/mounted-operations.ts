@@ -29,7 +29,7 @@ export class MountedOperations {
 
   /**
    * Checks the operations and call classes that gateway.yaml names. A mounted protocol must declare
-   * each of them.
+   * each of these operations.
    */
   check(config: GatewayConfig, setup: PluginSetup): void {
     const kinds = [...this.operations.keys()];

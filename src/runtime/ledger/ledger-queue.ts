@@ -1,8 +1,8 @@
 // Sends all rows to the store through one queue, in batches.
 //
-// If a batch was rejected, none of it was applied. If commands are invalid, only those commands are
-// rejected. After any other rejection, settles are retried until they succeed. Reserves are
-// rejected after 500 ms, because a client waits for them.
+// If a batch was rejected, no command of the batch was applied. If commands are invalid, only those
+// commands are rejected. After any other rejection, settles are retried until they succeed.
+// Reserves are rejected after 500 ms, because a client waits for them.
 //
 // A store that does not respond is handled differently from a store that rejects. A starved CPU, a
 // disk that is busy with other writes, or a checkpoint can delay a commit by 1 or 2 s. A request

@@ -50,7 +50,7 @@ const isNotNowError = (error: unknown): boolean =>
   getFault(error)?.code === "not_available_offline";
 
 /**
- * Error fields for the client. An SDK that retries twice, as the official ones do, survives a store
+ * Error fields for the client. An SDK that retries twice, as the official SDKs do, survives a store
  * restart of up to 4 s.
  */
 const RETRY_LATER = { code: "ledger_unavailable", retryAfterMs: 2_000 } as const;

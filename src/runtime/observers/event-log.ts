@@ -42,7 +42,7 @@ export class EventLog {
     this.#logger.warn({ ...fields, until: new Date(until).toISOString() }, "provider unavailable");
   }
 
-  /** Logs the quarantine of a hook. With several processes, each of them reports it. */
+  /** Logs the quarantine of a hook. With several processes, each process reports it. */
   #hookQuarantined({ plugin, hook, reason, until, failures, at }: HookQuarantined): void {
     const key = `${plugin} ${hook}`;
     if (this.#quarantinedSince.has(key)) return;

@@ -22,7 +22,7 @@ export class ThresholdDelivery {
     this.#log = log;
   }
 
-  /** Delivers thresholds without a waiting caller. */
+  /** Starts the delivery of thresholds and returns immediately. */
   deliver(thresholds: readonly ThresholdReached[]): void {
     this.#deliverAndAck(thresholds).catch((error: unknown) => this.#logFailure(error));
   }

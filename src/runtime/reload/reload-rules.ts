@@ -63,7 +63,7 @@ export function isReportable(before: ReloadResult | undefined, now: ReloadResult
 }
 
 /**
- * Returns the first error with its location, and the number of further ones. Returns undefined if
+ * Returns the first error with its location, and the number of further errors. Returns undefined if
  * the config was accepted.
  */
 export function rejectionReasonOf({ ok, problems, restartKeys }: ReloadResult): string | undefined {

@@ -54,7 +54,7 @@ export interface InFlightEntry {
   index: number;
 }
 
-/** Maximum number of listed requests per process. The oldest ones are listed. */
+/** Maximum number of listed requests per process. The oldest requests are listed. */
 const MAX_LISTED = 500;
 /** Maximum length of a text that a client wrote, in characters. Longer texts are truncated. */
 const MAX_TEXT_CHARS = 256;

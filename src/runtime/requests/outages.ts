@@ -39,7 +39,7 @@ export class Outages {
   }
 
   /**
-   * Records a cooldown event. With several workers, each of them reports the start and the end of a
+   * Records a cooldown event. With several workers, each worker reports the start and the end of a
    * cooldown. Only the first report of each counts.
    */
   onEvent(event: GatewayEvent): void {

@@ -164,7 +164,7 @@ export class RequestStats {
   }
 
   /**
-   * Returns a page of series. `most` is the maximum number of series. The remaining ones of each
+   * Returns a page of series. `most` is the maximum number of series. The remaining series of each
    * slot are merged.
    */
   readSeries(

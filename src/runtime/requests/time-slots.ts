@@ -1,4 +1,4 @@
-// Keeps counts in time slots of one length: the open slot, and the closed ones in encoded form.
+// Keeps counts in time slots of one length: the open slot, and the closed slots in encoded form.
 // Three limits apply: the number of slots, the series per slot, and the total bytes. The oldest
 // slots are dropped first.
 import { StatsCell, CellReader, CellWriter, copyToOwnBuffer, skipCell } from "./stats-cell.ts";

@@ -14,7 +14,7 @@ export interface FleetNode extends InstanceState {
 }
 
 export interface Fleet {
-  /** Gateways, live ones first. */
+  /** Gateways, with live gateways first. */
   readonly nodes: readonly FleetNode[];
   /** Command-line programs that have the store open now. */
   readonly commandPrograms: readonly FleetNode[];
@@ -64,7 +64,7 @@ export function instanceInfoOf(
 
 /**
  * Returns an address that other machines can reach if the gateway listens on all addresses. A Unix
- * socket has none.
+ * socket has no such address.
  */
 function reachableAddress(url: string, host: string | undefined): Pick<InstanceInfo, "address"> {
   if (!URL.canParse(url) || !/^https?:/.test(url)) return {};

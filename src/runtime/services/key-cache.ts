@@ -1,6 +1,6 @@
 // Identifies the key that a client presents. Keys are looked up by their SHA-256 digest and cached
 // for 1 minute. The cache is cleared when keys change. May import: lib, plugin (types). Unknown
-// keys are handled in the same way as known ones.
+// keys are handled in the same way as known keys.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { digestKey, equalDigests, parseKey } from "../../lib/api-key.ts";

@@ -287,7 +287,10 @@ export type TermsTuple = readonly [
 /** Index of the labels in the terms tuple. */
 export const LABELS_INDEX = 6;
 
-/** Serializes terms as a JSON list. The account and the job are omitted if there is none. */
+/**
+ * Serializes terms as a JSON list. The account and the job are omitted if the call has no account
+ * or job.
+ */
 export const serializeTerms = ({
   key,
   target,

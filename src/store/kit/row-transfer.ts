@@ -115,7 +115,7 @@ async function readJobs(jobs: JobStore | undefined): Promise<readonly JobRecord[
   return all;
 }
 
-/** Returns the totals of all rows, including compacted ones. */
+/** Returns the totals of all rows, including compacted rows. */
 async function readTotals(
   backend: LedgerBackend,
   after: number,

@@ -26,7 +26,7 @@ import { createEventGrammar } from "../event-grammar.ts";
 export function middlewareChecks(subject: ConformanceSubject): Check[] {
   const each = createSetupCheck<Hooks & MiddlewareExtras>(subject);
   return [
-    each("declares only known hooks, and at least one of them", checkShape),
+    each("declares only known hooks, and at least one hook", checkShape),
     each("its routes are well-formed", ({ routes = [] }) => checkRoutes(routes)),
     each("admit: admits the request or rejects it with a reason", checkAdmit),
     each("edit: returns body fields and changes nothing in place", checkEdit),

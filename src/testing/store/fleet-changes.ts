@@ -28,7 +28,7 @@ const keyCommand = (record: KeyRecord) => ({ do: "key", at: wallClock(), key: re
 export const fleetChangeLaws: readonly FleetLaw[] = [
   [
     "a revocation at one instance takes effect at all instances within 1 s, and each " +
-      "of them is notified",
+      "instance is notified",
     async (all) => {
       const made = createKey();
       await all[0].apply([keyCommand(made)]);

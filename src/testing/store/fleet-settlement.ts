@@ -24,7 +24,7 @@ import {
 /** Checks of the settlement of calls in a fleet. */
 export const fleetSettlementLaws: readonly FleetLaw[] = [
   [
-    "each instance has a greater epoch than all earlier ones",
+    "each instance has a greater epoch than all earlier instances",
     async (all) => {
       const epochs: number[] = [];
       for (const [i, { store }] of all.entries())

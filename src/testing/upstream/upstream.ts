@@ -38,7 +38,7 @@ export interface UpstreamRequest {
   readonly abortedAt: number | undefined;
   /** Resolves when the state is no longer `open`. */
   readonly whenDone: Promise<void>;
-  // The body is whatever the test sends: it knows the shape.
+  /** Returns the parsed body, whose type only the test knows. */
   // oxlint-disable-next-line typescript/no-explicit-any
   json(): any;
 }
@@ -194,7 +194,7 @@ export async function startUpstream(routes: ScriptedRoutes = {}): Promise<TestUp
 
 /**
  * Creates a server that passes each request on when its body was read, one at a time for each
- * connection. `sockets` are the open ones, with their numbers.
+ * connection. `sockets` are the open sockets, with their numbers.
  */
 function createUpstreamServer(
   sockets: Map<Socket, number>,

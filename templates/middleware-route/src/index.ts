@@ -6,7 +6,7 @@ const ESTIMATED_OUTPUT = 1_000;
 export default defineMiddleware({
   api: 1,
   name: "acme",
-  summary: "Tries the cheapest candidate first and excludes expensive ones",
+  summary: "Tries the cheapest candidate first and excludes expensive candidates",
   sends: "nowhere",
   options: {
     type: "object",

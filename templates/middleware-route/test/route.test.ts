@@ -1,4 +1,4 @@
-// The order of the candidates, and the excluded ones.
+// The order of the candidates, and the excluded candidates.
 import { createTestContext, fakes } from "tollgate/testing";
 import { expect, test } from "vitest";
 import plugin from "../src/index.ts";

@@ -3,7 +3,7 @@ import { startGateway } from "tollgate/testing";
 import { expect, test, vi } from "vitest";
 import plugin from "../src/index.ts";
 
-test("counts each request, including rejected ones", async () => {
+test("counts each request, including rejected requests", async () => {
   await using at = await startGateway({
     plugins: { acme: plugin },
     config: { observers: ["acme"], providers: { demo: { use: "demo" } } },

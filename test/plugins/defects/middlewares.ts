@@ -24,7 +24,7 @@ export const middlewareDefects: readonly Defect[] = [
     what: "a misspelled hook that would never run",
     from: "inspect(request, x) {",
     to: "inspekt(request: any, x: any) {",
-    check: "declares only known hooks, and at least one of them",
+    check: "declares only known hooks, and at least one hook",
     says: /unknown hook inspekt/,
   },
   {
@@ -121,7 +121,7 @@ export const middlewareDefects: readonly Defect[] = [
     from: 'if (event.type !== "delta") return;',
     to: '({ start: 1, open: 1, delta: 1, close: 1, usage: 1, finish: 1 })[event.type as string]!.toFixed(); if (event.type !== "delta") return;',
     check: "watch: is synchronous and changes nothing",
-    says: /does not know/,
+    says: /unknown event/,
   },
   {
     in: "middleware-guard",
@@ -129,7 +129,7 @@ export const middlewareDefects: readonly Defect[] = [
     from: "// Called once per request",
     to: "event: (_call, pass) => (event) => void (/start|open|delta|close|usage|finish/.test(event.type) && pass(event)),\n      // Called once per request",
     check: "event: emits a valid event stream",
-    says: /does not know/,
+    says: /unknown event/,
   },
   {
     in: "middleware-guard",

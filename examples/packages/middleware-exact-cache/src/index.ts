@@ -62,7 +62,7 @@ function remove(cache: Cache, key: string): void {
 
 const sizeOf = ({ bytes }: Cache): number => [...bytes.values()].reduce((all, one) => all + one, 0);
 
-/** Stores an entry, and removes the least recently used ones above the limits. */
+/** Stores an entry, and removes the least recently used entries above the limits. */
 function insert(cache: Cache, key: string, entry: Entry, maxBytes: number, maxTenantBytes: number) {
   const { tenant } = entry;
   remove(cache, key);

@@ -36,7 +36,7 @@ testHooks(plugin, {
   ],
 });
 
-test("restores every replaced value of random texts, and sends none of them", () => {
+test("restores every replaced value of random texts, and sends no such value", () => {
   const word = fc.constantFrom(
     "ann@example.org",
     "b+c@mail.example.com",

@@ -83,7 +83,7 @@ test("a request is a trace with one generation per call: usage, cost, and times,
   expect(JSON.stringify([...fake.kept.values()])).not.toContain("canary");
 });
 
-test("a failed call is an error; events with temporary failures are sent again, rejected events are not", async () => {
+test("a failed call is an error, and only events with temporary failures are sent again", async () => {
   await using fake = await langfuse([500, 1, 429]);
   await using at = await house(fake.up.url);
   at.upstream.setRoutes({

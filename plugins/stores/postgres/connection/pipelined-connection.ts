@@ -54,7 +54,7 @@ export class PipelinedConnection {
     this.#getConfig = connecting;
   }
 
-  /** Whether a connection exists. If there is none, the next query creates one. */
+  /** Whether a connection exists. If there is no connection, the next query creates one. */
   get isConnected(): boolean {
     return this.#client !== undefined;
   }

@@ -81,7 +81,7 @@ const withoutPrefix = (names: readonly string[]): string =>
 export const applyBatchSql = (schema: string): string =>
   lockMetersSql(schema) + checkTermsSql(schema) + applyFunctionSql(schema) + heartbeatSql(schema);
 
-/** Returns SQL for a function that locks meters and creates missing ones. */
+/** Returns SQL for a function that locks meters and creates missing meters. */
 const lockMetersSql = (schema: string): string => `
 CREATE FUNCTION ${schema}.lock_meters_1(m_id text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $lock$
 DECLARE x text;

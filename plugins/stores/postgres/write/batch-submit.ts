@@ -89,7 +89,7 @@ export async function submitBatch(
 }
 
 /**
- * Returns a state for each meter, including leased ones that the admission function did not
+ * Returns a state for each meter, including leased meters that the admission function did not
  * receive.
  */
 function mergeLeasedStates(

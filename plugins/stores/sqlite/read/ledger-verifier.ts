@@ -248,7 +248,7 @@ class SaltedTextVerifier {
       if (there.length !== count || hashSet(there) !== hash)
         this.#addProblem(
           `/salted_text`,
-          `Entry ${seq} erased ${count} texts, but ${there.length} of them still exist.`,
+          `Entry ${seq} erased ${count} texts, but ${there.length} of these texts still exist.`,
         );
     }
     for (const [seq, { length }] of gone)

@@ -1,5 +1,5 @@
 // Reads entries for reports. The reader has its own connection and thread, so reports never delay a
-// commit. Long reads yield to short ones every few milliseconds.
+// commit. Long reads yield to short reads every few milliseconds.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import type {

@@ -210,7 +210,7 @@ export class Rollups {
 export const canUseRollups = ({ attempt, upstreamId, state }: LedgerQuery): boolean =>
   attempt === undefined && upstreamId === undefined && state !== "open";
 
-/** Picks the newest rollup and some random ones. */
+/** Picks the newest rollup and some random rollups. */
 function pickSamples(starts: readonly number[]): Set<number> {
   const chosen = new Set(starts.slice(-1));
   for (let i = 0; i < SAMPLES && starts.length > 0; i++)

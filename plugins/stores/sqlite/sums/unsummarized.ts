@@ -26,7 +26,7 @@ export class Unsummarized {
   readonly #nextBatches: StatementSync;
   readonly #dimensions = new DimensionCache();
   #quarters = new Map<number, Rollup>();
-  /** The last entry before the summed ones. */
+  /** The last entry before the summed entries. */
   #afterSeq = -1;
   #lastSeq = 0;
   #segment = 0;

@@ -141,7 +141,7 @@ function readCheckpointSums(db: DatabaseSync): TransferredRemainder["rollups"] {
   };
 }
 
-/** Returns the totals of all rows, including compacted ones. */
+/** Returns the totals of all rows, including compacted rows. */
 export function readTotals(db: DatabaseSync, by: TotalsQuery["by"]): readonly LedgerTotal[] {
   const totals = createTotals(by);
   addCompactedRows(db, totals, {});

@@ -165,7 +165,7 @@ export const encodeFault = (of: Fault): ErrorResponse => ({ body: faultBody(of) 
 export const faultChunk = (of: Fault): string => `data: ${JSON.stringify(faultBody(of))}\n\n`;
 
 // Numbers the list entries of a stream. Some clients assemble lists by the index of each entry, and
-// throw if an entry has none.
+// throw if an entry has no index.
 
 /**
  * Returns a function that numbers the entries of a delta's lists. Numbers continue across deltas

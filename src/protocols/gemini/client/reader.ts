@@ -278,7 +278,7 @@ function failBlockedPrompt(reason: string, chunk: JsonObject): never {
 
 // Decodes log probabilities into the form that clients of chat completions and responses read.
 
-/** Returns one entry per token, or undefined if none were reported. */
+/** Returns one entry per token, or undefined if no probabilities were reported. */
 function parseLogprobs(raw: unknown): readonly Json[] | undefined {
   const result = asObject(raw);
   const chosen = asList(result?.["chosenCandidates"]);

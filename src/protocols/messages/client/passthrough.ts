@@ -179,7 +179,7 @@ class MessageStreamPassthrough extends TemplatePassthrough {
   }
 
   #finish(): void {
-    // All events before the final ones are written now. The final events wait until usage is
+    // All events before the final events are written now. The final events wait until usage is
     // settled.
     this.out.flush();
     this.isOver = true;

@@ -186,7 +186,7 @@ export class MessageWriter {
   begin(): void {
     if (this.#begun) return;
     this.#begun = true;
-    // Some clients add these output tokens to the final ones, so output is omitted here.
+    // Some clients add these output tokens to the final output tokens, so output is omitted here.
     const { output: _output, reasoning: _reasoning, ...read } = this.usage;
     this.event("message_start", { message: message(this.#to, read) });
   }

@@ -331,7 +331,7 @@ class ItemPositions {
 
   /**
    * Returns the position of an event's item. `output_index` takes precedence, because some
-   * providers give an item a different name in each event. Without it, the name is used.
+   * providers give an item a different name in each event. Without an index, the name is used.
    */
   positionOf(event: JsonObject): number {
     const item = asObject(event["item"]);
@@ -344,7 +344,8 @@ class ItemPositions {
 
   /**
    * Returns the position of each item in the final list. An item with a known name has that name's
-   * position. Otherwise it is the next unclaimed item of its type. If there is none, it is new.
+   * position. Any other item has the position of the next unclaimed item of its type, or a new
+   * position if there is no such item.
    */
   positionsOf(
     items: readonly JsonObject[],

@@ -24,7 +24,9 @@ const KNOWN = new Set([
 ]);
 
 export interface StreamFailure {
-  /** The `error` event. Some readers use the flat members and some the nested ones. */
+  /**
+   * The `error` event. Some readers use the flat members, and some readers use the nested members.
+   */
   event: JsonObject;
   /** The same error for `response.error`. */
   error: { code: string; message: string };

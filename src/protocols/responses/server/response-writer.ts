@@ -103,7 +103,7 @@ export class ResponseWriter implements Encoder {
     // partial content of its type.
     if (item && this.#openBlock >= 0 && item.isPartialSafe) item.close();
     if (item && (this.#openBlock < 0 || item.isPartialSafe)) this.#conclude(this.#openBlock >= 0);
-    // Some readers stop at the first of these events, and some wait for the second.
+    // Some readers stop at the first of these events, and some readers wait for the second event.
     const { event, error } = streamFailure(fault, this.#to);
     this.#sink.write("error", event);
     this.#end("failed", { error });

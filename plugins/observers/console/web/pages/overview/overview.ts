@@ -208,7 +208,7 @@ function Spend({
   return all > 0
     ? html`<${Chart}
         title="Spend by model"
-        label=${`Spend by model ${span.label}: ${formatUsd(all)} in total, most of it for ${cost.lines[0]!.name}.`}
+        label=${`Spend by model ${span.label}: ${formatUsd(all)} in total, mostly for ${cost.lines[0]!.name}.`}
         times=${cost.times}
         series=${cost.lines}
         format=${formatUsd}

@@ -34,7 +34,7 @@ const INITIAL_DRAFT: Omit<Draft, "model"> = {
   format: "wav",
 };
 
-/** Returns the available frontends and models, and the selected ones. */
+/** Returns the available and the selected frontends and models. */
 function useModel() {
   const status = useQuery<{ url: string; frontends: readonly MountedFrontend[] }>("status");
   const words = status.value ? availableFrontends(status.value.frontends) : [];
