@@ -147,7 +147,7 @@ describe("a meter", () => {
           }),
       },
     );
-    expect(() => checkHostileMessages(made)).toThrow(/that it had ended/);
+    expect(() => checkHostileMessages(made)).toThrow(/already ended/);
   });
 
   it.each([
