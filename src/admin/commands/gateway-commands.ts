@@ -104,16 +104,7 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
       ),
     ),
     ...createModelCommands(built, () => currentGeneration().config.models),
-    ...createPriceCommands({
-      feed: options.priceFeed,
-      store: services.store,
-      mountedAs: (plugin) =>
-        [...currentGeneration().config.providers.values()]
-          .filter(({ definition }) => definition.name === plugin)
-          .map(({ name }) => name),
-      currentPrice: (plugin, model) =>
-        priceInForce(services.priceOverlay.book, currentGeneration().config, plugin, model),
-    }),
+    ...createPriceCommands(priceOptions(options)),
     ...createPolicyCommands(built),
     ...createPluginsCommand(mounts),
     ...createLedgerCommands(
@@ -190,6 +181,22 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
     accessCounter,
   });
 };
+
+/** Collects the sources of the price commands. */
+const priceOptions = ({
+  priceFeed,
+  services,
+  currentGeneration,
+}: GatewayCommandsOptions): Parameters<typeof createPriceCommands>[0] => ({
+  feed: priceFeed,
+  store: services.store,
+  mountedAs: (plugin) =>
+    [...currentGeneration().config.providers.values()]
+      .filter(({ definition }) => definition.name === plugin)
+      .map(({ name }) => name),
+  currentPrice: (plugin, model) =>
+    priceInForce(services.priceOverlay.book, currentGeneration().config, plugin, model),
+});
 
 /** Collects the sources of the attention list. */
 const attentionOptions = (
