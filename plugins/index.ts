@@ -5,6 +5,7 @@ export const builtin = {
     "chat-completions": () => import("./frontends/chat-completions.ts"),
     completions: () => import("./frontends/completions.ts"),
     embeddings: () => import("./frontends/embeddings.ts"),
+    files: () => import("./frontends/files.ts"),
     gemini: () => import("./frontends/gemini.ts"),
     images: () => import("./frontends/images.ts"),
     models: () => import("./frontends/models.ts"),

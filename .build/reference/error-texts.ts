@@ -66,10 +66,17 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Generate the image again, or raise `files.lifetime`",
   ],
   file_not_found: ["The URL of the image is unknown", "Use the URL of the response unchanged"],
-  file_too_large: [
-    "An image is larger than `files.max_file`",
-    "Request base64 data, or raise the limit",
+  file_elsewhere: [
+    "Another gateway stores the content of the file",
+    "Send the request to the gateway that received the file",
   ],
+  file_too_large: [
+    "A file is larger than the limit, or an image is larger than `files.max_file`",
+    "Send a smaller file, request base64 data, or raise the limit",
+  ],
+  too_many_files: ["The account has the maximum number of files", "Delete files"],
+  too_many_uploads: ["The account has the maximum number of open uploads", "Cancel one of them"],
+  upload_ended: ["The upload was completed or canceled", "Begin another upload"],
   files_full: ["The storage for images is full", "Request base64 data, or raise `files.max_total`"],
   files_share_full: [
     "The key used up its storage for images",

@@ -24,6 +24,15 @@ const ROUTES: Readonly<Record<string, string>> = {
     "Calls a model in Gemini's format. The last part of the path is the model and the method, such as `models/<model>:generateContent`",
   "GET /v1beta/models": "Lists the models in Gemini's format",
   "GET /v1beta/models/**:id": "Returns one model in Gemini's format",
+  "POST /v1/files": "Stores a file, from a form, in the format of OpenAI or Anthropic",
+  "GET /v1/files": "Lists the files of the key's account",
+  "GET /v1/files/:id": "Returns one file",
+  "DELETE /v1/files/:id": "Deletes a file and its content",
+  "GET /v1/files/:id/content": "Returns the content of a file",
+  "POST /v1/uploads": "Begins the upload of a large file in OpenAI's format",
+  "POST /v1/uploads/:id/parts": "Adds a part to an upload, from a form",
+  "POST /v1/uploads/:id/complete": "Joins the parts of an upload into a file",
+  "POST /v1/uploads/:id/cancel": "Cancels an upload and deletes its parts",
   "POST /v1/images/generations": "Creates images in OpenAI's format",
   "POST /v1/images/edits": "Edits images, from JSON or a form, in OpenAI's format",
   "POST /v1/images/variations": "Always rejected. No model supports variations",
@@ -52,7 +61,13 @@ const ROUTES: Readonly<Record<string, string>> = {
     "Holds a conversation in the format of Google's Live API. The first message names the model",
 };
 const DEPLOYMENT = "/openai/deployments/";
-const BODIES = { json: "JSON", multipart: "Form", either: "JSON or form", bytes: "Bytes" } as const;
+const BODIES = {
+  json: "JSON",
+  multipart: "Form",
+  either: "JSON or form",
+  bytes: "Bytes",
+  parts: "Form",
+} as const;
 
 interface ServedRoute {
   readonly frontend: string;

@@ -7,6 +7,7 @@ import type { Candidate, ProviderClient, CallRecord } from "./call.ts";
 import type { Identity } from "./identity.ts";
 import type { GatewayStats } from "./gateway-stats.ts";
 import type { KeyRecord } from "./store/account.ts";
+import type { JobStore } from "./store/job.ts";
 import type { Store } from "./store/store.ts";
 import type { RequestHead } from "./exchange.ts";
 import type { SocketMessage } from "./socket.ts";
@@ -14,7 +15,7 @@ import type { SocketMessage } from "./socket.ts";
 /**
  * Services that the host provides to one plugin, from its `setup` on. Every resource has an owner.
  * When the config generation has ended, resources are released in reverse order. The context of a
- * store has no `keys`, `catalog`, and `ledger`, because these are built from the store.
+ * store has no `keys`, `catalog`, `ledger`, and `jobs`, because these are built from the store.
  */
 export type Context = Readonly<{
   /**
@@ -129,6 +130,17 @@ export type Context = Readonly<{
    * row. If the store cannot report limit usage, `readLimits` is missing or returns nothing.
    */
   ledger: Pick<Store, "listEntries" | "sumEntries" | "readLimits">;
+  /**
+   * Records of jobs, such as files and batches, of all keys. A plugin returns a record to its owner
+   * only. Undefined if the store keeps no jobs. In a worker it is always defined, and its methods
+   * are then rejected with the code `no_jobs`.
+   */
+  jobs: Opt<JobStore>;
+  /**
+   * Returns 32 bytes that all gateways on the store derive for this purpose, even if they restart.
+   * Use it to sign IDs and to encrypt files. All plugins get the same bytes for the same purpose.
+   */
+  deriveSecret(purpose: string): Uint8Array;
   /**
    * Returns the current live stats of all processes of the gateway, for metrics and pages.
    * Concurrent callers share one query. It resolves within about 1 s and rejects only before the

@@ -313,7 +313,32 @@ export type RouteHandler =
   /** The body is parsed and checked. */
   | { body: BodyForm; handle(x: RequestHead, body: Body): RouteResponse | Promise<RouteResponse> }
   /** The body is passed as it was received, with any media type. */
-  | { body: "bytes"; handle(x: RequestHead, body: Buffer): RouteResponse | Promise<RouteResponse> };
+  | { body: "bytes"; handle(x: RequestHead, body: Buffer): RouteResponse | Promise<RouteResponse> }
+  /** The parts of a form are passed while they arrive. */
+  | FormRouteHandler;
+
+/**
+ * Handler of a form that may be larger than memory and than `bounds.body`. It limits the size of
+ * each part itself.
+ */
+export interface FormRouteHandler {
+  /** Accepts forms only. */
+  body: "parts";
+  /** Reads the parts and returns the response. Parts that it does not read are not received. */
+  handle(x: RequestHead, parts: AsyncIterable<FormPart>): RouteResponse | Promise<RouteResponse>;
+}
+
+/** A part of a form that is read while it arrives. */
+export interface FormPart {
+  /** Name of the field. */
+  readonly name: string;
+  /** Name of the file. Undefined for a text field. */
+  readonly filename: string | undefined;
+  /** Content type that the client sent. */
+  readonly mime: string | undefined;
+  /** Content. When the next part is requested, the rest of it is skipped. */
+  readonly content: AsyncIterable<Uint8Array>;
+}
 
 /**
  * Response of a route that its plugin serves.

@@ -1,6 +1,7 @@
 // Plugin context for tests: it provides everything that the host provides, and records everything
 // that the plugin acquired and logged.
 import { BUILT_IN_OPERATIONS } from "../model/operations/built-in-operations.ts";
+import { hash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -33,6 +34,8 @@ export interface TestContextOptions {
   readonly keys?: Readonly<Record<string, KeyRecord>>;
   readonly models?: readonly ListedModel[];
   readonly ledger?: Context["ledger"];
+  /** Records of jobs. Default: the store keeps none. */
+  readonly jobs?: Context["jobs"];
   /** Answers `ctx.quoteCost`. Default: no price is known. */
   readonly price?: Context["quoteCost"];
   /** Environment variables that `ctx.env` returns. */
@@ -144,6 +147,8 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
       operations: () => BUILT_IN_OPERATIONS,
     },
     quoteCost: lent.price ?? (() => null),
+    jobs: lent.jobs,
+    deriveSecret: (purpose) => hash("sha256", purpose, "buffer"),
     stats: async () => lent.stats ?? DEFAULT_STATS,
     ledger: lent.ledger ?? {
       listEntries: async () => ({ items: [] }),

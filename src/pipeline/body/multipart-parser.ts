@@ -31,8 +31,8 @@ export type MultipartParts =
 const CRLF = Buffer.from("\r\n");
 const HEADERS_END = Buffer.from("\r\n\r\n");
 const CLOSE = Buffer.from("--");
-const MAX_PARTS = BOUNDS.formParts.max;
-const MAX_HEADER_BYTES = BOUNDS.formHead.max;
+export const MAX_PARTS = BOUNDS.formParts.max;
+export const MAX_HEADER_BYTES = BOUNDS.formHead.max;
 
 const createFlaw = (message: string, code = "invalid_form"): { readonly flaw: MultipartFlaw } => ({
   flaw: { code, message },
@@ -42,8 +42,8 @@ const createBoundFlaw = (bound: "formParts" | "formHead"): { readonly flaw: Mult
   flaw: { code: BOUNDS[bound].error[1], message: boundMessage(bound), bound },
 });
 
-const TRUNCATED = "The form ends before its final boundary.";
-const BOUNDARY_IN_PART = "The form boundary occurs inside one of the form's parts.";
+export const TRUNCATED = "The form ends before its final boundary.";
+export const BOUNDARY_IN_PART = "The form boundary occurs inside one of the form's parts.";
 
 export function parseMultipart(raw: Buffer, boundary: string): MultipartParts {
   const mark = Buffer.from(`--${boundary}`, "latin1");
@@ -110,7 +110,7 @@ type PartHeaders = Pick<MultipartPart, "name" | "filename" | "mime">;
  * Parses the headers of a part. Returns undefined if a header is malformed or repeated, or if the
  * content would have to be decoded first.
  */
-function parsePartHeaders(text: string): PartHeaders | undefined {
+export function parsePartHeaders(text: string): PartHeaders | undefined {
   let disposition: ReturnType<typeof parseHeaderValue>;
   let mime: string | undefined;
   const seen = new Set<string>();

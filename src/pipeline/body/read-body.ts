@@ -3,7 +3,8 @@
 import type { IncomingMessage } from "node:http";
 import { fail, createFault } from "../../model/error.ts";
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";
-import type { BodyForm } from "../../plugin/frontend.ts";
+import type { BodyForm, FormPart } from "../../plugin/frontend.ts";
+import { readFormParts } from "./form-stream.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import { isMultipart, boundaryOf } from "./multipart-parser.ts";
 import { isAscii, isUtf8 } from "node:buffer";
@@ -31,14 +32,19 @@ export const NO_BYTES = Buffer.alloc(0);
 
 /**
  * Checks the announced body and reserves memory for it. "bytes": any content type is accepted.
- * "none": no body is read.
+ * "parts": the body is not held in memory. "none": no body is read.
  */
-export function prepareToReadBody(x: HostExchange, form: BodyForm | "bytes" | "none"): void {
+export function prepareToReadBody(
+  x: HostExchange,
+  form: BodyForm | "bytes" | "parts" | "none",
+): void {
   const { isDisconnected, req, res } = x.state.connection;
-  if (form !== "bytes" && form !== "none") assertContentType(req, form);
+  if (form !== "bytes" && form !== "none")
+    assertContentType(req, form === "parts" ? "multipart" : form);
   // If a client disconnected while its request was admitted, no more events follow.
   if (isDisconnected || req.destroyed) fail("canceled", "The client disconnected.");
-  if (form !== "none") reserveBodyMemory(x);
+  if (form === "parts") x.state.admission.permit.reserveMemory(RESERVATION_STEP);
+  else if (form !== "none") reserveBodyMemory(x);
   if (req.headers.expect !== undefined) res.writeContinue();
 }
 
@@ -118,6 +124,32 @@ export function readBody(x: HostExchange): Promise<Buffer> {
     req.on("error", onAborted);
     req.on("close", onAborted);
   });
+}
+
+/** Reads a form part by part. Fails as `canceled` if the client disconnects before its end. */
+export function readParts(x: HostExchange): AsyncIterable<FormPart> {
+  return readFormParts(
+    readChunks(x),
+    requireBoundary(x.state.connection.req.headers["content-type"] ?? ""),
+  );
+}
+
+const requireBoundary = (type: string): string =>
+  boundaryOf(type) ??
+  rejectBody("The Content-Type of a form must have exactly one valid boundary.", "invalid_form");
+
+async function* readChunks(x: HostExchange): AsyncGenerator<Buffer, void> {
+  const { connection } = x.state;
+  try {
+    // The connection is still needed for the response if the rest of the body is not read.
+    const chunks: AsyncIterable<Buffer> = connection.req.iterator({ destroyOnReturn: false });
+    for await (const chunk of chunks) {
+      connection.bytesIn += chunk.length;
+      yield chunk;
+    }
+  } catch (cause) {
+    fail("canceled", "The request ended before its body was complete.", { cause });
+  }
 }
 
 /**
@@ -214,9 +246,7 @@ function parseJsonBody(text: string, seen: Scan): ParsedBody {
 }
 
 function parseMultipartForm(raw: Buffer, type: string): ParsedBody {
-  const boundary =
-    boundaryOf(type) ??
-    rejectBody("The Content-Type of a form must have exactly one valid boundary.", "invalid_form");
+  const boundary = requireBoundary(type);
   const seen = parseMultipartBody(raw, boundary);
   if (!seen.flaw)
     return {

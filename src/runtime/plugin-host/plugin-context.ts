@@ -1,3 +1,4 @@
+import { hkdfSync } from "node:crypto";
 import { mkdirSync, constants } from "node:fs";
 import { join, resolve, sep } from "node:path";
 import { wallClock } from "../../lib/time/wall-clock.ts";
@@ -41,7 +42,8 @@ export interface ContextOptions {
    * The available services. A store is set up first, so it receives only the services that do not
    * need a store.
    */
-  services: ContextServices & Partial<Pick<Services, "keyCache" | "usageQueries">>;
+  services: ContextServices &
+    Partial<Pick<Services, "keyCache" | "usageQueries" | "store" | "fleetSecret">>;
   needs: DeclaredNeeds;
   /** Returns the generation's catalog. Available after its providers are mounted. */
   catalog: () => Catalog;
@@ -109,6 +111,9 @@ export function createPluginContext({
         readLimits: (limits, at) => services.usageQueries!.readLimits!(limits, at),
       }),
     },
+    jobs: services.store?.jobs,
+    deriveSecret: (purpose) =>
+      new Uint8Array(hkdfSync("sha256", services.fleetSecret!, "", `plugins: ${purpose}`, 32)),
     stats: () => services.stats(),
     env: (name) =>
       needs.env.includes(name)

@@ -171,7 +171,7 @@ export function checkRoutes(routes: readonly AnyRoute[]): void {
       assert.ok(!seen.has(one), `route ${one} is declared twice`);
       seen.add(one);
     }
-    const forms = ["json", "multipart", "either", ...("handle" in route ? ["bytes"] : [])];
+    const forms = ["json", "multipart", "either", ...("handle" in route ? ["bytes", "parts"] : [])];
     assert.ok(forms.includes(route.body ?? "json"), `unknown body type ${route.body}`);
     if ("actionType" in route) continue;
     assert.equal(

@@ -1,0 +1,74 @@
+// IDs and keys of files. An ID contains a code over its owner, so a foreign ID is rejected without
+// a query, in the same time whether it exists or not. The key of a file is random. Its record
+// contains it, encrypted for its owner, so deleting the record makes the content unreadable.
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  timingSafeEqual,
+} from "node:crypto";
+
+const RANDOM_BYTES = 16;
+const CODE_BYTES = 8;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** An ID: its kind, and the rest. */
+const ID = /^([a-z]+)[-_]([\w-]{32})$/;
+
+export interface FileSecrets {
+  /** Creates the ID of a new object of this kind and owner, without its prefix. */
+  createId(kind: string, owner: string): string;
+  /** Returns an ID without its prefix. Undefined if it is of another kind or owner. */
+  parseId(id: string, kind: string, owner: string): string | undefined;
+  /** Encrypts the key of a file for its owner. */
+  wrapKey(owner: string, id: string, key: Uint8Array): string;
+  /** Decrypts the key of a file. Throws if it belongs to another file or owner. */
+  unwrapKey(owner: string, id: string, wrapped: string): Buffer;
+}
+
+/** @param secret A secret of all gateways on the store. */
+export function createFileSecrets(secret: Uint8Array): FileSecrets {
+  const derive = (name: string) => Buffer.from(hkdfSync("sha256", secret, "", name, 32));
+  const idKey = derive("file ids");
+  const codeOf = (kind: string, owner: string, random: Uint8Array): Buffer =>
+    createHmac("sha256", idKey)
+      .update(random)
+      .update(`${kind}\0${owner}`)
+      .digest()
+      .subarray(0, CODE_BYTES);
+  const ownerKey = (owner: string) => derive(`file keys of ${owner}`);
+  return {
+    createId(kind, owner) {
+      const random = randomBytes(RANDOM_BYTES);
+      return Buffer.concat([random, codeOf(kind, owner, random)]).toString("base64url");
+    },
+    parseId(id, kind, owner) {
+      const [, prefix, text] = ID.exec(id) ?? [];
+      const bytes = Buffer.from(text ?? "", "base64url");
+      const isWhole = prefix === kind && bytes.length === RANDOM_BYTES + CODE_BYTES;
+      const checked = isWhole ? bytes : Buffer.alloc(RANDOM_BYTES + CODE_BYTES);
+      const expected = codeOf(kind, owner, checked.subarray(0, RANDOM_BYTES));
+      const isOwn = timingSafeEqual(expected, checked.subarray(RANDOM_BYTES));
+      return isWhole && isOwn ? text : undefined;
+    },
+    wrapKey(owner, id, key) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv("aes-256-gcm", ownerKey(owner), nonce).setAAD(Buffer.from(id));
+      const sealed = [nonce, cipher.update(key), cipher.final(), cipher.getAuthTag()];
+      return Buffer.concat(sealed).toString("base64url");
+    },
+    unwrapKey(owner, id, wrapped) {
+      const sealed = Buffer.from(wrapped, "base64url");
+      const end = sealed.length - TAG_BYTES;
+      const options = { authTagLength: TAG_BYTES };
+      const nonce = sealed.subarray(0, NONCE_BYTES);
+      const decipher = createDecipheriv("aes-256-gcm", ownerKey(owner), nonce, options)
+        .setAAD(Buffer.from(id))
+        .setAuthTag(sealed.subarray(end));
+      return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, end)), decipher.final()]);
+    },
+  };
+}

@@ -1,0 +1,136 @@
+// Reads the parts of a form as they arrive, so that a form may be larger than memory. It accepts
+// exactly the forms that `parseMultipart` accepts.
+import { isUtf8 } from "node:buffer";
+import { fail } from "../../model/error.ts";
+import { failBoundExceeded } from "../../model/bound-exceeded.ts";
+import type { FormPart } from "../../plugin/frontend.ts";
+import {
+  BOUNDARY_IN_PART,
+  MAX_HEADER_BYTES,
+  MAX_PARTS,
+  parsePartHeaders,
+  TRUNCATED,
+} from "./multipart-parser.ts";
+
+const rejectForm = (message: string): never => fail("invalid", message, { code: "invalid_form" });
+
+const NOTHING = Buffer.alloc(0);
+const CRLF = Buffer.from("\r\n");
+const HEADERS_END = Buffer.from("\r\n\r\n");
+
+/**
+ * Yields the parts of a form. The content of a part ends when the next part is requested. The rest
+ * of the content is then skipped.
+ * @param chunks The form as it arrives.
+ */
+export async function* readFormParts(
+  chunks: AsyncIterable<Buffer>,
+  boundary: string,
+): AsyncGenerator<FormPart, void> {
+  const form = new FormReader(chunks[Symbol.asyncIterator](), boundary);
+  await form.readStart();
+  for (let count = 0; !(await form.readBoundary()); count++) {
+    if (count === MAX_PARTS) failBoundExceeded("formParts");
+    const { name, filename, mime } = await form.readHeaders();
+    const content = form.readContent();
+    yield { name, filename, mime, content };
+    while (!(await content.next()).done);
+  }
+}
+
+class FormReader {
+  readonly #chunks: AsyncIterator<Buffer>;
+  readonly #mark: Buffer;
+  /** Bytes that have arrived and are not read yet. */
+  #rest: Buffer = NOTHING;
+
+  constructor(chunks: AsyncIterator<Buffer>, boundary: string) {
+    this.#chunks = chunks;
+    this.#mark = Buffer.from(`--${boundary}`, "latin1");
+  }
+
+  /** Reads the optional line break before the first boundary. */
+  async readStart(): Promise<void> {
+    await this.#waitFor(CRLF.length);
+    if (this.#startsWith(CRLF)) this.#take(CRLF.length);
+    await this.#waitFor(this.#mark.length);
+    if (!this.#startsWith(this.#mark)) rejectForm("The form does not start with its boundary.");
+  }
+
+  /** Reads a boundary and what follows on its line. Returns whether it is the final boundary. */
+  async readBoundary(): Promise<boolean> {
+    this.#take(this.#mark.length);
+    await this.#waitFor(2);
+    if (this.#rest.length < 2) rejectForm(TRUNCATED);
+    const end = this.#take(2).toString("latin1");
+    if (end === "\r\n") return false;
+    if (end !== "--") rejectForm(BOUNDARY_IN_PART);
+    await this.#waitFor(CRLF.length + 1);
+    if (this.#rest.length > 0 && !this.#rest.equals(CRLF))
+      rejectForm("The form has data after its final boundary.");
+    return true;
+  }
+
+  async readHeaders(): Promise<Pick<FormPart, "name" | "filename" | "mime">> {
+    // An empty header block ends where it begins.
+    let head = Buffer.concat([CRLF, this.#rest]);
+    for (;;) {
+      const end = head.indexOf(HEADERS_END);
+      // Both include the line break before the headers, and `head` may have that after them.
+      const length = end < 0 ? head.length - HEADERS_END.length : end;
+      if (length > MAX_HEADER_BYTES - CRLF.length) failBoundExceeded("formHead");
+      if (end >= 0) {
+        const mark = head.indexOf(this.#mark);
+        if (mark >= 0 && mark < end) rejectForm("A part of the form has no content.");
+        this.#rest = head.subarray(end + HEADERS_END.length);
+        const lines = head.subarray(CRLF.length, Math.max(CRLF.length, end));
+        const headers = isUtf8(lines) ? parsePartHeaders(lines.toString()) : undefined;
+        return headers ?? rejectForm("A part of the form has ambiguous headers.");
+      }
+      if (!(await this.#readMore()))
+        rejectForm(head.indexOf(this.#mark) < 0 ? TRUNCATED : "A part of the form has no content.");
+      head = Buffer.concat([CRLF, this.#rest]);
+    }
+  }
+
+  /** Yields the content of a part up to the line break before the next boundary. */
+  async *readContent(): AsyncGenerator<Buffer, void> {
+    // A boundary may begin in one chunk and end in another one.
+    const held = CRLF.length + this.#mark.length - 1;
+    for (;;) {
+      const at = this.#rest.indexOf(this.#mark);
+      if (at >= 0) {
+        const end = at - CRLF.length;
+        if (end < 0 || !this.#rest.subarray(end, at).equals(CRLF)) rejectForm(BOUNDARY_IN_PART);
+        const last = this.#take(end);
+        this.#take(CRLF.length);
+        if (last.length > 0) yield last;
+        return;
+      }
+      if (this.#rest.length > held) yield this.#take(this.#rest.length - held);
+      else if (!(await this.#readMore())) rejectForm(TRUNCATED);
+    }
+  }
+
+  #startsWith(bytes: Buffer): boolean {
+    return this.#rest.subarray(0, bytes.length).equals(bytes);
+  }
+
+  /** Waits for this many bytes, or for the end of the form. */
+  async #waitFor(length: number): Promise<void> {
+    while (this.#rest.length < length && (await this.#readMore()));
+  }
+
+  #take(length: number): Buffer {
+    const taken = this.#rest.subarray(0, length);
+    this.#rest = this.#rest.subarray(length);
+    return taken;
+  }
+
+  async #readMore(): Promise<boolean> {
+    const next = await this.#chunks.next();
+    if (next.done) return false;
+    this.#rest = this.#rest.length === 0 ? next.value : Buffer.concat([this.#rest, next.value]);
+    return true;
+  }
+}
