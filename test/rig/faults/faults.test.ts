@@ -11,7 +11,7 @@ it.each([
   ["shapeless", "500", /^500: no type: .*messages into/],
   ["billed", "500", /^500: 500 \S+, estimated/],
   ["late", "headers sent byte by byte", /: it took \d+ ms/],
-  ["unhandled", "no failure (control)", /^the daemon says: .*planted/],
+  ["unhandled", "no failure (control)", /^the daemon logs: .*planted/],
 ] as const)(
   "a gateway with a call end that is %s is detected",
   async (mutant, only, found) => {

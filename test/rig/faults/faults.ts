@@ -285,8 +285,8 @@ async function rowsOf(daemon: Daemon, expected: number): Promise<Map<string, Led
 /** Log lines of a damaged gateway. */
 function unwell({ log }: Daemon): string[] {
   return log
-    .filter(({ level, msg }) => level === "fatal" || /not caught|unhandled|rejection/i.test(msg))
-    .map((line) => `the daemon says: ${JSON.stringify(line).slice(0, 400)}`);
+    .filter(({ level, msg }) => level === "fatal" || /uncaught|unhandled|rejection/i.test(msg))
+    .map((line) => `the daemon logs: ${JSON.stringify(line).slice(0, 400)}`);
 }
 
 export const rig: Rig = {
