@@ -590,7 +590,7 @@ export const OPERATOR_ERRORS: Readonly<Record<string, ErrorText>> = {
   other_sums: ["The totals of the copy differ from the source", "Run the copy again"],
   own_port_closed: [
     "The gateway cannot call itself, because each listener requires a certificate",
-    "Add a listener that requires none",
+    "Add a listener that requires no client certificate",
   ],
   page_header: ["A header that protects console sessions is missing", "Use the console or a token"],
   port_taken: ["Another process uses the port or socket", "Stop it, or choose another port"],

@@ -6,7 +6,7 @@ export interface ReferencePage {
   readonly text: string;
 }
 
-/** Version that first had an entry, unless the entry names a later version. */
+/** Version in which an entry first appeared, unless the entry names a later version. */
 export const FIRST_VERSION = "0.1.0";
 /** Maximum number of lines of a page, so that a reader can scan it. */
 export const MAX_LINES = 399;

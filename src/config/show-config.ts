@@ -180,7 +180,7 @@ interface ShownValueInputs {
   readonly tree: ConfigTree;
   readonly written: ReadonlyMap<string, string>;
   readonly overrides: ConfigOverrides;
-  /** Pointers in the file of values that are elsewhere in the long form. */
+  /** Pointers in the file for values that have a different pointer in the long form. */
   readonly movedFrom: ReadonlyMap<string, string>;
 }
 

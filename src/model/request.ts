@@ -276,8 +276,8 @@ export interface ModerationResult {
 }
 
 /**
- * Text to continue. Several prompts produce the same number of responses, which only the client's
- * own protocol can encode.
+ * Text to continue. Several prompts produce one response each. Only the client's own protocol can
+ * encode several responses.
  */
 export type CompletionRequest = Readonly<
   CommonRequest & {

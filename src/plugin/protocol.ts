@@ -17,7 +17,7 @@ import type { LimitState } from "./store/limit.ts";
  * Operation of a route.
  *
  * - `generate`: creates content, and is metered.
- * - `count`: counts tokens. The provider answers it, or the host estimates.
+ * - `count`: counts tokens. The provider counts them, or the host estimates the number.
  * - `relay`: forwards a request of the same protocol with the client's method and query, such as
  *   retrieve or cancel.
  */

@@ -128,7 +128,7 @@ export function openDocument(file: Buffer, publicKey: string, now: number): Pric
   const isSigned = signatures
     .slice(0, MAX_SIGNATURES)
     .some((signature) => verify(null, bytes, key, Buffer.from(signature, "base64")));
-  if (!isSigned) return reject("forged", "it has no signature of the configured key");
+  if (!isSigned) return reject("forged", "it is not signed with the configured key");
   const digest = createHash("sha256").update(body).digest("hex");
   return readDocument(body.toString("utf8"), digest, now);
 }

@@ -187,7 +187,7 @@ function checkNames(
     warningFinding(
       `${key}/names`,
       `${file} does not cover ${not.join(", ")}; it is for ${subjectNames(own)}`,
-      `reissue the certificate with that name, or remove the name from ${key.split(".")[0]}`,
+      `reissue the certificate for these names, or remove them from ${key.split(".")[0]}`,
     ),
   ];
 }

@@ -86,7 +86,7 @@ export const CONFIG_OPTIONS: Options = {
 export const STATE_OPTIONS: Options = {
   "state-dir": {
     placeholder: "directory",
-    description: "State directory of the running gateway, in place of the config's",
+    description: "State directory of the running gateway. Overrides the config",
   },
 };
 

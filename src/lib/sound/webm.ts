@@ -1,6 +1,6 @@
 // Measures WebM files, which are nested elements. A recording made by a browser contains no
-// duration. The duration is then the timestamp of the last block. Opus frames are counted, because
-// both values can be wrong.
+// duration. The duration is then the timestamp of the last block. For Opus, the frames are counted
+// instead, because the duration and the timestamp can be wrong.
 import { opusPacketSeconds } from "./ogg.ts";
 import { type AudioStructure, hasTagAt } from "./audio-structure.ts";
 

@@ -76,8 +76,8 @@ export class HostCall implements Call {
    */
   latency: Latency | undefined;
   /**
-   * Output tokens that the call's reservation covers. Set if a hard budget bounds an endpoint that
-   * sends requests itself.
+   * Output tokens that the call's reservation covers. Set if a hard budget applies and the endpoint
+   * sends its requests itself.
    */
   outputCap: number | undefined;
   /**

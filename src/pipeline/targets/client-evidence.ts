@@ -18,8 +18,8 @@ const NEGLIGIBLE = 0.25;
 /** Time in milliseconds without a request after which a client is no longer tracked. */
 const FORGET_CLIENT_AFTER_MS = 120_000;
 /**
- * Consecutive failures that start the concurrency limit (`first`), and further failures after each
- * of which the limit decreases (`more`).
+ * Number of consecutive failures after which the concurrency limit starts (`first`). After that,
+ * the limit decreases after every `more` failures.
  */
 const FAILURE_RUN = { first: 50, more: 10 };
 

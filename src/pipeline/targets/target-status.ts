@@ -22,7 +22,7 @@ export interface TargetStatus {
   readonly until: number;
   /** Whether no request is sent until `until`, even if there is no other candidate. */
   readonly rejectsRequests: boolean;
-  /** Keys whose requests are affected. If unset, the requests of all keys. */
+  /** Keys whose requests are affected. If unset, all keys are affected. */
   readonly keys?: readonly string[];
 }
 

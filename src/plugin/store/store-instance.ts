@@ -100,8 +100,8 @@ export type StoreEvent =
   /** A copy of the commands for the store cannot be written to this gateway's disk. */
   | { readonly type: "spool_failed"; readonly reason: string }
   /**
-   * Thresholds were reached without a settle result: by recovered calls of dead instances, or by
-   * commands that were sent or summed later. Each threshold is reported once, and observers receive
+   * Thresholds were reached outside a settle result: by recovered calls of expired instances, or by
+   * commands that were sent or added up later. Each threshold is reported once, and observers receive
    * it in the same way as the thresholds of settle results.
    */
   | { readonly type: "thresholds_reached"; readonly crossings: readonly ThresholdReached[] }

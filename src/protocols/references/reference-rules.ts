@@ -283,7 +283,8 @@ const PLAIN_URL = /^https?:\/\/([a-z\d.-]{1,253})(?::\d{1,5})?(?:[/?#]|$)/i;
 const MAX_PARSED = 2_048;
 
 /**
- * The `files` path segment of uploads, with any letter percent-encoded, or an encoded percent sign.
+ * The `files` path segment of uploads, in which any letter can be percent-encoded, or an encoded
+ * percent sign.
  */
 const UPLOAD_PATH =
   /(?:^|\/|%2f)(?:f|%[46]6)(?:i|%[46]9)(?:l|%[46]c)(?:e|%[46]5)(?:s|%[57]3)(?:\/|%2f|$)|%25/i;

@@ -242,7 +242,7 @@ class BatchingLedgerQueue implements LedgerQueue {
     return undefined;
   }
 
-  /** Sends a batch. Returns the error, or undefined if it was applied. */
+  /** Sends a batch. Returns the error, or undefined if the batch was applied. */
   async #attempt(batch: readonly QueuedCommand[]): Promise<unknown> {
     let waiting = true;
     this.#batchInFlight = batch;

@@ -24,7 +24,7 @@ export const createRemoteStore = (link: Pick<IpcLink, "call">): Store => ({
   open: (owner) => link.call("open", owner),
   apply: async (batch) => unpackResults(await link.call<PackedResults>("apply", packBatch(batch))),
   ...(Object.fromEntries(
-    // A signal cannot be sent. The owner limits the queries per key itself.
+    // A signal cannot be sent. The owner itself limits the queries per key.
     STORE_READ_METHODS.map((name) => [
       name,
       (...args: unknown[]) => link.call(name, ...args.filter((arg) => !hasSignal(arg))),

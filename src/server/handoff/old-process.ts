@@ -126,8 +126,8 @@ export class OldProcess {
   }
 
   /**
-   * Sends a change that all processes must apply. If the old process does not confirm it, it is
-   * disconnected, because it could continue with outdated data.
+   * Sends a change that all processes must apply. If the old process does not confirm the change,
+   * it is disconnected, because it could continue with outdated data.
    */
   async call(name: BroadcastName, ...args: readonly unknown[]): Promise<void> {
     if (this.#disconnected || !this.#handedOver) return;

@@ -70,7 +70,7 @@ describe("a price document", () => {
       }),
     );
     expect(() => openDocument(file, formatPublicKey(newKey()), NOW)).toThrow(
-      /no signature of the configured key/,
+      /not signed with the configured key/,
     );
     expect(() => openDocument(Buffer.alloc(0), KEY, NOW)).toThrow(/does not begin with/);
   });

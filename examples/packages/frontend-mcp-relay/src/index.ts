@@ -29,7 +29,7 @@ function allowed(
     );
 }
 
-/** Removes the tools that the client may not call from a list. Other messages are unchanged. */
+/** Removes from a list the tools that the client may not call. Other messages are unchanged. */
 function filtered(text: string, isAllowed: IsAllowed): string {
   const message = JSON.parse(text) as Message;
   const result = message["result"] as { tools?: readonly Message[] } | undefined;

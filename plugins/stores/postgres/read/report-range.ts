@@ -58,7 +58,7 @@ function canAnswerBySpan(
   );
 }
 
-/** Maximum number of days in a list that is sent to the database. Usual reports need fewer days. */
+/** Maximum number of days in a list that is sent to the database. Typical reports cover fewer days. */
 const MAX_LISTED_DAYS = 1_000;
 const isLongRange = (from: number, to: number): boolean => to - from > MAX_LISTED_DAYS * DAY_MS;
 

@@ -1,5 +1,5 @@
 // The writer's part of a compaction: short steps between batches. First, rollups are written to a
-// staging table. Then one commit replaces the rows by a checkpoint. After that commit, readers no
+// staging table. Then one commit replaces the rows with a checkpoint. After that commit, readers no
 // longer see the rows, and later steps delete them from disk. If a run is interrupted, the next run
 // continues it.
 import type { DatabaseSync } from "node:sqlite";

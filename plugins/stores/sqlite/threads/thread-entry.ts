@@ -18,7 +18,7 @@ export interface ThreadRequest {
   id: number;
   method: string;
   args: readonly unknown[];
-  /** Whether the method checks between strides if the caller still waits. */
+  /** Whether the method checks between strides whether the caller is still waiting. */
   isCancelable: boolean;
 }
 export type ThreadResponse = { id: number } & (

@@ -91,23 +91,23 @@ export const command: CliCommand = {
     port: {
       short: "p",
       placeholder: "number",
-      description: "Port of the listener, in place of the config's (0: any free port)",
+      description: "Port of the listener (0: any free port). Overrides the config",
     },
     "admin-port": {
       placeholder: "number",
-      description: "Port of the admin listener, in place of the config's (0: any free port)",
+      description: "Port of the admin listener (0: any free port). Overrides the config",
     },
     host: {
       placeholder: "address",
-      description: "Address of the listener, in place of the config's",
+      description: "Address of the listener. Overrides the config",
     },
     "state-dir": {
       placeholder: "directory",
-      description: "State directory for keys and ledger, in place of the config's",
+      description: "State directory for keys and ledger. Overrides the config",
     },
     "log-level": {
       placeholder: "level",
-      description: "Log level: debug, info, warn, or error, in place of the config's",
+      description: "Log level: debug, info, warn, or error. Overrides the config",
     },
     dev: {
       description:
