@@ -1,9 +1,7 @@
 // A line of a provider's bill, as each reader produces it.
 import type { Unit } from "tollgate/plugin";
 
-/** Pico-dollars per dollar. Providers bill in fractions of a nano-dollar. */
-export const PICO_PER_USD = 1_000_000_000_000n;
-/** Number of decimal places of a pico-dollar. */
+/** Decimal places of a pico-dollar. Providers bill in fractions of a nano-dollar. */
 const PICO_PLACES = 12;
 /** Counts are in millionths, because seconds and megapixels have fractions. */
 const COUNT_PLACES = 6;

@@ -51,7 +51,8 @@ describe.each(releases)("the state directory of %s", (release) => {
     const daemon = await startInProcess({ yaml: fixtureYaml, dir });
     try {
       const line = await daemon.line(/ledger migration started/);
-      expect(line).toMatchObject({ from: newest - 1, to: newest, bytes: expect.any(Number) });
+      expect(line).toMatchObject({ from: newest - 1, bytes: expect.any(Number) });
+      expect(line["to"]).toBeGreaterThanOrEqual(newest);
       expect(daemon.log.indexOf(line)).toBeLessThan(
         daemon.log.findIndex(({ msg }) => msg === "listening"),
       );

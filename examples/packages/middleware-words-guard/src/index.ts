@@ -39,10 +39,7 @@ function changeArgs(args: string, change: Change): string {
   return result === JSON.stringify(read) ? args : result;
 }
 
-/**
- * Returns a pattern that matches any of the words. Longer words come first, so that a word takes
- * precedence over its prefixes.
- */
+/** Returns a pattern that matches any of the words. Longer words precede their prefixes. */
 const finder = (words: readonly string[]): RegExp =>
   new RegExp(
     words

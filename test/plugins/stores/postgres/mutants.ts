@@ -199,8 +199,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "return ALLOWED;",
     ],
     "where it refuses what is new it begins all the same": [
-      "if (!this.#newCalls) throw createNotNowFault();",
-      "if (!this.#newCalls) return ALLOWED;",
+      "if (!this.#newCalls || c.job) throw createNotNowFault();",
+      "if (!this.#newCalls || c.job) return ALLOWED;",
     ],
   }),
   ...of("writer", ["failover/database-outage"], {
@@ -362,8 +362,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   ),
   ...of("write/slow-path", ["failover/settled-once"], {
     "two gateways end a dead one's call": [
-      "WHERE attempt = ANY ($1::text[]) ORDER BY attempt FOR UPDATE",
-      "WHERE attempt = ANY ($1::text[]) ORDER BY attempt",
+      "WHERE attempt = ANY (${withJobs}) ORDER BY attempt FOR UPDATE",
+      "WHERE attempt = ANY (${withJobs}) ORDER BY attempt",
     ],
   }),
   // Kept and deleted rows.
