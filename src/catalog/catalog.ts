@@ -202,21 +202,22 @@ function collectEntries(
     if (modelLayers) modelLayers.push(layer);
     else layers.set(model, [layer]);
   };
-  for (const [model, said] of operator ?? []) addLayer(model, { from: "operator", facts: said });
+  for (const [model, operatorFacts] of operator ?? [])
+    addLayer(model, { from: "operator", facts: operatorFacts });
   for (const { credential, at: ms, models } of liveLists ?? []) {
     const at = new Date(ms).toISOString();
-    for (const said of models) {
-      live.add(said.model);
-      addLayer(said.model, { from: "live", at, credential, facts: said });
+    for (const liveFacts of models) {
+      live.add(liveFacts.model);
+      addLayer(liveFacts.model, { from: "live", at, credential, facts: liveFacts });
     }
   }
   const addShipped = () => {
-    for (const said of shipped?.models ?? [])
-      addLayer(said.model, { from: "shipped", at: shipped!.asOf, facts: said });
+    for (const shippedFacts of shipped?.models ?? [])
+      addLayer(shippedFacts.model, { from: "shipped", at: shipped!.asOf, facts: shippedFacts });
   };
   const addFed = () => {
-    for (const said of fed?.models ?? [])
-      addLayer(said.model!, { from: "feed", at: fed!.issued, facts: said });
+    for (const fedFacts of fed?.models ?? [])
+      addLayer(fedFacts.model!, { from: "feed", at: fed!.issued, facts: fedFacts });
   };
   // A release that is newer than the feed's document has the newer facts.
   const order =
@@ -225,10 +226,10 @@ function collectEntries(
       : [addFed, addShipped];
   for (const add of order) add();
   const found = new Map<string, CatalogEntry>();
-  for (const [model, said] of layers) {
-    const { info, sources } = mergeFacts(model, said);
+  for (const [model, modelLayers] of layers) {
+    const { info, sources } = mergeFacts(model, modelLayers);
     const named = operator?.get(model)?.operation !== undefined;
-    const ships = said.some((l) => l.from === "shipped" || l.from === "feed");
+    const ships = modelLayers.some((l) => l.from === "shipped" || l.from === "feed");
     // Until a live list has arrived, shipped facts are used instead. This rule does not apply to
     // operations whose models must be in a list.
     const waits = hasLiveList && (operations.get(info.operation)?.requiresCatalogEntry ?? true);

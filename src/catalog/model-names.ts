@@ -116,7 +116,7 @@ function commonEndsLength(a: string, b: string): number {
   return first + last;
 }
 
-function scoreTypos(asked: string, id: string): number | undefined {
-  const d = editDistance(asked, id);
-  return d <= maxTypos(asked, id) ? d / 2 : undefined;
+function scoreTypos(name: string, id: string): number | undefined {
+  const d = editDistance(name, id);
+  return d <= maxTypos(name, id) ? d / 2 : undefined;
 }

@@ -134,15 +134,15 @@ function listPluginEntries(
   { substitution: { unmountedProviders, missingPointers } }: MountContext,
 ): PluginEntry[] {
   const entries: PluginEntry[] = [];
-  const add = (kind: PluginKind, pointer: string, said: unknown, otherwise?: string) => {
-    const long = isMapping(said) ? said : {};
+  const add = (kind: PluginKind, pointer: string, entry: unknown, otherwise?: string) => {
+    const long = isMapping(entry) ? entry : {};
     const use =
-      typeof said === "string" ? said : Object.hasOwn(long, "use") ? long["use"] : otherwise;
+      typeof entry === "string" ? entry : Object.hasOwn(long, "use") ? long["use"] : otherwise;
     if (typeof use !== "string" || use === "") return;
     if (missingPointers.has(pointer) || missingPointers.has(childPointer(pointer, "use"))) return;
     const useAt = Object.hasOwn(long, "use")
       ? ([childPointer(pointer, "use"), "value"] as const)
-      : ([pointer, typeof said === "string" ? "value" : "key"] as const);
+      : ([pointer, typeof entry === "string" ? "value" : "key"] as const);
     entries.push({ kind, pointer, use, useLocation: useAt, raw: long });
   };
   add("store", "/store", root["store"]);

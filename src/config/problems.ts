@@ -496,10 +496,10 @@ export const problem = {
       `store "${store}" cannot replace rows by rollups, so it cannot apply ledger.retention`,
       "remove ledger.retention, and use the tools of its database",
     ),
-  workersUnavailable: (said: number | "auto") =>
+  workersUnavailable: (workers: number | "auto") =>
     error(
       "config/workers",
-      `workers is ${said}, but an embedded gateway cannot start worker processes`,
+      `workers is ${workers}, but an embedded gateway cannot start worker processes`,
       "write workers: 1, or start the gateway with tollgate serve",
     ),
   workerFailed: (why: string) => error("config/workers", `a worker rejected this config: ${why}`),

@@ -158,19 +158,19 @@ const toModelRoute = (name: string, route: any): ModelRoute => {
  * timeout of zero ends every call.
  */
 export function validateDurations(root: any, report: ReportProblem): void {
-  const check = (said: unknown, pointer: string, mayBeZero: boolean) => {
-    const ms = typeof said === "string" ? parseDuration(said) : undefined;
+  const check = (value: unknown, pointer: string, mayBeZero: boolean) => {
+    const ms = typeof value === "string" ? parseDuration(value) : undefined;
     if (ms !== undefined && ms > MAX_TIMER_MS) report(problem.tooLong(), pointer);
     if (ms === 0 && !mayBeZero) report(problem.zeroTimeout(), pointer);
   };
-  const checkAll = (said: unknown, pointer: string) => {
-    if (isMapping(said))
-      for (const [key, each] of Object.entries(said))
+  const checkAll = (durations: unknown, pointer: string) => {
+    if (isMapping(durations))
+      for (const [key, each] of Object.entries(durations))
         check(each, childPointer(pointer, key), false);
   };
-  const checkTimes = (said: unknown, pointer: string) => {
-    checkAll(said, pointer);
-    const classes = isMapping(said) ? said["classes"] : undefined;
+  const checkTimes = (timeouts: unknown, pointer: string) => {
+    checkAll(timeouts, pointer);
+    const classes = isMapping(timeouts) ? timeouts["classes"] : undefined;
     if (isMapping(classes))
       for (const [name, each] of Object.entries(classes))
         checkAll(each, childPointer(childPointer(pointer, "classes"), name));
@@ -183,12 +183,14 @@ export function validateDurations(root: any, report: ReportProblem): void {
   check(root.catalog?.refresh, "/catalog/refresh", false);
   check(root.prices?.every, "/prices/every", false);
   check(root.files?.lifetime, "/files/lifetime", false);
-  const said = root.ledger?.retention;
-  const retention = typeof said === "string" ? parseDuration(said) : undefined;
+  const configuredRetention = root.ledger?.retention;
+  const retention =
+    typeof configuredRetention === "string" ? parseDuration(configuredRetention) : undefined;
   if (retention !== undefined && retention < DAY_MS)
     report(problem.retentionTooShort(), "/ledger/retention");
   checkTimes(root.timeouts, "/timeouts");
-  for (const [said, pointer] of listHedgeDurations(root.models)) check(said, pointer, false);
+  for (const [duration, pointer] of listHedgeDurations(root.models))
+    check(duration, pointer, false);
   if (Array.isArray(root.middleware))
     for (const [i, each] of root.middleware.entries())
       if (isMapping(each)) check(each["timeout"], `/middleware/${i}/timeout`, false);

@@ -46,11 +46,11 @@ const DAY_MS = 24 * 3_600_000;
  * Returns the time in whole milliseconds after which the same request may succeed. Undefined if it
  * would fail again.
  */
-export function retryAfterMsFor({ kind, retryAfterMs: told }: Fault): number | undefined {
+export function retryAfterMsFor({ kind, retryAfterMs }: Fault): number | undefined {
   const when = CLIENT_RETRIES[kind];
-  const known = typeof told === "number" && told >= 0;
+  const known = typeof retryAfterMs === "number" && retryAfterMs >= 0;
   if (when === "no" || (when === "if_retry_after" && !known)) return undefined;
-  return Math.min(DAY_MS, Math.max(1, Math.ceil(known ? told : DEFAULT_RETRY_MS)));
+  return Math.min(DAY_MS, Math.max(1, Math.ceil(known ? retryAfterMs : DEFAULT_RETRY_MS)));
 }
 
 const seconds = (ms: number): number => Math.ceil(ms / 1_000);

@@ -303,8 +303,8 @@ function selectRate(
 }
 
 /** A value that is left to upstream can match any variant. */
-const couldMatch = (listed: Opt<string>, asked: Opt<string>): boolean =>
-  listed === undefined || asked === undefined || asked === "auto" || listed === asked;
+const couldMatch = (listed: Opt<string>, requested: Opt<string>): boolean =>
+  listed === undefined || requested === undefined || requested === "auto" || listed === requested;
 
 const picoCache = new WeakMap<PriceLine, bigint>();
 

@@ -151,17 +151,17 @@ export const recoveryTime = (
  */
 export const recoveredSettle = (
   { attempt, holdNano }: Pick<LedgerRow, "attempt" | "holdNano">,
-  heard: Progress | undefined,
+  lastProgress: Progress | undefined,
   now: number,
 ): Settle & { at: number } => {
-  const costNano = heard?.costNano ?? holdNano;
+  const costNano = lastProgress?.costNano ?? holdNano;
   return {
     do: "settle",
     attempt,
     at: now,
     // Without a price, there is no amount to estimate.
     state: costNano === null ? "unpriced" : "estimated",
-    usage: heard?.usage ?? {},
+    usage: lastProgress?.usage ?? {},
     costNano,
     outcome: RECOVERED,
   };

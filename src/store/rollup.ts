@@ -71,17 +71,17 @@ function dimensionValues(of: RowDimensions, depth: RollupLevel): (string | null)
 }
 const dimensionCount = (depth: RollupLevel): number =>
   7 + (ROLLUP_DIMENSIONS[depth].keys ? 2 : 0) + (ROLLUP_DIMENSIONS[depth].labels ? 1 : 0);
-const dimensionsFrom = (said: readonly (string | null)[]): RowDimensions => ({
-  provider: said[0] ?? "",
-  model: said[1] ?? "",
-  credential: said[2] ?? "",
-  frontend: said[3] ?? "",
-  outcome: said[4] ?? "",
-  state: said[5] as RowDimensions["state"],
-  price: said[6] ?? null,
-  key: said[7] ?? "",
-  account: said[8] ?? undefined,
-  labels: decodeLabels(said[9] ?? ""),
+const dimensionsFrom = (values: readonly (string | null)[]): RowDimensions => ({
+  provider: values[0] ?? "",
+  model: values[1] ?? "",
+  credential: values[2] ?? "",
+  frontend: values[3] ?? "",
+  outcome: values[4] ?? "",
+  state: values[5] as RowDimensions["state"],
+  price: values[6] ?? null,
+  key: values[7] ?? "",
+  account: values[8] ?? undefined,
+  labels: decodeLabels(values[9] ?? ""),
 });
 
 /** The dimensions that are kept at a level, and the ID of their group at that level. */
@@ -108,11 +108,11 @@ function projectDimensions(facts: DimensionsWithProjections, depth: RollupLevel)
   const known = (facts[PROJECTIONS] ??= { ...NO_PROJECTIONS });
   let projection = known[depth];
   if (!projection) {
-    const said = dimensionValues(facts, depth);
-    const told: DimensionsWithProjections = dimensionsFrom(said);
-    projection = known[depth] = { id: JSON.stringify(said), dimensions: told };
+    const values = dimensionValues(facts, depth);
+    const dimensions: DimensionsWithProjections = dimensionsFrom(values);
+    projection = known[depth] = { id: JSON.stringify(values), dimensions };
     // At its own level, a projection is its own projection.
-    told[PROJECTIONS] = { ...NO_PROJECTIONS, [depth]: projection };
+    dimensions[PROJECTIONS] = { ...NO_PROJECTIONS, [depth]: projection };
   }
   return projection;
 }
@@ -185,9 +185,9 @@ class GroupedRollup implements Rollup {
   }
 
   #groupFor(facts: RowDimensions): Group {
-    const { id, dimensions: told } = projectDimensions(facts, this.level);
+    const { id, dimensions } = projectDimensions(facts, this.level);
     let group = this.#groups.get(id);
-    if (!group) this.#groups.set(id, (group = { dimensions: told, total: new RunningTotal() }));
+    if (!group) this.#groups.set(id, (group = { dimensions, total: new RunningTotal() }));
     return group;
   }
 }
@@ -207,10 +207,10 @@ export function* parseRollupGroups(
   const { level, groups, strings } = JSON.parse(text) as SerializedRollup;
   const many = dimensionCount(level);
   for (const group of groups) {
-    const said: (string | null)[] = [];
-    for (let i = 0; i < many; i++) said.push(strings[group[i] as number] ?? null);
+    const values: (string | null)[] = [];
+    for (let i = 0; i < many; i++) values.push(strings[group[i] as number] ?? null);
     const amounts = new RunningTotal();
-    const facts = dimensionsFrom(said);
+    const facts = dimensionsFrom(values);
     amounts.calls = group[many] as number;
     amounts.unpriced = group[many + 1] as number;
     amounts.costNano = BigInt(group[many + 2]!);

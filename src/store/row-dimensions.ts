@@ -71,8 +71,10 @@ export const isSettledRow = (
     : row.kind === (state === "open" ? "reserve" : "settle");
 
 /** Like `isSettledRow`, for dimensions that do not belong to an open call. */
-export const isSettledGroup = ({ state }: RowDimensions, asked: LedgerQuery["state"]): boolean =>
-  asked === undefined ? state !== "void" : state === asked;
+export const isSettledGroup = (
+  { state }: RowDimensions,
+  requestedState: LedgerQuery["state"],
+): boolean => (requestedState === undefined ? state !== "void" : state === requestedState);
 
 /**
  * Dimensions of each level, in addition to the state of a call: target and outcome (`calls`), key
@@ -115,8 +117,8 @@ const GROUP_REQUIREMENTS: { readonly [D in TotalsBy]: DimensionGroup | undefined
   day: undefined,
   hour: undefined,
 };
-const groupsByDimension = (by: readonly TotalsBy[], told: DimensionGroup): boolean =>
-  by.some((each) => GROUP_REQUIREMENTS[each] === told);
+const groupsByDimension = (by: readonly TotalsBy[], group: DimensionGroup): boolean =>
+  by.some((each) => GROUP_REQUIREMENTS[each] === group);
 
 /** Returns the smallest level that can answer a query. Undefined if any level can answer it. */
 export function rollupLevelFor(
@@ -131,8 +133,8 @@ export function rollupLevelFor(
   const labels = label !== undefined || groupsByDimension(by, "labels");
   if (!calls && !keys && !labels) return undefined;
   return ROLLUP_LEVELS.find((depth) => {
-    const told = ROLLUP_DIMENSIONS[depth];
-    return (told.calls || !calls) && (told.keys || !keys) && (told.labels || !labels);
+    const included = ROLLUP_DIMENSIONS[depth];
+    return (included.calls || !calls) && (included.keys || !keys) && (included.labels || !labels);
   });
 }
 

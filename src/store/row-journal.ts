@@ -18,11 +18,11 @@ export interface OpenRow extends OpenCall {
 export type RowJournal = LedgerJournal<Timed<Reserve>, Timed<Settle>, OpenRow>;
 
 /** Creates an open call from its row and its last progress. */
-export const createOpenRow = (row: LedgerRow, heard?: Progress): OpenRow => ({
+export const createOpenRow = (row: LedgerRow, progress?: Progress): OpenRow => ({
   attempt: row.attempt,
   meterAmounts: row.meterAmounts,
   row,
-  progress: heard,
+  progress,
   job: row.job,
 });
 

@@ -133,8 +133,9 @@ function expandGroups({ account, labels }: RowDimensions, accounts: boolean, lab
     ? accountPaths(account).map((path) => ({ account: path }))
     : [{}];
   if (!labelled) return groups;
-  const said = Object.entries(labels).filter(([, value]) => value !== undefined);
-  const each = said.length === 0 ? [""] : said.map(([name, value]) => `${name}=${value}`);
+  const definedLabels = Object.entries(labels).filter(([, value]) => value !== undefined);
+  const each =
+    definedLabels.length === 0 ? [""] : definedLabels.map(([name, value]) => `${name}=${value}`);
   return groups.flatMap((group) => each.map((label) => ({ ...group, label })));
 }
 

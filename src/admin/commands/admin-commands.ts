@@ -67,12 +67,12 @@ export function createAdminCommands(repository: AdminRepository, now: () => numb
       admins: (await all()).map(shown),
       ...adminsInFile(repository.fileConfig()),
     }),
-    "admins.revoke": async ({ id: said }) => {
-      const meant = (await all()).filter(({ id, name }) => id === said || name === said);
+    "admins.revoke": async ({ id: idOrName }) => {
+      const meant = (await all()).filter(({ id, name }) => id === idOrName || name === idOrName);
       // Several tokens can have had the same name, but only one of them is valid.
       const record = meant.find((each) => shown(each).state !== "revoked") ?? meant.at(-1);
       if (!record)
-        return fail("not_found", `Admin "${said}" not found.`, { code: "no_such_admin" });
+        return fail("not_found", `Admin "${idOrName}" not found.`, { code: "no_such_admin" });
       const ended = { ...record, revoked: record.revoked ?? now() };
       await repository.write(ended);
       repository

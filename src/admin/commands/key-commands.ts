@@ -326,15 +326,19 @@ class KeyCommands {
  */
 export async function identityOfKey(
   repository: Pick<KeyRepository, "listKeys">,
-  said: string,
+  idOrName: string,
   now: number,
 ): Promise<Identity> {
-  const [key] = findKeyVersions(await repository.listKeys(), said);
+  const [key] = findKeyVersions(await repository.listKeys(), idOrName);
   const { id, name, models, frontends, privacy, limits, labels, account } = key;
   if ([key.revoked, key.expires].some((end) => end !== undefined && end <= now))
-    fail("conflict", `The key "${said}" has expired or is revoked, so its requests are rejected.`, {
-      code: "key_ended",
-    });
+    fail(
+      "conflict",
+      `The key "${idOrName}" has expired or is revoked, so its requests are rejected.`,
+      {
+        code: "key_ended",
+      },
+    );
   return { id, name, models, frontends, privacy, limits, labels, account };
 }
 

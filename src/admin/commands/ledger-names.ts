@@ -73,28 +73,28 @@ function failUnknownName(dimension: string, name: string, known: readonly string
  * have rows.
  */
 export async function resolveKeyId(
-  said: string | undefined,
+  idOrName: string | undefined,
   store: Pick<Store, "listKeys" | "listEntries">,
 ): Promise<string | undefined> {
-  if (said === undefined) return undefined;
+  if (idOrName === undefined) return undefined;
   const named = new Set<string>();
   const words: string[] = [];
   for await (const { id, name } of iterateKeys(store)) {
-    if (id === said) return id;
-    if (name === said) named.add(id);
+    if (id === idOrName) return id;
+    if (name === idOrName) named.add(id);
     words.push(id, ...(name === undefined ? [] : [name]));
   }
   const [id, ...others] = named;
   if (others.length > 0)
-    fail("invalid", `Several keys are named "${said}". Use an ID: ${[...named].join(", ")}`, {
+    fail("invalid", `Several keys are named "${idOrName}". Use an ID: ${[...named].join(", ")}`, {
       param: "key",
     });
   if (id !== undefined) return id;
-  const { items } = await store.listEntries({ key: said }, { limit: 1 });
-  if (items.length > 0) return said;
+  const { items } = await store.listEntries({ key: idOrName }, { limit: 1 });
+  if (items.length > 0) return idOrName;
   return fail(
     "not_found",
-    `Key "${said}" not found, and no ledger row has it. Use the ID for a key that is defined in gateway.yaml.${didYouMean(said, words)}`,
+    `Key "${idOrName}" not found, and no ledger row has it. Use the ID for a key that is defined in gateway.yaml.${didYouMean(idOrName, words)}`,
     { param: "key", code: "no_such_key" },
   );
 }

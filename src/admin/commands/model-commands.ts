@@ -219,7 +219,7 @@ function listFacts({ info, sources }: CatalogEntry): readonly ExplainedFact[] {
     // Name of a group and of a fact in the group. The fact's name may contain a dot:
     // "can.state.store".
     const [, set = field, fact] = /^(\w+)\.(.+)$/.exec(field) ?? [];
-    const said = (info as unknown as JsonObject)[set] as Json;
-    return { field, value: fact === undefined ? said : (said as JsonObject)[fact]!, source };
+    const value = (info as unknown as JsonObject)[set] as Json;
+    return { field, value: fact === undefined ? value : (value as JsonObject)[fact]!, source };
   });
 }

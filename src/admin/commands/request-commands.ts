@@ -182,9 +182,9 @@ export function createRequestCommands(
     ...withInputChecks({
       "requests.list": async (input, giver): Promise<RequestPage> => {
         const view = () => recentRequests.within(giver?.account);
-        const fits = await createRequestFilter(input, (said) =>
+        const fits = await createRequestFilter(input, (idOrName) =>
           names.resolveId(
-            said,
+            idOrName,
             (id) => recentRequests.find((over) => keyOf(over) === id, 1).length > 0,
           ),
         );

@@ -34,7 +34,7 @@ export const isOfAccount = (over: FinishedRequest, account: string | undefined):
 
 export async function createRequestFilter(
   { key, model, failed, from, account, status }: InputOf<"requests.list">,
-  idOf: (said: string) => Promise<string>,
+  idOf: (idOrName: string) => Promise<string>,
 ): Promise<(over: FinishedRequest) => boolean> {
   const id = key === undefined ? undefined : await idOf(key);
   return (over) =>

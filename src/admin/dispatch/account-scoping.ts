@@ -131,19 +131,19 @@ function narrowAccount(
  * the response time discloses nothing.
  */
 async function resolveScopedKey(
-  said: string,
+  idOrName: string,
   within: string,
   scopes: ScopeDirectory,
 ): Promise<string> {
   const own = (await scopes.listKeys()).filter(
     ({ account, admin }) => admin === undefined && isInScope(account, within, scopes),
   );
-  const ids = new Set(own.filter(({ id }) => id === said).map(({ id }) => id));
-  if (ids.size === 0) for (const { id, name } of own) if (name === said) ids.add(id);
+  const ids = new Set(own.filter(({ id }) => id === idOrName).map(({ id }) => id));
+  if (ids.size === 0) for (const { id, name } of own) if (name === idOrName) ids.add(id);
   const [id, ...others] = ids;
   if (others.length > 0)
-    fail("invalid", `Several keys are named "${said}". Use an ID: ${[...ids].join(", ")}`);
-  return id ?? fail("not_found", `Key "${said}" not found.`, { code: "no_such_key" });
+    fail("invalid", `Several keys are named "${idOrName}". Use an ID: ${[...ids].join(", ")}`);
+  return id ?? fail("not_found", `Key "${idOrName}" not found.`, { code: "no_such_key" });
 }
 
 /**

@@ -87,7 +87,7 @@ export class CommandAudit {
     command: string,
     { name: actor, role, channel, address }: CommandPrincipal,
   ): Promise<void> {
-    const { auditLog, now, log: told } = this.#options;
+    const { auditLog, now, log } = this.#options;
     if (!auditLog) return;
     const id = nextRequestId();
     const caller = { actor, role, channel, ...(address !== undefined && { address }) };
@@ -95,14 +95,14 @@ export class CommandAudit {
       await withTimeout(TIMEOUT_MS, auditLog.begin({ id, at: now(), ...caller, command }));
       await this.#recordEnd({ id, outcome: "done" });
     } catch (err) {
-      told.error({ err, command, actor }, "audit record of sign-in or sign-out not written");
+      log.error({ err, command, actor }, "audit record of sign-in or sign-out not written");
     }
   }
 
   async #recordEnd(end: { id: string; outcome: "done" | "failed"; code?: string }): Promise<void> {
-    const { auditLog, now, log: told } = this.#options;
+    const { auditLog, now, log } = this.#options;
     await withTimeout(TIMEOUT_MS, auditLog!.end({ ...end, at: now() })).catch((err: unknown) =>
-      told.error({ err, command: end.id }, "audit record of command result not written"),
+      log.error({ err, command: end.id }, "audit record of command result not written"),
     );
   }
 

@@ -65,11 +65,11 @@ export interface DispatchOptions {
   readonly ifMatch?: string | undefined;
   /**
    * Executes a repeated command only once. Called after role, input, and account have been checked,
-   * so that a replayed result passes the same checks as the first result. `said` is the input after
-   * it was narrowed to the principal's account.
+   * so that a replayed result passes the same checks as the first result. `scopedInput` is
+   * the input after it was narrowed to the principal's account.
    */
   readonly runOnce?:
-    | ((said: JsonObject, work: () => Promise<unknown>) => Promise<unknown>)
+    | ((scopedInput: JsonObject, work: () => Promise<unknown>) => Promise<unknown>)
     | undefined;
 }
 

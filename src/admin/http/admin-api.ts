@@ -129,8 +129,8 @@ export class AdminApi {
     const methods = commandMethodsOf(command);
     if (!methods.includes(req.method ?? "")) return notAllowed(methods);
     if (req.method === "GET") {
-      const said = parseQueryInput(command.spec.input as Schema, originalQueryTextOf(req));
-      const answer = await dispatcher.dispatch(name, said, giver);
+      const queryInput = parseQueryInput(command.spec.input as Schema, originalQueryTextOf(req));
+      const answer = await dispatcher.dispatch(name, queryInput, giver);
       return ok(answer, { etag: createEtag(answer) });
     }
     const input = await readJsonBody(req);
@@ -139,8 +139,8 @@ export class AdminApi {
     if (key === undefined || !command.spec.writes)
       return ok(await dispatcher.dispatch(name, input, giver, { ifMatch }));
     const principal = principalId(giver);
-    const once: DispatchOptions["runOnce"] = (said, work) =>
-      this.#idempotency.getOrRun({ principal, key }, [name, said, ifMatch], work);
+    const once: DispatchOptions["runOnce"] = (scopedInput, work) =>
+      this.#idempotency.getOrRun({ principal, key }, [name, scopedInput, ifMatch], work);
     return ok(await dispatcher.dispatch(name, input, giver, { ifMatch, runOnce: once }));
   }
 

@@ -89,10 +89,10 @@ function checkPackedFiles(folder: string): PackageFinding[] {
   );
   if (status !== 0)
     return [{ check: "package: packs", problem: `npm pack failed: ${String(stderr).trim()}` }];
-  const said = JSON.parse(stdout) as
+  const output = JSON.parse(stdout) as
     | readonly NpmPackOutput[]
     | { readonly [name: string]: NpmPackOutput };
-  const [first] = Object.values(said) as NpmPackOutput[];
+  const [first] = Object.values(output) as NpmPackOutput[];
   const all: PackedFiles = {
     size: first?.unpackedSize ?? 0,
     files: (first?.files ?? []).map(({ path }) => path),
@@ -208,8 +208,10 @@ function optionRows(schema: unknown): string[] {
         ? "–"
         : `\`${JSON.stringify(one.default)}\``;
     const secret = one["x-secret"] ? " Secret: set it as `${env:…}`." : "";
-    const said = `${one.description ?? ""}.${secret}`.replaceAll("|", "\\|").replaceAll("\n", " ");
-    return `| \`${name}\` | ${formatType(one)} | ${otherwise} | ${said} |`;
+    const description = `${one.description ?? ""}.${secret}`
+      .replaceAll("|", "\\|")
+      .replaceAll("\n", " ");
+    return `| \`${name}\` | ${formatType(one)} | ${otherwise} | ${description} |`;
   });
 }
 

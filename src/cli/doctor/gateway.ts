@@ -120,14 +120,14 @@ export async function checkCredentials(
   made: DryRun,
   live: boolean,
 ): Promise<readonly DoctorFinding[]> {
-  const asked = [...config.providers.values()].map(async (provider) =>
+  const checks = [...config.providers.values()].map(async (provider) =>
     live
       ? testProvider(config.stateDir, provider.name)
       : Promise.all(
           provider.credentials.map(({ name }) => checkModelList(made, provider.name, name)),
         ),
   );
-  return (await Promise.all(asked)).flat();
+  return (await Promise.all(checks)).flat();
 }
 
 const CREDENTIAL_HINT = "check the key, its permissions, and its account's balance";
@@ -236,11 +236,11 @@ export function checkPolicies(config: GatewayConfig, made: DryRun): readonly Doc
     if (date === undefined) return;
     const when = expiryState(end, POLICY_DAYS);
     if (when === "later") return;
-    const said =
+    const expiry =
       when === "unreadable"
         ? `has an unreadable expiry date and counts as expired: "${date}"`
         : `${when === "over" ? "expired" : "expires"} on ${date}`;
-    found.push(warningFinding("policy/expires", `${what} ${said}`, todo));
+    found.push(warningFinding("policy/expires", `${what} ${expiry}`, todo));
   };
   for (const { name, dataPolicy } of made.providers.values())
     look(

@@ -142,8 +142,8 @@ const checkTls = (id: string, provider: string, base: URL): Promise<DoctorFindin
     const over = (finding: DoctorFinding) => (socket.destroy(), resolve(finding));
     socket.once("secureConnect", () => {
       const ms = Math.round(performance.now() - began);
-      const said = `${provider}: ${socket.getProtocol()} with ${host} in ${ms} ms`;
-      over(checkServedCertificate(`${id}/tls`, said, socket.getPeerCertificate().valid_to));
+      const summary = `${provider}: ${socket.getProtocol()} with ${host} in ${ms} ms`;
+      over(checkServedCertificate(`${id}/tls`, summary, socket.getPeerCertificate().valid_to));
     });
     const failed = (why: string) =>
       over(
@@ -164,16 +164,16 @@ const checkTls = (id: string, provider: string, base: URL): Promise<DoctorFindin
  */
 export function checkServedCertificate(
   id: string,
-  said: string,
+  summary: string,
   until: string | undefined,
 ): DoctorFinding {
   const when = expiryState(until, CERTIFICATE_DAYS);
-  if (when === "later") return okFinding(id, said);
+  if (when === "later") return okFinding(id, summary);
   const ends =
     when === "unreadable"
       ? `has an unreadable expiry date: "${until ?? ""}"`
       : `expires in ${plural(Math.floor(daysLeft(until)), "day")}`;
-  return warningFinding(id, `${said}; its certificate ${ends}`, "tell its operator");
+  return warningFinding(id, `${summary}; its certificate ${ends}`, "tell its operator");
 }
 
 /**

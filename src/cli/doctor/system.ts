@@ -23,19 +23,19 @@ const isLts = (major: number) => major % 2 === 0;
 
 export function checkVersions(version: string, node = process.versions): readonly DoctorFinding[] {
   const major = Number(node.node.split(".")[0]);
-  const said = `tollgate ${version} on Node ${node.node}, SQLite ${node["sqlite"] ?? "unknown"}, OpenSSL ${node.openssl}`;
+  const summary = `tollgate ${version} on Node ${node.node}, SQLite ${node["sqlite"] ?? "unknown"}, OpenSSL ${node.openssl}`;
   if (major < MIN_NODE)
     return [
-      errorFinding("version/node", said, `install Node ${MIN_NODE} or newer from nodejs.org`),
+      errorFinding("version/node", summary, `install Node ${MIN_NODE} or newer from nodejs.org`),
     ];
   if (!isLts(major))
     return [
       noteFinding(
         "version/node",
-        `${said}; odd versions of Node are supported for only six months`,
+        `${summary}; odd versions of Node are supported for only six months`,
       ),
     ];
-  return [okFinding("version/node", said)];
+  return [okFinding("version/node", summary)];
 }
 
 /** File descriptors: two per request (client and provider), and some for the process itself. */
@@ -79,20 +79,20 @@ export async function checkDisk(stateDir: string): Promise<readonly DoctorFindin
 }
 
 export function checkFreeSpace(free: number, stateDir: string): DoctorFinding {
-  const said = `${formatBytes(free)} free for ${stateDir}`;
+  const summary = `${formatBytes(free)} free for ${stateDir}`;
   if (free < FREE_BYTES.error)
     return errorFinding(
       "disk/free",
-      said,
+      summary,
       "free disk space: a full disk stops all calls, because each call is recorded first",
     );
   if (free < FREE_BYTES.warning)
     return warningFinding(
       "disk/free",
-      said,
+      summary,
       "free disk space, or prune old rows: ledger: { retention: 400d }",
     );
-  return okFinding("disk/free", said);
+  return okFinding("disk/free", summary);
 }
 
 /** Measures the duration of an fsync, because each commit of the ledger waits for one. */
@@ -124,12 +124,12 @@ async function measureFsync(folder: string): Promise<DoctorFinding> {
 }
 
 export function checkFsync(median: number): DoctorFinding {
-  const said = `a write is durable after ${median.toFixed(1)} ms (fsync, median of ${FSYNC_WRITES})`;
+  const summary = `a write is durable after ${median.toFixed(1)} ms (fsync, median of ${FSYNC_WRITES})`;
   const todo = "move state_dir to a local disk: each request waits twice for a durable write";
-  if (median > FSYNC_MS.error) return errorFinding("disk/fsync", said, todo);
+  if (median > FSYNC_MS.error) return errorFinding("disk/fsync", summary, todo);
   return median > FSYNC_MS.warning
-    ? warningFinding("disk/fsync", said, todo)
-    : okFinding("disk/fsync", said);
+    ? warningFinding("disk/fsync", summary, todo)
+    : okFinding("disk/fsync", summary);
 }
 
 /**
@@ -215,16 +215,16 @@ export async function checkPermissions(config: GatewayConfig): Promise<readonly 
 
 /**
  * Checks the clock by the median of the measured differences.
- * @param said Differences in milliseconds: the remote clock minus this machine's.
+ * @param differences Differences in milliseconds: the remote clock minus this machine's.
  */
-export function checkClock(said: readonly number[]): readonly DoctorFinding[] {
+export function checkClock(differences: readonly number[]): readonly DoctorFinding[] {
   const year = new Date(wallClock()).getUTCFullYear();
   const todo = "synchronize the clock: timedatectl set-ntp true";
-  if (said.length === 0)
+  if (differences.length === 0)
     return year < 2026
       ? [errorFinding("clock", `the clock shows the year ${year}`, todo)]
       : [noteFinding("clock", "the clock was not compared, because no provider was called")];
-  const skew = [...said].sort((a, b) => a - b)[Math.floor(said.length / 2)]!;
+  const skew = [...differences].sort((a, b) => a - b)[Math.floor(differences.length / 2)]!;
   const text = `the clock is ${Math.abs(Math.round(skew / 1_000))} s ${skew > 0 ? "behind" : "ahead of"} the providers' clocks`;
   if (Math.abs(skew) > SKEW_MS.error) return [errorFinding("clock", text, todo)];
   if (Math.abs(skew) > SKEW_MS.warning) return [warningFinding("clock", text, todo)];

@@ -51,8 +51,10 @@ export const formatFault = ({ kind, code }: NonNullable<RequestRecord["fault"]>)
 function formatModel({ model, calls }: RequestRecord): string {
   const last = calls.at(-1);
   const served = last && `${last.provider}/${last.model}`;
-  const asked = sanitize(model.length > 60 ? `${model.slice(0, 59)}…` : model) || "-";
-  return served === undefined || served === model ? asked : `${asked} → ${sanitize(served)}`;
+  const requested = sanitize(model.length > 60 ? `${model.slice(0, 59)}…` : model) || "-";
+  return served === undefined || served === model
+    ? requested
+    : `${requested} → ${sanitize(served)}`;
 }
 
 function formatUsage({ calls }: RequestRecord): string {

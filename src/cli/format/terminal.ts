@@ -50,8 +50,8 @@ const MAX_WIDTH = 100;
  * width of a terminal.
  */
 export function terminalWidth(): number {
-  const said = process.stdout.columns ?? Number(process.env["COLUMNS"]);
-  return Math.min(MAX_WIDTH, Math.max(MIN_WIDTH, said > 0 ? said : 80));
+  const width = process.stdout.columns ?? Number(process.env["COLUMNS"]);
+  return Math.min(MAX_WIDTH, Math.max(MIN_WIDTH, width > 0 ? width : 80));
 }
 
 /** Aligns rows in columns that are as wide as their widest cells. The last column is not padded. */

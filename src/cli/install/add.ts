@@ -178,12 +178,12 @@ async function describePackage(folder: string, within: string): Promise<Describe
       code: "import_failed",
     });
   });
-  const { said, files } = JSON.parse(text) as {
+  const { said: definitions, files } = JSON.parse(text) as {
     said: Record<string, DeclaredDefinition & { summary: string }>;
     files: readonly string[];
   };
   const plugins = Object.fromEntries(
-    Object.entries(said).map(([path, { summary, ...one }]) => [
+    Object.entries(definitions).map(([path, { summary, ...one }]) => [
       path,
       { ...toLockedDefinition(one), summary },
     ]),

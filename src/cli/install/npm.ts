@@ -34,8 +34,8 @@ export interface PublishedPackage {
 export async function viewPackage(folder: string, spec: string): Promise<PublishedPackage> {
   const { ok, out, err } = await runNpm(folder, "pack", "--dry-run", "--json", spec);
   if (!ok) return fail("not_found", `${spec} not found in npm: ${err.trim().slice(0, 400)}`);
-  const said = JSON.parse(out) as readonly PublishedPackage[] | Record<string, PublishedPackage>;
-  const [first] = Object.values(said) as PublishedPackage[];
+  const output = JSON.parse(out) as readonly PublishedPackage[] | Record<string, PublishedPackage>;
+  const [first] = Object.values(output) as PublishedPackage[];
   return first ?? fail("not_found", `${spec} not found in npm.`);
 }
 

@@ -115,9 +115,9 @@ export async function requireGatewayConfig(
 /** Returns undefined if the directory depends on the whole config. */
 function stateDirFromText(text: string): string | undefined {
   try {
-    const said = parse(text, { logLevel: "silent" }) as Record<string, unknown> | null;
-    const folder = said?.["state_dir"];
-    if (folder === undefined) return said?.["include"] === undefined ? ".tollgate" : undefined;
+    const config = parse(text, { logLevel: "silent" }) as Record<string, unknown> | null;
+    const folder = config?.["state_dir"];
+    if (folder === undefined) return config?.["include"] === undefined ? ".tollgate" : undefined;
     return typeof folder === "string" && !folder.includes("$") ? folder : undefined;
   } catch {
     return undefined;

@@ -20,8 +20,9 @@ const MALLOC_SETTINGS = { MALLOC_MMAP_THRESHOLD_: "8388608", MALLOC_TRIM_THRESHO
 export function restartWithMallocSettings([command = ""]: readonly string[]): void {
   const serves = command === "serve" || command === "" || command.startsWith("-");
   // The process is not re-executed if a service manager passed sockets, because they would be lost.
-  const told = "MALLOC_MMAP_THRESHOLD_" in process.env || "LISTEN_FDS" in process.env;
-  if (!serves || process.platform !== "linux" || told || process.connected) return;
+  const hasSettingOrSockets =
+    "MALLOC_MMAP_THRESHOLD_" in process.env || "LISTEN_FDS" in process.env;
+  if (!serves || process.platform !== "linux" || hasSettingOrSockets || process.connected) return;
   try {
     process.execve?.(
       process.execPath,

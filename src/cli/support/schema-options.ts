@@ -173,15 +173,15 @@ function parseLabel(text: string, flag: string): [string, string] {
  */
 export async function readInput(schema: Schema, given: CliInput): Promise<JsonObject> {
   const whole = given.getText("input");
-  const said =
+  const parsed =
     whole === undefined
       ? {}
       : parseJsonOption(whole === "-" ? await readStdin() : whole, "--input");
-  if (typeof said !== "object" || said === null || Array.isArray(said))
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
     return fail("invalid", '--input must be a JSON object, such as {"name": "value"}.', {
       code: "usage",
     });
-  const input: Record<string, Json | undefined> = { ...(said as JsonObject) };
+  const input: Record<string, Json | undefined> = { ...(parsed as JsonObject) };
   for (const member of membersOf(schema)) {
     const { property, flag } = member;
     const text = given.getText(flag);

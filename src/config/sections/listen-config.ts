@@ -101,7 +101,7 @@ export function checkListen(raw: unknown, report: ReportProblem): void {
   }
 }
 
-const listListenEntries = (raw: unknown): readonly (readonly [pointer: string, said: unknown])[] =>
+const listListenEntries = (raw: unknown): readonly (readonly [pointer: string, entry: unknown])[] =>
   Array.isArray(raw)
     ? raw.map((each, i) => [childPointer("/listen", String(i)), each] as const)
     : [["/listen", raw]];

@@ -19,7 +19,7 @@ export interface ListenTls {
   readonly cert: string;
   readonly key: string;
   readonly minVersion: "TLSv1.2" | "TLSv1.3";
-  /** CA file for client certificates. Clients are asked for a certificate that it signed. */
+  /** CA file for client certificates. The gateway requests a certificate that this CA signed. */
   readonly clientCertificates: { readonly ca: string; readonly required: boolean } | undefined;
 }
 

@@ -47,7 +47,7 @@ function openTunnel(
   { at, timeoutMs }: { readonly at: string; readonly timeoutMs: number },
   done: (error: Error | undefined, socket?: Socket) => void,
 ): void {
-  const asked = (proxy.protocol === "https:" ? secure : plain)({
+  const request = (proxy.protocol === "https:" ? secure : plain)({
     method: "CONNECT",
     host: proxy.hostname.replace(/^\[|\]$/g, ""),
     port: proxy.port || (proxy.protocol === "https:" ? 443 : 80),
@@ -56,21 +56,21 @@ function openTunnel(
     agent: false,
     signal: AbortSignal.timeout(timeoutMs),
   });
-  asked.once("connect", (answer: IncomingMessage, socket: Socket, head: Buffer) => {
+  request.once("connect", (answer: IncomingMessage, socket: Socket, head: Buffer) => {
     if (answer.statusCode === 200 && head.length === 0) return done(undefined, socket);
     socket.destroy();
     const why = answer.statusCode === 200 ? "spoke too early" : `answered ${answer.statusCode}`;
     return done(createProxyError(`The proxy ${why}.`));
   });
   // A proxy that refuses to tunnel sends an ordinary HTTP response.
-  asked.once("response", (answer) => {
+  request.once("response", (answer) => {
     answer.destroy();
     done(createProxyError(`The proxy returned status ${answer.statusCode}.`));
   });
-  asked.once("error", (error: NodeJS.ErrnoException) =>
+  request.once("error", (error: NodeJS.ErrnoException) =>
     done(createProxyError(`The proxy cannot be reached: ${error.code ?? error.name}.`, error)),
   );
-  asked.end();
+  request.end();
 }
 
 function authorization({ username, password }: URL): Record<string, string> {

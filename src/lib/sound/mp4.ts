@@ -32,11 +32,12 @@ export function readMp4(file: Buffer): AudioStructure | undefined {
   const { frames, rate = LEAST_RATE, tracks, plain, bytes } = boxes;
   const found = [(frames * AAC_FRAME[0]) / rate, (frames * AAC_FRAME[1]) / rate] as const;
   if (boxes.lost) return undefined;
-  const { said: stated } = boxes;
-  const statedSeconds = plain && tracks === 1 && boxes.rate !== undefined ? stated : undefined;
+  const { maxStatedSeconds } = boxes;
+  const statedSeconds =
+    plain && tracks === 1 && boxes.rate !== undefined ? maxStatedSeconds : undefined;
   return {
     statedSeconds,
-    maxStatedSeconds: stated,
+    maxStatedSeconds,
     decodedSeconds: found,
     bytes: bytes || file.length,
     rates: [0, FASTEST],
@@ -46,7 +47,7 @@ export function readMp4(file: Buffer): AudioStructure | undefined {
 class Boxes {
   readonly #file: Buffer;
   /** Longest duration in seconds that a box states. */
-  said = 0;
+  maxStatedSeconds = 0;
   /** Number of audio frames. `bytes` is their total size if the file lists sizes. */
   frames = 0;
   bytes = 0;
@@ -109,7 +110,8 @@ class Boxes {
     const scale = file.readUInt32BE(at);
     const length = wide ? Number(file.readBigUInt64BE(at + 4)) : file.readUInt32BE(at + 4);
     const unknown = length >= (wide ? 2 ** 63 : 0xffff_ffff);
-    if (scale > 0 && !unknown) this.said = Math.max(this.said, length / scale);
+    if (scale > 0 && !unknown)
+      this.maxStatedSeconds = Math.max(this.maxStatedSeconds, length / scale);
     return scale;
   }
 
@@ -119,7 +121,7 @@ class Boxes {
     const wide = file[from] === 1;
     if (from + (wide ? 12 : 8) > to || this.#scale === 0) return;
     const length = wide ? Number(file.readBigUInt64BE(from + 4)) : file.readUInt32BE(from + 4);
-    this.said = Math.max(this.said, length / this.#scale);
+    this.maxStatedSeconds = Math.max(this.maxStatedSeconds, length / this.#scale);
   }
 
   /** Reads the edit list: the segments that are played one after another. */
@@ -132,7 +134,7 @@ class Boxes {
     let sum = 0;
     for (let i = 0, at = from + 8; i < count && at + each <= to; i++, at += each)
       sum += wide ? Number(file.readBigUInt64BE(at)) : file.readUInt32BE(at);
-    if (this.#scale > 0) this.said = Math.max(this.said, sum / this.#scale);
+    if (this.#scale > 0) this.maxStatedSeconds = Math.max(this.maxStatedSeconds, sum / this.#scale);
   }
 
   /**

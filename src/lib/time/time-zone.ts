@@ -127,8 +127,8 @@ function offsets(zone: string): (at: number) => number {
   if (format.resolvedOptions().timeZone === "UTC") return () => 0;
   const known = new Map<number, number>();
 
-  function exact(asked: number): number {
-    const at = Math.floor(Math.min(LATEST, Math.max(EARLIEST, asked)) / 1_000) * 1_000;
+  function exact(moment: number): number {
+    const at = Math.floor(Math.min(LATEST, Math.max(EARLIEST, moment)) / 1_000) * 1_000;
     const of: Record<string, number> = {};
     for (const { type, value } of format.formatToParts(at)) of[type] = Number(value);
     const { year, month, day, hour, minute, second } = of;

@@ -60,17 +60,17 @@ export function estimateRerankUsage(
   query: string,
   documents: readonly (string | JsonObject)[],
 ): { exactUsage: { searches: number }; maxUsage: { searches: number; input: number } } {
-  const asked = Buffer.byteLength(query);
+  const queryBytes = Buffer.byteLength(query);
   // The query may be read again with each piece of a document, and takes up to half of a piece.
-  const room = A_DOCUMENT - Math.min(asked, A_DOCUMENT / 2);
+  const room = A_DOCUMENT - Math.min(queryBytes, A_DOCUMENT / 2);
   let [counted, most, read] = [0, 0, 0];
   for (const document of documents) {
     const text = typeof document === "string" ? document : JSON.stringify(document);
     const bytes = Buffer.byteLength(text);
-    counted += Math.max(1, Math.ceil((asked + bytes) / BYTES_A_TOKEN / A_DOCUMENT));
+    counted += Math.max(1, Math.ceil((queryBytes + bytes) / BYTES_A_TOKEN / A_DOCUMENT));
     const pieces = Math.max(1, Math.ceil(bytes / room));
     most += pieces;
-    read += pieces * asked + bytes;
+    read += pieces * queryBytes + bytes;
   }
   return {
     exactUsage: { searches: searches(counted) },

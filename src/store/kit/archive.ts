@@ -139,17 +139,19 @@ export async function writeArchive(file: string, source: ArchiveSource): Promise
   let end = after;
   async function* lines(): AsyncGenerator<string, void> {
     const digest = createHash("sha256");
-    const said = (line: string): string => {
+    const digested = (line: string): string => {
       digest.update(line);
       return line;
     };
     const [kind, version, labels] = [ARCHIVE_FORMAT, ARCHIVE_VERSION, findText !== undefined];
-    yield said(`${JSON.stringify({ kind, version, after, nodes, labels } satisfies HeaderLine)}\n`);
+    yield digested(
+      `${JSON.stringify({ kind, version, after, nodes, labels } satisfies HeaderLine)}\n`,
+    );
     for await (const commit of source.commits) {
-      for (const line of newTexts(commit)) yield said(line);
+      for (const line of newTexts(commit)) yield digested(line);
       for (const row of decodeCommit(commit)) totals.add(row);
       end = { seq: commit.last, hash: commit.hash };
-      yield said(formatCommit(commit));
+      yield digested(formatCommit(commit));
     }
     yield `${JSON.stringify(totals.footer(end, digest.digest("hex")))}\n`;
   }
@@ -169,13 +171,13 @@ function formatCommit({ terms, rows, first, last, hash, instance, batch }: Archi
 
 /** Creates a function that returns the lines with the texts of a commit, each once. */
 function createTextLines(findText: ArchiveSource["findText"]): (of: CommitText) => string[] {
-  const said = new Set<string>();
+  const writtenHashes = new Set<string>();
   return ({ terms }) => {
     const lines: string[] = [];
     for (const hash of findText ? textHashesIn(terms) : []) {
-      if (said.has(hash)) continue;
-      if (said.size >= MAX_REMEMBERED_TEXTS) said.clear();
-      said.add(hash);
+      if (writtenHashes.has(hash)) continue;
+      if (writtenHashes.size >= MAX_REMEMBERED_TEXTS) writtenHashes.clear();
+      writtenHashes.add(hash);
       const { salt, text } = findText!(hash);
       lines.push(`${JSON.stringify({ hash, salt, text } satisfies TextLine)}\n`);
     }
@@ -250,13 +252,13 @@ class ArchiveReader {
   readLine(text: string): void {
     this.#lineNumber++;
     try {
-      const said = JSON.parse(text) as object;
+      const parsed = JSON.parse(text) as object;
       if (this.#hasFooter) return this.addProblem("The line follows the footer.");
-      if ("end" in said) return this.#readFooter(said as FooterLine);
+      if ("end" in parsed) return this.#readFooter(parsed as FooterLine);
       this.#digest.update(`${text}\n`);
-      if ("kind" in said) this.#readHeader(said as HeaderLine);
-      else if ("salt" in said) this.#readText(said as TextLine);
-      else this.#readCommit(said as CommitLine, text);
+      if ("kind" in parsed) this.#readHeader(parsed as HeaderLine);
+      else if ("salt" in parsed) this.#readText(parsed as TextLine);
+      else this.#readCommit(parsed as CommitLine, text);
     } catch {
       this.addProblem("The line is not valid in an archive.");
     }
@@ -335,13 +337,13 @@ class ArchiveReader {
     return chainLink(Buffer.from(before, "hex"), node, n, head).toString("hex");
   }
 
-  #readFooter({ sha256, ...said }: FooterLine): void {
+  #readFooter({ sha256, ...stated }: FooterLine): void {
     this.#hasFooter = true;
     const { sha256: own, ...mine } = this.#totals.footer(
       this.#position,
       this.#digest.digest("hex"),
     );
-    if (own !== sha256 || JSON.stringify(said) !== JSON.stringify(mine))
+    if (own !== sha256 || JSON.stringify(stated) !== JSON.stringify(mine))
       this.addProblem("The content of the archive does not match its footer.");
   }
 }

@@ -131,15 +131,15 @@ const toNullableColumnText = (text: string | null | undefined): string | null =>
   text === null || text === undefined ? null : toColumnText(text);
 
 function encodeLabels(labels: LedgerRow["labels"]): string | null {
-  let said: { [name: string]: string } | undefined;
+  let encoded: { [name: string]: string } | undefined;
   for (const name in labels) {
     const value = labels[name];
     // Assignment through entries is also correct for a label named `__proto__`.
     if (value !== undefined)
-      (said ??= Object.create(null) as { [name: string]: string })[toColumnText(name)] =
+      (encoded ??= Object.create(null) as { [name: string]: string })[toColumnText(name)] =
         toColumnText(value);
   }
-  return said ? JSON.stringify(said) : null;
+  return encoded ? JSON.stringify(encoded) : null;
 }
 
 const ATTEMPT_ID = /^(.*)\.(\d+)$/su;
@@ -169,8 +169,8 @@ function encodeTermsExtra({
   return toJsonOrNull(how);
 }
 
-const toJsonOrNull = (said: object): string | null => {
-  const text = toJson(said);
+const toJsonOrNull = (value: object): string | null => {
+  const text = toJson(value);
   return text === "{}" ? null : text;
 };
 

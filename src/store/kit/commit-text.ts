@@ -213,7 +213,7 @@ export type SettledFields = Pick<
  */
 export function forEachSettledRow(
   { terms, rows }: Pick<CommitText, "terms" | "rows">,
-  each: (row: SettledFields, said: string, terms: () => CallTerms) => void,
+  each: (row: SettledFields, termsText: string, terms: () => CallTerms) => void,
 ): number {
   const list = JSON.parse(terms) as TermsTuple[];
   const texts: string[] = [];
@@ -221,7 +221,7 @@ export function forEachSettledRow(
   for (const v of all) {
     if (v[0] !== "s" && v[0] !== "a") continue;
     const [, at, , , , place] = v;
-    const said = (texts[place] ??= JSON.stringify(list[place]));
+    const termsText = (texts[place] ??= JSON.stringify(list[place]));
     const fields: SettledFields =
       v[0] === "s"
         ? {
@@ -240,7 +240,7 @@ export function forEachSettledRow(
             usage: v[6],
             costNano: decodeAmount(v[7]),
           };
-    each(fields, said, () => termsFromTuple(list[place]!));
+    each(fields, termsText, () => termsFromTuple(list[place]!));
   }
   return all.length;
 }

@@ -53,8 +53,8 @@ export const hashLabel = (salt: string, text: string): string =>
 /** Returns labels with hashes in place of their texts. Both arguments are JSON objects by name. */
 export function hashLabels(labels: string, salts: string): LabelTexts {
   const of = JSON.parse(salts) as LabelTexts;
-  const said = Object.entries(JSON.parse(labels) as LabelTexts);
-  return Object.fromEntries(said.map(([name, its]) => [name, hashLabel(of[name] ?? "", its)]));
+  const entries = Object.entries(JSON.parse(labels) as LabelTexts);
+  return Object.fromEntries(entries.map(([name, its]) => [name, hashLabel(of[name] ?? "", its)]));
 }
 
 // Erases texts of keys and accounts.

@@ -39,14 +39,14 @@ const formatPolicy = ({ model, requestedPrivacy, routes, blockedBy }: ExplainedP
 function formatPath(way: ExplainedRoute, wanted: Privacy): string[] {
   const { policy, credentialDeclaration, satisfies } = way;
   const passes = wanted === "off" ? satisfies.required : satisfies[wanted];
-  const told =
+  const result =
     wanted === "off"
       ? `required: ${satisfies.required ? "yes" : "no"}, strict: ${satisfies.strict ? "yes" : "no"}`
       : passes
         ? "would pass"
         : "would be rejected";
   const lines = [
-    `${paint("bold", way.id)}  credential ${way.credential}, ${way.protocol ?? "native"}  ${paint(passes ? "green" : "yellow", told)}`,
+    `${paint("bold", way.id)}  credential ${way.credential}, ${way.protocol ?? "native"}  ${paint(passes ? "green" : "yellow", result)}`,
     `  in effect    ${formatRetention(policy)}, trains: ${policy.trains}, basis: ${policy.basis}`,
     ...(policy.reasons.length > 0 ? [`  because      ${policy.reasons.join(", ")}`] : []),
   ];

@@ -102,24 +102,24 @@ async function importConfig(
   file: string,
   given: CliInput,
 ): Promise<ImportResult> {
-  const said = SourceValue.parse(await readFile(file, "utf8"), file);
+  const config = SourceValue.parse(await readFile(file, "utf8"), file);
   const draft = new ConfigDraft({
     providers: new Set(Object.keys(builtinPlugins.provider)),
     frontends: DEFAULT_FRONTENDS,
   });
   const modelName = given.getText("name") ?? slug(basename(file, extname(file)));
-  const keys = importer.importConfig(said, draft, { modelName });
+  const keys = importer.importConfig(config, draft, { modelName });
   const teams = given.getText("teams");
-  const { accounts, said: more } = teams
+  const { accounts, said: teamsConfig } = teams
     ? await importTeams(teams, draft)
     : { accounts: new Map<string, string>(), said: undefined };
   const list = given.getText("keys");
-  const told = list ? await importKeys(list, accounts) : { keys: [], remarks: [] };
-  for (const each of [said, ...(more ? [more] : [])])
+  const imported = list ? await importKeys(list, accounts) : { keys: [], remarks: [] };
+  for (const each of [config, ...(teamsConfig ? [teamsConfig] : [])])
     for (const rest of each.unreadValues()) rest.report("unsupported", "this setting is not read");
-  const findings = [...said.findings, ...(more?.findings ?? [])];
+  const findings = [...config.findings, ...(teamsConfig?.findings ?? [])];
   const text = draft.toYaml(`${importer.name}'s ${basename(file)}`);
-  return { text, draft, findings, keys: [...keys, ...told.keys], warnings: told.remarks };
+  return { text, draft, findings, keys: [...keys, ...imported.keys], warnings: imported.remarks };
 }
 
 async function write({ text, draft, keys }: ImportResult, folder: string) {

@@ -65,17 +65,18 @@ async function run(given: CliInput): Promise<number> {
   const known = Object.keys(builtinPlugins.provider);
   const asks = process.stdin.isTTY && process.stdout.isTTY && words.length === 0 && !given.json;
   const found = asks || given.has("detect") ? await detectProviders(known) : [];
-  const said = asks
+  const starter = asks
     ? await askInteractively(known, found)
     : starterFromOptions(given, words, found);
-  const bare = said.names.length === 0 && !said.server && !said.budget && !said.retention;
+  const bare =
+    starter.names.length === 0 && !starter.server && !starter.budget && !starter.retention;
   const file = given.getText("out") ?? (asks || given.has("write") ? "gateway.yaml" : undefined);
   const text = withEditorLine(
-    bare ? readDefaultConfig() : await buildStarterConfig(said),
+    bare ? readDefaultConfig() : await buildStarterConfig(starter),
     resolve(file ?? "gateway.yaml"),
   );
   if (file === undefined) {
-    if (given.json) printJson({ providers: said.names, text });
+    if (given.json) printJson({ providers: starter.names, text });
     else print(text.trimEnd());
     if (process.stdout.isTTY)
       printRemark(

@@ -140,10 +140,10 @@ function readFormat(given: CliInput): (typeof OUTPUT_FORMATS)[number] | undefine
   return form;
 }
 
-const failUnknownDimension = (said: string): never =>
+const failUnknownDimension = (dimension: string): never =>
   fail(
     "invalid",
-    `Invalid --by "${said}". It must be one or more of ${DIMENSIONS.join(", ")}.${didYouMean(said, DIMENSIONS)}`,
+    `Invalid --by "${dimension}". It must be one or more of ${DIMENSIONS.join(", ")}.${didYouMean(dimension, DIMENSIONS)}`,
     { code: "usage" },
   );
 
@@ -164,10 +164,10 @@ function readDimensions(
  * characters are shown escaped.
  */
 function groupName(sum: UsageSum, dimension: Dimension, names: UsageSums["keyNames"]): string {
-  const said = sum.by[dimension] ?? "";
-  const name = dimension === "key" ? (names[said] ?? said) : said;
-  const twice = name !== said && Object.values(names).filter((other) => other === name).length > 1;
-  return escapeControls(twice ? `${name} (${said})` : name);
+  const value = sum.by[dimension] ?? "";
+  const name = dimension === "key" ? (names[value] ?? value) : value;
+  const twice = name !== value && Object.values(names).filter((other) => other === name).length > 1;
+  return escapeControls(twice ? `${name} (${value})` : name);
 }
 
 function printTable({ rows, total, keyNames }: UsageSums, by: readonly Dimension[]): void {

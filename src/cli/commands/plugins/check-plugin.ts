@@ -65,21 +65,21 @@ export const command: CliCommand = {
 };
 
 /**
- * Returns the folder of a package. `said`: a folder, or the name of a package that is installed in
- * the current folder.
+ * Returns the folder of a package. `folderOrName`: a folder, or the name of a package that is
+ * installed in the current folder.
  */
-function packageFolder(said: string): string {
-  if (existsSync(join(said, "package.json"))) return realpathSync(said);
+function packageFolder(folderOrName: string): string {
+  if (existsSync(join(folderOrName, "package.json"))) return realpathSync(folderOrName);
   const here = pathToFileURL(resolve("package.json"));
   try {
     // A path that does not exist is excluded, because `findPackageJSON` would find the package that
     // contains it.
-    const found = /^[./]/.test(said) ? undefined : findPackageJSON(said, here);
+    const found = /^[./]/.test(folderOrName) ? undefined : findPackageJSON(folderOrName, here);
     if (found !== undefined) return realpathSync(dirname(found));
   } catch {}
   return fail(
     "not_found",
-    `${said} is not a directory with a package.json, and not an installed package.`,
+    `${folderOrName} is not a directory with a package.json, and not an installed package.`,
     {
       code: "no_package",
     },

@@ -11,13 +11,13 @@ import { alignColumns, paint, printRemark, print, printJson } from "../../format
  * needs with the configured options.
  */
 function declaredNeeds(needs: Needs<never> | undefined): string[] {
-  const said = (what: readonly string[] | Function | undefined, otherwise: string) =>
+  const fixedNeeds = (what: readonly string[] | Function | undefined, otherwise: string) =>
     typeof what === "function" ? [otherwise] : (what ?? []);
   return [
-    ...said(needs?.origins, "addresses from its options"),
+    ...fixedNeeds(needs?.origins, "addresses from its options"),
     ...(needs?.metadata ? ["metadata"] : []),
     ...(needs?.env ?? []),
-    ...said(needs?.files, "files from its options"),
+    ...fixedNeeds(needs?.files, "files from its options"),
   ];
 }
 

@@ -225,8 +225,8 @@ export const command: CliCommand = {
 };
 
 function parseNewPackage(given: CliInput): NewPackage {
-  const [said = "", name = ""] = given.positionals;
-  const sort = TEMPLATE_KINDS.find((one) => one === said) ?? failUnknownKind(said);
+  const [kindName = "", name = ""] = given.positionals;
+  const sort = TEMPLATE_KINDS.find((one) => one === kindName) ?? failUnknownKind(kindName);
   const why = nameProblem(name);
   if (why !== undefined) fail("invalid", `Invalid name "${name}": ${why}.`, { code: "usage" });
   for (const kind of pluginsOf(sort))
@@ -249,10 +249,10 @@ function parseNewPackage(given: CliInput): NewPackage {
   return { kind: sort, variant: template, name };
 }
 
-function failUnknownKind(said: string): TemplateKind {
+function failUnknownKind(kindName: string): TemplateKind {
   return fail(
     "invalid",
-    `Unknown plugin kind "${said}".${didYouMean(said, TEMPLATE_KINDS)} It must be one of ${TEMPLATE_KINDS.join(", ")}.`,
+    `Unknown plugin kind "${kindName}".${didYouMean(kindName, TEMPLATE_KINDS)} It must be one of ${TEMPLATE_KINDS.join(", ")}.`,
     {
       code: "usage",
     },

@@ -114,7 +114,7 @@ const pluginCommand = (
 function validateInput(schema: Schema, input: JsonObject, words: string): JsonObject {
   const { value, errors } = checkInput(schema, input, () => true);
   if (errors.length === 0) return value as JsonObject;
-  const said = errors.map(({ words: { id, message, hint }, pointer }) => {
+  const messages = errors.map(({ words: { id, message, hint }, pointer }) => {
     const [, first, ...deeper] = pointer.split("/");
     const more = hint === undefined ? "" : ` — ${hint}`;
     if (first === undefined) return message.replace(/"(\w+)"/, (_, key) => optionFlag(key)) + more;
@@ -123,7 +123,7 @@ function validateInput(schema: Schema, input: JsonObject, words: string): JsonOb
       id === "config/unknown-key" ? "--input" : [optionFlag(first), ...deeper].join("/");
     return `${option}: ${message}${more}`;
   });
-  return fail("invalid", `${said.join("\n       ")}\nSee tollgate ${words} --help.`, {
+  return fail("invalid", `${messages.join("\n       ")}\nSee tollgate ${words} --help.`, {
     code: "bad_input",
   });
 }

@@ -22,10 +22,10 @@ const HEADER = [
 
 function formatFleet({ nodes, commandPrograms, warnings }: Fleet): string {
   const table = alignColumns([HEADER.map((name) => paint("gray", name)), ...nodes.map(nodeRow)]);
-  const said = warnings.map((remark) => paint("yellow", remark));
+  const remarks = warnings.map((remark) => paint("yellow", remark));
   const open = commandPrograms.map(({ info }) => `pid ${info?.pid} on ${info?.host}`);
-  if (open.length > 0) said.unshift(`commands that have the store open: ${open.join(", ")}`);
-  return [table, ...(said.length > 0 ? ["", ...said] : [])].join("\n");
+  if (open.length > 0) remarks.unshift(`commands that have the store open: ${open.join(", ")}`);
+  return [table, ...(remarks.length > 0 ? ["", ...remarks] : [])].join("\n");
 }
 
 function nodeRow({
@@ -53,5 +53,5 @@ function nodeRow({
   ];
 }
 
-const orUnknown = (value: number | undefined, said: (value: number) => string): string =>
-  value === undefined ? "?" : said(value);
+const orUnknown = (value: number | undefined, format: (value: number) => string): string =>
+  value === undefined ? "?" : format(value);

@@ -11,8 +11,8 @@ export const command: CliCommand = gatewayCommand<ReloadResult>("reload", {
 });
 
 function printResult({ ok, generation, isUnchanged, problems, restartKeys }: ReloadResult): void {
-  const told = problems.filter(({ severity }) => severity !== "note");
-  if (told.length > 0) print(`${formatProblems(told, paint)}\n`);
+  const shownProblems = problems.filter(({ severity }) => severity !== "note");
+  if (shownProblems.length > 0) print(`${formatProblems(shownProblems, paint)}\n`);
   if (ok)
     return print(
       isUnchanged
@@ -21,6 +21,6 @@ function printResult({ ok, generation, isUnchanged, problems, restartKeys }: Rel
     );
   const why = restartKeys
     ? `${restartKeys.join(", ")} cannot change without a restart. Restart the gateway to apply the change.`
-    : `${countErrors(problems) > 0 ? summarizeProblems(told) : "the config has errors"}.`;
+    : `${countErrors(problems) > 0 ? summarizeProblems(shownProblems) : "the config has errors"}.`;
   printRemark(`Rejected: ${why} Generation ${generation} stays in use.`);
 }

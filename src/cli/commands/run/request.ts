@@ -108,8 +108,8 @@ const formatKey = (id: string, name: string | undefined): string =>
   name === undefined ? sanitize(id) : `${sanitize(name)} (${id})`;
 
 const labelRow = (labels: ServedRequest["labels"]): Row[] => {
-  const said = Object.entries(labels).map(([name, value]) => sanitize(`${name}=${value}`));
-  return said.length > 0 ? [["labels", said.join(", ")]] : [];
+  const pairs = Object.entries(labels).map(([name, value]) => sanitize(`${name}=${value}`));
+  return pairs.length > 0 ? [["labels", pairs.join(", ")]] : [];
 };
 
 const privacyRows = ({ privacy, zdrReceipt }: ServedRequest): Row[] =>

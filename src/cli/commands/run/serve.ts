@@ -231,11 +231,11 @@ function readOverrides(given: CliInput) {
 }
 
 function readPort(given: CliInput, name: "port" | "admin-port"): number | undefined {
-  const said = given.getText(name);
-  if (said === undefined) return undefined;
-  if (!/^\d{1,5}$/.test(said) || Number(said) > 65_535)
+  const text = given.getText(name);
+  if (text === undefined) return undefined;
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
     fail("invalid", `--${name} must be a number from 0 to 65535.`, { code: "usage" });
-  return Number(said);
+  return Number(text);
 }
 
 /**
@@ -350,10 +350,10 @@ function untilStopped(
     // Closing the terminal sends the same signal.
     if (terminal && !isatty(1)) stop("terminal closed");
     else {
-      const heard = manager?.notifyReloading();
+      const notified = manager?.notifyReloading();
       void gateway.reload("signal").then(async ({ isUnchanged, generation }) => {
         if (isUnchanged) log.info({ generation }, "config unchanged");
-        await heard;
+        await notified;
         await manager?.notifyReady();
       }, broken);
     }

@@ -23,16 +23,16 @@ export const command: CliCommand = {
     const ask = () => callControl(stateDir, "status") as unknown as Promise<GatewayStatus>;
     // If a gateway ends during the request, the request is repeated, because a new process may have
     // taken over.
-    const asked = ask().catch((error: unknown) => {
+    const response = ask().catch((error: unknown) => {
       if (getFault(error)?.code !== "gateway_ended") throw error;
       return ask();
     });
     if (given.has("quiet"))
-      return asked.then(
+      return response.then(
         (status) => (isServed(status) ? EXIT_CODES.ok : EXIT_CODES.failed),
         () => EXIT_CODES.failed,
       );
-    const status = await asked;
+    const status = await response;
     if (given.json) printJson({ ...status, modelLists: status.modelLists.map(withIsoDates) });
     else print(formatStatus(status));
     return EXIT_CODES.ok;

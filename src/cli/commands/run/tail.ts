@@ -87,9 +87,9 @@ const printReach = (since: number): void =>
   );
 
 /** Resolves with undefined if the command has ended in the meantime. */
-const orAborted = (live: LongRunning, asked: Promise<Json>): Promise<Json | undefined> =>
+const orAborted = (live: LongRunning, response: Promise<Json>): Promise<Json | undefined> =>
   Promise.race([
-    asked,
+    response,
     new Promise<undefined>((resolve) => {
       if (live.signal.aborted) resolve(undefined);
       live.signal.addEventListener("abort", () => resolve(undefined), { once: true });

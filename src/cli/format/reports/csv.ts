@@ -12,8 +12,8 @@ const FORMULA_START = /^[=+\-@\t\r]/;
 export const textCell = (text: string): string => (FORMULA_START.test(text) ? `'${text}` : text);
 
 /** Quotes a cell and escapes control characters, because tables are also read on terminals. */
-function quoteCell(said: string): string {
-  const text = escapeControls(said);
+function quoteCell(cell: string): string {
+  const text = escapeControls(cell);
   return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
