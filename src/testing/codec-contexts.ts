@@ -22,14 +22,14 @@ export interface LossLog {
  * With `strict`, a loss throws, as in the host's strict mode. The list can still be extended when
  * the rest of the object is frozen.
  */
-function createLossLog<T extends object>(told: T, strict: boolean): T & LossReporter & LossLog {
+function createLossLog<T extends object>(context: T, strict: boolean): T & LossReporter & LossLog {
   const losses: ReportedLoss[] = [];
   const lose: LossReporter["reportLoss"] = (field, how, code) => {
     losses.push({ field, how, code });
     if (strict) throw new Error(`Field ${field} would be ${how}.`);
   };
   const get = () => losses;
-  return Object.defineProperty({ reportLoss: lose, ...told }, "losses", { get }) as T &
+  return Object.defineProperty({ reportLoss: lose, ...context }, "losses", { get }) as T &
     LossReporter &
     LossLog;
 }
@@ -43,7 +43,7 @@ export function createCallContext(
   strict = false,
 ): CallContext & LossLog {
   const model = of.model ?? "model";
-  const told: Omit<CallContext, "reportLoss" | "emulateStopSequences"> = {
+  const context: Omit<CallContext, "reportLoss" | "emulateStopSequences"> = {
     actionType: "generate",
     action: "generate",
     model,
@@ -53,7 +53,7 @@ export function createCallContext(
     query: new URLSearchParams(),
     ...of,
   };
-  const made = createLossLog(told, strict);
+  const made = createLossLog(context, strict);
   const emulateStopSequences = (texts: readonly string[]): void => {
     if (texts.some((text) => text !== "")) made.reportLoss("stop", "approximated", "emulated");
   };
@@ -67,7 +67,7 @@ export function createResponseContext(
   to: Partial<ResponseContext> = {},
   strict = false,
 ): ResponseContext & LossLog {
-  const told: Omit<ResponseContext, "reportLoss"> = {
+  const context: Omit<ResponseContext, "reportLoss"> = {
     id: "x1",
     model: "provider/model",
     created: 1795000000,
@@ -76,5 +76,5 @@ export function createResponseContext(
     query: new URLSearchParams(),
     ...to,
   };
-  return createLossLog(told, strict);
+  return createLossLog(context, strict);
 }

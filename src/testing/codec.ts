@@ -92,8 +92,8 @@ export function encodeWhole(
   events: readonly ModelEvent[],
   to: ResponseContext,
 ): Buffer {
-  const said = server.encodeResponse(collectResponse(events), to);
-  return Buffer.isBuffer(said) ? said : Buffer.from(JSON.stringify(said));
+  const encoded = server.encodeResponse(collectResponse(events), to);
+  return Buffer.isBuffer(encoded) ? encoded : Buffer.from(JSON.stringify(encoded));
 }
 
 /** Result of forwarding bytes through a relay. */
@@ -138,7 +138,7 @@ export function runRelay(
       },
       reportContent: () => void (contentAt ??= length),
       reportStart: (name) => void (id ??= name),
-      reportUsage: (said) => void (usage = mergeUsage(usage, said.usage)),
+      reportUsage: (event) => void (usage = mergeUsage(usage, event.usage)),
       reportFinish(reason) {
         finish = reason;
         finishAt ??= length;

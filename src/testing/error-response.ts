@@ -19,18 +19,18 @@ export function errorResponse(
   message: string,
   about: ErrorResponseOptions = {},
 ): ScriptedReply {
-  return (asked) => {
+  return (request) => {
     const headers = {
       ...(about.retryAfter && { "retry-after": about.retryAfter }),
       ...about.headers,
     };
-    const spoken = protocolAtPath(asked.path.replace(/\/(count_tokens|input_tokens)$/, ""));
+    const spoken = protocolAtPath(request.path.replace(/\/(count_tokens|input_tokens)$/, ""));
     const body =
       spoken === "messages"
         ? {
             type: "error",
             error: { type: about.type ?? ANTHROPIC_ERROR_TYPES[status] ?? "api_error", message },
-            request_id: `req_${asked.number}`,
+            request_id: `req_${request.number}`,
           }
         : {
             error: {

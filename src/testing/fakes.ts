@@ -141,11 +141,11 @@ export function candidate(of: Partial<Candidate> = {}): Candidate {
 export function call(of: Partial<Call> = {}): Call & LossLog {
   const of1 = of.exchange ?? exchange();
   const whose = candidate(of);
-  const told = createCallContext({ ...whose, stream: of1.stream });
-  const losses = told.losses;
+  const context = createCallContext({ ...whose, stream: of1.stream });
+  const losses = context.losses;
   const made = Object.defineProperty(
     {
-      ...told,
+      ...context,
       ...whose,
       signal: of1.signal,
       fetch: async (url: string | URL) => {

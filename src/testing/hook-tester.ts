@@ -245,7 +245,7 @@ async function checkStream(definition: Definition, of: HookCases, one: StreamCas
     for (const stream of [true, false]) {
       if (!stream && pieces.length !== 1) continue;
       const speech = pieces.reduce<ModelScript | undefined>(
-        (said, piece) => (said ? said.say(piece) : say(piece)),
+        (script, piece) => (script ? script.say(piece) : say(piece)),
         undefined,
       );
       on.at.upstream.setRoutes(scriptedModel(speech ?? say(""), ["model"]));

@@ -237,7 +237,7 @@ function* listSplits({ recording, trials }: RecordingCase): Generator<Chunks> {
  */
 function checkTruncation(client: ClientHalf<Operation>, of: RecordingCase): void {
   const { body, headers } = of.recording;
-  const said = contentWithoutUsage(decodeCase(client, of));
+  const expected = contentWithoutUsage(decodeCase(client, of));
   const step = Math.max(1, Math.floor(body.length / 2000));
   for (let length = 0; length < body.length; length += step) {
     const part = body.subarray(0, length);
@@ -252,15 +252,15 @@ function checkTruncation(client: ClientHalf<Operation>, of: RecordingCase): void
     }
     assert.deepEqual(
       contentWithoutUsage(got),
-      said,
+      expected,
       `truncated after ${length} of ${body.length} bytes`,
     );
   }
 }
 
 const contentWithoutUsage = (all: readonly ModelEvent[]) => {
-  const { usage: _, ...said } = comparableContent(all) as { usage: unknown };
-  return said;
+  const { usage: _, ...content } = comparableContent(all) as { usage: unknown };
+  return content;
 };
 
 function assertFault(error: unknown, when: string): void {
@@ -295,15 +295,19 @@ function checkStreamMatchesWhole(
   of: RecordingCase,
 ): void {
   if (isNeverStreamed(server)) return;
-  const said = decodeCase(client, of);
-  const asked = { body: of.recording.request };
-  const streamed = encodeBytes(server, said, createResponseContext({ ...asked, stream: true }));
-  const whole = encodeWhole(server, said, createResponseContext(asked));
+  const events = decodeCase(client, of);
+  const requestContext = { body: of.recording.request };
+  const streamed = encodeBytes(
+    server,
+    events,
+    createResponseContext({ ...requestContext, stream: true }),
+  );
+  const whole = encodeWhole(server, events, createResponseContext(requestContext));
   const inStream = decode(client, [streamed], createCallContext({ stream: true }));
   const inOne = decodeWhole(client, whole, createCallContext());
   // Some API formats send the usage of a stream only to clients that request it.
-  const told = inStream.some((e) => e.type === "usage");
-  const view = told ? comparableContent : contentWithoutUsage;
+  const reportsUsage = inStream.some((e) => e.type === "usage");
+  const view = reportsUsage ? comparableContent : contentWithoutUsage;
   assert.deepEqual(view(inStream), view(inOne));
 }
 
@@ -316,7 +320,7 @@ function checkRelayMatchesTranslation(
   server: ServerHalf<Operation>,
   of: RecordingCase,
 ): void {
-  const said = decodeCase(client, of);
+  const events = decodeCase(client, of);
   const to = responseContextFor(of);
   const { headers } = of.recording;
   const relayed = runRelay(client, [of.recording.body], to, undefined, headers);
@@ -325,11 +329,15 @@ function checkRelayMatchesTranslation(
       ? decode(client, [bytes], createCallContext({ stream: true }))
       : decodeWhole(client, bytes, createCallContext());
   const translated = of.stream
-    ? encodeBytes(server, said, createResponseContext({ stream: true, body: of.recording.request }))
-    : encodeWhole(server, said, createResponseContext({ body: of.recording.request }));
+    ? encodeBytes(
+        server,
+        events,
+        createResponseContext({ stream: true, body: of.recording.request }),
+      )
+    : encodeWhole(server, events, createResponseContext({ body: of.recording.request }));
   assert.deepEqual(comparableContent(read(relayed.bytes)), comparableContent(read(translated)));
 
-  const { usage, finish } = collectResponse(said);
+  const { usage, finish } = collectResponse(events);
   assert.deepEqual(
     withoutUndefined(relayed.usage),
     withoutUndefined(usage),

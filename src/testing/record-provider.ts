@@ -110,7 +110,7 @@ async function recordEndpoint(
   const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
   const through = of.fetch ?? fetch;
   const request = buildRequest(endpoint, of, stream);
-  const heard: RecordedExchange[] = [];
+  const exchanges: RecordedExchange[] = [];
   const send = async (url: URL, method: string, headers: object, text: string | undefined) => {
     const body = text === undefined ? null : Buffer.from(text);
     const leaving = { ...headers } as Record<string, string>;
@@ -122,7 +122,7 @@ async function recordEndpoint(
     const bytes = Buffer.from(await response.arrayBuffer());
     if (bytes.length > MAX_RESPONSE_BYTES)
       throw new Error(`The response has ${bytes.length} bytes, which is too large to record.`);
-    heard.push({
+    exchanges.push({
       name: isProtocolEndpoint(endpoint)
         ? `${endpoint.protocol.id}/hello${stream ? "-streamed" : "-whole"}`
         : "native/hello",
@@ -153,7 +153,7 @@ async function recordEndpoint(
       headers,
       JSON.stringify({ ...out.body, ...(stream && { stream: true }) }),
     );
-    return heard;
+    return exchanges;
   }
   const call = fakes.call({
     protocol: null,
@@ -169,7 +169,7 @@ async function recordEndpoint(
   });
   for await (const _event of endpoint.run(request as never, call, credential as never));
   // If several requests were sent, the last request has the response.
-  return heard.slice(-1);
+  return exchanges.slice(-1);
 }
 
 /**

@@ -65,9 +65,9 @@ function readRecording(path: string): Recording {
   };
 }
 
-function replaceFiles(said: { readonly [field: string]: unknown }): Body {
+function replaceFiles(fields: { readonly [field: string]: unknown }): Body {
   return Object.fromEntries(
-    Object.entries(said).map(([field, value]) => {
+    Object.entries(fields).map(([field, value]) => {
       const { filename, mime, base64 } = (value ?? {}) as Record<string, unknown>;
       return typeof base64 === "string"
         ? [field, { filename, mime, data: Buffer.from(base64, "base64") }]

@@ -108,8 +108,8 @@ function typeOf(body: Body): Json {
 }
 
 export function encodeResponse(answer: ModelResponse, to: ResponseContext): JsonObject {
-  const asked = toEmbeddingsBody(to.body);
-  const wish = readExpectation(asked);
+  const request = toEmbeddingsBody(to.body);
+  const wish = readExpectation(request);
   const vectors = validateEmbeddings((answer.items ?? []) as readonly Embedding[], wish);
   const units = answer.usage.input === undefined ? {} : { input_tokens: answer.usage.input };
   return {

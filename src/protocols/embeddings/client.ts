@@ -84,8 +84,12 @@ export function prepare(out: Outgoing, of: CallContext, dialect: EmbeddingDialec
  * format, because the gateway converts the vectors.
  */
 function adaptEncodingFormat(out: Outgoing, { encodingFormats }: EmbeddingDialect): void {
-  const asked = out.get(ENCODING_FORMAT);
-  if (encodingFormats && asked !== undefined && !encodingFormats.some((one) => one === asked))
+  const requested = out.get(ENCODING_FORMAT);
+  if (
+    encodingFormats &&
+    requested !== undefined &&
+    !encodingFormats.some((one) => one === requested)
+  )
     out.remove(ENCODING_FORMAT);
 }
 

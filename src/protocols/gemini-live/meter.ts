@@ -27,14 +27,14 @@ const OUTPUT_RATE = 24_000;
 
 const CLIENT_MESSAGES = ["setup", "clientContent", "realtimeInput", "toolResponse"] as const;
 
-/** A response that the client asked for. */
-interface AskedResponse {
+/** A response that the client requested. */
+interface RequestedResponse {
   readonly response: MeteredResponse;
   readonly inputUsage: Usage;
 }
 
 /** A response that is running. */
-interface OpenResponse extends AskedResponse {
+interface OpenResponse extends RequestedResponse {
   seconds: number;
   textBytes: number;
   /** Whether the provider has ended its turn, so that only the usage report is missing. */
@@ -52,7 +52,7 @@ export class GeminiLiveMeter implements SocketMeter {
   #instructions = "";
   #maxOutput: number | undefined;
   #responses = 0;
-  #asked: AskedResponse | undefined;
+  #requested: RequestedResponse | undefined;
   #open: OpenResponse | undefined;
 
   constructor(sink: MeterSink, to: MeterContext) {
@@ -161,15 +161,15 @@ export class GeminiLiveMeter implements SocketMeter {
 
   /** The client ends its turn and asks for a response. Two turns in a row get one response. */
   #ask(): void {
-    if (this.#asked === undefined || this.#asked.response.state === "ended")
-      this.#asked = this.#begin();
+    if (this.#requested === undefined || this.#requested.response.state === "ended")
+      this.#requested = this.#begin();
   }
 
   #readContent(content: JsonObject): void {
     const turn = objectMember(content, "modelTurn");
     const transcript = asText(objectMember(content, "outputTranscription")?.["text"]);
-    const heard = asText(objectMember(content, "inputTranscription")?.["text"]);
-    if (heard !== undefined) this.#pending.addTranscript(heard);
+    const inputTranscript = asText(objectMember(content, "inputTranscription")?.["text"]);
+    if (inputTranscript !== undefined) this.#pending.addTranscript(inputTranscript);
     if (turn || transcript !== undefined) {
       const open = this.#running();
       for (const part of asObjects(turn?.["parts"])) this.#addPart(open, part);
@@ -217,9 +217,9 @@ export class GeminiLiveMeter implements SocketMeter {
   #running(): OpenResponse {
     if (this.#open?.hasEnded) this.#abandon(this.#open);
     if (this.#open) return this.#open;
-    const asked = this.#asked?.response.state === "running" ? this.#asked : undefined;
-    if (asked) this.#asked = undefined;
-    const { response, inputUsage } = asked ?? this.#begin();
+    const requested = this.#requested?.response.state === "running" ? this.#requested : undefined;
+    if (requested) this.#requested = undefined;
+    const { response, inputUsage } = requested ?? this.#begin();
     response.reportStart(`${this.#to.id}-${++this.#responses}`);
     this.#open = {
       response,
@@ -239,7 +239,7 @@ export class GeminiLiveMeter implements SocketMeter {
     this.#close(open);
   }
 
-  #begin(): AskedResponse {
+  #begin(): RequestedResponse {
     const inputUsage = this.#conversation.expectedUsage;
     const response = this.#sink.beginResponse(this.#responseStart());
     response.reportEstimate(inputUsage);

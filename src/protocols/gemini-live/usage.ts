@@ -36,11 +36,13 @@ export function readUsage(report: JsonObject, price: Opt<Price>): Usage {
   );
   const read = tokensOf(report, "cacheTokensDetails");
   const output = tokensOf(report, "responseTokensDetails", "candidatesTokensDetails");
-  const heard = rated("audio_in") ? Math.min(input["AUDIO"] ?? 0, prompt + tools) : 0;
+  const audioTokens = rated("audio_in") ? Math.min(input["AUDIO"] ?? 0, prompt + tools) : 0;
   const seen = rated("image_in")
-    ? Math.min((input["IMAGE"] ?? 0) + (input["VIDEO"] ?? 0), prompt + tools - heard)
+    ? Math.min((input["IMAGE"] ?? 0) + (input["VIDEO"] ?? 0), prompt + tools - audioTokens)
     : 0;
-  const readAudio = rated("cache_read_audio") ? Math.min(read["AUDIO"] ?? 0, heard, cached) : 0;
+  const readAudio = rated("cache_read_audio")
+    ? Math.min(read["AUDIO"] ?? 0, audioTokens, cached)
+    : 0;
   const readImage = rated("cache_read_image")
     ? Math.min((read["IMAGE"] ?? 0) + (read["VIDEO"] ?? 0), seen, cached - readAudio)
     : 0;
@@ -48,10 +50,10 @@ export function readUsage(report: JsonObject, price: Opt<Price>): Usage {
   const spoken = rated("audio_out") ? Math.min(output["AUDIO"] ?? 0, made) : 0;
   // Without separate rates, cached audio and images are part of `cache_read`. They come off the
   // audio and images that were not cached, after the text.
-  const freshText = Math.max(0, prompt + tools - heard - seen - readText);
-  const over = Math.max(0, readText - (prompt + tools - heard - seen));
-  const freshAudio = Math.max(0, heard - readAudio - over);
-  const freshImage = Math.max(0, seen - readImage - Math.max(0, over - (heard - readAudio)));
+  const freshText = Math.max(0, prompt + tools - audioTokens - seen - readText);
+  const over = Math.max(0, readText - (prompt + tools - audioTokens - seen));
+  const freshAudio = Math.max(0, audioTokens - readAudio - over);
+  const freshImage = Math.max(0, seen - readImage - Math.max(0, over - (audioTokens - readAudio)));
   return {
     input: freshText,
     cache_read: readText,

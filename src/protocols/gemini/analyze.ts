@@ -42,7 +42,7 @@ export function analyze(body: Body): RequestFacts {
   if (fields["stream"] === true) features.add("stream");
   if (fields["systemInstruction"]) features.add("system");
   const config = asObject(fields["generationConfig"]);
-  if (config) asked(config, features);
+  if (config) addConfigFeatures(config, features);
   for (const modality of asList(config?.["responseModalities"])) {
     const made = asText(modality)?.toUpperCase();
     if (made === "AUDIO") features.add("audio");
@@ -61,7 +61,7 @@ export function analyze(body: Body): RequestFacts {
   };
 }
 
-function asked(config: JsonObject, features: Set<Feature>): void {
+function addConfigFeatures(config: JsonObject, features: Set<Feature>): void {
   const thinking = asObject(config["thinkingConfig"]);
   if (thinking && thinking["thinkingBudget"] !== 0) features.add("reasoning");
   if (config["responseSchema"] || config["responseJsonSchema"]) features.add("json_schema");

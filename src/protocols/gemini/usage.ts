@@ -87,13 +87,13 @@ export function usageOf(u: JsonObject, of: CountContext): Usage {
   const spoken = rated("audio_out") ? Math.min(made("AUDIO"), candidates - drawn) : 0;
   const written = of.isFinal || candidates + thoughts > 0;
   // A missing count is zero. A count that is present but implausible is treated as not reported.
-  const isSaid = (name: (typeof COUNTS)[number]) =>
+  const isReported = (name: (typeof COUNTS)[number]) =>
     u[name] === undefined || isPlausibleCount(u[name]);
   return {
-    ...(isSaid("promptTokenCount") && { input: fresh - audioInput - seen }),
+    ...(isReported("promptTokenCount") && { input: fresh - audioInput - seen }),
     cache_read: read,
     ...(written &&
-      isSaid("candidatesTokenCount") && {
+      isReported("candidatesTokenCount") && {
         output: candidates - drawn - spoken + thoughts,
         reasoning: thoughts,
       }),

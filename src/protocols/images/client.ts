@@ -158,9 +158,9 @@ function adaptResponseFormat(out: Outgoing, { responseFormat = "b64_json" }: Ima
 
 function adaptSize(out: Outgoing, of: CallContext, traits: ImageTraits): void {
   if ((traits.size ?? "wxh") === "wxh") return;
-  const asked = out.get("size");
-  const size = sizeOf(asText(asked));
-  if (asked !== undefined) out.remove("size");
+  const requested = out.get("size");
+  const size = sizeOf(asText(requested));
+  if (requested !== undefined) out.remove("size");
   if (!size) return;
   if (traits.size === "width_height") {
     out.set("width", size.width);

@@ -45,7 +45,7 @@ export const encodeRequest = (r: ModerationRequest, of: Pick<CallContext, "model
 export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void): void {
   const { answer, verdicts } = parseResults(body);
   emit(omitUndefined({ type: "start" as const, id: asText(answer["id"]) }));
-  verdicts.forEach((said, index) => emit({ type: "item", index, item: { raw: said } }));
+  verdicts.forEach((verdict, index) => emit({ type: "item", index, item: { raw: verdict } }));
   emit({ type: "usage", usage: usageOf(answer) });
   emit({ type: "finish", reason: "stop" });
 }

@@ -70,9 +70,9 @@ export class ConversationEstimate {
     const { audio_in: audio, image_in: image } = this.#expected;
     const all = inputTokens(this.#expected);
     if (all === 0) return { input: tokens };
-    const heard = Math.min(tokens, Math.ceil((tokens * audio) / all));
-    const seen = Math.min(tokens - heard, Math.ceil((tokens * image) / all));
-    return { input: tokens - heard - seen, audio_in: heard, image_in: seen };
+    const audioTokens = Math.min(tokens, Math.ceil((tokens * audio) / all));
+    const seen = Math.min(tokens - audioTokens, Math.ceil((tokens * image) / all));
+    return { input: tokens - audioTokens - seen, audio_in: audioTokens, image_in: seen };
   }
 
   #add(unit: "input" | "audio_in" | "image_in", expected: number, max: number): void {

@@ -55,7 +55,7 @@ export class RealtimeMeter implements SocketMeter {
   /** Model that the provider reported when the session began. */
   #reportedModel: string | undefined;
   /** Seconds of audio that the client sent and that are not yet part of the conversation. */
-  #unheard = 0;
+  #uncommittedSeconds = 0;
   #speechStartMs: number | undefined;
   #speechEndMs: number | undefined;
 
@@ -109,10 +109,10 @@ export class RealtimeMeter implements SocketMeter {
       case "transcription_session.update":
         return this.#updateSession(event);
       case "input_audio_buffer.append":
-        this.#unheard += this.#secondsOf(asText(event["audio"]) ?? "");
+        this.#uncommittedSeconds += this.#secondsOf(asText(event["audio"]) ?? "");
         return undefined;
       case "input_audio_buffer.clear":
-        this.#unheard = 0;
+        this.#uncommittedSeconds = 0;
         return undefined;
       case "conversation.item.create":
         this.#addItem(asObject(event["item"]) ?? {});
@@ -154,7 +154,7 @@ export class RealtimeMeter implements SocketMeter {
   #askForResponse(event: JsonObject): void {
     const settings = asObject(event["response"]) ?? {};
     checkPrivacy(settings, this.#to.privacy);
-    this.#responses.checkAsked();
+    this.#responses.checkLimit();
     this.#conversation.addText(textBytes(settings));
     for (const item of asObjects(settings["input"])) this.#addItem(item);
     const inputUsage = this.#conversation.expectedUsage;
@@ -164,7 +164,7 @@ export class RealtimeMeter implements SocketMeter {
         asText(settings["instructions"]) ?? this.#settings.instructions,
       ),
     );
-    this.#responses.addAsked({ response, eventId: asText(event["event_id"]), inputUsage });
+    this.#responses.addRequested({ response, eventId: asText(event["event_id"]), inputUsage });
   }
 
   #responseStart(maxOutput: number | undefined, instructions: string): ResponseStart {
@@ -248,15 +248,15 @@ export class RealtimeMeter implements SocketMeter {
    */
   #commitAudio(item: string): void {
     const [start, end] = [this.#speechStartMs, this.#speechEndMs];
-    const heard =
+    const seconds =
       start !== undefined && end !== undefined && end >= start
         ? Math.min((end - start) / 1_000, MAX_SECONDS)
-        : this.#unheard;
-    this.#unheard = 0;
+        : this.#uncommittedSeconds;
+    this.#uncommittedSeconds = 0;
     this.#speechStartMs = this.#speechEndMs = undefined;
-    this.#conversation.addAudio(heard);
+    this.#conversation.addAudio(seconds);
     const { transcription } = this.#settings;
-    if (transcription !== undefined) this.#transcriptions.start(item, transcription, heard);
+    if (transcription !== undefined) this.#transcriptions.start(item, transcription, seconds);
   }
 
   #secondsOf(base64: string): number {

@@ -16,8 +16,8 @@ import { addedItem, WatchedBlocks } from "./watched-blocks.ts";
 /** Maximum number of requested or running responses on one connection. */
 const MAX_RESPONSES = 32;
 
-/** A response that the client asked for. */
-interface AskedResponse {
+/** A response that the client requested. */
+interface RequestedResponse {
   readonly response: MeteredResponse;
   readonly eventId: string | undefined;
   readonly inputUsage: Usage;
@@ -35,12 +35,12 @@ interface RunningResponse {
 }
 
 export class Responses {
-  #asked: AskedResponse[] = [];
+  #requested: RequestedResponse[] = [];
   readonly #running = new Map<string, RunningResponse>();
 
   /** Rejects a request for a response if too many are open. */
-  checkAsked(): void {
-    if (this.#asked.length + this.#running.size >= MAX_RESPONSES)
+  checkLimit(): void {
+    if (this.#requested.length + this.#running.size >= MAX_RESPONSES)
       fail("rate_limited", "Too many responses are running on this connection.", {
         code: "too_many_responses",
       });
@@ -50,9 +50,9 @@ export class Responses {
    * Adds a requested response. If the connection ends before the provider reports its ID, the
    * response is billed for its input.
    */
-  addAsked(asked: AskedResponse): void {
-    asked.response.reportEstimate(asked.inputUsage);
-    this.#asked.push(asked);
+  addRequested(requested: RequestedResponse): void {
+    requested.response.reportEstimate(requested.inputUsage);
+    this.#requested.push(requested);
   }
 
   /**
@@ -64,14 +64,14 @@ export class Responses {
     if (running) return running;
     if (this.#running.size >= MAX_RESPONSES)
       fail("upstream", "The provider runs too many concurrent responses.");
-    const asked = this.#takeAsked();
-    const response = asked?.response ?? begin();
+    const requested = this.#takeRequested();
+    const response = requested?.response ?? begin();
     response.reportStart(id);
     const started: RunningResponse = {
       id,
       response,
       watched: new WatchedBlocks((event) => response.reportEvent(event)),
-      inputUsage: asked?.inputUsage ?? inputUsage,
+      inputUsage: requested?.inputUsage ?? inputUsage,
       audioBytes: 0,
       textBytes: 0,
     };
@@ -131,10 +131,10 @@ export class Responses {
         ? error["code"] === "conversation_already_has_active_response"
           ? 0
           : -1
-        : this.#asked.findIndex((asked) => asked.eventId === eventId);
-    const [asked] = at < 0 ? [] : this.#asked.splice(at, 1);
-    if (asked && asked.response.state !== "ended")
-      asked.response.reportFailure(parseErrorBody({ error }));
+        : this.#requested.findIndex((each) => each.eventId === eventId);
+    const [requested] = at < 0 ? [] : this.#requested.splice(at, 1);
+    if (requested && requested.response.state !== "ended")
+      requested.response.reportFailure(parseErrorBody({ error }));
   }
 
   /** Returns the ID of a running response. Undefined: the provider has not begun it. */
@@ -148,10 +148,10 @@ export class Responses {
    * Returns the first requested response whose request was forwarded. A response whose reservation
    * was refused, or is not yet made, cannot be the response that the provider begins.
    */
-  #takeAsked(): AskedResponse | undefined {
-    this.#asked = this.#asked.filter(({ response }) => response.state !== "ended");
-    const at = this.#asked.findIndex(({ response }) => response.state === "running");
-    return at < 0 ? undefined : this.#asked.splice(at, 1)[0];
+  #takeRequested(): RequestedResponse | undefined {
+    this.#requested = this.#requested.filter(({ response }) => response.state !== "ended");
+    const at = this.#requested.findIndex(({ response }) => response.state === "running");
+    return at < 0 ? undefined : this.#requested.splice(at, 1)[0];
   }
 }
 

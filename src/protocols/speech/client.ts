@@ -43,9 +43,9 @@ export const encodeRequest = (r: SpeechRequest, of: Pick<CallContext, "model">):
 export function prepare(out: Outgoing, of: CallContext, { events }: SpeechDialect): void {
   if (events) {
     const speaks = events.some((pattern) => matchesGlob(pattern, of.model));
-    const asked = out.get(STREAM_FORMAT);
-    if (speaks && asked !== "sse") out.set(STREAM_FORMAT, "sse");
-    else if (!speaks && asked !== undefined) out.remove(STREAM_FORMAT);
+    const requested = out.get(STREAM_FORMAT);
+    if (speaks && requested !== "sse") out.set(STREAM_FORMAT, "sse");
+    else if (!speaks && requested !== undefined) out.remove(STREAM_FORMAT);
   }
 }
 

@@ -228,11 +228,11 @@ function segmentOf({
   start,
   end,
   text: words,
-  ...said
+  ...fields
 }: JsonObject): TranscriptItem | undefined {
   const [from, to, spoken] = [asNumber(start), asNumber(end), asText(words)];
   if (from === undefined || to === undefined || spoken === undefined) return undefined;
-  return { type: "segment", start: from, end: to, text: spoken, raw: said };
+  return { type: "segment", start: from, end: to, text: spoken, raw: fields };
 }
 
 /** Emits the usage and the finish event. */
@@ -289,8 +289,8 @@ function createResponseDecoder(emit: Emit, headers: HeadersIn): Decoder {
  * different prefixes.
  */
 export type TranscriptEvent =
-  | { readonly what: "delta"; readonly words: string; readonly said: JsonObject }
-  | { readonly what: "segment" | "done" | "other"; readonly said: JsonObject };
+  | { readonly what: "delta"; readonly words: string; readonly fields: JsonObject }
+  | { readonly what: "segment" | "done" | "other"; readonly fields: JsonObject };
 
 function parseTranscriptEvent(data: string): TranscriptEvent {
   const event = parseObject(data);
@@ -305,10 +305,10 @@ function parseTranscriptEvent(data: string): TranscriptEvent {
     return {
       what: "delta",
       words: asText(event["delta"]) ?? asText(event["text"]) ?? "",
-      said: event,
+      fields: event,
     };
-  if (type.endsWith(".segment")) return { what: "segment", said: event };
-  return { what: type.endsWith(".done") ? "done" : "other", said: event };
+  if (type.endsWith(".segment")) return { what: "segment", fields: event };
+  return { what: type.endsWith(".done") ? "done" : "other", fields: event };
 }
 
 function createTranscriptEventDecoder(emit: Emit): Decoder {
@@ -333,7 +333,7 @@ function createTranscriptEventDecoder(emit: Emit): Decoder {
       const one = parseTranscriptEvent(data);
       if (one.what === "delta" && one.words !== "") {
         spoken = true;
-        const logprobs = asList(one.said["logprobs"]);
+        const logprobs = asList(one.fields["logprobs"]);
         emit({
           type: "delta",
           index: 0,
@@ -341,12 +341,12 @@ function createTranscriptEventDecoder(emit: Emit): Decoder {
           ...(logprobs.length > 0 && { logprobs }),
         });
       } else if (one.what === "segment") {
-        const segment = segmentOf(one.said);
+        const segment = segmentOf(one.fields);
         if (segment) {
           segments++;
           item(segment);
         }
-      } else if (one.what === "done") done(one.said);
+      } else if (one.what === "done") done(one.fields);
     },
     { maxLineBytes: BOUNDS.event.max },
   );
@@ -388,10 +388,10 @@ function passResponse(
   return createResponsePassthrough(
     sink,
     (body) => {
-      const { json, ...said } = parseTranscriptBody(body, headers);
+      const { json, ...transcript } = parseTranscriptBody(body, headers);
       const plain = isTextFormat(formatIn(to.body));
-      sink.reportUsage({ type: "usage", usage: said.usage });
-      sink.reportContent(Buffer.byteLength(said.text));
+      sink.reportUsage({ type: "usage", usage: transcript.usage });
+      sink.reportContent(Buffer.byteLength(transcript.text));
       const passes = json !== plain && !(json && foreign);
       if (passes) {
         sink.setContentType(headers["content-type"] ?? (plain ? TEXT : "application/json"));
@@ -399,13 +399,13 @@ function passResponse(
         return sink.write(body);
       }
       const events: ModelEvent[] = [];
-      emitTranscript(said, (event) => void events.push(event));
+      emitTranscript(transcript, (event) => void events.push(event));
       const answer = collectResponse(events);
       // The response is encoded before usage is settled, because encoding fails if the requested
       // format cannot express the response.
       const anew = written(answer, to);
       sink.setContentType(plain ? TEXT : "application/json");
-      const usage = { ...said.usage, ...sink.reportFinish("stop") };
+      const usage = { ...transcript.usage, ...sink.reportFinish("stop") };
       return sink.write(
         Buffer.isBuffer(anew)
           ? anew
@@ -429,7 +429,7 @@ class TranscriptEventPassthrough extends FinalUsagePassthrough {
     if (one.what === "delta" && one.words !== "")
       this.sink.reportContent(Buffer.byteLength(one.words));
     else if (one.what === "segment") this.sink.reportContent(0);
-    return one.what === "done" ? parseTranscript(one.said).usage : undefined;
+    return one.what === "done" ? parseTranscript(one.fields).usage : undefined;
   }
 
   writeFault(fault: Fault): void {

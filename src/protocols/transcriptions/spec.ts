@@ -136,12 +136,12 @@ export function usageOf(report: Opt<JsonObject>): Usage {
 export function usageTo({ seconds, input, audio_in, output }: Usage): JsonObject | undefined {
   if (output === undefined)
     return seconds === undefined ? undefined : { type: "duration", seconds };
-  const [words, heard] = [input ?? 0, audio_in ?? 0];
+  const [words, audioTokens] = [input ?? 0, audio_in ?? 0];
   return {
     type: "tokens",
-    input_tokens: words + heard,
-    input_token_details: { text_tokens: words, audio_tokens: heard },
+    input_tokens: words + audioTokens,
+    input_token_details: { text_tokens: words, audio_tokens: audioTokens },
     output_tokens: output,
-    total_tokens: words + heard + output,
+    total_tokens: words + audioTokens + output,
   };
 }

@@ -61,8 +61,8 @@ function watchFunction(
   const before = holder[name];
   if (typeof before !== "function") return;
   holder[name] = function (this: unknown, ...args: unknown[]) {
-    const said = what(args);
-    if (said !== undefined) recordAccess(said);
+    const access = what(args);
+    if (access !== undefined) recordAccess(access);
     return Reflect.apply(before, this, args) as unknown;
   };
 }

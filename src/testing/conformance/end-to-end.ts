@@ -82,7 +82,7 @@ async function checkCase(of: GatewayCase, up: TestUpstream, at: TestGateway): Pr
   let answer: ScriptedResponse = replayResponse(recording);
   up.setRoutes({
     [`POST /providers.p${providerIndex}/*`]: () => answer,
-    "*": (asked: UpstreamRequest) => ({ status: 404, body: `No route for ${asked.path}` }),
+    "*": (request: UpstreamRequest) => ({ status: 404, body: `No route for ${request.path}` }),
   });
   if (recording.status >= 300) {
     const refused = await fetchCase(of, at);

@@ -77,10 +77,10 @@ function checkErrors({ encodeFault, protocol }: Frontend): void {
   const to = { id: "x1" };
   for (const kind of Object.keys(ERRORS) as ErrorKind[]) {
     const message = `Something went wrong (${kind}).`;
-    const told = deepFreeze({ kind, message });
+    const fault = deepFreeze({ kind, message });
     const { status, body } = encodeFault
-      ? encodeFault(told, fakes.requestHead(), to)
-      : server!.encodeFault(told, to);
+      ? encodeFault(fault, fakes.requestHead(), to)
+      : server!.encodeFault(fault, to);
     assert.ok(status === undefined || (status >= 400 && status < 600), `${kind}: status ${status}`);
     const text = JSON.stringify(body);
     if (kind !== "internal")

@@ -116,8 +116,8 @@ async function checkRewrite({ rewrite: hook }: Hooks): Promise<void> {
 async function checkInspect({ inspect: hook }: Hooks): Promise<void> {
   if (!hook) return;
   const x = fakes.exchange({ identity: { id: "someone" } });
-  const said: unknown = await allowFault<unknown>("inspect", () => hook(x.request, x));
-  assert.equal(said, undefined, "inspect must return nothing: its return value is ignored");
+  const returned: unknown = await allowFault<unknown>("inspect", () => hook(x.request, x));
+  assert.equal(returned, undefined, "inspect must return nothing: its return value is ignored");
 }
 
 async function checkRoute({ route: hook }: Hooks): Promise<void> {
@@ -165,14 +165,14 @@ function checkPrepare({ prepare: hook }: Hooks): void {
 
 async function checkAttempt({ attempt: hook }: Hooks): Promise<void> {
   if (!hook) return;
-  let asked = 0;
+  let nextCalls = 0;
   const answer = await allowFault("attempt", () =>
     hook(fakes.call(), async () => {
-      asked++;
+      nextCalls++;
       return fakes.reply();
     }),
   );
-  assert.ok(asked <= 1, `next() was called ${asked} times; only the gateway may retry`);
+  assert.ok(nextCalls <= 1, `next() was called ${nextCalls} times; only the gateway may retry`);
   if (answer)
     assert.ok(
       isReply(answer) || isRecorded(answer) || "response" in answer,
@@ -183,7 +183,7 @@ async function checkAttempt({ attempt: hook }: Hooks): Promise<void> {
     (error: unknown) => getFault(error)?.kind ?? String(error),
   );
   assert.ok(
-    failed === "overloaded" || asked === 0,
+    failed === "overloaded" || nextCalls === 0,
     `a failed call was returned as ${failed}: pass the failure on, because its kind determines the action of the gateway`,
   );
 }
@@ -201,20 +201,20 @@ const RECORDING: RecordedResponse = {
 async function checkRecordedAttempt({ attempt: hook }: Hooks): Promise<void> {
   if (!hook) return;
   const ask = async (of: Parameters<typeof fakes.exchange>[0]) => {
-    let asked = 0;
+    let nextCalls = 0;
     const call = fakes.call({ exchange: fakes.exchange(of) });
     const got = await allowFault("attempt", () =>
       hook(call, async () => {
-        asked++;
+        nextCalls++;
         return fakes.reply({}, RECORDING);
       }),
     );
     // Data that the hook stores is stored after the reply.
     await new Promise((done) => setImmediate(done));
-    return { asked, recording: got !== undefined && isRecorded(got) };
+    return { nextCalls, recording: got !== undefined && isRecorded(got) };
   };
   const ann = { identity: { id: "ann" } };
-  if ((await ask(ann)).asked === 0) return;
+  if ((await ask(ann)).nextCalls === 0) return;
   assert.ok(
     !(await ask({ identity: { id: "bob" } })).recording,
     "bob received ann's response: include the API key in the cache key",

@@ -178,7 +178,7 @@ async function firstContentOffset(
       protocol: null,
       model,
     });
-    const said: ModelEvent[] = [];
+    const events: ModelEvent[] = [];
     const request = sampleRequest(endpoint.operation, model, subject) as never;
     const reading = (async () => {
       for await (const event of endpoint.run(
@@ -186,11 +186,11 @@ async function firstContentOffset(
         call,
         deepFreeze(subject.credential) as never,
       ))
-        said.push(event);
+        events.push(event);
     })();
     await settlesWithin(reading, CLIENT_TIMEOUT_MS / 2);
-    if (said.some(({ type }) => type === "finish")) return undefined;
-    if (said.some(({ type }) => type === "delta" || type === "media")) return after;
+    if (events.some(({ type }) => type === "finish")) return undefined;
+    if (events.some(({ type }) => type === "delta" || type === "media")) return after;
   }
   // The endpoint emits nothing until the end. The recording is then truncated in the middle, where
   // the endpoint should have emitted content.

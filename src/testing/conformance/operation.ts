@@ -95,17 +95,17 @@ async function stopsOnAbort(
     () => undefined,
     () => undefined,
   );
-  const asked = await Promise.race([up.waitForRequest(1, CALLS_MS).catch(() => undefined), over]);
-  if (!asked) return;
+  const request = await Promise.race([up.waitForRequest(1, CALLS_MS).catch(() => undefined), over]);
+  if (!request) return;
   stop.abort(new DOMException("The client disconnected.", "AbortError"));
   assert.equal(
     await settlesWithin(working, CONTINUES_MS),
     "settled",
     `${what} continues after its signal was aborted`,
   );
-  await settlesWithin(asked.whenDone, CONTINUES_MS);
+  await settlesWithin(request.whenDone, CONTINUES_MS);
   assert.equal(
-    asked.state,
+    request.state,
     "aborted",
     `${what} leaves its connection open after its signal was aborted`,
   );

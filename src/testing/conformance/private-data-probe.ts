@@ -49,7 +49,7 @@ async function runHooks(hooks: Hooks): Promise<void> {
   await quietly(() => hooks.charge?.(call));
   await quietly(() => hooks.prepare?.(createOutgoing({ ...x.body }), call));
   await quietly(() => hooks.attempt?.(call, async () => fakes.reply()));
-  const said: ModelEvent[] = [
+  const events: ModelEvent[] = [
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
     { type: "delta", index: 0, text: `${words} there` },
@@ -57,7 +57,7 @@ async function runHooks(hooks: Hooks): Promise<void> {
     { type: "finish", reason: "stop" },
   ];
   await quietly(() =>
-    said.forEach(
+    events.forEach(
       hooks.event?.(
         call,
         () => {},
@@ -65,7 +65,7 @@ async function runHooks(hooks: Hooks): Promise<void> {
       ) ?? (() => {}),
     ),
   );
-  await quietly(() => said.forEach(hooks.watch?.(call, () => {}) ?? (() => {})));
+  await quietly(() => events.forEach(hooks.watch?.(call, () => {}) ?? (() => {})));
   await quietly(() => hooks.settle?.(x, fakes.outcome()));
 }
 

@@ -150,7 +150,7 @@ export const accountLaws: readonly Law[] = [
       const calls: Limit = { scope: "key:alice", unit: "requests", max: 10, per: "minute" };
       const open: Limit = { scope: "key:alice", unit: "concurrent", max: 3, per: "open" };
       const never: Limit = { scope: "account:none", unit: "tokens", max: 7, per: "day" };
-      const told = async () =>
+      const readCounts = async () =>
         (await store.readLimits!([money, calls, open, never], NOON)).map(
           ({ used, reserved, remaining }) => [used, reserved, remaining],
         );
@@ -161,16 +161,16 @@ export const accountLaws: readonly Law[] = [
       ];
       await applyOne(store, reserveCommand("a", { claims }));
       await applyOne(store, reserveCommand("b", { claims }));
-      const before = await told();
+      const before = await readCounts();
       assert.deepEqual(before, [
         [0n, 8_000n, 2_000n],
         [2n, 0n, 8],
         [0n, 2n, 1],
         [0n, 0n, 7],
       ]);
-      assert.deepEqual(await told(), before);
+      assert.deepEqual(await readCounts(), before);
       await applyOne(store, settleCommand("a", { at: NOON, costNano: 700n }));
-      assert.deepEqual((await told())[0], [700n, 4_000n, 5_300n]);
+      assert.deepEqual((await readCounts())[0], [700n, 4_000n, 5_300n]);
       const [{ resetsAt, scope, max } = {} as never] = await store.readLimits([never], NOON);
       assert.deepEqual([resetsAt, scope, max], [NOON + 43_200_000, "account:none", 7]);
       assert.deepEqual(await store.readLimits([], NOON), []);

@@ -44,11 +44,11 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
         const has = async () => (await one.store.findKey(made.digest))?.revoked !== undefined;
         await waitUntil(has, "a revoked key");
         if (i > 0) {
-          const heard = () =>
+          const isNotified = () =>
             one.events.slice(before[i]).some(({ type }) => type === "keys_changed");
           // An instance applies the erasure immediately, or at its next heartbeat.
           await waitUntil(
-            async () => heard() || (await one.apply([heartbeatCommand()]), heard()),
+            async () => isNotified() || (await one.apply([heartbeatCommand()]), isNotified()),
             "notification of a key",
           );
         }
@@ -133,8 +133,8 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
       // Heartbeats continue during the outage, as in the host.
       await waitUntil(gone, "notification that the store is unavailable");
       // The host treats any other error as a defect of the calling plugin.
-      for (const asked of [one.store.findKey("d".repeat(64)), one.store.listEntries({})])
-        await assert.rejects(asked, (error) => getFault(error)?.kind === "unavailable");
+      for (const pending of [one.store.findKey("d".repeat(64)), one.store.listEntries({})])
+        await assert.rejects(pending, (error) => getFault(error)?.kind === "unavailable");
       await reconnect();
       await under;
       await waitUntil(
@@ -148,8 +148,8 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
       const rows = await listEntriesUntil(all.at(-1)!.store, 3);
       assert.deepEqual(rowKinds(rows, "before"), ["reserve", "ok"]);
       assert.deepEqual(rowKinds(rows, "during"), ["reserve"]);
-      const told = await readLimitUsage(one.store, budget);
-      if (told) assert.deepEqual(told, [10n, 1_000n]);
+      const usage = await readLimitUsage(one.store, budget);
+      if (usage) assert.deepEqual(usage, [10n, 1_000n]);
     },
   ],
 
@@ -159,8 +159,8 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
       if (!all[0].store.getOrCreateShared) return;
       const ask = (i: number) =>
         all[i % all.length]!.store.getOrCreateShared!("one", async () => Buffer.from(`value ${i}`));
-      const said = await Promise.all(Array.from({ length: 50 }, (_, i) => ask(i)));
-      assert.equal(new Set(said.map((each) => Buffer.from(each).toString())).size, 1);
+      const values = await Promise.all(Array.from({ length: 50 }, (_, i) => ask(i)));
+      assert.equal(new Set(values.map((each) => Buffer.from(each).toString())).size, 1);
     },
   ],
 

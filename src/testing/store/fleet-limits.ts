@@ -39,8 +39,8 @@ export const fleetLimitLaws: readonly FleetLaw[] = [
         );
         assert.equal(countAllowed(verdicts.flat()), 50);
         for (const { store } of all) {
-          const told = await readLimitUsage(store, budget);
-          if (told) assert.deepEqual(told, [0n, 50_000n]);
+          const usage = await readLimitUsage(store, budget);
+          if (usage) assert.deepEqual(usage, [0n, 50_000n]);
           const shared = await readLimitUsage(store, wide);
           if (shared) assert.deepEqual(shared, [0n, 50_000n * BigInt(round)]);
         }
@@ -69,8 +69,8 @@ export const fleetLimitLaws: readonly FleetLaw[] = [
         countAllowed(await other.apply([reserveNow("all", [{ ...budget, take: 9_990n }])])),
         1,
       );
-      const told = await readLimitUsage(one.store, budget);
-      if (told) assert.deepEqual(told, [10n, 9_990n]);
+      const usage = await readLimitUsage(one.store, budget);
+      if (usage) assert.deepEqual(usage, [10n, 9_990n]);
     },
   ],
 
@@ -148,15 +148,15 @@ export const fleetLimitLaws: readonly FleetLaw[] = [
             }));
           return reserveNow(name, claims);
         });
-        const said = batch.map((command) => model.apply(command));
-        const told = await all[i % all.length]!.apply(batch, 1_000);
+        const expected = batch.map((command) => model.apply(command));
+        const results = await all[i % all.length]!.apply(batch, 1_000);
         assert.deepEqual(
-          told.map(({ ok }) => ok),
-          said,
+          results.map(({ ok }) => ok),
+          expected,
           `batch ${i}`,
         );
         batch.forEach((command, n) => {
-          if (command.do === "reserve" && said[n]) open.push(command.attempt);
+          if (command.do === "reserve" && expected[n]) open.push(command.attempt);
         });
       }
       for (const each of budgets)

@@ -49,8 +49,8 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
         assert.equal(countAllowed(await one.apply(batch)), batch.length);
       const rows = await listEntriesUntil(all[0].store, 30);
       for (const name of attemptIds(10)) assert.deepEqual(rowKinds(rows, name), ["reserve", "ok"]);
-      const told = await readLimitUsage(all[0].store, budget);
-      if (told) assert.deepEqual(told, [3_000n, 10_000n]);
+      const usage = await readLimitUsage(all[0].store, budget);
+      if (usage) assert.deepEqual(usage, [3_000n, 10_000n]);
     },
   ],
 
@@ -68,8 +68,8 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
       );
       const rows = await listEntriesUntil(all.at(-1)!.store, 80);
       for (const name of names) assert.deepEqual(rowKinds(rows, name), ["reserve", "ok"]);
-      const told = await readLimitUsage(all[0].store, budget);
-      if (told) assert.deepEqual(told, [20_000n, 0n]);
+      const usage = await readLimitUsage(all[0].store, budget);
+      if (usage) assert.deepEqual(usage, [20_000n, 0n]);
     },
   ],
 
@@ -92,12 +92,15 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
       await onAll([one, other], (each) => each.apply([heartbeatCommand()]));
       const rows = await listEntriesUntil(other.store, 120);
       for (const name of names) assert.deepEqual(rowKinds(rows, name), ["reserve", "recovered"]);
-      const told = await readLimitUsage(one.store, budget);
-      if (told) assert.deepEqual(told, [59_040n, 0n]);
-      const said = [...one.events, ...other.events].filter(
+      const usage = await readLimitUsage(one.store, budget);
+      if (usage) assert.deepEqual(usage, [59_040n, 0n]);
+      const recoveries = [...one.events, ...other.events].filter(
         ({ type }) => type === "calls_recovered",
       );
-      assert.ok(said.length > 0, "the live instances must be notified that calls were recovered");
+      assert.ok(
+        recoveries.length > 0,
+        "the live instances must be notified that calls were recovered",
+      );
     },
   ],
 
@@ -128,8 +131,8 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
       for (const name of names)
         assert.deepEqual(rowKinds(rows, name), ["reserve", "recovered", "adjust"]);
       assert.deepEqual(rowKinds(rows, "late"), ["reserve", "ok"]);
-      const told = await readLimitUsage(other.store, budget);
-      if (told) assert.deepEqual(told, [2_600n, 0n]);
+      const usage = await readLimitUsage(other.store, budget);
+      if (usage) assert.deepEqual(usage, [2_600n, 0n]);
     },
   ],
 

@@ -97,19 +97,19 @@ export const instanceLaws: readonly Law[] = [
     async (store, _crash, more) => {
       const other = await more.openAnother?.();
       if (!other) return;
-      let heard = 0;
+      let notifications = 0;
       await store.open(
         FIRST_OWNER,
-        ({ type }: StoreEvent) => void (type === "keys_changed" && heard++),
+        ({ type }: StoreEvent) => void (type === "keys_changed" && notifications++),
       );
       await other.open(SECOND_OWNER);
       const key = { id: "k", digest: "d", created: NOON };
       await applyOne(other, { do: "key", at: NOON, key });
-      await waitUntil(() => heard > 0);
+      await waitUntil(() => notifications > 0);
       assert.deepEqual(await store.findKey("d"), key);
-      const before = heard;
+      const before = notifications;
       await applyOne(other, { do: "key", at: NOON, key: { ...key, revoked: NOON } });
-      await waitUntil(() => heard > before);
+      await waitUntil(() => notifications > before);
       assert.equal((await store.findKey("d"))?.revoked, NOON);
     },
   ],
@@ -120,16 +120,16 @@ export const instanceLaws: readonly Law[] = [
     async (store, _crash, more) => {
       const other = await more.openAnother?.();
       if (!other?.listAccounts) return;
-      let heard = 0;
+      let notifications = 0;
       await store.open(
         FIRST_OWNER,
-        ({ type }: StoreEvent) => void (type === "accounts_changed" && heard++),
+        ({ type }: StoreEvent) => void (type === "accounts_changed" && notifications++),
       );
       await other.open(SECOND_OWNER);
       const put = (version: number, name: string) =>
         ({ do: "account", at: NOON, account: { id: "a", created: NOON, version, name } }) as const;
       await applyOne(other, put(1, "theirs"));
-      await waitUntil(() => heard > 0);
+      await waitUntil(() => notifications > 0);
       assert.deepEqual((await store.listAccounts!()).items, [put(1, "theirs").account]);
       const both = await Promise.allSettled([
         applyOne(store, put(2, "ours")),

@@ -406,8 +406,8 @@ export const fleetJobLaws: readonly FleetLaw[] = [
           8 + 2 * i,
         ),
       );
-      const told = await readLimitUsage(all[0].store, fleetBudget);
-      if (told) assert.deepEqual(told, [12_000n, 0n]);
+      const usage = await readLimitUsage(all[0].store, fleetBudget);
+      if (usage) assert.deepEqual(usage, [12_000n, 0n]);
       const rows = await listEntriesUntil(all.at(-1)!.store, 41);
       for (const name of names) assert.deepEqual(rowKinds(rows, name), ["reserve", "ok"]);
       await onAll(all, (one) => one.apply([{ ...settleNow(JOB, 0n), state: "void", usage: {} }]));
@@ -425,9 +425,9 @@ export const fleetJobLaws: readonly FleetLaw[] = [
       await all[1].apply([settleNow("a", 600n), reserveFleetLine("c"), settleNow("c", 600n)]);
       const rows = await listEntriesUntil(all[1].store, 8);
       assert.deepEqual(rowKinds(rows, JOB), ["reserve"]);
-      const told = await readLimitUsage(all[1].store, fleetBudget);
+      const usage = await readLimitUsage(all[1].store, fleetBudget);
       // Both open lines were recovered at 1,000 each. The actual cost of one arrived later.
-      if (told) assert.deepEqual(told, [600n + 1_000n + 600n, 17_000n]);
+      if (usage) assert.deepEqual(usage, [600n + 1_000n + 600n, 17_000n]);
     },
   ],
   [

@@ -144,7 +144,7 @@ export const recordLaws: readonly Law[] = [
   [
     "totals group any value by any field in any time zone",
     async (store) => {
-      const asked = {
+      const clientRequest = {
         model: "fast",
         protocol: "messages",
         mode: "passthrough",
@@ -155,7 +155,7 @@ export const recordLaws: readonly Law[] = [
       const late = Date.UTC(2026, 5, 1, 17, 45);
       await store.apply([
         reserveCommand("a", {
-          clientRequest: { ...asked, frontend: "messages" },
+          clientRequest: { ...clientRequest, frontend: "messages" },
           labels: { team: "core", env: "a" },
         }),
         settleCommand("a", { at: late, costNano: 100n }),

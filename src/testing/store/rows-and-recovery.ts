@@ -38,9 +38,9 @@ export const recoveryLaws: readonly Law[] = [
       assert.equal(held?.state, "estimated");
       assert.equal(held.outcome, "recovered");
       assert.equal(held.costNano, 1_000n);
-      const heard = (await readEntries(next, "heard"))[1];
-      assert.equal(heard?.costNano, 250n);
-      assert.deepEqual(heard.usage, { output: 3 });
+      const withProgress = (await readEntries(next, "heard"))[1];
+      assert.equal(withProgress?.costNano, 250n);
+      assert.deepEqual(withProgress.usage, { output: 3 });
       assert.equal(await readRemaining(next, {}), 10_000n - 400n - 1_000n - 250n);
       assert.equal(await readRemaining(next, lease), 3n);
       assert.equal((await readEntries(next, "done")).length, 2);
@@ -154,9 +154,9 @@ export const recoveryLaws: readonly Law[] = [
   [
     "progress is best effort, and accepted for open calls only",
     async (store) => {
-      const heard = { do: "progress", at: NOON, attempt: "a", usage: { output: 1 } } as const;
-      assert.deepEqual(await store.apply([heard]), [{ ok: true }]);
-      await store.apply([reserveCommand("a"), heard, settleCommand("a"), heard]);
+      const progress = { do: "progress", at: NOON, attempt: "a", usage: { output: 1 } } as const;
+      assert.deepEqual(await store.apply([progress]), [{ ok: true }]);
+      await store.apply([reserveCommand("a"), progress, settleCommand("a"), progress]);
       assert.equal((await readEntries(store, "a")).length, 2);
       assert.deepEqual(await store.apply([{ do: "heartbeat", at: NOON }]), [{ ok: true }]);
       assert.deepEqual(await store.apply([]), []);
@@ -208,7 +208,7 @@ export const entryLaws: readonly Law[] = [
   [
     "a reserve and its settle are two entries that contain all given fields",
     async (store) => {
-      const asked = {
+      const clientRequest = {
         model: "fast",
         frontend: "messages",
         protocol: "messages",
@@ -227,7 +227,7 @@ export const entryLaws: readonly Law[] = [
       ];
       const open = reserveCommand("a", {
         labels: { team: "core" },
-        clientRequest: asked,
+        clientRequest,
         privacy: "required",
       });
       const done = settleCommand("a", {
@@ -242,7 +242,7 @@ export const entryLaws: readonly Law[] = [
       const [r, s] = await readEntries(store, "a");
       assert.ok(r && s);
       assert.equal(r.kind, "reserve");
-      assert.deepEqual(r.clientRequest, asked);
+      assert.deepEqual(r.clientRequest, clientRequest);
       assert.equal(r.holdNano, 1_000n);
       assert.equal(s.kind, "settle");
       assert.ok(s.seq > r.seq);

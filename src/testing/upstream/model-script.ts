@@ -41,7 +41,7 @@ export interface ModelScript {
    * Returns the response in the protocol that the path belongs to, as a stream or complete as the
    * body requests.
    */
-  toResponse(asked: UpstreamRequest): ScriptedResponse;
+  toResponse(request: UpstreamRequest): ScriptedResponse;
 }
 
 const FORMATS = {
@@ -65,7 +65,7 @@ export function protocolAtPath(path: string): ScriptProtocol | undefined {
 }
 
 function createScript(words: ScriptOutput): ModelScript {
-  const more = (said: ScriptItem) => createScript({ ...words, items: [...words.items, said] });
+  const more = (item: ScriptItem) => createScript({ ...words, items: [...words.items, item] });
   return {
     output: words,
     say: (text) => more({ type: "text", text }),
@@ -93,14 +93,14 @@ function createScript(words: ScriptOutput): ModelScript {
       });
       return words.usage === undefined ? answer : { billedUsage: words.usage, ...answer };
     },
-    toResponse(asked) {
-      const protocol = protocolAtPath(asked.path);
-      if (!protocol) throw new Error(`No protocol is served at ${asked.path}.`);
-      const body = asked.json();
+    toResponse(request) {
+      const protocol = protocolAtPath(request.path);
+      if (!protocol) throw new Error(`No protocol is served at ${request.path}.`);
+      const body = request.json();
       return this.toProtocol(protocol, {
         stream: body.stream === true,
         model: body.model,
-        responseNumber: asked.number,
+        responseNumber: request.number,
         body,
       });
     },
@@ -133,11 +133,11 @@ export const call = (name: string, args?: Json, id?: string): ModelScript =>
  * lists its models.
  */
 export function scriptedModel(
-  what: ModelScript | ((asked: UpstreamRequest) => ModelScript | Promise<ModelScript>),
+  what: ModelScript | ((request: UpstreamRequest) => ModelScript | Promise<ModelScript>),
   models: readonly string[] = ["model"],
 ): ScriptedRoutes {
-  const generate = async (asked: UpstreamRequest) =>
-    (typeof what === "function" ? await what(asked) : what).toResponse(asked);
+  const generate = async (request: UpstreamRequest) =>
+    (typeof what === "function" ? await what(request) : what).toResponse(request);
   const list = models.map((id) => ({
     id,
     object: "model",
@@ -170,8 +170,8 @@ export function scriptedModel(
  * Returns the tool results in the last turn of a request, in any protocol. Empty if the last turn
  * contains none.
  */
-export function toolResults(asked: UpstreamRequest): string[] {
-  const body = asked.json();
+export function toolResults(request: UpstreamRequest): string[] {
+  const body = request.json();
   const text = (content: unknown): string =>
     typeof content === "string"
       ? content

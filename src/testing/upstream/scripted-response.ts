@@ -1,5 +1,5 @@
 // Response of a fake upstream, as plain data. All fields can be combined, so a failure is one field
-// added to a valid response: `{ ...say("Hello").toResponse(asked), truncation: { after: 40, how:
+// added to a valid response: `{ ...say("Hello").toResponse(request), truncation: { after: 40, how:
 // "reset" } }`.
 import type { Usage } from "../../model/usage.ts";
 import type { Json } from "../../model/values.ts";

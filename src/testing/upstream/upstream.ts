@@ -62,7 +62,7 @@ export interface UpstreamBill {
  */
 export type ScriptedReply =
   | ScriptedResponse
-  | ((asked: UpstreamRequest) => ScriptedResponse | Promise<ScriptedResponse>);
+  | ((request: UpstreamRequest) => ScriptedResponse | Promise<ScriptedResponse>);
 /** A list of responses is used in order, and its last one is repeated. */
 export type ScriptedRoute = ScriptedReply | readonly ScriptedReply[];
 /**
@@ -111,47 +111,47 @@ export async function startUpstream(routes: ScriptedRoutes = {}): Promise<TestUp
   const bill: UpstreamBill[] = [];
   const sockets = new Map<Socket, number>();
 
-  const react = (asked: UpstreamRequest): ScriptedResponse | Promise<ScriptedResponse> => {
-    const found = findRoute(book, asked.method, asked.path);
+  const react = (request: UpstreamRequest): ScriptedResponse | Promise<ScriptedResponse> => {
+    const found = findRoute(book, request.method, request.path);
     if (!found)
       return jsonResponse(
-        { error: { message: `The fake upstream has no route ${asked.method} ${asked.path}.` } },
+        { error: { message: `The fake upstream has no route ${request.method} ${request.path}.` } },
         404,
       );
-    if (!Array.isArray(found)) return resolveReply(found as ScriptedReply, asked);
+    if (!Array.isArray(found)) return resolveReply(found as ScriptedReply, request);
     const list = found as readonly ScriptedReply[];
     const turn = used.get(list) ?? 0;
     used.set(list, turn + 1);
-    return resolveReply(list[Math.min(turn, list.length - 1)]!, asked);
+    return resolveReply(list[Math.min(turn, list.length - 1)]!, request);
   };
 
   const answer = async (message: IncomingMessage, body: Buffer) => {
     const { socket } = message;
-    const { asked, settle } = createRequest(
+    const { request, settle } = createRequest(
       message,
       body,
       requests.length + 1,
       sockets.get(socket) ?? 0,
     );
-    requests.push(asked);
+    requests.push(request);
     socket.once("close", () => settle("aborted"));
     let line: Mutable<UpstreamBill> | undefined;
-    const told = (usage: Usage) =>
+    const onUsageReported = (usage: Usage) =>
       line && (line.reportedUsage = { ...line.reportedUsage, ...usage });
-    const reaction = await react(asked);
+    const reaction = await react(request);
     if (reaction.billedUsage) {
       line = {
-        requestNumber: asked.number,
-        ...credentialOf(asked),
+        requestNumber: request.number,
+        ...credentialOf(request),
         usage: reaction.billedUsage,
         reportedUsage: undefined,
       };
       bill.push(line);
     }
-    const sent = (bytes: number) => ((asked as Mutable<UpstreamRequest>).bytesSent = bytes);
-    const end = await sendResponse(socket, reaction, asked.method, {
+    const sent = (bytes: number) => ((request as Mutable<UpstreamRequest>).bytesSent = bytes);
+    const end = await sendResponse(socket, reaction, request.method, {
       onBytesSent: sent,
-      onUsageReported: told,
+      onUsageReported,
     });
     if (end !== "stalled") settle(end === "closed" ? "aborted" : end);
   };
@@ -237,8 +237,8 @@ function createUpstreamServer(
   return server;
 }
 
-const resolveReply = (reaction: ScriptedReply, asked: UpstreamRequest) =>
-  typeof reaction === "function" ? reaction(asked) : reaction;
+const resolveReply = (reaction: ScriptedReply, request: UpstreamRequest) =>
+  typeof reaction === "function" ? reaction(request) : reaction;
 
 function findRoute(book: ReadonlyMap<string, ScriptedRoute>, method: string, path: string) {
   let best: { readonly route: string; readonly rank: number } | undefined;
@@ -257,7 +257,7 @@ function findRoute(book: ReadonlyMap<string, ScriptedRoute>, method: string, pat
 function createRequest(message: IncomingMessage, body: Buffer, n: number, connection: number) {
   const url = new URL(message.url ?? "/", "http://upstream");
   const over = Promise.withResolvers<void>();
-  const asked: Mutable<UpstreamRequest> = {
+  const request: Mutable<UpstreamRequest> = {
     number: n,
     method: message.method ?? "",
     path: url.pathname,
@@ -274,23 +274,23 @@ function createRequest(message: IncomingMessage, body: Buffer, n: number, connec
     json: () => JSON.parse(body.toString()),
   };
   const settle = (state: UpstreamRequest["state"]) => {
-    if (asked.state !== "open") return;
-    asked.state = state;
-    if (state === "aborted") asked.abortedAt = performance.now();
+    if (request.state !== "open") return;
+    request.state = state;
+    if (state === "aborted") request.abortedAt = performance.now();
     over.resolve();
   };
-  return { asked: asked as UpstreamRequest, settle };
+  return { request: request as UpstreamRequest, settle };
 }
 
-function credentialOf(asked: UpstreamRequest) {
-  const header = asked.headers.authorization ?? asked.headers["x-api-key"];
-  const model = requestedModel(asked);
+function credentialOf(request: UpstreamRequest) {
+  const header = request.headers.authorization ?? request.headers["x-api-key"];
+  const model = requestedModel(request);
   return { key: (header as string | undefined)?.replace(/^Bearer /, ""), model };
 }
 
-function requestedModel(asked: UpstreamRequest): string | undefined {
+function requestedModel(request: UpstreamRequest): string | undefined {
   try {
-    return asked.json().model;
+    return request.json().model;
   } catch {
     return undefined;
   }

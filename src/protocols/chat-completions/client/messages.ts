@@ -253,12 +253,12 @@ function callOf(
       custom: { name: name(block.name), input: args },
       ...extra,
     });
-  const said =
+  const argumentsText =
     block.tool === "custom" ? JSON.stringify({ input: args }) : args === "" ? "{}" : args;
   return omitUndefined({
     id,
     type: "function",
-    function: { name: name(block.name), arguments: said },
+    function: { name: name(block.name), arguments: argumentsText },
     ...extra,
   });
 }

@@ -142,10 +142,10 @@ function adaptToolChoice(out: Outgoing, of: CallContext, { toolChoice }: ChatTra
 export function capOutput(out: Outgoing, tokens: number, dialect: ChatDialect): void {
   let bounded = false;
   for (const field of ["max_completion_tokens", "max_tokens"]) {
-    const asked = asNumber(out.get(field));
-    if (asked === undefined) continue;
+    const requested = asNumber(out.get(field));
+    if (requested === undefined) continue;
     bounded = true;
-    if (asked > tokens) out.set(field, tokens);
+    if (requested > tokens) out.set(field, tokens);
   }
   if (!bounded) out.set(dialect.maxTokens ?? "max_completion_tokens", tokens);
 }

@@ -219,8 +219,10 @@ const SKIP_VALIDATOR = "skip_thought_signature_validator";
 function signatureOf(proof: Opt<Proof>, e: GeminiEncoding): string | undefined {
   if (!proof) return undefined;
   if (proof.origin !== ID) return compatibleSignature(proof);
-  const [made, asked] = [familyOf(proof.model), familyOf(e.of.model)];
-  return made !== undefined && asked !== undefined && made !== asked ? undefined : proof.data;
+  const [made, requested] = [familyOf(proof.model), familyOf(e.of.model)];
+  return made !== undefined && requested !== undefined && made !== requested
+    ? undefined
+    : proof.data;
 }
 
 /**

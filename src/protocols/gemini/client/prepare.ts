@@ -53,8 +53,8 @@ function spell(out: Outgoing, field: string): void {
 /** Limits the output tokens of an outgoing request. Reasoning counts toward the limit. */
 export function capOutput(out: Outgoing, tokens: number): void {
   const config = asObject(out.get("generationConfig")) ?? ({} as JsonObject);
-  const asked = config["maxOutputTokens"];
-  if (typeof asked === "number" && asked <= tokens) return;
+  const requested = config["maxOutputTokens"];
+  if (typeof requested === "number" && requested <= tokens) return;
   const thinking = asObject(config["thinkingConfig"]);
   const budget = thinking?.["thinkingBudget"];
   // A thinking budget that exceeds the limit would leave no tokens for the response.

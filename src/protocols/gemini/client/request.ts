@@ -38,8 +38,12 @@ import { restoreUnknownFields } from "../../unknown-fields.ts";
  * Encodes a request as a body. Content that this protocol cannot represent is rejected or reported,
  * never dropped silently.
  */
-export function encodeRequest(asked: ChatRequest, of: CallContext, traits: FullGeminiTraits): Body {
-  const r = { ...asked, sampling: supportedSampling(asked, of) };
+export function encodeRequest(
+  request: ChatRequest,
+  of: CallContext,
+  traits: FullGeminiTraits,
+): Body {
+  const r = { ...request, sampling: supportedSampling(request, of) };
   const e = createEncoding(r, of, traits);
   const { passed, kept } = restOf(r, e);
   rejectUnsupported(r);
@@ -306,11 +310,12 @@ function switchedOff(e: GeminiEncoding): JsonObject {
 
 function levelTo(reasoning: Reasoning, e: GeminiEncoding): string {
   const { levels } = e.traits;
-  const asked = reasoning.effort ?? effortForBudget(reasoning.budget ?? MIN_OUTPUT_BESIDE_THOUGHTS);
+  const requestedEffort =
+    reasoning.effort ?? effortForBudget(reasoning.budget ?? MIN_OUTPUT_BESIDE_THOUGHTS);
   if (reasoning.effort === undefined)
     e.of.reportLoss("reasoning.budget", "approximated", "budget_as_level");
-  const level = nearestEffort(asked, levels);
-  if (reasoning.effort !== undefined && level !== asked)
+  const level = nearestEffort(requestedEffort, levels);
+  if (reasoning.effort !== undefined && level !== requestedEffort)
     e.of.reportLoss("reasoning.effort", "approximated");
   return level;
 }

@@ -177,7 +177,7 @@ export class ReportedCounts {
   isFinal = false;
   #counts: JsonObject | undefined;
   readonly #tools = new GeminiToolCounts();
-  #told = "";
+  #lastReported = "";
   readonly #price: Opt<Price>;
   readonly #isImageRequest: boolean;
 
@@ -208,8 +208,8 @@ export class ReportedCounts {
     const usage = { ...tokens, ...this.#tools.usage };
     if (Object.keys(usage).length === 0) return undefined;
     const serialized = JSON.stringify(usage);
-    if (serialized === this.#told) return undefined;
-    this.#told = serialized;
+    if (serialized === this.#lastReported) return undefined;
+    this.#lastReported = serialized;
     return usage;
   }
 }

@@ -105,8 +105,8 @@ export function mayHideReasoning(out: Outgoing, { thinking }: MessagesSettings):
  * if it no longer fits.
  */
 export function capOutput(out: Outgoing, tokens: number): void {
-  const asked = out.get("max_tokens");
-  if (typeof asked === "number" && asked <= tokens) return;
+  const requested = out.get("max_tokens");
+  if (typeof requested === "number" && requested <= tokens) return;
   out.set("max_tokens", tokens);
   const thinking = out.get("thinking");
   if (!isObject(thinking) || thinking["type"] !== "enabled") return;

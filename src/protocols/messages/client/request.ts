@@ -98,17 +98,17 @@ function reportForeignFields(r: ChatRequest, { of }: MessagesEncoding): void {
  */
 function maxTokensTo(r: ChatRequest, { of, settings }: MessagesEncoding): number {
   const cap = of.info.limits?.output;
-  const asked = r.output.maxTokens;
-  if (asked === undefined) {
+  const requested = r.output.maxTokens;
+  if (requested === undefined) {
     if (of.actionType !== "count")
       of.reportLoss("max_tokens", "approximated", "max_tokens_defaulted");
     return cap ?? settings.maxTokens;
   }
-  if (cap !== undefined && asked > cap) {
+  if (cap !== undefined && requested > cap) {
     of.reportLoss("max_tokens", "approximated", "max_tokens_clamped");
     return cap;
   }
-  return asked;
+  return requested;
 }
 
 function stopTo(r: ChatRequest): Json | undefined {

@@ -205,9 +205,9 @@ function budgetThinking(
     maxTokens: max,
   });
   if (mode === "budget") {
-    const asked = budget ?? MIN_BUDGET;
-    const fits = Math.max(MIN_BUDGET, Math.min(asked, max - 1));
-    if (fits !== asked) e.of.reportLoss("reasoning.budget", "approximated");
+    const requested = budget ?? MIN_BUDGET;
+    const fits = Math.max(MIN_BUDGET, Math.min(requested, max - 1));
+    if (fits !== requested) e.of.reportLoss("reasoning.budget", "approximated");
     return enabled(fits);
   }
   e.of.reportLoss("reasoning", "approximated", "effort_as_budget");

@@ -193,7 +193,7 @@ function thinkingOf(
   config: unknown,
 ): { reasoning: Reasoning; own?: Record<string, Json> } {
   const effort = isObject(config) ? asText(config["effort"]) : undefined;
-  const asked = effort === undefined ? {} : { effort };
+  const effortField = effort === undefined ? {} : { effort };
   if (!isObject(thinking))
     return effort === undefined
       ? { reasoning: { mode: "auto" } }
@@ -205,9 +205,12 @@ function thinkingOf(
   const shown = show === undefined ? {} : { show };
   switch (type) {
     case "disabled":
-      return { reasoning: { mode: "off", ...asked, ...shown }, own };
+      return { reasoning: { mode: "off", ...effortField, ...shown }, own };
     case "enabled":
-      return { reasoning: { mode: "budget", budget: asNumber(budget), ...asked, ...shown }, own };
+      return {
+        reasoning: { mode: "budget", budget: asNumber(budget), ...effortField, ...shown },
+        own,
+      };
     default:
       if (type === "between_tools") own["between_tools"] = true;
       return effort === undefined

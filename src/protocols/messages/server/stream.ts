@@ -68,11 +68,11 @@ function text(page: MessageWriter): BlockWriter {
   };
   const early: Json[] = [];
   return {
-    delta(said) {
-      if (said === "") return;
+    delta(piece) {
+      if (piece === "") return;
       start();
       for (const citation of early.splice(0)) page.cite(citation);
-      page.delta("text_delta", "text", said);
+      page.delta("text_delta", "text", piece);
     },
     cite(citation) {
       if (!isNativeCitation(citation)) return;
@@ -99,10 +99,10 @@ function reasoning(page: MessageWriter, summary: boolean): BlockWriter {
     started = true;
   };
   return {
-    delta(said) {
-      if (said === "") return;
+    delta(piece) {
+      if (piece === "") return;
       start();
-      page.delta("thinking_delta", "thinking", said);
+      page.delta("thinking_delta", "thinking", piece);
     },
     proof: (p) => void (proof = p),
     close() {
@@ -241,18 +241,18 @@ export function createEncoder(write: (text: string) => void, to: ResponseContext
   const page = new MessageWriter(write, to);
   const named = namesOf(to);
   let block: BlockWriter | undefined;
-  let saidIn: OpenBlock["type"] | undefined;
+  let blockType: OpenBlock["type"] | undefined;
   const held = { hasCalls: false, hasRefusal: false };
 
   const turns = new BlockSequencer((e: IndexedEvent): void => {
     switch (e.type) {
       case "open":
-        saidIn = e.block.type;
-        held.hasCalls ||= saidIn === "call" || isCall(e.block);
+        blockType = e.block.type;
+        held.hasCalls ||= blockType === "call" || isCall(e.block);
         block = createBlockWriter(e.block, page, named, to);
         return;
       case "delta":
-        held.hasRefusal ||= saidIn === "refusal" && e.text !== "";
+        held.hasRefusal ||= blockType === "refusal" && e.text !== "";
         return block?.delta?.(e.text);
       case "cite":
         return block?.cite?.(e.citation);

@@ -64,8 +64,8 @@ function dropSocketBeta(out: Outgoing): void {
 
 /** Lowers the output limit to the amount that the caller can pay for. */
 export function capOutput(out: Outgoing, tokens: number): void {
-  const asked = asNumber(out.get("max_output_tokens"));
-  if (asked === undefined || asked > tokens) out.set("max_output_tokens", tokens);
+  const requested = asNumber(out.get("max_output_tokens"));
+  if (requested === undefined || requested > tokens) out.set("max_output_tokens", tokens);
 }
 
 // Encrypted reasoning can be read only by the provider account that created it.

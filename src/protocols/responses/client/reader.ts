@@ -138,7 +138,7 @@ export class ResponsesReader {
   /** Closes a finished part of a message, so that the next part can be emitted. */
   partDone(at: number, key: string, part: JsonObject): void {
     if (part["type"] === "reasoning_text") return;
-    this.#said(at, key, part);
+    this.#completePart(at, key, part);
     const openPart = this.#slots.get(at)?.parts.get(key);
     if (!openPart || openPart.closed) return;
     openPart.closed = true;
@@ -162,7 +162,9 @@ export class ResponsesReader {
     const ran = this.#tools.item(item);
     switch (slot.type) {
       case "message":
-        asList(item["content"]).forEach((raw, i) => this.#said(at, `c${i}`, asObject(raw) ?? {}));
+        asList(item["content"]).forEach((raw, i) =>
+          this.#completePart(at, `c${i}`, asObject(raw) ?? {}),
+        );
         break;
       case "reasoning":
         this.#reasoned(at, slot, item);
@@ -275,7 +277,7 @@ export class ResponsesReader {
     });
   }
 
-  #said(at: number, key: string, part: JsonObject): void {
+  #completePart(at: number, key: string, part: JsonObject): void {
     if (part["type"] === "refusal")
       return this.fill(at, key, { type: "refusal" }, asText(part["refusal"]) ?? "");
     if (part["type"] !== "output_text" && part["type"] !== "text") return;

@@ -189,12 +189,12 @@ function toInclude(
   reasons: ReasoningSupport,
   own: Opt<Json>,
 ): Json[] | undefined {
-  const asked = new Set(asList(own));
+  const include = new Set(asList(own));
   const { mode } = request.reasoning;
   if (mayReason(reasons, mode === "effort" || mode === "budget") && !request.state.store)
-    asked.add(ENCRYPTED);
-  if (request.sampling.logprobs !== undefined) asked.add(LOGPROBS);
-  return asked.size > 0 ? [...asked] : undefined;
+    include.add(ENCRYPTED);
+  if (request.sampling.logprobs !== undefined) include.add(LOGPROBS);
+  return include.size > 0 ? [...include] : undefined;
 }
 
 /**

@@ -60,10 +60,10 @@ export const ENCRYPTED = "reasoning.encrypted_content";
 /**
  * Whether encrypted reasoning is requested. Requesting it from a model that does not reason is an
  * error. If it is not requested from a model that reasons, the next turn loses the reasoning.
- * `asked` decides if support is unknown.
+ * `isRequested` decides if support is unknown.
  */
-export const mayReason = ({ isSupported }: ReasoningSupport, asked: boolean): boolean =>
-  isSupported ?? asked;
+export const mayReason = ({ isSupported }: ReasoningSupport, isRequested: boolean): boolean =>
+  isSupported ?? isRequested;
 
 function switchedOff(
   { isSupported, canDisable, efforts }: ReasoningSupport,

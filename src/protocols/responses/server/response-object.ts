@@ -64,8 +64,8 @@ const TIERS = new Set(["default", "flex", "scale", "priority", "fast", "ultrafas
  * used only for billing.
  */
 function tierOf(served: Opt<string>, body: JsonObject): string {
-  const asked = asText(body["service_tier"]) ?? "default";
-  return [served ?? "", asked].find((tier) => TIERS.has(tier)) ?? "default";
+  const requested = asText(body["service_tier"]) ?? "default";
+  return [served ?? "", requested].find((tier) => TIERS.has(tier)) ?? "default";
 }
 
 function echoRequest(body: JsonObject): JsonObject {
@@ -119,18 +119,18 @@ const known = (tool: JsonObject): JsonObject =>
  * Repeats the tool choice. `mode` of the allowed tools is optional in a request and required in a
  * response.
  */
-function choiceEcho(asked: Json | undefined): Json {
-  const choice = asObject(asked);
-  return choice?.["type"] === "allowed_tools" ? { mode: "auto", ...choice } : (asked ?? "auto");
+function choiceEcho(requested: Json | undefined): Json {
+  const choice = asObject(requested);
+  return choice?.["type"] === "allowed_tools" ? { mode: "auto", ...choice } : (requested ?? "auto");
 }
 
 /**
  * Repeats the text options. `strict` and `verbosity` can be null in a request but not in a
  * response.
  */
-function textEcho(asked: JsonObject | undefined): JsonObject {
-  const format = asObject(asked?.["format"]) ?? { type: "text" };
-  const { verbosity, ...rest } = asked ?? {};
+function textEcho(options: JsonObject | undefined): JsonObject {
+  const format = asObject(options?.["format"]) ?? { type: "text" };
+  const { verbosity, ...rest } = options ?? {};
   return {
     ...rest,
     ...(asText(verbosity) !== undefined && { verbosity }),

@@ -27,11 +27,11 @@ export function toChatCompletions(speech: ScriptOutput, manner: FormatOptions): 
 }
 
 const toolCalls = (speech: ScriptOutput) =>
-  speech.items.filter((said): said is ToolCallItem => said.type === "call");
+  speech.items.filter((item): item is ToolCallItem => item.type === "call");
 const toolCallId = (call: ToolCallItem, n: number, index: number) =>
   call.id ?? `call_${n}_${index}`;
 const joinText = (speech: ScriptOutput, type: "text" | "refusal" | "reasoning") =>
-  speech.items.map((said) => (said.type === type ? said.text : "")).join("");
+  speech.items.map((item) => (item.type === type ? item.text : "")).join("");
 
 function wholeResponse(
   speech: ScriptOutput,
@@ -90,26 +90,26 @@ function streamedResponse(
 
   const events: ResponsePiece[] = [delta({ role: "assistant", content: "", refusal: null })];
   let index = 0;
-  for (const said of speech.items) {
-    if (said.type === "call") {
+  for (const item of speech.items) {
+    if (item.type === "call") {
       events.push(
         delta({
           tool_calls: [
-            { index, id: toolCallId(said, responseNumber, index), ...toolFunction(said, "") },
+            { index, id: toolCallId(item, responseNumber, index), ...toolFunction(item, "") },
           ],
         }),
       );
-      const field = said.custom ? "custom" : "function";
-      for (const piece of splitArguments(said.args)) {
-        const more = said.custom ? { input: piece } : { arguments: piece };
+      const field = item.custom ? "custom" : "function";
+      for (const piece of splitArguments(item.args)) {
+        const more = item.custom ? { input: piece } : { arguments: piece };
         events.push(delta({ tool_calls: [{ index, [field]: more }] }));
       }
       index++;
     } else {
       const field = { text: "content", refusal: "refusal", reasoning: "reasoning_content" }[
-        said.type
+        item.type
       ];
-      for (const piece of splitWords(said.text)) events.push(delta({ [field]: piece }));
+      for (const piece of splitWords(item.text)) events.push(delta({ [field]: piece }));
     }
   }
   if (speech.error !== undefined) {

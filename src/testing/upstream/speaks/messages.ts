@@ -23,7 +23,7 @@ export function toMessagesResponse(speech: ScriptOutput, manner: FormatOptions):
 function wholeResponse(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
   const answer = jsonResponse({
     ...messageStart(manner),
-    content: speech.items.map((said, i) => fullBlock(said, manner.responseNumber, i)),
+    content: speech.items.map((item, i) => fullBlock(item, manner.responseNumber, i)),
     ...messageEnd(speech),
     ...(speech.usage && { usage: toMessagesUsage(speech.usage, true) }),
   });
@@ -41,35 +41,35 @@ const messageStart = ({ model, responseNumber }: FormatOptions) => ({
   diagnostics: null,
 });
 
-function fullBlock(said: ScriptItem, n: number, index: number): JsonObject {
-  const block = emptyBlock(said, n, index);
-  switch (said.type) {
+function fullBlock(item: ScriptItem, n: number, index: number): JsonObject {
+  const block = emptyBlock(item, n, index);
+  switch (item.type) {
     case "text":
     case "refusal":
-      return { ...block, text: said.text };
+      return { ...block, text: item.text };
     case "reasoning":
       return block["type"] === "redacted_thinking"
         ? block
-        : { ...block, thinking: said.text, signature: said.proof ?? "" };
+        : { ...block, thinking: item.text, signature: item.proof ?? "" };
     case "call":
-      return { ...block, input: said.args === "" ? {} : JSON.parse(said.args) };
+      return { ...block, input: item.args === "" ? {} : JSON.parse(item.args) };
   }
 }
 
-function emptyBlock(said: ScriptItem, n: number, index: number): JsonObject {
-  switch (said.type) {
+function emptyBlock(item: ScriptItem, n: number, index: number): JsonObject {
+  switch (item.type) {
     case "text":
     case "refusal":
       return { type: "text", text: "", citations: null };
     case "reasoning":
-      return said.text === "" && said.proof !== undefined
-        ? { type: "redacted_thinking", data: said.proof }
+      return item.text === "" && item.proof !== undefined
+        ? { type: "redacted_thinking", data: item.proof }
         : { type: "thinking", thinking: "", signature: "" };
     case "call":
       return {
         type: "tool_use",
-        id: said.id ?? `toolu_${n}_${index}`,
-        name: said.name,
+        id: item.id ?? `toolu_${n}_${index}`,
+        name: item.name,
         input: {},
         caller: { type: "direct" },
       };
@@ -94,10 +94,10 @@ function streamedResponse(speech: ScriptOutput, manner: FormatOptions): Scripted
     }),
     event("ping", {}),
   ];
-  speech.items.forEach((said, index) => {
-    const block = emptyBlock(said, manner.responseNumber, index);
+  speech.items.forEach((item, index) => {
+    const block = emptyBlock(item, manner.responseNumber, index);
     events.push(event("content_block_start", { index, content_block: block }));
-    for (const delta of blockDeltas(said, block))
+    for (const delta of blockDeltas(item, block))
       events.push(event("content_block_delta", { index, delta }));
     events.push(event("content_block_stop", { index }));
   });
@@ -116,19 +116,19 @@ function streamedResponse(speech: ScriptOutput, manner: FormatOptions): Scripted
   return eventStreamResponse([...events, event("message_stop", {})]);
 }
 
-function blockDeltas(said: ScriptItem, block: JsonObject): JsonObject[] {
-  switch (said.type) {
+function blockDeltas(item: ScriptItem, block: JsonObject): JsonObject[] {
+  switch (item.type) {
     case "text":
     case "refusal":
-      return splitWords(said.text).map((text) => ({ type: "text_delta", text }));
+      return splitWords(item.text).map((text) => ({ type: "text_delta", text }));
     case "reasoning":
       if (block["type"] === "redacted_thinking") return [];
       return [
-        ...splitWords(said.text).map((thinking) => ({ type: "thinking_delta", thinking })),
-        { type: "signature_delta", signature: said.proof ?? "" },
+        ...splitWords(item.text).map((thinking) => ({ type: "thinking_delta", thinking })),
+        { type: "signature_delta", signature: item.proof ?? "" },
       ];
     case "call":
-      return ["", ...splitArguments(said.args)].map((partial_json) => ({
+      return ["", ...splitArguments(item.args)].map((partial_json) => ({
         type: "input_json_delta",
         partial_json,
       }));
@@ -148,8 +148,8 @@ const FINISH_REASONS: { readonly [reason in FinishReason]: string } = {
 };
 
 function messageEnd(speech: ScriptOutput) {
-  const called = speech.items.some((said) => said.type === "call");
-  const refused = speech.items.some((said) => said.type === "refusal");
+  const called = speech.items.some((item) => item.type === "call");
+  const refused = speech.items.some((item) => item.type === "refusal");
   const reason = speech.finish ?? (called ? "tool_calls" : refused ? "refusal" : "stop");
   return {
     stop_reason: FINISH_REASONS[reason],

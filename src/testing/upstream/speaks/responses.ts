@@ -31,7 +31,7 @@ const finalResponse = (speech: ScriptOutput, manner: FormatOptions): JsonObject 
   ...buildResponse(
     manner,
     responseStatus(speech),
-    speech.items.map((said, i) => doneItem(said, manner.responseNumber, i)),
+    speech.items.map((item, i) => doneItem(item, manner.responseNumber, i)),
   ),
   completed_at: CREATED + 1,
   incomplete_details: incompleteDetails(speech),
@@ -89,49 +89,49 @@ function buildResponse(
 }
 
 const ID_PREFIXES = { text: "msg", refusal: "msg", reasoning: "rs", call: "fc" } as const;
-const itemId = (said: ScriptItem, n: number, index: number) =>
-  `${said.type === "call" && said.custom ? "ctc" : ID_PREFIXES[said.type]}_${n}_${index}`;
+const itemId = (item: ScriptItem, n: number, index: number) =>
+  `${item.type === "call" && item.custom ? "ctc" : ID_PREFIXES[item.type]}_${n}_${index}`;
 
 function contentPart(
-  said: Extract<ScriptItem, { type: "text" | "refusal" }>,
+  item: Extract<ScriptItem, { type: "text" | "refusal" }>,
   text: string,
 ): JsonObject {
-  return said.type === "text"
+  return item.type === "text"
     ? { type: "output_text", text, annotations: [], logprobs: [] }
     : { type: "refusal", refusal: text };
 }
 
-function newItem(said: ScriptItem, n: number, index: number): JsonObject {
-  const id = itemId(said, n, index);
-  switch (said.type) {
+function newItem(item: ScriptItem, n: number, index: number): JsonObject {
+  const id = itemId(item, n, index);
+  switch (item.type) {
     case "text":
     case "refusal":
       return { id, type: "message", status: "in_progress", role: "assistant", content: [] };
     case "reasoning":
       return { id, type: "reasoning", summary: [] };
     case "call": {
-      const about = { call_id: said.id ?? `call_${n}_${index}`, name: said.name };
-      return said.custom
+      const about = { call_id: item.id ?? `call_${n}_${index}`, name: item.name };
+      return item.custom
         ? { id, type: "custom_tool_call", status: "in_progress", ...about, input: "" }
         : { id, type: "function_call", status: "in_progress", ...about, arguments: "" };
     }
   }
 }
 
-function doneItem(said: ScriptItem, n: number, index: number): JsonObject {
-  const item = newItem(said, n, index);
-  switch (said.type) {
+function doneItem(item: ScriptItem, n: number, index: number): JsonObject {
+  const added = newItem(item, n, index);
+  switch (item.type) {
     case "text":
     case "refusal":
-      return { ...item, status: "completed", content: [contentPart(said, said.text)] };
+      return { ...added, status: "completed", content: [contentPart(item, item.text)] };
     case "reasoning":
       return {
-        ...item,
-        summary: said.text === "" ? [] : [{ type: "summary_text", text: said.text }],
-        ...(said.proof !== undefined && { encrypted_content: said.proof }),
+        ...added,
+        summary: item.text === "" ? [] : [{ type: "summary_text", text: item.text }],
+        ...(item.proof !== undefined && { encrypted_content: item.proof }),
       };
     case "call":
-      return { ...item, status: "completed", [said.custom ? "input" : "arguments"]: said.args };
+      return { ...added, status: "completed", [item.custom ? "input" : "arguments"]: item.args };
   }
 }
 
@@ -144,20 +144,20 @@ function streamedResponse(speech: ScriptOutput, manner: FormatOptions): Scripted
     event("response.created", { response }),
     event("response.in_progress", { response }),
   ];
-  speech.items.forEach((said, output_index) => {
-    const item_id = itemId(said, manner.responseNumber, output_index);
+  speech.items.forEach((item, output_index) => {
+    const item_id = itemId(item, manner.responseNumber, output_index);
     events.push(
       event("response.output_item.added", {
         output_index,
-        item: newItem(said, manner.responseNumber, output_index),
+        item: newItem(item, manner.responseNumber, output_index),
       }),
     );
-    for (const [type, fields] of innerEvents(said))
+    for (const [type, fields] of innerEvents(item))
       events.push(event(`response.${type}`, { item_id, output_index, ...fields }));
     events.push(
       event("response.output_item.done", {
         output_index,
-        item: doneItem(said, manner.responseNumber, output_index),
+        item: doneItem(item, manner.responseNumber, output_index),
       }),
     );
   });
@@ -178,47 +178,47 @@ function streamedResponse(speech: ScriptOutput, manner: FormatOptions): Scripted
 }
 
 /** Returns the events between the `added` and the `done` event of an item. */
-function innerEvents(said: ScriptItem): [type: string, fields: JsonObject][] {
-  switch (said.type) {
+function innerEvents(item: ScriptItem): [type: string, fields: JsonObject][] {
+  switch (item.type) {
     case "text":
     case "refusal": {
       const at = { content_index: 0 };
-      const name = said.type === "text" ? "output_text" : "refusal";
-      const logprobs = said.type === "text" && { logprobs: [] };
+      const name = item.type === "text" ? "output_text" : "refusal";
+      const logprobs = item.type === "text" && { logprobs: [] };
       return [
-        ["content_part.added", { ...at, part: contentPart(said, "") }],
-        ...splitWords(said.text).map((delta): [string, JsonObject] => [
+        ["content_part.added", { ...at, part: contentPart(item, "") }],
+        ...splitWords(item.text).map((delta): [string, JsonObject] => [
           `${name}.delta`,
           { ...at, delta, ...logprobs },
         ]),
-        [`${name}.done`, { ...at, [said.type]: said.text, ...logprobs }],
-        ["content_part.done", { ...at, part: contentPart(said, said.text) }],
+        [`${name}.done`, { ...at, [item.type]: item.text, ...logprobs }],
+        ["content_part.done", { ...at, part: contentPart(item, item.text) }],
       ];
     }
     case "reasoning": {
-      if (said.text === "") return [];
+      if (item.text === "") return [];
       const at = { summary_index: 0 };
       const part = (text: string) => ({ ...at, part: { type: "summary_text", text } });
       return [
         ["reasoning_summary_part.added", part("")],
-        ...splitWords(said.text).map((delta): [string, JsonObject] => [
+        ...splitWords(item.text).map((delta): [string, JsonObject] => [
           "reasoning_summary_text.delta",
           { ...at, delta },
         ]),
-        ["reasoning_summary_text.done", { ...at, text: said.text }],
-        ["reasoning_summary_part.done", part(said.text)],
+        ["reasoning_summary_text.done", { ...at, text: item.text }],
+        ["reasoning_summary_part.done", part(item.text)],
       ];
     }
     case "call": {
-      const name = said.custom ? "custom_tool_call_input" : "function_call_arguments";
+      const name = item.custom ? "custom_tool_call_input" : "function_call_arguments";
       return [
-        ...splitArguments(said.args).map((delta): [string, JsonObject] => [
+        ...splitArguments(item.args).map((delta): [string, JsonObject] => [
           `${name}.delta`,
           { delta },
         ]),
         [
           `${name}.done`,
-          said.custom ? { input: said.args } : { name: said.name, arguments: said.args },
+          item.custom ? { input: item.args } : { name: item.name, arguments: item.args },
         ],
       ];
     }
