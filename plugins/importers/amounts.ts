@@ -38,8 +38,8 @@ export function readPrice(
   for (const [name, [unit, digits]] of Object.entries(PRICE_FIELDS))
     for (const place of places) {
       const text = place.get(name).readText();
-      const said = text === undefined ? undefined : shiftDecimal(text, digits);
-      if (said !== undefined) price[unit] ??= said;
+      const amount = text === undefined ? undefined : shiftDecimal(text, digits);
+      if (amount !== undefined) price[unit] ??= amount;
     }
   const amounts = Object.values(price);
   if (amounts.length === 0) return undefined;
@@ -61,13 +61,13 @@ const WINDOW_PATTERNS: readonly (readonly [RegExp, per: Limit["per"], exact: boo
 export function readBudget(max: SourceValue, span: SourceValue): string | undefined {
   const nano = parseNano(max.readText() ?? "");
   if (nano === undefined) return undefined;
-  const said = span.readText();
+  const period = span.readText();
   const [, per, exact] =
-    said === undefined
+    period === undefined
       ? ([undefined, "total", true] as const)
-      : (WINDOW_PATTERNS.find(([pattern]) => pattern.test(said)) ??
+      : (WINDOW_PATTERNS.find(([pattern]) => pattern.test(period)) ??
         ([undefined, "month", false] as const));
-  if (!exact) span.report("approximate", `a budget of ${said} is counted by the calendar ${per}`);
+  if (!exact) span.report("approximate", `a budget of ${period} is counted by the calendar ${per}`);
   const limit = formatLimit({ unit: "nano_usd", max: nano, per });
   if (parseLimit(limit)) return limit;
   max.report("unsupported", "budgets of 1,000,000,000 dollars or more are not supported");

@@ -25,27 +25,31 @@ interface SharedProvider {
   readonly aliases: Map<string, string>;
 }
 
-export function importBifrostProvider(name: string, said: SourceValue, draft: ConfigDraft): void {
-  const custom = said.get("custom_provider_config");
+export function importBifrostProvider(
+  name: string,
+  providerConfig: SourceValue,
+  draft: ConfigDraft,
+): void {
+  const custom = providerConfig.get("custom_provider_config");
   const known = draft.findProvider(custom.get("base_provider_type").readText() ?? name);
   custom.readValue();
-  const network = said.get("network_config");
+  const network = providerConfig.get("network_config");
   const base = network.get("base_url").readText();
   if (known === undefined) {
-    said.report("unsupported", `"${name}" is not a built-in provider`);
-    said.readValue();
+    providerConfig.report("unsupported", `"${name}" is not a built-in provider`);
+    providerConfig.readValue();
     return;
   }
   const shared = new Map<DraftProvider, SharedProvider>();
-  const keys = said.get("keys").readList();
+  const keys = providerConfig.get("keys").readList();
   const places = keys.map((key) => toCloudProvider(key, { use: known, base, draft }));
   const many =
     new Set(places.map((place) => place && JSON.stringify([place.use, place.options]))).size > 1;
   for (const [i, key] of keys.entries())
     importCredential(key, places[i], { name: many ? `${name}-1` : undefined, draft, shared });
-  if (keys.length === 0) importWithoutKeys(said, { use: known, base, draft, shared });
-  importSettings(said, [...shared.keys()]);
-  importRoutes(name, said, [...shared.values()], draft);
+  if (keys.length === 0) importWithoutKeys(providerConfig, { use: known, base, draft, shared });
+  importSettings(providerConfig, [...shared.keys()]);
+  importRoutes(name, providerConfig, [...shared.values()], draft);
 }
 
 interface ProviderPlacement {
@@ -61,8 +65,8 @@ function withVersion(base: string, use: string): string {
   return own || /\/v\d+(beta)?$/.test(bare) ? bare : `${bare}/v1`;
 }
 
-const readField = (said: SourceValue, key: string): string | undefined => {
-  const text = said.get(key).readText();
+const readField = (parent: SourceValue, key: string): string | undefined => {
+  const text = parent.get(key).readText();
   const name = text === undefined ? undefined : parseVariable(text);
   return name === undefined ? text : `\${env:${name}}`;
 };
@@ -208,7 +212,7 @@ function readAliases(key: SourceValue): Map<string, string> {
 }
 
 function importWithoutKeys(
-  said: SourceValue,
+  providerConfig: SourceValue,
   {
     use,
     base,
@@ -218,7 +222,10 @@ function importWithoutKeys(
 ): void {
   const own = use === "openai" && base !== undefined ? "openai-compatible" : use;
   if (needsBaseUrl(own) && base === undefined)
-    return said.report("unsupported", `${own} requires a base URL, which this config does not set`);
+    return providerConfig.report(
+      "unsupported",
+      `${own} requires a base URL, which this config does not set`,
+    );
   const provider = draft.provider(
     own,
     base === undefined ? {} : { base_url: withVersion(base, own) },
@@ -228,37 +235,39 @@ function importWithoutKeys(
   shared.set(provider, { provider, weight: 100, models: undefined, aliases: new Map() });
 }
 
-function importSettings(said: SourceValue, providers: readonly DraftProvider[]): void {
-  const network = said.get("network_config");
+function importSettings(providerConfig: SourceValue, providers: readonly DraftProvider[]): void {
+  const network = providerConfig.get("network_config");
   const timeout = network.get("default_request_timeout_in_seconds").readNumber();
   if (timeout !== undefined)
     for (const made of providers) made.timeouts = { total: formatSeconds(timeout) };
   for (const key of ["max_retries", "retry_backoff_initial", "retry_backoff_max"])
     if (network.get(key).exists)
       network.get(key).report("approximate", "`attempts` sets the number of attempts per request");
-  if (said.get("concurrency_and_buffer_size").exists)
-    said
+  if (providerConfig.get("concurrency_and_buffer_size").exists)
+    providerConfig
       .get("concurrency_and_buffer_size")
       .report("exact", "not needed: overload: { concurrent } applies to the whole process");
-  if (said.get("proxy_config").exists)
-    said.get("proxy_config").report("manual", "proxy: { url: … } applies to the whole gateway");
+  if (providerConfig.get("proxy_config").exists)
+    providerConfig
+      .get("proxy_config")
+      .report("manual", "proxy: { url: … } applies to the whole gateway");
 }
 
 /** Imports routes for the names that clients use: `<provider of Bifrost>/<model>`. */
 function importRoutes(
   name: string,
-  said: SourceValue,
+  providerConfig: SourceValue,
   shared: readonly SharedProvider[],
   draft: ConfigDraft,
 ): void {
   const [only] = shared;
   if (only === undefined) return;
   if (only.provider.name !== name)
-    said.report(
+    providerConfig.report(
       "approximate",
       `clients that request ${name}/<model> must now use ${shared.map(({ provider }) => `${provider.name}/<model>`).join(", ")}`,
     );
-  const asked = new Set(
+  const requestedModels = new Set(
     shared.flatMap(({ models, aliases }) => [...(models ?? []), ...aliases.keys()]),
   );
   const candidatesOf = (model: string) =>
@@ -268,7 +277,7 @@ function importRoutes(
         model: `${provider.name}/${aliases.get(model) ?? model}`,
         ...(shared.length > 1 && { weight }),
       }));
-  for (const model of asked) {
+  for (const model of requestedModels) {
     const candidates = candidatesOf(model);
     if (candidates.length === 1 && candidates[0]!.model === `${name}/${model}`) continue;
     draft.routes.set(`${name}/${model}`, {

@@ -12,10 +12,10 @@ export const bifrost: Importer = {
   importConfig: importBifrost,
 };
 
-function importBifrost(said: SourceValue, draft: ConfigDraft): readonly ImportedKey[] {
-  const providers = said.get("providers");
+function importBifrost(source: SourceValue, draft: ConfigDraft): readonly ImportedKey[] {
+  const providers = source.get("providers");
   for (const name of providers.keys) importBifrostProvider(name, providers.get(name), draft);
-  const keys = importGovernance(said.get("governance"), draft);
+  const keys = importGovernance(source.get("governance"), draft);
   const rules = [
     ["config_store", "exact", "config files are the only source of configuration"],
     ["logs_store", "exact", "the ledger is in the state directory; prompts are not stored"],
@@ -33,20 +33,20 @@ function importBifrost(said: SourceValue, draft: ConfigDraft): readonly Imported
     ["local_cache", "unsupported", "responses are not cached"],
   ] as const;
   for (const [key, kind, message] of rules)
-    if (said.get(key).exists) said.get(key).report(kind, message);
-  said.get("$schema").readValue();
+    if (source.get(key).exists) source.get(key).report(kind, message);
+  source.get("$schema").readValue();
   return keys;
 }
 
-function importGovernance(said: SourceValue, draft: ConfigDraft): readonly ImportedKey[] {
+function importGovernance(governance: SourceValue, draft: ConfigDraft): readonly ImportedKey[] {
   const budgets = new Map(
-    said
+    governance
       .get("budgets")
       .readList()
       .map((each) => [each.get("id").readText(), each]),
   );
   const rates = new Map(
-    said
+    governance
       .get("rate_limits")
       .readList()
       .map((each) => [each.get("id").readText(), each]),
@@ -76,19 +76,19 @@ function importGovernance(said: SourceValue, draft: ConfigDraft): readonly Impor
       if (span !== undefined && span !== "1m")
         each.get(key).report("approximate", "rates are per minute");
     }
-  const accountOf = importAccounts(said, draft, limitsOf);
-  if (said.get("routing_rules").exists)
-    said
+  const accountOf = importAccounts(governance, draft, limitsOf);
+  if (governance.get("routing_rules").exists)
+    governance
       .get("routing_rules")
       .report("unsupported", "targets are selected by the name of a model, a key, or an account");
-  return said
+  return governance
     .get("virtual_keys")
     .readList()
     .flatMap((key) => importVirtualKey(key, accountOf, limitsOf));
 }
 
 function importAccounts(
-  said: SourceValue,
+  governance: SourceValue,
   draft: ConfigDraft,
   limitsOf: (of: SourceValue) => readonly string[],
 ) {
@@ -97,7 +97,7 @@ function importAccounts(
     ["customers", undefined],
     ["teams", "customer_id"],
   ] as const)
-    for (const each of said.get(list).readList()) {
+    for (const each of governance.get(list).readList()) {
       const id = each.get("id").readText() ?? each.path;
       const name = each.get("name").readText();
       const parent = above && ids.get(each.get(above).readText() ?? "");

@@ -32,22 +32,22 @@ interface AwsSource {
   readonly profile?: string | undefined;
 }
 
-export function awsProvider(said: AwsSource): CloudProvider {
+export function awsProvider(source: AwsSource): CloudProvider {
   const keys = withoutUndefined({
-    access_key_id: said.accessKeyId,
-    secret_access_key: said.secretAccessKey,
-    session_token: said.sessionToken,
+    access_key_id: source.accessKeyId,
+    secret_access_key: source.secretAccessKey,
+    session_token: source.sessionToken,
   });
-  const profile = withoutUndefined({ profile: said.profile });
+  const profile = withoutUndefined({ profile: source.profile });
   const fields =
-    said.apiKey !== undefined
-      ? { api_key: said.apiKey }
-      : said.profile !== undefined
+    source.apiKey !== undefined
+      ? { api_key: source.apiKey }
+      : source.profile !== undefined
         ? { from: "chain", ...profile }
         : keys;
   return {
     use: "aws",
-    options: withoutUndefined({ region: said.region, runtime_url: said.runtimeUrl }),
+    options: withoutUndefined({ region: source.region, runtime_url: source.runtimeUrl }),
     fields: orUndefined(fields),
   };
 }
@@ -60,18 +60,18 @@ interface VertexSource {
   readonly apiKey?: string | undefined;
 }
 
-export const vertexProvider = (said: VertexSource): CloudProvider => ({
+export const vertexProvider = (source: VertexSource): CloudProvider => ({
   use: "vertex",
   options: withoutUndefined({
-    project: said.project,
-    location: said.location,
-    base_url: said.baseUrl,
+    project: source.project,
+    location: source.location,
+    base_url: source.baseUrl,
   }),
   fields:
-    said.serviceAccount !== undefined
-      ? { service_account: said.serviceAccount }
-      : said.apiKey !== undefined
-        ? { api_key: said.apiKey }
+    source.serviceAccount !== undefined
+      ? { service_account: source.serviceAccount }
+      : source.apiKey !== undefined
+        ? { api_key: source.apiKey }
         : { from: "adc" },
 });
 
@@ -88,24 +88,28 @@ interface AzureSource {
  * Returns an Azure provider. With an API key, it is the built-in provider. For Entra ID and
  * Foundry, it is the package.
  */
-export function azureProvider(said: AzureSource, foundry = false): CloudProvider {
-  const root = said.endpoint.replace(/\/+$/, "").replace(/\/(openai|models|anthropic)(\/.*)?$/, "");
+export function azureProvider(source: AzureSource, foundry = false): CloudProvider {
+  const root = source.endpoint
+    .replace(/\/+$/, "")
+    .replace(/\/(openai|models|anthropic)(\/.*)?$/, "");
   const entra = withoutUndefined({
-    tenant_id: said.tenantId,
-    client_id: said.clientId,
-    client_secret: said.clientSecret,
+    tenant_id: source.tenantId,
+    client_id: source.clientId,
+    client_secret: source.clientSecret,
   });
-  if (!foundry && said.clientId === undefined)
+  if (!foundry && source.clientId === undefined)
     return {
       use: "azure",
       options: { base_url: `${root}/openai/v1` },
-      fields: orUndefined(withoutUndefined({ api_key: said.apiKey })),
+      fields: orUndefined(withoutUndefined({ api_key: source.apiKey })),
     };
   return {
     use: "azure-foundry",
     options: { base_url: root },
     fields:
-      said.clientId === undefined ? orUndefined(withoutUndefined({ api_key: said.apiKey })) : entra,
+      source.clientId === undefined
+        ? orUndefined(withoutUndefined({ api_key: source.apiKey }))
+        : entra,
   };
 }
 

@@ -99,13 +99,13 @@ export class ConfigDraft {
 
   /**
    * Returns the credential with these fields, and adds it at its first use.
-   * @param said An API key, or several fields. Undefined if the provider needs no credential.
+   * @param keyOrFields An API key, or several fields. Undefined if no credential is needed.
    */
   credential(
     provider: DraftProvider,
-    said: string | Readonly<Record<string, string>> | undefined,
+    keyOrFields: string | Readonly<Record<string, string>> | undefined,
   ): DraftCredential {
-    const fields = typeof said === "string" ? { api_key: said } : said;
+    const fields = typeof keyOrFields === "string" ? { api_key: keyOrFields } : keyOrFields;
     const text = JSON.stringify(fields);
     const same = provider.credentials.find((each) => JSON.stringify(each.fields) === text);
     if (same) return same;
@@ -194,13 +194,15 @@ const firstVariable = (fields: Readonly<Record<string, unknown>> | undefined): s
     .find((name) => name !== undefined);
 
 const toRouteConfig = ({ candidates, pick, fallbackOn }: DraftRoute): unknown => {
-  const said = candidates.map(({ model, weight }) =>
+  const entries = candidates.map(({ model, weight }) =>
     weight === undefined || pick !== "weighted" ? model : { model, weight },
   );
   if (pick === undefined && fallbackOn === undefined)
-    return said.length === 1 && typeof said[0] === "string" ? said[0] : { candidates: said };
+    return entries.length === 1 && typeof entries[0] === "string"
+      ? entries[0]
+      : { candidates: entries };
   return {
-    candidates: said,
+    candidates: entries,
     ...(pick && { pick }),
     ...(fallbackOn && { fallback_on: fallbackOn }),
   };

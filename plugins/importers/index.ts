@@ -33,12 +33,12 @@ const RATE_FIELDS = {
 export async function importTeams(
   file: string,
   draft: ConfigDraft,
-): Promise<{ accounts: ReadonlyMap<string, string>; said: SourceValue }> {
+): Promise<{ accounts: ReadonlyMap<string, string>; source: SourceValue }> {
   const text = await readFile(file, "utf8");
-  const said = SourceValue.parse(/^\s*\[/.test(text) ? `{"teams": ${text}}` : text, file);
+  const source = SourceValue.parse(/^\s*\[/.test(text) ? `{"teams": ${text}}` : text, file);
   const accounts = new Map<string, string>();
   for (const kind of ["organizations", "teams"] as const)
-    for (const each of said.get(kind).readList()) {
+    for (const each of source.get(kind).readList()) {
       const id = each.firstOf("team_id", "organization_id", "id").readText();
       if (id === undefined) {
         each.report("unsupported", "the ID is missing");
@@ -62,7 +62,7 @@ export async function importTeams(
       });
       reportSpent(each);
     }
-  return { accounts, said };
+  return { accounts, source };
 }
 
 function freeName(wanted: string, draft: ConfigDraft): string {

@@ -44,8 +44,8 @@ export async function readImportedKeys(
 
 function parseRecords(text: string, file: string): readonly JsonObject[] {
   const notJson = (): never => fail("invalid", `${file} must be JSON.`, { code: "usage" });
-  const said = tryParseJson(text) ?? notJson();
-  const list = Array.isArray(said) ? said : ((said as { keys?: Json }).keys ?? notJson());
+  const parsed = tryParseJson(text) ?? notJson();
+  const list = Array.isArray(parsed) ? parsed : ((parsed as { keys?: Json }).keys ?? notJson());
   if (!Array.isArray(list)) return notJson();
   return list.map((each) =>
     typeof each === "object" && each !== null && !Array.isArray(each)
@@ -88,7 +88,7 @@ function toKeyInput(
   where: string,
   of: { account: string | undefined; unread: Set<string>; remarks: string[] },
 ): JsonObject {
-  const said = (what: keyof typeof FIELD_NAMES): Json | undefined => {
+  const readField = (what: keyof typeof FIELD_NAMES): Json | undefined => {
     for (const name of FIELD_NAMES[what]) {
       const value = record[name];
       if (value !== undefined && value !== null && value !== "") return value;
@@ -98,17 +98,17 @@ function toKeyInput(
   for (const [name, value] of Object.entries(record))
     if (!KNOWN_FIELDS.has(name) && !isEmpty(value)) of.unread.add(name);
   const key: { [name: string]: Json | undefined } = {
-    digest: parseDigest(said("digest"), where),
-    name: toText(said("name")),
-    models: parseList(said("models")),
-    frontends: parseList(said("frontends")),
-    privacy: said("privacy"),
-    account: of.account ?? toText(said("account")),
-    expires: parseTime(said("expires"), where),
-    labels: parseObject(said("labels")),
-    limits: [...readLimits(said, where, of.remarks)],
-    spent: parseSpent(said("spent"), where),
-    revoked: said("ended") === true || said("ended") === "true" || undefined,
+    digest: parseDigest(readField("digest"), where),
+    name: toText(readField("name")),
+    models: parseList(readField("models")),
+    frontends: parseList(readField("frontends")),
+    privacy: readField("privacy"),
+    account: of.account ?? toText(readField("account")),
+    expires: parseTime(readField("expires"), where),
+    labels: parseObject(readField("labels")),
+    limits: [...readLimits(readField, where, of.remarks)],
+    spent: parseSpent(readField("spent"), where),
+    revoked: readField("ended") === true || readField("ended") === "true" || undefined,
   };
   return Object.fromEntries(
     Object.entries(key).filter((entry): entry is [string, Json] => entry[1] !== undefined),
@@ -127,8 +127,8 @@ const isEmpty = (value: Json | undefined): boolean =>
  * Parses a digest, which some exports write as "sha256:<hex>" and other exports write as hex. A
  * literal key is rejected, because keys should not be stored in files.
  */
-function parseDigest(said: Json | undefined, where: string): string {
-  const hex = String(said ?? "")
+function parseDigest(value: Json | undefined, where: string): string {
+  const hex = String(value ?? "")
     .replace(/^sha256:/, "")
     .toLowerCase();
   return /^[0-9a-f]{64}$/.test(hex)
@@ -138,42 +138,42 @@ function parseDigest(said: Json | undefined, where: string): string {
       });
 }
 
-const toText = (said: Json | undefined): string | undefined =>
-  said === undefined ? undefined : String(said).slice(0, 200);
+const toText = (value: Json | undefined): string | undefined =>
+  value === undefined ? undefined : String(value).slice(0, 200);
 
 /**
  * Parses a list, its JSON, or comma-separated names. Returns undefined for an empty list, because
  * it means no restriction in exports.
  */
-function parseList(said: Json | undefined): string[] | undefined {
-  const list = Array.isArray(said) ? said : parseTextList(said);
+function parseList(value: Json | undefined): string[] | undefined {
+  const list = Array.isArray(value) ? value : parseTextList(value);
   const names = list.map(String).filter((each) => each !== "" && each !== "*");
   return names.length > 0 ? names : undefined;
 }
-function parseTextList(said: Json | undefined): readonly Json[] {
-  if (typeof said !== "string") return [];
-  const list = said.startsWith("[") ? tryParseJson(said) : undefined;
+function parseTextList(value: Json | undefined): readonly Json[] {
+  if (typeof value !== "string") return [];
+  const list = value.startsWith("[") ? tryParseJson(value) : undefined;
   return Array.isArray(list)
     ? list
-    : said
+    : value
         .replace(/^\{|\}$/g, "")
         .split(",")
         .map((each) => each.trim());
 }
 
-function parseObject(said: Json | undefined): JsonObject | undefined {
-  const value = typeof said === "string" ? tryParseJson(said) : said;
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as JsonObject)
+function parseObject(value: Json | undefined): JsonObject | undefined {
+  const object = typeof value === "string" ? tryParseJson(value) : value;
+  return typeof object === "object" && object !== null && !Array.isArray(object)
+    ? (object as JsonObject)
     : undefined;
 }
 
-function parseTime(said: Json | undefined, where: string): number | undefined {
-  if (said === undefined) return undefined;
-  const at = typeof said === "number" ? said : Date.parse(String(said));
+function parseTime(value: Json | undefined, where: string): number | undefined {
+  if (value === undefined) return undefined;
+  const at = typeof value === "number" ? value : Date.parse(String(value));
   return Number.isFinite(at)
     ? at
-    : fail("invalid", `Invalid expiry date "${String(said)}" in ${where}.`, {
+    : fail("invalid", `Invalid expiry date "${String(value)}" in ${where}.`, {
         code: "usage",
       });
 }
@@ -196,18 +196,18 @@ const WINDOWS: Readonly<Record<string, Limit["per"]>> = {
 };
 
 function* readLimits(
-  said: (
+  readField: (
     what: "limits" | "budget" | "span" | "requests" | "tokens" | "concurrent",
   ) => Json | undefined,
   where: string,
   remarks: string[],
 ): Generator<string, void> {
-  const own = said("limits");
+  const own = readField("limits");
   for (const each of Array.isArray(own) ? own : parseTextList(own))
     if (each !== "") yield checkedLimit(each, where);
-  const budget = said("budget");
+  const budget = readField("budget");
   if (budget !== undefined) {
-    const span = said("span");
+    const span = readField("span");
     const per = span === undefined ? "total" : WINDOWS[String(span)];
     if (per === undefined)
       remarks.push(`${where}: a budget for ${String(span)} is counted by the calendar month.`);
@@ -220,7 +220,7 @@ function* readLimits(
     else remarks.push(`${where}: a budget of ${String(budget)} dollars is too large for a limit.`);
   }
   for (const unit of ["requests", "tokens", "concurrent"] as const) {
-    const max = said(unit);
+    const max = readField(unit);
     if (max !== undefined)
       yield checkedLimit(formatLimit({ unit, max: Math.floor(Number(max)), per: "minute" }), where);
   }
@@ -254,8 +254,8 @@ export function toKeysJson(key: JsonObject): JsonObject {
 }
 
 /** Parses the spending in the current period. Exports reset it when a new period begins. */
-function parseSpent(said: Json | undefined, where: string): number | undefined {
-  const spent = said === undefined ? 0 : Number(toNano(said, where));
+function parseSpent(value: Json | undefined, where: string): number | undefined {
+  const spent = value === undefined ? 0 : Number(toNano(value, where));
   return spent > 0 ? spent : undefined;
 }
 
@@ -263,10 +263,10 @@ function parseSpent(said: Json | undefined, where: string): number | undefined {
  * Converts to nano-dollars. The result is rounded, because exports contain floating-point numbers
  * with more digits.
  */
-function toNano(said: Json, where: string): bigint {
+function toNano(value: Json, where: string): bigint {
   return (
-    parseNano(String(said)) ??
-    fail("invalid", `Invalid amount "${String(said)}" in ${where}.`, { code: "usage" })
+    parseNano(String(value)) ??
+    fail("invalid", `Invalid amount "${String(value)}" in ${where}.`, { code: "usage" })
   );
 }
 

@@ -43,9 +43,9 @@ const OPERATION_PATTERNS: readonly (readonly [pattern: RegExp, kind: string])[] 
 /** Returns the operation in `mode`, or else the operation that the model's name suggests. */
 export function operationOf(model: string, info: SourceValue): string {
   const mode = info.get("mode");
-  const said = mode.readText();
-  if (said !== undefined && Object.hasOwn(OPERATIONS, said)) return OPERATIONS[said]!;
-  if (said !== undefined) mode.report("unsupported", `unknown model type "${said}"`);
+  const modeName = mode.readText();
+  if (modeName !== undefined && Object.hasOwn(OPERATIONS, modeName)) return OPERATIONS[modeName]!;
+  if (modeName !== undefined) mode.report("unsupported", `unknown model type "${modeName}"`);
   return operationByName(model);
 }
 
@@ -70,13 +70,13 @@ export function importMetadata(
     kind,
   }: { readonly params: SourceValue; readonly info: SourceValue; readonly kind: string },
 ): BaseModel | undefined {
-  const said: Record<string, unknown> = {};
+  const metadata: Record<string, unknown> = {};
   // An operation that follows from the name needs no entry if the provider has a catalog that ships
   // with Tollgate.
   if (kind !== "chat" && (info.get("mode").exists || isUnlisted(provider.use)))
-    said["operation"] = kind;
+    metadata["operation"] = kind;
   const price = readPrice(params, info);
-  if (price !== undefined) said["price"] = price;
+  if (price !== undefined) metadata["price"] = price;
   const input = info.get("max_input_tokens").readNumber();
   const output = info.firstOf("max_output_tokens", "max_tokens").readNumber();
   info.get("max_tokens").readValue();
@@ -84,14 +84,14 @@ export function importMetadata(
     ...(input !== undefined && input >= 1 && { input }),
     ...(output !== undefined && output >= 1 && kind === "chat" && { output }),
   };
-  if (Object.keys(limits).length > 0) said["limits"] = limits;
+  if (Object.keys(limits).length > 0) metadata["limits"] = limits;
   const can = Object.entries(ABILITIES).flatMap(([key, ability]) => {
     const has = info.get(key).readValue();
     return typeof has === "boolean" ? [[ability, has] as const] : [];
   });
-  if (can.length > 0) said["can"] = Object.fromEntries(can);
-  if (Object.keys(said).length > 0 && !model.includes("*"))
-    provider.facts.set(model, { ...provider.facts.get(model), ...said });
+  if (can.length > 0) metadata["can"] = Object.fromEntries(can);
+  if (Object.keys(metadata).length > 0 && !model.includes("*"))
+    provider.facts.set(model, { ...provider.facts.get(model), ...metadata });
   importTimeouts(provider, params);
   const place = info.get("base_model");
   const base = place.readText()?.replace(/^.*\//, "");
@@ -190,7 +190,7 @@ interface ProviderPlacement {
  * @param host `secret` turns a literal key into a reference to a file of its own.
  */
 export function importLitellmProvider(
-  asked: string,
+  litellmModel: string,
   params: SourceValue,
   at: SourceValue,
   host: {
@@ -200,10 +200,11 @@ export function importLitellmProvider(
 ): ProviderPlacement | string {
   const { draft, secret } = host;
   const custom = params.get("custom_llm_provider").readText();
-  const slash = asked.indexOf("/");
-  const known = slash < 0 ? undefined : draft.findProvider(asked.slice(0, slash));
-  const word = custom ?? (slash < 0 ? guessProvider(asked) : asked.slice(0, slash));
-  const model = slash < 0 || (custom !== undefined && !known) ? asked : asked.slice(slash + 1);
+  const slash = litellmModel.indexOf("/");
+  const known = slash < 0 ? undefined : draft.findProvider(litellmModel.slice(0, slash));
+  const word = custom ?? (slash < 0 ? guessProvider(litellmModel) : litellmModel.slice(0, slash));
+  const model =
+    slash < 0 || (custom !== undefined && !known) ? litellmModel : litellmModel.slice(slash + 1);
   const base = [...BASES]
     .map((key) => toVariable((at.get(key).exists ? at : params).get(key).readText()))
     .find(Boolean);
@@ -221,7 +222,7 @@ export function importLitellmProvider(
     };
   if (use === undefined)
     return word === undefined
-      ? `the config does not name the provider of "${asked}"`
+      ? `the config does not name the provider of "${litellmModel}"`
       : `"${word}" is not a built-in provider; if it supports chat completions, use openai-compatible with its base_url`;
   if (needsBaseUrl(use) && base === undefined)
     return `${use} requires a base URL (api_base), which this config does not set`;

@@ -92,14 +92,14 @@ export function importRouterSettings(
         );
 }
 
-function importStrategy(said: SourceValue, draft: ConfigDraft): void {
-  const name = said.readText();
+function importStrategy(strategy: SourceValue, draft: ConfigDraft): void {
+  const name = strategy.readText();
   if (name === undefined) return;
   const known = STRATEGIES[name];
   if (!known)
-    return said.report("unsupported", `no pick is equivalent to "${name}"; weighted is used`);
+    return strategy.report("unsupported", `no pick is equivalent to "${name}"; weighted is used`);
   const [pick, exact] = known;
-  if (!exact) said.report("approximate", `pick: ${pick} is the closest equivalent`);
+  if (!exact) strategy.report("approximate", `pick: ${pick} is the closest equivalent`);
   for (const route of draft.routes.values())
     if (route.pick === "weighted") {
       route.pick = pick;
@@ -109,11 +109,11 @@ function importStrategy(said: SourceValue, draft: ConfigDraft): void {
 
 /** Imports a list of maps from a failed name to its fallbacks. */
 function importFallbacks(
-  said: SourceValue,
+  fallbacks: SourceValue,
   draft: ConfigDraft,
   of: Pick<FallbackSource, "own" | "kindOf" | "more">,
 ): void {
-  for (const each of said.readList())
+  for (const each of fallbacks.readList())
     for (const name of each.keys) {
       const names = each.get(name).readTexts();
       addFallback(each.get(name), draft, { name, names, ...of });
@@ -130,18 +130,18 @@ interface FallbackSource {
 }
 
 function addFallback(
-  said: SourceValue,
+  place: SourceValue,
   draft: ConfigDraft,
   { name, names, more, own, kindOf }: FallbackSource,
 ): void {
   const route = draft.routes.get(name);
-  if (!route) return said.report("unsupported", `fallback source not found: model "${name}"`);
+  if (!route) return place.report("unsupported", `fallback source not found: model "${name}"`);
   const missing = names.filter((each) => !isKnown(each, draft));
   if (missing.length > 0)
-    said.report("unsupported", `fallback target not found: model ${missing.join(", ")}`);
+    place.report("unsupported", `fallback target not found: model ${missing.join(", ")}`);
   const strange = names.filter((each) => !missing.includes(each) && kindOf(each) !== kindOf(name));
   if (strange.length > 0)
-    said.report(
+    place.report(
       "unsupported",
       `"${name}" (${kindOf(name)}) cannot fall back to ${strange.map((each) => `"${each}" (${kindOf(each)})`).join(", ")}`,
     );
@@ -157,7 +157,7 @@ function addFallback(
     const first = before === undefined && route.comment !== "fallbacks";
     route.fallbackOn = [...new Set([...(before ?? (first ? [] : DEFAULT_FAILURES)), ...more])];
     if (!first || before !== undefined)
-      said.report(
+      place.report(
         "approximate",
         "one list of candidates applies to all failures that `fallback_on` names",
       );
@@ -174,24 +174,27 @@ const isKnown = (name: string, draft: ConfigDraft): boolean =>
   draft.routes.has(name) || draft.providers.has(name.slice(0, Math.max(0, name.indexOf("/"))));
 
 function importDefaultFallbacks(
-  said: SourceValue,
+  defaults: SourceValue,
   draft: ConfigDraft,
   { own, kindOf }: Pick<FallbackSource, "own" | "kindOf">,
 ): void {
-  const names = said.readTexts();
+  const names = defaults.readTexts();
   if (names.length === 0) return;
-  said.report("approximate", "added to every name of the same model type that has no fallbacks");
+  defaults.report(
+    "approximate",
+    "added to every name of the same model type that has no fallbacks",
+  );
   for (const [name, route] of draft.routes) {
     const fitting = names.filter((each) => kindOf(each) === kindOf(name));
     if (fitting.length === 0 || route.comment === "fallbacks") continue;
     if (!names.includes(name) && !name.includes("*"))
-      addFallback(said, draft, { name, names: fitting, more: [], own, kindOf });
+      addFallback(defaults, draft, { name, names: fitting, more: [], own, kindOf });
   }
 }
 
-function importAliases(said: SourceValue, draft: ConfigDraft): void {
-  for (const alias of said.keys) {
-    const to = said.get(alias);
+function importAliases(aliases: SourceValue, draft: ConfigDraft): void {
+  for (const alias of aliases.keys) {
+    const to = aliases.get(alias);
     const name = to.readText() ?? to.get("model").readText();
     to.get("hidden").readValue();
     if (name === undefined || !isKnown(name, draft))
@@ -336,10 +339,10 @@ const CALLBACK_OBSERVERS: Readonly<
   ],
 };
 
-export function importLitellmSettings(said: SourceValue, draft: ConfigDraft): void {
-  applyRules(said, LITELLM_SETTINGS);
+export function importLitellmSettings(settings: SourceValue, draft: ConfigDraft): void {
+  applyRules(settings, LITELLM_SETTINGS);
   for (const key of ["callbacks", "success_callback", "failure_callback", "service_callback"]) {
-    const place = said.get(key);
+    const place = settings.get(key);
     for (const name of place.readTexts()) {
       const [observer, kind, message] = CALLBACK_OBSERVERS[name] ?? [
         undefined,
@@ -350,14 +353,14 @@ export function importLitellmSettings(said: SourceValue, draft: ConfigDraft): vo
       place.report(kind, `${name}: ${message}`);
     }
   }
-  const timeout = said.get("request_timeout").readNumber();
+  const timeout = settings.get("request_timeout").readNumber();
   if (timeout !== undefined) draft.settings["timeouts"] ??= toTimeouts(timeout, undefined);
 }
 
-export const importGeneralSettings = (said: SourceValue): void =>
-  applyRules(said, GENERAL_SETTINGS);
+export const importGeneralSettings = (settings: SourceValue): void =>
+  applyRules(settings, GENERAL_SETTINGS);
 
-function applyRules(said: SourceValue, rules: SettingRules): void {
+function applyRules(settings: SourceValue, rules: SettingRules): void {
   for (const [key, [kind, message]] of Object.entries(rules))
-    if (said.get(key).exists) said.get(key).report(kind, message);
+    if (settings.get(key).exists) settings.get(key).report(kind, message);
 }

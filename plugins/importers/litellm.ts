@@ -31,31 +31,31 @@ export const litellm: Importer = {
   importConfig: importLitellm,
 };
 
-function importLitellm(said: SourceValue, draft: ConfigDraft): readonly ImportedKey[] {
+function importLitellm(source: SourceValue, draft: ConfigDraft): readonly ImportedKey[] {
   const named = new Map<string, Deployment[]>();
   const bases: BaseModel[] = [];
-  for (const each of said.get("model_list").readList()) {
-    const made = importDeployment(each, said, { draft, bases });
+  for (const each of source.get("model_list").readList()) {
+    const made = importDeployment(each, source, { draft, bases });
     if (made) named.set(made.name, [...(named.get(made.name) ?? []), made]);
   }
-  for (const [name, deployments] of named) addRoute(name, deployments, said, draft);
+  for (const [name, deployments] of named) addRoute(name, deployments, source, draft);
   const kinds = new Map([...named].map(([name, [first]]) => [name, first!.kind]));
-  importRouterSettings(said, draft, (name) => kinds.get(name) ?? operationByName(name));
+  importRouterSettings(source, draft, (name) => kinds.get(name) ?? operationByName(name));
   referencePrices(bases, draft);
-  importLitellmSettings(said.get("litellm_settings"), draft);
-  importGeneralSettings(said.get("general_settings"));
-  const variables = said.get("environment_variables");
+  importLitellmSettings(source.get("litellm_settings"), draft);
+  importGeneralSettings(source.get("general_settings"));
+  const variables = source.get("environment_variables");
   if (variables.exists)
     variables.report(
       "manual",
       "set these variables in the gateway's environment: a config should not contain them",
     );
-  if (said.get("include").exists)
-    said
+  if (source.get("include").exists)
+    source
       .get("include")
       .report("manual", "also import the files that it names, and merge the results");
-  if (said.get("guardrails").exists)
-    said
+  if (source.get("guardrails").exists)
+    source
       .get("guardrails")
       .report(
         "unsupported",
@@ -74,13 +74,13 @@ function importDeployment(
   const params = each.get("litellm_params");
   const info = each.get("model_info");
   const name = each.get("model_name").readText();
-  const asked = params.get("model").readText();
-  if (name === undefined || asked === undefined) {
+  const litellmModel = params.get("model").readText();
+  if (name === undefined || litellmModel === undefined) {
     each.report("unsupported", "model_name or litellm_params.model is missing");
     return undefined;
   }
   const at = credentialSource(params, root);
-  const where = importLitellmProvider(asked, params, at, {
+  const where = importLitellmProvider(litellmModel, params, at, {
     draft,
     secret: (place, file) => importSecret(place, file, draft),
   });
@@ -130,8 +130,8 @@ function credentialSource(params: SourceValue, root: SourceValue): SourceValue {
  */
 function importSecret(place: SourceValue, name: string, draft: ConfigDraft): string | undefined {
   const text = place.readText();
-  const said = toVariable(text);
-  if (text === undefined || said !== text) return said;
+  const reference = toVariable(text);
+  if (text === undefined || reference !== text) return reference;
   place.report(
     "manual",
     "the config contained a key; it is now in a separate file (mode 0600) and should " +
@@ -225,10 +225,10 @@ function reportUnread(params: SourceValue): void {
 function addRoute(
   name: string,
   deployments: readonly Deployment[],
-  said: SourceValue,
+  root: SourceValue,
   draft: ConfigDraft,
 ): void {
-  const place = said.get("model_list");
+  const place = root.get("model_list");
   if (name.split("*").length > 2 || deployments.some(({ model }) => model.split("*").length > 2)) {
     place
       .readList()

@@ -18,14 +18,14 @@ import { isSelfHosted, needsBaseUrl } from "./known-providers.ts";
  */
 export const portkey: Importer = {
   name: "portkey",
-  importConfig(said, draft, { modelName }) {
-    importPortkey(said, draft, modelName);
+  importConfig(source, draft, { modelName }) {
+    importPortkey(source, draft, modelName);
     return [];
   },
 };
 
-function importPortkey(said: SourceValue, draft: ConfigDraft, name: string): void {
-  const leaves = importNode(said, draft, { name, models: undefined });
+function importPortkey(source: SourceValue, draft: ConfigDraft, name: string): void {
+  const leaves = importNode(source, draft, { name, models: undefined });
   if (leaves.length > 0 && !draft.routes.has(name))
     draft.routes.set(name, { candidates: leaves.map((model) => ({ model })) });
 }
@@ -39,8 +39,8 @@ interface NodeContext {
 /**
  * Returns the candidates of a node. An inner node becomes a separate route and is one candidate.
  */
-function importNode(said: SourceValue, draft: ConfigDraft, at: NodeContext): readonly string[] {
-  const override = said.firstOf("override_params", "overrideParams");
+function importNode(node: SourceValue, draft: ConfigDraft, at: NodeContext): readonly string[] {
+  const override = node.firstOf("override_params", "overrideParams");
   const model = override.get("model").readText() ?? at.models;
   for (const key of override.keys)
     if (key !== "model")
@@ -50,12 +50,12 @@ function importNode(said: SourceValue, draft: ConfigDraft, at: NodeContext): rea
           "manual",
           "a request default: set it with a middleware that has `prepare`, or in the client",
         );
-  reportUnsupported(said);
-  const targets = said.get("targets").readList();
-  if (targets.length === 0) return importTarget(said, draft, model);
-  const strategy = said.get("strategy");
+  reportUnsupported(node);
+  const targets = node.get("targets").readList();
+  if (targets.length === 0) return importTarget(node, draft, model);
+  const strategy = node.get("strategy");
   const mode = strategy.get("mode").readText() ?? "single";
-  if (mode === "conditional") return importConditional(said, draft, { at, model });
+  if (mode === "conditional") return importConditional(node, draft, { at, model });
   const candidates = targets.flatMap((each, i) => {
     const weight = mode === "loadbalance" ? toWeight(each.get("weight").readNumber()) : undefined;
     const found = importNode(each, draft, { name: `${at.name}.${i + 1}`, models: model });
@@ -76,18 +76,18 @@ function importNode(said: SourceValue, draft: ConfigDraft, at: NodeContext): rea
  * target, and every target gets a separate name.
  */
 function importConditional(
-  said: SourceValue,
+  node: SourceValue,
   draft: ConfigDraft,
   { at, model }: { readonly at: NodeContext; readonly model: string | undefined },
 ): readonly string[] {
-  const strategy = said.get("strategy");
+  const strategy = node.get("strategy");
   const usual = strategy.get("default").readText();
   strategy.report(
     "unsupported",
     `conditions on metadata are not evaluated: "${at.name}" uses the default target, and ${at.name}.<name> uses each target`,
   );
   let chosen: readonly string[] = [];
-  for (const [i, each] of said.get("targets").readList().entries()) {
+  for (const [i, each] of node.get("targets").readList().entries()) {
     const name = each.get("name").readText() ?? String(i + 1);
     const found = importNode(each, draft, { name: `${at.name}.${name}`, models: model });
     if (found.length > 0 && !draft.routes.has(`${at.name}.${name}`))
@@ -102,14 +102,14 @@ function importConditional(
  * are added to the others.
  */
 function flattenNode(
-  said: SourceValue,
+  target: SourceValue,
   draft: ConfigDraft,
   { model, weight }: { model: string; weight: number | undefined },
 ): DraftRoute["candidates"] {
   const inner = draft.routes.get(model);
   if (!inner) return [{ model, weight }];
   draft.routes.delete(model);
-  const place = said.get("strategy").get("mode");
+  const place = target.get("strategy").get("mode");
   if (inner.candidates.length > 1)
     place.report(
       "approximate",
@@ -146,18 +146,21 @@ const FAILURE_KINDS: readonly (readonly [(status: number) => boolean, string])[]
   [(status) => status >= 500, "upstream"],
 ];
 
-function readFallbackStatuses(said: SourceValue): { fallbackOn?: readonly string[] } {
-  if (!said.exists) return {};
-  const kinds = said.readTexts().map((text) => {
+function readFallbackStatuses(statuses: SourceValue): { fallbackOn?: readonly string[] } {
+  if (!statuses.exists) return {};
+  const kinds = statuses.readTexts().map((text) => {
     const status = Number(text);
     return FAILURE_KINDS.find(([fits]) => fits(status))?.[1];
   });
   if (kinds.includes(undefined))
-    said.report("approximate", "some of these are client errors, which no other target can fix");
+    statuses.report(
+      "approximate",
+      "some of these are client errors, which no other target can fix",
+    );
   return { fallbackOn: [...new Set(kinds.filter((kind) => kind !== undefined))] };
 }
 
-function reportUnsupported(said: SourceValue): void {
+function reportUnsupported(node: SourceValue): void {
   const rules = [
     ["cache", "responses are not cached; a middleware can be a cache (docs/plugins/middleware.md)"],
     ["input_guardrails", "guardrails are not built in"],
@@ -167,8 +170,8 @@ function reportUnsupported(said: SourceValue): void {
     ["forward_headers", "client headers are not forwarded; a middleware can set headers"],
   ] as const;
   for (const [key, message] of rules)
-    if (said.get(key).exists) said.get(key).report("unsupported", message);
-  const retry = said.get("retry");
+    if (node.get(key).exists) node.get(key).report("unsupported", message);
+  const retry = node.get("retry");
   if (retry.exists)
     retry.report(
       "approximate",
@@ -184,39 +187,39 @@ function reportUnsupported(said: SourceValue): void {
  * request <provider>/<model>.
  */
 function importTarget(
-  said: SourceValue,
+  target: SourceValue,
   draft: ConfigDraft,
   model: string | undefined,
 ): readonly string[] {
-  const virtual = said.firstOf("virtual_key", "virtualKey");
-  const named = said.get("provider").readText();
+  const virtual = target.firstOf("virtual_key", "virtualKey");
+  const named = target.get("provider").readText();
   const word = named?.replace(/^@/, "") ?? virtual.readText();
-  const base = said.firstOf("custom_host", "customHost").readText();
-  said.get("name").readValue();
+  const base = target.firstOf("custom_host", "customHost").readText();
+  target.get("name").readValue();
   const use = word === undefined ? undefined : findProviderType(word, draft);
   if (word === undefined && base === undefined) {
-    if (said.keys.length > 0) said.report("unsupported", "the provider is missing");
+    if (target.keys.length > 0) target.report("unsupported", "the provider is missing");
     return [];
   }
   if (use === undefined && base === undefined) {
-    said
+    target
       .firstOf("provider", "virtual_key")
       .report("unsupported", `"${word}" is not a built-in provider`);
     return [];
   }
-  const cloud = use === undefined ? undefined : toCloudProvider(said, draft, { use, base });
+  const cloud = use === undefined ? undefined : toCloudProvider(target, draft, { use, base });
   if (!cloud && use !== undefined && needsBaseUrl(use) && base === undefined) {
-    said
+    target
       .firstOf("provider", "virtual_key", "virtualKey")
       .report(
         "unsupported",
         `${use} requires a base URL (custom_host), which this config does not set`,
       );
-    said.readValue();
+    target.readValue();
     return [];
   }
   if (use !== undefined && (named === undefined || named.startsWith("@")))
-    said
+    target
       .firstOf("provider", "virtual_key", "virtualKey")
       .report(
         "approximate",
@@ -226,23 +229,23 @@ function importTarget(
   const provider = cloud
     ? draft.provider(cloud.use, cloud.options)
     : draft.provider(own ? "openai-compatible" : use, base === undefined ? {} : { base_url: base });
-  if (cloud && provider.credentials.length === 0) reportManualSteps(said, cloud);
+  if (cloud && provider.credentials.length === 0) reportManualSteps(target, cloud);
   draft.credential(
     provider,
     cloud && virtual.readText() === undefined
       ? cloud.fields
-      : readKey(said, virtual, provider.use, draft),
+      : readKey(target, virtual, provider.use, draft),
   );
-  const timeout = said.firstOf("request_timeout", "requestTimeout").readNumber();
+  const timeout = target.firstOf("request_timeout", "requestTimeout").readNumber();
   if (timeout !== undefined) provider.timeouts ??= { total: formatSeconds(timeout / 1_000) };
-  said.get("weight").readValue();
-  const deployed = said.firstOf("deployment_id", "azure_deployment_id").readText();
-  const asked = model ?? deployed;
-  if (asked === undefined) {
-    said.report("manual", `the client selects the model: it requests ${provider.name}/<model>`);
+  target.get("weight").readValue();
+  const deployed = target.firstOf("deployment_id", "azure_deployment_id").readText();
+  const targetModel = model ?? deployed;
+  if (targetModel === undefined) {
+    target.report("manual", `the client selects the model: it requests ${provider.name}/<model>`);
     return [];
   }
-  return [`${provider.name}/${asked}`];
+  return [`${provider.name}/${targetModel}`];
 }
 
 /**
@@ -263,13 +266,13 @@ function findProviderType(word: string, draft: ConfigDraft): string | undefined 
  * address is missing.
  */
 function toCloudProvider(
-  said: SourceValue,
+  target: SourceValue,
   draft: ConfigDraft,
   { use, base }: { readonly use: string; readonly base: string | undefined },
 ): CloudProvider | undefined {
-  const text = (...keys: readonly string[]) => said.firstOf(...keys).readText();
+  const text = (...keys: readonly string[]) => target.firstOf(...keys).readText();
   const secret = (key: string, camel: string, name: string) => {
-    const place = said.firstOf(key, camel);
+    const place = target.firstOf(key, camel);
     const written = place.readText();
     return written === undefined ? undefined : storeSecret(place, written, name, draft);
   };
@@ -288,7 +291,7 @@ function toCloudProvider(
       location: text("vertex_region", "vertexRegion"),
       baseUrl: base,
       serviceAccount: readServiceAccount(
-        said.firstOf("vertex_service_account_json", "vertexServiceAccountJson"),
+        target.firstOf("vertex_service_account_json", "vertexServiceAccountJson"),
         draft,
       ),
       apiKey: undefined,
@@ -324,12 +327,12 @@ function storeSecret(place: SourceValue, text: string, name: string, draft: Conf
 }
 
 function readKey(
-  said: SourceValue,
+  target: SourceValue,
   virtual: SourceValue,
   use: string,
   draft: ConfigDraft,
 ): string | undefined {
-  const place = said.firstOf("api_key", "apiKey");
+  const place = target.firstOf("api_key", "apiKey");
   const text = place.readText();
   const slug = virtual.readText();
   if (slug !== undefined) {

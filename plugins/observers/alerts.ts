@@ -303,12 +303,12 @@ function scheduleDigest(
   of: DigestPeriod,
   tell: SendAlert,
 ): void {
-  let told: number | undefined;
+  let lastSent: number | undefined;
   runEvery(MINUTE_MS, async () => {
     const { from } = lastCompletePeriod(of, Date.now());
-    if (from === told) return;
+    if (from === lastSent) return;
     await tell(await createDigest(ledger, of, Date.now()));
-    told = from;
+    lastSent = from;
   });
 }
 

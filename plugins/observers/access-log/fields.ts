@@ -250,8 +250,8 @@ export function createLineWriter(format: Format, names: readonly FieldName[]): L
     let line = "";
     for (let i = 0; i < runs.length; i++) {
       const { isUnique, text: of } = runs[i]!;
-      const said = isUnique || !kept ? of(record) : (kept[i] ??= of(record));
-      line = joinFields(line, said);
+      const fieldsText = isUnique || !kept ? of(record) : (kept[i] ??= of(record));
+      line = joinFields(line, fieldsText);
     }
     return finishLine(format, line, rate);
   };

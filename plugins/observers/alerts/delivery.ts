@@ -160,9 +160,9 @@ const MESSAGES: { readonly [T in Alert["type"]]: (d: Record<string, string>) => 
  * link or a mention.
  */
 export function formatChatMessage({ type, gateway, subject, runbook, data }: Alert): string {
-  const said = MESSAGES[type](data as Record<string, string>);
+  const message = MESSAGES[type](data as Record<string, string>);
   const see = runbook === undefined ? "" : ` (docs/${runbook})`;
-  return escapeSlack(`[${gateway}] ${type} · ${subject}: ${said}${see}`);
+  return escapeSlack(`[${gateway}] ${type} · ${subject}: ${message}${see}`);
 }
 
 const escapeSlack = (text: string): string =>
@@ -224,9 +224,9 @@ export const createTestCommand = (
   role: "operator",
   writes: true,
   async run({ receiver: only }) {
-    const asked = receivers.filter(({ name }) => only === undefined || name === only);
+    const selected = receivers.filter(({ name }) => only === undefined || name === only);
     return Promise.all(
-      asked.map(async (receiver): Promise<Json> => {
+      selected.map(async (receiver): Promise<Json> => {
         const began = performance.now();
         const reason = await sendAlert(receiver, createTestAlert(gateway), fetch, Date.now());
         const ms = Math.round(performance.now() - began);

@@ -74,8 +74,10 @@ export function createPageServer(base: string, ctx: Pick<Context, "shared">) {
   };
 }
 
-function toResponse({ type, plain, gz, br }: Asset, said: string | string[] | undefined) {
-  const takes = new Set(`${said ?? ""}`.split(",").map((each) => each.split(";")[0]!.trim()));
+function toResponse({ type, plain, gz, br }: Asset, acceptEncoding: string | string[] | undefined) {
+  const takes = new Set(
+    `${acceptEncoding ?? ""}`.split(",").map((each) => each.split(";")[0]!.trim()),
+  );
   const coding = takes.has("br") ? "br" : takes.has("gzip") ? "gzip" : undefined;
   return {
     headers: {

@@ -76,15 +76,15 @@ export class HttpExporter {
     if (!body) return 0;
     const end = performance.now() + retryMs;
     for (let wait = INITIAL_RETRY_MS; ; wait = Math.min(wait * 2, MAX_RETRY_DELAY_MS)) {
-      const said = await this.#sendOnce(body);
-      if ("rejected" in said) {
+      const result = await this.#sendOnce(body);
+      if ("rejected" in result) {
         this.#options.onStateChange(undefined);
-        return Math.max(0, items.count - said.rejected);
+        return Math.max(0, items.count - result.rejected);
       }
-      this.#options.onStateChange(said.why);
-      if (said.afterMs === null) return 0;
+      this.#options.onStateChange(result.why);
+      if (result.afterMs === null) return 0;
       // Jitter keeps gateways that failed together from retrying together.
-      const pause = (said.afterMs ?? wait / 2) + Math.random() * (said.afterMs ?? wait) * 0.5;
+      const pause = (result.afterMs ?? wait / 2) + Math.random() * (result.afterMs ?? wait) * 0.5;
       if (abortSignal.aborted || performance.now() + pause > Math.min(end, this.#deadline))
         return 0;
       // After the limit is set, one retry is sent without a delay.
@@ -144,10 +144,10 @@ export class HttpExporter {
 }
 
 /** Parses a retry-after header, which contains seconds or a date. */
-function parseRetryAfter(said: string | null): number | undefined {
-  if (said === null || said === "") return undefined;
-  const seconds = Number(said);
-  const ms = Number.isNaN(seconds) ? Date.parse(said) - Date.now() : seconds * 1_000;
+function parseRetryAfter(header: string | null): number | undefined {
+  if (header === null || header === "") return undefined;
+  const seconds = Number(header);
+  const ms = Number.isNaN(seconds) ? Date.parse(header) - Date.now() : seconds * 1_000;
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
@@ -155,8 +155,8 @@ function parseRetryAfter(said: string | null): number | undefined {
 // `partialSuccess` of a JSON or protobuf response.
 
 export function rejectedCount(answer: Buffer, json: boolean): number {
-  const said = json ? rejectedInJson(answer) : rejectedInProtobuf(answer);
-  return Number.isSafeInteger(said) && said > 0 ? said : 0;
+  const rejected = json ? rejectedInJson(answer) : rejectedInProtobuf(answer);
+  return Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0;
 }
 
 const REJECTED_FIELDS = ["rejectedSpans", "rejectedDataPoints", "rejectedLogRecords"];
@@ -167,7 +167,7 @@ function rejectedInJson(answer: Buffer): number {
       partialSuccess?: { [name: string]: unknown };
     };
     return Number(
-      REJECTED_FIELDS.map((name) => partialSuccess?.[name]).find((said) => said !== undefined),
+      REJECTED_FIELDS.map((name) => partialSuccess?.[name]).find((count) => count !== undefined),
     );
   } catch {
     return 0;

@@ -70,46 +70,46 @@ export const VARIABLES: readonly string[] = [
 
 export type Environment = (name: string) => string | undefined;
 
-export function resolveSettings(said: OtlpOptions, env: Environment): OtlpSettings {
+export function resolveSettings(options: OtlpOptions, env: Environment): OtlpSettings {
   const read = new EnvironmentReader(env);
   const off = env("OTEL_SDK_DISABLED")?.toLowerCase() === "true";
   const wanted = (signal: Signal) =>
     !off &&
-    (said.signals?.includes(signal) ?? env(`OTEL_${signal.toUpperCase()}_EXPORTER`) !== "none");
+    (options.signals?.includes(signal) ?? env(`OTEL_${signal.toUpperCase()}_EXPORTER`) !== "none");
   const to = (signal: Signal) =>
-    wanted(signal) ? resolveDestination(signal, said, read) : undefined;
+    wanted(signal) ? resolveDestination(signal, options, read) : undefined;
   const destinations = { traces: to("traces"), metrics: to("metrics"), logs: to("logs") };
   const resource = new Map(read.readPairs("OTEL_RESOURCE_ATTRIBUTES"));
   const name = env("OTEL_SERVICE_NAME");
   if (name !== undefined && name !== "") resource.set("service.name", name);
-  for (const [key, value] of Object.entries(said.resource ?? {})) resource.set(key, value);
+  for (const [key, value] of Object.entries(options.resource ?? {})) resource.set(key, value);
   if (!resource.has("service.name")) resource.set("service.name", "tollgate");
   return {
     destinations,
     resource,
     sampler:
-      said.sampler ??
+      options.sampler ??
       read.read("OTEL_TRACES_SAMPLER", (text) => SAMPLERS.find((one) => one === text)) ??
       "parentbased_traceidratio",
-    ratio: said.sample_ratio ?? read.readNumber("OTEL_TRACES_SAMPLER_ARG", 0, 1) ?? 1,
+    ratio: options.sample_ratio ?? read.readNumber("OTEL_TRACES_SAMPLER_ARG", 0, 1) ?? 1,
     intervalMs:
-      said.metrics_interval_ms ?? read.readNumber("OTEL_METRIC_EXPORT_INTERVAL", 100) ?? 60_000,
-    delayMs: said.batch_delay_ms ?? read.readNumber("OTEL_BSP_SCHEDULE_DELAY", 1) ?? 5_000,
-    maxQueued: said.queue_size ?? read.readNumber("OTEL_BSP_MAX_QUEUE_SIZE", 1) ?? 4_096,
-    batchSize: said.batch_size ?? read.readNumber("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 1) ?? 512,
+      options.metrics_interval_ms ?? read.readNumber("OTEL_METRIC_EXPORT_INTERVAL", 100) ?? 60_000,
+    delayMs: options.batch_delay_ms ?? read.readNumber("OTEL_BSP_SCHEDULE_DELAY", 1) ?? 5_000,
+    maxQueued: options.queue_size ?? read.readNumber("OTEL_BSP_MAX_QUEUE_SIZE", 1) ?? 4_096,
+    batchSize: options.batch_size ?? read.readNumber("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 1) ?? 512,
     ignored: [...read.ignored],
   };
 }
 
 /** Returns the origins of all signals, which the plugin must be able to reach. */
-export function exporterOrigins(said: OtlpOptions, env: Environment): string[] {
-  const { destinations } = resolveSettings(said, env);
+export function exporterOrigins(options: OtlpOptions, env: Environment): string[] {
+  const { destinations } = resolveSettings(options, env);
   return SIGNALS.flatMap((signal) => destinations[signal]?.url ?? []);
 }
 
 function resolveDestination(
   signal: Signal,
-  said: OtlpOptions,
+  options: OtlpOptions,
   read: EnvironmentReader,
 ): Destination {
   /** A signal's own variable takes precedence over the common variable. */
@@ -130,12 +130,12 @@ function resolveDestination(
   const [own, common] = named("ENDPOINT") as [string, string];
   const below = (base: string) => `${base.replace(/\/+$/, "")}/v1/${signal}`;
   const url =
-    said.endpoint === undefined
+    options.endpoint === undefined
       ? (read.read(own, parseHttpUrl) ??
         below(read.read(common, parseHttpUrl) ?? "http://localhost:4318"))
-      : below(said.endpoint);
+      : below(options.endpoint);
   const headers =
-    said.headers ??
+    options.headers ??
     Object.fromEntries(
       named("HEADERS")
         .toReversed()
@@ -145,14 +145,14 @@ function resolveDestination(
     url,
     headers,
     protocol:
-      said.protocol ??
+      options.protocol ??
       first("PROTOCOL", (text) => PROTOCOLS.find((one) => one === text)) ??
       "http/protobuf",
     gzip:
-      (said.compression ??
+      (options.compression ??
         first("COMPRESSION", (text) => (["gzip", "none"] as const).find((one) => one === text)) ??
         (isLocalhost(url) ? "none" : "gzip")) === "gzip",
-    timeoutMs: said.timeout_ms ?? first("TIMEOUT", parsePositive) ?? 10_000,
+    timeoutMs: options.timeout_ms ?? first("TIMEOUT", parsePositive) ?? 10_000,
   };
 }
 

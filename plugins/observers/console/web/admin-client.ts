@@ -10,13 +10,13 @@ export class CommandError extends Error {
   readonly signIn: string | undefined;
   constructor(
     status: number,
-    said: { message?: string; code?: string; hint?: string },
+    body: { message?: string; code?: string; hint?: string },
     signIn?: string,
   ) {
-    super(said.message ?? `The gateway returned status ${status}.`);
+    super(body.message ?? `The gateway returned status ${status}.`);
     this.status = status;
-    this.code = said.code ?? "";
-    this.hint = said.hint;
+    this.code = body.code ?? "";
+    this.hint = body.hint;
     this.signIn = signIn;
   }
 }

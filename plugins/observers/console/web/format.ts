@@ -98,7 +98,7 @@ export const formatDateTime = (at: number): string =>
 /** Formats a time relative to now: "12 s ago", "in 3 h". */
 export function formatAgo(at: number, now: number = Date.now()): string {
   const away = Math.abs(now - at);
-  const said =
+  const distance =
     away < 60_000
       ? `${Math.round(away / 1_000)} s`
       : away < 3_600_000
@@ -106,7 +106,7 @@ export function formatAgo(at: number, now: number = Date.now()): string {
         : away < 172_800_000
           ? `${Math.round(away / 3_600_000)} h`
           : `${Math.round(away / 86_400_000)} days`;
-  return at > now ? `in ${said}` : `${said} ago`;
+  return at > now ? `in ${distance}` : `${distance} ago`;
 }
 
 /** Formats the time until or since a moment: "3 min", "2 days". */

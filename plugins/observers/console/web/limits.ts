@@ -47,14 +47,14 @@ export function LimitBar({ limit, own }: { limit: UsedLimit | string; own?: stri
   const name = `${account === undefined ? "" : `Account ${account}: `}${limitTitle(limit.limit)}`;
   const [used, held] = [Number(limit.used), Number(limit.reserved)];
   const share = max === 0 ? 1 : used / max;
-  const said = `${amountOf(unit, limit.used)} of ${amountOf(unit, max)}`;
+  const usageText = `${amountOf(unit, limit.used)} of ${amountOf(unit, max)}`;
   const resets = /\/(?!total)/.test(limit.limit) ? `Resets in ${formatDistance(resetsAt)}` : "";
   return html`<div class="stack tight limit">
     <div class="row small">
       <span class="grow strong">${name}</span>
-      <span class="nowrap">${said}</span>
+      <span class="nowrap">${usageText}</span>
     </div>
-    <${UsageBar} of=${share} held=${max === 0 ? 0 : held / max} label=${`${name}: ${said}`} />
+    <${UsageBar} of=${share} held=${max === 0 ? 0 : held / max} label=${`${name}: ${usageText}`} />
     ${
       (held > 0 || resets) &&
       html`<div class="row small faint">

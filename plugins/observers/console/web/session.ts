@@ -75,8 +75,8 @@ export type Theme = (typeof THEMES)[number];
 
 function storedTheme(): Theme {
   try {
-    const said = localStorage.getItem(STORAGE_KEY);
-    return said === "light" || said === "dark" ? said : "system";
+    const stored = localStorage.getItem(STORAGE_KEY);
+    return stored === "light" || stored === "dark" ? stored : "system";
   } catch {
     return "system";
   }

@@ -91,7 +91,7 @@ const chooseStep = (ms: number, age: number) =>
 /** Creates the range. If the range ends in the future, its end is rounded up to a whole step. */
 function customRange(
   name: string,
-  said: string,
+  label: string,
   [from, end]: readonly [number, number],
   now: number,
 ): TimeRange {
@@ -99,7 +99,7 @@ function customRange(
   const to = end > now ? Math.ceil(Math.min(end, now + 1) / stepMs) * stepMs : end;
   return {
     name,
-    label: said,
+    label,
     durationMs: Math.max(stepMs, to - from),
     from,
     to: Math.max(to, from + 1),
@@ -137,7 +137,7 @@ export function TimeRangeChoice({ span, set }: { span: TimeRange; set: (to: stri
         name="Time range"
         value=${value}
         set=${choose}
-        options=${CHOICES.map(([word, said]) => [word, isRelativeRange(word) ? `Last ${said}` : said] as const)}
+        options=${CHOICES.map(([word, label]) => [word, isRelativeRange(word) ? `Last ${label}` : label] as const)}
     /></span>
     <span class="small faint" title="Budgets and the ledger use UTC">${readerZone()}</span>
     ${isCustom && html`<${CustomTimeRange} word=${span.name} set=${set} />`}

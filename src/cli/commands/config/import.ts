@@ -110,9 +110,9 @@ async function importConfig(
   const modelName = given.getText("name") ?? slug(basename(file, extname(file)));
   const keys = importer.importConfig(config, draft, { modelName });
   const teams = given.getText("teams");
-  const { accounts, said: teamsConfig } = teams
+  const { accounts, source: teamsConfig } = teams
     ? await importTeams(teams, draft)
-    : { accounts: new Map<string, string>(), said: undefined };
+    : { accounts: new Map<string, string>(), source: undefined };
   const list = given.getText("keys");
   const imported = list ? await importKeys(list, accounts) : { keys: [], remarks: [] };
   for (const each of [config, ...(teamsConfig ? [teamsConfig] : [])])

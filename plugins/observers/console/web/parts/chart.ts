@@ -277,9 +277,9 @@ export function axisLabels(seconds: readonly number[], gap: number): string[] {
   let before = "";
   return seconds.map((s) => {
     const date = formatDay(s * 1_000);
-    const said = date === before ? formatHour(s * 1_000) : `${formatHour(s * 1_000)}\n${date}`;
+    const label = date === before ? formatHour(s * 1_000) : `${formatHour(s * 1_000)}\n${date}`;
     before = date;
-    return said;
+    return label;
   });
 }
 

@@ -56,7 +56,7 @@ export function TextField(of: TextFieldProps) {
 export interface SelectProps extends FieldProps {
   readonly value: string;
   readonly set: (to: string) => void;
-  readonly options: readonly (string | readonly [value: string, said: string])[];
+  readonly options: readonly (string | readonly [value: string, label: string])[];
   /** Whether the label is visible only to screen readers. */
   readonly hidesLabel?: boolean;
 }
@@ -69,8 +69,8 @@ export function Select({ name, hint, wide, value, set, options, hidesLabel }: Se
     onChange=${(event: Event) => set((event.target as HTMLSelectElement).value)}
   >
     ${options.map((each) => {
-      const [word, said] = typeof each === "string" ? [each, each] : each;
-      return html`<option value=${word} selected=${word === value} key=${word}>${said}</option>`;
+      const [word, label] = typeof each === "string" ? [each, each] : each;
+      return html`<option value=${word} selected=${word === value} key=${word}>${label}</option>`;
     })}
   </select>`;
   if (hidesLabel) return html`<label class="unseen" for=${id}>${name}</label>${field}`;
@@ -107,8 +107,8 @@ export const SegmentedControl = ({
   name: string;
   value: string;
   set: (to: string) => void;
-  of: readonly (readonly [value: string, said: ComponentChildren])[];
+  of: readonly (readonly [value: string, label: ComponentChildren])[];
 }) =>
   html`<div class="choice" role="group" aria-label=${name}>
-    ${of.map(([word, said]) => html`<button type="button" key=${word} aria-pressed=${word === value ? "true" : "false"} onClick=${() => set(word)}>${said}</button>`)}
+    ${of.map(([word, label]) => html`<button type="button" key=${word} aria-pressed=${word === value ? "true" : "false"} onClick=${() => set(word)}>${label}</button>`)}
   </div>`;

@@ -99,11 +99,11 @@ let visibleToasts: readonly ToastMessage[] = [];
 let onChange: (() => void) | undefined;
 
 export function toast(text: string, tone: ToastMessage["tone"] = "good"): void {
-  const said = { id: ++lastId, text, tone };
-  visibleToasts = [...visibleToasts.slice(-3), said];
+  const message = { id: ++lastId, text, tone };
+  visibleToasts = [...visibleToasts.slice(-3), message];
   onChange?.();
   setTimeout(() => {
-    visibleToasts = visibleToasts.filter((each) => each !== said);
+    visibleToasts = visibleToasts.filter((each) => each !== message);
     onChange?.();
   }, SHOWN_MS);
 }

@@ -208,7 +208,7 @@ function RotateKey({ of, changed }: { of: Key; changed: () => void }) {
                   wide=${true}
                   value=${overlap}
                   set=${(to: string) => (set(to), confirm(false))}
-                  options=${OVERLAPS.map(([ms, said]) => [ms, said] as const)}
+                  options=${OVERLAPS.map(([ms, label]) => [ms, label] as const)}
                 />
                 ${!sure && html`<button type="button" class="button" onClick=${() => confirm(true)}>Rotate…</button>`}
               </div>

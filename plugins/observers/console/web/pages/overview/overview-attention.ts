@@ -147,10 +147,10 @@ const ITEM_TEXTS: { readonly [K in Item["kind"]]: (item: ItemOf<K>) => Component
 };
 
 /** Text is concatenated in code, because templates drop the space before a line break. */
-const link = (path: string, set: Readonly<Record<string, string>>, said: string) =>
-  html`<a href=${buildUrl(path, set)}>${said}</a>`;
-const withDate = (at: number, said: string) =>
-  html`<span title=${formatDateTime(at)}>${`${said}${formatAgo(at)}`}</span>`;
+const link = (path: string, set: Readonly<Record<string, string>>, text: string) =>
+  html`<a href=${buildUrl(path, set)}>${text}</a>`;
+const withDate = (at: number, prefix: string) =>
+  html`<span title=${formatDateTime(at)}>${`${prefix}${formatAgo(at)}`}</span>`;
 
 const spaced = (kind: string): string => kind.replaceAll("_", " ");
 const percent = (used: string | number, max: string | number): string =>
@@ -182,16 +182,16 @@ function AttentionItems({
   bills,
 }: {
   items: readonly Item[];
-  bills: readonly (readonly [id: string, bad: boolean, said: ComponentChildren])[];
+  bills: readonly (readonly [id: string, bad: boolean, content: ComponentChildren])[];
 }) {
   const all = [
     ...items.map((item) => [idOf(item), item.severity === "bad", renderItem(item)] as const),
     ...bills,
   ];
-  const line = ([id, bad, said]: (typeof all)[number]) =>
+  const line = ([id, bad, content]: (typeof all)[number]) =>
     html`<li key=${id}>
       <span class=${bad ? "bad" : "warn"} title=${bad ? "urgent" : "soon"}>${icon("warning")}</span>
-      <div>${said}</div>
+      <div>${content}</div>
     </li>`;
   if (all.length === 0)
     return html`<p class="row small quiet">
@@ -217,8 +217,8 @@ const renderItem = (item: Item): ComponentChildren =>
 function billItems(sums: UsageReport | undefined, span: TimeRange) {
   const range = span.name;
   const { unpriced = 0, estimated = 0 } = sums?.total ?? {};
-  const usage = (state: string, said: string) =>
-    link("/usage", { by: "model", state, range }, said);
+  const usage = (state: string, text: string) =>
+    link("/usage", { by: "model", state, range }, text);
   return [
     ...(unpriced > 0
       ? [

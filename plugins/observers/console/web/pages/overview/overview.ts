@@ -279,11 +279,14 @@ function TopList({
           ? html`<p class="quiet small">No data in this time range.</p>`
           : html`<div class="ranks">
               ${rows.map((row) => {
-                const said = row.by[by] ?? "";
-                const name = by === "key" ? (value.keyNames[said] ?? said) : said || "(none)";
+                const groupValue = row.by[by] ?? "";
+                const name =
+                  by === "key"
+                    ? (value.keyNames[groupValue] ?? groupValue)
+                    : groupValue || "(none)";
                 return html`<a
-                  key=${said}
-                  href=${buildUrl("/usage", { by: by === "model" ? "key" : "model", range, [by]: said })}
+                  key=${groupValue}
+                  href=${buildUrl("/usage", { by: by === "model" ? "key" : "model", range, [by]: groupValue })}
                 >
                   <span class="of" title=${name}>${name}</span
                   ><span title=${formatUsdExact(row.costNano)}

@@ -48,14 +48,14 @@ export const chat: PlaygroundFrontend = {
     }),
     ...(stream && { stream, stream_options: { include_usage: true } }),
   }),
-  addEvent(heard, event) {
+  addEvent(parts, event) {
     const choice = event.choices?.[0];
     const part = choice?.delta ?? choice?.message;
     if (!part) return;
-    heard.text += part.content ?? "";
-    heard.reasoning += part.reasoning_content ?? part.reasoning ?? "";
+    parts.text += part.content ?? "";
+    parts.reasoning += part.reasoning_content ?? part.reasoning ?? "";
     for (const call of part.tool_calls ?? [])
-      heard.toolCalls += `${call.function?.name ?? ""}${call.function?.arguments ?? ""}`;
+      parts.toolCalls += `${call.function?.name ?? ""}${call.function?.arguments ?? ""}`;
   },
   snippet: { library: "openai", method: "chat.completions.create" },
 };
@@ -88,17 +88,17 @@ export const messages: PlaygroundFrontend = {
       ...(stream && { stream }),
     };
   },
-  addEvent(heard, event) {
+  addEvent(parts, event) {
     const { delta, content_block: block } = event;
-    if (delta?.type === "text_delta") heard.text += delta.text;
-    if (delta?.type === "thinking_delta") heard.reasoning += delta.thinking;
-    if (delta?.type === "input_json_delta") heard.toolCalls += delta.partial_json;
-    if (block?.type === "tool_use") heard.toolCalls += `${block.name} `;
+    if (delta?.type === "text_delta") parts.text += delta.text;
+    if (delta?.type === "thinking_delta") parts.reasoning += delta.thinking;
+    if (delta?.type === "input_json_delta") parts.toolCalls += delta.partial_json;
+    if (block?.type === "tool_use") parts.toolCalls += `${block.name} `;
     if (event.type !== "message") return;
     for (const each of event.content ?? []) {
-      heard.text += each.text ?? "";
-      heard.reasoning += each.thinking ?? "";
-      if (each.type === "tool_use") heard.toolCalls += `${each.name} ${JSON.stringify(each.input)}`;
+      parts.text += each.text ?? "";
+      parts.reasoning += each.thinking ?? "";
+      if (each.type === "tool_use") parts.toolCalls += `${each.name} ${JSON.stringify(each.input)}`;
     }
   },
   snippet: { library: "anthropic", method: "messages.create" },
@@ -134,21 +134,21 @@ export const responses: PlaygroundFrontend = {
     }),
     ...(stream && { stream }),
   }),
-  addEvent(heard, event) {
+  addEvent(parts, event) {
     const { type } = event;
-    if (type === "response.output_text.delta") heard.text += event.delta;
+    if (type === "response.output_text.delta") parts.text += event.delta;
     if (
       type === "response.reasoning_summary_text.delta" ||
       type === "response.reasoning_text.delta"
     )
-      heard.reasoning += event.delta;
+      parts.reasoning += event.delta;
     if (type === "response.function_call_arguments.done")
-      heard.toolCalls += `${event.name ?? TOOL_NAME} ${event.arguments}`;
+      parts.toolCalls += `${event.name ?? TOOL_NAME} ${event.arguments}`;
     if (event.object !== "response") return;
     for (const item of event.output ?? []) {
-      for (const each of item.content ?? []) heard.text += each.text ?? "";
-      for (const each of item.summary ?? []) heard.reasoning += each.text ?? "";
-      if (item.type === "function_call") heard.toolCalls += `${item.name} ${item.arguments}`;
+      for (const each of item.content ?? []) parts.text += each.text ?? "";
+      for (const each of item.summary ?? []) parts.reasoning += each.text ?? "";
+      if (item.type === "function_call") parts.toolCalls += `${item.name} ${item.arguments}`;
     }
   },
   snippet: { library: "openai", method: "responses.create" },
@@ -181,13 +181,13 @@ export const gemini: PlaygroundFrontend = {
     ...(draft.system && { systemInstruction: { parts: [{ text: draft.system }] } }),
     ...geminiContents(draft),
   }),
-  addEvent(heard: ResponseParts, event) {
+  addEvent(parts: ResponseParts, event) {
     for (const part of event.candidates?.[0]?.content?.parts ?? []) {
-      if (part.thought) heard.reasoning += part.text ?? "";
-      else heard.text += part.text ?? "";
+      if (part.thought) parts.reasoning += part.text ?? "";
+      else parts.text += part.text ?? "";
       const { functionCall: call, inlineData: file } = part;
-      if (call) heard.toolCalls += `${call.name} ${JSON.stringify(call.args)}`;
-      if (file?.data) heard.images = [...heard.images, file.data];
+      if (call) parts.toolCalls += `${call.name} ${JSON.stringify(call.args)}`;
+      if (file?.data) parts.images = [...parts.images, file.data];
     }
   },
   snippet: {

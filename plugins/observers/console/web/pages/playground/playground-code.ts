@@ -19,9 +19,9 @@ export interface SnippetInput {
   readonly url: string;
 }
 
-export function codeSnippet(language: string, asked: SnippetInput): string {
-  if (language === "python") return pythonSnippet(asked);
-  return language === "js" ? javascriptSnippet(asked) : curlSnippet(asked);
+export function codeSnippet(language: string, input: SnippetInput): string {
+  if (language === "python") return pythonSnippet(input);
+  return language === "js" ? javascriptSnippet(input) : curlSnippet(input);
 }
 
 /** Shortens base64 data. A complete image would make the rest of the code hard to find. */
@@ -116,8 +116,8 @@ function withZdr(
   return { ...words, extra_headers: headers };
 }
 
-function pythonSnippet(asked: SnippetInput): string {
-  const { frontend, draft, zdr, url } = asked;
+function pythonSnippet(input: SnippetInput): string {
+  const { frontend, draft, zdr, url } = input;
   const { library, method, savedFileName } = frontend.snippet;
   const [from, client] = LIBRARIES[library].python(url);
   const streams = draft.stream && frontend.fields.includes("stream");
@@ -134,7 +134,7 @@ function pythonSnippet(asked: SnippetInput): string {
     "",
     `client = ${client}`,
     `answer = client.${called}(`,
-    ...Object.entries(withZdr(snippetBody(asked), library, zdr)).map(
+    ...Object.entries(withZdr(snippetBody(input), library, zdr)).map(
       ([name, value]) => `    ${name}=${toPythonLiteral(value)},`,
     ),
     ")",
@@ -160,14 +160,14 @@ function toPythonLiteral(value: unknown): string {
   return shortenBase64(JSON.stringify(value));
 }
 
-function javascriptSnippet(asked: SnippetInput): string {
-  const { frontend, draft, zdr, url } = asked;
+function javascriptSnippet(input: SnippetInput): string {
+  const { frontend, draft, zdr, url } = input;
   const { library, method, savedFileName } = frontend.snippet;
   const [from, client] = LIBRARIES[library].js(url);
   const streams = draft.stream && frontend.fields.includes("stream");
   const called = library === "google" && streams ? `${method}Stream` : method;
   const own = library === "google";
-  const words = own ? withZdr(snippetBody(asked), library, zdr) : snippetBody(asked);
+  const words = own ? withZdr(snippetBody(input), library, zdr) : snippetBody(input);
   const more = !own && zdr ? `, { headers: { "service-zdr": "${zdr}" } }` : "";
   return [
     from,

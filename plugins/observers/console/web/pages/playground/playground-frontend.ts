@@ -92,7 +92,7 @@ export interface PlaygroundFrontend {
    * Adds the content of an event or of a complete response. Unknown parts are ignored, because the
    * page also shows the raw response.
    */
-  addEvent(heard: ResponseParts, event: any): void;
+  addEvent(parts: ResponseParts, event: any): void;
   readonly snippet: SnippetSpec;
 }
 

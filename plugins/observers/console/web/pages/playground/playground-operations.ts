@@ -21,8 +21,8 @@ export const completions: PlaygroundFrontend = {
     max_tokens: 200,
     ...(stream && { stream, stream_options: { include_usage: true } }),
   }),
-  addEvent(heard, event) {
-    heard.text += event.choices?.[0]?.text ?? "";
+  addEvent(parts, event) {
+    parts.text += event.choices?.[0]?.text ?? "";
   },
   snippet: { library: "openai", method: "completions.create" },
 };
@@ -35,8 +35,8 @@ export const embeddings: PlaygroundFrontend = {
   promptLabel: "Texts, one per line",
   fields: [],
   buildBody: ({ model, prompt }) => ({ model, input: nonEmptyLines(prompt) }),
-  addEvent(heard, event) {
-    if (Array.isArray(event.data)) heard.embeddings = event.data.map((each: any) => each.embedding);
+  addEvent(parts, event) {
+    if (Array.isArray(event.data)) parts.embeddings = event.data.map((each: any) => each.embedding);
   },
   snippet: { library: "openai", method: "embeddings.create" },
 };
@@ -53,9 +53,9 @@ export const rerank: PlaygroundFrontend = {
     query: prompt,
     documents: nonEmptyLines(documents),
   }),
-  addEvent(heard, event) {
+  addEvent(parts, event) {
     if (Array.isArray(event.results))
-      heard.ranking = event.results.map(({ index, relevance_score: score }: any) => ({
+      parts.ranking = event.results.map(({ index, relevance_score: score }: any) => ({
         index,
         score,
       }));
@@ -71,20 +71,20 @@ export const moderations: PlaygroundFrontend = {
   promptLabel: "Text to classify",
   fields: [],
   buildBody: ({ model, prompt }) => ({ model, input: prompt }),
-  addEvent(heard, event) {
+  addEvent(parts, event) {
     const { categories = {}, category_scores: scores = {} } = event.results?.[0] ?? {};
-    heard.moderation = Object.keys(categories)
+    parts.moderation = Object.keys(categories)
       .map((name) => ({ name, score: scores[name] ?? 0, flagged: categories[name] === true }))
       .toSorted((a, b) => b.score - a.score);
   },
   snippet: { library: "openai", method: "moderations.create" },
 };
 
-const addImages = (heard: ResponseParts, event: any): void => {
+const addImages = (parts: ResponseParts, event: any): void => {
   if (/^image_(generation|edit)\.(partial_image|completed)$/.test(event.type ?? ""))
-    heard.images = [event.b64_json];
+    parts.images = [event.b64_json];
   if (Array.isArray(event.data))
-    heard.images = event.data.map((each: any) => each.b64_json ?? each.url).filter(Boolean);
+    parts.images = event.data.map((each: any) => each.b64_json ?? each.url).filter(Boolean);
 };
 const IMAGE_DEFAULTS = {
   operation: "image",
@@ -144,10 +144,10 @@ const TRANSCRIPTION_DEFAULTS = {
   operation: "transcript",
   defaultModel: "demo/transcribe",
   requiredField: "audio",
-  addEvent(heard: ResponseParts, event: any): void {
+  addEvent(parts: ResponseParts, event: any): void {
     const { type, delta, text } = event;
-    if (type === "transcript.text.delta") heard.text += delta;
-    else if (type === undefined || type === "transcript.text.done") heard.text = text ?? heard.text;
+    if (type === "transcript.text.delta") parts.text += delta;
+    else if (type === undefined || type === "transcript.text.done") parts.text = text ?? parts.text;
   },
 } as const;
 

@@ -42,7 +42,7 @@ const NOT_SENT = {
 
 export async function send(
   { frontend, draft, key, zdr }: PlaygroundInput,
-  told: (sent: PlaygroundExchange) => void,
+  onChange: (sent: PlaygroundExchange) => void,
   over: AbortSignal,
 ): Promise<void> {
   const began = performance.now();
@@ -52,8 +52,8 @@ export async function send(
     response: emptyResponse(),
     documents: draft.documents,
   };
-  const say = (part: Partial<PlaygroundExchange>) => told((sent = { ...sent, ...part }));
-  say({});
+  const update = (part: Partial<PlaygroundExchange>) => onChange((sent = { ...sent, ...part }));
+  update({});
   try {
     const answer = await fetch(`${BASE_PATH}/ask`, {
       method: "POST",
@@ -74,7 +74,7 @@ export async function send(
       type: string | null;
       headers: Record<string, string>;
     };
-    say({
+    update({
       status: head.status,
       headers: { ...(head.type && { "content-type": head.type }), ...head.headers },
     });
@@ -84,17 +84,17 @@ export async function send(
       : type.startsWith("text/event-stream")
         ? readEvents
         : readJson;
-    await taken({ answer, type, frontend }, (raw, heard) =>
-      say({ raw, response: heard, firstByteMs: sent.firstByteMs ?? since() }),
+    await taken({ answer, type, frontend }, (raw, parts) =>
+      update({ raw, response: parts, firstByteMs: sent.firstByteMs ?? since() }),
     );
-    say({ totalMs: since() });
+    update({ totalMs: since() });
   } catch (error) {
-    if (over.aborted) return say({ totalMs: since() });
+    if (over.aborted) return update({ totalMs: since() });
     const problem =
       error instanceof CommandError
         ? error
         : new CommandError(0, { message: "The response was truncated.", hint: `${error}` });
-    say({ error: problem });
+    update({ error: problem });
   }
 }
 
@@ -127,7 +127,7 @@ interface IncomingResponse {
   readonly type: string;
   readonly frontend: PlaygroundFrontend;
 }
-type OnProgress = (raw: string, heard: ResponseParts) => void;
+type OnProgress = (raw: string, parts: ResponseParts) => void;
 
 async function forEachChunk(
   answer: Response,
@@ -137,9 +137,12 @@ async function forEachChunk(
   for (let next = await reader.read(); !next.done; next = await reader.read()) take(next.value);
 }
 
-async function readEvents({ answer, frontend }: IncomingResponse, told: OnProgress): Promise<void> {
+async function readEvents(
+  { answer, frontend }: IncomingResponse,
+  onProgress: OnProgress,
+): Promise<void> {
   const text = new TextDecoder();
-  const heard = emptyResponse();
+  const parts = emptyResponse();
   let raw = "";
   let at = 0;
   await forEachChunk(answer, (piece) => {
@@ -147,49 +150,55 @@ async function readEvents({ answer, frontend }: IncomingResponse, told: OnProgre
     for (let end = raw.indexOf("\n", at); end >= 0; end = raw.indexOf("\n", at)) {
       const line = raw.slice(at, end).trimEnd();
       at = end + 1;
-      if (line.startsWith("data:")) addToResponse(frontend, heard, tryParseJson(line.slice(5)));
+      if (line.startsWith("data:")) addToResponse(frontend, parts, tryParseJson(line.slice(5)));
     }
-    told(raw, { ...heard });
+    onProgress(raw, { ...parts });
   });
-  told(raw, { ...heard });
+  onProgress(raw, { ...parts });
 }
 
-async function readJson({ answer, frontend }: IncomingResponse, told: OnProgress): Promise<void> {
+async function readJson(
+  { answer, frontend }: IncomingResponse,
+  onProgress: OnProgress,
+): Promise<void> {
   const text = new TextDecoder();
-  const heard = emptyResponse();
+  const parts = emptyResponse();
   let raw = "";
   await forEachChunk(answer, (piece) =>
-    told((raw += text.decode(piece, { stream: true })), { ...heard }),
+    onProgress((raw += text.decode(piece, { stream: true })), { ...parts }),
   );
-  addToResponse(frontend, heard, tryParseJson(raw));
-  told(raw, { ...heard });
+  addToResponse(frontend, parts, tryParseJson(raw));
+  onProgress(raw, { ...parts });
 }
 
 /** Reads audio. The raw view shows the type and size of the audio instead of its bytes. */
-async function readAudio({ answer, type }: IncomingResponse, told: OnProgress): Promise<void> {
+async function readAudio(
+  { answer, type }: IncomingResponse,
+  onProgress: OnProgress,
+): Promise<void> {
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   let bytes = 0;
   const raw = () => `${type}, ${bytes} bytes`;
   await forEachChunk(answer, (piece) => {
     bytes += piece.length;
     pieces.push(piece);
-    told(raw(), emptyResponse());
+    onProgress(raw(), emptyResponse());
   });
-  told(raw(), { ...emptyResponse(), audioUrl: await toDataUrl(new Blob(pieces, { type })) });
+  onProgress(raw(), { ...emptyResponse(), audioUrl: await toDataUrl(new Blob(pieces, { type })) });
 }
 
-function addToResponse(frontend: PlaygroundFrontend, heard: ResponseParts, event: any): void {
+function addToResponse(frontend: PlaygroundFrontend, parts: ResponseParts, event: any): void {
   if (typeof event !== "object" || event === null) return;
   const { error, usage, usageMetadata, meta, message, response } = event;
-  if (error) heard.error = error.message ?? JSON.stringify(error);
-  frontend.addEvent(heard, event);
-  heard.usage =
+  if (error) parts.error = error.message ?? JSON.stringify(error);
+  frontend.addEvent(parts, event);
+  parts.usage =
     usage ??
     usageMetadata ??
     meta?.billed_units ??
     message?.usage ??
     response?.usage ??
-    heard.usage;
+    parts.usage;
 }
 
 function tryParseJson(text: string): unknown {

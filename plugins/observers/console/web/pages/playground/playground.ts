@@ -44,15 +44,15 @@ function useModel() {
     operation: frontend.operation,
   });
   const ids = (listed.value?.models ?? []).map(({ id }) => id);
-  const [said, say] = useQueryParam("model");
-  const [chosen, keep] = useState(said !== "");
-  const model = chosen ? said : defaultModelOf(frontend, ids);
+  const [modelParam, setModelParam] = useQueryParam("model");
+  const [chosen, keep] = useState(modelParam !== "");
+  const model = chosen ? modelParam : defaultModelOf(frontend, ids);
   const choose = (to: string) => {
     setFrontend(to);
     // A model of another type could not respond.
     if (findFrontend(to).operation === frontend.operation) return;
     keep(false);
-    say("");
+    setModelParam("");
   };
   return {
     url: status.value?.url ?? "",
@@ -64,7 +64,7 @@ function useModel() {
     model,
     ids,
     hint: listed.value && modelHint(ids.length, frontend.operation),
-    setModel: (to: string) => (keep(true), say(to)),
+    setModel: (to: string) => (keep(true), setModelParam(to)),
   };
 }
 

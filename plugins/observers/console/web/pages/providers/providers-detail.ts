@@ -38,7 +38,7 @@ export function ProviderDetail({
   return html`<${Drawer}
     title=${one.name}
     close=${close}
-    actions=${html`<${Badge} tone=${state.tone}>${state.said}<//>`}
+    actions=${html`<${Badge} tone=${state.tone}>${state.label}<//>`}
   >
     <${FactList}
       of=${[

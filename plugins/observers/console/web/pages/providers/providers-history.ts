@@ -70,11 +70,11 @@ export function HealthStrip({
     failed: sum.failed + each.failed,
   }));
   const bad = steps.filter((at) => hourTone(of(at)) === "bad").length;
-  const said =
+  const summary =
     all.requests === 0
       ? "no calls in 24 hours"
       : `${formatShare(all.requests - all.failed, all.requests)} of ${formatCount(all.requests)} calls in 24 hours succeeded${bad > 0 ? `, ${bad} hours with an outage` : ""}`;
-  return html`<span class="strip" role="img" aria-label=${said}
+  return html`<span class="strip" role="img" aria-label=${summary}
     >${steps.map((at) => {
       const { requests, failed } = of(at);
       return html`<i

@@ -91,18 +91,18 @@ export interface TestsResponse {
 
 const COOLDOWN_STATES = new Set(["credential_rejected", "retry_after", "open"]);
 
-export function providerState({ credentials, lastHour }: Provider): { said: string; tone: Tone } {
+export function providerState({ credentials, lastHour }: Provider): { label: string; tone: Tone } {
   const rests = credentials.map(({ cooldowns }) =>
     cooldowns.filter(({ state }) => COOLDOWN_STATES.has(state)),
   );
   const whole = rests.filter((each) => each.some(({ model }) => model === undefined)).length;
   if (credentials.length > 0 && whole === credentials.length)
-    return { said: "In cooldown", tone: "bad" };
-  if (rests.some((each) => each.length > 0)) return { said: "Partly in cooldown", tone: "warn" };
+    return { label: "In cooldown", tone: "bad" };
+  if (rests.some((each) => each.length > 0)) return { label: "Partly in cooldown", tone: "warn" };
   if (credentials.some(({ cooldowns }) => cooldowns.length > 0))
-    return { said: "Recovering", tone: "warn" };
-  if (!lastHour) return { said: "No calls", tone: "" };
+    return { label: "Recovering", tone: "warn" };
+  if (!lastHour) return { label: "No calls", tone: "" };
   return lastHour.failed * 2 > lastHour.requests
-    ? { said: "Failing", tone: "bad" }
-    : { said: "Healthy", tone: "good" };
+    ? { label: "Failing", tone: "bad" }
+    : { label: "Healthy", tone: "good" };
 }

@@ -142,9 +142,9 @@ const COLUMNS: readonly Column<Provider>[] = [
   },
   {
     name: "State",
-    sortKey: (row: Provider) => providerState(row).said,
+    sortKey: (row: Provider) => providerState(row).label,
     render: (row: Provider) =>
-      html`<${Badge} tone=${providerState(row).tone}>${providerState(row).said}<//>`,
+      html`<${Badge} tone=${providerState(row).tone}>${providerState(row).label}<//>`,
   },
   {
     name: "Calls 1 h",

@@ -70,8 +70,8 @@ export function useSearchedRequests(
 ): SearchedRequests {
   const [state, set] = useState<State>(INITIAL_STATE);
   const name = JSON.stringify(input);
-  const [asked, again] = useState({ name, n: 0 });
-  const n = asked.name === name ? asked.n : 0;
+  const [requested, setRequested] = useState({ name, n: 0 });
+  const n = requested.name === name ? requested.n : 0;
   useEffect(() => {
     if (!input) return undefined;
     const over = new AbortController();
@@ -82,7 +82,7 @@ export function useSearchedRequests(
   return {
     ...state,
     hasMore: state.next !== undefined && (state.items?.length ?? 0) < MAX_ROWS,
-    searchFurther: () => again({ name, n: n + 1 }),
+    searchFurther: () => setRequested({ name, n: n + 1 }),
   };
 }
 

@@ -29,10 +29,10 @@ export function toCsv({ rows, keyNames }: UsageReport, by: string): string {
     "estimated",
   ];
   const lines = rows.map((row) => {
-    const said = row.by[by] ?? "";
+    const groupValue = row.by[by] ?? "";
     return [
-      csvCell(said),
-      ...(by === "key" ? [csvCell(keyNames[said] ?? "")] : []),
+      csvCell(groupValue),
+      ...(by === "key" ? [csvCell(keyNames[groupValue] ?? "")] : []),
       row.calls,
       ...units.map((unit) => row.usage[unit] ?? 0),
       exactUsd(row.costNano),

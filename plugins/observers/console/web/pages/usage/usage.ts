@@ -67,7 +67,7 @@ export function UsagePage() {
     { ...only, from, to, tz, step, by: by === "day" ? "model" : by, most: 7 },
     { intervalMs: 10_000 },
   );
-  const said = [
+  const command = [
     "tollgate usage",
     `--by ${by}`,
     ...rangeFlags(span),
@@ -99,7 +99,7 @@ export function UsagePage() {
         html` ${value.total.unpriced > 0 && html`<${NoteBox} tone="warn"><p>${formatCount(value.total.unpriced)} calls have no price and are not part of the cost.</p><//>`}
           <${UsageTable} sums=${value} by=${by} span=${span} tz=${tz} />`}<//
     >
-    <${CommandLineHint} line=${said} />
+    <${CommandLineHint} line=${command} />
   `;
 }
 
