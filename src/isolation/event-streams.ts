@@ -50,10 +50,10 @@ export class EventStreams {
    * because the plugin may not have been notified yet.
    */
   onNotify(name: string, given: unknown): void {
-    const { stream: n, events, fault: said } = given as Record<string, unknown>;
+    const { stream: n, events, fault } = given as Record<string, unknown>;
     const stream = this.#open.get(String(n));
     if (!stream) return;
-    if (name === "stream_stop") stream.onStop(said);
+    if (name === "stream_stop") stream.onStop(fault);
     else if (Array.isArray(events)) stream.emit(events as readonly ModelEvent[]);
     else throw new Error("no events");
   }

@@ -55,7 +55,7 @@ export async function describePlugin(place: PluginLocation): Promise<unknown> {
   const lines: string[] = [];
   const reached = await connectorOf(place, {
     env: {},
-    said: (line) => lines.length < 5 && lines.push(line),
+    onOutput: (line) => lines.length < 5 && lines.push(line),
   })();
   let why = "";
   const link = new PluginConnection({
@@ -90,17 +90,17 @@ function connectorOf(
     env: Readonly<Record<string, string>>;
     folder?: string;
     files?: readonly string[];
-    said(line: string): void;
+    onOutput(line: string): void;
   },
 ): PluginConnector {
   if ("socket" in place) return socketConnector(place.socket);
-  const { env, folder, said } = of;
+  const { env, folder, onOutput } = of;
   const reads = [...place.readPaths, ...(of.files ?? [])];
   return () =>
     startChild({
       readPaths: reads,
       env,
-      onOutput: said,
+      onOutput,
       ...(folder !== undefined && { writableDir: folder }),
     });
 }
@@ -162,7 +162,7 @@ async function setUpPlugin(
       env,
       files: "entry" in place ? files.map((file) => resolve(place.configDir, file)) : [],
       ...(stateDir !== undefined && { folder: stateDir }),
-      said: (line) => ctx.log.info({ line }, "isolated plugin output"),
+      onOutput: (line) => ctx.log.info({ line }, "isolated plugin output"),
     }),
     handlers: contextHandlers(ctx, subrequests),
     onNotify(name, given) {
@@ -242,7 +242,7 @@ function toCommands(raw: unknown, supervisor: PluginSupervisor): Commands {
  * context.
  */
 const contextHandlers = (ctx: Context, asks: PluginSubrequests): HostHandlers => ({
-  subrequest: (said: unknown) => asks.send(said),
+  subrequest: (request: unknown) => asks.send(request),
   async fetch({ url, method, headers, body }: Record<string, unknown>) {
     const answer = await ctx.fetch(String(url), {
       ...(typeof method === "string" && { method }),

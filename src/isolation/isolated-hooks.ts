@@ -128,10 +128,10 @@ class HookCaller {
   }
 
   rewrite(request: ModelRequest, x: Exchange): Promise<ModelRequest> {
-    return this.#call("rewrite", x, this.#withRequest(request, x), (said) =>
-      said["request"] === undefined
+    return this.#call("rewrite", x, this.#withRequest(request, x), (result) =>
+      result["request"] === undefined
         ? request
-        : (JSON.parse(JSON.stringify(said["request"]), frameReviver) as ModelRequest),
+        : (JSON.parse(JSON.stringify(result["request"]), frameReviver) as ModelRequest),
     );
   }
 
@@ -142,8 +142,8 @@ class HookCaller {
   route(list: readonly Candidate[], x: Exchange): Promise<RouteResult> {
     const candidates = list.map(serializeCandidate);
     const given = (link: PluginConnection) => ({ ...this.exchangeParams(link, x), candidates });
-    return this.#call("route", x, given, (said) =>
-      said["list"] === undefined ? list : parseRoute(said["list"], list),
+    return this.#call("route", x, given, (result) =>
+      result["list"] === undefined ? list : parseRoute(result["list"], list),
     );
   }
 
@@ -155,7 +155,7 @@ class HookCaller {
       ...this.exchangeParams(link, x),
       call: serializeCall(call),
     });
-    return this.#call("attempt", x, given, (said) => parseAttempt(said, reply), {
+    return this.#call("attempt", x, given, (result) => parseAttempt(result, reply), {
       next: async () => {
         reply = await next();
         const { status, headers, limits } = reply;
@@ -210,7 +210,7 @@ class HookCaller {
     hook: IsolatableHook,
     x: HookExchange,
     given: (link: PluginConnection) => object,
-    made: (said: Untrusted) => R,
+    made: (result: Untrusted) => R,
     answers?: HostHandlers,
   ): Promise<R> {
     const callHook = (link: PluginConnection) =>
@@ -225,14 +225,14 @@ class HookCall implements CallOptions {
   readonly #hook: IsolatableHook;
   readonly #exchange: HookExchange;
   readonly #connection: PluginConnection;
-  readonly #parse: (said: Untrusted) => unknown;
+  readonly #parse: (result: Untrusted) => unknown;
   readonly handlers: HostHandlers | undefined;
 
   constructor(
     hook: IsolatableHook,
     x: HookExchange,
     connection: PluginConnection,
-    made: (said: Untrusted) => unknown,
+    made: (result: Untrusted) => unknown,
     answers: HostHandlers | undefined,
   ) {
     this.#hook = hook;

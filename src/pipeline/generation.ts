@@ -66,7 +66,7 @@ export interface Generation {
   /** Returns the route for a subrequest that a plugin makes. */
   findRoute(path: string): MountedRoute | undefined;
   /** Passes a finished request to the observers. Undefined if there are none. */
-  readonly reportRequest: ((heard: ObservedRequest) => void) | undefined;
+  readonly reportRequest: ((record: ObservedRequest) => void) | undefined;
   /** Limits the bytes that the whole process holds at the same time. */
   readonly memoryBudget: MemoryBudget;
   readonly admissionQueue: AdmissionQueue;

@@ -302,14 +302,14 @@ export class GatewayServer implements Gateway {
   }
 
   async #stop(): Promise<void> {
-    const readyzWasAsked = [
+    const readyzWasQueried = [
       this.#generations.announceShutdown(),
       await this.#workerPool?.announceClose(),
     ].includes(true);
     if (!this.#options.isInteractive)
       await this.#lameDuck.waitForBalancers(
         this.#generations.current.config.shutdown,
-        readyzWasAsked,
+        readyzWasQueried,
         this.#options.log,
       );
     this.#generations.drain();

@@ -32,15 +32,15 @@ export class LameDuck {
   readonly #canceled = new AbortController();
 
   /**
-   * Waits for load balancers. `readyzWasAsked`: whether /readyz was ever queried. If it was not and
-   * the config sets no delay, there is no wait.
+   * Waits for load balancers. `readyzWasQueried`: whether /readyz was ever queried. If it was not
+   * and the config sets no delay, there is no wait.
    */
   async waitForBalancers(
     { announceMs }: ShutdownTimes,
-    readyzWasAsked: boolean,
+    readyzWasQueried: boolean,
     log: Log,
   ): Promise<void> {
-    const ms = announceMs ?? (readyzWasAsked ? DEFAULT_ANNOUNCE_MS : 0);
+    const ms = announceMs ?? (readyzWasQueried ? DEFAULT_ANNOUNCE_MS : 0);
     if (ms === 0 || this.#canceled.signal.aborted) return;
     log.info({ ms }, "shutdown delay started");
     await sleep(ms, undefined, { signal: this.#canceled.signal }).catch(() => {});

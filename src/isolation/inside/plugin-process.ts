@@ -294,19 +294,19 @@ const HOOK_RUNNERS: { readonly [hook: string]: HookRunner } = {
   admit: (hook, { credential }, x) => toNothing(hook(x, credential)),
   async edit(hook, { body }, x) {
     x.body = body;
-    const said = (await hook(x)) as Untrusted | undefined;
+    const fields = (await hook(x)) as Untrusted | undefined;
     x.body = undefined;
     // JSON cannot represent a removed field, so its name is sent separately.
-    const without = Object.keys(said ?? {}).filter((field) => said![field] === undefined);
-    return { fields: said, without };
+    const without = Object.keys(fields ?? {}).filter((field) => fields![field] === undefined);
+    return { fields, without };
   },
   rewrite: async (hook, { request }, x) => ({ request: await hook(request, x) }),
   inspect: (hook, { request }, x) => toNothing(hook(request, x)),
   async route(hook, { candidates }, x) {
-    const said = await hook(candidates, x);
+    const result = await hook(candidates, x);
     const place = (candidate: unknown) => (candidates as unknown[]).indexOf(candidate);
     return {
-      list: said.map((one: Untrusted) => {
+      list: result.map((one: Untrusted) => {
         const { candidate, kind, code, message } = one;
         return candidate && kind ? { i: place(candidate), kind, code, message } : { i: place(one) };
       }),

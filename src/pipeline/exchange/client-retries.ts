@@ -25,6 +25,8 @@ export const isClientRetry = (x: HostExchange): boolean =>
 
 export function hasRetryHeader(headers: HeadersIn): boolean {
   for (const name of RETRY_COUNT_HEADERS) if (Number(headers[name]) > 0) return true;
-  const said = headers["amz-sdk-request"];
-  return typeof said === "string" && said.length < 100 && REPEATED_ATTEMPT.test(said);
+  const sdkRequest = headers["amz-sdk-request"];
+  return (
+    typeof sdkRequest === "string" && sdkRequest.length < 100 && REPEATED_ATTEMPT.test(sdkRequest)
+  );
 }

@@ -53,8 +53,8 @@ function computeConversationId(
   return sum.digest("hex").slice(0, 32);
 }
 
-const isName = (said: unknown): said is string =>
-  typeof said === "string" && said !== "" && said.length <= MAX_NAME_LENGTH;
+const isName = (value: unknown): value is string =>
+  typeof value === "string" && value !== "" && value.length <= MAX_NAME_LENGTH;
 
 /**
  * Hashes values with their positions, so that different structures have different hashes. Cache

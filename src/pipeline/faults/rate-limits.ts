@@ -63,18 +63,18 @@ const UNIT_MS: { readonly [unit: string]: number } = {
 
 /** Returns the limits for which the headers contain the remaining amount. */
 export function parseRateLimits(headers: HeadersIn, now: number): RateLimit[] {
-  const said = new Map<RateLimit["unit"], { [W in (typeof FIELDS)[number]]?: string }>();
+  const byUnit = new Map<RateLimit["unit"], { [W in (typeof FIELDS)[number]]?: string }>();
   for (const name in headers) {
     const value = headers[name];
     const found =
       typeof value === "string" && value.length <= MAX_VALUE_LENGTH ? HEADER_NAME.exec(name) : null;
     const named = found && parseHeaderName(found[1]!);
     if (!named) continue;
-    const one = said.get(named.unit) ?? {};
+    const one = byUnit.get(named.unit) ?? {};
     one[named.what] ??= value as string;
-    said.set(named.unit, one);
+    byUnit.set(named.unit, one);
   }
-  return [...said].flatMap(([unit, { limit, remaining, reset }]) => {
+  return [...byUnit].flatMap(([unit, { limit, remaining, reset }]) => {
     const left = parseCount(remaining);
     if (left === undefined) return [];
     return [

@@ -45,24 +45,26 @@ const isObject = (it: unknown): it is Readonly<Record<string, unknown>> =>
  * Throws if the result of `read` is invalid. The pipeline itself checks `model`, because a frontend
  * may forward the client's value.
  */
-function checkReadResult(said: unknown): void {
-  if (said === undefined) return;
-  if (!isObject(said)) throw invalidResult("read returned an invalid result");
-  const { stream, name } = said;
+function checkReadResult(result: unknown): void {
+  if (result === undefined) return;
+  if (!isObject(result)) throw invalidResult("read returned an invalid result");
+  const { stream, name } = result;
   if (stream !== undefined && typeof stream !== "boolean")
     throw invalidResult("read returned a stream that is not a boolean");
   if (name !== undefined && typeof name !== "string")
     throw invalidResult("read returned a name that is not a string");
 }
 
-function checkReadModelResult(said: unknown): void {
-  const model = isObject(said) ? said["model"] : undefined;
+function checkReadModelResult(result: unknown): void {
+  const model = isObject(result) ? result["model"] : undefined;
   if (typeof model !== "string" && !isObject(model))
     throw invalidResult("readModel returned no model");
 }
 
-function checkServedResponse(said: unknown): void {
-  const status: unknown = isObject(said) ? (said as unknown as RouteResponse).status : undefined;
+function checkServedResponse(response: unknown): void {
+  const status: unknown = isObject(response)
+    ? (response as unknown as RouteResponse).status
+    : undefined;
   if (!Number.isInteger(status) || (status as number) < 200 || (status as number) > 599)
     throw invalidResult("serve returned no response with a status");
 }

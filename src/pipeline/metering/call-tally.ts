@@ -27,14 +27,14 @@ import { outputHistoryKey } from "./price-terms.ts";
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 
 // Whether a name that a provider reports with its counts is short enough to store.
-const isShortEnough = (said: string | undefined): boolean =>
-  said === undefined || said.length <= BOUNDS.responseId.max;
+const isShortEnough = (name: string | undefined): boolean =>
+  name === undefined || name.length <= BOUNDS.responseId.max;
 /** Removes names that are too long. Ledger rows contain these names as the provider wrote them. */
 function dropLongNames(seen: UsageReport): UsageReport {
   const { model, tier, size, quality } = seen;
   if (isShortEnough(model) && isShortEnough(tier) && isShortEnough(size) && isShortEnough(quality))
     return seen;
-  const kept = (said: string | undefined) => (isShortEnough(said) ? said : undefined);
+  const kept = (name: string | undefined) => (isShortEnough(name) ? name : undefined);
   return {
     ...seen,
     model: kept(model),
@@ -166,12 +166,12 @@ export class CallTally {
       if (Number.isFinite(count) && count >= 0 && count <= MAX_COUNT) clean[unit] = count;
       else this.#hasImplausibleCount = true;
     }
-    const said = dropLongNames(seen);
-    const key = said.model ?? "";
+    const report = dropLongNames(seen);
+    const key = report.model ?? "";
     const before = this.#reports.get(key);
     if (!before && this.#reports.size >= BOUNDS.usageReports.max) failBoundExceeded("usageReports");
     const usage = before ? mergeReports(before.usage, clean) : clean;
-    this.#reports.set(key, { ...before, ...said, usage });
+    this.#reports.set(key, { ...before, ...report, usage });
     const cost = seen.costNano;
     if (cost !== undefined && cost >= 0n && cost <= MAX_COST_NANO) this.#upstreamCost = cost;
   }

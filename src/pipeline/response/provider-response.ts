@@ -107,8 +107,8 @@ export function encodeSyntheticResponse(
   const context = createResponseContext(call);
   const whole = { ...response, id: x.id, usage };
   if (!x.stream) {
-    const said = server.encodeResponse(whole, context);
-    return Buffer.isBuffer(said) ? said : JSON.stringify(said);
+    const encoded = server.encodeResponse(whole, context);
+    return Buffer.isBuffer(encoded) ? encoded : JSON.stringify(encoded);
   }
   const parts: Buffer[] = [];
   const encoder = server.createEncoder((part) => parts.push(Buffer.from(part)), context);

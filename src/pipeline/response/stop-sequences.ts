@@ -92,11 +92,11 @@ export function createStopFilter(
 
   const release = (index: number, text: OpenTextBlock, length: number) => {
     const logprobs = text.logprobs.length > 0 ? { logprobs: text.logprobs } : {};
-    const said = text.pending.slice(0, length);
+    const released = text.pending.slice(0, length);
     text.pending = text.pending.slice(length);
-    if (said === "") return;
+    if (released === "") return;
     text.logprobs = [];
-    next({ type: "delta", index, text: said, ...logprobs });
+    next({ type: "delta", index, text: released, ...logprobs });
   };
 
   const stop = (sequence: string) => {

@@ -247,12 +247,15 @@ export function createEventWriter(
         }
         folded!.event(event);
         const whole = folded!.answer();
-        const writeWhole = (said: ModelResponse) => {
+        const writeWhole = (modelResponse: ModelResponse) => {
           if (sink.isOver) return;
           // If the client's protocol cannot represent a response, this is an error, and another
           // candidate may serve the request. The response is therefore encoded before it is
           // committed.
-          const body = server.encodeResponse({ ...said, usage: tally.usage().usage }, context);
+          const body = server.encodeResponse(
+            { ...modelResponse, usage: tally.usage().usage },
+            context,
+          );
           sink.onFinishing(event.reason);
           response.write(Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)));
           sink.onFinished();

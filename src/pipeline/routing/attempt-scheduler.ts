@@ -316,9 +316,10 @@ export class AttemptScheduler {
     if (again === undefined || isLocalFault(failure) || !isProviderFault(failure)) return undefined;
     if (this.#failuresAt(candidate) >= this.#maxPerTarget || rateLimitScope(failure) === "request")
       return undefined;
-    const { retryAfterMs: told } = failure;
-    if (told === undefined || told === null) return again === "retry_after" ? undefined : again;
-    return told <= MAX_RETRY_AFTER_MS ? again : undefined;
+    const { retryAfterMs } = failure;
+    if (retryAfterMs === undefined || retryAfterMs === null)
+      return again === "retry_after" ? undefined : again;
+    return retryAfterMs <= MAX_RETRY_AFTER_MS ? again : undefined;
   }
 
   #failuresAt(candidate: HostCandidate): number {
@@ -352,7 +353,7 @@ export class AttemptScheduler {
   }
 }
 
-function backoffMs(tried: number, { retryAfterMs: told }: Fault): number {
+function backoffMs(tried: number, { retryAfterMs }: Fault): number {
   const drawn = Math.random() * Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** (tried - 1));
-  return (told ?? 0) + drawn;
+  return (retryAfterMs ?? 0) + drawn;
 }

@@ -163,7 +163,7 @@ export class CandidateResolver {
     for (const id of ids) {
       const slash = id.indexOf("/");
       const provider = this.#inputs.providers.get(id.slice(0, slash));
-      const of = { asked: model, model: id.slice(slash + 1), share: shares.get(id)! };
+      const of = { requestedModel: model, model: id.slice(slash + 1), share: shares.get(id)! };
       if (provider) this.#addCandidates(frontend, of, provider, stream, now, into);
     }
     return into;
@@ -214,7 +214,7 @@ export class CandidateResolver {
 
   #addCandidates(
     frontend: MountedFrontend,
-    { asked, model, share }: { asked: string; model: string; share: number },
+    { requestedModel, model, share }: { requestedModel: string; model: string; share: number },
     provider: MountedProvider,
     stream: boolean,
     now: number,
@@ -243,7 +243,13 @@ export class CandidateResolver {
       into.unserved.push(`${id}: no credential of ${provider.name} may use this model`);
     for (const credential of credentials)
       for (const endpoint of ordered) {
-        const why = findTranslationReason(frontend, endpoint, asked, provider.name, stream);
+        const why = findTranslationReason(
+          frontend,
+          endpoint,
+          requestedModel,
+          provider.name,
+          stream,
+        );
         const candidate: HostCandidate = {
           id,
           provider: provider.name,

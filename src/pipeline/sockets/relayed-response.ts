@@ -90,10 +90,10 @@ export class RelayedResponse implements MeteredResponse {
     return this.#x;
   }
 
-  /** Reserves the response. `isAsked`: a message of the client requests the response. */
-  begin(isAsked: boolean): void {
-    this.isSent = !isAsked;
-    this.reserved = this.#reserve(isAsked);
+  /** Reserves the response. `isRequested`: a message of the client requests the response. */
+  begin(isRequested: boolean): void {
+    this.isSent = !isRequested;
+    this.reserved = this.#reserve(isRequested);
   }
 
   reportStart(id: string): void {
@@ -137,11 +137,11 @@ export class RelayedResponse implements MeteredResponse {
     this.reportFailure(fault);
   }
 
-  async #reserve(isAsked: boolean): Promise<void> {
+  async #reserve(isRequested: boolean): Promise<void> {
     const x = this.#x;
     try {
       await this.#admit();
-      if (isAsked) {
+      if (isRequested) {
         const { permit } = x.state.admission;
         permit.assertNotOverloaded();
         const queued = permit.acquire();
@@ -156,7 +156,7 @@ export class RelayedResponse implements MeteredResponse {
       const fault = getFault(problem) ?? this.#unexpected(problem);
       this.refusal = fault;
       x.state.outcome.fault = fault;
-      if (isAsked) return this.#refuse();
+      if (isRequested) return this.#refuse();
       // The provider has begun the response, so it is billed although it was refused.
       await reserveCall(this.#call, null, this.#tally, { isRunning: true }).catch(
         (error: unknown) =>

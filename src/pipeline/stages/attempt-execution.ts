@@ -224,9 +224,11 @@ export class AttemptExecution {
     const native = endpoint.definition;
     if (!("run" in native))
       return fail("internal", "An endpoint without a protocol must implement run.");
-    const said = x.state.body.rewritten ?? x.request;
+    const uncapped = x.state.body.rewritten ?? x.request;
     const request = (
-      call.outputCap === undefined ? said : x.operationSpec.withOutputCap!(said, call.outputCap)
+      call.outputCap === undefined
+        ? uncapped
+        : x.operationSpec.withOutputCap!(uncapped, call.outputCap)
     ) as never;
     // The endpoint sends requests itself. The provider has accepted nothing until the endpoint
     // reports otherwise.

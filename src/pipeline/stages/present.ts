@@ -302,8 +302,10 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
     x.state.outcome.fault = failure;
     const row = settleCall(this.tally, { fault: failure });
     this.#call.cancel(createFault("canceled", "given up"));
-    const said = waitForRow(row).then(() => this.#sendError(toClientFault(x.state.gen, failure)));
-    said.then(this.#resolve, this.#reject);
+    const errorSent = waitForRow(row).then(() =>
+      this.#sendError(toClientFault(x.state.gen, failure)),
+    );
+    errorSent.then(this.#resolve, this.#reject);
   }
 
   #sendError(failure: Fault): void {

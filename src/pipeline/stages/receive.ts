@@ -107,8 +107,8 @@ export function analyzeBody(server: ServerHalf<Operation> | undefined, body: Bod
 }
 
 /** Whether the client requested a stream. In a form, all values are text. */
-const isStreamRequested = (said: Opt<Field>, form: MultipartLayout | undefined): boolean =>
-  said === true || (form !== undefined && said === "true");
+const isStreamRequested = (value: Opt<Field>, form: MultipartLayout | undefined): boolean =>
+  value === true || (form !== undefined && value === "true");
 
 /** Returns the frontend for a protocol. Throws if the route does not declare the protocol. */
 function frontendFor(

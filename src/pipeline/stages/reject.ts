@@ -172,10 +172,10 @@ function forwardUpstreamError(
  */
 function maskErrorBody(gen: Generation, text: string, isFailed: boolean): string | undefined {
   try {
-    const said = JSON.parse(text) as Json;
-    if (isFailed && !containsError(said)) return undefined;
-    const safe = JSON.stringify(gen.maskJson(said));
-    return safe === JSON.stringify(said) ? text : safe;
+    const body = JSON.parse(text) as Json;
+    if (isFailed && !containsError(body)) return undefined;
+    const safe = JSON.stringify(gen.maskJson(body));
+    return safe === JSON.stringify(body) ? text : safe;
   } catch {
     return undefined;
   }

@@ -97,11 +97,12 @@ function filterCandidates(
   // A key may read a stored object if its ledger row belongs to the key. To continue a stored
   // object, the request needs a model. The key must be allowed to use that model, by the name in
   // the request or by the model's own name.
-  const asked = x.body["model"];
+  const requestedModel = x.body["model"];
   const named =
     isAllowed(x.model) ||
     (pinnedTarget !== undefined &&
-      (x.actionType === "relay" || (typeof asked === "string" && isAllowed(asked))));
+      (x.actionType === "relay" ||
+        (typeof requestedModel === "string" && isAllowed(requestedModel))));
   let candidates = all.filter((candidate) => {
     if (!named && !isAllowed(candidate.id))
       return exclude(
@@ -321,8 +322,8 @@ function findMissingFeature(
  * Returns the candidate with the data policy for the requested features, because a feature may
  * retain data for longer than the model itself.
  */
-function withFeaturePolicy(candidate: HostCandidate, asked: readonly Feature[]): HostCandidate {
-  const features = featuresReaching(candidate, asked);
+function withFeaturePolicy(candidate: HostCandidate, requested: readonly Feature[]): HostCandidate {
+  const features = featuresReaching(candidate, requested);
   if (!features.some((f) => isStateful(f, candidate.policy.stateful))) return candidate;
   return {
     ...candidate,

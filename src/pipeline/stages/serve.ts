@@ -72,7 +72,7 @@ const encodeBody = (body: Json | Buffer | undefined): Buffer | undefined =>
  */
 function createServedHeaders(
   x: HostExchange,
-  said: RouteResponse["headers"],
+  frontendHeaders: RouteResponse["headers"],
   type: string | undefined,
 ): Record<string, string> {
   const { gen, outcome } = x.state;
@@ -82,7 +82,7 @@ function createServedHeaders(
     ...createZdrHeaders(x),
     ...(type !== undefined && { "content-type": type }),
   };
-  for (const [name, value] of Object.entries(said ?? {}))
+  for (const [name, value] of Object.entries(frontendHeaders ?? {}))
     if (value !== undefined) headers[name.toLowerCase()] = value;
   if (outcome.headers) for (const [name, value] of outcome.headers) headers[name] = value;
   return headers;

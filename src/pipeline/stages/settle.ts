@@ -267,8 +267,8 @@ function createRequestRecord(x: HostExchange, outcome: Outcome): ObservedRequest
 }
 
 function clientRequestId({ req }: ConnectionState): string | undefined {
-  const said = req.headers["x-request-id"];
-  return typeof said === "string" && CLIENT_ID.test(said) ? said : undefined;
+  const requestId = req.headers["x-request-id"];
+  return typeof requestId === "string" && CLIENT_ID.test(requestId) ? requestId : undefined;
 }
 
 /**

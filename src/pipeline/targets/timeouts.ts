@@ -92,7 +92,7 @@ function applyClientLimits(times: CallTimes, x: HostExchange): EffectiveTimeouts
   return most < times.totalMs ? { ...times, totalMs: most, isClientLimit: true } : times;
 }
 
-function parseSecondsToMs(said: string | string[] | undefined): number | undefined {
-  const ms = said === undefined ? NaN : Number(said) * 1000;
+function parseSecondsToMs(seconds: string | string[] | undefined): number | undefined {
+  const ms = seconds === undefined ? NaN : Number(seconds) * 1000;
   return ms > 0 ? ms : undefined;
 }

@@ -108,12 +108,12 @@ async function renewWithTimeout(
   const late = new Promise<never>((_, reject) => {
     signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
   });
-  const asked = Promise.resolve().then(() => auth.renewToken({ ...refusal, signal }, fields));
+  const renewal = Promise.resolve().then(() => auth.renewToken({ ...refusal, signal }, fields));
   try {
-    return await Promise.race([asked, late]);
+    return await Promise.race([renewal, late]);
   } catch (problem) {
     if (problem !== signal.reason) throw problem;
-    asked.catch(() => {});
+    renewal.catch(() => {});
     return fail("upstream_auth", "The provider's access token could not be refreshed in time.", {
       code: "token_timeout",
     });

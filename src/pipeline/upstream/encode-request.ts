@@ -165,8 +165,8 @@ function translateBody(call: HostCall, protocol: Protocol): Body {
   return body;
 }
 
-const isBody = (said: unknown): said is Body =>
-  typeof said === "object" && said !== null && !Array.isArray(said) && !isPromise(said);
+const isBody = (value: unknown): value is Body =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !isPromise(value);
 
 const resolvePath = (path: Path, call: HostCall): string =>
   typeof path === "string" ? path : path(call);

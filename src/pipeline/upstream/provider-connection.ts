@@ -17,7 +17,7 @@ export class ProviderConnection implements PooledConnection {
   readonly #ws: WebSocket;
   readonly #onFree: () => void;
   #response: MessageReceiver | undefined;
-  #hasHeard = true;
+  #hasReceivedData = true;
   #pingedAt: number;
   isClosed = false;
 
@@ -38,8 +38,8 @@ export class ProviderConnection implements PooledConnection {
     this.#onFree = () => of.onFree(this);
     const ws = (this.#ws = of.ws);
     ws.on("message", (data, isBinary) => this.#onMessage(data as Buffer, isBinary));
-    ws.on("ping", () => (this.#hasHeard = true));
-    ws.on("pong", () => (this.#hasHeard = true));
+    ws.on("ping", () => (this.#hasReceivedData = true));
+    ws.on("pong", () => (this.#hasReceivedData = true));
     // The connection is closed next.
     ws.on("error", () => {});
     ws.once("close", () => {
@@ -73,8 +73,8 @@ export class ProviderConnection implements PooledConnection {
   ping(now: number, everyMs: number): void {
     if (now - this.#pingedAt < everyMs) return;
     this.#pingedAt = now;
-    if (!this.#hasHeard && !this.#ws.isPaused) return this.terminate();
-    this.#hasHeard = false;
+    if (!this.#hasReceivedData && !this.#ws.isPaused) return this.terminate();
+    this.#hasReceivedData = false;
     this.#ws.ping();
   }
 
@@ -89,7 +89,7 @@ export class ProviderConnection implements PooledConnection {
   }
 
   #onMessage(data: Buffer, isBinary: boolean): void {
-    this.#hasHeard = true;
+    this.#hasReceivedData = true;
     let message: ProviderMessage | undefined;
     try {
       message = this.session.readMessage(

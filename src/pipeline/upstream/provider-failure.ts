@@ -77,10 +77,10 @@ function quotesRequest({ exchange: x }: HostCall, message: string): boolean {
   )
     return true;
   const sent = JSON.stringify(received.body);
-  const said = JSON.stringify(message).slice(1, -1);
-  for (let i = 0; i + QUOTE_LENGTH <= said.length; i++)
-    if (sent.includes(said.slice(i, i + QUOTE_LENGTH))) return true;
-  return said.length < QUOTE_LENGTH && sent.includes(said);
+  const escaped = JSON.stringify(message).slice(1, -1);
+  for (let i = 0; i + QUOTE_LENGTH <= escaped.length; i++)
+    if (sent.includes(escaped.slice(i, i + QUOTE_LENGTH))) return true;
+  return escaped.length < QUOTE_LENGTH && sent.includes(escaped);
 }
 
 /**
@@ -111,11 +111,11 @@ export function toClientFault(gen: Generation, fault: Fault): Fault {
 const YIELD_EVERY_EVENTS = 512;
 
 export function toProviderFault(call: HostCall, problem: unknown): unknown {
-  const said = getFault(problem);
-  if (said) {
+  const fault = getFault(problem);
+  if (fault) {
     // A plugin does not have to read the header itself. As for any provider, `retryAfterOf` decides
     // for which kinds a client receives the retry time.
-    said.retryAfterMs ??= call.retryAfterMs;
+    fault.retryAfterMs ??= call.retryAfterMs;
     return problem;
   }
   const { exchange: x, provider } = call;

@@ -80,7 +80,7 @@ export class GenerationSlot {
   readonly #sockets: SocketServer;
   #draining = false;
   #isOpen = false;
-  #readyzAsked = false;
+  #readyzWasQueried = false;
 
   constructor(services: Services) {
     this.#services = services;
@@ -118,19 +118,19 @@ export class GenerationSlot {
   announceShutdown(): boolean {
     this.#draining = true;
     this.#listener?.announceClose();
-    return this.#readyzAsked;
+    return this.#readyzWasQueried;
   }
 
   /**
    * Reports that no new clients are accepted, so that plugins can end long-running work such as
-   * streams. `told`: whether `/readyz` reports it too. If another process serves new clients, open
-   * WebSockets stay until shortly before the end of the drain time.
+   * streams. `isReported`: whether `/readyz` reports it too. If another process serves new clients,
+   * open WebSockets stay until shortly before the end of the drain time.
    */
-  drain(told = true): void {
-    this.#draining ||= told;
+  drain(isReported = true): void {
+    this.#draining ||= isReported;
     this.#current?.built.signalLeave();
     const { open } = this.#sockets;
-    if (told) open.drain();
+    if (isReported) open.drain();
     else open.drainAfter(this.current.config.shutdown.timeoutMs - SOCKET_CLOSE_MS);
   }
 
@@ -340,7 +340,7 @@ export class GenerationSlot {
   }
 
   #ready(): { ready: boolean; state: string } {
-    this.#readyzAsked = true;
+    this.#readyzWasQueried = true;
     const { state } = this;
     return { ready: state === "ready", state };
   }

@@ -186,12 +186,12 @@ function findRouteFlaw(
   only: PluginRoutes["requiredListener"],
 ): string | undefined {
   const {
-    listener: said,
+    listener: declaredListener,
     role,
     allowUnauthenticated,
   } = route as { listener?: unknown; role?: unknown; allowUnauthenticated?: unknown };
   if ("actionType" in route)
-    return said === "admin" || role !== undefined
+    return declaredListener === "admin" || role !== undefined
       ? "is a model route, which is allowed only on the public listener"
       : undefined;
   if (typeof route.handle !== "function") return "has no handler";

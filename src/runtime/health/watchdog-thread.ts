@@ -81,8 +81,8 @@ function endProcess(why: string): void {
       session.post(
         "Debugger.evaluateOnCallFrame",
         { callFrameId, expression: REQUEST_ID_EXPRESSION, returnByValue: true, silent: true },
-        (_error, told) => {
-          const id: unknown = told?.result.value;
+        (_error, response) => {
+          const id: unknown = response?.result.value;
           if (typeof id === "string") requests.add(id);
           if (--pending === 0)
             last(

@@ -154,13 +154,13 @@ function mountFileRoute(
 /** Answers other gateways on the same store. All other clients receive a 404. */
 function mountPeerRoute(
   app: H3,
-  asked: NonNullable<AppOptions["answerPeer"]>,
+  answerPeer: NonNullable<AppOptions["answerPeer"]>,
   onRejected: OnRejected | undefined,
 ): void {
   app.on("POST", PEER_PATH, async (event) => {
     const { req, res } = nodeRequestOf(event);
     const question = await readBody(req, MAX_REQUEST_BYTES);
-    const answer = question && (await asked(question).catch(() => undefined));
+    const answer = question && (await answerPeer(question).catch(() => undefined));
     if (answer) {
       res.writeHead(200, {
         "content-type": "application/octet-stream",

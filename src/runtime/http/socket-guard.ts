@@ -63,9 +63,9 @@ export class SocketGuard {
   #draining = false;
   #inFlight = 0;
 
-  constructor(limits: SocketLimits, told: OnConnectionRejected = () => {}) {
+  constructor(limits: SocketLimits, onRejected: OnConnectionRejected = () => {}) {
     this.#limits = limits;
-    this.#onRejected = told;
+    this.#onRejected = onRejected;
     this.connections = new ConnectionCounter(limits);
     const { headTimeoutMs, requestTimeoutMs, minRateWindowMs, stalledWindowMs } = limits;
     this.#sweepMs = Math.min(

@@ -144,11 +144,11 @@ export class TransferableStore implements AsyncDisposable {
     return ask;
   }
 
-  #track(asked: Promise<unknown>): Promise<unknown> {
-    this.#pending.add(asked);
-    const remove = () => void this.#pending.delete(asked);
-    asked.then(remove, remove);
-    return asked;
+  #track(result: Promise<unknown>): Promise<unknown> {
+    this.#pending.add(result);
+    const remove = () => void this.#pending.delete(result);
+    result.then(remove, remove);
+    return result;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

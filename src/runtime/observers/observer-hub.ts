@@ -27,7 +27,7 @@ export interface ObserverSink {
    * Reports a finished request. `worker`: index of the process that served the request, if that is
    * another process. The observers own the record after this call.
    */
-  reportRequest(heard: ObservedRequest, worker?: number): void;
+  reportRequest(record: ObservedRequest, worker?: number): void;
   reportRejection(refusal: RejectedRequest): void;
   /** Reports an event. `from`: the process that reports the event, if that is another process. */
   reportEvent(notice: GatewayEvent, from?: object): void;
@@ -127,10 +127,10 @@ export class ObserverHub implements ObserverSink {
     this.#rejections.push(refusal);
   }
 
-  reportRequest(heard: ObservedRequest, worker = 0): void {
-    if (this.#remoteSink) return this.#remoteSink.reportRequest(heard);
-    heard.worker = worker;
-    this.#records.push(heard);
+  reportRequest(record: ObservedRequest, worker = 0): void {
+    if (this.#remoteSink) return this.#remoteSink.reportRequest(record);
+    record.worker = worker;
+    this.#records.push(record);
   }
 
   /** Passes everything that was collected to the subscribers. */

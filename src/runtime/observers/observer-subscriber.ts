@@ -47,7 +47,7 @@ const RETRY_DELAY_MS = 1_000;
 
 interface QueuedEvent {
   readonly notice: GatewayEvent;
-  readonly told?: (() => void) | undefined;
+  readonly onDelivered?: (() => void) | undefined;
 }
 
 export class ObserverSubscriber {
@@ -107,11 +107,11 @@ export class ObserverSubscriber {
     this.#droppedCounts.set(this.#mounted.id, this.#droppedCounts.get(this.#mounted.id)! + dropped);
   }
 
-  enqueueEvent(event: GatewayEvent, told?: () => void): boolean {
+  enqueueEvent(event: GatewayEvent, onDelivered?: () => void): boolean {
     if (this.#mounted.observer.onEvent) {
-      if (!this.#queues.onEvent.push({ notice: event, told })) return false;
+      if (!this.#queues.onEvent.push({ notice: event, onDelivered })) return false;
       this.#wake();
-    } else told?.();
+    } else onDelivered?.();
     return true;
   }
 
@@ -176,10 +176,10 @@ export class ObserverSubscriber {
   #callHook(hook: ObserverHook): Promise<void> | undefined {
     const { observer } = this.#mounted;
     if (hook === "onEvent") {
-      const [{ notice, told }] = this.#queues.onEvent.take(1) as [QueuedEvent];
+      const [{ notice, onDelivered }] = this.#queues.onEvent.take(1) as [QueuedEvent];
       const answer = this.#callSafely("onEvent", () => observer.onEvent!(notice));
-      if (answer) return answer.then(told);
-      told?.();
+      if (answer) return answer.then(onDelivered);
+      onDelivered?.();
       return undefined;
     }
     const answer = this.#callSafely(hook, () => {

@@ -342,11 +342,11 @@ interface ProviderResponseOptions {
  * connection open.
  */
 async function toProviderResponse(
-  { statusCode: status, headers: said, body }: Dispatcher.ResponseData,
+  { statusCode: status, headers: receivedHeaders, body }: Dispatcher.ResponseData,
   { bound, isStreamed, onBodyError }: ProviderResponseOptions,
 ): Promise<Response> {
   const headers = new Headers();
-  for (const [name, value] of Object.entries(said))
+  for (const [name, value] of Object.entries(receivedHeaders))
     for (const one of [value ?? []].flat()) headers.append(name, one);
   const pieces = body[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   let size = 0;

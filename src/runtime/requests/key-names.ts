@@ -34,23 +34,23 @@ export class KeyNames {
    * Returns the ID of a key that is given by its ID or by a unique name.
    * @param hasRequests Whether a key with this ID has sent requests.
    */
-  async resolveId(said: string, hasRequests: (id: string) => boolean): Promise<string> {
+  async resolveId(idOrName: string, hasRequests: (id: string) => boolean): Promise<string> {
     const names = await this.readAll();
-    if (names.has(said)) return said;
-    const named = [...names].filter(([, name]) => name === said).map(([id]) => id);
+    if (names.has(idOrName)) return idOrName;
+    const named = [...names].filter(([, name]) => name === idOrName).map(([id]) => id);
     if (named.length > 1)
-      fail("invalid", `Several keys are named "${said}". Use the ID: ${named.join(", ")}`, {
+      fail("invalid", `Several keys are named "${idOrName}". Use the ID: ${named.join(", ")}`, {
         param: "key",
       });
     if (named[0] !== undefined) return named[0];
-    if (hasRequests(said)) return said;
+    if (hasRequests(idOrName)) return idOrName;
     const near = nearest(
-      said,
+      idOrName,
       [...names].flatMap(([id, name]) => [id, name ?? id]),
     );
     return fail(
       "not_found",
-      `Unknown key "${said}".${near === undefined ? "" : ` Did you mean "${near}"?`} Keys in gateway.yaml are listed here by their ID after their first request.`,
+      `Unknown key "${idOrName}".${near === undefined ? "" : ` Did you mean "${near}"?`} Keys in gateway.yaml are listed here by their ID after their first request.`,
       { param: "key", code: "no_such_key" },
     );
   }

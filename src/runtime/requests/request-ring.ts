@@ -199,15 +199,15 @@ function pageOf(
 ): RingPage {
   const { first, count } = rows;
   // A sequence number from the future was issued by an earlier process.
-  const asked = after === undefined || after > count ? first : after;
-  const from = Math.max(asked, first);
+  const requested = after === undefined || after > count ? first : after;
+  const from = Math.max(requested, first);
   const items: RingEntry[] = [];
   let seq = from;
   for (; seq < count && items.length < most; seq++) {
     const over = rows.at(seq);
     if (fits(over)) items.push({ seq, request: over });
   }
-  return { items, next: seq, missedCount: from - asked };
+  return { items, next: seq, missedCount: from - requested };
 }
 
 /**

@@ -24,7 +24,7 @@ export interface DownloadedFile {
 }
 
 export interface Downloader extends AsyncDisposable {
-  get(url: string | URL, signal?: AbortSignal, asked?: DownloadRequest): Promise<DownloadedFile>;
+  get(url: string | URL, signal?: AbortSignal, request?: DownloadRequest): Promise<DownloadedFile>;
 }
 
 const DEFAULT_LIMITS: DownloadLimits = { maxBytes: 32 * 1024 * 1024, deadlineMs: 30_000, hops: 3 };
@@ -34,8 +34,8 @@ export function createDownloader(through: EgressGuard = createEgressGuard()): Do
   const abroad = new Agent({ ...pool, connect: through.connect });
   const home = new Agent({ ...pool, connect: { timeout: 5_000 } });
   return {
-    async get(url, signal, asked) {
-      const { maxBytes, deadlineMs, hops, trustedOrigin } = { ...DEFAULT_LIMITS, ...asked };
+    async get(url, signal, request) {
+      const { maxBytes, deadlineMs, hops, trustedOrigin } = { ...DEFAULT_LIMITS, ...request };
       const deadline = AbortSignal.timeout(deadlineMs);
       const until = signal ? AbortSignal.any([signal, deadline]) : deadline;
       try {

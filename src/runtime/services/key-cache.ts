@@ -92,7 +92,7 @@ export function createKeyCache(
   }
 
   async function look(secret: string, hash: string): Promise<KeyRecord | undefined> {
-    const asked = age;
+    const ageAtStart = age;
     let answer = asking.get(hash);
     if (!answer) {
       answer = ask(hash).finally(() => {
@@ -101,7 +101,7 @@ export function createKeyCache(
       asking.set(hash, answer);
     }
     const record = await answer;
-    if (asked === age) {
+    if (ageAtStart === age) {
       if (record) bySecret.set(secret, { record, expiresAt: now() + ttlMs });
       else unknown.set(hash, now() + ttlMs);
     }

@@ -28,11 +28,11 @@ export class LedgerAvailability {
    */
   set(failure: LedgerOutage | undefined): void {
     this.#outage = failure;
-    for (const heard of this.#listeners) heard(failure);
+    for (const listener of this.#listeners) listener(failure);
   }
 
-  onChange(heard: OnLedgerChange): void {
-    this.#listeners.add(heard);
+  onChange(listener: OnLedgerChange): void {
+    this.#listeners.add(listener);
   }
 }
 

@@ -35,8 +35,8 @@ export const answerListRequests = (
  */
 export async function adoptNewestPeerList(known: ListsAndPeers, whose: ListOwner): Promise<void> {
   let newest = findList(known, whose);
-  for (const heard of (await known.peerGateways.askAll(LISTS_TOPIC, whose)) as readonly ModelList[])
-    if (!newest || heard.at > newest.at) newest = heard;
+  for (const list of (await known.peerGateways.askAll(LISTS_TOPIC, whose)) as readonly ModelList[])
+    if (!newest || list.at > newest.at) newest = list;
   if (!newest || newest === findList(known, whose)) return;
   // The clock of another gateway may be ahead.
   const at = Math.min(newest.at, wallClock());

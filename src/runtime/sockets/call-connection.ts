@@ -93,7 +93,7 @@ class CallClient implements TrackedSocket, RelayClient {
   isClosing = false;
   messagesIn = 0;
   bytesOut = 0;
-  hasHeard = true;
+  hasReceivedData = true;
   readonly #onClose: () => void;
 
   constructor(key: string, onClose: () => void) {

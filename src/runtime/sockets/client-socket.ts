@@ -50,7 +50,7 @@ export class ClientSocket {
   bytesIn = 0;
   bytesOut = 0;
   /** Whether any data has arrived since the last ping. */
-  hasHeard = true;
+  hasReceivedData = true;
 
   constructor(ws: WebSocket, raw: Socket, memory: MemoryBudget, key: string) {
     this.#ws = ws;
@@ -73,7 +73,7 @@ export class ClientSocket {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    this.hasHeard = true;
+    this.hasReceivedData = true;
     this.bytesIn += chunk.length;
     this.#partialBytes += chunk.length;
     if (this.isClosing) {
@@ -163,7 +163,7 @@ export class ClientSocket {
   }
 
   ping(): void {
-    this.hasHeard = false;
+    this.hasReceivedData = false;
     if (!this.isClosing && !this.#raw.writableNeedDrain) this.#ws.ping();
   }
 

@@ -40,7 +40,7 @@ export type TrackedSocket = Pick<
   | "bytesIn"
   | "bytesOut"
   | "bufferedBytes"
-  | "hasHeard"
+  | "hasReceivedData"
   | "key"
   | "ping"
   | "close"
@@ -205,7 +205,7 @@ export class OpenSockets {
     if (now - entry.lastPing >= pingMs) {
       entry.lastPing = now;
       // While the gateway does not read from the socket, it cannot receive the answer.
-      if (!socket.hasHeard && !socket.isPaused) return socket.terminate();
+      if (!socket.hasReceivedData && !socket.isPaused) return socket.terminate();
       socket.ping();
     }
     if (now - entry.lastCheck >= checkMs) {

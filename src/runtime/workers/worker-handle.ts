@@ -81,7 +81,7 @@ interface WorkerHandleOptions {
   /** Called when the store receives none of the worker's rows. */
   onStoreFailure: (why: string) => void;
   /** Called when the worker did not respond in time and is killed. */
-  onTimeout: (asked: string, withinMs: number) => void;
+  onTimeout: (command: string, withinMs: number) => void;
   /** Receives the worker's records and events for observers. */
   observerSink: Pick<
     ObserverSink,
@@ -112,8 +112,8 @@ export function spawnWorker(place: number, options: WorkerHandleOptions): Worker
     claim: (claim: IdempotencyClaim) => options.idempotency.claim(claim, child),
     completeClaim: (claim: IdempotencyClaim, outcome?: IdempotencyOutcome) =>
       options.idempotency.complete(claim, outcome),
-    reportRequest: (heard: readonly ObservedRequest[]) =>
-      heard.forEach((each) => options.observerSink.reportRequest(each, place)),
+    reportRequest: (records: readonly ObservedRequest[]) =>
+      records.forEach((each) => options.observerSink.reportRequest(each, place)),
     reportRejection: (refusals: readonly RejectedRequest[]) =>
       refusals.forEach((each) => options.observerSink.reportRejection(each)),
     reportEvent: (notice: GatewayEvent) => options.observerSink.reportEvent(notice, child),

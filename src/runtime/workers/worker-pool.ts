@@ -45,12 +45,12 @@ interface WorkerPoolOptions {
 // Returns the problems of the first worker that has any problems. All workers have the same
 // problems.
 async function firstProblems(
-  told: readonly Promise<readonly LocatedProblem[]>[],
+  responses: readonly Promise<readonly LocatedProblem[]>[],
 ): Promise<readonly LocatedProblem[]> {
   // Waits until all workers have responded, so that no worker is still building an unused
   // generation.
-  await Promise.allSettled(told);
-  const all = await Promise.all(told);
+  await Promise.allSettled(responses);
+  const all = await Promise.all(responses);
   return all.find((problems) => problems.some((p) => p.severity === "error")) ?? [];
 }
 
@@ -289,8 +289,11 @@ export class WorkerPool {
       apply: this.#forwardBatch,
       onUnhealthy: () => this.#retireWorker(member),
       onStoreFailure: (why) => services.ledgerQueue.suspectFailure(why),
-      onTimeout: (asked, withinMs) =>
-        services.log.error({ worker: place, asked, withinMs }, "worker not responding, terminated"),
+      onTimeout: (command, withinMs) =>
+        services.log.error(
+          { worker: place, asked: command, withinMs },
+          "worker not responding, terminated",
+        ),
       pluginPeers: async (id, of, near) =>
         (await this.askPlugins(id, of, member)) ?? services.peerGateways.askFirst(id, of, near),
       hasOtherWorkers: () => [...this.#serving].some((each) => each !== member),

@@ -82,7 +82,7 @@ class WorkerProcess {
       prepareGeneration: (of) => this.#prepare(of),
       commitGeneration: (at) => this.#commit(at),
       abandonGeneration: () => this.#abandon(),
-      updateModelLists: (provider, heard) => this.#updateModelLists(provider, heard),
+      updateModelLists: (provider, lists) => this.#updateModelLists(provider, lists),
       updatePrices: (book) => this.#priceOverlay.set(book),
       askPlugin: (id, question) => this.#peers.handle(id, question),
       invalidateKeys: () => this.#opened?.services.keyCache.invalidate(),
@@ -150,11 +150,11 @@ class WorkerProcess {
 
   #updateModelLists(
     provider: string,
-    heard: Parameters<WorkerCommands["updateModelLists"]>[1] = [],
+    lists: Parameters<WorkerCommands["updateModelLists"]>[1] = [],
   ): void {
-    for (const { credential, models, at } of heard)
+    for (const { credential, models, at } of lists)
       this.#modelLists.update(provider, credential, models, at);
-    const credentials = heard.map(({ credential }) => credential);
+    const credentials = lists.map(({ credential }) => credential);
     this.#modelLists.retainCredentials(provider, credentials);
   }
 

@@ -37,7 +37,7 @@ export type WorkerCommands = {
   /** Discards the prepared generation. */
   abandonGeneration(): Promise<void>;
   /** Replaces a provider's live model lists. */
-  updateModelLists(provider: string, heard: readonly ModelList[] | undefined): void;
+  updateModelLists(provider: string, lists: readonly ModelList[] | undefined): void;
   /** Replaces the prices of the price feed. */
   updatePrices(book: PriceBook | undefined): void;
   /** Clears all cached keys. */

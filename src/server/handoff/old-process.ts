@@ -81,8 +81,8 @@ export class OldProcess {
     const reservations = trackReservations(createBatchForwarder(host.storeWriter));
     this.#handlers.resolve({
       ...createStoreHandlers(store, usageQueries, reservations.apply),
-      reportRequest: (heard: readonly ObservedRequest[]) =>
-        heard.forEach((each) => observerSink.reportRequest(each)),
+      reportRequest: (records: readonly ObservedRequest[]) =>
+        records.forEach((each) => observerSink.reportRequest(each)),
       reportRejection: (refused: readonly RejectedRequest[]) =>
         refused.forEach((each) => observerSink.reportRejection(each)),
       reportEvent: (notice: GatewayEvent) => observerSink.reportEvent(notice, this),

@@ -19,14 +19,14 @@ class Pretended {
   bytesOut = 0;
   bufferedBytes = 0;
   pauseReasons: readonly string[] = [];
-  hasHeard = true;
+  hasReceivedData = true;
   isPaused = false;
   isClosing = false;
   hasPartialMessage = false;
   partialSince: number | undefined;
   key = "k";
   ping() {
-    this.hasHeard = false;
+    this.hasReceivedData = false;
     this.did.push("ping");
   }
   terminate() {
@@ -65,7 +65,7 @@ function opened(more: Partial<OpenSocket> = {}) {
 describe("an open WebSocket", () => {
   it("is pinged every 20 s while it answers, and ended when it does not", () => {
     const { socket, pass } = opened();
-    pass(60_000, () => (socket.hasHeard = true));
+    pass(60_000, () => (socket.hasReceivedData = true));
     expect(socket.did).toEqual(["ping", "ping", "ping"]);
     pass(41_000);
     expect(socket.did.slice(3)).toEqual(["ping", "terminate"]);
@@ -78,27 +78,27 @@ describe("an open WebSocket", () => {
   });
   it("is closed after 5 minutes without a message, but not while a response runs", () => {
     const idle = opened();
-    idle.pass(302_000, () => (idle.socket.hasHeard = true));
+    idle.pass(302_000, () => (idle.socket.hasReceivedData = true));
     expect(idle.socket.did.at(-1)).toBe("close 1001");
     const busy = opened({ isBusy: true });
-    busy.pass(600_000, () => (busy.socket.hasHeard = true));
+    busy.pass(600_000, () => (busy.socket.hasReceivedData = true));
     expect(busy.socket.isClosing).toBe(false);
     const lively = opened();
     lively.pass(600_000, () => {
-      lively.socket.hasHeard = true;
+      lively.socket.hasReceivedData = true;
       lively.socket.messagesIn++;
     });
     expect(lively.socket.isClosing).toBe(false);
   });
   it("ends after an hour", () => {
     const { socket, pass } = opened({ isBusy: true });
-    pass(3_602_000, () => (socket.hasHeard = true));
+    pass(3_602_000, () => (socket.hasReceivedData = true));
     expect(socket.did.at(-1)).toBe("expired");
   });
   it("may not send a message for ever", () => {
     const { socket, pass } = opened();
     socket.hasPartialMessage = true;
-    pass(122_000, () => (socket.hasHeard = true));
+    pass(122_000, () => (socket.hasReceivedData = true));
     expect(socket.did.at(-1)).toBe("close 1008");
   });
   it("ends when its key may no longer use it", async () => {

@@ -36,7 +36,7 @@ function scene() {
     const socket = {
       isClosing: false,
       isPaused: false,
-      hasHeard: true,
+      hasReceivedData: true,
       messagesIn: 0,
       bytesOut: 0,
       ping() {},
