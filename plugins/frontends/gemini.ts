@@ -101,8 +101,8 @@ export default defineFrontend({
             const { model, verb } = targetOf(x, Object.keys(vectors));
             const protocol = vectors[verb];
             if (protocol) return { model, stream: false, edits: { model }, protocol };
-            const asked = readGeminiInput(x, body, model, verb);
-            return asked.edits?.["alt"] === "json" ? { ...asked, protocol: listed } : asked;
+            const input = readGeminiInput(x, body, model, verb);
+            return input.edits?.["alt"] === "json" ? { ...input, protocol: listed } : input;
           },
         },
         {

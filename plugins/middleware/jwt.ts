@@ -207,7 +207,7 @@ interface IssuerOptions {
   readonly algorithms: Issuer["algorithms"];
   readonly clock_skew_s: number;
   readonly map: Omit<Parameters<typeof identityOf>[2], "id"> & { readonly id: string };
-  readonly accounts?: { readonly [said: string]: string } | undefined;
+  readonly accounts?: { readonly [claimValue: string]: string } | undefined;
   readonly account?: string | undefined;
   readonly limits?: readonly string[] | undefined;
 }

@@ -48,16 +48,16 @@ export default defineMiddleware({
   },
   setup: ({ default: floor }, ctx) => ({
     admit(x) {
-      const asked = parseHeader(x.headers["service-zdr"]);
+      const requested = parseHeader(x.headers["service-zdr"]);
       const least = isLooser(x.privacy, floor) ? floor : x.privacy;
-      if (asked !== undefined && isLooser(asked, least))
+      if (requested !== undefined && isLooser(requested, least))
         fail(
           "forbidden",
-          `Service-ZDR: ${asked} is less strict than the required level ${least}. Send a stricter level or omit the header.`,
+          `Service-ZDR: ${requested} is less strict than the required level ${least}. Send a stricter level or omit the header.`,
           { code: "zdr_downgrade_forbidden", param: "Service-ZDR" },
         );
       x.requirePrivacy(floor);
-      x.requirePrivacy(asked ?? "off");
+      x.requirePrivacy(requested ?? "off");
     },
 
     route: (list, x) =>

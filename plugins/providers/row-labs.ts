@@ -26,7 +26,7 @@ const XAI_RATIOS = [
 ];
 
 /** Transcription fields that only OpenAI supports. */
-const NOT_HEARD = [
+const OPENAI_TRANSCRIPTION_FIELDS = [
   "prompt",
   "include",
   "chunking_strategy",
@@ -118,7 +118,11 @@ export const labs: readonly Backend[] = [
       },
       moderations: { textOnly: true },
       "mistral-fim": {},
-      transcriptions: { formats: false, translates: false, dropFields: NOT_HEARD },
+      transcriptions: {
+        formats: false,
+        translates: false,
+        dropFields: OPENAI_TRANSCRIPTION_FIELDS,
+      },
     },
   },
   {

@@ -41,14 +41,16 @@ export function readModelFilter(
       param: "operation",
     });
   const zdr = x.query.get("zdr")?.toLowerCase();
-  const asked: Privacy =
+  const requestedPrivacy: Privacy =
     zdr === undefined
       ? "off"
       : Object.hasOwn(PRIVACY_BY_VALUE, zdr)
         ? PRIVACY_BY_VALUE[zdr]!
         : fail("invalid", "zdr must be required, strict, or off.", { param: "zdr" });
   const privacy =
-    PRIVACY_LEVELS.indexOf(asked) > PRIVACY_LEVELS.indexOf(x.privacy) ? asked : x.privacy;
+    PRIVACY_LEVELS.indexOf(requestedPrivacy) > PRIVACY_LEVELS.indexOf(x.privacy)
+      ? requestedPrivacy
+      : x.privacy;
   return {
     operation: operation as Operation | undefined,
     provider: x.query.get("provider") ?? undefined,

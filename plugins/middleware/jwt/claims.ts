@@ -17,7 +17,7 @@ export interface ClaimMap {
 
 export interface IssuerAccounts {
   /** Account names by value of the claim. If unset, the value is the account name. */
-  readonly byClaim?: { readonly [said: string]: string } | undefined;
+  readonly byClaim?: { readonly [claimValue: string]: string } | undefined;
   /** Account of tokens without a known account. If unset, these tokens are rejected. */
   readonly default?: string | undefined;
 }

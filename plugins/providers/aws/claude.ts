@@ -92,12 +92,13 @@ function moveHeadersToBody(out: Outgoing, of: CallContext, betas: readonly strin
         ? versionHeader
         : VERSION,
     );
-  const asked = (out.headers["anthropic-beta"] ?? "")
+  const requestedBetas = (out.headers["anthropic-beta"] ?? "")
     .split(",")
     .map((beta) => beta.trim())
     .filter((beta) => beta !== "");
-  const kept = asked.filter((beta) => betas.includes(beta));
-  if (kept.length < asked.length) of.reportLoss("anthropic-beta", "dropped", "beta_not_allowed");
+  const kept = requestedBetas.filter((beta) => betas.includes(beta));
+  if (kept.length < requestedBetas.length)
+    of.reportLoss("anthropic-beta", "dropped", "beta_not_allowed");
   if (kept.length > 0) out.set("anthropic_beta", kept);
   for (const name of ["anthropic-version", "anthropic-beta"]) out.setHeader(name);
 }

@@ -246,9 +246,9 @@ async function requestToken(
  * Reads the token's lifetime. The three services send it as a number, as text, or as an expiry
  * time.
  */
-function parseExpiresIn(said: { readonly [name: string]: unknown }): number {
-  const left = Number(said["expires_in"] ?? Number.NaN);
+function parseExpiresIn(response: { readonly [name: string]: unknown }): number {
+  const left = Number(response["expires_in"] ?? Number.NaN);
   if (Number.isFinite(left)) return left;
-  const ends = Number(said["expires_on"] ?? Number.NaN);
+  const ends = Number(response["expires_on"] ?? Number.NaN);
   return Number.isFinite(ends) ? ends - Date.now() / 1000 : 3600;
 }

@@ -53,16 +53,16 @@ export async function* transcript(r: TranscriptRequest, call: Call): AsyncGenera
 
 /** Returns one segment for the whole text, and words of equal duration. */
 function passages(
-  said: readonly string[],
+  words: readonly string[],
   seconds: number,
   granularities: readonly string[],
 ): TranscriptItem[] {
-  const each = seconds / Math.max(1, said.length);
+  const each = seconds / Math.max(1, words.length);
   const at = (i: number): number => Math.round(i * each * 100) / 100;
   return [
     { type: "transcript", raw: { task: "transcribe", language: "english", duration: seconds } },
-    { type: "segment", start: 0, end: seconds, text: said.join("") },
-    ...(granularities.includes("word") ? said : []).map((word, i): TranscriptItem => ({
+    { type: "segment", start: 0, end: seconds, text: words.join("") },
+    ...(granularities.includes("word") ? words : []).map((word, i): TranscriptItem => ({
       type: "word",
       start: at(i),
       end: at(i + 1),

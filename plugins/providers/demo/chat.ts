@@ -79,7 +79,7 @@ class ResponseBudget {
   blocks = 0;
   full = false;
   #left: number;
-  #said: string[] = [];
+  #takenTexts: string[] = [];
 
   constructor(most: number) {
     this.#left = most;
@@ -90,12 +90,12 @@ class ResponseBudget {
     const fitting = countTokens(text) > this.#left ? truncateToTokens(text, this.#left) : text;
     this.full ||= fitting !== text;
     this.#left -= countTokens(fitting);
-    this.#said.push(fitting);
+    this.#takenTexts.push(fitting);
     return fitting;
   }
 
   counts({ reasoning }: ResponsePlan): { output: number; reasoning: number } {
-    const counts = this.#said.map(countTokens);
+    const counts = this.#takenTexts.map(countTokens);
     return {
       output: counts.reduce((sum, n) => sum + n, 0),
       reasoning: reasoning === undefined ? 0 : (counts[0] ?? 0),

@@ -31,17 +31,20 @@ export async function* embedding(r: EmbeddingRequest, call: Call): AsyncGenerato
   refuse(r, width);
   yield { type: "start", id: `demo-${digestOf(call.attemptId).slice(0, 24)}`, model: call.model };
   let input = 0;
-  for (const [index, said] of r.inputs.entries()) {
+  for (const [index, textOrTokens] of r.inputs.entries()) {
     if (index % INPUTS_PER_TURN === INPUTS_PER_TURN - 1) await turn();
     if (call.signal.aborted) fail("canceled", "The request was canceled.");
-    const read = typeof said === "string" ? countTokens(said) : said.length;
+    const read = typeof textOrTokens === "string" ? countTokens(textOrTokens) : textOrTokens.length;
     if (read > MAX_INPUT_TOKENS)
       fail(
         "context_length",
         `Input ${index} is too long: ${read} tokens > ${MAX_INPUT_TOKENS} maximum`,
       );
     input += read;
-    const words = typeof said === "string" ? said.toLowerCase().split(/\s+/) : said.map(String);
+    const words =
+      typeof textOrTokens === "string"
+        ? textOrTokens.toLowerCase().split(/\s+/)
+        : textOrTokens.map(String);
     yield { type: "item", index, item: { values: vector(words, r.task, width) } };
   }
   yield { type: "usage", usage: { input } };

@@ -136,8 +136,8 @@ async function requestToken(
   }
 }
 
-const wordsOf = (said: { readonly [name: string]: unknown } | null): string => {
-  const words = said?.["error_description"] ?? said?.["error"];
+const wordsOf = (response: { readonly [name: string]: unknown } | null): string => {
+  const words = response?.["error_description"] ?? response?.["error"];
   return typeof words === "string" ? ` (${words.slice(0, 200)})` : "";
 };
 

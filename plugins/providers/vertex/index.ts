@@ -85,8 +85,8 @@ export default defineProvider({
       },
     },
   },
-  setup({ project: said, location, version, base_url, token_url }, ctx) {
-    const project = said ?? ctx.env("GOOGLE_CLOUD_PROJECT");
+  setup({ project: configuredProject, location, version, base_url, token_url }, ctx) {
+    const project = configuredProject ?? ctx.env("GOOGLE_CLOUD_PROJECT");
     const auth = vertexAuth(ctx, token_url);
     const host = `${(base_url ?? hostOf(location)).replace(/\/+$/, "")}/${version}`;
     const placed = `${host}/projects/${project}/locations/${location}`;

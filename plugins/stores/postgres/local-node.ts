@@ -248,18 +248,18 @@ export class LocalNode {
   async heartbeat(
     sql: RunSql,
     look = false,
-    said?: HeartbeatInfo,
+    info?: HeartbeatInfo,
   ): Promise<readonly string[] | false> {
     const began = performance.now();
-    const heard = await sendHeartbeat(
+    const result = await sendHeartbeat(
       sql,
       this.#settings.schema,
       this.requirePosition().epoch,
       look,
-      said,
+      info,
     );
-    if (heard) this.observe(heard, performance.now() - began);
-    return heard?.deadNodes ?? false;
+    if (result) this.observe(result, performance.now() - began);
+    return result?.deadNodes ?? false;
   }
 
   /** Whether to check if the database has lost batches of other nodes. */
@@ -273,9 +273,9 @@ export class LocalNode {
   }
 
   /** Settles the open calls of dead nodes, and reports the instances they belonged to. */
-  async recoverDeadCalls(sql: RunSql, tell: boolean, said?: HeartbeatInfo): Promise<number> {
+  async recoverDeadCalls(sql: RunSql, tell: boolean, info?: HeartbeatInfo): Promise<number> {
     for (let many = 0; ;) {
-      const dead = await this.heartbeat(sql, true, said);
+      const dead = await this.heartbeat(sql, true, info);
       if (dead === false) return failFenced();
       if (many === 0)
         this.reportThresholds(

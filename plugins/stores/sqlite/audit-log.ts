@@ -16,14 +16,14 @@ import type { LedgerSession } from "./write/ledger-session.ts";
 import type { Checkpoint } from "./data/checkpoint.ts";
 
 /** Appends a note and a row in one commit. */
-export function appendAudit(session: LedgerSession, said: AuditEntry | AuditEnd): void {
+export function appendAudit(session: LedgerSession, entry: AuditEntry | AuditEnd): void {
   session.runStep((db, journal) => {
-    const seq = journal.appendNote(said.at, { audit: said });
+    const seq = journal.appendNote(entry.at, { audit: entry });
     db.prepare("INSERT INTO audit (seq, id, is_end, text) VALUES (?, ?, ?, ?)").run(
       seq,
-      said.id,
-      "outcome" in said ? 1 : 0,
-      JSON.stringify(said),
+      entry.id,
+      "outcome" in entry ? 1 : 0,
+      JSON.stringify(entry),
     );
   });
 }
@@ -86,13 +86,13 @@ export class AuditLogVerifier {
       this.#addProblem("The audit log was changed after it was written.");
   }
 
-  addNote(seq: number, said: AuditEntry | AuditEnd): void {
+  addNote(seq: number, entry: AuditEntry | AuditEnd): void {
     this.#noteCount++;
     const found = this.#db.prepare("SELECT id, is_end, text FROM audit WHERE seq = ?").get(seq);
-    const isEnd = "outcome" in said ? 1 : 0;
+    const isEnd = "outcome" in entry ? 1 : 0;
     if (
-      found?.["text"] !== JSON.stringify(said) ||
-      found["id"] !== said.id ||
+      found?.["text"] !== JSON.stringify(entry) ||
+      found["id"] !== entry.id ||
       found["is_end"] !== isEnd
     )
       this.#addProblem(`The audit record of entry ${seq} differs from the entry.`);

@@ -74,8 +74,8 @@ const count = (body: Buffer): number =>
 
 function cap(out: Outgoing, tokens: number): void {
   const config = objectOf(out.get("inferenceConfig"));
-  const asked = countOf(config?.["maxTokens"]);
-  if (asked === undefined || asked > tokens)
+  const requestedTokens = countOf(config?.["maxTokens"]);
+  if (requestedTokens === undefined || requestedTokens > tokens)
     out.set("inferenceConfig", { ...config, maxTokens: tokens });
 }
 

@@ -19,8 +19,8 @@ import { some } from "../json.ts";
 import { blocksTo, systemTo, cacheTo, nameTo } from "./blocks.ts";
 import { ID, failUnsupported } from "./constants.ts";
 
-export function encodeRequest(asked: ChatRequest, of: CallContext): Body {
-  const r = { ...asked, sampling: supportedSampling(asked, of) };
+export function encodeRequest(request: ChatRequest, of: CallContext): Body {
+  const r = { ...request, sampling: supportedSampling(request, of) };
   rejectUnsupported(r);
   reportForeignFields(r, of);
   const format = formatTo(r, of);
@@ -186,9 +186,10 @@ function effortTo({ reasoning }: ChatRequest, of: CallContext): JsonObject {
     return {};
   }
   if (mode === "budget") of.reportLoss("reasoning.budget", "approximated", "budget_as_effort");
-  const asked = mode === "budget" ? effortForBudget(budget ?? 0) : (effort ?? "medium");
-  const effortName = nearestEffort(asked, EFFORTS);
-  if (mode === "effort" && effortName !== asked) of.reportLoss("reasoning.effort", "approximated");
+  const requestedEffort = mode === "budget" ? effortForBudget(budget ?? 0) : (effort ?? "medium");
+  const effortName = nearestEffort(requestedEffort, EFFORTS);
+  if (mode === "effort" && effortName !== requestedEffort)
+    of.reportLoss("reasoning.effort", "approximated");
   return { effort: effortName };
 }
 

@@ -118,14 +118,14 @@ async function verifyNodeChain(
         n = Number(batch["n"]) - 1;
       }
       n++;
-      const said = lines.get(String(n)) ?? { lines: [], entries: 0 };
+      const computed = lines.get(String(n)) ?? { lines: [], entries: 0 };
       const hash = parseBytea(batch["hash"]!);
-      if (said.entries !== Number(batch["entries"]))
+      if (computed.entries !== Number(batch["entries"]))
         say(
           `/node/${id}/${n}`,
-          `The batch has ${said.entries} rows, but was written with ${batch["entries"]}.`,
+          `The batch has ${computed.entries} rows, but was written with ${batch["entries"]}.`,
         );
-      else if (!hashBatch(head, said.lines).equals(hash))
+      else if (!hashBatch(head, computed.lines).equals(hash))
         say(
           `/node/${id}/${n}`,
           "The batch or the batch before it was changed after it was written.",

@@ -339,9 +339,9 @@ export class BudgetLeases {
     }));
     const rows = await this.#take(sql, node, wanted);
     const maxes = new Map(of.map(([id, { max }]) => [id, max]));
-    const said = new Map(rows.map((row) => [row["id"]!, row]));
+    const rowsById = new Map(rows.map((row) => [row["id"]!, row]));
     for (const { id } of wanted) {
-      const row = said.get(id);
+      const row = rowsById.get(id);
       if (!row) this.#own.delete(id);
       else
         this.#own.set(id, {

@@ -10,7 +10,7 @@ const MAX_KEYS = 10_000;
 export interface KeyCache {
   findKey: Store["findKey"];
   /** Wraps an event listener to observe key changes. */
-  wrapListener(told: (news: StoreEvent) => void): (news: StoreEvent) => void;
+  wrapListener(listener: (news: StoreEvent) => void): (news: StoreEvent) => void;
   /** Called after this node wrote a batch. */
   onBatchWritten(batch: readonly StoreCommand[]): void;
 }
@@ -44,18 +44,18 @@ export function createKeyCache(
       if (found && found.until > now) return found.record;
       return failUnreachable(new Error("the key was not used recently"));
     }
-    const asked = age;
+    const ageAtStart = age;
     const record = await sql(digest);
     known.delete(digest);
-    if (record && asked === age) known.set(digest, { record, until: now + maxMs });
+    if (record && ageAtStart === age) known.set(digest, { record, until: now + maxMs });
     if (known.size > MAX_KEYS) known.delete(known.keys().next().value!);
     return record;
   };
   return {
     findKey: away ? (digest) => remembered(digest, away) : sql,
-    wrapListener: (told) => (news) => {
+    wrapListener: (listener) => (news) => {
       if (news.type === "keys_changed") forget();
-      told(news);
+      listener(news);
     },
     onBatchWritten(batch) {
       if (batch.some((c) => c.do === "key")) forget();

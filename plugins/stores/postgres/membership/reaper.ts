@@ -31,7 +31,7 @@ export async function recoverDeadCalls(
   const by = new Map<string, number>();
   if (epochs.length === 0) return { commands: [], countByInstance: by };
   const rows = await sql({
-    text: `SELECT o.usage AS heard, o.cost AS costs, ${ROW_SELECT_SQL}
+    text: `SELECT o.usage AS reported_usage, o.cost AS costs, ${ROW_SELECT_SQL}
       FROM ${schema}.open_call o JOIN ${schema}.entry e ON e.attempt = o.attempt AND e.started_at = o.started_at AND e.kind = 0 ${nodeJoinSql(schema)}
       WHERE o.node = ANY ($1::int[]) AND o.job IS DISTINCT FROM o.attempt ORDER BY o.attempt LIMIT $2`,
     values: [textArray(epochs), CALLS_PER_BATCH],
@@ -40,18 +40,18 @@ export async function recoverDeadCalls(
   for (const { row } of open) by.set(row.instance, (by.get(row.instance) ?? 0) + 1);
   const at = recoveryTime(open, now);
   return {
-    commands: open.map(({ row, heard }) => recoveredSettle(row, heard, at)),
+    commands: open.map(({ row, progress }) => recoveredSettle(row, progress, at)),
     countByInstance: by,
   };
 }
 
-function parseOpenCall(found: Row): { row: LedgerRow; heard: Progress | undefined } {
-  const { heard, costs } = found;
+function parseOpenCall(found: Row): { row: LedgerRow; progress: Progress | undefined } {
+  const { reported_usage: usage, costs } = found;
   return {
     row: decodeColumns(found as ColumnRow),
-    heard:
-      typeof heard === "string"
-        ? { usage: JSON.parse(heard), costNano: typeof costs === "string" ? BigInt(costs) : null }
+    progress:
+      typeof usage === "string"
+        ? { usage: JSON.parse(usage), costNano: typeof costs === "string" ? BigInt(costs) : null }
         : undefined,
   };
 }

@@ -69,7 +69,7 @@ export class ReplayBuffer {
   } {
     const whole = n >= this.#droppedUpTo;
     const kept = this.#entries.slice(this.#firstIndex);
-    this.#entries = kept.filter((told) => told.n <= n);
+    this.#entries = kept.filter((entry) => entry.n <= n);
     this.#firstIndex = 0;
     this.#commandCount = this.#entries.reduce((sum, { batch }) => sum + batch.length, 0);
     return { batches: kept.flatMap((told) => (told.n > n ? [told.batch] : [])), whole };
@@ -82,7 +82,7 @@ export class ReplayBuffer {
   onNewNode(): void {
     this.#entries = this.#entries
       .slice(this.#firstIndex)
-      .map((told) => ({ ...told, n: PREVIOUS_NODE }));
+      .map((entry) => ({ ...entry, n: PREVIOUS_NODE }));
     this.#firstIndex = this.#droppedUpTo = 0;
   }
 }

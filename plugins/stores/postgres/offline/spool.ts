@@ -66,11 +66,11 @@ export class Spool {
    * Appends an acknowledged batch. The batch is passed to the operating system, so it is kept if
    * this process ends.
    */
-  async appendAcknowledged(told: SpooledBatch): Promise<void> {
+  async appendAcknowledged(batch: SpooledBatch): Promise<void> {
     if (this.#isBroken) return;
     try {
       const segment = await this.#rotateSegment();
-      const line = Buffer.from(`${toJson(told)}\n`);
+      const line = Buffer.from(`${toJson(batch)}\n`);
       await segment.file.write(line);
       segment.bytes += line.length;
     } catch (error) {
@@ -130,13 +130,13 @@ export async function readLeftSpools(
       .toSorted(
         (a, b) => Number(a.slice(REPLAY_PREFIX.length)) - Number(b.slice(REPLAY_PREFIX.length)),
       );
-    const told: SpooledBatch[] = [];
+    const acknowledged: SpooledBatch[] = [];
     for (const file of numbered)
-      told.push(...parseLines<SpooledBatch>(await disk.read(join(folder, name, file))));
+      acknowledged.push(...parseLines<SpooledBatch>(await disk.read(join(folder, name, file))));
     const unsent = files.includes("unsent")
       ? parseLines<Batch>(await disk.read(join(folder, name, "unsent")))
       : [];
-    left.push({ instance: of, acknowledged: told, unsent });
+    left.push({ instance: of, acknowledged, unsent });
   }
   return left;
 }

@@ -217,7 +217,7 @@ const createLedgerReads = (
 });
 
 const instancesSql = (schema: string): string =>
-  `SELECT DISTINCT ON (w.id) w.id, w.info, w.state, floor(extract(epoch FROM w.last_heartbeat) * 1000)::bigint AS heard, w.clock_ahead_ms,
+  `SELECT DISTINCT ON (w.id) w.id, w.info, w.state, floor(extract(epoch FROM w.last_heartbeat) * 1000)::bigint AS last_heartbeat_at, w.clock_ahead_ms,
           CASE WHEN w.seen_versions = f.keys || ' ' || f.accounts THEN 0
             ELSE floor(extract(epoch FROM clock_timestamp() - f.changed) * 1000)::bigint END AS lag,
           (SELECT count(*) FROM ${schema}.open_call o WHERE o.node = w.epoch) AS open
@@ -225,7 +225,15 @@ const instancesSql = (schema: string): string =>
         WHERE w.state = 'live' OR w.last_heartbeat > clock_timestamp() - interval '1 day' ORDER BY w.id, w.epoch DESC`;
 
 function toInstanceState(row: Row): InstanceState {
-  const { id, info, state, heard, clock_ahead_ms: clockAheadMs, lag, open } = row;
+  const {
+    id,
+    info,
+    state,
+    last_heartbeat_at: lastHeartbeatAt,
+    clock_ahead_ms: clockAheadMs,
+    lag,
+    open,
+  } = row;
   const more = {
     ...(typeof info === "string" && { info: JSON.parse(info) as InstanceInfo }),
     ...(typeof clockAheadMs === "string" && { clockAheadMs: Number(clockAheadMs) }),
@@ -235,7 +243,7 @@ function toInstanceState(row: Row): InstanceState {
   return {
     instance: id!,
     state: state as InstanceState["state"],
-    lastHeartbeatAt: Number(heard),
+    lastHeartbeatAt: Number(lastHeartbeatAt),
     ...more,
   };
 }

@@ -65,8 +65,8 @@ const FILTER_DIMENSIONS = [
  * dimensions, a month of calls has nearly as many groups as calls.
  */
 function dimensionsFor({ by, zone: _, ...query }: TotalsQuery): readonly DimensionName[] {
-  const told = [...by, ...FILTER_DIMENSIONS.filter((each) => query[each] !== undefined)];
-  return [...new Set(told.flatMap((each) => DIMENSIONS_BY_GROUPING[each]))];
+  const groupings = [...by, ...FILTER_DIMENSIONS.filter((each) => query[each] !== undefined)];
+  return [...new Set(groupings.flatMap((each) => DIMENSIONS_BY_GROUPING[each]))];
 }
 
 /** A table, and the condition on its rows. */

@@ -106,7 +106,7 @@ async function applyCheckpoint(
   const salt = createSalt();
   const head = hashBatch(me.head, [noteChainLine("compacted", String(range.to), note, salt)]);
   const [row] = await sql({
-    text: `SELECT ${schema}.compact_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::bigint[], $12::bigint[], $13::text[], $14::text[]) AS said`,
+    text: `SELECT ${schema}.compact_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::bigint[], $12::bigint[], $13::text[], $14::text[]) AS result`,
     values: [
       me.node,
       me.n + 1,
@@ -124,7 +124,7 @@ async function applyCheckpoint(
       textArray(rollups.map(([, , , its]) => its)),
     ],
   });
-  if (row!["said"] !== "done") return false;
+  if (row!["result"] !== "done") return false;
   me.n++;
   me.head = head;
   return true;

@@ -80,7 +80,7 @@ interface LabelErasure {
 /** Builds the statement that erases labels in the database. */
 function erasureQuery(schema: string, sayings: readonly LabelErasure[]): SqlQuery {
   const all = sayings.flatMap(({ terms }, i) =>
-    terms.map(([of, gone]) => ({ said: i + 1, of, gone })),
+    terms.map(([of, gone]) => ({ index: i + 1, of, gone })),
   );
   return {
     text: `SELECT ${schema}.erase_1($1::text[], $2::text[], $3::text[], $4::int[], $5::int[], $6::bigint[], $7::text[], $8::text[])`,
@@ -88,7 +88,7 @@ function erasureQuery(schema: string, sayings: readonly LabelErasure[]): SqlQuer
       textArray(sayings.map(({ key }) => key)),
       textArray(sayings.map(({ labels }) => labels)),
       textArray(sayings.map(({ newLabels }) => newLabels)),
-      numberArray(all.map(({ said }) => said)),
+      numberArray(all.map(({ index }) => index)),
       numberArray(all.map(({ of }) => of["node"]!)),
       numberArray(all.map(({ of }) => of["id"]!)),
       textArray(all.map(({ of }) => of["salt"]!)),
@@ -125,14 +125,14 @@ async function findLabelErasures(
 
 function toLabelErasure(group: readonly Row[], what: ErasureRequest): LabelErasure | undefined {
   const { key, labels } = group[0]!;
-  const said = JSON.parse(labels!) as LabelTexts;
+  const labelTexts = JSON.parse(labels!) as LabelTexts;
   const values = "hashes" in what ? new Set(what.hashes) : undefined;
   const all = group.map(({ salt }) => JSON.parse(salt!) as LabelTexts);
-  const names = Object.keys(said).filter(
+  const names = Object.keys(labelTexts).filter(
     (name) =>
       all.some((salts) => !isErasedSalt(salts[name] ?? "")) &&
       (values
-        ? all.some((salts) => values.has(hashLabel(salts[name] ?? "", said[name]!)))
+        ? all.some((salts) => values.has(hashLabel(salts[name] ?? "", labelTexts[name]!)))
         : "key" in what || ("label" in what && name === what.label.name)),
   );
   if (names.length === 0) return undefined;
@@ -140,13 +140,13 @@ function toLabelErasure(group: readonly Row[], what: ErasureRequest): LabelErasu
   const news = all.map((salts) => {
     const changed: Record<string, string> = { ...salts };
     for (const name of names) {
-      const its = hashLabel(salts[name] ?? "", said[name]!);
+      const its = hashLabel(salts[name] ?? "", labelTexts[name]!);
       gone.add(its);
       changed[name] = toErasedSalt(its);
     }
     return JSON.stringify(changed);
   });
-  const now = { ...said, ...Object.fromEntries(names.map((name) => [name, ERASED])) };
+  const now = { ...labelTexts, ...Object.fromEntries(names.map((name) => [name, ERASED])) };
   return {
     key: key!,
     labels: labels!,

@@ -93,7 +93,7 @@ export function planBatch(
   const sums = new Map<string, MeterDelta>();
   const steps: PlanStep[] = [];
   const closed: string[] = [];
-  const heard: BatchPlan["progress"][number][] = [];
+  const progress: BatchPlan["progress"][number][] = [];
   const rows: PlannedRow[] = [];
   const begun: LedgerRow[] = [];
   const seen = new Set<string>();
@@ -110,7 +110,7 @@ export function planBatch(
     if (c.do !== "reserve" && c.do !== "settle" && c.do !== "progress") return undefined;
     const call = mine.get(c.attempt);
     if (c.do === "progress") {
-      if (call && !seen.has(c.attempt)) heard.push(c);
+      if (call && !seen.has(c.attempt)) progress.push(c);
       else if (seen.has(c.attempt)) return undefined;
       continue;
     }
@@ -147,7 +147,7 @@ export function planBatch(
     meterDeltas: [...sums.values()].sort(compareById),
     steps,
     closedAttempts: closed,
-    progress: heard,
+    progress,
     rows,
     openedRows: begun,
   };

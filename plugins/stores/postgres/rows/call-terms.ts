@@ -135,23 +135,23 @@ export function insertRowsQueries(
   terms: TermsCache,
 ): readonly SqlQuery[] {
   const { fresh, known } = terms.partition(rows);
-  const asked: SqlQuery[] = [];
+  const queries: SqlQuery[] = [];
   if (fresh.length > 0)
-    asked.push({
+    queries.push({
       text: `INSERT INTO ${schema}.terms (node, id, ${TERMS_COLUMNS.join(", ")}) SELECT $1::int, t.* FROM ${termsRecordsetSql("$2")}`,
       values: [epoch, encodeTerms(fresh)],
     });
   if (known.length > 0)
-    asked.push({
+    queries.push({
       text: `SELECT ${schema}.check_terms_1($1, $2)`,
       values: [epoch, numberArray(known)],
     });
-  asked.push({
+  queries.push({
     text: `INSERT INTO ${schema}.ledger_row (node, n, i, terms, ${ROW_COLUMNS.join(", ")}) SELECT $1::int, $2::bigint, e.ord - 1, e.terms, ${ROW_COLUMNS.map((name) => `e.${name}`).join(", ")}
       FROM unnest(${arrayCasts(3, ["bigint", ...ROW_COLUMNS.map((name) => COLUMN_TYPES[name] ?? "text")])}) WITH ORDINALITY AS e(terms, ${ROW_COLUMNS.join(", ")}, ord)`,
     values: [epoch, n, ...rowArrays(rows)],
   });
-  return asked;
+  return queries;
 }
 
 const arrayCasts = (from: number, types: readonly string[]): string =>

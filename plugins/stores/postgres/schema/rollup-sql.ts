@@ -179,8 +179,8 @@ export const addToRollupsSql = (schema: string, batches: string, sign: "+" | "-"
 /** Returns the part of the statement that updates one rollup table from `sums` and `units`. */
 function upsertRollupSql(schema: string, depth: RollupTable): string {
   const { table, span, dimensions, includesVoid } = depth;
-  const said = unitDimensions(depth);
-  const beside = said.map((name) => `${name}, `).join("");
+  const unitColumns = unitDimensions(depth);
+  const beside = unitColumns.map((name) => `${name}, `).join("");
   const all = COUNT_COLUMNS.map((name) => `sum(x.${name})`).join(", ");
   const more = COUNT_COLUMNS.map((name) => `${name} = d.${name} + excluded.${name}`).join(", ");
   return `,
@@ -193,7 +193,7 @@ function upsertRollupSql(schema: string, depth: RollupTable): string {
       ON CONFLICT (at, grp) DO UPDATE SET ${more}),
   in_${table}_unit AS (
     INSERT INTO ${schema}.${table}_unit AS d (at, grp, unit, ${beside}whole, parts)
-      SELECT x.at, x.grp, u.unit, ${said.map((name) => `min(x.${name}), `).join("")}sum(u.whole), sum(u.parts)
+      SELECT x.at, x.grp, u.unit, ${unitColumns.map((name) => `min(x.${name}), `).join("")}sum(u.whole), sum(u.parts)
       FROM of_${table} x JOIN units u ON u.half = x.half AND u.name = x.name GROUP BY 1, 2, 3
       ON CONFLICT (at, grp, unit) DO UPDATE SET whole = d.whole + excluded.whole, parts = d.parts + excluded.parts)`;
 }

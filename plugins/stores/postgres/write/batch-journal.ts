@@ -63,7 +63,7 @@ export function createBatchJournal(
 ): BatchJournal {
   const attempts = new Map<string, AttemptRows>();
   const rows: LedgerRow[] = [];
-  const heard = new Map<string, Progress>();
+  const progressByAttempt = new Map<string, Progress>();
   const lineAmounts = new Map<string, readonly bigint[]>();
   const keys = new Map<string, KeyRecord>();
   const put = new Map<string, AccountRecord>();
@@ -95,7 +95,7 @@ export function createBatchJournal(
     hasReserve: (attempt) => attempts.get(attempt)?.closedCall !== undefined,
     closedCall: (attempt) => attempts.get(attempt)?.closedCall,
     progress({ attempt }, { usage, costNano = null }) {
-      heard.set(attempt, { usage, costNano });
+      progressByAttempt.set(attempt, { usage, costNano });
     },
     setLineAmounts(job, amounts) {
       job.lineAmounts = amounts;
@@ -118,7 +118,7 @@ export function createBatchJournal(
     })),
     rows,
     callStart: ({ attempt }) => attempts.get(attempt)!.closedCall!.reserve.at,
-    progress: heard,
+    progress: progressByAttempt,
     lineAmounts,
     keys,
     accounts: put,

@@ -93,12 +93,12 @@ export async function submitBatch(
  * receive.
  */
 function mergeLeasedStates(
-  said: Extract<ApplyResult, { states: readonly string[] }>,
+  result: Extract<ApplyResult, { states: readonly string[] }>,
   { meterDeltas }: BatchPlan,
   { metered }: LeaseSplit,
   sliced: ReadonlyMap<string, string>,
-): typeof said {
-  const states = new Map(metered.map(({ id }, i) => [id, said.states[i]!]));
+): typeof result {
+  const states = new Map(metered.map(({ id }, i) => [id, result.states[i]!]));
   for (const [id, state] of sliced) states.set(id, state);
-  return { ...said, states: meterDeltas.map(({ id }) => states.get(id)!) };
+  return { ...result, states: meterDeltas.map(({ id }) => states.get(id)!) };
 }

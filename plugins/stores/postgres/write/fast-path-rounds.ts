@@ -64,9 +64,15 @@ function planRemaining(
   refused: ReadonlyMap<string, CommandResult>,
 ): BatchPlan | undefined {
   if (clock === "command" && !haveSameTime(batch)) return undefined;
-  const asked =
+  const remaining =
     refused.size === 0 ? batch : batch.filter((c) => !("attempt" in c && refused.has(c.attempt)));
-  return planBatch(asked, node.openCalls, node.requirePosition().instance, limitTime, node.terms);
+  return planBatch(
+    remaining,
+    node.openCalls,
+    node.requirePosition().instance,
+    limitTime,
+    node.terms,
+  );
 }
 
 const withEarlierRetry = (verdict: CommandResult): CommandResult =>

@@ -79,7 +79,7 @@ export async function callApplyBatch(
   const { fresh, known } = position.terms.partition(rows);
   const [gate, casts] =
     leased.length > 0 ? ["apply_leased_batch_1", LEASED_CASTS] : ["apply_batch_1", APPLY_CASTS];
-  const text = `SELECT ${schema}.${gate}(${casts}) AS said`;
+  const text = `SELECT ${schema}.${gate}(${casts}) AS result`;
   const values = [
     position.epoch,
     position.n,
@@ -109,11 +109,11 @@ export async function callApplyBatch(
       numberArray(leased.map(({ running }) => running)),
       numberArray(leased.map((sum) => sum.used)),
     );
-  const asked = [sql({ text, values, ...(usesPreparedStatements && { name: gate }) })];
+  const pending = [sql({ text, values, ...(usesPreparedStatements && { name: gate }) })];
   if (durability === "flushed")
-    asked.push(sql({ text: FLUSH_SQL, ...(usesPreparedStatements && { name: "flush" }) }));
-  const [answer] = await awaitAll(asked);
-  const [how, versions, t, ...states] = answer![0]!["said"]!.split(";") as [
+    pending.push(sql({ text: FLUSH_SQL, ...(usesPreparedStatements && { name: "flush" }) }));
+  const [answer] = await awaitAll(pending);
+  const [how, versions, t, ...states] = answer![0]!["result"]!.split(";") as [
     ApplyResult["status"],
     string,
     string,

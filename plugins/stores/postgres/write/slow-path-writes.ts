@@ -69,8 +69,8 @@ export function writeBatch(
     terms,
   }: { readonly sql: RunSql; readonly schema: string; readonly terms: TermsCache },
 ): Promise<readonly Row[]>[] {
-  const asked: Promise<readonly Row[]>[] = [];
-  const say: AddStatement = (text, values) => void asked.push(sql({ text, values }));
+  const pending: Promise<readonly Row[]>[] = [];
+  const say: AddStatement = (text, values) => void pending.push(sql({ text, values }));
   if (chain) {
     say(
       `UPDATE ${schema}.node SET n = $2, head = $3, last_heartbeat = clock_timestamp() WHERE epoch = $1 AND state = 'live'`,
@@ -83,7 +83,7 @@ export function writeBatch(
     if (chain.notes.length > 0) writeNotes(of, chain, epoch, schema, say);
   }
   if (chain && chain.rows.length > 0) {
-    asked.push(...insertRowsQueries(schema, epoch, chain.n, chain.rows, terms).map(sql));
+    pending.push(...insertRowsQueries(schema, epoch, chain.n, chain.rows, terms).map(sql));
     writeOpenCalls(of, epoch, schema, say);
   }
   for (const [attempt, { usage, costNano }] of of.progress)
@@ -98,7 +98,7 @@ export function writeBatch(
       hash,
       toJson(price),
     ]);
-  return asked;
+  return pending;
 }
 
 type AddStatement = (text: string, values: readonly (string | number | Buffer | null)[]) => void;

@@ -119,9 +119,9 @@ async function tryOnce(
       booked: chain?.rows ?? [],
       settledAttempts: settled.map((row) => row.attempt),
     };
-    const asked = writeBatch(found.journal, changed, chain, me.epoch, means);
+    const pending = writeBatch(found.journal, changed, chain, me.epoch, means);
     means.onCommitting(written);
-    await awaitAll([...asked, sql({ text: "COMMIT" })]);
+    await awaitAll([...pending, sql({ text: "COMMIT" })]);
     return written;
   } catch (error) {
     await sql({ text: "ROLLBACK" }).catch(() => undefined);

@@ -361,14 +361,14 @@ function createTermsNumbering(): TermsNumbering {
       return learn(of, mine);
     },
     takeNewTexts() {
-      const said = { forget, texts };
+      const newTexts = { forget, texts };
       texts = [];
       forget = next > MAX_NUMBERS;
       if (forget) {
         known.clear();
         next = 0;
       }
-      return said;
+      return newTexts;
     },
   };
 }

@@ -46,25 +46,25 @@ export function readCheckpoint(db: DatabaseSync): Checkpoint | undefined {
 }
 
 /**
- * @param said The newest note about a compaction.
+ * @param note The newest note about a compaction.
  */
 export function* verifyCheckpoint(
   db: DatabaseSync,
-  said: ChainNote["compacted"],
+  note: ChainNote["compacted"],
 ): Generator<Problem, void> {
   const found = db.prepare("SELECT last, rollups, text FROM checkpoint").get();
-  if (!found && !said) return;
+  if (!found && !note) return;
   const wrong = (message: string): Problem => ({ path: "/checkpoint", message });
   const text = String(found?.["text"] ?? "");
   const base = parseCheckpoint<Checkpoint>(text);
-  if (!said) yield wrong("The ledger has no record of a pruning.");
+  if (!note) yield wrong("The ledger has no record of a pruning.");
   else if (
     !found ||
-    hashText(text) !== said.checkpoint ||
-    found["last"] !== said.last ||
+    hashText(text) !== note.checkpoint ||
+    found["last"] !== note.last ||
     found["rollups"] !== (base?.rollups ?? 0)
   )
-    yield wrong(`The checkpoint of the rows up to ${said.last} was changed after it was written.`);
+    yield wrong(`The checkpoint of the rows up to ${note.last} was changed after it was written.`);
   const chain = new RollupChain("/checkpoint_rollup");
   const all = db.prepare(
     "SELECT n, quarter, text, hash FROM checkpoint_rollup WHERE n <= ? ORDER BY n",
@@ -76,7 +76,7 @@ export function* verifyCheckpoint(
       String(row["text"]),
       String(row["hash"]),
     );
-  if (said && chain.hash !== said.rollups)
+  if (note && chain.hash !== note.rollups)
     yield wrong("Totals of pruned rows are missing, or there are too many.");
   yield* verifyRetained("/retained_reserve", base?.retainedReserves ?? [], readRetained(db));
 }

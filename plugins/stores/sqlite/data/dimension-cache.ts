@@ -15,10 +15,10 @@ export class DimensionCache {
 
   /**
    * Returns the dimensions of a row.
-   * @param said The terms as text.
+   * @param termsText The terms as text.
    */
-  get(row: SettledFields, said: string, terms: () => CallTerms): RowDimensions {
-    const id = `${row.kind} ${row.state} ${row.outcome}\n${said}`;
+  get(row: SettledFields, termsText: string, terms: () => CallTerms): RowDimensions {
+    const id = `${row.kind} ${row.state} ${row.outcome}\n${termsText}`;
     let facts = this.#byTerms.get(id);
     if (!facts) {
       if (this.#byTerms.size >= MAX_TERMS) this.#byTerms.clear();

@@ -70,13 +70,13 @@ export function readOpenCalls(db: DatabaseSync): LeftOpenCall[] {
     const row = decodeCommit(stored)[Number(seq) - stored.first]!;
     // The call is listed because it has been open for long. It has not reported progress.
     const silent = usage === "{}" && cost === null;
-    const heard = { usage: JSON.parse(String(usage)), costNano: cost as bigint | null };
+    const progress = { usage: JSON.parse(String(usage)), costNano: cost as bigint | null };
     keep({
       row,
       seq: Number(seq),
       firstSeq: stored.first,
       isListed: true,
-      progress: silent ? undefined : heard,
+      progress: silent ? undefined : progress,
       lineAmounts: lines === null ? undefined : decodeLineAmounts(String(lines)),
     });
   }

@@ -15,11 +15,13 @@ const sha256 = (...texts: readonly string[]): string => {
 };
 
 /** Creates a function that writes the chain link of a record. */
-export function createRecordChain(db: DatabaseSync): (digest: string, said: string) => void {
+export function createRecordChain(
+  db: DatabaseSync,
+): (digest: string, hashedRecord: string) => void {
   const last = db.prepare("SELECT hash FROM record_link ORDER BY n DESC LIMIT 1");
   const add = db.prepare("INSERT INTO record_link (digest, sum, hash) VALUES (?, ?, ?)");
-  return (digest, said) => {
-    const sum = sha256(said);
+  return (digest, hashedRecord) => {
+    const sum = sha256(hashedRecord);
     add.run(digest, sum, sha256(String(last.get()?.["hash"] ?? ""), digest, sum));
   };
 }
@@ -42,9 +44,9 @@ export function* verifyRecordChain(db: DatabaseSync): Generator<Problem, void> {
     before = hash;
     sums.set(digest, sum);
   }
-  const unsaid = createRecordDecoder(db);
+  const decodeRecord = createRecordDecoder(db);
   for (const { linkId, account, record, hashedRecord } of readRecords(db)) {
-    if (sums.get(linkId) !== sha256(hashedRecord) || unsaid(hashedRecord, account) !== record)
+    if (sums.get(linkId) !== sha256(hashedRecord) || decodeRecord(hashedRecord, account) !== record)
       yield {
         path: account === undefined ? `/key/${recordId(record) ?? linkId}` : `/account/${account}`,
         message: "The record, including its limits, was changed outside of Tollgate's commands.",
@@ -93,11 +95,11 @@ function* readRecords(db: DatabaseSync): Generator<ChainedRecord, void> {
  */
 function createRecordDecoder(
   db: DatabaseSync,
-): (said: string, account: string | undefined) => string | undefined {
+): (hashedRecord: string, account: string | undefined) => string | undefined {
   const word = db.prepare("SELECT key, name, text FROM salted_text WHERE hash = ?");
-  return (said, account) => {
+  return (hashedRecord, account) => {
     try {
-      const record = fromJson<NamedRecord>(said);
+      const record = fromJson<NamedRecord>(hashedRecord);
       if (account !== undefined && record.id !== accountOwner(account)) return undefined;
       const text = (name: string, its: string): string => {
         const found = word.get(its)!;

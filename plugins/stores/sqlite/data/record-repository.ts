@@ -24,15 +24,15 @@ export function createRecordRepository(db: DatabaseSync, words: SaltedTexts): Re
     get: lookups.findAccount,
     getKey: lookups.findKey,
     putKey(record) {
-      const said = words.hashRecord(record);
-      key.run(record.digest, keyCursor(record), toJson(record), said);
-      link(record.digest, said);
+      const hashedRecord = words.hashRecord(record);
+      key.run(record.digest, keyCursor(record), toJson(record), hashedRecord);
+      link(record.digest, hashedRecord);
     },
     put(record: AccountRecord) {
       const owner = accountOwner(record.id);
-      const said = words.hashRecord({ ...record, id: owner });
-      account.run(record.id, toJson(record), said);
-      link(owner, said);
+      const hashedRecord = words.hashRecord({ ...record, id: owner });
+      account.run(record.id, toJson(record), hashedRecord);
+      link(owner, hashedRecord);
     },
   };
 }

@@ -63,7 +63,7 @@ export function createSaltedTexts(db: DatabaseSync): SaltedTexts {
    */
   let token = {};
   let made = false;
-  let told: HashedTerms[] = [];
+  let added: HashedTerms[] = [];
 
   function forget(): void {
     known.clear();
@@ -101,31 +101,31 @@ export function createSaltedTexts(db: DatabaseSync): SaltedTexts {
     },
     hashRecord(record) {
       const { id, name, labels } = record;
-      const said = { ...record };
-      if (name !== undefined) said.name = word(id, KEY_NAME_LABEL, name);
+      const hashed = { ...record };
+      if (name !== undefined) hashed.name = word(id, KEY_NAME_LABEL, name);
       const words = all(id, labels ?? {});
-      if (words.length > 0) said.labels = Object.fromEntries(words);
-      for (const [, its] of [["", said.name] as const, ...words])
+      if (words.length > 0) hashed.labels = Object.fromEntries(words);
+      for (const [, its] of [["", hashed.name] as const, ...words])
         if (its !== undefined) keep.run(its);
-      return toJson(said);
+      return toJson(hashed);
     },
     addTerms(terms, first) {
       const chapter = chapterOf(first);
-      for (const said of terms) {
-        if (said.chapter === chapter) continue;
-        said.chapter = chapter;
-        told.push(said);
-        for (const its of said.textHashes) spoken.run(its, chapter);
+      for (const term of terms) {
+        if (term.chapter === chapter) continue;
+        term.chapter = chapter;
+        added.push(term);
+        for (const its of term.textHashes) spoken.run(its, chapter);
       }
     },
     rollback() {
-      for (const said of told) said.chapter = -1;
-      told = [];
+      for (const term of added) term.chapter = -1;
+      added = [];
       if (made) forget();
       made = false;
     },
     commit() {
-      if (told.length > 0) told = [];
+      if (added.length > 0) added = [];
       made = false;
     },
     forget,
@@ -146,13 +146,13 @@ export function createLabelResolver(db: DatabaseSync): LabelResolver {
   const find = db.prepare("SELECT text FROM salted_text WHERE hash = ?");
   const known = new Map<string, string>();
   function text(its: string): string {
-    let said = known.get(its);
-    if (said !== undefined) return said;
+    let value = known.get(its);
+    if (value !== undefined) return value;
     const found = find.get(its)?.["text"];
-    said = typeof found === "string" ? (JSON.parse(found) as string) : ERASED;
+    value = typeof found === "string" ? (JSON.parse(found) as string) : ERASED;
     if (known.size >= MAX_REMEMBERED) known.clear();
-    known.set(its, said);
-    return said;
+    known.set(its, value);
+    return value;
   }
   return {
     resolve(of) {

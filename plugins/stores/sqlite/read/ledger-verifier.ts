@@ -168,9 +168,10 @@ class RollupVerifier {
     const sum = new RunningTotal();
     for (const text of this.#samples.days.values())
       if (text !== undefined) for (const [, amounts] of parseRollupGroups(text)) sum.add(amounts);
-    const said = ({ calls, costNano, unpriced }: RunningTotal) =>
+    const totalsText = ({ calls, costNano, unpriced }: RunningTotal) =>
       `${calls} ${costNano} ${unpriced}`;
-    if (said(sum) !== said(this.#grandTotal)) this.#reportMismatch({ start: undefined });
+    if (totalsText(sum) !== totalsText(this.#grandTotal))
+      this.#reportMismatch({ start: undefined });
   }
 
   #matchesSample({ level, span, start, rollup }: Sample): boolean {

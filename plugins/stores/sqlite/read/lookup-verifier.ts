@@ -49,8 +49,8 @@ export class LookupVerifier {
   verifyCommit({ first, rows: text }: StoredBatch, rows: readonly LedgerRow[]): void {
     const noted = parseNote(text);
     const at = noted ? [noted.at] : rows.map((row) => row.at);
-    const said = this.#segmentOf(first);
-    if (said?.min_at !== Math.min(...at) || said.max_at !== Math.max(...at))
+    const segment = this.#segmentOf(first);
+    if (segment?.min_at !== Math.min(...at) || segment.max_at !== Math.max(...at))
       this.#addProblem(
         `/segment/${first}`,
         "The times of the segment differ from the times of its entries.",

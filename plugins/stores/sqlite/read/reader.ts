@@ -98,19 +98,19 @@ export class Reader {
     return toPage(found, size, ({ seq }) => String(seq));
   }
 
-  async sumEntries(asked: TotalsQuery, still?: ReadToken): Promise<readonly LedgerTotal[]> {
+  async sumEntries(query: TotalsQuery, still?: ReadToken): Promise<readonly LedgerTotal[]> {
     this.#labelResolver.forget();
     const speaks =
-      rollupLevelFor(asked.by, asked) === "labels" || rollupLevelFor(asked.by, asked) === "tags";
+      rollupLevelFor(query.by, query) === "labels" || rollupLevelFor(query.by, query) === "tags";
     const end = this.#batches.lastSeq();
     const pruned = readCompactedUpTo(this.#compactedUpTo);
     const speak = (of: RowDimensions): RowDimensions =>
       speaks ? { ...of, labels: this.#labelResolver.resolve(of.labels) } : of;
-    const [sums, left] = await this.#readRollups(asked, speak, still);
-    addCompactedRows(this.#db, sums, asked);
-    const add = canUseRollups(asked)
-      ? this.#addSettledTo({ totals: sums, resolveLabels: speak }, asked)
-      : this.#addRowsTo({ totals: sums, resolveLabels: speak }, asked);
+    const [sums, left] = await this.#readRollups(query, speak, still);
+    addCompactedRows(this.#db, sums, query);
+    const add = canUseRollups(query)
+      ? this.#addSettledTo({ totals: sums, resolveLabels: speak }, query)
+      : this.#addRowsTo({ totals: sums, resolveLabels: speak }, query);
     for (const [first, after] of left?.chapters ?? [])
       await forEachBatch(this.#batches.between(first, after), still, (stored) =>
         stored.first <= left!.after ? add(stored, left!.quarters) : 0,
@@ -119,7 +119,7 @@ export class Reader {
     const { upTo, quarters } = left?.unsummarized ?? { upTo: end, quarters: undefined };
     // If there are few entries, a search by time would take longer than reading them all.
     const rest =
-      upTo - since > MAX_UNSUMMARIZED ? asked : { ...asked, from: undefined, to: undefined };
+      upTo - since > MAX_UNSUMMARIZED ? query : { ...query, from: undefined, to: undefined };
     if (quarters?.size !== 0)
       await forEachBatch(this.#batches.matching(rest, since + 1), still, (stored) => {
         if (stored.first > upTo) return undefined;
@@ -127,31 +127,36 @@ export class Reader {
         return stored.first > since ? add(stored, quarters) : 0;
       });
     // A compaction has replaced rows during the read, so the totals are computed again.
-    if (readCompactedUpTo(this.#compactedUpTo) !== pruned) return this.sumEntries(asked, still);
+    if (readCompactedUpTo(this.#compactedUpTo) !== pruned) return this.sumEntries(query, still);
     void this.#rollups.update();
     return sums.totals();
   }
 
   /** Adds settled rows to the totals. Decodes only the fields that rollups need. */
-  #addSettledTo({ totals, resolveLabels }: TotalsTarget, asked: TotalsQuery): AddBatch {
-    const { from = -Infinity, to = Infinity } = asked;
+  #addSettledTo({ totals, resolveLabels }: TotalsTarget, query: TotalsQuery): AddBatch {
+    const { from = -Infinity, to = Infinity } = query;
     return (stored, of) =>
-      forEachSettledRow(stored, (row, said, terms) => {
+      forEachSettledRow(stored, (row, termsText, terms) => {
         if (row.at < from || row.at >= to || of?.has(quarterStart(row.at)) === false) return;
         const one = new RunningTotal();
         one.addRow(row);
-        totals.addGroup(resolveLabels(this.#dimensions.get(row, said, terms)), one, row.at, asked);
+        totals.addGroup(
+          resolveLabels(this.#dimensions.get(row, termsText, terms)),
+          one,
+          row.at,
+          query,
+        );
       });
   }
 
   /** Adds whole rows to the totals, for queries about a single call or about open calls. */
-  #addRowsTo({ totals, resolveLabels }: TotalsTarget, asked: TotalsQuery): AddBatch {
+  #addRowsTo({ totals, resolveLabels }: TotalsTarget, query: TotalsQuery): AddBatch {
     return (stored, of) => {
       const rows = decodeCommit(stored);
       rows.forEach((row, i) => {
-        if (!isSettledRow(row, asked.state) || of?.has(quarterStart(row.at)) === false) return;
+        if (!isSettledRow(row, query.state) || of?.has(quarterStart(row.at)) === false) return;
         row.labels = resolveLabels(dimensionsOf(row)).labels;
-        if (this.#matchesQuery(row, stored.first + i, asked)) totals.add(row);
+        if (this.#matchesQuery(row, stored.first + i, query)) totals.add(row);
       });
       return rows.length;
     };
@@ -164,17 +169,17 @@ export class Reader {
 
   /** Returns the totals that the rollups provide, and the gap that must be read from entries. */
   async #readRollups(
-    asked: TotalsQuery,
+    query: TotalsQuery,
     speak: (of: RowDimensions) => RowDimensions,
     still: ReadToken | undefined,
   ): Promise<[Totals, RollupGap | undefined]> {
-    const fresh = () => createTotals(asked.by, asked.zone);
+    const fresh = () => createTotals(query.by, query.zone);
     const sums = fresh();
     try {
-      const reach = () => this.#batches.estimatedEntries(asked);
+      const reach = () => this.#batches.estimatedEntries(query);
       return [
         sums,
-        await this.#rollups.addTo(asked, { totals: sums, resolveLabels: speak }, reach, still),
+        await this.#rollups.addTo(query, { totals: sums, resolveLabels: speak }, reach, still),
       ];
     } catch {
       return [fresh(), undefined];

@@ -18,7 +18,7 @@ export interface FoundTexts {
 }
 
 export function findTexts(db: DatabaseSync, what: ErasureRequest, after: number): FoundTexts {
-  const [where, said] =
+  const [where, values] =
     "key" in what
       ? ["key = ?", [toJsonText(what.key)]]
       : "label" in what
@@ -28,7 +28,7 @@ export function findTexts(db: DatabaseSync, what: ErasureRequest, after: number)
     .prepare(
       `SELECT id, hash FROM salted_text WHERE ${where} AND text <> ? AND id > ? ORDER BY id LIMIT ${TEXTS_PER_STEP}`,
     )
-    .all(...said, toJsonText(ERASED), after);
+    .all(...values, toJsonText(ERASED), after);
   return {
     hashes: found.map(({ hash }) => String(hash)),
     after: Number(found.at(-1)?.["id"] ?? after),
@@ -75,11 +75,11 @@ function eraseTexts(
     "UPDATE salted_text SET salt = NULL, text = NULL, retained = 0, erased_at_seq = ? WHERE hash = ?",
   );
   for (const its of gone) clear.run(seq, its);
-  const said = groupByOwner([...words.values()]);
-  for (const record of redactedRecords<KeyRecord>(db, "key", said, ({ id }) => id))
+  const textsByOwner = groupByOwner([...words.values()]);
+  for (const record of redactedRecords<KeyRecord>(db, "key", textsByOwner, ({ id }) => id))
     journal.putKey(record);
   // The change increments the version of an account, like any other change.
-  for (const record of redactedRecords<AccountRecord>(db, "account", said, ({ id }) =>
+  for (const record of redactedRecords<AccountRecord>(db, "account", textsByOwner, ({ id }) =>
     accountOwner(id),
   ))
     journal.accounts.put({ ...record, version: record.version + 1 });
@@ -93,8 +93,8 @@ type TextsByOwner = ReadonlyMap<string, ReadonlySet<string>>;
 function groupByOwner(words: readonly SaltedText[]): TextsByOwner {
   const of = new Map<string, Set<string>>();
   for (const { key, name, text } of words) {
-    const said = of.get(key) ?? new Set();
-    of.set(key, said.add(`${name} ${text}`));
+    const ownTexts = of.get(key) ?? new Set();
+    of.set(key, ownTexts.add(`${name} ${text}`));
   }
   return of;
 }
@@ -108,10 +108,10 @@ function* redactedRecords<R extends NamedRecord>(
 ): Generator<R, void> {
   for (const row of db.prepare(`SELECT record FROM ${table}`).all()) {
     const record = fromJson<R>(String(row["record"]));
-    const said = of.get(toJsonText(ownerOf(record)));
+    const ownTexts = of.get(toJsonText(ownerOf(record)));
     const redacted =
-      said &&
-      redactRecord(record, (name, text) => said.has(`${toJsonText(name)} ${toJsonText(text)}`));
+      ownTexts &&
+      redactRecord(record, (name, text) => ownTexts.has(`${toJsonText(name)} ${toJsonText(text)}`));
     if (redacted) yield redacted;
   }
 }

@@ -91,7 +91,7 @@ export class PendingRollups {
     const chapter = chapterOf(stored.first);
     let at: number | undefined;
     let last: QuarterRollups | undefined;
-    forEachSettledRow(stored, (row, said, terms) => {
+    forEachSettledRow(stored, (row, termsText, terms) => {
       ({ at } = row);
       const quarter = quarterStart(at);
       if (this.#only && !this.#only.has(hourStart(at))) return;
@@ -99,7 +99,7 @@ export class PendingRollups {
         last = this.#rollupsOf(quarter);
         this.#chapters.add(`${quarter} ${chapter}`);
       }
-      const facts = this.#dimensions.get(row, said, terms);
+      const facts = this.#dimensions.get(row, termsText, terms);
       last.callsRollup.addWithDimensions(facts, row);
       const before = last.fullRollup.size;
       last.fullRollup.addWithDimensions(facts, row);

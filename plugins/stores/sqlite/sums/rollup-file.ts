@@ -102,14 +102,14 @@ export class RollupFile {
       upTo: db.prepare(
         "INSERT INTO position (seq, segment, hash, at, compacted_up_to) VALUES (?, ?, ?, ?, ?)",
       ),
-      said: db.prepare(
+      position: db.prepare(
         "SELECT seq, segment, hash, at, compacted_up_to AS compactedUpTo FROM position",
       ),
     };
   }
 
   get position(): RollupPosition {
-    return (this.#statements.said.get() as RollupPosition | undefined) ?? NO_POSITION;
+    return (this.#statements.position.get() as RollupPosition | undefined) ?? NO_POSITION;
   }
 
   /**

@@ -53,18 +53,18 @@ export interface TotalsTarget {
 export async function addRollupsTo(
   file: RollupFile,
   depth: RollupLevel,
-  asked: TotalsQuery,
+  query: TotalsQuery,
   { totals: into, resolveLabels }: TotalsTarget,
   still: ReadToken | undefined,
 ): Promise<RollupGap> {
   const { seq: after } = file.position;
   const quarters = new Set<number>();
   let began = performance.now();
-  for (const one of coveringRollups(file, depth, asked)) {
+  for (const one of coveringRollups(file, depth, query)) {
     if (one.rollup === undefined) quarters.add(one.start);
     else
       for (const [facts, amounts] of parseRollupGroups(one.rollup))
-        into.addGroup(resolveLabels(facts), amounts, one.start, asked);
+        into.addGroup(resolveLabels(facts), amounts, one.start, query);
     if (performance.now() - began < STRIDE_MS) continue;
     await setImmediate();
     if (still?.isWanted === false) break;
@@ -92,9 +92,9 @@ export function createSpanFilter({ by, zone, from = -Infinity, to = Infinity }: 
  * Yields the longest spans that are completely inside the query range and inside one time group.
  * Also yields the quarter hours whose rows must be read.
  */
-function* coveringRollups(file: RollupFile, depth: RollupLevel, asked: TotalsQuery) {
-  const { from = -Infinity, to = Infinity } = asked;
-  const isWhole = createSpanFilter(asked);
+function* coveringRollups(file: RollupFile, depth: RollupLevel, query: TotalsQuery) {
+  const { from = -Infinity, to = Infinity } = query;
+  const isWhole = createSpanFilter(query);
   const spans = depth === "calls" ? SPANS_MS : LONG_SPANS_MS;
 
   function* of(level: number, begin: number, end: number): Generator<CoveredSpan, void> {

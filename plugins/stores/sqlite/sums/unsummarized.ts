@@ -44,21 +44,21 @@ export class Unsummarized {
   async addTo(
     upTo: RollupPosition,
     gone: number,
-    asked: TotalsQuery,
+    query: TotalsQuery,
     { totals: target, resolveLabels }: TotalsTarget,
   ): Promise<UnsummarizedCoverage | undefined> {
     // Concurrent reports share one read, so canceling one report does not stop the read.
     await (this.#running ??= this.#catchUp(upTo, gone).finally(() => (this.#running = undefined)));
     if (this.#afterSeq !== Math.max(upTo.seq, gone)) return undefined;
-    const { from = -Infinity, to = Infinity } = asked;
-    const isWhole = createSpanFilter(asked);
+    const { from = -Infinity, to = Infinity } = query;
+    const isWhole = createSpanFilter(query);
     const quarters = new Set<number>();
     for (const [start, sums] of this.#quarters) {
       if (start >= to || start + QUARTER_HOUR_MS <= from) continue;
       if (!isWhole(start, QUARTER_HOUR_MS)) quarters.add(start);
       else
         for (const [facts, amounts] of sums.groups())
-          target.addGroup(resolveLabels(facts), amounts, start, asked);
+          target.addGroup(resolveLabels(facts), amounts, start, query);
     }
     return { upTo: this.#lastSeq, quarters };
   }
@@ -81,11 +81,11 @@ export class Unsummarized {
   }
 
   #add(one: ChainedBatch): void {
-    forEachSettledRow(one, (row, said, terms) => {
+    forEachSettledRow(one, (row, termsText, terms) => {
       const quarter = quarterStart(row.at);
       let sums = this.#quarters.get(quarter);
       if (!sums) this.#quarters.set(quarter, (sums = createRollup("labels")));
-      sums.addWithDimensions(this.#dimensions.get(row, said, terms), row);
+      sums.addWithDimensions(this.#dimensions.get(row, termsText, terms), row);
     });
     this.#segment = one.id;
     this.#lastSeq = one.last;

@@ -73,8 +73,8 @@ async function handleRequest({
   }
 }
 
-port.on("message", async (asked: ThreadRequest | ThreadCancel) => {
-  if ("id" in asked) return port.postMessage(await handleRequest(asked));
-  const still = activeReads.get(asked.cancel);
+port.on("message", async (message: ThreadRequest | ThreadCancel) => {
+  if ("id" in message) return port.postMessage(await handleRequest(message));
+  const still = activeReads.get(message.cancel);
   if (still) still.isWanted = false;
 });

@@ -70,13 +70,13 @@ export function startThread<S>(role: ThreadRole): WorkerThread<S> {
   worker.on("error", (error) => died(new Error("The ledger thread failed.", { cause: error })));
   worker.on("exit", () => died(new Error("The ledger thread has exited.")));
   worker.on("message", (answered: ThreadResponse) => {
-    const asked = waiting.get(answered.id);
+    const pending = waiting.get(answered.id);
     waiting.delete(answered.id);
     // Only pending calls keep the process running.
     if (waiting.size === 0) worker.unref();
-    if (!asked) return;
-    if ("value" in answered) asked.resolve(answered.value as never);
-    else asked.reject(toError(answered));
+    if (!pending) return;
+    if ("value" in answered) pending.resolve(answered.value as never);
+    else pending.reject(toError(answered));
   });
   worker.unref();
 

@@ -304,8 +304,13 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     if (at > this.#maxTime) this.#maxTime = at;
   }
 
-  #saveProgress(call: StoredCall, heard: Progress): void {
-    this.#statements.list.run(call.attempt, call.seq, JSON.stringify(heard.usage), heard.costNano);
+  #saveProgress(call: StoredCall, progress: Progress): void {
+    this.#statements.list.run(
+      call.attempt,
+      call.seq,
+      JSON.stringify(progress.usage),
+      progress.costNano,
+    );
     if (call.isListed) return;
     call.isListed = true;
     this.#listedInBatch.push(call);

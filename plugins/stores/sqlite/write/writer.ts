@@ -162,8 +162,8 @@ export class Writer {
   }
 
   /** Records an operator's command or its result. It is durable when the method returns. */
-  appendAudit(said: AuditEntry | AuditEnd): void {
-    this.#betweenBatches((session) => appendAudit(session, said));
+  appendAudit(entry: AuditEntry | AuditEnd): void {
+    this.#betweenBatches((session) => appendAudit(session, entry));
   }
 
   listAudit(page?: PageRequest): ResultPage<AuditedCommand> {
