@@ -114,7 +114,7 @@ export interface ServerHalf<K extends Operation> {
    * `application/json` for a complete response. A line-based protocol returns
    * `application/x-ndjson` here.
    */
-  contentType?(asked: Pick<ResponseContext, "stream" | "body" | "query">): string;
+  contentType?(request: Pick<ResponseContext, "stream" | "body" | "query">): string;
   /**
    * Returns the client's name for a field, given its name in the common form. For example, `stop`
    * is `stop_sequences` in some protocols. Errors and warnings use the client's name. Default: the

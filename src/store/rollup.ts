@@ -93,7 +93,7 @@ interface Projection {
  * Cached projections by level, because the same dimensions are added repeatedly. They are stored on
  * the dimensions themselves, because a separate table would cost more than it saves.
  */
-const PROJECTIONS = Symbol("told");
+const PROJECTIONS = Symbol("projections");
 type Projections = { [D in RollupLevel]: Projection | undefined };
 type DimensionsWithProjections = RowDimensions & { [PROJECTIONS]?: Projections };
 const NO_PROJECTIONS: Projections = {

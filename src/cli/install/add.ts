@@ -119,15 +119,15 @@ async function confirmInstall(yes: boolean, json: boolean): Promise<void> {
  */
 const DESCRIBE_SCRIPT = `
   const { registerHooks } = await import("node:module");
-  const said = {}, files = [];
+  const definitions = {}, files = [];
   registerHooks({ load(url, context, next) { files.push(url); return next(url, context); } });
   for (const [path, address] of Object.entries(JSON.parse(process.argv[1]))) {
     const { default: it } = await import(address);
     if (!it || !it["~tollgate"]) continue;
     const { "~tollgate": kind, api, needs, sends } = it;
-    said[path] = { "~tollgate": kind, api, needs, sends, summary: String(it.summary) };
+    definitions[path] = { "~tollgate": kind, api, needs, sends, summary: String(it.summary) };
   }
-  process.stdout.write(JSON.stringify({ said, files }, (_, value) => (typeof value === "function" ? null : value)));`;
+  process.stdout.write(JSON.stringify({ definitions, files }, (_, value) => (typeof value === "function" ? null : value)));`;
 
 interface DescribedPlugin extends LockedDefinition {
   readonly summary: string;
@@ -178,8 +178,8 @@ async function describePackage(folder: string, within: string): Promise<Describe
       code: "import_failed",
     });
   });
-  const { said: definitions, files } = JSON.parse(text) as {
-    said: Record<string, DeclaredDefinition & { summary: string }>;
+  const { definitions, files } = JSON.parse(text) as {
+    definitions: Record<string, DeclaredDefinition & { summary: string }>;
     files: readonly string[];
   };
   const plugins = Object.fromEntries(

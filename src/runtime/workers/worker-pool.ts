@@ -291,7 +291,7 @@ export class WorkerPool {
       onStoreFailure: (why) => services.ledgerQueue.suspectFailure(why),
       onTimeout: (command, withinMs) =>
         services.log.error(
-          { worker: place, asked: command, withinMs },
+          { worker: place, command, withinMs },
           "worker not responding, terminated",
         ),
       pluginPeers: async (id, of, near) =>

@@ -78,7 +78,7 @@ if [[ $zsh_eval_context == *loadautofunc* ]]; then _tollgate "$@"; else compdef 
  * the cursor name that subcommand, `__tollgate_at keys` if they name the command and no subcommand.
  */
 const fishFunctions = (commands: readonly CompletedCommand[]): string => `# tollgate completion fish
-function __tollgate_said
+function __tollgate_words
   set -l typed (commandline -opc)
   set -e typed[1]
   set -q typed[1]; or return
@@ -108,9 +108,9 @@ function __tollgate_at
   set -l first (commandline -opc)[2]
   string match -q -- '-*' $first; and set first ${DEFAULT_COMMAND}
   test "$first" = $argv[1]; or return
-  set -l said (__tollgate_said)
-  set -q argv[2]; and test "$said[2]" = "$argv[2]"; and return
-  not set -q argv[2]; and not contains -- "$said[2]" (__tollgate_parts $argv[1])
+  set -l typed (__tollgate_words)
+  set -q argv[2]; and test "$typed[2]" = "$argv[2]"; and return
+  not set -q argv[2]; and not contains -- "$typed[2]" (__tollgate_parts $argv[1])
 end
 function __tollgate_parts
   switch "$argv"
@@ -126,7 +126,7 @@ end
 complete -c tollgate -f`;
 
 function fishScript(commands: readonly CompletedCommand[]): string {
-  const first = "test -z (__tollgate_said | string collect -a)";
+  const first = "test -z (__tollgate_words | string collect -a)";
   return [
     fishFunctions(commands),
     ...completeCommands(commands, first),
