@@ -50,7 +50,7 @@ const MUTANTS = {
   // Every report reads every row.
   unsummed: {
     in: "plugins/stores/sqlite/sums/rollups.ts",
-    line: "if (!canUseRollups(asked)) return undefined;",
+    line: "if (!canUseRollups(query)) return undefined;",
     instead: "return undefined;",
   },
   // A report blocks the process, and commits wait for it.

@@ -25,7 +25,7 @@ export const MUTANTS = {
   doubled: {
     change: {
       in: "protocols/realtime/responses.ts",
-      line: "const response = asked?.response ?? begin();",
+      line: "const response = requested?.response ?? begin();",
       instead: "const response = begin();",
     },
     only: { by: ["slow"], ending: "drain" },

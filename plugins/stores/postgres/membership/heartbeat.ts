@@ -30,7 +30,7 @@ export async function sendHeartbeat(
   { info, at }: HeartbeatInfo = {},
 ): Promise<HeartbeatResult | undefined> {
   const [row] = await sql({
-    text: `SELECT array_to_string(${schema}.heartbeat_1($1::int, $2::boolean, $3::text, $4::bigint), ';') AS said`,
+    text: `SELECT array_to_string(${schema}.heartbeat_1($1::int, $2::boolean, $3::text, $4::bigint), ';') AS result`,
     values: [
       epoch,
       String(findsDead),
@@ -38,7 +38,7 @@ export async function sendHeartbeat(
       at === undefined ? null : Math.floor(at),
     ],
   });
-  const [live, versions, t, ...dead] = row!["said"]!.split(";") as [string, string, string];
+  const [live, versions, t, ...dead] = row!["result"]!.split(";") as [string, string, string];
   return live === "true" ? { versions, databaseTime: Number(t), deadNodes: dead } : undefined;
 }
 

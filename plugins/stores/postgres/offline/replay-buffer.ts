@@ -72,7 +72,7 @@ export class ReplayBuffer {
     this.#entries = kept.filter((entry) => entry.n <= n);
     this.#firstIndex = 0;
     this.#commandCount = this.#entries.reduce((sum, { batch }) => sum + batch.length, 0);
-    return { batches: kept.flatMap((told) => (told.n > n ? [told.batch] : [])), whole };
+    return { batches: kept.flatMap((entry) => (entry.n > n ? [entry.batch] : [])), whole };
   }
 
   /**

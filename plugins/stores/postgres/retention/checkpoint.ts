@@ -74,22 +74,22 @@ export async function* verifyCheckpoint(
   const wrong = (message: string): Problem => ({ path: "/base", message });
   const [found] = await sql({ text: `SELECT next_seq, rollups, text FROM ${schema}.checkpoint` });
   const notes = await sql({ text: `SELECT text FROM ${schema}.note WHERE kind = 'compacted'` });
-  const said = notes
+  const note = notes
     .map(({ text }) => JSON.parse(text!) as CompactionNote)
     .reduce<CompactionNote | undefined>((a, b) => (a && a.nextSeq > b.nextSeq ? a : b), undefined);
-  if (!found && !said) return;
-  if (!said) return yield wrong("The ledger has no record of a pruning.");
+  if (!found && !note) return;
+  if (!note) return yield wrong("The ledger has no record of a pruning.");
   const base = found && parseCheckpoint<Checkpoint>(found["text"]!);
   if (
     !base ||
-    hashText(found["text"]!) !== said.checkpoint ||
-    Number(found["next_seq"]) !== said.nextSeq ||
+    hashText(found["text"]!) !== note.checkpoint ||
+    Number(found["next_seq"]) !== note.nextSeq ||
     Number(found["rollups"]) !== base.rollups
   )
     return yield wrong(
-      `The checkpoint of the rows before ${said.nextSeq} was changed after it was written.`,
+      `The checkpoint of the rows before ${note.nextSeq} was changed after it was written.`,
     );
-  yield* verifyRollups(sql, schema, base, said);
+  yield* verifyRollups(sql, schema, base, note);
   for (const [node, n, , notes] of base.anchors)
     if ((await hashNotes(sql, schema, node, n)) !== notes)
       yield wrong(
@@ -104,7 +104,7 @@ async function* verifyRollups(
   sql: RunSql,
   schema: string,
   base: Checkpoint,
-  said: CompactionNote,
+  note: CompactionNote,
 ): AsyncGenerator<Problem, void> {
   const chain = new RollupChain("/sums");
   for (let going = true; going;) {
@@ -120,7 +120,7 @@ async function* verifyRollups(
   const [more] = await sql({
     text: `SELECT EXISTS (SELECT 1 FROM ${schema}.checkpoint_rollup x, ${schema}.checkpoint b WHERE x.n > b.rollups)::text AS are`,
   });
-  if (chain.hash !== said.rollups || chain.n !== base.rollups || more!["are"] === "true")
+  if (chain.hash !== note.rollups || chain.n !== base.rollups || more!["are"] === "true")
     yield { path: "/base", message: "Totals of pruned rows are missing, or there are too many." };
 }
 

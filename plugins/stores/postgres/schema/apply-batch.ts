@@ -90,7 +90,7 @@ BEGIN
     PERFORM 1 FROM ${schema}.meter WHERE id = ANY (m_id) ORDER BY id FOR NO KEY UPDATE;
     RETURN;
   END IF;
-  -- One that another is making is waited for in its turn: with those behind it in hand both would wait for ever.
+  -- Meters are created and locked in the order of their IDs. In another order, two transactions could wait for each other.
   FOR x IN SELECT u.id FROM unnest(m_id) AS u(id) ORDER BY u.id COLLATE "C" LOOP
     LOOP
       PERFORM 1 FROM ${schema}.meter WHERE id = x FOR NO KEY UPDATE;
@@ -128,10 +128,10 @@ DECLARE
   t bigint := coalesce(p_at, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint);
   k int; fits boolean; back boolean; fresh boolean; states text; places tid[]; versions text; was record; setting text;
 BEGIN
-  -- Assigned, and not performed, which would be a statement of its own for each.
+  -- An assignment needs no separate statement, as PERFORM would.
   setting := set_config('plan_cache_mode', 'force_generic_plan', true);
   setting := set_config('lock_timeout', '700', true);
-  -- Tables that are small have more rows that are gone than rows, and each scan would look at these.
+  -- Small tables have more dead rows than live rows, and a sequential scan would read them all.
   setting := set_config('enable_seqscan', 'off', true);
   IF p_later THEN setting := set_config('synchronous_commit', 'off', true); END IF;
   SELECT f.keys || ' ' || f.accounts INTO versions FROM ${schema}.change_counter f WHERE f.one;
@@ -140,7 +140,7 @@ BEGIN
       INTO fits, back, fresh FROM ${METER_DELTAS_SQL} LEFT JOIN ${meterLookupSql(schema)} ON true;
     IF back THEN RETURN 'look;' || versions || ';' || t; END IF;
     IF NOT fits THEN
-      -- What was let through once is not refused when it is told again.
+      -- A reserve that was accepted before is not rejected when the batch is sent again.
       IF EXISTS (SELECT 1 FROM unnest(e_kind, e_attempt, e_started_at) AS o(kind, attempt, started_at)
           JOIN ${schema}.ledger_row e ON e.attempt = o.attempt AND e.started_at = o.started_at AND e.kind = 0 WHERE o.kind = 0) THEN
         RETURN 'look;' || versions || ';' || t;
@@ -157,7 +157,7 @@ BEGIN
     RETURN CASE WHEN was.state = 'live' THEN 'behind' ELSE 'fenced' END;
   END IF;
   IF cardinality(s_attempt) > 0 THEN
-    -- Found by their names alone: by its node an index finds all that have ended, too, until they are vacuumed.
+    -- Only the attempt may select an index. An index on the node would also find ended calls until they are vacuumed.
     DELETE FROM ${schema}.open_call WHERE attempt = ANY (s_attempt) AND node + 0 = p_node;
     GET DIAGNOSTICS k = ROW_COUNT;
     IF k < cardinality(s_attempt) THEN RAISE EXCEPTION 'not open' USING ERRCODE = 'TG003'; END IF;
@@ -181,7 +181,7 @@ BEGIN
   INSERT INTO ${schema}.batch (node, n, at, hash, entries) VALUES (p_node, p_n, clock_timestamp(), p_hash, cardinality(e_kind));
   IF cardinality(m_id) > 0 THEN
     IF fresh THEN PERFORM ${schema}.lock_meters_1(m_id); END IF;
-    -- As they are sent they are locked, and their states are told.
+    -- Locks the meters in the order in which they were sent, and returns their states.
     SELECT bool_and(${FITS_SQL}), bool_or(${CLOCK_WENT_BACK_SQL}), string_agg(${METER_STATE_SQL}, ';'), array_agg(m.place)
       INTO fits, back, states, places FROM ${METER_DELTAS_SQL} CROSS JOIN ${meterLookupSql(schema, "FOR NO KEY UPDATE")};
     IF back OR fits IS NOT TRUE OR cardinality(places) < cardinality(m_id) THEN RAISE EXCEPTION 'full' USING ERRCODE = 'TG002'; END IF;
@@ -200,7 +200,7 @@ END $gate$;
 
 /** Returns SQL for heartbeats and the detection of expired nodes. */
 const heartbeatSql = (schema: string): string => `
-CREATE FUNCTION ${schema}.heartbeat_1(p_node int, p_dead boolean, p_info text, p_said bigint)
+CREATE FUNCTION ${schema}.heartbeat_1(p_node int, p_dead boolean, p_info text, p_clock bigint)
 RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER AS $beat$
 #variable_conflict use_column
 DECLARE moment timestamptz := clock_timestamp(); t bigint := floor(extract(epoch FROM moment) * 1000)::bigint; is_live boolean; silent boolean; versions text; gone text[];
@@ -208,11 +208,11 @@ BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   SELECT f.keys || ' ' || f.accounts INTO versions FROM ${schema}.change_counter f;
   SELECT last_heartbeat + lease < moment INTO silent FROM ${schema}.node WHERE epoch = p_node;
-  UPDATE ${schema}.node SET last_heartbeat = clock_timestamp(), seen_versions = versions, info = coalesce(p_info, info), clock_ahead_ms = coalesce(p_said - t, clock_ahead_ms)
+  UPDATE ${schema}.node SET last_heartbeat = clock_timestamp(), seen_versions = versions, info = coalesce(p_info, info), clock_ahead_ms = coalesce(p_clock - t, clock_ahead_ms)
     WHERE epoch = p_node AND state = 'live' RETURNING true INTO is_live;
   IF p_dead AND is_live THEN
-    -- One that was not heard for as long itself judges none: the database was away, and all of them come back at once. By one moment for
-    -- both, or two that look at once could each have the other's row to wait for.
+    -- A node whose own lease expired declares no other node dead: the database was unavailable, and all nodes return at once. Both
+    -- statements use one moment, or two nodes could wait for each other's row.
     UPDATE ${schema}.node SET state = 'dead' WHERE NOT silent AND state = 'live' AND epoch <> p_node AND last_heartbeat + lease < moment;
     SELECT array_agg(d.epoch::text) INTO gone FROM ${schema}.node d
       WHERE d.state <> 'live' AND EXISTS (SELECT 1 FROM ${schema}.open_call o WHERE o.node = d.epoch AND o.job IS DISTINCT FROM o.attempt);

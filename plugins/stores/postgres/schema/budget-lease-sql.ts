@@ -46,16 +46,16 @@ CREATE TABLE ${schema}.lease_use (node text PRIMARY KEY, at timestamptz NOT NULL
 `;
 
 const takeLeaseSql = (schema: string): string => `
--- m_want: of a hot budget, what this node uses in a while; null: a standing slice. m_take: what a call takes.
+-- m_want: for a hot budget, the amount that this node uses in an interval. NULL: a standing slice. m_take: the amount of one call.
 CREATE FUNCTION ${schema}.take_lease_1(p_node text, p_is_offline boolean, p_share numeric, m_id text[], m_max numeric[], m_want numeric[], m_take numeric[])
 RETURNS TABLE (id text, amount numeric, level numeric, reserved numeric, max numeric, peak numeric) LANGUAGE plpgsql SECURITY DEFINER AS $slice$
 #variable_conflict use_column
 DECLARE live bigint := (SELECT greatest(count(*), 1) FROM ${schema}.node w WHERE w.state = 'live');
 BEGIN
   PERFORM set_config('lock_timeout', '700', true);
-  -- What is spent while the database is away has to be known after its crash.
+  -- Amounts for offline mode must survive a crash of the database.
   IF NOT p_is_offline THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
-  -- Meters first, in the order of their names, as the gate does: never crosswise.
+  -- Locks the meters first, in the order of their IDs, as apply_batch_1 does, to prevent deadlocks.
   PERFORM 1 FROM ${schema}.meter m WHERE m.id = ANY (m_id) ORDER BY m.id FOR NO KEY UPDATE;
   RETURN QUERY WITH had AS MATERIALIZED (
       SELECT i.meter, i.amount, i.spent FROM ${schema}.budget_lease i WHERE i.node = p_node AND i.meter = ANY (m_id)),
@@ -67,7 +67,7 @@ BEGIN
     part AS MATERIALIZED (
       SELECT r.id, r.peak, r.spent, r.has, greatest(CASE WHEN r.recalled THEN 0
           WHEN r.want IS NULL THEN CASE WHEN r.has THEN 0 ELSE floor(r.room * p_share) END
-          -- Near its end a budget is one number again.
+          -- A budget that is nearly spent is not divided into slices.
           WHEN r.room < 4 * live * r.take OR r.amount * 2 > r.want THEN 0
           ELSE floor(least(r.want - r.amount, r.room / (2 * live))) END, 0) AS part FROM room r),
     taken AS (INSERT INTO ${schema}.budget_lease AS i (meter, node, amount, is_offline) SELECT p.id, p_node, p.part, p_is_offline FROM part p WHERE p.part > 0 OR p.has
@@ -101,7 +101,7 @@ BEGIN
   IF m_id IS NULL THEN DELETE FROM ${schema}.lease_use WHERE node = p_node; END IF;
 END $unslice$;
 
--- Of nodes that do not live, what they can have spent by the database alone.
+-- Returns the leases of nodes that are not live. Such nodes cannot spend without the database.
 CREATE FUNCTION ${schema}.return_dead_leases_1()
 RETURNS TABLE (id text, level numeric, max numeric, peak numeric) LANGUAGE plpgsql SECURITY DEFINER AS $dead$
 #variable_conflict use_column
@@ -131,7 +131,7 @@ BEGIN
   RETURN many;
 END $recall$;
 
--- Which of the meters that this node draws on are drawn on by so many, itself included; and how many nodes live.
+-- Returns the meters that at least p_from nodes use, this node included, and the number of live nodes.
 CREATE FUNCTION ${schema}.report_use_1(p_node text, m_id text[], p_from bigint, OUT live bigint, OUT hot text[]) LANGUAGE plpgsql SECURITY DEFINER AS $touched$
 #variable_conflict use_column
 BEGIN
@@ -144,19 +144,19 @@ END $touched$;
 `;
 
 const applyLeasedSql = (schema: string): string => `
--- The gate, for a batch that takes some of what it takes from slices: no row of theirs is another node's.
+-- Applies a batch that takes a part of its amounts from slices. No other node uses their rows.
 CREATE FUNCTION ${schema}.apply_leased_batch_1(${[...APPLY_BATCH_ARGUMENTS, ...LEASED_ARGUMENTS].map((each) => each.join(" ")).join(", ")})
 RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $sliced$
-DECLARE said text := ${schema}.apply_batch_1(${APPLY_BATCH_ARGUMENTS.map(([name]) => name).join(", ")}); k int;
+DECLARE result text := ${schema}.apply_batch_1(${APPLY_BATCH_ARGUMENTS.map(([name]) => name).join(", ")}); k int;
 BEGIN
-  IF starts_with(said, 'ok;') THEN
+  IF starts_with(result, 'ok;') THEN
     UPDATE ${schema}.budget_lease i SET amount = i.amount - x.run, spent = i.spent + x.used
       FROM unnest(i_id, i_need, i_run, i_used) AS x(id, need, run, used)
       WHERE i.meter = x.id AND i.meter = ANY (i_id) AND i.node = (SELECT w.id FROM ${schema}.node w WHERE w.epoch = p_node) AND i.amount >= greatest(x.need, x.run, 0);
     GET DIAGNOSTICS k = ROW_COUNT;
     IF k < cardinality(i_id) THEN RAISE EXCEPTION 'no such slice' USING ERRCODE = 'TG004'; END IF;
   END IF;
-  RETURN said;
+  RETURN result;
 END $sliced$;
 `;
 

@@ -31,7 +31,7 @@ RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $prune$
 DECLARE mark bigint; was bigint; kept text; many bigint;
 BEGIN
   PERFORM set_config('jit', 'off', true);
-  -- Nobody adds to sums of days meanwhile, and nobody prunes beside it.
+  -- Locks out updates of rollups and other prunes.
   SELECT up_to INTO mark FROM ${schema}.rollup_position FOR UPDATE;
   SELECT next_seq INTO was FROM ${schema}.checkpoint FOR UPDATE;
   IF mark < p_to OR coalesce(was, 1) <> p_from THEN RETURN 'again'; END IF;
@@ -59,8 +59,8 @@ BEGIN
   RETURN 'done';
 END $prune$;
 
--- Terms that no row names any more, of some that follow on those. A node that lives is held while its own go: it writes none meanwhile, and then it
--- hears that they are gone. Of one that cannot be held they are for the next time.
+-- Deletes terms that no row uses any more, from the next p_most terms. A live node is locked meanwhile, so that it writes no row with them.
+-- If it cannot be locked, its terms are left for the next run.
 CREATE FUNCTION ${schema}.delete_unused_terms_1(INOUT p_node int, INOUT p_id bigint, p_most int) LANGUAGE plpgsql SECURITY DEFINER AS $sweep$
 DECLARE part record; to_node int; to_id bigint;
 BEGIN
@@ -83,7 +83,7 @@ BEGIN
   PERFORM set_config('tollgate.maintenance', 'off', true);
 END $sweep$;
 
--- Months of which nothing is left: their files go at once. A month that somebody uses at this moment is for the next time.
+-- Drops the partitions of months without rows. A partition that is in use is left for the next run.
 CREATE FUNCTION ${schema}.drop_empty_partitions_1() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS $shrink$
 DECLARE part record; empty boolean; many int := 0;
 BEGIN

@@ -10,7 +10,7 @@ export const erasureSql = (schema: string): string => `
 CREATE TABLE ${schema}.erased (hash text PRIMARY KEY, by text NOT NULL);
 CREATE INDEX erased_by ON ${schema}.erased (by);
 
--- Sayings, each of one key: their terms, which no new row may name then, and the sums of their days.
+-- Replaces the labels in the terms and rollups of each key. No new row may use these terms afterward.
 CREATE FUNCTION ${schema}.erase_1(p_key text[], p_labels text[], p_now text[], t_of int[], t_node int[], t_id bigint[], t_salt text[], t_gone text[])
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $erase$
 #variable_conflict use_column

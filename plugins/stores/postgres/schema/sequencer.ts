@@ -10,7 +10,7 @@ const SEQUENCE_INTERVAL = "200 milliseconds";
 
 /** Returns the SQL for the sequencer and for the creation of partitions. */
 export const sequencerSql = (schema: string): string => `
--- Nothing: another gateway does it just now, or did a moment ago.
+-- Returns NULL if another gateway assigns numbers now, or did so within the interval.
 CREATE FUNCTION ${schema}.assign_sequence_1(p_most int, p_wait boolean) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $close$
 #variable_conflict use_column
 DECLARE last record; b record; number bigint; link bytea; many bigint := 0;
@@ -24,7 +24,7 @@ BEGIN
     IF NOT FOUND THEN RETURN NULL; END IF;
   END IF;
   number := last.next_seq; link := last.head;
-  -- A node's batches stay in its own order, whatever the clock has done in between.
+  -- The batches of a node stay in their order, even if its clock went back.
   FOR b IN SELECT node, n, at, hash, entries FROM
       (SELECT *, max(at) OVER (PARTITION BY node ORDER BY n) AS late FROM ${schema}.batch WHERE seq IS NULL) fresh
       ORDER BY late, node, n LIMIT p_most LOOP
@@ -36,7 +36,7 @@ BEGIN
   RETURN many;
 END $close$;
 
--- The month that a moment is in: its partitions, where they are not there.
+-- Creates the missing partitions of the month of p_at.
 CREATE FUNCTION ${schema}.create_partition_1(p_at timestamptz) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $month$
 DECLARE month timestamptz := date_trunc('month', p_at, 'UTC'); next timestamptz; name text;
 BEGIN
@@ -47,14 +47,14 @@ BEGIN
     extract(epoch FROM month)::bigint * 1000, extract(epoch FROM next)::bigint * 1000);
   EXECUTE format('CREATE TABLE ${schema}.%I PARTITION OF ${schema}.batch FOR VALUES FROM (%L) TO (%L)', 'batch' || name, month, next);
 EXCEPTION
-  -- Rows of that month are in the default partition already, or another gateway is making it.
+  -- The default partition has rows of that month, or another gateway creates the partition now.
   WHEN check_violation OR duplicate_table OR lock_not_available THEN NULL;
 END $month$;
 
 CREATE FUNCTION ${schema}.create_partitions_1(p_ahead int) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $months$
 BEGIN
   FOR i IN 0..p_ahead LOOP
-    -- Added where no zone is: west of Greenwich a month's last evening and one month are the same month once more.
+    -- Months are added in UTC. In a zone west of Greenwich, the last evening of a month plus one month is the same UTC month.
     PERFORM ${schema}.create_partition_1((date_trunc('month', clock_timestamp() AT TIME ZONE 'UTC') + make_interval(months => i)) AT TIME ZONE 'UTC');
   END LOOP;
 END $months$;

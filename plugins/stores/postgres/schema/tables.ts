@@ -31,7 +31,7 @@ CREATE TABLE ${schema}.meter (
 
 CREATE TABLE ${schema}.open_call (
   attempt text COLLATE "C" PRIMARY KEY, node int NOT NULL, started_at bigint NOT NULL, usage text, cost bigint,
-  -- The own call of the job. For such a call itself, also the amounts that its lines took.
+  -- The call of the job. For the call of a job itself, also the amounts that its lines took.
   job text COLLATE "C", line_amounts text)
   WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX open_call_of ON ${schema}.open_call (node);
@@ -50,7 +50,7 @@ CREATE TABLE ${schema}.terms (
   frontend text NOT NULL, price text, how text, labels text, salt text, PRIMARY KEY (node, id));
 CREATE INDEX terms_key ON ${schema}.terms (key);
 
--- Wide columns first: none of them has to be filled up to where it may begin.
+-- Wide columns come first, so that no padding is needed.
 CREATE TABLE ${schema}.ledger_row (
   n bigint NOT NULL, terms bigint NOT NULL, started_at bigint NOT NULL, at bigint NOT NULL, cost bigint, hold bigint,
   ${UNIT_COLUMNS.map((unit) => `${unit} bigint, `).join("")}
@@ -63,7 +63,7 @@ CREATE INDEX ledger_row_at ON ${schema}.ledger_row USING brin (at) WITH (autosum
 CREATE INDEX ledger_row_units ON ${schema}.ledger_row (at) WHERE usage IS NOT NULL;
 CREATE TABLE ${schema}.ledger_row_other PARTITION OF ${schema}.ledger_row DEFAULT;
 
--- A row with its terms, as reports and readers see it.
+-- A row with its terms, as reports and queries read it.
 CREATE VIEW ${schema}.entry AS SELECT b.node, b.n, b.i, ${ROW_COLUMNS.map((name) => `b.${name}`).join(", ")}, ${TERMS_COLUMNS.map((name) => `t.${name}`).join(", ")}
   FROM ${schema}.ledger_row b JOIN ${schema}.terms t ON t.node = b.node AND t.id = b.terms;
 
@@ -110,7 +110,7 @@ ${rollupTablesSql(schema)}
 const appendOnlyTriggersSql = (schema: string): string => `
 CREATE FUNCTION ${schema}.reject_change() RETURNS trigger LANGUAGE plpgsql AS $reject$
 BEGIN
-  -- The owner's own functions put sums in the place of old rows, and take a person out of them.
+  -- The functions of the owner replace old rows with rollups, and erase a person from rows.
   IF current_setting('tollgate.maintenance', true) = 'on' THEN
     IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
     RETURN NEW;

@@ -63,12 +63,12 @@ export class Rollups {
    * @param reach Estimates the number of entries in the time range.
    */
   async addTo(
-    asked: TotalsQuery,
+    query: TotalsQuery,
     target: TotalsTarget,
     reach: () => number,
     still: ReadToken | undefined,
   ): Promise<RollupGap | undefined> {
-    if (!canUseRollups(asked)) return undefined;
+    if (!canUseRollups(query)) return undefined;
     const open = this.#openCurrent();
     if (!open) return undefined;
     const { file, summing } = open;
@@ -80,8 +80,8 @@ export class Rollups {
       const { position } = file;
       const taken = await addRollupsTo(
         file,
-        rollupLevelFor(asked.by, asked) ?? "calls",
-        asked,
+        rollupLevelFor(query.by, query) ?? "calls",
+        query,
         target,
         still,
       );
@@ -92,7 +92,7 @@ export class Rollups {
         unsummarized: await this.#unsummarized.addTo(
           position,
           this.#readCompactedUpTo(),
-          asked,
+          query,
           target,
         ),
       };

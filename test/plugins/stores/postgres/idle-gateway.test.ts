@@ -20,7 +20,7 @@ it("the status is updated by each check, although responses arrive later", async
       if (text.includes("RETURNING epoch")) return [{ epoch: "1" }];
       if (!text.includes("heartbeat_1")) return [];
       beats++;
-      return [{ said: "true;0 0;0" }];
+      return [{ result: "true;0 0;0" }];
     };
     const line = {
       connectionCount: 1,

@@ -280,8 +280,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
         "false;",
       ],
       "the last batch is not told": [
-        "told.n > n ? [told.batch] : []",
-        "told.n > n + 1 ? [told.batch] : []",
+        "entry.n > n ? [entry.batch] : []",
+        "entry.n > n + 1 ? [entry.batch] : []",
       ],
       "what is forgotten is whole": [
         "const whole = n >= this.#droppedUpTo;",
@@ -524,9 +524,9 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     ],
   }),
   ...of("retention/checkpoint", ["contract", "retention"], {
-    "a changed base is not found": ['hashText(found["text"]!) !== said.checkpoint ||', ""],
+    "a changed base is not found": ['hashText(found["text"]!) !== note.checkpoint ||', ""],
     "missing sums are not found": [
-      'if (chain.hash !== said.rollups || chain.n !== base.rollups || more!["are"] === "true")',
+      'if (chain.hash !== note.rollups || chain.n !== base.rollups || more!["are"] === "true")',
       "if (false)",
     ],
     "changed notes are not found": [
