@@ -170,6 +170,7 @@ function uploadRoutes(files: FileService): readonly Route[] {
       path: pathsOf("/uploads/:id/parts"),
       body: "parts",
       async handle(x: RequestHead, parts: AsyncIterable<FormPart>) {
+        rejectZeroRetention(x);
         const owner = ownerOf(x);
         const upload = await files.findUpload(owner, idOf(x));
         const part = files.beginPart(owner, upload);
@@ -188,6 +189,7 @@ function uploadRoutes(files: FileService): readonly Route[] {
       path: pathsOf("/uploads/:id/complete"),
       body: "json",
       async handle(x: RequestHead, body: Body) {
+        rejectZeroRetention(x);
         const owner = ownerOf(x);
         const upload = await files.findUpload(owner, idOf(x));
         const { part_ids: ids, md5 } = body;

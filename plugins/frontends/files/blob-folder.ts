@@ -32,7 +32,8 @@ export class BlobFolder {
     })();
     const file = await open(partial, "wx", 0o600);
     try {
-      for await (const chunk of sealChunks(key, counted)) await file.write(chunk);
+      // Continues after a write that the disk accepted in part.
+      await file.writeFile(sealChunks(key, counted));
       await file.sync();
       await file.close();
       await rename(partial, path);

@@ -162,6 +162,10 @@ export class FileService {
   ): Promise<StoredFile> {
     const { file, keepMs, bytes } = upload;
     if (upload.state === "completed") return this.find(owner, `file-${file.id}`);
+    if (partIds.length > upload.parts.length)
+      fail("invalid", "part_ids has more entries than the upload has parts.", {
+        param: "part_ids",
+      });
     const parts = partIds.map((id) => {
       const own = this.#fileSecrets.parseId(id, "part", owner.name);
       const part = upload.parts.find((one) => one.id === own);
