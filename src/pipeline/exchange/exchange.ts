@@ -105,8 +105,8 @@ export class HostExchange implements LiveExchange {
     params: { readonly [name: string]: string };
     receive: (exchange: HostExchange) => Promise<HostExchange>;
     origin?: SubrequestOrigin;
-    lane?: SocketLane;
-    session?: HostExchange;
+    lane?: SocketLane | undefined;
+    session?: HostExchange | undefined;
   }) {
     this.id = of.id;
     this.params = of.params;

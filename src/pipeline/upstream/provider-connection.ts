@@ -15,7 +15,7 @@ export class ProviderConnection implements PooledConnection {
   /** The lane whose requests it served last. */
   lane: SocketLane;
   readonly #ws: WebSocket;
-  readonly #onFree: () => void;
+  readonly #onFree: (connection: ProviderConnection) => void;
   #response: MessageReceiver | undefined;
   #hasReceivedData = true;
   #pingedAt: number;
@@ -35,8 +35,10 @@ export class ProviderConnection implements PooledConnection {
     this.use = of.use;
     this.lane = of.lane;
     this.openedAt = this.idleSince = this.#pingedAt = of.now;
-    this.#onFree = () => of.onFree(this);
-    const ws = (this.#ws = of.ws);
+    // No listener refers to `of`, which would keep the first lane in memory.
+    const { ws, onFree, onClosed } = of;
+    this.#onFree = onFree;
+    this.#ws = ws;
     ws.on("message", (data, isBinary) => this.#onMessage(data as Buffer, isBinary));
     ws.on("ping", () => (this.#hasReceivedData = true));
     ws.on("pong", () => (this.#hasReceivedData = true));
@@ -44,7 +46,7 @@ export class ProviderConnection implements PooledConnection {
     ws.on("error", () => {});
     ws.once("close", () => {
       this.isClosed = true;
-      of.onClosed(this);
+      onClosed(this);
       const response = this.#response;
       this.#response = undefined;
       response?.onClosed();
@@ -114,6 +116,6 @@ export class ProviderConnection implements PooledConnection {
     response.onMessage(message);
     if (!isOver) return;
     if (message.needsNewConnection === true) this.close();
-    this.#onFree();
+    this.#onFree(this);
   }
 }

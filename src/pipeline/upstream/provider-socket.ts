@@ -186,6 +186,10 @@ function connect(
     const finish = () => call.exchange.signal.removeEventListener("abort", abort);
     ws.once("open", () => {
       finish();
+      // The connection lives longer than the call, which these listeners would keep in memory.
+      ws.removeAllListeners("unexpected-response");
+      ws.off("error", failed);
+      ws.on("error", ignoreError);
       ws.pause();
       resolve(ws);
     });
@@ -195,7 +199,7 @@ function connect(
         .then(reject, reject)
         .finally(() => request.destroy());
     });
-    ws.once("error", (error: NodeJS.ErrnoException) => {
+    const failed = (error: NodeJS.ErrnoException) => {
       finish();
       reject(
         call.exchange.state.connection.isDisconnected
@@ -205,10 +209,14 @@ function connect(
               cause: error,
             }),
       );
-    });
+    };
+    ws.once("error", failed);
     if (call.exchange.signal.aborted) abort();
   });
 }
+
+/** The connection is closed next, and its owner observes that. */
+const ignoreError = (): void => {};
 
 /** Reads the response to a rejected handshake, and rejects with it. */
 async function readRejection(response: IncomingMessage): Promise<never> {

@@ -11,7 +11,7 @@ import type { SocketLane } from "../exchange/socket-lane.ts";
 import type { EndpointTransport } from "../exchange/mounted.ts";
 import { timeoutsFor } from "../targets/timeouts.ts";
 import type { OutgoingRequest } from "./outgoing-request.ts";
-import type { ConnectionUse, PooledConnection } from "./connection-pool.ts";
+import type { ConnectionPool, ConnectionUse, PooledConnection } from "./connection-pool.ts";
 import { ProviderConnection } from "./provider-connection.ts";
 import { HandshakeRejection, openRequestSocket } from "./provider-socket.ts";
 import { SocketResponse } from "./socket-response.ts";
@@ -113,7 +113,7 @@ async function sendOnNew(of: SocketCall): Promise<SocketResponse | undefined> {
     const made = await pool.open(credential, async (now) => {
       const headers = handshakeHeaders(out.headers, socket.headers);
       const ws = await openRequestSocket(call, socket, headers, MESSAGE_BOUNDS);
-      const onClosed = (one: PooledConnection) => pool.remove(credential, one);
+      const onClosed = removeFrom(pool, credential);
       return new ProviderConnection({ ws, session, use, lane, now, onFree: pool.free, onClosed });
     });
     return made && (await sendOn(of, made, undefined));
@@ -128,6 +128,12 @@ async function sendOnNew(of: SocketCall): Promise<SocketResponse | undefined> {
     return undefined;
   }
 }
+
+/** Here, so that the connection keeps nothing of the call that opened it. */
+const removeFrom =
+  (pool: ConnectionPool, credential: Parameters<ConnectionPool["remove"]>[0]) =>
+  (one: PooledConnection): void =>
+    pool.remove(credential, one);
 
 const MESSAGE_BOUNDS = {
   maxPayload: BOUNDS.imageEvent.max,

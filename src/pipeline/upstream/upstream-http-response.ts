@@ -68,14 +68,15 @@ interface ResponseTimes {
   readonly idleDeadline: number;
 }
 
+const timedOut = (what: string, ms: number): Error =>
+  createFault("timeout", `The provider ${what} ${ms / 1000} s.`, { code: "upstream_timeout" });
+
 /** Returns the fault of a response that exceeds one of its timeouts. */
 export function overdueFault(
   { firstByteMs, idleMs, totalMs, isClientLimit }: EffectiveTimeouts,
   { startedAt, hasBegun, idleDeadline }: ResponseTimes,
   now: number,
 ): Error | undefined {
-  const timedOut = (what: string, ms: number) =>
-    createFault("timeout", `The provider ${what} ${ms / 1000} s.`, { code: "upstream_timeout" });
   if (now > startedAt + totalMs) {
     if (!isClientLimit) return timedOut("took longer than", totalMs);
     const late = "The provider did not respond within this client's time limit.";

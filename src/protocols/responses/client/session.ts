@@ -74,11 +74,13 @@ export class ResponsesProviderSession implements ProviderSession {
     if (!event || type === undefined) throw new TypeError("The message is not an event.");
     if (type === "error") return this.#readError(event);
     this.#hasBegun = true;
+    const isLast = LAST_EVENTS.has(type);
     if (CONTINUABLE_EVENTS.has(type)) this.#hold(asObject(event["response"]));
+    else if (isLast) this.#input = undefined;
     return {
       // A line break in the JSON text would end the data of the event.
       event: `event: ${type}\ndata: ${/[\r\n]/.test(text) ? JSON.stringify(event) : text}\n\n`,
-      isLast: LAST_EVENTS.has(type),
+      isLast,
     };
   }
 
@@ -102,6 +104,7 @@ export class ResponsesProviderSession implements ProviderSession {
   }
 
   #readError(event: JsonObject): ProviderMessage {
+    this.#input = undefined;
     const error = asObject(event["error"]) ?? event;
     const code = asText(error["code"]);
     if (this.#hasBegun) {
