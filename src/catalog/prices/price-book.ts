@@ -161,11 +161,19 @@ function extendTimeline(
   if (stated.length === 0) return { prices: known, held: [] };
   const prices = known.filter(({ from }) => from <= now);
   const held: BookPrice[] = [];
+  const announced = known.filter(({ from }) => from > now);
   // If several stated prices would apply now, the last one does.
   const current = stated.filter(({ from }) => from === now).slice(-1);
   for (const next of [...current, ...stated.filter(({ from }) => from > now)]) {
     const before = prices.at(-1)?.price ?? priceOf(id.provider, id.model);
     if (before && priceHash(before) === priceHash(next.price)) continue;
+    // Accepted before, by the bound or by the operator.
+    const isAccepted = ({ from, price }: BookPrice) =>
+      from === next.from && priceHash(price) === priceHash(next.price);
+    if (announced.some(isAccepted)) {
+      prices.push(next);
+      continue;
+    }
     const rates = before ? compareRates(before, next.price, next.from) : [];
     const isHeld = rates.some(({ percent, removed }) => removed || percent > maxChangePercent);
     const effect = isHeld ? "held" : before ? "changed" : "added";
@@ -225,8 +233,9 @@ export function bookFactsAt(
 
 /** Returns the next moment at which a price begins. */
 export function nextMoment(book: PriceBook, now: number): number | undefined {
-  const moments = Object.values(book.models)
-    .flatMap((models) => Object.values(models))
-    .flatMap(({ prices }) => prices.filter(({ from }) => from > now).map(({ from }) => from));
-  return moments.length === 0 ? undefined : Math.min(...moments);
+  let next: number | undefined;
+  for (const models of Object.values(book.models))
+    for (const { prices } of Object.values(models))
+      for (const { from } of prices) if (from > now && (next ?? from) >= from) next = from;
+  return next;
 }

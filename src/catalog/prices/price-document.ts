@@ -161,8 +161,10 @@ export function readDocument(text: string, digest: string, now: number): PriceDo
   if (!isObject(sources) || !isObject(providers))
     return reject("malformed", "it lists no sources or providers");
   const read = new Map<string, ReadonlyMap<string, PublishedModel>>();
-  for (const [provider, models] of Object.entries(providers))
+  for (const [provider, models] of Object.entries(providers)) {
+    checkName(provider);
     read.set(provider, readModels(provider, models));
+  }
   return {
     version,
     issued: issued as string,
@@ -181,6 +183,11 @@ function readSources(sources: Record<string, unknown>): PriceDocument["sources"]
     )
       return reject("malformed", `the source ${JSON.stringify(id)} has no address or date`);
   return sources as PriceDocument["sources"];
+}
+
+/** Rejects names that every object has, because books are plain objects. */
+function checkName(name: string): void {
+  if (name in Object.prototype) reject("malformed", `${JSON.stringify(name)} is a reserved name`);
 }
 
 function readModels(provider: string, entries: unknown): ReadonlyMap<string, PublishedModel> {
@@ -203,6 +210,7 @@ function readModels(provider: string, entries: unknown): ReadonlyMap<string, Pub
       model: "",
     };
     if (published.model === "") continue;
+    checkName(name);
     if (read.has(name)) return reject("malformed", `it lists ${provider}/${name} twice`);
     read.set(name, {
       facts: published as PublishedFacts,

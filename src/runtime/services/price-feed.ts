@@ -99,8 +99,10 @@ export class PriceFeed implements Disposable {
   /** Follows the source of this config from now on. Resolves when the saved book is in use. */
   configure(config: PriceFeedConfig): Promise<void> {
     const before = this.#config?.prices;
-    this.#config = config;
-    if (JSON.stringify(before) === JSON.stringify(config.prices)) return Promise.resolve();
+    const isUnchanged = JSON.stringify(before) === JSON.stringify(config.prices);
+    // A read that runs compares the settings by identity, and schedules the next read.
+    this.#config = isUnchanged ? { ...config, prices: before } : config;
+    if (isUnchanged) return Promise.resolve();
     return this.#inTurn(async () => {
       clearTimeout(this.#timer);
       this.#lastError = undefined;

@@ -118,6 +118,10 @@ describe("a price document", () => {
       ]),
     ],
     ["a source without an address", text(1, [], { sources: { a: {} } })],
+    ...["__proto__", "constructor", "toString"].flatMap((name) => [
+      [`the provider ${name}`, text(1, [model("a")]).replace('"openai"', `"${name}"`)],
+      [`the model ${name}`, text(1, [model(name)])],
+    ]),
   ])("with %s is rejected", (_, content) => {
     expect(() => openDocument(signDocument(content, [PRIVATE]), KEY, NOW)).toThrow(
       /rejected|not usable/,
@@ -253,6 +257,20 @@ describe("the price book", () => {
     const withdrawn = adopt(held.book, open(3, model("gpt-6", { price: tokens("2.1") })));
     expect(withdrawn.book.held).toEqual([]);
     expect(inputOf(withdrawn.book, NOW)).toBe("2.1");
+  });
+
+  it("keeps an accepted price of a later date that a newer document states again", () => {
+    const stated = model(
+      "gpt-6",
+      { price: tokens("2") },
+      { from: "2026-12-05T00:00:00Z", price: tokens("20") },
+    );
+    const held = adopt(emptyBook(KEY), open(1, stated)).book;
+    expect(held.held.length).toBe(1);
+    const accepted = acceptHeld(held, NOW, () => true);
+    const next = adopt(accepted, open(2, stated), { now: NOW + DAY_MS });
+    expect([next.book.held, next.changes]).toEqual([[], []]);
+    expect(inputOf(next.book, Date.parse("2026-12-05T00:00:00Z"))).toBe("20");
   });
 
   it("law: no document and no acceptance changes a price of the past", () => {
