@@ -1,0 +1,59 @@
+import { generateKeyPairSync } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { formatPublicKey, signDocument } from "../../../src/catalog/prices/price-document.ts";
+import { PriceOverlay } from "../../../src/catalog/prices/price-overlay.ts";
+import { PriceFeed } from "../../../src/runtime/services/price-feed.ts";
+import { until } from "../../kit/wait.ts";
+
+it("continues after a reload with the same settings during a read", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "tollgate-prices-"));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  const key = generateKeyPairSync("ed25519").privateKey.export({
+    type: "pkcs8",
+    format: "pem",
+  }) as string;
+  const publish = (version: number) =>
+    writeFileSync(
+      join(dir, "prices.json"),
+      signDocument(
+        JSON.stringify({
+          version,
+          issued: "2026-11-29T06:00:00Z",
+          sources: { vendor: { url: "https://vendor.example/pricing", retrieved: "2026-11-29" } },
+          providers: {},
+        }),
+        [key],
+      ),
+    );
+  const settings = () => ({
+    prices: { from: "prices.json", everyMs: 5, key: formatPublicKey(key), maxChange: 50 },
+    file: join(dir, "gateway.yaml"),
+    providers: new Map(),
+  });
+  const overlay = new PriceOverlay();
+  let isReloaded = false;
+  const feed = new PriceFeed({
+    overlay,
+    log: { info() {}, warn() {} },
+    dir: join(dir, "state"),
+    proxy: undefined,
+    // Called during a read.
+    now() {
+      if (!isReloaded) {
+        isReloaded = true;
+        void feed.configure(settings());
+      }
+      return Date.parse("2026-11-29T12:00:00Z");
+    },
+  });
+  using _ = feed;
+  publish(1);
+  await feed.configure(settings());
+  await until(() => overlay.book?.version === 1);
+  publish(2);
+  await until(() => overlay.book?.version === 2);
+  expect(isReloaded).toBe(true);
+});
