@@ -205,23 +205,34 @@ function runRouteHooks(
   const shown = candidates.map((candidate) =>
     withCooldown(candidate, gen.targetHealth, clientKey(x)),
   );
-  const own = new Map(shown.map((candidate, i) => [candidateKey(candidate), i]));
+  let positions: ReadonlyMap<string, number> | undefined;
+  const positionOf = (one: Candidate) =>
+    (positions ??= new Map(shown.map((each, i) => [candidateKey(each), i]))).get(candidateKey(one));
   const kept = runReducing(hooks, x.model, shown, ({ id, run }, list) => {
+    const copy = [...list];
     const apply = (result: RouteResult): HostCandidate[] => {
+      // Most hooks return the list that they received.
+      if (result === copy && isSameList(copy, list)) return list;
       const left: HostCandidate[] = [];
       for (const one of result) {
         if ("candidate" in one) excluded.push({ ...one, by: id });
-        else if (own.has(candidateKey(one))) left.push(shown[own.get(candidateKey(one))!]!);
+        else {
+          const position = positionOf(one);
+          if (position !== undefined) left.push(shown[position]!);
+        }
       }
       return left;
     };
-    const result = run([...list], x);
+    const result = run(copy, x);
     return isPromise(result) ? result.then(apply) : apply(result);
   });
   const withoutCooldown = (list: readonly HostCandidate[]) =>
-    list.map((one) => candidates[own.get(candidateKey(one))!]!);
+    list === shown ? candidates : list.map((one) => candidates[positionOf(one)!]!);
   return isPromise(kept) ? kept.then(withoutCooldown) : withoutCooldown(kept);
 }
+
+const isSameList = (a: readonly HostCandidate[], b: readonly HostCandidate[]): boolean =>
+  a.length === b.length && a.every((candidate, i) => candidate === b[i]);
 
 /**
  * Adds the current cooldown for hooks. The candidate itself is cached and stays valid for longer
