@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { rolldown, type Plugin } from "rolldown";
+import { rolldown, type OutputOptions, type Plugin } from "rolldown";
 
 const resolve = createRequire(import.meta.url).resolve;
 const within = (name: string, path: string) => join(dirname(resolve(`${name}/package.json`)), path);
@@ -48,11 +48,23 @@ const names = (from: string): Plugin => ({
   load: (id) => INSTEAD[id.replace("\0", "")] ?? null,
 });
 
+/**
+ * Escapes all characters outside ASCII. V8 keeps a source with one such character at two bytes per
+ * character, and has to decode all of it at each start.
+ */
+const toAscii = (code: string) =>
+  code.replace(/[^\0-\x7f]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+/** Named chunks, each with the pattern of the modules that it contains. */
+interface ChunkGroups {
+  groups: { name: string; test: RegExp; priority: number }[];
+}
+
 async function bundled(
   from: string,
   names_: Plugin,
   input: Record<string, string>,
-  output: Record<string, unknown>,
+  output: Omit<OutputOptions, "codeSplitting"> & { codeSplitting: ChunkGroups | false },
 ): Promise<string[]> {
   const bundle = await rolldown({
     input,
@@ -66,9 +78,19 @@ async function bundled(
   const { output: files } = await bundle.write({
     dir: join(from, "src/cli"),
     entryFileNames: "[name].js",
+    comments: { legal: true, annotation: false, jsdoc: false },
     ...output,
   });
-  return files.flatMap((file) => (file.type === "chunk" ? file.moduleIds : []));
+  const chunks = files.filter((file) => file.type === "chunk");
+  for (const { fileName, code } of chunks)
+    writeFileSync(join(from, "src/cli", fileName), toAscii(code));
+  for (const { name, test } of output.codeSplitting ? output.codeSplitting.groups : [])
+    if (!chunks.some((chunk) => chunk.name === name))
+      throw new Error(`No module matches the pattern of the chunk "${name}": ${test}`);
+  const restarting = chunks.find((chunk) => chunk.name === "setup");
+  if (restarting?.imports.some((file) => chunks.some(({ fileName }) => fileName === file)))
+    throw new Error(`The chunk "setup" imports ${restarting.imports.join(", ")}`);
+  return chunks.flatMap((chunk) => chunk.moduleIds);
 }
 
 /**
@@ -86,8 +108,9 @@ export async function bundle(from: string): Promise<void> {
       chunkFileNames: "[name]-[hash].js",
       codeSplitting: {
         groups: [
-          // Loaded alone and first, so that the compile cache covers the modules after it.
-          { name: "kept", test: /src\/cli\/support\/(compile-cache|v8-memory)\.js$/, priority: 4 },
+          // Loaded alone and first: the process restarts itself before it loads anything else, and
+          // the compile cache covers only the modules after it.
+          { name: "setup", test: SETUP, priority: 4 },
           { name: "main", test: /src\/cli\/main\.js$/, priority: 3 },
           { name: "serve", test: FIRST, priority: 2 },
           {
@@ -111,6 +134,10 @@ export async function bundle(from: string): Promise<void> {
     );
   writeFileSync(join(from, "THIRD_PARTY_LICENSES"), licences(modules));
 }
+
+/** Modules that are loaded before the process restarts itself. They import nothing else. */
+const SETUP =
+  /src\/(cli\/support\/(compile-cache|process-setup)|lib\/(disable-debugger|package-root|source-file))\.js$/;
 
 /** Modules that are loaded before serving: the config, and the plugins that most configs mount. */
 const FIRST =

@@ -9,7 +9,7 @@ import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import type { Duplex, Readable } from "node:stream";
 import { IS_SOURCE } from "../lib/source-file.ts";
-import { findPackageRoot, findProgram } from "../config/source/config-files.ts";
+import { findPackageRoot, findProgram } from "../lib/package-root.ts";
 import { NO_DEBUGGER } from "../lib/disable-debugger.ts";
 
 /** Memory limits of the child. A plugin that leaks memory crashes only its own process. */

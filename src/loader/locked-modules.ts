@@ -6,7 +6,7 @@ import { readFileSync, realpathSync } from "node:fs";
 import { sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { registerHooks, type RegisterHooksOptions } from "node:module";
-import { findPackageRoot } from "../config/source/config-files.ts";
+import { findPackageRoot } from "../lib/package-root.ts";
 import { integrityOf, packageFoldersOf } from "./package-tree.ts";
 
 export type LockedFiles = ReadonlyMap<string, string>;

@@ -2,7 +2,7 @@
 // only after `setup` (routes, endpoints) are checked when they are used.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { findPackageRoot } from "../config/source/config-files.ts";
+import { findPackageRoot } from "../lib/package-root.ts";
 import { findSchemaFlaw } from "../config/schema-dialect.ts";
 import { problem, type ProblemText } from "../config/problems.ts";
 import { isMapping } from "../config/source/config-tree.ts";

@@ -2,7 +2,7 @@
 // the chosen providers.
 import { resolve } from "node:path";
 import { stringify } from "yaml";
-import { readDefaultConfig } from "../../config/source/config-files.ts";
+import { readDefaultConfig } from "../../lib/package-root.ts";
 import { didYouMean } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
 import { builtinPlugins, createPluginLoader } from "../support/load-config.ts";

@@ -13,7 +13,7 @@ import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { NO_DEBUGGER } from "../../lib/disable-debugger.ts";
-import { findPackageRoot } from "../../config/source/config-files.ts";
+import { findPackageRoot } from "../../lib/package-root.ts";
 import type { LockedDefinition } from "../../config/plugin-lock.ts";
 import { toLockedDefinition, type DeclaredDefinition } from "../../loader/lock-check.ts";
 import { listExports } from "../check-plugin/package-exports.ts";

@@ -4,7 +4,7 @@
 import { lstatSync, mkdirSync } from "node:fs";
 import { enableCompileCache } from "node:module";
 import { join } from "node:path";
-import { findPackageRoot } from "../../config/source/config-files.ts";
+import { findPackageRoot } from "../../lib/package-root.ts";
 
 export function setUpCompileCache(
   folder = join(findPackageRoot(), "node_modules/.cache/tollgate"),

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { parse } from "yaml";
 import { builtin } from "../../../plugins/index.ts";
-import { readDefaultConfig, findPackageRoot } from "../../config/source/config-files.ts";
+import { readDefaultConfig, findPackageRoot } from "../../lib/package-root.ts";
 import type { LoadedConfig } from "../../config/load-config.ts";
 import type { GatewayConfig, LoadPlugin } from "../../config/gateway-config.ts";
 import { createLog, type Log } from "../../lib/log/log.ts";

@@ -3,7 +3,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { sourceFile } from "../../lib/source-file.ts";
-import { sourcePath } from "../../config/source/config-files.ts";
+import { sourcePath } from "../../lib/package-root.ts";
 
 /**
  * Imports the shared modules.

@@ -1,35 +1,10 @@
-// Finds the config for installations without a gateway.yaml: exactly the file that ships with the
-// package.
-import { existsSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { readdir } from "node:fs/promises";
-import { IS_SOURCE, sourceFile } from "../../lib/source-file.ts";
-import { problem } from "../problems.ts";
-import { readConfigText } from "./config-source.ts";
-
-/** Returns the nearest parent folder that is a package. Works from source and from dist/. */
-export function findPackageRoot(from = import.meta.dirname): string {
-  const above = dirname(from);
-  return existsSync(join(from, "package.json")) || above === from ? from : findPackageRoot(above);
-}
-
-/**
- * Returns a path below src, in the source or in dist. The build merges files, so paths relative to a
- * file differ between the two.
- */
-export const sourcePath = (path: string): string =>
-  join(findPackageRoot(), IS_SOURCE ? "src" : "dist/src", path);
-
-/** Returns the path of a program in src/cli. */
-export const findProgram = (name: "plugin-process" | "worker"): string =>
-  sourcePath(sourceFile(`cli/${name}.ts`));
-
-export const readDefaultConfig = (): string =>
-  readFileSync(join(findPackageRoot(), "gateway.yaml"), "utf8");
-
 // Reads the texts of the config: from disk, with a record of all texts, or from the record of
 // another process. All processes of one gateway use the same texts, even if the files have changed
 // in the meantime.
+import { dirname, join } from "node:path";
+import { readdir } from "node:fs/promises";
+import { problem } from "../problems.ts";
+import { readConfigText } from "./config-source.ts";
 
 export type FileTexts = ReadonlyMap<string, string>;
 

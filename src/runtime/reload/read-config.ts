@@ -5,7 +5,7 @@ import type { ReloadResult } from "../gateway-api.ts";
 import { resolve } from "node:path";
 import { loadConfig, type LoadedConfig } from "../../config/load-config.ts";
 import type { ConfigOverrides } from "../../config/expand-config.ts";
-import { readDefaultConfig } from "../../config/source/config-files.ts";
+import { readDefaultConfig } from "../../lib/package-root.ts";
 
 const formatProblem = (p: LocatedProblem): string =>
   `${p.path === "" ? "" : `${p.path}: `}${p.message}${p.hint === undefined ? "" : ` — ${p.hint}`}`;

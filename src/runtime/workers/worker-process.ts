@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { createInMemoryModelLists } from "../../catalog/model-lists.ts";
 import { PriceOverlay } from "../../catalog/prices/price-overlay.ts";
-import { readDefaultConfig } from "../../config/source/config-files.ts";
+import { readDefaultConfig } from "../../lib/package-root.ts";
 import { loadConfig } from "../../config/load-config.ts";
 import type { GatewayConfig, LoadPlugin, LocatedProblem } from "../../config/gateway-config.ts";
 import type { Log } from "../../lib/log/log.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
-import { readDefaultConfig, findPackageRoot } from "../../../src/config/source/config-files.ts";
+import { readDefaultConfig, findPackageRoot } from "../../../src/lib/package-root.ts";
 import { loadConfig, type LoadConfigOptions } from "../../../src/config/load-config.ts";
 import { problem } from "../../../src/config/problems.ts";
 import { load } from "./stubs.ts";

@@ -1,7 +1,7 @@
 import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { readDefaultConfig } from "../../../src/config/source/config-files.ts";
+import { readDefaultConfig } from "../../../src/lib/package-root.ts";
 import { EDITOR_CONFIG_SCHEMA } from "../../../src/config/schema/config-schema.ts";
 import {
   editorSchema,

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { resolve, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { createInterface } from "node:readline/promises";
-import { readDefaultConfig, findPackageRoot } from "../../../config/source/config-files.ts";
+import { readDefaultConfig, findPackageRoot } from "../../../lib/package-root.ts";
 import { parseDuration } from "../../../lib/time/units.ts";
 import { fail } from "../../../model/error.ts";
 import { type CliCommand, EXIT_CODES, type CliInput } from "../../support/command.ts";

@@ -5,7 +5,7 @@ import { fail } from "../../../model/error.ts";
 import { type CliCommand, EXIT_CODES, type CliInput } from "../../support/command.ts";
 import { builtinPlugins } from "../../support/load-config.ts";
 import { print, printJson } from "../../format/terminal.ts";
-import { findPackageRoot } from "../../../config/source/config-files.ts";
+import { findPackageRoot } from "../../../lib/package-root.ts";
 import type { PluginKind } from "../../../plugin/define.ts";
 
 // Creates the files of a new plugin: the files of its template, the files that all templates share,

@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { isatty } from "node:tty";
-import { findProgram } from "../../../config/source/config-files.ts";
+import { findProgram } from "../../../lib/package-root.ts";
 import { createGateway } from "../../../server/gateway.ts";
 import { OldProcess } from "../../../server/handoff/old-process.ts";
 import { REPLACES_PID_VARIABLE } from "../../../server/handoff/handoff-protocol.ts";

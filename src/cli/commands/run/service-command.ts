@@ -1,7 +1,7 @@
 // Prints unit files for service managers, with the paths of this installation. It installs nothing.
 import { readFileSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { findPackageRoot } from "../../../config/source/config-files.ts";
+import { findPackageRoot } from "../../../lib/package-root.ts";
 import { fail } from "../../../model/error.ts";
 import {
   type CliCommand,
