@@ -275,10 +275,13 @@ describe.concurrent("a job that fails", () => {
     });
     expect(await caught(draw(u, { n: 3 }))).toMatchObject({ code: "job_failed" });
     const then = asks;
-    // Longer than the longest interval between two polls.
-    time.skip(10_000);
-    await turnEventLoop();
-    expect(asks).toBe(then);
+    for (let i = 0; i < 10; i++) {
+      // Longer than the longest interval between two polls.
+      time.skip(10_000);
+      await turnEventLoop(500);
+    }
+    // Each of the two others may have sent a poll just before.
+    expect(asks - then).toBeLessThanOrEqual(2);
   });
 
   it("has a deadline", async () => {
