@@ -34,6 +34,7 @@ export * from "./exchange.ts";
 export * from "./call.ts";
 export * from "./outcome.ts";
 export * from "./provider.ts";
+export * from "./batch.ts";
 export * from "./account-tokens.ts";
 export * from "./frontend.ts";
 export * from "./socket.ts";

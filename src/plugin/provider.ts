@@ -8,6 +8,7 @@ import type {
 } from "../model/facts.ts";
 import type { Operation, ModelRequest } from "../model/request.ts";
 import type { HeadersIn, HeadersOut, Opt, Sync } from "../model/values.ts";
+import type { EndpointBatches } from "./batch.ts";
 import type { Call, ProviderClient } from "./call.ts";
 import type { Outgoing } from "./outgoing.ts";
 import type { Plugin, Setup } from "./plugin.ts";
@@ -194,6 +195,8 @@ export interface ProtocolEndpoint<C = unknown> extends EndpointConnection<C>, En
    * they are sent over HTTP.
    */
   sockets?: { readonly [action: string]: Opt<EndpointSocket> };
+  /** Batches of requests to this endpoint. Default: the endpoint has none. */
+  batches?: EndpointBatches;
   /**
    * Body field, header, or both in which this backend accepts a conversation ID. The backend then
    * routes the requests of one conversation to the same prompt cache. With `pick: sticky`, the host
