@@ -16,6 +16,7 @@ import {
   asNonEmptyText,
 } from "tollgate/protocols/compatible";
 import { claude, messages } from "tollgate/protocols/messages";
+import { messageBatches } from "./anthropic/batches.ts";
 
 // Metadata of Claude models, except prices.
 
@@ -152,6 +153,7 @@ export default defineProvider({
         base: withVersion(base_url),
         auth: { header: "x-api-key", field: "api_key" },
         headers: { "anthropic-version": version },
+        batches: messageBatches(version),
         prepare(out, call) {
           forwardClientVersion(out, call);
           if (betas) filterBetas(out, betas);

@@ -19,6 +19,7 @@ import {
 import { geminiLive } from "tollgate/protocols/gemini-live";
 import { embeddingModel } from "./operation-facts.ts";
 import { realtimeModel } from "./realtime-facts.ts";
+import { geminiBatches } from "./google/batches.ts";
 import { generateImages } from "./google/multiple-images.ts";
 
 const VERSION = "v1beta";
@@ -76,7 +77,13 @@ export default defineProvider({
     const auth = { header: "x-goog-api-key", field: "api_key" } as const;
     return {
       endpoints: [
-        { protocol: gemini(), base, auth, servesModel: isChatModel },
+        {
+          protocol: gemini(),
+          base,
+          auth,
+          servesModel: isChatModel,
+          batches: geminiBatches(base),
+        },
         { protocol: geminiImage(), base, auth, servesModel: isImageModel, can: { n: false } },
         { protocol: geminiEmbedding(), base, auth, streaming: "never" as const },
         { protocol: geminiSingleEmbedding(), base, auth, streaming: "never" as const },

@@ -10,6 +10,9 @@ import {
   optionalKey,
 } from "tollgate/protocols/compatible";
 
+/** Protocols whose requests a batch can contain. */
+const BATCH_PROTOCOLS = ["chat-completions", "responses", "embeddings"] as const;
+
 export default defineProvider({
   api: 1,
   name: "openai-compatible",
@@ -96,6 +99,13 @@ export default defineProvider({
         default: true,
         description: "Whether GET /models lists the models",
       },
+      batches: {
+        type: "boolean",
+        default: false,
+        description:
+          "Whether the API runs batches at /files and /batches, in OpenAI's format, of all " +
+          "requests that are sent as JSON",
+      },
       images: {
         type: "array",
         items: { type: "string", minLength: 1 },
@@ -168,6 +178,7 @@ export default defineProvider({
       name: ctx.id,
       summary: "",
       keyRequirement: "optional",
+      ...(o.batches && { batches: { protocols: BATCH_PROTOCOLS } }),
       ...(o.key_header !== undefined && { auth: { header: o.key_header } }),
       protocols: {
         "chat-completions": {

@@ -58,12 +58,26 @@ const REALTIME_MODELS: readonly ModelInfo[] = [
   }),
 ];
 
+/** Days after which OpenAI deletes the lines and the results of a batch. */
+const BATCH_DAYS = 30;
+
 export default fromRow({
   name: "openai",
   summary: "OpenAI",
   stability: "beta",
   base: "https://api.openai.com/v1",
   sessionAffinity: { field: "prompt_cache_key" },
+  batches: {
+    protocols: ["responses", "chat-completions", "images", "embeddings", "moderations"],
+    uploadFields: {
+      "expires_after[anchor]": "created_at",
+      "expires_after[seconds]": String(BATCH_DAYS * 86_400),
+    },
+    createFields: {
+      output_expires_after: { anchor: "created_at", seconds: BATCH_DAYS * 86_400 },
+    },
+    dataPolicy: { retention: { kind: "days", days: BATCH_DAYS }, requires: "unavailable" },
+  },
   models: {
     images: ["gpt-image-*", "chatgpt-image-*", "dall-e-*"],
     realtime: [

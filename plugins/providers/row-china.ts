@@ -188,6 +188,7 @@ export const mainland: readonly Backend[] = [
     unverified: ["models", "limits"],
     stability: "beta",
     base: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+    batches: { protocols: ["chat-completions"], bytes: 500_000_000 },
     protocols: {
       "chat-completions": qwen,
       responses: {},
@@ -201,6 +202,7 @@ export const mainland: readonly Backend[] = [
     errors: "openai",
     unverified: ["models", "responses", "messages", "limits"],
     base: "https://dashscope.aliyuncs.com/compatible-mode/v1",
+    batches: { protocols: ["chat-completions"], bytes: 500_000_000 },
     protocols: {
       "chat-completions": qwen,
       responses: {},

@@ -13,6 +13,7 @@ export const clouds: readonly Backend[] = [
     errors: "openai",
     stability: "beta",
     base: "https://api.groq.com/openai/v1",
+    batches: { protocols: ["chat-completions"], bytes: 100_000_000 },
     facts: { asOf: "2026-11-22", models: [transcriptionModel("whisper-large-v3", "30.8")] },
     protocols: {
       "chat-completions": {

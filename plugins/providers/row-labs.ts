@@ -57,6 +57,10 @@ export const labs: readonly Backend[] = [
     unverified: ["limits"],
     stability: "beta",
     base: "https://api.mistral.ai/v1",
+    batches: {
+      api: "mistral",
+      protocols: ["chat-completions", "embeddings", "moderations", "mistral-fim"],
+    },
     facts: {
       asOf: "2026-11-22",
       models: [

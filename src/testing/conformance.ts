@@ -8,6 +8,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import type { OperationSpec } from "../model/operations/operation-spec.ts";
 import type { Context } from "../plugin/context.ts";
 import type { Definition } from "../plugin/define.ts";
+import type { BatchFormat } from "./batches/batch-format.ts";
 import { createCheck, type Check } from "./check.ts";
 import { frontendChecks } from "./conformance/frontend.ts";
 import { sideEffectChecks, needsChecks, runScript } from "./conformance/side-effects.ts";
@@ -67,6 +68,11 @@ export interface ConformanceOptions {
    * as the request.
    */
   readonly operations?: readonly OperationSpec[];
+  /**
+   * Batch API of the provider, which the kit imitates to check the provider's `batches`. Default:
+   * OpenAI's files and batches.
+   */
+  readonly batches?: BatchFormat;
 }
 
 /**
@@ -119,6 +125,7 @@ function createSubject(definition: Definition, given: ConformanceOptions): Confo
     ],
     fetch: given.fetch,
     operations: given.operations ?? [],
+    batches: given.batches,
     observed: [],
   };
 }

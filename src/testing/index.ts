@@ -86,5 +86,24 @@ export {
   type ScriptedRoutes,
   type TestUpstream,
 } from "./upstream/upstream.ts";
+export {
+  createBatchApi,
+  type BatchApi,
+  type BatchApiClientOptions,
+  type BatchApiFailure,
+  type BatchApiOptions,
+} from "./batches/batch-api.ts";
+export {
+  type BatchApiRequest,
+  type BatchApiState,
+  type BatchFormat,
+  type BatchOutcome,
+  type FakeBatch,
+  type LineAnswer,
+  type SubmittedLine,
+  type WrittenResult,
+} from "./batches/batch-format.ts";
+export { messageBatchFormat } from "./batches/messages-format.ts";
+export { openAiBatchFormat } from "./batches/openai-format.ts";
 export { createStoreFactory } from "./store.ts";
 export { fleetChecks, storeChecks, type FleetUnderTest, type StoreUnderTest } from "./store.ts";

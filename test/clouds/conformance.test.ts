@@ -10,6 +10,7 @@ import vertex from "../../plugins/providers/vertex/index.ts";
 import { pictureOf } from "./aws-fake.ts";
 import { inConverse, inFrames, invoked } from "./aws-says.ts";
 import { ACCOUNT } from "./google-fake.ts";
+import { azureFormat } from "../plugins/batches/formats.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-clouds-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -112,6 +113,7 @@ describe.each([
         client_secret: "canary-7f3a-secret",
       },
       recordings: OTHERS,
+      batches: azureFormat,
       fetch: tokens,
       module: new URL("../../plugins/providers/azure-foundry/index.ts", import.meta.url),
     }),

@@ -7,6 +7,7 @@ import { afterAll, describe, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
 import { conformanceChecks, type Check } from "tollgate/testing";
 import { builtin } from "../../plugins/index.ts";
+import { BATCH_FORMATS } from "./batches/formats.ts";
 
 /** Options without a default. Everything else is the result of a bare `use:`. */
 const WITH: Readonly<Record<string, unknown>> = {
@@ -81,6 +82,7 @@ export function checkBuiltins(isSelected: (check: Check) => boolean): void {
       with: given,
       credential,
       recordings,
+      ...(BATCH_FORMATS[name] && { batches: BATCH_FORMATS[name] }),
     }).filter(isSelected))
       it(check.name, check.run);
   });

@@ -12,7 +12,9 @@ import {
   type Operation,
   type Protocol,
 } from "tollgate/plugin";
+import { setTimeout as sleep } from "node:timers/promises";
 import { accountSchema, foundryAuth, ENV_VARIABLES, type AzureAccount } from "./auth.ts";
+import { openAiBatches, type BatchDialect } from "tollgate/protocols/batches";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { embeddings } from "tollgate/protocols/embeddings";
 import { claude, messages } from "tollgate/protocols/messages";
@@ -66,6 +68,15 @@ export default defineProvider({
         default: ["claude-*"],
         description: "Deployments of Claude. Each name can contain one *, which matches any text",
       },
+      batch_deployments: {
+        type: "array",
+        items: { type: "string", minLength: 1 },
+        default: [],
+        description:
+          "Deployments of the type Global Batch or Data Zone Batch, which run batches only. Each " +
+          "name can contain one *, which matches any text. Batches require v1, so api_version " +
+          "must be unset",
+      },
       api_version: {
         type: "string",
         pattern: "^\\d{4}-\\d{2}-\\d{2}(-preview)?$",
@@ -87,9 +98,11 @@ export default defineProvider({
       },
     },
   },
-  *check({ resource, base_url }) {
+  *check({ resource, base_url, api_version, batch_deployments }) {
     if (resource === undefined && base_url === undefined)
       yield { path: "", message: "requires resource or base_url" };
+    if (api_version !== undefined && batch_deployments.length > 0)
+      yield { path: "/batch_deployments", message: "requires v1, so api_version must be unset" };
   },
   setup(o, ctx) {
     const at = (own: string | undefined, host: string) =>
@@ -102,7 +115,11 @@ export default defineProvider({
     const other = foundryAuth(ctx, entra, { header: "x-api-key", scope: FOUNDRY });
     return {
       endpoints: [
-        ...openAiEndpoints(resource, key, (model) => !isClaude(model), o.api_version),
+        ...openAiEndpoints(resource, key, {
+          serves: (model) => !isClaude(model),
+          isBatchDeployment: (model) => o.batch_deployments.some((one) => isLike(one, model)),
+          version: o.api_version,
+        }),
         anthropicEndpoint(foundry, other, isClaude),
       ],
     };
@@ -123,12 +140,37 @@ function isLike(pattern: string, model: string): boolean {
 
 type Serves = (model: string) => boolean;
 
-/** `version`: API version for the deployments endpoint. If unset, all requests use v1. */
+/** Seconds after which Azure deletes the files of a batch. It is the shortest time that it accepts. */
+const FILE_SECONDS = 14 * 86_400;
+const FILE_POLL_MS = 1_000;
+
+/**
+ * Azure's batch API. `endpoint` is required, but Azure reads the endpoint from the lines. Without
+ * an expiry, a resource can have 500 files.
+ */
+const BATCHES: BatchDialect = {
+  lines: 100_000,
+  endpoint: "/chat/completions",
+  uploadFields: {
+    "expires_after.anchor": "created_at",
+    "expires_after.seconds": String(FILE_SECONDS),
+  },
+  createFields: { output_expires_after: { anchor: "created_at", seconds: FILE_SECONDS } },
+  waitForFile: (signal) => sleep(FILE_POLL_MS, undefined, { signal }),
+};
+
+interface OpenAiOptions {
+  readonly serves: Serves;
+  /** Whether a deployment runs batches. It then serves no other requests. */
+  readonly isBatchDeployment: Serves;
+  /** API version for the deployments endpoint. If unset, all requests use v1. */
+  readonly version: string | undefined;
+}
+
 function openAiEndpoints(
   resource: string,
   auth: Auth<AzureAccount>,
-  serves: Serves,
-  version: string | undefined,
+  { serves, isBatchDeployment, version }: OpenAiOptions,
 ): ProtocolEndpoint<AzureAccount>[] {
   const query = version === undefined ? "" : `?api-version=${encodeURIComponent(version)}`;
   const at = (verb: string) =>
@@ -140,15 +182,18 @@ function openAiEndpoints(
     auth,
     servesModel: serves,
   };
+  const batches = { batches: { ...openAiBatches(BATCHES), servesModel: isBatchDeployment } };
   return [
     {
       ...own,
+      ...(version === undefined && batches),
       protocol: withContentFilterDetails(chatCompletions()),
       paths: { generate: at("chat/completions") },
     },
     // The responses API has no deployment in its path, even on the deployments endpoint.
     {
       ...own,
+      ...(version === undefined && batches),
       protocol: withContentFilterDetails(responses()),
       paths: { generate: `/responses${query}` },
       // Only v1 has a WebSocket.

@@ -18,6 +18,7 @@ import {
   type Stability,
 } from "../../plugin/index.ts";
 import { matchesGlob } from "../../lib/glob.ts";
+import { type BatchDialect, openAiBatches } from "../batches/index.ts";
 import { fetchModelList, type ModelListFormat } from "./model-list.ts";
 import { chatCompletions, type ChatDialect } from "../chat-completions/index.ts";
 import { cohereEmbeddings } from "../cohere/index.ts";
@@ -150,6 +151,7 @@ export function endpointsOf(row: ProviderRow, base: string): Endpoint<{ api_key?
         ...(socket !== undefined && { sockets: { generate: { path: socket } } }),
         ...(row.sessionAffinity && generatesTokens && { sessionAffinity: row.sessionAffinity }),
         ...(row.can && { can: row.can }),
+        ...(row.batches?.protocols.includes(id) && { batches: openAiBatches(row.batches) }),
       },
     ];
   });
@@ -314,6 +316,8 @@ export interface ProviderRow {
    */
   models?: ModelListFormat | false;
   can?: FeatureSupport;
+  /** Batches, and the protocols of their requests. Default: the provider has none. */
+  batches?: BatchDialect & { readonly protocols: readonly ProtocolName[] };
   dataPolicy?: DataPolicy;
   facts?: Facts;
   /**

@@ -14,6 +14,7 @@ import { resolveEndpointUrl, signRequest } from "./provider-client.ts";
 import { findLeak, type ConformanceSubject } from "./subject.ts";
 import { createSetupCheck } from "./side-effects.ts";
 import { checkFieldsCarried, checkStreaming, checkExpected } from "./native-endpoint.ts";
+import { batchChecks } from "./batches.ts";
 import { recordedEndpoints } from "./recorded-endpoints.ts";
 import { checkEndToEnd } from "./end-to-end.ts";
 import { checkProviderSessions } from "./sockets.ts";
@@ -45,6 +46,7 @@ export function providerChecks(subject: ConformanceSubject): Check[] {
     each("native endpoints stream responses without delay", checkStreaming),
     each("its decoders pass the protocol checks on recordings split at every byte", checkDecoders),
     each("clients of a gateway receive the upstream's responses unchanged", checkEndToEnd),
+    ...batchChecks(subject),
   ];
 }
 

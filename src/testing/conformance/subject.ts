@@ -2,6 +2,7 @@ import { inspect } from "node:util";
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 import type { Context } from "../../plugin/context.ts";
 import type { Definition } from "../../plugin/define.ts";
+import type { BatchFormat } from "../batches/batch-format.ts";
 
 /** A plugin under test, with everything that its author provided. */
 export interface ConformanceSubject {
@@ -14,6 +15,8 @@ export interface ConformanceSubject {
   readonly module: string | undefined;
   /** Answers `ctx.fetch`. */
   readonly fetch: Context["fetch"] | undefined;
+  /** Batch API of the provider. Default: OpenAI's. */
+  readonly batches: BatchFormat | undefined;
   /** Operations that a package adds. */
   readonly operations: readonly OperationSpec[];
   /** Values that must not appear in any output. */
