@@ -180,15 +180,24 @@ export interface ServiceClock {
 export function awsAuth(
   keys: CredentialCache,
   clock: ServiceClock,
-  of: { readonly region: string; readonly service: string },
+  of: {
+    readonly region: string;
+    readonly service: string;
+    /** Origin of S3, whose requests are signed for S3. */
+    readonly storage?: string;
+  },
 ): TokenAuth<AwsAccount> {
+  const { region } = of;
   const signed = (
     request: SignableRequest,
     proof: Awaited<ReturnType<CredentialCache["get"]>>,
-  ): HeadersOut =>
-    "bearer" in proof
-      ? { authorization: `Bearer ${proof.bearer}` }
-      : signRequest(proof, request, { ...of, now: Date.now() + clock.aheadMs });
+  ): HeadersOut => {
+    const isStorage = request.url.origin === of.storage;
+    if ("bearer" in proof)
+      return isStorage ? failWithoutKeys() : { authorization: `Bearer ${proof.bearer}` };
+    const service = isStorage ? "s3" : of.service;
+    return signRequest(proof, request, { region, service, now: Date.now() + clock.aheadMs });
+  };
   return {
     sign(request, account) {
       const proof = keys.get(account);
@@ -202,6 +211,11 @@ export function awsAuth(
     },
   };
 }
+
+const failWithoutKeys = (): never =>
+  fail("upstream_auth", "Batches require AWS access keys, because an API key cannot access S3.", {
+    code: "no_keys",
+  });
 
 const errorNameIn = ({ headers, body }: AuthRejection): string =>
   nameOf(headers["x-amzn-errortype"]) ?? nameOf(parsed(body)?.["__type"]) ?? "";

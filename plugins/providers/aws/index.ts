@@ -16,6 +16,7 @@ import {
   ENV_VARIABLES,
   type AwsAccount,
 } from "./auth.ts";
+import { bedrockBatches, type BedrockBatchPlace } from "./batches.ts";
 import { bedrockClaude, withAnthropicName } from "./claude.ts";
 import { converse } from "./converse/index.ts";
 import { fetchModelList, usesApi } from "./model-list.ts";
@@ -66,7 +67,7 @@ export default defineProvider({
   name: "aws",
   summary: "Amazon Bedrock: Converse, InvokeModel, and its compatible APIs",
   stability: "beta",
-  unverified: ["mantle", "list"],
+  unverified: ["mantle", "list", "batches"],
   credential: accountSchema,
   facts,
   needs: { env: ENV_VARIABLES, metadata: true },
@@ -104,6 +105,28 @@ export default defineProvider({
         description:
           "Bedrock guardrail for all chats. Claude is then also called through Converse, " +
           "and requests with Service-ZDR are rejected",
+      },
+      batch: {
+        type: "object",
+        additionalProperties: false,
+        required: ["uri", "role"],
+        properties: {
+          uri: {
+            type: "string",
+            pattern: "^s3://[a-z0-9.-]+(/[\\w./-]*)?$",
+            "x-expects": "a location such as s3://my-bucket/tollgate",
+            description: "S3 bucket and prefix for the lines and results of batches",
+          },
+          role: {
+            type: "string",
+            minLength: 1,
+            description: "ARN of the service role with which Bedrock accesses the bucket",
+          },
+          storage_url: address("Base URL of S3. Default: https://s3.<region>.amazonaws.com"),
+        },
+        description:
+          "Enables batches of chat models, which Bedrock runs from S3. They require access keys, " +
+          "because a Bedrock API key cannot access S3",
       },
       list_models: {
         type: "boolean",
@@ -146,7 +169,14 @@ export default defineProvider({
       o.region ?? ctx.env("AWS_REGION") ?? ctx.env("AWS_DEFAULT_REGION") ?? "us-east-1";
     const keys = createCredentialCache(ctx.env);
     const clock = ctx.shared<ServiceClock>("clock", () => ({ aheadMs: 0 }));
-    const auth = awsAuth(keys, clock, { region, service: "bedrock" });
+    const storage = withoutTrailingSlash(
+      o.batch?.storage_url ?? `https://s3.${region}.amazonaws.com`,
+    );
+    const auth = awsAuth(keys, clock, {
+      region,
+      service: "bedrock",
+      ...(o.batch && { storage: new URL(storage).origin }),
+    });
     const atMantle = awsAuth(keys, clock, { region, service: o.mantle_service });
     const runtime = withoutTrailingSlash(
       o.runtime_url ?? `https://bedrock-runtime.${region}.amazonaws.com`,
@@ -158,13 +188,27 @@ export default defineProvider({
     const control = withoutTrailingSlash(
       o.control_url ?? `https://bedrock.${region}.amazonaws.com`,
     );
+    const batchesOf = (api: BedrockBatchPlace["api"]) =>
+      o.batch && {
+        batches: bedrockBatches({ control, storage, uri: o.batch.uri, role: o.batch.role, api }),
+      };
     const by = usesApi({ ...o, hasGuardrail: o.guardrail !== undefined });
     const own = { base: runtime, auth, origins: [control] };
     const whole = { streaming: "never" as const };
     return {
       endpoints: [
-        { ...own, protocol: bedrockClaude(o.betas), servesModel: by("claude") },
-        { ...own, protocol: converse(o.guardrail), servesModel: by("converse") },
+        {
+          ...own,
+          protocol: bedrockClaude(o.betas),
+          servesModel: by("claude"),
+          ...batchesOf("InvokeModel"),
+        },
+        {
+          ...own,
+          protocol: converse(o.guardrail),
+          servesModel: by("converse"),
+          ...batchesOf("Converse"),
+        },
         {
           ...own,
           ...whole,

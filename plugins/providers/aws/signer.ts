@@ -33,7 +33,8 @@ const encoded = (text: string): string =>
 
 /**
  * Returns the headers that sign a request: the date, the hash of the body, and the signature. The
- * signature encodes the path again, as every service except S3 requires.
+ * signature encodes the path again, as every service except S3 requires. S3 also accepts a body
+ * that is not signed, such as one that is created while it is sent.
  */
 export function signRequest(
   keys: SigningKeys,
@@ -42,7 +43,8 @@ export function signRequest(
 ): Record<string, string> {
   const stamp = new Date(now).toISOString().replace(/[-:]|\.\d{3}/g, "");
   const day = stamp.slice(0, 8);
-  const hash = sha256(request.body ?? "");
+  const isStorage = service === "s3";
+  const hash = isStorage && request.body === null ? "UNSIGNED-PAYLOAD" : sha256(request.body ?? "");
   const type = request.headers["content-type"];
   const headers: Record<string, string> = {
     ...(type !== undefined && { "content-type": type }),
@@ -55,7 +57,7 @@ export function signRequest(
   const scope = `${day}/${region}/${service}/aws4_request`;
   const canonical = [
     request.method,
-    pathOf(request.url),
+    isStorage ? request.url.pathname : pathOf(request.url),
     queryOf(request.url),
     ...names.map((name) => `${name}:${headers[name]!.trim().replace(/\s+/g, " ")}`),
     "",

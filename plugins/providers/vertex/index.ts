@@ -11,6 +11,7 @@ import {
 } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { accountSchema, vertexAuth } from "./auth.ts";
+import { claudeLines, geminiLines, vertexBatches, type VertexLineFormat } from "./batches.ts";
 import {
   isEmbeddingModel,
   hostOf,
@@ -43,7 +44,7 @@ export default defineProvider({
   name: "vertex",
   summary: "Google Cloud Vertex AI: Gemini, Claude, and partner models",
   stability: "beta",
-  unverified: ["partners' models", "express keys", "vectors"],
+  unverified: ["partners' models", "express keys", "vectors", "batches"],
   credential: accountSchema,
   facts,
   needs: { env: ["GOOGLE_CLOUD_PROJECT"], metadata: true },
@@ -76,6 +77,21 @@ export default defineProvider({
         "x-origin": true,
         description: "Base URL without the version. Default: the endpoint of `location`",
       },
+      batch_uri: {
+        type: "string",
+        pattern: "^gs://[a-z0-9._-]+(/[\\w./-]*)?$",
+        "x-expects": "a location such as gs://my-bucket/tollgate",
+        description:
+          "Cloud Storage bucket and prefix for the lines and results of batches. If unset, no " +
+          "batches are run",
+      },
+      storage_url: {
+        type: "string",
+        minLength: 1,
+        default: "https://storage.googleapis.com",
+        "x-origin": true,
+        description: "Base URL of Cloud Storage",
+      },
       token_url: {
         type: "string",
         minLength: 1,
@@ -85,17 +101,29 @@ export default defineProvider({
       },
     },
   },
-  setup({ project: configuredProject, location, version, base_url, token_url }, ctx) {
+  setup(
+    { project: configuredProject, location, version, base_url, token_url, batch_uri, storage_url },
+    ctx,
+  ) {
     const project = configuredProject ?? ctx.env("GOOGLE_CLOUD_PROJECT");
     const auth = vertexAuth(ctx, token_url);
     const host = `${(base_url ?? hostOf(location)).replace(/\/+$/, "")}/${version}`;
     const placed = `${host}/projects/${project}/locations/${location}`;
+    const storage = storage_url.replace(/\/+$/, "");
+    const batchesOf = (format: VertexLineFormat) =>
+      batch_uri !== undefined && { batches: vertexBatches({ storage, uri: batch_uri, format }) };
     // Without a project, only an express key works, and it can call only Gemini.
     if (project === undefined)
       return { endpoints: [{ protocol: vertexGemini(), base: host, auth, servesModel: isGemini }] };
     return {
       endpoints: [
-        { protocol: vertexGemini(), base: placed, auth, servesModel: isGemini },
+        {
+          protocol: vertexGemini(),
+          base: placed,
+          auth,
+          servesModel: isGemini,
+          ...batchesOf(geminiLines),
+        },
         {
           protocol: vertexEmbeddings(),
           base: placed,
@@ -103,7 +131,13 @@ export default defineProvider({
           streaming: "never",
           servesModel: isEmbeddingModel,
         },
-        { protocol: vertexClaude(), base: placed, auth, servesModel: isClaude },
+        {
+          protocol: vertexClaude(),
+          base: placed,
+          auth,
+          servesModel: isClaude,
+          ...batchesOf(claudeLines),
+        },
         {
           protocol: chatCompletions({ maxTokens: "max_tokens", developerRole: false }),
           base: `${placed}/endpoints/openapi`,

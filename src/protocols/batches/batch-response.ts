@@ -37,7 +37,9 @@ export async function fetchObject(
 
 async function readObject(response: Response): Promise<JsonObject> {
   const object = parseObject(await (await requireSuccess(response)).text());
-  return object ?? fail("upstream", "The batch API returned no JSON object.", { code: "bad_answer" });
+  return (
+    object ?? fail("upstream", "The batch API returned no JSON object.", { code: "bad_answer" })
+  );
 }
 
 /**

@@ -13,7 +13,16 @@ import {
   type Opt,
   type Usage,
 } from "../../plugin/index.ts";
-import { asCount, asList, asNumber, asObject, asObjects, asText, omitUndefined, parseObject } from "../json-values.ts";
+import {
+  asCount,
+  asList,
+  asNumber,
+  asObject,
+  asObjects,
+  asText,
+  omitUndefined,
+  parseObject,
+} from "../json-values.ts";
 import { encodeBatchForm, type LineFormat } from "./batch-file.ts";
 import {
   createObject,
@@ -191,10 +200,7 @@ async function find(api: BatchApi, key: string, client: BatchClient): Promise<Op
 
 const PAGE_SIZE = 100;
 
-async function* readResults(
-  status: BatchStatus,
-  client: BatchClient,
-): AsyncGenerator<BatchResult> {
+async function* readResults(status: BatchStatus, client: BatchClient): AsyncGenerator<BatchResult> {
   for (const file of asList(status.results))
     if (typeof file === "string")
       for await (const line of fetchJsonLines(client, `${fileUrl(file)}/content`)) {
@@ -233,7 +239,9 @@ function parseResult(line: JsonObject): BatchResult | undefined {
     id,
     outcome: "answered",
     status: asCount(response?.["status_code"]) ?? 500,
-    body: { error: error ?? { message: asText(line["error"]) ?? "The provider returned no response." } },
+    body: {
+      error: error ?? { message: asText(line["error"]) ?? "The provider returned no response." },
+    },
   };
 }
 
@@ -328,7 +336,9 @@ const MAX_ERRORS = 3;
 function messageOf(errors: unknown): string | undefined {
   const all = asObjects(errors).flatMap(({ message, line }) => {
     const text = asText(message)?.slice(0, 500);
-    return text === undefined ? [] : [asCount(line) === undefined ? text : `Line ${String(line)}: ${text}`];
+    return text === undefined
+      ? []
+      : [asCount(line) === undefined ? text : `Line ${String(line)}: ${text}`];
   });
   return all.length === 0 ? undefined : all.slice(0, MAX_ERRORS).join(" ");
 }

@@ -23,13 +23,17 @@ export const openAiBatchFormat: BatchFormat = {
     if (id === "") return request.method === "POST" ? create(state, request) : list(state, request);
     if (request.method === "POST" && action === "cancel" && !state.cancel(id))
       return rejected("The batch has ended.", 409);
-    const batch = request.method === "GET" ? state.poll(id) : state.batches.find((b) => b.id === id);
+    const batch =
+      request.method === "GET" ? state.poll(id) : state.batches.find((b) => b.id === id);
     return batch ? jsonResponse(render(batch)) : rejected("No such batch.", 404);
   },
 };
 
 const rejected = (message: string, status = 400): ScriptedResponse =>
-  jsonResponse({ error: { message, type: "invalid_request_error", param: null, code: null } }, status);
+  jsonResponse(
+    { error: { message, type: "invalid_request_error", param: null, code: null } },
+    status,
+  );
 
 /** Handles requests to files. Uploads are forms, and the API is strict about their lines. */
 export function handleFiles(
@@ -45,7 +49,13 @@ export function handleFiles(
       return rejected("Expected a file with the purpose batch.");
     const name = state.nextId("file-");
     state.files.set(name, file);
-    return jsonResponse({ id: name, object: "file", bytes: file.length, purpose: "batch", status: "processed" });
+    return jsonResponse({
+      id: name,
+      object: "file",
+      bytes: file.length,
+      purpose: "batch",
+      status: "processed",
+    });
   }
   const file = state.files.get(id) ?? resultFile(state, id);
   if (!file) return rejected(`No such file: ${route}.`, 404);
@@ -54,7 +64,13 @@ export function handleFiles(
     return jsonResponse({ id, object: "file", deleted: true });
   }
   if (action === "content") return { headers: { "content-type": "application/jsonl" }, body: file };
-  return jsonResponse({ id, object: "file", bytes: file.length, purpose: "batch", status: "processed" });
+  return jsonResponse({
+    id,
+    object: "file",
+    bytes: file.length,
+    purpose: "batch",
+    status: "processed",
+  });
 }
 
 /** Returns the parts of a form by name. */
@@ -175,7 +191,15 @@ const NOT_RUN = { expired: "batch_expired", canceled: "batch_cancelled", lost: "
 export function renderResult({ line, answer }: WrittenResult): Json {
   const own = { id: `batch_req_${line.id}`, custom_id: line.id };
   if (typeof answer !== "object")
-    return { ...own, response: null, error: { code: NOT_RUN[answer], message: "The line did not run." } };
+    return {
+      ...own,
+      response: null,
+      error: { code: NOT_RUN[answer], message: "The line did not run." },
+    };
   const { status = 200, body } = answer;
-  return { ...own, response: { status_code: status, request_id: `req_${line.id}`, body }, error: null };
+  return {
+    ...own,
+    response: { status_code: status, request_id: `req_${line.id}`, body },
+    error: null,
+  };
 }

@@ -43,7 +43,11 @@ export const mistralFormat: BatchFormat = {
       const size = Number(request.query.get("page_size"));
       const from = Number(request.query.get("page")) * size;
       const all = state.batches.toReversed();
-      return jsonResponse({ object: "list", total: all.length, data: all.slice(from, from + size).map(job) });
+      return jsonResponse({
+        object: "list",
+        total: all.length,
+        data: all.slice(from, from + size).map(job),
+      });
     }
     if (action === "cancel" && !state.cancel(id))
       return jsonResponse({ object: "error", message: "The job has ended." }, 422);
@@ -66,7 +70,11 @@ function job(batch: FakeBatch): JsonObject {
     input_files: [input ?? ""],
     endpoint: endpoint ?? "",
     metadata: key === undefined ? null : { tollgate_job: key },
-    status: outcome ? STATUS[outcome] : state === "canceling" ? "CANCELLATION_REQUESTED" : "RUNNING",
+    status: outcome
+      ? STATUS[outcome]
+      : state === "canceling"
+        ? "CANCELLATION_REQUESTED"
+        : "RUNNING",
     created_at: batch.createdAt,
     output_file: has && good > 0 ? `file-${id}-output` : null,
     error_file: has && good < results.length ? `file-${id}-error` : null,
@@ -127,7 +135,10 @@ export const geminiFormat: BatchFormat = {
     }
     if (route.startsWith("/files/")) {
       if (!state.files.delete(route.slice(1)))
-        return jsonResponse({ error: { code: 404, message: "Not found.", status: "NOT_FOUND" } }, 404);
+        return jsonResponse(
+          { error: { code: 404, message: "Not found.", status: "NOT_FOUND" } },
+          404,
+        );
       return jsonResponse({});
     }
     if (route.endsWith(":batchGenerateContent")) {
@@ -141,7 +152,9 @@ export const geminiFormat: BatchFormat = {
         .map((line) => JSON.parse(line))
         .map(({ key, request }) => ({ id: key, url: route, body: request }));
       const input = inputConfig.fileName;
-      return jsonResponse(operation(state.create({ key: displayName, input, endpoint: undefined, lines })));
+      return jsonResponse(
+        operation(state.create({ key: displayName, input, endpoint: undefined, lines })),
+      );
     }
     if (route === "/batches") {
       const from = Number(query.get("pageToken") ?? 0);
@@ -187,7 +200,10 @@ function operation(batch: FakeBatch): JsonObject {
           ? "BATCH_STATE_CANCELLING"
           : "BATCH_STATE_RUNNING",
       inputConfig: { fileName: input ?? "" },
-      batchStats: { successfulRequestCount: String(good), failedRequestCount: String(results.length - good) },
+      batchStats: {
+        successfulRequestCount: String(good),
+        failedRequestCount: String(results.length - good),
+      },
       ...(results.length > 0 && { output: { responsesFile: `files/${id}-output` } }),
     },
     done: state === "ended",
