@@ -28,6 +28,7 @@ export const MODULES: readonly ContractModule[] = [
   { name: "tollgate/testing", index: "src/testing/index.ts" },
   { name: "tollgate/testing/vitest", index: "src/testing/vitest.ts" },
   { name: "tollgate/protocols/codec", index: "src/protocols/codec/index.ts" },
+  { name: "tollgate/protocols/batches", index: "src/protocols/batches/index.ts" },
   { name: "tollgate/protocols/compatible", index: "src/protocols/compatible/index.ts" },
 ];
 

@@ -1,5 +1,5 @@
-// Generates plugins/providers/facts/<provider>.json from the lists in test/fixtures/facts: models.json, and tools.json with the
-// prices of tools that providers run.
+// Generates plugins/providers/facts/<provider>.json from the lists in test/fixtures/facts: models.json, tools.json with the
+// prices of tools that providers run, and batches.json with the discounts of batch APIs.
 //
 //     npx node --conditions=tollgate-source .build/facts.ts
 //
@@ -20,6 +20,7 @@ import type {
 const root = new URL("..", import.meta.url).pathname;
 const SOURCE = join(root, "test/fixtures/facts/models.json");
 const TOOLS = join(root, "test/fixtures/facts/tools.json");
+const BATCHES = join(root, "test/fixtures/facts/batches.json");
 export const TARGET = join(root, "plugins/providers/facts");
 
 /**
@@ -96,6 +97,18 @@ const digitsOf = (text: string): unknown =>
 
 export const readTools = (text: string = readFileSync(TOOLS, "utf8")): ListedTools[] =>
   (digitsOf(text) as { tools: ListedTools[] }).tools;
+
+/** Discount of a provider's batch API. */
+export interface ListedBatches {
+  provider: string;
+  models: string;
+  by: Digits;
+  units: Unit[];
+  as_of: string;
+}
+
+export const readBatches = (text: string = readFileSync(BATCHES, "utf8")): ListedBatches[] =>
+  (digitsOf(text) as { batches: ListedBatches[] }).batches;
 
 const each = (unit: Unit, { digits }: Digits, variant?: PriceLine["variant"]): PriceLine => ({
   unit,
@@ -226,9 +239,38 @@ const withLines = (price: Price, more: readonly PriceLine[]): Price => ({
   ...(price.otherwise && { otherwise: withLines(price.otherwise, more) }),
 });
 
-function infos(m: Listed, tools: readonly ListedTools[]): ModelInfo[] {
+/** Multiplies two decimals digit by digit. */
+function multiply(a: string, b: string): string {
+  const [wholeA = "", fractionA = ""] = a.split(".");
+  const [wholeB = "", fractionB = ""] = b.split(".");
+  const places = fractionA.length + fractionB.length;
+  const product = BigInt(wholeA + fractionA) * BigInt(wholeB + fractionB);
+  const digits = product.toString().padStart(places + 1, "0");
+  const fraction = digits.slice(digits.length - places).replace(/0+$/, "");
+  return digits.slice(0, digits.length - places) + (fraction === "" ? "" : `.${fraction}`);
+}
+
+/** Adds the tier `batch`, unless the list contains its rates. */
+function withBatchTier(m: Listed, price: Price, batches: readonly ListedBatches[]): Price {
+  const of = batches.find((b) => b.provider === m.provider && new RegExp(b.models).test(m.model));
+  if (!of || m.kind !== "chat") return price;
+  const lines = price.lines
+    .filter(({ unit }) => of.units.includes(unit))
+    .map((line) => ({ ...line, usd: multiply(line.usd, of.by.digits) }));
+  return {
+    ...price,
+    tiers: { batch: lines, ...price.tiers },
+    ...(price.otherwise && { otherwise: withBatchTier(m, price.otherwise, batches) }),
+  };
+}
+
+function infos(
+  m: Listed,
+  tools: readonly ListedTools[],
+  batches: readonly ListedBatches[],
+): ModelInfo[] {
   const own = priceOf(m);
-  const price = own && withLines(own, toolLines(m, tools));
+  const price = own && withLines(withBatchTier(m, own, batches), toolLines(m, tools));
   const limits = {
     ...(m.context && { context: Number(m.context.digits) }),
     ...(m.max_output && { output: Number(m.max_output.digits) }),
@@ -256,13 +298,14 @@ function infos(m: Listed, tools: readonly ListedTools[]): ModelInfo[] {
 export function files(
   list: readonly Listed[],
   tools: readonly ListedTools[] = readTools(),
+  batches: readonly ListedBatches[] = readBatches(),
 ): Map<string, string> {
   const texts = new Map<string, string>();
   for (const [provider, models] of Map.groupBy(list, (m) => m.provider)) {
     if (BY_HAND.has(provider)) continue;
     // Date of the oldest entry, so that no entry appears newer than it is.
     const asOf = models.map((m) => m.as_of).sort()[0]!;
-    const facts: Facts = { asOf, models: models.flatMap((m) => infos(m, tools)) };
+    const facts: Facts = { asOf, models: models.flatMap((m) => infos(m, tools, batches)) };
     const rows = facts.models.map((info) => `    ${JSON.stringify(info)}`);
     texts.set(provider, `{\n  "asOf": "${asOf}",\n  "models": [\n${rows.join(",\n")}\n  ]\n}\n`);
   }

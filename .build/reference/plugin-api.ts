@@ -48,6 +48,12 @@ const PAGES: readonly ApiPage[] = [
     from: ["plugin/provider", "plugin/account-tokens", "plugin/outgoing"].map(file),
   },
   {
+    slug: "provider-batches",
+    title: "Batches of providers",
+    about: "the batch API of a provider, and its client",
+    from: ["plugin/batch"].map(file),
+  },
+  {
     slug: "calls",
     title: "Calls to providers",
     about: "one call to a provider, its client, and its outcome",
@@ -286,6 +292,13 @@ const PAGES: readonly ApiPage[] = [
     from: ["src/testing/upstream/", file("testing/error-response")],
   },
   {
+    slug: "testing-batches",
+    title: "Test batch APIs",
+    about: "fake batch APIs of providers",
+    module: "tollgate/testing",
+    from: ["src/testing/batches/"],
+  },
+  {
     slug: "testing-codecs",
     title: "Codec tests",
     about: "helpers for the tests of protocols",
@@ -306,6 +319,13 @@ const PAGES: readonly ApiPage[] = [
     title: "Codec functions",
     about: "functions that codecs of chat protocols share",
     module: "tollgate/protocols/codec",
+    from: ["src/protocols/"],
+  },
+  {
+    slug: "protocols-batches",
+    title: "Batch APIs",
+    about: "functions that send the lines of a batch and read its results",
+    module: "tollgate/protocols/batches",
     from: ["src/protocols/"],
   },
   {

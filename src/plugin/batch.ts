@@ -36,8 +36,8 @@ export interface EndpointBatches {
   submit(input: BatchInput, client: BatchClient): Promise<string>;
   /**
    * Returns the reference of a batch that `submit` started with this key, or undefined if there is
-   * none. It is called after a `submit` whose result is unknown. Without it, such a job fails,
-   * because the provider may bill the lines twice.
+   * certainly none. It is called after a `submit` whose result is unknown. If it throws, it is called
+   * again later. Without it, such lines fail, because the provider may have billed them.
    */
   find?(key: string, client: BatchClient): Promise<Opt<string>>;
   /** Returns the state of a batch. */
@@ -68,7 +68,7 @@ export interface EndpointBatches {
 export interface BatchLimits {
   /** Maximum number of lines. */
   readonly lines: number;
-  /** Maximum size of all lines in bytes, as the provider counts them. */
+  /** Maximum size of the input in bytes. The engine counts 256 bytes per line besides its body. */
   readonly bytes: number;
   /** Minimum number of lines. Default: 1. */
   readonly minLines?: Opt<number>;
@@ -84,8 +84,16 @@ export interface BatchInput {
   readonly key: string;
   /** The provider's name of the model. */
   readonly model: string;
-  /** Path of a request outside of a batch, such as "/v1/chat/completions". */
+  /**
+   * Path of a request outside of a batch, relative to the base URL of the endpoint, such as
+   * "/chat/completions".
+   */
   readonly path: string;
+  /**
+   * Headers that the requests would have outside of a batch, such as `anthropic-beta`. Lines with
+   * other headers are in another batch.
+   */
+  readonly headers: HeadersOut;
   /** Number of lines. */
   readonly count: number;
   /** Sum of the lengths of all bodies, in bytes of UTF-8. */

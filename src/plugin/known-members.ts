@@ -136,6 +136,7 @@ const ENDPOINT_MEMBERS = {
   protocol: true,
   paths: true,
   sockets: true,
+  batches: true,
   prepare: true,
   sessionAffinity: true,
   base: true,

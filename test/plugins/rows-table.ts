@@ -87,6 +87,9 @@ const models = ({ models: shape }: Backend): string =>
         shape?.prices && `prices ${shape.prices.replace("_", " ")}`,
       ]);
 
+const batches = ({ batches: own }: Backend): string =>
+  own ? `${own.api ?? "openai"}: ${list(own.protocols)}` : "";
+
 const row = (b: Backend): readonly string[] => [
   code(b.name),
   b.summary.replace(/; base_url.*/, ""),
@@ -95,6 +98,7 @@ const row = (b: Backend): readonly string[] => [
   thinking(b),
   quirks(b),
   models(b),
+  batches(b),
   b.limits === "none" ? "`retry-after`" : b.limits,
   b.errors,
   b.stability ?? "experimental",
@@ -102,7 +106,7 @@ const row = (b: Backend): readonly string[] => [
 ];
 
 const HEAD =
-  "Provider | Vendor | Base URL | Protocols | Reasoning | Quirks | Model list | Rate limits | Error format | Stability | Unverified".split(
+  "Provider | Vendor | Base URL | Protocols | Reasoning | Quirks | Model list | Batches | Rate limits | Error format | Stability | Unverified".split(
     " | ",
   );
 const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;

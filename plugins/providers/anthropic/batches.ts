@@ -82,6 +82,7 @@ async function submit(
     method: "POST",
     headers: {
       ...headers,
+      ...input.headers,
       "content-type": "application/json",
       "content-length": String(body.bytes),
     },

@@ -74,6 +74,7 @@ function createInput({ endpoint, batches }: BatchSubject, key = "job-1"): BatchI
     key,
     model: "model",
     path: typeof path === "function" ? path(call) : (path ?? "/"),
+    headers: {},
     count,
     bytes: lines.reduce((sum, { body }) => sum + Buffer.byteLength(body), 0),
     async *lines() {
@@ -91,9 +92,9 @@ async function waitForEnd(batches: EndpointBatches, reference: string, client: B
   return assert.fail("poll() does not report that the batch has ended");
 }
 
-async function readAll(results: AsyncIterable<BatchResult>): Promise<BatchResult[]> {
-  const all: BatchResult[] = [];
-  for await (const result of results) all.push(result);
+async function readAll<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
   return all;
 }
 
@@ -124,7 +125,7 @@ async function checkResults(of: BatchSubject): Promise<void> {
   const { api, input, status, results } = await runBatch(of);
   const [batch] = api.batches;
   assert.equal(api.batches.length, 1, "submit() must create one batch");
-  const sent = await Array.fromAsync(input.lines());
+  const sent = await readAll(input.lines());
   assert.deepEqual(
     batch?.lines.map((line) => JSON.stringify(line.body)),
     sent.map((line) => line.body),
@@ -220,7 +221,7 @@ async function checkLostSubmission(of: BatchSubject): Promise<void> {
     }
     assert.ok(found !== undefined, "find() does not return the batch");
     const status = await waitForEnd(batches, found, client);
-    const results = await readAll(batches.readResults(found, status, client));
+    const results: BatchResult[] = await readAll(batches.readResults(found, status, client));
     assert.equal(results.length, api.batches[1]!.lines.length);
     await batches.cancel(found, client);
     await batches.discard?.(found, client);
@@ -272,7 +273,7 @@ async function checkFaults(of: BatchSubject): Promise<void> {
     await assert.rejects(batches.submit(createInput(of), client), isFault, "submit()");
     await assert.rejects(batches.poll(reference, client), isFault, "poll()");
     if (batches.find) await assert.rejects(batches.find("job-1", client), isFault, "find()");
-    if (failed.status >= 400)
+    if (failed.status !== 200)
       await assert.rejects(batches.cancel(reference, client), isFault, "cancel()");
   }
 }

@@ -1,4 +1,5 @@
 import { apiKeySchema, defineProvider } from "tollgate/plugin";
+import { openAiBatches } from "tollgate/protocols/batches";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { fetchModelList } from "tollgate/protocols/compatible";
 
@@ -27,6 +28,8 @@ export default defineProvider({
         protocol: chatCompletions({ maxTokens: "max_tokens" }),
         base: base_url,
         auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },
+        // Files and batches as OpenAI's. Remove this line if the API has none.
+        batches: openAiBatches(),
       },
     ],
     listModels: (line) => fetchModelList(line, {}, new Set(["chat"])),

@@ -9,7 +9,13 @@ import {
   type BatchApiOptions,
   type BatchFormat,
 } from "tollgate/testing";
-import type { BatchInput, EndpointBatches, ProtocolEndpoint, Provider } from "tollgate/plugin";
+import type {
+  BatchInput,
+  BatchResult,
+  EndpointBatches,
+  ProtocolEndpoint,
+  Provider,
+} from "tollgate/plugin";
 import { createTestContext } from "tollgate/testing";
 import { builtin } from "../../../plugins/index.ts";
 import { azureFormat, geminiFormat, mistralFormat } from "./formats.ts";
@@ -18,7 +24,7 @@ import { installTestClock } from "../../kit/clock.ts";
 import { turnEventLoop } from "../../kit/wait.ts";
 
 async function endpointOf(name: string, protocol: string): Promise<ProtocolEndpoint> {
-  const load = builtin.providers[name as keyof typeof builtin.providers] as () => Promise<any>;
+  const load = builtin.provider[name as keyof typeof builtin.provider] as () => Promise<any>;
   const { default: definition } = await load();
   const options = Object.fromEntries(
     Object.entries<any>(definition.options.properties).flatMap(([option, { default: value }]) =>
@@ -40,6 +46,7 @@ const lines = (path: string, bodies: readonly object[], key = "job_1"): BatchInp
     key,
     model: "gpt-6",
     path,
+    headers: {},
     count: all.length,
     bytes: all.reduce((sum, { body }) => sum + Buffer.byteLength(body), 0),
     async *lines() {
@@ -61,7 +68,8 @@ async function run(
   const client = api.client({ origin });
   const reference = await batches.submit(lines(path, [CHAT, CHAT]), client);
   const status = await batches.poll(reference, client);
-  const results = await Array.fromAsync(batches.readResults(reference, status, client));
+  const results: BatchResult[] = [];
+  for await (const result of batches.readResults(reference, status, client)) results.push(result);
   return { api, client, reference, status, results };
 }
 
@@ -252,6 +260,7 @@ it("a body is created while it is sent: at most one piece is in memory", async (
     key: "job_1",
     model: "m",
     path: "/chat/completions",
+    headers: {},
     count: 1_000,
     bytes: 1_000 * body.length,
     async *lines() {

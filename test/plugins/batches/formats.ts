@@ -4,6 +4,7 @@ import {
   jsonResponse,
   messageBatchFormat,
   openAiBatchFormat,
+  type BatchApiState,
   type BatchFormat,
   type FakeBatch,
   type WrittenResult,
@@ -94,9 +95,7 @@ export const azureFormat: BatchFormat = {
   ...openAiBatchFormat,
   handle(state, request) {
     const isCreation = request.route === "/batches" && request.method === "POST";
-    const body = isCreation
-      ? Buffer.from(request.body.toString().replace('"endpoint":"/chat', '"endpoint":"/v1/chat'))
-      : request.body;
+    const body = isCreation ? withEndpointOfLines(state, request.body) : request.body;
     const response = openAiBatchFormat.handle(state, { ...request, body });
     if (!response || typeof response.body !== "string" || (response.status ?? 200) >= 300)
       return response;
@@ -110,6 +109,13 @@ export const azureFormat: BatchFormat = {
     });
   },
 };
+
+/** Returns the request with the endpoint of the lines in its file. */
+function withEndpointOfLines({ files }: BatchApiState, body: Buffer): Buffer {
+  const request = JSON.parse(body.toString());
+  const url = /"url":"([^"]*)"/.exec(files.get(request.input_file_id)?.toString() ?? "")?.[1];
+  return Buffer.from(JSON.stringify({ ...request, endpoint: url }));
+}
 
 /** Gemini: a resumable upload, and batches that are operations. */
 export const geminiFormat: BatchFormat = {

@@ -4,10 +4,43 @@ import type { Defect } from "./planted.ts";
 const AUTH = 'auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },';
 const LIST = 'listModels: (line) => fetchModelList(line, {}, new Set(["chat"])),';
 const SETUP = "setup: ({ base_url }) => ({";
+const BATCHES = "batches: openAiBatches(),";
 const NATIVE = "native endpoints emit valid event streams";
 const STATED = "native endpoints decode recordings: text, usage, finish, and errors";
 
 export const providerDefects: readonly Defect[] = [
+  {
+    in: "provider-openai",
+    what: "its batches leave out a result",
+    from: BATCHES,
+    to: "batches: { ...openAiBatches(), async *readResults(...of) { let n = 0; for await (const one of openAiBatches().readResults(...of)) if (n++ > 0) yield one; } },",
+    check: "batches: each line is sent once, and its result has its ID",
+    says: /each line must have one result/,
+  },
+  {
+    in: "provider-openai",
+    what: "its batches return results under the IDs of other lines",
+    from: BATCHES,
+    to: 'batches: { ...openAiBatches(), async *readResults(...of) { let n = 0; for await (const one of openAiBatches().readResults(...of)) yield { ...one, id: String(++n).padStart(8, "0") }; } },',
+    check: "batches: the order and the repetition of results do not matter",
+    says: /line/,
+  },
+  {
+    in: "provider-openai",
+    what: "a batch is submitted under another key",
+    from: BATCHES,
+    to: 'batches: { ...openAiBatches(), submit: (input, client) => openAiBatches().submit({ ...input, key: "x" }, client) },',
+    check: "batches: a batch is found after the response to its submission was lost",
+    says: /find\(\)/,
+  },
+  {
+    in: "provider-openai",
+    what: "results that are cut off count as complete",
+    from: BATCHES,
+    to: "batches: { ...openAiBatches(), async *readResults(...of) { try { yield* openAiBatches().readResults(...of); } catch {} } },",
+    check: "batches: results that are cut off or deleted are an error",
+    says: /cut off/,
+  },
   {
     in: "provider-openai",
     what: "its name is uppercase",
