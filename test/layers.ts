@@ -151,7 +151,7 @@ const CLOCK_BOUND: Readonly<Record<string, RegExp>> = {
   "compares with the wall clock":
     /\bexpect\b.*\bDate\.now\(|\bDate\.now\(\) - [a-z]|[\w)!] - Date\.now\(\)/,
   "waits for a fixed time":
-    /"node:timers\/promises"|\bawait new Promise\(.*\bsetTimeout\(|\b(?:waitFor|waitUntil|poll)\(|\bsleep\((?!ms: )/,
+    /"node:timers\/promises"|\bawait new Promise\(.*\bsetTimeout\(|\b(?:waitFor|waitUntil|expect\.poll)\(|\bsleep\((?!ms: )/,
 };
 /** Lines that end a test with a limit of its own: `}, 10_000);`, or the number on a line of its own. */
 const LIMIT = /\{ timeout: ([\d_]+)\b|^ {2,6}\}, ([\d_]{6,})\);$/;

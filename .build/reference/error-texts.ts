@@ -382,6 +382,10 @@ export const PROVIDER_ERRORS: Readonly<Record<string, ErrorText>> = {
     "The provider returned an unexpected content type",
     "Operators: check `base_url`",
   ],
+  batch_not_identified: [
+    "It is not known yet whether the provider runs a batch",
+    "The gateway searches for the batch again",
+  ],
   bad_encoding: ["The provider returned a compressed response", "Use another provider"],
   bad_event: [
     "The provider sent an event that is not valid JSON",
@@ -428,6 +432,10 @@ export const PROVIDER_ERRORS: Readonly<Record<string, ErrorText>> = {
     "The model list of the provider cannot be read",
     "Operators: check the credential",
   ],
+  file_not_processed: [
+    "The provider did not process the lines of a batch in time",
+    "Submit the batch again",
+  ],
   moderation_blocked: ["The moderation of the provider blocked the request", "Change the content"],
   no_credential: ["The credential is incomplete", "Operators: complete the credential"],
   no_image: ["The provider returned no image", "Retry, or change the prompt"],
@@ -450,6 +458,10 @@ export const PROVIDER_ERRORS: Readonly<Record<string, ErrorText>> = {
   ],
   too_large: ["The response of the provider is too large", "Operators: raise `bounds.response`"],
   too_many_blocks: ["The response has too many content blocks", "Use another provider"],
+  results_deleted: [
+    "The results of a batch were deleted at the provider",
+    "Submit the batch again",
+  ],
   too_many_events: ["The stream of the provider has too many events", "Use another provider"],
   too_many_reports: ["Too many reports were sent", "Send fewer"],
   truncated: ["The response of the provider ended early", "Retry"],

@@ -129,7 +129,7 @@ export interface BatchStatus {
   /** Usage of all lines, if the provider reports it. */
   readonly usage?: Opt<Usage>;
   /**
-   * Where the results are, such as IDs of output files. Only `readResults` reads it. Up to 4 KiB as
+   * Place of the results, such as IDs of output files. Only `readResults` reads it. Up to 4 KiB as
    * JSON.
    */
   readonly results?: Opt<Json>;
@@ -154,7 +154,7 @@ export interface BatchResult {
 
 /**
  * Client for the batch API under one credential. It applies the same rules as every request to the
- * provider: credentials are sent to bound origins only, redirects are not followed, and the proxy
+ * provider. Credentials are sent to bound origins only, redirects are not followed, and the proxy
  * and TLS settings of the gateway apply.
  */
 export interface BatchClient extends ProviderClient {

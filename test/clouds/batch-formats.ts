@@ -72,7 +72,7 @@ export const vertexFormat: BatchFormat = {
     }
     if (route.endsWith(":cancel") && !state.cancel(id))
       return jsonResponse({ error: { code: 400, message: "It has ended." } }, 400);
-    const batch = method === "GET" ? state.poll(id) : state.batches.find((one) => one.id === id);
+    const batch = method === "GET" ? state.advance(id) : state.batches.find((one) => one.id === id);
     if (!batch) return notFound;
     store(state, batch, `${folderOf(batch).slice("gs://bucket/".length)}/predictions.jsonl`, () =>
       lineFile(answered(batch).map(vertexLine)),
@@ -187,7 +187,7 @@ export const bedrockFormat: BatchFormat = {
       return state.cancel(id)
         ? jsonResponse({})
         : jsonResponse({ message: "The job has ended." }, 409);
-    const batch = state.poll(id);
+    const batch = state.advance(id);
     if (!batch) return jsonResponse({ message: "No such job." }, 404);
     store(state, batch, `${batch.endpoint}${id}/lines.jsonl.out`, () =>
       lineFile(answered(batch).map(bedrockLine)),

@@ -90,7 +90,8 @@ describe.each([
     conformanceChecks(aws, {
       with: {
         region: "eu-central-1",
-        batch: { uri: "s3://bucket/tollgate", role: "arn:aws:iam::123456789012:role/batch" },
+        batch_uri: "s3://bucket/tollgate",
+        batch_role: "arn:aws:iam::123456789012:role/batch",
       },
       batches: bedrockFormat,
       credential: { access_key_id: "AKIDCANARY", secret_access_key: "canary-7f3a-secret" },

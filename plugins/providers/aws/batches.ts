@@ -23,7 +23,7 @@ import {
 } from "tollgate/protocols/batches";
 import { listOf, objectOf, textOf } from "./json.ts";
 
-/** Where batches of one endpoint run, and where their lines and results are stored. */
+/** Addresses of the batches of one endpoint, and of their lines and results. */
 export interface BedrockBatchPlace {
   /** Base URL of the control plane. */
   readonly control: string;

@@ -106,28 +106,19 @@ export default defineProvider({
           "Bedrock guardrail for all chats. Claude is then also called through Converse, " +
           "and requests with Service-ZDR are rejected",
       },
-      batch: {
-        type: "object",
-        additionalProperties: false,
-        required: ["uri", "role"],
-        properties: {
-          uri: {
-            type: "string",
-            pattern: "^s3://[a-z0-9.-]+(/[\\w./-]*)?$",
-            "x-expects": "a location such as s3://my-bucket/tollgate",
-            description: "S3 bucket and prefix for the lines and results of batches",
-          },
-          role: {
-            type: "string",
-            minLength: 1,
-            description: "ARN of the service role with which Bedrock accesses the bucket",
-          },
-          storage_url: address("Base URL of S3. Default: https://s3.<region>.amazonaws.com"),
-        },
+      batch_uri: {
+        type: "string",
+        pattern: "^s3://[a-z0-9.-]+(/[\\w./-]*)?$",
+        "x-expects": "a location such as s3://my-bucket/tollgate",
         description:
-          "Enables batches of chat models, which Bedrock runs from S3. They require access keys, " +
-          "because a Bedrock API key cannot access S3",
+          "S3 bucket and prefix for the lines and results of batches. If unset, no batches are run",
       },
+      batch_role: {
+        type: "string",
+        minLength: 1,
+        description: "ARN of the service role with which Bedrock accesses the bucket",
+      },
+      storage_url: address("Base URL of S3. Default: https://s3.<region>.amazonaws.com"),
       list_models: {
         type: "boolean",
         default: false,
@@ -155,7 +146,12 @@ export default defineProvider({
       },
     },
   },
-  *check({ guardrail, openai, mantle }) {
+  *check({ guardrail, openai, mantle, batch_uri, batch_role }) {
+    if ((batch_uri === undefined) !== (batch_role === undefined))
+      yield {
+        message: "Batches require both batch_uri and batch_role",
+        path: batch_uri === undefined ? "/batch_role" : "/batch_uri",
+      };
     if (guardrail !== undefined && openai.length + mantle.length > 0)
       yield {
         message:
@@ -169,13 +165,11 @@ export default defineProvider({
       o.region ?? ctx.env("AWS_REGION") ?? ctx.env("AWS_DEFAULT_REGION") ?? "us-east-1";
     const keys = createCredentialCache(ctx.env);
     const clock = ctx.shared<ServiceClock>("clock", () => ({ aheadMs: 0 }));
-    const storage = withoutTrailingSlash(
-      o.batch?.storage_url ?? `https://s3.${region}.amazonaws.com`,
-    );
+    const storage = withoutTrailingSlash(o.storage_url ?? `https://s3.${region}.amazonaws.com`);
     const auth = awsAuth(keys, clock, {
       region,
       service: "bedrock",
-      ...(o.batch && { storage: new URL(storage).origin }),
+      storage: new URL(storage).origin,
     });
     const atMantle = awsAuth(keys, clock, { region, service: o.mantle_service });
     const runtime = withoutTrailingSlash(
@@ -189,8 +183,9 @@ export default defineProvider({
       o.control_url ?? `https://bedrock.${region}.amazonaws.com`,
     );
     const batchesOf = (api: BedrockBatchPlace["api"]) =>
-      o.batch && {
-        batches: bedrockBatches({ control, storage, uri: o.batch.uri, role: o.batch.role, api }),
+      o.batch_uri !== undefined &&
+      o.batch_role !== undefined && {
+        batches: bedrockBatches({ control, storage, uri: o.batch_uri, role: o.batch_role, api }),
       };
     const by = usesApi({ ...o, hasGuardrail: o.guardrail !== undefined });
     const own = { base: runtime, auth, origins: [control] };

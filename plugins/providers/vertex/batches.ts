@@ -23,7 +23,7 @@ import {
 import { asNonEmptyText, asObject } from "tollgate/protocols/compatible";
 import { bareName } from "./locations.ts";
 
-/** Where lines and results are stored, and how a line contains its ID. */
+/** Address of the lines and results, and the format of a line. */
 export interface VertexBatchPlace {
   /** Base URL of Cloud Storage. */
   readonly storage: string;

@@ -20,7 +20,7 @@ import type {
 } from "./batch-format.ts";
 import { openAiBatchFormat } from "./openai-format.ts";
 
-/** What happens to one request to the API. */
+/** Failure of one request to the API. */
 export type BatchApiFailure =
   /** The connection ends before the request is executed. */
   | "lost_request"
@@ -52,7 +52,7 @@ export interface BatchApiOptions {
   readonly repeatEvery?: number;
   /** Seed of the order. Default: 1. */
   readonly seed?: number;
-  /** Returns what happens to a request. `number` counts all requests, from 1. */
+  /** Returns the failure of a request, if any. `number` counts all requests, from 1. */
   readonly failure?: (request: BatchApiRequest, number: number) => BatchApiFailure | undefined;
 }
 
@@ -125,7 +125,7 @@ export function createBatchApi(options: BatchApiOptions = {}): BatchApi {
       batches.push(batch);
       return batch;
     },
-    poll(id) {
+    advance(id) {
       const batch = batches.find((one) => one.id === id);
       if (batch && batch.state !== "ended" && batch.polls++ >= (options.polls ?? 1)) end(batch);
       return batch;

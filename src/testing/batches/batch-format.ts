@@ -15,8 +15,8 @@ export interface SubmittedLine {
 }
 
 /**
- * What becomes of a line: a response with the usage that is billed, or no response. `lost`: the
- * line is in no result file, and is not billed.
+ * End of a line: a response with the usage that is billed, or no response. `lost`: the line is in
+ * no result file, and is not billed.
  */
 export type LineAnswer =
   | { readonly status?: number; readonly body: Json; readonly usage?: Usage }
@@ -71,7 +71,7 @@ export interface BatchApiState {
   nextId(prefix: string): string;
   create(batch: Pick<FakeBatch, "key" | "input" | "endpoint" | "lines">): FakeBatch;
   /** Returns the batch after one more poll. Undefined if there is none. */
-  poll(id: string): FakeBatch | undefined;
+  advance(id: string): FakeBatch | undefined;
   /** Requests a cancellation. Returns false if the batch has ended. */
   cancel(id: string): boolean;
   delete(id: string): void;

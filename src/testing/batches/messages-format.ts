@@ -46,7 +46,7 @@ export const messageBatchFormat: BatchFormat = {
       state.delete(id);
       return jsonResponse({ id, type: "message_batch_deleted" });
     }
-    return jsonResponse(render(method === "GET" ? state.poll(id)! : batch));
+    return jsonResponse(render(method === "GET" ? state.advance(id)! : batch));
   },
 };
 

@@ -24,7 +24,7 @@ export const openAiBatchFormat: BatchFormat = {
     if (request.method === "POST" && action === "cancel" && !state.cancel(id))
       return rejected("The batch has ended.", 409);
     const batch =
-      request.method === "GET" ? state.poll(id) : state.batches.find((b) => b.id === id);
+      request.method === "GET" ? state.advance(id) : state.batches.find((b) => b.id === id);
     return batch ? jsonResponse(render(batch)) : rejected("No such batch.", 404);
   },
 };

@@ -53,7 +53,7 @@ export const mistralFormat: BatchFormat = {
     if (action === "cancel" && !state.cancel(id))
       return jsonResponse({ object: "error", message: "The job has ended." }, 422);
     const batch =
-      request.method === "GET" ? state.poll(id) : state.batches.find((one) => one.id === id);
+      request.method === "GET" ? state.advance(id) : state.batches.find((one) => one.id === id);
     return batch ? jsonResponse(job(batch)) : jsonResponse({ detail: "Not found." }, 404);
   },
 };
@@ -176,7 +176,7 @@ export const geminiFormat: BatchFormat = {
       return state.cancel(id)
         ? jsonResponse({})
         : jsonResponse({ error: { code: 400, message: "It has ended." } }, 400);
-    const batch = method === "GET" ? state.poll(id) : state.batches.find((one) => one.id === id);
+    const batch = method === "GET" ? state.advance(id) : state.batches.find((one) => one.id === id);
     if (!batch) return jsonResponse({ error: { code: 404, message: "Not found." } }, 404);
     if (method === "DELETE") {
       state.delete(id);
