@@ -191,8 +191,18 @@ export const clouds: readonly Backend[] = [
     summary: "DeepInfra",
     limits: "none",
     errors: "openai",
-    unverified: ["messages", "images", "embeddings", "thinking", "limits", "errors", "affinity"],
+    unverified: [
+      "messages",
+      "images",
+      "embeddings",
+      "thinking",
+      "batches",
+      "limits",
+      "errors",
+      "affinity",
+    ],
     base: "https://api.deepinfra.com/v1/openai",
+    batches: { protocols: ["chat-completions"] },
     sessionAffinity: { header: "x-session-affinity" },
     protocols: {
       "chat-completions": {

@@ -35,8 +35,9 @@ export const hosts: readonly Backend[] = [
     summary: "Novita AI",
     limits: "none",
     errors: "openai",
-    unverified: ["base", "models", "thinking", "limits", "errors"],
+    unverified: ["base", "models", "thinking", "batches", "limits", "errors"],
     base: "https://api.novita.ai/openai/v1",
+    batches: { protocols: ["chat-completions"] },
     protocols: { "chat-completions": plain },
   },
   {
@@ -62,8 +63,18 @@ export const hosts: readonly Backend[] = [
     summary: "SiliconFlow",
     limits: "none",
     errors: "openai",
-    unverified: ["base", "models", "embeddings", "rerank", "thinking", "limits", "errors"],
+    unverified: [
+      "base",
+      "models",
+      "embeddings",
+      "rerank",
+      "thinking",
+      "batches",
+      "limits",
+      "errors",
+    ],
     base: "https://api.siliconflow.com/v1",
+    batches: { protocols: ["chat-completions"], lines: 5_000, bytes: 1_000_000_000 },
     protocols: {
       "chat-completions": {
         ...plain,

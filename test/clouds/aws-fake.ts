@@ -55,6 +55,8 @@ export async function officially(
     service: of.service,
     region: of.region,
     sha256: Sha256 as never,
+    // S3 is the only service whose signatures do not encode the path again.
+    uriEscapePath: of.service !== "s3",
     credentials: {
       accessKeyId: keys.id,
       secretAccessKey: keys.secret,
