@@ -7,7 +7,6 @@ import {
   fail,
   type HeadersOut,
   type JsonObject,
-  type Opt,
 } from "../../plugin/index.ts";
 import { parseError } from "../failure/parse-error.ts";
 import { parseObject } from "../json-values.ts";
@@ -35,12 +34,29 @@ export async function fetchObject(
   return readObject(await client.fetch(url, options));
 }
 
+/** Maximum size of an object, in bytes. A page of a list has 100 batches. */
+const MAX_OBJECT_BYTES = 16 * 1024 * 1024;
+
+/** The host does not limit the size of a response to a batch client, so it is limited here. */
 async function readObject(response: Response): Promise<JsonObject> {
-  const object = parseObject(await (await requireSuccess(response)).text());
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  for await (const piece of bodyOf(await requireSuccess(response))) {
+    size += piece.length;
+    if (size > MAX_OBJECT_BYTES)
+      fail("upstream", "The response of the batch API is too large.", { code: "bad_answer" });
+    pieces.push(piece);
+  }
+  const object = parseObject(Buffer.concat(pieces).toString());
   return (
     object ?? fail("upstream", "The batch API returned no JSON object.", { code: "bad_answer" })
   );
 }
+
+/** Returns the pieces of a body. */
+const bodyOf = ({ body }: Response): AsyncIterable<Uint8Array> =>
+  (body as AsyncIterable<Uint8Array> | null) ?? NOTHING;
+const NOTHING: AsyncIterable<Uint8Array> = { async *[Symbol.asyncIterator]() {} };
 
 /**
  * Creates an object, and returns it. If the provider rejects the request, `undo` deletes the objects
@@ -111,14 +127,14 @@ export async function* fetchJsonLines(
       code: "results_deleted",
     });
   }
-  yield* readJsonLines((await requireSuccess(response)).body);
+  yield* readJsonLines(bodyOf(await requireSuccess(response)));
 }
 
 const LF = 10;
 
 /** Returns the objects in a stream of JSON Lines. */
 export async function* readJsonLines(
-  pieces: Opt<AsyncIterable<Uint8Array>> | null,
+  pieces: AsyncIterable<Uint8Array>,
   maxLineBytes: number = BOUNDS.body.max,
 ): AsyncGenerator<JsonObject> {
   let held: Buffer[] = [];
@@ -130,7 +146,7 @@ export async function* readJsonLines(
     size = 0;
     return line && parseObject(line.toString());
   };
-  for await (const piece of pieces ?? []) {
+  for await (const piece of pieces) {
     const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
     let from = 0;
     for (let end = bytes.indexOf(LF); end >= 0; end = bytes.indexOf(LF, from)) {

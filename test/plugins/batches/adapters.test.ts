@@ -17,6 +17,7 @@ import type {
   Provider,
 } from "tollgate/plugin";
 import { createTestContext } from "tollgate/testing";
+import { readJsonLines } from "tollgate/protocols/batches";
 import { builtin } from "../../../plugins/index.ts";
 import { azureFormat, geminiFormat, mistralFormat } from "./formats.ts";
 import foundry from "../../../plugins/providers/azure-foundry/index.ts";
@@ -287,4 +288,33 @@ it("a body is created while it is sent: at most one piece is in memory", async (
   await expect(batches!.submit(input, counting)).rejects.toThrow("Full.");
   expect(sent).toBeGreaterThan(100_000_000);
   expect(most).toBe(1);
+});
+
+it("an endless response of the batch API is cut off", async () => {
+  const { batches } = await endpointOf("openai", "chat-completions");
+  const api = createBatchApi({ polls: 0 });
+  const client = api.client();
+  const reference = await batches!.submit(lines("/chat/completions", [CHAT]), client);
+  let sent = 0;
+  const endless = new ReadableStream({
+    pull: (controller) => {
+      sent += 1_000_000;
+      controller.enqueue(new Uint8Array(1_000_000).fill(32));
+    },
+  });
+  const hostile = { ...client, fetch: async () => new Response(endless) };
+  await expect(batches!.poll(reference, hostile)).rejects.toThrow("too large");
+  expect(sent).toBeLessThan(30_000_000);
+});
+
+it("lines of a result file that are too long or no objects are skipped", async () => {
+  async function* pieces() {
+    yield Buffer.from('{"a":1}\n[1]\nnot JSON\n');
+    yield Buffer.from(`{"long":"${"x".repeat(100)}`);
+    yield Buffer.from('"}\n{"b":"ü');
+    yield Buffer.from('x"}\n\n{"c":3}');
+  }
+  const objects: object[] = [];
+  for await (const object of readJsonLines(pieces(), 60)) objects.push(object);
+  expect(objects).toEqual([{ a: 1 }, { b: "üx" }, { c: 3 }]);
 });
