@@ -14,7 +14,6 @@ export type Tier = (typeof TIERS)[number];
 export const CI: readonly string[] = [
   "test/cli/commands.test.ts",
   "test/cli/every-door.test.ts",
-  "test/cli/import/corpus.test.ts",
   "test/cli/plugins/new.test.ts",
   "test/cli/plugins/plugin-lock.test.ts",
   "test/cli/plugins/plugin-commands.test.ts",
