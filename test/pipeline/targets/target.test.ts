@@ -282,6 +282,18 @@ describe("a provider's rate limit", () => {
 });
 
 describe("a retry budget", () => {
+  it("earns a retry in 30 s for a client with few requests, and saves no more than it began with", () => {
+    const budget = new RetryBudget(0);
+    while (budget.takeRetry(false));
+    budget.addRequest(29_000);
+    budget.addRequest(30_000);
+    expect([budget.takeRetry(false), budget.takeRetry(false)]).toEqual([true, false]);
+    budget.addRequest(1e9);
+    let count = 0;
+    while (budget.takeRetry(false)) count++;
+    expect(count).toBe(10);
+  });
+
   it("is less than a tenth of a client's requests, in any order", () => {
     const step = fc.constantFrom("add", "take", "halved", "elsewhere") as fc.Arbitrary<
       "add" | "take" | "halved" | "elsewhere"
