@@ -55,8 +55,12 @@ export interface ConnectionTimes {
   /** Age from which a connection gets no further request. */
   readonly ageMs: number;
   readonly pingMs: number;
-  /** Time in which no connection is opened after the provider did not accept one. */
+  /**
+   * Time in which no connection is opened after the provider did not accept one. It doubles with
+   * each further attempt that fails.
+   */
   readonly suspendMs: number;
+  readonly maxSuspendMs: number;
 }
 
 export const CONNECTION_TIMES: ConnectionTimes = {
@@ -64,7 +68,8 @@ export const CONNECTION_TIMES: ConnectionTimes = {
   // OpenAI closes a connection after 60 minutes, whether or not a response runs.
   ageMs: 3_300_000,
   pingMs: 20_000,
-  suspendMs: 300_000,
+  suspendMs: 5_000,
+  maxSuspendMs: 300_000,
 };
 
 /** Maximum number of connections per credential. */
@@ -84,6 +89,8 @@ interface Line {
   /** Number of handshakes that run. */
   opening: number;
   suspendedUntil: number;
+  /** Time of the next suspension. */
+  suspendMs: number;
 }
 
 export class ConnectionPool {
@@ -120,7 +127,7 @@ export class ConnectionPool {
 
   /**
    * Opens a connection. Returns undefined if the maximum is reached and no connection is idle, or
-   * if the provider did not accept a connection lately.
+   * if the provider did not accept a connection of this credential lately.
    */
   async open(
     credential: object,
@@ -132,6 +139,7 @@ export class ConnectionPool {
     line.opening++;
     try {
       const made = await connect(this.#now());
+      line.suspendMs = this.#times.suspendMs;
       // The generation may have ended while the handshake ran.
       if (made.isClosed) return made;
       line.open.add(made);
@@ -144,7 +152,12 @@ export class ConnectionPool {
 
   /** Called when the provider did not accept a connection. */
   suspend(credential: object): void {
-    this.#lineOf(credential).suspendedUntil = this.#now() + this.#times.suspendMs;
+    const line = this.#lineOf(credential);
+    const now = this.#now();
+    // Handshakes that ran at the same time are one attempt.
+    if (now < line.suspendedUntil) return;
+    line.suspendedUntil = now + line.suspendMs;
+    line.suspendMs = Math.min(line.suspendMs * 2, this.#times.maxSuspendMs);
   }
 
   /** Called when a connection has no request any more. */
@@ -186,20 +199,32 @@ export class ConnectionPool {
 
   #lineOf(credential: object): Line {
     let line = this.#lines.get(credential);
-    if (!line)
-      this.#lines.set(credential, (line = { open: new Set(), opening: 0, suspendedUntil: 0 }));
+    if (!line) {
+      const { suspendMs } = this.#times;
+      line = { open: new Set(), opening: 0, suspendedUntil: 0, suspendMs };
+      this.#lines.set(credential, line);
+    }
     return line;
   }
 
-  /** Closes the connection that is idle for the longest time, if the maximum is reached. */
+  /**
+   * Closes an idle connection, if the maximum is reached: the one that is idle for the longest time,
+   * of the key with the most connections. One key cannot close all connections of the others.
+   */
   #makeRoom({ open, opening }: Line): boolean {
     if (open.size + opening < MAX_CONNECTIONS) return true;
-    let oldest: PooledConnection | undefined;
-    for (const one of open)
-      if (one.isIdle && (!oldest || one.idleSince < oldest.idleSince)) oldest = one;
-    if (!oldest) return false;
-    open.delete(oldest);
-    oldest.close();
+    const counts = new Map<string, number>();
+    for (const { use } of open) counts.set(use.key, (counts.get(use.key) ?? 0) + 1);
+    const countOf = ({ use }: PooledConnection) => counts.get(use.key)!;
+    let victim: PooledConnection | undefined;
+    for (const one of open) {
+      if (!one.isIdle) continue;
+      const more = victim ? countOf(one) - countOf(victim) : 1;
+      if (more > 0 || (more === 0 && one.idleSince < victim!.idleSince)) victim = one;
+    }
+    if (!victim) return false;
+    open.delete(victim);
+    victim.close();
     return true;
   }
 

@@ -5,7 +5,7 @@ import { createFault, fail, getFault } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import type { Privacy } from "../../model/facts.ts";
 import type { EndpointSocket, ProtocolEndpoint } from "../../plugin/provider.ts";
-import type { ContinuedResponse, ProviderSession } from "../../plugin/socket.ts";
+import type { ProviderSession } from "../../plugin/socket.ts";
 import type { HostCall } from "../exchange/call.ts";
 import type { SocketLane } from "../exchange/socket-lane.ts";
 import type { EndpointTransport } from "../exchange/mounted.ts";
@@ -38,18 +38,34 @@ export async function sendOverSocket(
   out: OutgoingRequest,
 ): Promise<SocketResponse | undefined> {
   const of = socketCallOf(call, transport, out);
-  if (!of) return undefined;
+  const response = of && ((await sendOnPooled(of)) ?? (await sendOnNew(of)));
+  if (response && !response.needsNewConnection) return response;
+  call.usesSocket = false;
+  return undefined;
+}
+
+/**
+ * Sends the request over an idle connection. Undefined if there is none, or if the request must be
+ * sent over a new connection.
+ */
+async function sendOnPooled(of: SocketCall): Promise<SocketResponse | undefined> {
+  const { call, transport, out } = of;
   // In translated mode a hook may have changed the response that the client continues.
   const { continues } =
     call.mode === "passthrough" ? call.exchange.state.body.received! : { continues: undefined };
-  const { credential } = call.candidate.mounted;
   const wanted = { ...of.use, lane: of.lane, continues: continues?.id };
+  const { credential } = call.candidate.mounted;
   const pooled = call.usesNewConnection
     ? undefined
     : transport.connections.find(credential, wanted);
-  const first = pooled ? await sendOn(of, pooled, continues ?? undefined) : await sendOnNew(of);
-  if (!first?.needsNewConnection) return first;
-  return (await sendOnNew(of)) ?? first;
+  if (!pooled) return undefined;
+  requireActive(call);
+  const { session } = pooled;
+  const message = out.copy();
+  const isHeld = continues !== undefined && session.continuable === continues?.id;
+  if (!session.prepareMessage(message, isHeld ? continues : undefined)) return undefined;
+  const response = await sendMessage(of, pooled, message);
+  return response.needsNewConnection ? undefined : response;
 }
 
 /** Returns where the request is sent. Undefined for a request that is sent over HTTP. */
@@ -102,24 +118,28 @@ function handshakeHeaders(of: HeadersOut, own: HeadersOut | undefined): HeadersO
 const withoutTrace = (headers: HeadersOut) =>
   Object.entries(headers).filter(([name]) => !TRACE_HEADERS.has(name));
 
-/** Opens a connection and sends the complete request over it. */
+/**
+ * Sends the complete request over a new connection. Undefined if the request cannot be sent over a
+ * WebSocket, or if none could be opened.
+ */
 async function sendOnNew(of: SocketCall): Promise<SocketResponse | undefined> {
   const { call, transport, out, socket, lane, use } = of;
   const session = of.createSession();
-  if (!session.prepareMessage(out.copy(), undefined)) return undefined;
+  const message = out.copy();
+  if (!session.prepareMessage(message, undefined)) return undefined;
   const { credential } = call.candidate.mounted;
   const pool = transport.connections;
+  let made: PooledConnection | undefined;
   try {
-    const made = await pool.open(credential, async (now) => {
+    made = await pool.open(credential, async (now) => {
       const headers = handshakeHeaders(out.headers, socket.headers);
       const ws = await openRequestSocket(call, socket, headers, MESSAGE_BOUNDS);
       const onClosed = removeFrom(pool, credential);
       return new ProviderConnection({ ws, session, use, lane, now, onFree: pool.free, onClosed });
     });
-    return made && (await sendOn(of, made, undefined));
   } catch (problem) {
     if (!isUnsupported(problem)) throw problem;
-    pool.suspend(credential);
+    if (!isOfRequest(problem)) pool.suspend(credential);
     const { exchange: x, provider } = call;
     x.state.gen.log.debug(
       { request: x.id, provider, err: problem },
@@ -127,6 +147,10 @@ async function sendOnNew(of: SocketCall): Promise<SocketResponse | undefined> {
     );
     return undefined;
   }
+  // The generation may have ended while the handshake ran.
+  if (!made?.isIdle) return undefined;
+  requireActive(call);
+  return sendMessage(of, made, message);
 }
 
 /** Here, so that the connection keeps nothing of the call that opened it. */
@@ -152,24 +176,37 @@ function isUnsupported(problem: unknown): boolean {
   return getFault(problem)?.code === "upstream_unreachable";
 }
 
-/** Sends the request over a connection. Undefined if it cannot be sent over a WebSocket. */
-async function sendOn(
-  { call, out, lane }: SocketCall,
+/**
+ * Whether the headers or the path of this request may be the reason. Other requests may still be
+ * sent over WebSockets.
+ */
+const isOfRequest = (problem: unknown): boolean =>
+  problem instanceof HandshakeRejection &&
+  problem.status >= 400 &&
+  problem.status < 500 &&
+  !MISSING_STATUSES.has(problem.status);
+
+/** Statuses with which servers without a WebSocket answer a handshake. */
+const MISSING_STATUSES: ReadonlySet<number> = new Set([403, 404, 405, 426]);
+
+/** Throws if the call was canceled. A session must not prepare a message that is never sent. */
+function requireActive({ exchange, cancelReason }: HostCall): void {
+  if (cancelReason) throw cancelReason;
+  if (exchange.state.connection.isDisconnected) fail("canceled", "The client disconnected.");
+}
+
+/** Sends a message that the session of the connection has prepared. */
+async function sendMessage(
+  { call, lane }: SocketCall,
   connection: PooledConnection,
-  continues: ContinuedResponse | undefined,
-): Promise<SocketResponse | undefined> {
-  const { session } = connection;
-  const isHeld = continues !== undefined && session.continuable === continues.id;
-  const message = out.copy();
-  if (!session.prepareMessage(message, isHeld ? continues : undefined)) return undefined;
+  message: OutgoingRequest,
+): Promise<SocketResponse> {
   const x = call.exchange;
-  if (x.state.connection.isDisconnected) fail("canceled", "The client disconnected.");
   const response = new SocketResponse(call, x.state.gen.timerWheel, timeoutsFor(call));
   call.onCancel((reason) => response.abort(reason));
   x.state.connection.disconnectListeners.push(() => {
     if (response.status === 0) response.abort(createFault("canceled", "The client disconnected."));
   });
-  if (response.isOver) await response.begun;
   call.usesSocket = true;
   connection.lane = lane;
   connection.send(message.toChunks()!.toBuffer().toString(), response);

@@ -7,7 +7,12 @@ import type { ProviderMessage } from "../../plugin/socket.ts";
 import type { TimerEntry, TimerWheel } from "../admission/timer-wheel.ts";
 import type { EffectiveTimeouts } from "../targets/timeouts.ts";
 import type { MessageReceiver, ResponseConnection } from "./connection-pool.ts";
-import { overdueFault, type ResponseSink, type UpstreamReply } from "./upstream-http-response.ts";
+import {
+  MAX_EARLY_BYTES,
+  overdueFault,
+  type ResponseSink,
+  type UpstreamReply,
+} from "./upstream-http-response.ts";
 
 export class SocketResponse implements UpstreamReply, MessageReceiver, TimerEntry {
   timerIndex = -1;
@@ -25,6 +30,8 @@ export class SocketResponse implements UpstreamReply, MessageReceiver, TimerEntr
   #connection: ResponseConnection | undefined;
   #sink: ResponseSink | undefined;
   #pending: Buffer[] = [];
+  /** Bytes that arrived before the response is read. */
+  #earlyBytes = 0;
   #isPaused = false;
   #ended: { readonly problem?: unknown } | undefined;
   #hasDeliveredEnd = false;
@@ -60,7 +67,8 @@ export class SocketResponse implements UpstreamReply, MessageReceiver, TimerEntr
 
   onMessage({ event, isLast, rejection, needsNewConnection }: ProviderMessage): void {
     if (this.#ended) return;
-    if (!this.#isPaused) this.#idleDeadline = this.#timerWheel.now + this.#timeouts.idleMs;
+    if (this.#idleDeadline !== Infinity)
+      this.#idleDeadline = this.#timerWheel.now + this.#timeouts.idleMs;
     if (rejection && this.status === 0) {
       this.needsNewConnection = needsNewConnection === true;
       this.#begin(rejection.status, { ...rejection.headers, "content-type": "application/json" });
@@ -69,10 +77,20 @@ export class SocketResponse implements UpstreamReply, MessageReceiver, TimerEntr
     }
     if (event !== undefined) {
       if (this.status === 0) this.#begin(200, { "content-type": "text/event-stream" });
-      this.#pending.push(Buffer.from(event));
+      this.#push(Buffer.from(event));
     }
     if (isLast === true) return this.#finish();
     this.#deliver();
+  }
+
+  #push(chunk: Buffer): void {
+    this.#pending.push(chunk);
+    if (this.#sink) return;
+    this.#earlyBytes += chunk.length;
+    if (this.#earlyBytes <= MAX_EARLY_BYTES || this.#idleDeadline === Infinity) return;
+    // The provider's silence until the response is read is not a failure.
+    this.#idleDeadline = Infinity;
+    this.#connection?.pause();
   }
 
   /** Called when the connection is closed before the response has ended. */
@@ -86,7 +104,8 @@ export class SocketResponse implements UpstreamReply, MessageReceiver, TimerEntr
 
   pipeTo(sink: ResponseSink): void {
     this.#sink = sink;
-    this.#deliver();
+    if (this.#earlyBytes > MAX_EARLY_BYTES && !this.#isPaused) this.resume();
+    else this.#deliver();
   }
 
   pause(): void {

@@ -37,7 +37,7 @@ const ERROR_BODY_TIMEOUT_MS = 5_000;
  * Bytes that may arrive before the sink is attached. Headers usually arrive together with the first
  * bytes of the body, and pausing the parser for them costs more than keeping them.
  */
-const MAX_EARLY_BYTES = 65_536;
+export const MAX_EARLY_BYTES = 65_536;
 
 /** Receives the bytes of a response. */
 export interface ResponseSink {

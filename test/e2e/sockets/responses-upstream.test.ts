@@ -181,6 +181,35 @@ describe("a request of a WebSocket", () => {
     },
   );
 
+  it("is sent over HTTP if only its own handshake is wrong, and others are not", async () => {
+    upstream.rejects = 400;
+    const counts = since();
+    const client = await connected();
+    expect((await turn(client, "Hi")).type).toBe("response.completed");
+    expect(counts()).toEqual([0, 0, 1]);
+    upstream.rejects = undefined;
+    await turn(client, "Again");
+    expect(counts()).toEqual([1, 1, 1]);
+  });
+
+  it("is sent over HTTP, also in its record, if a new connection cannot take it", async () => {
+    const client = await connected();
+    await turn(client, "First");
+    const limit = { type: "invalid_request_error", code: "websocket_connection_limit_reached" };
+    upstream.options = { error: { type: "error", status: 400, error: limit } };
+    const counts = since();
+    expect((await turn(client, "Second")).type).toBe("response.completed");
+    expect(counts()).toEqual([1, 2, 1]);
+    expect(await settled()).toMatchObject([{ state: "exact" }, { state: "exact" }]);
+    let transports: unknown[] = [];
+    await until(async () => {
+      const { items } = (await gateway.ask("requests.list")) as any;
+      transports = items.flatMap(({ calls = [] }: any) => calls.map((one: any) => one.transport));
+      return transports.length === 2;
+    });
+    expect(transports).toEqual(["websocket", undefined]);
+  });
+
   it.each([
     [401, 502],
     [429, 429],

@@ -45,6 +45,23 @@ describe("a request", () => {
       });
     });
 
+    it("is read once, however often its conversation continues", () => {
+      const session = new ResponsesProviderSession();
+      const input: object[] = [];
+      let reads = 0;
+      for (let turn = 1; turn <= 5; turn++) {
+        reads = 0;
+        const item = (text: string) => ({ ...user(text), toJSON: () => (reads++, text) });
+        input.push(item(`${turn}`));
+        const of = turn === 1 ? undefined : { id: `r${turn - 1}`, items: input.length - 1 };
+        const body = sent(session, { input: [...input] }, of);
+        session.readMessage(completed(`r${turn}`));
+        expect(body.previous_response_id).toBe(of?.id);
+        expect(reads).toBe(turn);
+        input.push(output);
+      }
+    });
+
     it.each([
       ["other input before it", [user("x"), output, user("2")], continued],
       ["another response", all, { id: "r0", items: 2 }],

@@ -116,8 +116,8 @@ export const MUTANTS = {
   "sent-twice": {
     change: {
       in: "pipeline/upstream/send-over-socket.ts",
-      line: "if (!first?.needsNewConnection) return first;",
-      instead: "if (!pooled) return first;",
+      line: "return response.needsNewConnection ? undefined : response;",
+      instead: "return undefined;",
     },
     only: { by: ["slow"], ending: "drain", protocol: "pooled" },
     found: /\d+ responses, and \d+ are billed/,

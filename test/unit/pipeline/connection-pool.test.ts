@@ -131,12 +131,34 @@ describe("a connection", () => {
     expect(await opened()).toBeUndefined();
   });
 
-  it("is not opened for 5 minutes after the provider accepted none", async () => {
+  it("is not opened for 5 s after the provider accepted none, and then twice as long", async () => {
     const { opened, pass, pool } = scene();
-    pool.suspend(CREDENTIAL);
-    expect(await opened()).toBeUndefined();
-    pass(5 * MINUTE);
+    for (const seconds of [5, 10, 20, 40, 80, 160, 300, 300]) {
+      pool.suspend(CREDENTIAL);
+      // A handshake that ran at the same time.
+      pool.suspend(CREDENTIAL);
+      pass(seconds * 1_000 - 1);
+      expect(await opened()).toBeUndefined();
+      pass(1);
+    }
     expect(await opened()).toBeDefined();
+    pool.suspend(CREDENTIAL);
+    pass(5_000);
+    expect(await opened()).toBeDefined();
+  });
+
+  it("is not closed to make room for a key with more connections", async () => {
+    const { opened, pass } = scene();
+    const other = (await opened({ key: "other" }))!;
+    const all = [];
+    for (let i = 1; i < MAX_CONNECTIONS; i++) {
+      pass(10);
+      all.push((await opened())!);
+    }
+    for (let i = 0; i < 3; i++) expect(await opened()).toBeDefined();
+    expect(await opened({ key: "third" })).toBeDefined();
+    expect(other.isClosed).toBe(false);
+    expect(all.filter(({ isClosed }) => isClosed)).toEqual(all.slice(0, 4));
   });
 
   it("is closed with its generation, after its response", async () => {

@@ -27,21 +27,21 @@ const CONTINUABLE_EVENTS: ReadonlySet<string> = new Set([
   "response.incomplete",
 ]);
 
-/** The response that the provider holds on the connection. */
-interface HeldResponse {
-  readonly id: string;
-  /** Number of items of its request's input, and their hash: an idle connection keeps no content. */
+/** Number of items of a request's input, and their hash: a connection keeps no content. */
+interface HashedInput {
   readonly count: number;
   readonly hash: string;
 }
 
-const hashOf = (items: readonly Json[]): string =>
-  createHash("sha256").update(JSON.stringify(items)).digest("base64");
+/** The response that the provider holds on the connection. */
+interface HeldResponse extends HashedInput {
+  readonly id: string;
+}
 
 export class ResponsesProviderSession implements ProviderSession {
   #held: HeldResponse | undefined;
   /** The complete input of the request that runs. */
-  #input: readonly Json[] | undefined;
+  #input: HashedInput | undefined;
   #isContinued = false;
   #hasBegun = false;
 
@@ -53,9 +53,8 @@ export class ResponsesProviderSession implements ProviderSession {
     if (out.get("background") === true) return false;
     const input = out.get("input");
     const items = Array.isArray(input) ? (input as readonly Json[]) : undefined;
-    this.#input = items;
     this.#hasBegun = false;
-    this.#isContinued = continued !== undefined && this.#holds(continued);
+    this.#isContinued = this.#read(items, continued);
     if (this.#isContinued) {
       out.set("input", items!.slice(continued!.items));
       out.set("previous_response_id", continued!.id);
@@ -85,22 +84,34 @@ export class ResponsesProviderSession implements ProviderSession {
   }
 
   /**
-   * Whether the provider would read the same input: the response belongs to the request that this
+   * Reads the input of a request. Returns whether the request can continue its response, because
+   * the provider would read the same input. The response must belong to the request that this
    * connection sent, with the same input, and nothing was inserted or removed since.
    */
-  #holds({ id, items }: ContinuedResponse): boolean {
+  #read(items: readonly Json[] | undefined, continued: ContinuedResponse | undefined): boolean {
+    this.#input = undefined;
+    if (!items) return false;
     const held = this.#held;
-    const input = this.#input;
-    if (held?.id !== id || !input || input.length <= items || held.count > items) return false;
-    return hashOf(input.slice(0, held.count)) === held.hash;
+    const mayContinue =
+      continued !== undefined &&
+      held?.id === continued.id &&
+      items.length > continued.items &&
+      held.count <= continued.items;
+    const hash = createHash("sha256");
+    let isSame = mayContinue && held.count === 0;
+    for (const [at, item] of items.entries()) {
+      hash.update(JSON.stringify(item)).update("\n");
+      if (mayContinue && at + 1 === held.count) isSame = hash.copy().digest("base64") === held.hash;
+    }
+    this.#input = { count: items.length, hash: hash.digest("base64") };
+    return isSame;
   }
 
   #hold(response: JsonObject | undefined): void {
     const id = asText(response?.["id"]);
     const input = this.#input;
     this.#input = undefined;
-    this.#held =
-      id !== undefined && input ? { id, count: input.length, hash: hashOf(input) } : undefined;
+    this.#held = id !== undefined && input ? { id, ...input } : undefined;
   }
 
   #readError(event: JsonObject): ProviderMessage {
