@@ -36,9 +36,22 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Send the body without chunk extensions",
     413,
   ],
+  client_secret_expired: ["The client secret has expired", "Create another client secret"],
+  client_secret_needs_key: [
+    "A client secret was requested without an API key of the gateway",
+    "Send an API key",
+  ],
+  client_secret_not_accepted: [
+    "A client secret was sent to a path that does not accept it",
+    "Send an API key, or connect to `/v1/realtime`",
+  ],
+  client_secret_too_large: [
+    "The session does not fit in a client secret",
+    "Send a part of the settings with `session.update`",
+  ],
   client_secrets_unsupported: [
-    "The gateway makes no keys for browsers",
-    "Send the offer of the browser to `/v1/realtime/calls`",
+    "The gateway does not serve sessions of this type",
+    "Use `/v1/realtime/client_secrets`",
   ],
   client_timeout: [
     "The client did not read the response in time",
@@ -178,6 +191,10 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Use the method of the endpoint",
   ],
   missing_api_key: ["The request contains no key", "Send a key of the gateway"],
+  invalid_value: [
+    "A field of a client secret has a value that is not allowed",
+    "Send a value that the message lists",
+  ],
   missing_model: ["The request names no model", "Add the model, as the message says"],
   missing_required_parameter: ["A required field is missing", "Send the field that `param` names"],
   missing_setup: [
@@ -278,6 +295,14 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
   ],
   unexpected_setup: ["A Live connection was set up twice", "Open another connection"],
   unknown_content: ["Content is specific to another provider", "Remove the content"],
+  session_fixed: [
+    "An event exceeds the settings of the client secret",
+    "Create a client secret with these settings",
+  ],
+  session_rejected: [
+    "The provider rejected the settings of the client secret",
+    "Correct the setting that the message names",
+  ],
   unknown_event: ["The Realtime API has no such event", "Use an event that the message lists"],
   unknown_event_type: ["A WebSocket message has an unknown `type`", "Send `response.create`"],
   unknown_message: ["The Live API has no such message", "Use a message that the message lists"],

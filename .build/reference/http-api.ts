@@ -53,7 +53,8 @@ const ROUTES: Readonly<Record<string, string>> = {
   "POST /v1/audio/translations": "Transcribes audio into English, from a form",
   "GET /v1/usage": "Returns the usage and limits of the key",
   "POST /v1/realtime/client_secrets":
-    "Always rejected. Send the offer of a browser to `/v1/realtime/calls`",
+    "Creates a client secret, with which a browser connects to `/v1/realtime`",
+  "POST /v1/realtime/sessions": "Always rejected. Use `/v1/realtime/client_secrets`",
   "WebSocket /v1/responses": "Creates responses in OpenAI's Responses format, one after the other",
   "WebSocket /v1/realtime":
     "Holds a conversation in the format of OpenAI's Realtime API. `model` is in the query",

@@ -63,7 +63,7 @@ const PAGES: readonly ApiPage[] = [
     slug: "middleware",
     title: "Middleware",
     about: "middleware plugins and their hooks",
-    from: ["plugin/middleware", "plugin/identity"].map(file),
+    from: ["plugin/middleware", "plugin/identity", "plugin/client-secret"].map(file),
   },
   {
     slug: "observer",

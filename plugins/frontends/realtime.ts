@@ -4,6 +4,7 @@ import { defineFrontend, fail, type HeadersIn, type RequestHead } from "tollgate
 import { realtime } from "tollgate/protocols/realtime";
 import { responses } from "tollgate/protocols/responses";
 import { acceptOption, extractCredential } from "./client-credential.ts";
+import { checkIntent, createRealtimeSecret, grantedSession } from "./realtime-secrets.ts";
 import { azurePaths, versionedPaths } from "./route-paths.ts";
 
 /** Browsers cannot set headers of a WebSocket, so they send the key as a sub-protocol. */
@@ -19,7 +20,7 @@ export default defineFrontend({
     additionalProperties: false,
     properties: { accept: acceptOption("bearer", "api-key") },
   },
-  setup: ({ accept: schemes }) => ({
+  setup: ({ accept: schemes }, ctx) => ({
     protocol: realtime(),
     extractCredential: (headers) => browserKey(headers) ?? extractCredential(headers, schemes),
     // Errors before the connection is open are HTTP responses in OpenAI's format.
@@ -27,31 +28,45 @@ export default defineFrontend({
     routes: [
       {
         method: "POST",
-        path: SECRET_PATHS.flatMap((path) => [...versionedPaths(path), ...azurePaths(path)]),
-        handle: rejectSecrets,
+        path: bothPaths("/realtime/client_secrets"),
+        body: "json",
+        handle: (x, body) => createRealtimeSecret(ctx, x, body),
+      },
+      {
+        method: "POST",
+        path: UNSUPPORTED_SECRETS.flatMap(bothPaths),
+        handle: () =>
+          fail(
+            "unsupported",
+            "Secrets of the beta API and of translations are not supported. Use /v1/realtime/client_secrets.",
+            { code: "client_secrets_unsupported" },
+          ),
       },
     ],
     sockets: [
       {
-        path: [...versionedPaths("/realtime"), ...azurePaths("/realtime")],
+        path: bothPaths("/realtime"),
         subprotocols: ["realtime"],
         action: "realtime",
-        calls: [...versionedPaths("/realtime/calls"), ...azurePaths("/realtime/calls")],
+        calls: bothPaths("/realtime/calls"),
+        acceptsClientSecrets: true,
+        readSession: grantedSession,
         readModel: (x) => ({ model: modelOf(x) }),
       },
     ],
   }),
 });
 
-/** Paths at which clients request keys for browsers. */
-const SECRET_PATHS = ["/realtime/client_secrets", "/realtime/sessions"];
+function bothPaths(path: string): readonly string[] {
+  return [...versionedPaths(path), ...azurePaths(path)];
+}
 
-const rejectSecrets = (): never =>
-  fail(
-    "unsupported",
-    "Keys for browsers are not supported, because the gateway could not meter their calls. Let your server send the browser's offer to /v1/realtime/calls.",
-    { code: "client_secrets_unsupported" },
-  );
+/** Paths at which clients request secrets for sessions that are not served. */
+const UNSUPPORTED_SECRETS = [
+  "/realtime/sessions",
+  "/realtime/transcription_sessions",
+  "/realtime/translations/client_secrets",
+];
 
 function browserKey(headers: HeadersIn): string | undefined {
   const header = headers["sec-websocket-protocol"];
@@ -60,10 +75,12 @@ function browserKey(headers: HeadersIn): string | undefined {
   return key?.slice(KEY_PREFIX.length) || undefined;
 }
 
-function modelOf({ query }: RequestHead): string {
-  const model = query.get("model") ?? query.get("deployment");
+function modelOf(x: RequestHead): string {
+  const granted = grantedSession(x);
+  if (granted) checkIntent(x, granted);
+  const model = granted?.model ?? x.query.get("model") ?? x.query.get("deployment");
   if (model !== null && model !== "") return model;
-  const intent = query.get("intent") === "transcription" ? "intent=transcription&" : "";
+  const intent = x.query.get("intent") === "transcription" ? "intent=transcription&" : "";
   return fail(
     "invalid",
     `Missing model. Connect to /v1/realtime?${intent}model=<provider>/<model>.`,

@@ -5,19 +5,27 @@ import {
   defineMiddleware,
   fail,
   LIMIT_SCHEMA,
+  openClientSecret,
   parseScopedLimit,
   type RequestHead,
   type Identity,
   type Json,
+  type OpenedClientSecret,
 } from "tollgate/plugin";
 import { GRANT_OPTIONS, LABELS_OPTION } from "./grant-options.ts";
 
-function identifyClient(x: RequestHead, who: Identity | undefined): void {
+function identifyClient(
+  x: RequestHead,
+  who: Identity | undefined,
+  opened: OpenedClientSecret | undefined,
+): void {
   if (!who)
     return fail("unauthenticated", "Invalid API key. The key is unknown, expired, or revoked.", {
       code: "invalid_api_key",
     });
-  x.identify(who);
+  if (!opened) return x.identify(who);
+  if (opened.privacy !== "off") x.requirePrivacy(opened.privacy);
+  x.identify({ ...who, clientSecret: opened.clientSecret });
 }
 
 export default defineMiddleware({
@@ -86,18 +94,24 @@ export default defineMiddleware({
       expires: expires === undefined ? Infinity : Date.parse(expires),
       identity: {
         ...who,
+        digest,
         limits: limits?.map((l) => parseScopedLimit(l, `key:${who.id}`)),
       } as Identity,
     }));
     /** All keys are compared, so that the duration does not disclose which key matches. */
-    const inFile = (secret: string): Identity | undefined => {
-      if (listed.length === 0) return undefined;
-      const digest = createHash("sha256").update(secret).digest();
+    const inFile = (digest: Buffer): Identity | undefined => {
       let found: Identity | undefined;
       for (const key of listed)
         if (timingSafeEqual(key.digest, digest) && key.expires > Date.now()) found = key.identity;
       return found;
     };
+    const find = (secret: string) => {
+      const own =
+        listed.length === 0 ? undefined : inFile(createHash("sha256").update(secret).digest());
+      return own ?? ctx.keys.find(secret);
+    };
+    const findByDigest = (digest: string) =>
+      inFile(Buffer.from(digest, "hex")) ?? ctx.keys.findByDigest(digest);
     return {
       needsFirstKey: !anonymous && keys.length === 0,
       commands: {
@@ -120,11 +134,12 @@ export default defineMiddleware({
             code: "missing_api_key",
           });
         }
+        const opened = openClientSecret(ctx, x, secret);
         // Most keys are cached, so that nothing has to be awaited.
-        const who = inFile(secret) ?? ctx.keys.find(secret);
+        const who = opened ? findByDigest(opened.digest) : find(secret);
         return who instanceof Promise
-          ? who.then((found) => identifyClient(x, found))
-          : identifyClient(x, who);
+          ? who.then((found) => identifyClient(x, found, opened))
+          : identifyClient(x, who, opened);
       },
     };
   },

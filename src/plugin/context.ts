@@ -102,7 +102,15 @@ export type Context = Readonly<{
    * client which of these is the case. Returns a promise only if the store has to be queried. The
    * promise rejects as `unavailable` if the store does not respond within 5 s.
    */
-  keys: { find(secret: string): KeyRecord | undefined | Promise<KeyRecord | undefined> };
+  keys: {
+    /** Finds the record of a secret key. */
+    find(secret: string): KeyRecord | undefined | Promise<KeyRecord | undefined>;
+    /**
+     * Finds the record of a key by its SHA-256 in hexadecimal, as in `OpenedClientSecret`. A digest
+     * proves nothing, so never pass a digest that a client sent.
+     */
+    findByDigest(digest: string): KeyRecord | undefined | Promise<KeyRecord | undefined>;
+  };
   /** Models that the gateway offers. */
   catalog: {
     /**

@@ -1,5 +1,14 @@
 import type { Fault } from "../model/error.ts";
-import type { Body, HeadersIn, HeadersOut, Json, Opt, QueryIn, Sync } from "../model/values.ts";
+import type {
+  Body,
+  HeadersIn,
+  HeadersOut,
+  Json,
+  JsonObject,
+  Opt,
+  QueryIn,
+  Sync,
+} from "../model/values.ts";
 import type { RecordedResponse } from "./call.ts";
 import type { RequestHead } from "./exchange.ts";
 import type { Plugin, Setup } from "./plugin.ts";
@@ -227,6 +236,17 @@ export interface RelaySocketRoute extends SocketAddress {
    */
   calls?: string | readonly string[];
   /**
+   * Whether clients may present a client secret that this frontend created, in place of their key,
+   * for connections and calls. Default: client secrets are rejected with a 401.
+   */
+  acceptsClientSecrets?: true;
+  /**
+   * Returns the settings that the client's credential determines, such as those of a client secret.
+   * Called once for each connection and call. The meter applies the settings, and rejects messages
+   * of the client that exceed them. Default: none.
+   */
+  readSession?(x: RequestHead): Opt<JsonObject>;
+  /**
    * Returns the model. It is called once, after the handshake was admitted. With
    * `readsFirstMessage`, the connection is open and `first` is the client's first message, which is
    * then forwarded like any other.
@@ -258,6 +278,11 @@ type ListenerChoice<P extends string, Usual> = P extends Usual ? { listener?: P 
 export type PublicAccess<Usual> = ListenerChoice<"public", Usual> & {
   /** Whether requests without a key are accepted. */
   allowUnauthenticated?: true;
+  /**
+   * Whether clients may present a client secret that this frontend created, in place of their key.
+   * Default: client secrets are rejected with a 401.
+   */
+  acceptsClientSecrets?: true;
   /** Not available, because roles apply only to the admin listener. */
   role?: never;
 };

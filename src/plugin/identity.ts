@@ -1,5 +1,5 @@
 import type { Privacy } from "../model/facts.ts";
-import type { HeadersOut, Opt } from "../model/values.ts";
+import type { HeadersOut, Json, Opt } from "../model/values.ts";
 import type { Limit } from "./store/limit.ts";
 
 /**
@@ -36,4 +36,25 @@ export interface Identity {
    * each request is rejected with a 403.
    */
   account?: Opt<string>;
+  /**
+   * SHA-256 of the client's API key, in hexadecimal. Client secrets refer to the key by it. Unset
+   * if the client is identified in another way.
+   */
+  digest?: Opt<string>;
+  /**
+   * The client secret that the client presented in place of its key. The host rejects an expired
+   * secret, except on a connection that is already open. It also rejects the secret on routes
+   * without `acceptsClientSecrets`.
+   */
+  clientSecret?: Opt<ClientSecret>;
+}
+
+/** A client secret that identifies a client. */
+export interface ClientSecret {
+  /** Name of the frontend that created it. No other frontend accepts it. */
+  readonly frontend: string;
+  /** Time from which it opens no connection, in Unix milliseconds. */
+  readonly expiresAt: number;
+  /** Data of the frontend, such as the settings of a session. */
+  readonly data: Json;
 }

@@ -26,6 +26,7 @@ export * from "./references.ts";
 export * from "./store/job.ts";
 export * from "./store/limit.ts";
 export * from "./identity.ts";
+export * from "./client-secret.ts";
 export * from "./store/account.ts";
 export * from "./outgoing.ts";
 export * from "./references.ts";

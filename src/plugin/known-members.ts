@@ -164,6 +164,7 @@ const ROUTE_MEMBERS = {
   listener: true,
   role: true,
   allowUnauthenticated: true,
+  acceptsClientSecrets: true,
   handle: true,
 } as const satisfies MemberTable<PipelineRoute> &
   MemberTable<Extract<HandlerRoute, { body: "bytes" }>> &
@@ -181,6 +182,8 @@ const SOCKET_MEMBERS = {
   openSession: true,
   readsFirstMessage: true,
   calls: true,
+  acceptsClientSecrets: true,
+  readSession: true,
   readModel: true,
 } as const satisfies MemberTable<RequestSocketRoute> & MemberTable<RelaySocketRoute>;
 

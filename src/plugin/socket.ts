@@ -71,7 +71,8 @@ export interface ProviderMessage {
   readonly rejection?: Opt<SocketError>;
   /**
    * Whether the rejection concerns this connection and not the request. The host then sends the
-   * complete request once over a new connection.
+   * complete request once over a new connection, and over HTTP if the new connection rejects it in
+   * the same way.
    */
   readonly needsNewConnection?: Opt<boolean>;
 }
@@ -98,8 +99,17 @@ export interface SocketHalf {
  * messages on this socket.
  */
 export interface CallSetup {
-  /** Reads the client's request. Called once per call, before the model is resolved. */
-  readRequest(request: CallRequest & { readonly query: URLSearchParams }): Promise<CallInput>;
+  /**
+   * Reads the client's request. Called once per call, before the model is resolved. `session`
+   * contains the settings that the client's credential determines. The client's own settings are
+   * added to them, and must not exceed them.
+   */
+  readRequest(
+    request: CallRequest & {
+      readonly query: URLSearchParams;
+      readonly session: Opt<JsonObject>;
+    },
+  ): Promise<CallInput>;
   /** Returns the ID of the call, from the headers of the provider's response. */
   callId(headers: HeadersIn): Opt<string>;
 }
@@ -137,6 +147,8 @@ export interface MeterContext {
   readonly privacy: Privacy;
   /** Query of the client's URL, without credentials. */
   readonly query: URLSearchParams;
+  /** Settings that the client's credential determines, which the client may not exceed. */
+  readonly session: Opt<JsonObject>;
 }
 
 /**
@@ -145,9 +157,16 @@ export interface MeterContext {
  * forwards the message unchanged.
  *
  * The client receives the error of a `fail()` in `readClientMessage`, and the message is not
- * forwarded. An error in `readProviderMessage` ends the connection.
+ * forwarded. A fault in `readProviderMessage` ends the connection with this fault. Any other error
+ * ends it as an internal error.
  */
 export interface SocketMeter {
+  /**
+   * Encodes the message that the provider receives first, which applies `session` of the context.
+   * Called once for each connection, and not for calls. If it throws, the connection is closed with
+   * the fault. Default: no message.
+   */
+  encodeOpening?(): Opt<SocketMessage>;
   /** Reads a message of the client. */
   readClientMessage(message: SocketMessage): Opt<SocketMessage | null>;
   /** Reads a message of the provider. */

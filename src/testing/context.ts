@@ -139,7 +139,11 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
       if (!lent.connect) throw new Error(`No connection is configured for ${path} in this test.`);
       return lent.connect(path, options);
     },
-    keys: { find: async (secret) => lent.keys?.[secret] },
+    keys: {
+      find: async (secret) => lent.keys?.[secret],
+      findByDigest: async (digest) =>
+        Object.values(lent.keys ?? {}).find((key) => key.digest === digest),
+    },
     catalog: {
       list: ({ operation }) =>
         (lent.models ?? []).filter((model) => !operation || model.operation === operation),

@@ -73,6 +73,8 @@ export function createPluginContext(
     },
     keys: {
       find: async (secret) => ((await gateway.call("find_key", secret)) ?? undefined) as never,
+      findByDigest: async (digest) =>
+        ((await gateway.call("find_key_by_digest", digest)) ?? undefined) as never,
     },
     env: (name) =>
       env.includes(name) || process.env[name] !== undefined

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Fault } from "../../model/error.ts";
 import type { ModelRequest } from "../../model/request.ts";
 import type { Call, CallRecord } from "../../plugin/call.ts";
-import type { PipelineRoute, RouteInput } from "../../plugin/frontend.ts";
+import type { PipelineRoute, Route, RouteInput } from "../../plugin/frontend.ts";
 import type { RequestRecordHook } from "../../plugin/observer.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
 import type { LimitState } from "../../plugin/store/limit.ts";
@@ -107,6 +107,8 @@ export interface ExchangeState {
   readonly route: PipelineRoute | undefined;
   /** The path as the plugin declares it. */
   readonly routePath: string;
+  /** Whether clients may present a client secret in place of their key. */
+  readonly acceptsClientSecrets: boolean;
   readonly connection: ConnectionState;
   readonly admission: AdmissionState;
   readonly body: BodyState;
@@ -128,6 +130,7 @@ export function createExchangeState(of: {
     frontend: of.route.frontend,
     route: "actionType" in of.route.route ? of.route.route : undefined,
     routePath: of.route.path,
+    acceptsClientSecrets: isOpenToSecrets(of.route.route),
     connection: {
       req: of.req,
       res: of.res,
@@ -190,3 +193,6 @@ export interface ReceivedBody {
   /** The response that the request continues. A provider's WebSocket may be able to do so. */
   continues: RouteInput["continues"];
 }
+
+const isOpenToSecrets = (route: Route): boolean =>
+  "acceptsClientSecrets" in route && route.acceptsClientSecrets === true;

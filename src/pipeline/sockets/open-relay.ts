@@ -6,6 +6,7 @@ import { fail, getFault, type Fault } from "../../model/error.ts";
 import type { EndpointSocket } from "../../plugin/provider.ts";
 import type { RelayInput, RelaySocketRoute } from "../../plugin/frontend.ts";
 import type { SocketMessage } from "../../plugin/socket.ts";
+import type { JsonObject, Opt } from "../../model/values.ts";
 import { HostCall } from "../exchange/call.ts";
 import { clientKey } from "../exchange/client-retries.ts";
 import type { ReceivedBody } from "../exchange/exchange-state.ts";
@@ -38,8 +39,12 @@ export async function openRelay(
 ): Promise<OpenRelay> {
   const { readModel } = socket.route as RelaySocketRoute;
   const input = await readModel.call(socket.route, handshake, first);
-  const { target, made } = await tryCandidates(handshake, socket, input, (call, definition) =>
-    openProviderSocket(call, definition, bounds),
+  const session = readSession(handshake, socket);
+  const { target, made } = await tryCandidates(
+    handshake,
+    socket,
+    { ...input, session },
+    (call, definition) => openProviderSocket(call, definition, bounds),
   );
   return { target, provider: made };
 }
@@ -51,7 +56,7 @@ export async function openRelay(
 export async function tryCandidates<T>(
   handshake: HostExchange,
   socket: MountedSocket,
-  input: RelayInput,
+  input: RelayInput & Pick<RelayTarget, "session">,
   attempt: (call: HostCall, definition: EndpointSocket) => Promise<T>,
 ): Promise<{ target: RelayTarget; made: T }> {
   const { gen, body, routing } = handshake.state;
@@ -76,7 +81,9 @@ export async function tryCandidates<T>(
       const made = await attempt(call, definition);
       gen.targetHealth.recordSuccess(candidate, call.startedAt, clientKey(handshake));
       const { resolution } = plan;
-      const target = { handshake, socket, candidate, resolution, model: handshake.model };
+      const { model } = handshake;
+      const { session } = input;
+      const target = { handshake, socket, candidate, resolution, model, session };
       return { target, made };
     } catch (problem) {
       failure = problem;
@@ -89,6 +96,12 @@ export async function tryCandidates<T>(
   }
   throw failure;
 }
+
+/** Returns the settings that the client's credential determines. */
+export const readSession = (
+  handshake: HostExchange,
+  { route: socketRoute }: MountedSocket,
+): Opt<JsonObject> => (socketRoute as RelaySocketRoute).readSession?.(handshake);
 
 function logRefusal({ exchange, provider }: HostCall, { kind, code }: Fault): void {
   exchange.state.gen.log.debug(

@@ -101,6 +101,7 @@ export class RelaySession implements MeterSink, ResponseOwner {
       info: candidate.info,
       privacy: handshake.privacy,
       query: handshake.query,
+      session: target.session,
     });
   }
 
@@ -112,6 +113,16 @@ export class RelaySession implements MeterSink, ResponseOwner {
   /** Whether a response is running, or the message that ends one is not yet forwarded. */
   get isBusy(): boolean {
     return this.#open.size + this.#forwarding > 0;
+  }
+
+  /** Applies the settings that the client's credential determines. */
+  sendOpening(): void {
+    try {
+      const message = this.#meter.encodeOpening?.();
+      if (message !== undefined && message !== null) this.#sendToProvider(message);
+    } catch (problem) {
+      this.#endWith(problem);
+    }
   }
 
   /** Begins to read the provider's messages. */
@@ -276,7 +287,7 @@ export class RelaySession implements MeterSink, ResponseOwner {
     try {
       out = this.#meter.readProviderMessage(message);
     } catch (problem) {
-      return this.#fail(problem);
+      return this.#endWith(problem);
     }
     const forwarded = out === undefined ? message : out;
     return begun.length + ended.length > 0
@@ -325,6 +336,14 @@ export class RelaySession implements MeterSink, ResponseOwner {
 
   #close(fault: Fault): void {
     if (!this.#isClientGone) this.#client.close(POLICY, fault.message);
+  }
+
+  /** Ends the connection because of a fault of the meter, or because of a defect. */
+  #endWith(problem: unknown): undefined {
+    const fault = getFault(problem);
+    if (!fault) return this.#fail(problem);
+    this.closeWith(fault, fault.kind === "upstream" ? INTERNAL : POLICY);
+    return undefined;
   }
 
   /** Ends the connection because of a defect. */

@@ -5,6 +5,7 @@ import { nextRequestId } from "../../lib/request-id.ts";
 import { ERRORS, getFault, type Fault } from "../../model/error.ts";
 import type { FinishReason, ModelEvent, UsageReport } from "../../model/event.ts";
 import type { Usage } from "../../model/usage.ts";
+import type { JsonObject, Opt } from "../../model/values.ts";
 import type { MeteredResponse, ResponseStart } from "../../plugin/socket.ts";
 import { HostCall, recordSentCall } from "../exchange/call.ts";
 import { HostExchange } from "../exchange/exchange.ts";
@@ -34,6 +35,8 @@ export interface RelayTarget {
   readonly resolution: Resolution;
   /** Model name as the client wrote it. */
   readonly model: string;
+  /** Settings that the client's credential determines. */
+  readonly session: Opt<JsonObject>;
 }
 
 /** Notifications to the connection. */

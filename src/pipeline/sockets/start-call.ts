@@ -12,7 +12,7 @@ import type { HostExchange } from "../exchange/exchange.ts";
 import type { MountedSocket } from "../exchange/mounted.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 import { toProviderFault } from "../upstream/provider-failure.ts";
-import { tryCandidates, type OpenRelay } from "./open-relay.ts";
+import { readSession, tryCandidates, type OpenRelay } from "./open-relay.ts";
 import {
   definedOnly,
   openProviderSocket,
@@ -42,32 +42,38 @@ export async function startCall(
     });
   const setup = socket.frontend.protocol!.socket!.calls!;
   const contentType = x.state.connection.req.headers["content-type"] ?? "";
-  const { model, encode } = await setup.readRequest({ contentType, body, query: x.query });
-  const { target, made } = await tryCandidates(x, socket, { model }, async (call, definition) => {
-    const { calls } = definition;
-    if (!calls)
-      return fail("unsupported", `${call.id} has no calls. Connect with a WebSocket.`, {
-        param: "model",
-        code: "calls_unsupported",
-      });
-    const answer = await send(call, calls.path, await encode(call.model));
-    const id = setup.callId(answer.headers);
-    if (id === undefined)
-      return fail("upstream", "The provider did not name the call.", { code: "call_unnamed" });
-    const hangUp = () =>
-      send(call, calls.hangUpPath(id), undefined).then(
-        () => {},
-        (err: unknown) => x.state.gen.log.debug({ request: x.id, err }, "hanging up failed"),
-      );
-    try {
-      const observed: EndpointSocket = { ...definition, path: calls.observePath(id) };
-      return { answer, hangUp, provider: await openProviderSocket(call, observed, bounds) };
-    } catch (problem) {
-      // Without the socket, the usage of the call could not be metered.
-      await hangUp();
-      throw problem;
-    }
-  });
+  const session = readSession(x, socket);
+  const { model, encode } = await setup.readRequest({ contentType, body, query: x.query, session });
+  const { target, made } = await tryCandidates(
+    x,
+    socket,
+    { model, session },
+    async (call, definition) => {
+      const { calls } = definition;
+      if (!calls)
+        return fail("unsupported", `${call.id} has no calls. Connect with a WebSocket.`, {
+          param: "model",
+          code: "calls_unsupported",
+        });
+      const answer = await send(call, calls.path, await encode(call.model));
+      const id = setup.callId(answer.headers);
+      if (id === undefined)
+        return fail("upstream", "The provider did not name the call.", { code: "call_unnamed" });
+      const hangUp = () =>
+        send(call, calls.hangUpPath(id), undefined).then(
+          () => {},
+          (err: unknown) => x.state.gen.log.debug({ request: x.id, err }, "hanging up failed"),
+        );
+      try {
+        const observed: EndpointSocket = { ...definition, path: calls.observePath(id) };
+        return { answer, hangUp, provider: await openProviderSocket(call, observed, bounds) };
+      } catch (problem) {
+        // Without the socket, the usage of the call could not be metered.
+        await hangUp();
+        throw problem;
+      }
+    },
+  );
   const { answer, hangUp, provider } = made;
   const { location } = answer.headers;
   return {

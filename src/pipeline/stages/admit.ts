@@ -1,6 +1,8 @@
 import { isPromise } from "../../lib/is-promise.ts";
 import { originalQueryOf } from "../../lib/query-secrets.ts";
+import { wallClock } from "../../lib/time/wall-clock.ts";
 import { fail } from "../../model/error.ts";
+import type { ClientSecret } from "../../plugin/identity.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import { runSequentially } from "../hooks/hook-runner.ts";
 import { assertFrontendAllowed } from "../accounts/accounts.ts";
@@ -27,10 +29,27 @@ function checkIdentity(x: HostExchange): void {
     return fail("unauthenticated", "Missing or invalid API key. Send a valid key.", {
       code: "invalid_api_key",
     });
+  if (who.clientSecret) assertSecretAccepted(x, who.clientSecret);
   assertFrontendAllowed(who, x.frontend);
   for (const limits of [who.limits, x.state.admission.account?.limits])
     if (limits)
       for (const { unit, scope, max } of limits)
         if (unit === "concurrent") x.acquireSlot(scope, Number(max));
   assertPrivacySupported(x);
+}
+
+/**
+ * Throws if the route does not accept client secrets, or the secret has expired. An open connection
+ * may continue after its secret has expired.
+ */
+function assertSecretAccepted(x: HostExchange, { expiresAt }: ClientSecret): void {
+  if (x.session) return;
+  if (!x.state.acceptsClientSecrets)
+    fail("unauthenticated", `A client secret is not accepted at ${x.path}. Send an API key.`, {
+      code: "client_secret_not_accepted",
+    });
+  if (expiresAt <= wallClock())
+    fail("unauthenticated", "The client secret has expired. Create another one.", {
+      code: "client_secret_expired",
+    });
 }

@@ -3,12 +3,15 @@ import { fail } from "../../model/error.ts";
 import type { HeadersIn, JsonObject, Opt } from "../../model/values.ts";
 import type { CallRequest, CallSetup } from "../../plugin/socket.ts";
 import { asText, parseObject } from "../json-values.ts";
+import { checkGranted, mergeSettings } from "./granted-session.ts";
 
 const SDP = "application/sdp";
 
 export const realtimeCalls: CallSetup = {
-  async readRequest({ contentType, body, query }) {
-    const { sdp, session } = await readForm({ contentType, body });
+  async readRequest({ contentType, body, query, session: granted }) {
+    const { sdp, session: own } = await readForm({ contentType, body });
+    if (granted) checkCall(own, granted);
+    const session = granted ? mergeSettings(granted, own) : own;
     const model = asText(session["model"]) ?? query.get("model") ?? "";
     if (model === "")
       fail("invalid", "Missing model. Send the session with a model, next to the offer.", {
@@ -17,11 +20,28 @@ export const realtimeCalls: CallSetup = {
       });
     return {
       model,
-      encode: (name) => encodeForm(sdp, { type: "realtime", ...session, model: name }),
+      encode: (name) => encodeForm(sdp, withModel(session, name)),
     };
   },
   callId: callIdOf,
 };
+
+/** Throws the fault for the client if its session exceeds the granted session. */
+function checkCall(own: JsonObject, granted: JsonObject): void {
+  if ((own["model"] ?? granted["model"]) !== granted["model"])
+    fail("forbidden", `The client secret is for the model "${asText(granted["model"]) ?? ""}".`, {
+      param: "session.model",
+      code: "model_fixed",
+    });
+  checkGranted(own, granted);
+}
+
+/** Sets the provider's name of the model. A session that only transcribes has no model. */
+function withModel({ model: _, ...session }: JsonObject, name: string): JsonObject {
+  return session["type"] === "transcription"
+    ? session
+    : { type: "realtime", ...session, model: name };
+}
 
 /** Paths of calls below the base URL of a provider. */
 export const CALL_PATHS = {

@@ -16,6 +16,7 @@ import type {
 import { asNumber, asObject, asObjects, asText, parseObject } from "../json-values.ts";
 import { decodedLength } from "./audio-format.ts";
 import { ConversationEstimate } from "./conversation.ts";
+import { checkGranted, checkReported } from "./granted-session.ts";
 import { PendingText, readItem } from "./pending-text.ts";
 import { Responses } from "./responses.ts";
 import {
@@ -58,11 +59,27 @@ export class RealtimeMeter implements SocketMeter {
   #uncommittedSeconds = 0;
   #speechStartMs: number | undefined;
   #speechEndMs: number | undefined;
+  /** Whether the provider has not yet applied the settings of the client's credential. */
+  #isOpening = false;
+  /** Whether the client sends its events to the provider itself, as in a call. */
+  #isObserving = true;
 
   constructor(sink: MeterSink, to: MeterContext) {
     this.#sink = sink;
     this.#to = to;
     this.#transcriptions = new Transcriptions(sink);
+  }
+
+  encodeOpening(): Opt<SocketMessage> {
+    const granted = this.#to.session;
+    this.#isObserving = false;
+    if (!granted) return undefined;
+    this.#isOpening = true;
+    const { model, ...settings } = granted;
+    // A session that only transcribes has no model.
+    const session = granted["type"] === "transcription" ? settings : { ...settings, model };
+    const event = { type: "session.update", event_id: OPENING_EVENT, session };
+    return this.#updateSession(event) ?? JSON.stringify(event);
   }
 
   readClientMessage(message: SocketMessage): Opt<SocketMessage> {
@@ -93,6 +110,25 @@ export class RealtimeMeter implements SocketMeter {
     if (type === "rate_limits.updated") return null;
     if (type.startsWith("response.")) this.#readResponseEvent(type, event);
     else this.#readSessionEvent(type, event);
+    return this.#isOpening ? this.#readOpening(type, event) : undefined;
+  }
+
+  /**
+   * Reads an event that arrives before the settings of the client's credential apply. The client
+   * receives `session.created` only with these settings.
+   */
+  #readOpening(type: string, event: JsonObject): Opt<SocketMessage | null> {
+    if (type === "session.created") return null;
+    if (type === "session.updated") {
+      this.#isOpening = false;
+      return JSON.stringify({ ...event, type: "session.created" });
+    }
+    const error = type === "error" ? asObject(event["error"]) : undefined;
+    if (error?.["event_id"] === OPENING_EVENT)
+      fail("invalid", `The provider rejected the session: ${asText(error["message"]) ?? ""}`, {
+        code: "session_rejected",
+        param: asText(error["param"]),
+      });
     return undefined;
   }
 
@@ -129,6 +165,7 @@ export class RealtimeMeter implements SocketMeter {
   #updateSession(event: JsonObject): Opt<SocketMessage> {
     const session = asObject(event["session"]) ?? {};
     checkPrivacy(session, this.#to.privacy);
+    if (this.#to.session) checkGranted(session, this.#to.session);
     const transcription = namedTranscription(session);
     if (transcription !== undefined) this.#sink.checkModel(transcription);
     this.#conversation.addText(textBytes(session));
@@ -154,6 +191,7 @@ export class RealtimeMeter implements SocketMeter {
   #askForResponse(event: JsonObject): void {
     const settings = asObject(event["response"]) ?? {};
     checkPrivacy(settings, this.#to.privacy);
+    if (this.#to.session) checkGranted(settings, this.#to.session);
     this.#responses.checkLimit();
     this.#conversation.addText(textBytes(settings));
     for (const item of asObjects(settings["input"])) this.#addItem(item);
@@ -188,6 +226,7 @@ export class RealtimeMeter implements SocketMeter {
         () => this.#sink.beginResponse(this.#spokenStart(report)),
         this.#conversation.expectedUsage,
       );
+      this.#checkReported(report);
       if (type === "response.done")
         this.#responses.finish(running, report, this.#conversation, this.#settings.outputRate);
     } else this.#responses.progress(type, event, this.#settings.outputRate);
@@ -206,7 +245,7 @@ export class RealtimeMeter implements SocketMeter {
       case "session.updated":
       case "transcription_session.created":
       case "transcription_session.updated":
-        this.#readSession(asObject(event["session"]) ?? {});
+        this.#readSession(type, asObject(event["session"]) ?? {});
         break;
       case "input_audio_buffer.speech_started":
         this.#speechStartMs = asNumber(event["audio_start_ms"]);
@@ -230,7 +269,7 @@ export class RealtimeMeter implements SocketMeter {
     }
   }
 
-  #readSession(session: JsonObject): void {
+  #readSession(type: string, session: JsonObject): void {
     const model = asText(session["model"]);
     if (model !== undefined) {
       this.#reportedModel ??= model;
@@ -240,6 +279,12 @@ export class RealtimeMeter implements SocketMeter {
     // Text that the provider adds itself, such as its default instructions.
     if (this.#settings === DEFAULT_SETTINGS) this.#conversation.addText(textBytes(session));
     this.#settings = readSettings(session, this.#settings);
+    if (type === "session.updated") this.#checkReported(session);
+  }
+
+  /** Throws the fault for the client of a call if it exceeded the settings of its credential. */
+  #checkReported(settings: JsonObject): void {
+    if (this.#isObserving && this.#to.session) checkReported(settings, this.#to.session);
   }
 
   /**
@@ -263,6 +308,9 @@ export class RealtimeMeter implements SocketMeter {
     return decodedLength(base64) / this.#settings.inputRate;
   }
 }
+
+/** ID of the event that applies the settings of the client's credential. */
+const OPENING_EVENT = "event_opening";
 
 /** Longest audio of one turn: providers end a session after an hour. */
 const MAX_SECONDS = 3_600;

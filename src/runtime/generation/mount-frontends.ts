@@ -92,6 +92,7 @@ function callRoutesOf(
         method: "POST",
         path: socket.calls!,
         body: "bytes",
+        ...(socket.acceptsClientSecrets === true && { acceptsClientSecrets: true }),
         handle: (x, body) => {
           const found = mounted.find(({ path }) => path === at);
           const start = services.calls?.start;

@@ -16,6 +16,8 @@ const ALLOWED_HEADERS = [
   "openai-organization",
   "openai-project",
   "openai-beta",
+  "openai-safety-identifier",
+  "x-openai-agents-sdk",
   "service-zdr",
   "x-request-id",
   "idempotency-key",
@@ -24,6 +26,7 @@ const ALLOWED_HEADERS = [
 ].join(", ");
 
 const EXPOSED_HEADERS = [
+  "location",
   "x-request-id",
   "request-id",
   "retry-after",

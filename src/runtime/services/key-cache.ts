@@ -15,6 +15,8 @@ export interface KeyCache {
    * because clients may not distinguish these. The result is synchronous if the key is cached.
    */
   find(secret: string): KeyRecord | undefined | Promise<KeyRecord | undefined>;
+  /** Like `find`, by the hash of the secret. */
+  findByDigest(digest: string): KeyRecord | undefined | Promise<KeyRecord | undefined>;
   /** Clears the cache after a key was created, changed, or revoked. */
   invalidate(): void;
   /** Calls the listener after each `invalidate`. */
@@ -58,6 +60,8 @@ export function createKeyCache(
    * Keys by secret, so that a known client costs no hash. Only secrets of existing keys are added.
    */
   const bySecret = new BoundedMap<string, CachedKey>(MAX_KNOWN);
+  /** Keys that were looked up by their digest. A client that presents a digest must not find one. */
+  const byDigest = new BoundedMap<string, CachedKey>(MAX_KNOWN);
   /**
    * Unknown digests. They have a separate cache, so that a flood of invented secrets cannot
    * displace known keys.
@@ -91,7 +95,11 @@ export function createKeyCache(
       : undefined;
   }
 
-  async function look(secret: string, hash: string): Promise<KeyRecord | undefined> {
+  async function look(
+    cache: BoundedMap<string, CachedKey>,
+    name: string,
+    hash: string,
+  ): Promise<KeyRecord | undefined> {
     const ageAtStart = age;
     let answer = asking.get(hash);
     if (!answer) {
@@ -102,25 +110,38 @@ export function createKeyCache(
     }
     const record = await answer;
     if (ageAtStart === age) {
-      if (record) bySecret.set(secret, { record, expiresAt: now() + ttlMs });
+      if (record) cache.set(name, { record, expiresAt: now() + ttlMs });
       else unknown.set(hash, now() + ttlMs);
     }
     return record && valid(record);
   }
 
+  /** Returns a cached key that is still fresh. */
+  function cached(cache: BoundedMap<string, CachedKey>, name: string): CachedKey | undefined {
+    const known = cache.get(name);
+    if (!known || fresh(known.expiresAt)) return known;
+    cache.delete(name);
+    return undefined;
+  }
+
   return {
     find(secret) {
-      const known = bySecret.get(secret);
-      if (known && fresh(known.expiresAt)) return valid(known.record);
-      if (known) bySecret.delete(secret);
+      const known = cached(bySecret, secret);
+      if (known) return valid(known.record);
       if (secret.length > MAX_SECRET_LENGTH || (secret.startsWith("tg_") && !parseKey(secret)))
         return undefined;
       const hash = digestKey(secret);
-      return fresh(unknown.get(hash) ?? 0) ? undefined : look(secret, hash);
+      return fresh(unknown.get(hash) ?? 0) ? undefined : look(bySecret, secret, hash);
+    },
+    findByDigest(digest) {
+      const known = cached(byDigest, digest);
+      if (known) return valid(known.record);
+      return fresh(unknown.get(digest) ?? 0) ? undefined : look(byDigest, digest, digest);
     },
     invalidate() {
       age++;
       bySecret.clear();
+      byDigest.clear();
       unknown.clear();
       asking.clear();
       for (const listener of listeners) listener();

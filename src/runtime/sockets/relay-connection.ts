@@ -125,6 +125,7 @@ export class RelayConnection implements OpenSocket {
     this.#session = session;
     const { candidate, model } = relay.target;
     this.#target = { model, provider: candidate.provider };
+    session.sendOpening();
     session.start();
     if (this.socket.isClosed) session.onClientClose();
   }

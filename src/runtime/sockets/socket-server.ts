@@ -135,7 +135,7 @@ export class SocketServer {
     relay: OpenRelay | undefined,
   ): void {
     const { route } = mounted;
-    if (!("openSession" in route)) return this.#openRelayConnection(mounted, req, socket, x, relay);
+    if (!("openSession" in route)) return this.#openRelayConnection(mounted, socket, x, relay);
     const { memoryBudget } = this.#services;
     const connection: RequestConnection = new RequestConnection({
       socket,
@@ -148,7 +148,7 @@ export class SocketServer {
         release: (held, left) => memoryBudget.release(socket.key, held, left),
       },
       current: () => this.#routeOf(mounted),
-      checkKey: () => this.#checkKey(connection, mounted, req),
+      checkKey: () => this.#checkKey(connection, mounted, x),
       onSettled: (settled) => this.#spent.onSettled(connection, settled),
       onClosed: (of) => this.open.remove(of),
     });
@@ -166,7 +166,6 @@ export class SocketServer {
 
   #openRelayConnection(
     mounted: MountedSocket,
-    req: IncomingMessage,
     socket: ClientSocket,
     x: HostExchange,
     relay: OpenRelay | undefined,
@@ -178,7 +177,7 @@ export class SocketServer {
       mounted,
       relay,
       open: (first) => this.#openRelay(x, { socket: mounted }, first),
-      checkKey: () => this.#checkKey(connection, mounted, req),
+      checkKey: () => this.#checkKey(connection, mounted, x),
       onSettled: (settled) => this.#spent.onSettled(connection, settled),
       onClosed: (of) => this.open.remove(of),
       onEnd: release,
@@ -192,11 +191,11 @@ export class SocketServer {
     if (this.open.isDraining)
       fail("overloaded", "The gateway is shutting down.", { code: "shutting_down" });
     const call = await startCall(x, mounted, body, this.#bounds);
-    const { req, isDisconnected } = x.state.connection;
+    const { isDisconnected } = x.state.connection;
     const release = x.state.gen.retain(x);
     const connection: CallConnection = new CallConnection({
       call,
-      checkKey: () => this.#checkKey(connection, mounted, req),
+      checkKey: () => this.#checkKey(connection, mounted, x),
       onSettled: (settled) => this.#spent.onSettled(connection, settled),
       onClosed: (of) => this.open.remove(of),
       onEnd: release,
@@ -233,12 +232,14 @@ export class SocketServer {
   async #checkKey(
     connection: OpenSocket,
     of: MountedSocket,
-    req: IncomingMessage,
+    handshake: HostExchange,
   ): Promise<Fault | undefined> {
     const { gen, mounted } = this.#routeOf(of);
     if (!mounted) return { kind: "not_found", message: "The route was removed." };
     const res = new DiscardedResponse();
-    const x = createHandshake(gen, { socket: mounted, params: {} }, req, res.asServerResponse);
+    const { req } = handshake.state.connection;
+    const found = { socket: mounted, params: {} };
+    const x = createHandshake(gen, found, req, res.asServerResponse, handshake);
     const release = gen.retain(x);
     try {
       await admit(x);
@@ -276,14 +277,24 @@ class DiscardedResponse extends VirtualResponse {
   }
 }
 
-/** Creates the exchange of a handshake. It makes no call, so it needs no concurrency slot. */
+/**
+ * Creates the exchange of a handshake. It makes no call, so it needs no concurrency slot. `session`:
+ * the handshake of an open connection, whose key is checked.
+ */
 function createHandshake(
   gen: Generation,
-  { socket: { frontend, path }, params }: FoundSocket,
+  { socket: { frontend, path, route: socketRoute }, params }: FoundSocket,
   req: IncomingMessage,
   res: ServerResponse,
+  session?: HostExchange,
 ): HostExchange {
-  const route: Route = { method: "GET", path, handle: () => ({ status: 101 }) };
+  const acceptsSecrets = !("openSession" in socketRoute) && socketRoute.acceptsClientSecrets;
+  const route: Route = {
+    method: "GET",
+    path,
+    handle: () => ({ status: 101 }),
+    ...(acceptsSecrets === true && { acceptsClientSecrets: true }),
+  };
   return new HostExchange({
     id: nextRequestId(),
     gen,
@@ -291,6 +302,7 @@ function createHandshake(
     req,
     res,
     params,
+    session,
     receive: () => Promise.reject(new Error("A handshake has no body.")),
   });
 }

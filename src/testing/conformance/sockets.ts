@@ -18,6 +18,7 @@ import type {
   SocketHalf,
   SocketMessage,
 } from "../../plugin/socket.ts";
+import type { JsonObject, Opt } from "../../model/values.ts";
 import * as fakes from "../fakes.ts";
 import { createOutgoing } from "../outgoing.ts";
 import { isProtocolEndpoint } from "./operation.ts";
@@ -144,7 +145,22 @@ class RecordedResponse implements MeteredResponse {
   }
 }
 
-function checkMeter(half: SocketHalf, { path }: RelaySocketRoute): void {
+/** Settings that the credential of a client determines, with values of unexpected types. */
+const GRANTED: readonly Opt<JsonObject>[] = [
+  undefined,
+  {},
+  { type: 1, model: null, tools: {}, audio: [], max_output_tokens: "1" },
+];
+
+function checkMeter(half: SocketHalf, route: RelaySocketRoute): void {
+  for (const session of GRANTED) checkMeterOf(half, route, session);
+}
+
+function checkMeterOf(
+  half: SocketHalf,
+  { path }: RelaySocketRoute,
+  session: Opt<JsonObject>,
+): void {
   const begun: RecordedResponse[] = [];
   const beginResponse = () => {
     const response = new RecordedResponse();
@@ -158,8 +174,14 @@ function checkMeter(half: SocketHalf, { path }: RelaySocketRoute): void {
     info: { model: "m", operation: "chat" } as ModelInfo,
     privacy: "off" as const,
     query: new URLSearchParams(),
+    session,
   };
   const meter = half.createMeter({ beginResponse, checkModel() {} }, to);
+  const opening = onlyFaults("encodeOpening", () => meter.encodeOpening?.());
+  assert.ok(
+    (opening ?? undefined) === undefined || isMessage(opening),
+    "encodeOpening returned no message",
+  );
   for (const message of HOSTILE) {
     onlyFaults(`readClientMessage of ${String(path)}`, () => meter.readClientMessage(message));
     // A fault ends the connection.

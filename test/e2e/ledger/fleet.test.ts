@@ -4,6 +4,10 @@ import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing
 import { startFleet, type Fleet as Nodes } from "../../kit/database/fleet.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/database/postgres.ts";
 import { dial, type SocketClient } from "../../kit/socket-client.ts";
+import {
+  startRealtimeUpstream,
+  type RealtimeUpstream,
+} from "../../kit/sockets/realtime-upstream.ts";
 import { until } from "../../kit/wait.ts";
 import type { Fleet } from "../../../src/runtime/services/fleet.ts";
 
@@ -12,11 +16,12 @@ const AWAY = 150;
 
 const LEASE_MS = 3_000;
 
-const yaml = (url: string) => `
-frontends: [chat-completions, responses]
+const yaml = (url: string, voiceUrl: string) => `
+frontends: [chat-completions, responses, realtime]
 middleware: [auth, { use: limits, with: { hold: soft } }, usage]
 providers:
   up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k }, models: { model: { price: { input: 3, output: 15 } } } }
+  voice: { use: openai, with: { base_url: "${voiceUrl}/v1", api_key: k }, models: { gpt-realtime: { operation: realtime } } }
 `;
 
 const ANSWER = jsonResponse({
@@ -31,6 +36,7 @@ const ANSWER = jsonResponse({
 describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
   let postgres: Postgres;
   let up: TestUpstream;
+  let voice: RealtimeUpstream;
   let fleet: Nodes;
   let waitMs = 0;
 
@@ -40,13 +46,15 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
       "POST /v1/chat/completions": () => ({ ...ANSWER, delayMs: waitMs }),
       "GET /v1/models": jsonResponse({ object: "list", data: [] }),
     });
+    voice = await startRealtimeUpstream();
     const url = await postgres.database();
     const more = { lease_ms: `${LEASE_MS}` };
-    fleet = await startFleet({ url, nodes: 3, yaml: yaml(up.url), with: more });
+    fleet = await startFleet({ url, nodes: 3, yaml: yaml(up.url, voice.url), with: more });
   });
   afterAll(async () => {
     await fleet?.[Symbol.asyncDispose]();
     await up?.close();
+    await voice?.stop();
     await postgres?.[Symbol.asyncDispose]();
   });
 
@@ -60,10 +68,10 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
     return answer.status;
   };
   /** Opens a WebSocket as soon as the gateway accepts the key. */
-  const connected = async (i: number, key = fleet.key): Promise<SocketClient> => {
+  const connected = async (i: number, key = fleet.key, path?: string): Promise<SocketClient> => {
     const opened: SocketClient[] = [];
     await until(() =>
-      dial(fleet.nodes[i]!.daemon!.url, { key }).then(
+      dial(fleet.nodes[i]!.daemon!.url, { key, ...(path !== undefined && { path }) }).then(
         (client) => opened.push(client) > 0,
         () => false,
       ),
@@ -105,6 +113,31 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
         10 * 1_500,
       );
     }
+  });
+
+  it("close a WebSocket within 1.5 s after another gateway revoked its key", async () => {
+    const { secret } = (await command(0, "keys.create", { name: "gone" })) as { secret: string };
+    await until(async () => (await everywhere(secret)).every((status) => status === 200));
+    const created = await fetch(`${fleet.nodes[0]!.daemon!.url}/v1/realtime/client_secrets`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${secret}` },
+      body: JSON.stringify({ session: { model: "voice/gpt-realtime" } }),
+    });
+    const { value } = (await created.json()) as { value: string };
+    await using own = await connected(1, secret);
+    // Another gateway than the one that created the client secret.
+    await using browser = await connected(1, value, "/v1/realtime");
+    await using other = await connected(1);
+    await command(2, "keys.revoke", { id: "gone" });
+    for (const { ws, closed } of [own, browser]) {
+      await until(
+        () => ws.readyState === ws.CLOSED,
+        () => "an end of the WebSocket",
+        10 * 1_500,
+      );
+      expect(await closed).toMatchObject({ code: 1008 });
+    }
+    expect(other.ws.readyState).toBe(other.ws.OPEN);
   });
 
   it("close a WebSocket within 1.5 s after another gateway spent the budget of its key or account", async () => {

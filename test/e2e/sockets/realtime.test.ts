@@ -188,14 +188,17 @@ describe("a Realtime connection", () => {
     expect(upstream.sockets).toEqual([]);
   });
 
-  it("makes no keys for browsers, whose calls could not be metered", async () => {
-    const answer = await fetch(`${gateway.url}/v1/realtime/client_secrets`, {
-      method: "POST",
-      headers: { authorization: "Bearer tester" },
-    });
-    expect(answer.status).toBe(400);
-    expect(await answer.json()).toMatchObject({ error: { code: "client_secrets_unsupported" } });
-  });
+  it.each(["sessions", "transcription_sessions", "translations/client_secrets"])(
+    "has no secrets of %s",
+    async (kind) => {
+      const answer = await fetch(`${gateway.url}/v1/realtime/${kind}`, {
+        method: "POST",
+        headers: { authorization: "Bearer tester" },
+      });
+      expect(answer.status).toBe(400);
+      expect(await answer.json()).toMatchObject({ error: { code: "client_secrets_unsupported" } });
+    },
+  );
 
   it("answers a wrong event with an error event, and stays open", async () => {
     const client = await open();

@@ -98,6 +98,7 @@ export class MeteredLink {
       info,
       privacy: "off",
       query: new URLSearchParams(),
+      session: undefined,
       ...more,
     });
     const session = provider({

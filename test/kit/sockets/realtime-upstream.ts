@@ -210,6 +210,8 @@ export class RealtimeSession {
     }
     switch (event.type) {
       case "session.update":
+        if ("voice" in (event["session"] as object))
+          return this.#error("unknown_parameter", "Unknown parameter: 'session.voice'.", event);
         this.#session = merge(this.#session, event["session"] as object) as Event;
         return this.#send("session.updated", { session: this.#session });
       case "conversation.item.create":
