@@ -9,7 +9,6 @@ import foundry from "../../plugins/providers/azure-foundry/index.ts";
 import vertex from "../../plugins/providers/vertex/index.ts";
 import { pictureOf } from "./aws-fake.ts";
 import { inConverse, inFrames, invoked } from "./aws-says.ts";
-import { bedrockFormat, vertexFormat } from "./batch-formats.ts";
 import { ACCOUNT } from "./google-fake.ts";
 import { azureFormat } from "../plugins/batches/formats.ts";
 
@@ -88,12 +87,7 @@ describe.each([
   [
     "aws",
     conformanceChecks(aws, {
-      with: {
-        region: "eu-central-1",
-        batch_uri: "s3://bucket/tollgate",
-        batch_role: "arn:aws:iam::123456789012:role/batch",
-      },
-      batches: bedrockFormat,
+      with: { region: "eu-central-1" },
       credential: { access_key_id: "AKIDCANARY", secret_access_key: "canary-7f3a-secret" },
       recordings: folder,
       module: new URL("../../plugins/providers/aws/index.ts", import.meta.url),
@@ -102,8 +96,7 @@ describe.each([
   [
     "vertex",
     conformanceChecks(vertex, {
-      with: { project: "my-project", batch_uri: "gs://bucket/tollgate" },
-      batches: vertexFormat,
+      with: { project: "my-project" },
       credential: { service_account: ACCOUNT },
       recordings: OTHERS,
       fetch: tokens,

@@ -66,13 +66,13 @@ export interface BatchApiClientOptions {
 
 /** A fake batch API. */
 export interface BatchApi {
-  /** All batches, oldest first. */
+  /** All batches that exist, oldest first. */
   readonly batches: readonly FakeBatch[];
   /** All requests. */
   readonly requests: readonly BatchApiRequest[];
   /** Files that exist, by ID. */
   readonly files: ReadonlyMap<string, Buffer>;
-  /** Usage that is billed for all lines of all batches. */
+  /** Usage that is billed for all lines of all batches, including batches that were deleted. */
   readonly usage: Usage;
   /** Routes for a fake upstream. */
   readonly routes: ScriptedRoutes;
@@ -91,6 +91,7 @@ type OwnBatch = Mutable<FakeBatch> & { polls: number };
 export function createBatchApi(options: BatchApiOptions = {}): BatchApi {
   const { format = openAiBatchFormat, base = "/v1", answer = answerHello, failure } = options;
   const batches: OwnBatch[] = [];
+  const deleted: OwnBatch[] = [];
   const requests: BatchApiRequest[] = [];
   const files = new Map<string, Buffer>();
   const random = createSeededRandom(options.seed ?? 1);
@@ -119,7 +120,7 @@ export function createBatchApi(options: BatchApiOptions = {}): BatchApi {
         outcome: undefined,
         results: [],
         usage: {},
-        createdAt: 1_790_000_000 + batches.length,
+        createdAt: 1_790_000_000 + ids,
         polls: 0,
       };
       batches.push(batch);
@@ -138,7 +139,7 @@ export function createBatchApi(options: BatchApiOptions = {}): BatchApi {
     },
     delete(id) {
       const at = batches.findIndex((one) => one.id === id);
-      if (at >= 0) batches.splice(at, 1);
+      if (at >= 0) deleted.push(...batches.splice(at, 1));
     },
   };
   const execute = (request: BatchApiRequest): ScriptedResponse => {
@@ -164,7 +165,7 @@ export function createBatchApi(options: BatchApiOptions = {}): BatchApi {
     requests,
     files,
     get usage() {
-      return sumUsage(batches.map((batch) => batch.usage));
+      return sumUsage([...batches, ...deleted].map((batch) => batch.usage));
     },
     routes: Object.fromEntries(
       [...format.paths.map((path) => base + path), ...(format.absolutePaths ?? [])].map((path) => [
