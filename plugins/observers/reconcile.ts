@@ -5,7 +5,6 @@ import {
   fail,
   type Context,
   type Json,
-  type LedgerEntry,
   type Problem,
 } from "tollgate/plugin";
 import { basename } from "node:path";
@@ -13,20 +12,13 @@ import { readAnthropicBill } from "./reconcile/anthropic.ts";
 import { dayOf, type BillLine } from "./reconcile/bill-line.ts";
 import type { BillPeriod } from "./reconcile/bill-api.ts";
 import { readExport, type CloudExport } from "./reconcile/cloud-exports.ts";
-import {
-  compareBill,
-  type BillGroup,
-  type Comparison,
-  type LedgerCall,
-} from "./reconcile/compare.ts";
+import { compareBill, type BillGroup, type Comparison } from "./reconcile/compare.ts";
+import { readCalls } from "./reconcile/ledger-calls.ts";
 import { readOpenaiBill } from "./reconcile/openai.ts";
 import { formatUsd } from "./usd.ts";
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
-const PAGE = 500;
-/** Maximum number of calls that one comparison reads. Above this, choose a shorter period. */
-const MAX_CALLS = 1_000_000;
 
 const APIS = {
   openai: {
@@ -45,6 +37,7 @@ interface BillSource {
   readonly base_url?: string | undefined;
   readonly files?: readonly string[] | undefined;
   readonly models?: Readonly<Record<string, string>> | undefined;
+  readonly credentials?: Readonly<Record<string, string>> | undefined;
 }
 
 export default defineObserver({
@@ -97,6 +90,14 @@ export default defineObserver({
               additionalProperties: { type: "string", minLength: 1 },
               description: "Model names of the ledger by product, meter, or SKU names of the bill",
             },
+            credentials: {
+              type: "object",
+              additionalProperties: { type: "string", minLength: 1 },
+              description:
+                "Credential names of the provider in gateway.yaml by the IDs that the bill has: " +
+                "of API keys, projects, workspaces, or accounts. If set, the bill is also compared " +
+                "by credential",
+            },
           },
         },
       },
@@ -104,14 +105,14 @@ export default defineObserver({
         type: "boolean",
         default: false,
         description:
-          "Whether to compare each day automatically, two days later, and to log differences",
+          "Whether to compare each day automatically, two days later, and to report differences",
       },
       max_difference: {
         type: "integer",
         minimum: 0,
         maximum: 100_000,
         default: 1,
-        description: "Largest daily difference that is not logged as a warning, in US dollars",
+        description: "Largest daily difference that is not reported, in US dollars",
       },
     },
   },
@@ -144,16 +145,31 @@ export default defineObserver({
             code: "no_such_bill",
           },
         );
+      // A call that spans midnight is billed on the day on which it began or ended.
+      const wider = {
+        from: period.from - DAY_MS,
+        to: Math.max(period.to, Math.min(period.to + DAY_MS, startOfDay(Date.now()) + DAY_MS)),
+      };
       const [calls, lines] = [
-        await readCalls(ctx.ledger, provider, period),
-        await readBill(source, period, ctx),
+        await readCalls(ctx.ledger, provider, wider),
+        await readBill(source, wider, ctx),
       ];
-      return compareBill(calls, lines);
+      return compareBill(calls, lines, {
+        credentials: new Map(Object.entries(source.credentials ?? {})),
+        first: dayOf(period.from),
+        last: dayOf(period.to - 1),
+      });
     };
     if (daily)
       scheduleDaily(ctx, [...sources.keys()], BigInt(maxDifference) * 1_000_000_000n, compare);
     return {
       commands: {
+        bills: {
+          summary: "List the providers whose bills are configured",
+          role: "viewer",
+          writes: false,
+          run: async () => ({ providers: [...sources.keys()] }),
+        },
         compare: {
           summary: "Compare the ledger with the bill of a provider",
           role: "viewer",
@@ -188,26 +204,37 @@ export default defineObserver({
   },
 });
 
-/** Compares the day before yesterday once a day, because bills are complete only then. */
+const startOfDay = (at: number): number => Math.floor(at / DAY_MS) * DAY_MS;
+
+/**
+ * Compares the day before yesterday once a day, because bills are complete only then. A comparison
+ * that failed is repeated.
+ */
 function scheduleDaily(
-  ctx: Pick<Context, "runEvery" | "log">,
+  ctx: Pick<Context, "runEvery" | "log" | "reportEvent">,
   providers: readonly string[],
   maxNano: bigint,
   compare: (provider: string, period: BillPeriod) => Promise<Comparison>,
 ): void {
-  let done: string | undefined;
-  ctx.runEvery(HOUR_MS, async () => {
-    const to = Math.floor((Date.now() - DAY_MS) / DAY_MS) * DAY_MS;
+  const done = new Map<string, string>();
+  const run = async (provider: string, to: number) => {
     const day = dayOf(to - DAY_MS);
-    if (day === done) return;
-    for (const provider of providers) {
-      const { groups } = await compare(provider, { from: to - DAY_MS, to });
-      const nano = groups.reduce((sum, group) => sum + group.theirsNano - group.oursNano, 0n);
-      const fields = { provider, day, differenceUsd: formatUsd(nano), causes: totalsOf(groups) };
-      if ((nano < 0n ? -nano : nano) > maxNano) ctx.log.warn(fields, "bill differs from ledger");
-      else ctx.log.info(fields, "bill compared with ledger");
-    }
-    done = day;
+    if (done.get(provider) === day) return;
+    const { groups } = await compare(provider, { from: to - DAY_MS, to });
+    done.set(provider, day);
+    const nano = groups.reduce((sum, group) => sum + group.theirsNano - group.oursNano, 0n);
+    const fields = { provider, day, differenceUsd: formatUsd(nano), causes: totalsOf(groups) };
+    if ((nano < 0n ? -nano : nano) <= maxNano)
+      return ctx.log.info(fields, "bill compared with ledger");
+    ctx.log.warn(fields, "bill differs from ledger");
+    ctx.reportEvent("bill_differs", fields);
+  };
+  ctx.runEvery(HOUR_MS, async () => {
+    const to = startOfDay(Date.now() - DAY_MS);
+    for (const provider of providers)
+      await run(provider, to).catch((err: unknown) =>
+        ctx.log.error({ err, provider }, "bill comparison failed"),
+      );
   });
 }
 
@@ -236,59 +263,6 @@ async function readBill(
   return lines;
 }
 
-/** Reads the calls that ended in the period, with all corrections of them. */
-async function readCalls(
-  ledger: Pick<Context["ledger"], "listEntries">,
-  provider: string,
-  { from, to }: BillPeriod,
-): Promise<readonly LedgerCall[]> {
-  const calls = new Map<string, LedgerCall>();
-  for await (const row of readRows(ledger, { provider, from, to }))
-    if (row.kind === "settle") {
-      calls.set(row.attempt, toCall(row));
-      if (calls.size > MAX_CALLS)
-        fail("invalid", `The period has more than ${MAX_CALLS} calls. Choose a shorter period.`, {
-          code: "bad_input",
-        });
-    }
-  // Corrections are written later than their calls.
-  for await (const { attempt, costNano } of readRows(ledger, {
-    provider,
-    from,
-    outcome: "adjusted",
-  })) {
-    const call = calls.get(attempt);
-    if (call && costNano != null)
-      calls.set(attempt, { ...call, nano: call.nano + BigInt(costNano) });
-  }
-  return [...calls.values()];
-}
-
-async function* readRows(
-  ledger: Pick<Context["ledger"], "listEntries">,
-  query: Parameters<Context["ledger"]["listEntries"]>[0],
-): AsyncGenerator<LedgerEntry, void> {
-  let after: string | undefined;
-  do {
-    const page = await ledger.listEntries(query, { after, limit: PAGE });
-    yield* page.items;
-    after = page.next;
-  } while (after !== undefined);
-}
-
-function toCall(row: LedgerEntry): LedgerCall {
-  return {
-    attempt: row.attempt,
-    startDay: dayOf(row.at - (row.ms?.total ?? 0)),
-    day: dayOf(row.at),
-    model: row.target.model,
-    state: row.state === "open" ? "estimated" : row.state,
-    recovered: row.outcome === "recovered",
-    usage: row.usage,
-    nano: BigInt(row.costNano ?? 0n),
-  };
-}
-
 /** Returns the differences in US dollars, by cause. */
 function totalsOf(groups: readonly BillGroup[]): Record<string, string> {
   const nano = new Map<string, bigint>();
@@ -311,6 +285,9 @@ function toJson({ groups, corrections }: Comparison): Json {
     groups: groups.map((group) => ({
       day: group.day,
       model: group.model ?? null,
+      credential: group.credential ?? null,
+      projects: group.projects,
+      keys: group.keys,
       calls: group.calls,
       oursUsd: formatUsd(group.oursNano),
       theirsUsd: formatUsd(group.theirsNano),

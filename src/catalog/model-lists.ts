@@ -301,7 +301,9 @@ const isLine = (places: number, per: number): Check =>
 /** A rate is a whole number of pico-dollars per unit. */
 const LINE_CHECKS = [isLine(12, 1), isLine(6, 1_000_000)];
 const isPriceLine: Check = (v) => LINE_CHECKS.some((fits) => fits(v));
-const isPrice: Check = isShape(
+/** Maximum number of rows of a price, by date and hour. Rows are nested. */
+const MAX_PRICE_ROWS = 32;
+const isPriceRow: Check = isShape(
   {
     lines: isListOf(isPriceLine),
     over: isListOf(isShape({ input: isCount, lines: isListOf(isPriceLine) }, "input", "lines")),
@@ -310,10 +312,15 @@ const isPrice: Check = isShape(
     from: isDateText,
     until: isDateText,
     hours: isShape({ from: isText, to: isText, days: isListOf(isCount) }, "from", "to"),
-    otherwise: (v) => isPrice(v),
+    otherwise: (v) => isPriceRow(v),
   },
   "lines",
 );
+const isPrice: Check = (v) => {
+  let rows = 0;
+  for (let row = v; isObject(row); row = row["otherwise"]) if (++rows > MAX_PRICE_ROWS) return false;
+  return isPriceRow(v);
+};
 
 /** Pattern of operation names. */
 const OPERATION_NAME = /^[a-z][a-z0-9_-]{0,31}$/;

@@ -63,6 +63,9 @@ const LIKELY_SECRET_DEFAULT = new RegExp(
   "gi",
 );
 
+/** Values of such keys that are no secrets: numbers, words of YAML, and public keys. */
+const PUBLIC_VALUE = /^(\d+|true|false|null|ed25519:.*)\s*$/;
+
 /** Returns the text with its secrets masked. The length does not change. */
 function maskSecrets(source: SourceFile, hide: readonly SourceSpan[]): string {
   let text = source.text;
@@ -71,7 +74,7 @@ function maskSecrets(source: SourceFile, hide: readonly SourceSpan[]): string {
       text = text.slice(0, start) + maskLiterals(text.slice(start, end)) + text.slice(end);
   return text
     .replace(LIKELY_SECRET, (whole, key: string, open: string, value: string) =>
-      /^(\d+|true|false|null)\s*$/.test(value) ? whole : key + open + maskText(value),
+      PUBLIC_VALUE.test(value) ? whole : key + open + maskText(value),
     )
     .replace(LIKELY_SECRET_DEFAULT, (_, before: string, value: string) => before + maskText(value));
 }

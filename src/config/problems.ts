@@ -490,6 +490,7 @@ export const problem = {
       "ledger.retention must be at least 1d, because rows can be settled and corrected " +
         "for a day",
     ),
+  refreshTooShort: () => error("config/bad-value", "duration must be at least 1m"),
   cannotPrune: (store: string) =>
     error(
       "config/retention",

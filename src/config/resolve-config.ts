@@ -81,6 +81,7 @@ export function resolveConfig(
 }
 
 const DAY_MS = 86_400_000;
+const MINUTE_MS = 60_000;
 
 const toMountConfig = ({
   id,
@@ -182,6 +183,10 @@ export function validateDurations(root: any, report: ReportProblem): void {
   check(root.log?.slow_request, "/log/slow_request", true);
   check(root.catalog?.refresh, "/catalog/refresh", false);
   check(root.prices?.every, "/prices/every", false);
+  const every = root.prices?.every;
+  const refresh = typeof every === "string" ? parseDuration(every) : undefined;
+  if (refresh !== undefined && refresh > 0 && refresh < MINUTE_MS)
+    report(problem.refreshTooShort(), "/prices/every");
   check(root.files?.lifetime, "/files/lifetime", false);
   const configuredRetention = root.ledger?.retention;
   const retention =

@@ -1,7 +1,7 @@
 // Converts amounts to another currency with a margin. The rate is that of the day of the charge, so
 // an invoice never changes when a rate does. Arithmetic is exact, and rounds once per amount.
 import { fail } from "../model/error.ts";
-import { parseDecimal } from "./decimal.ts";
+import { parseDecimal, roundHalfEven } from "./decimal.ts";
 
 const RATE_PLACES = 9;
 const RATE_UNIT = 1_000_000_000n;
@@ -61,9 +61,6 @@ export function rateOn(rates: DailyRates, day: string): bigint {
 export function convert(nano: bigint, rate: bigint, margin: string): bigint {
   const factor = MARGIN_UNIT + parseDecimal(margin, RATE_PLACES);
   const n = (nano < 0n ? -nano : nano) * rate * factor;
-  const d = RATE_UNIT * MARGIN_UNIT;
-  const whole = n / d;
-  const twice = (n % d) * 2n;
-  const rounded = twice > d || (twice === d && whole % 2n === 1n) ? whole + 1n : whole;
+  const rounded = roundHalfEven({ n, d: RATE_UNIT * MARGIN_UNIT });
   return nano < 0n ? -rounded : rounded;
 }

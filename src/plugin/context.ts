@@ -150,6 +150,15 @@ export type Context = Readonly<{
    */
   deriveSecret(purpose: string): Uint8Array;
   /**
+   * Reports an event to all observers of the gateway as a `plugin_event`, such as a difference that
+   * operators should know about. `name` consists of lowercase letters, digits, and underscores.
+   * `data` contains no prompts, responses, or secrets. Report a state when it changes, and not
+   * repeatedly. Throws if the name is not valid, or if `data` is larger than 4 KB as JSON.
+   *
+   *     ctx.reportEvent("bill_differs", { provider: "openai", differenceUsd: "1.25" });
+   */
+  reportEvent(name: string, data: JsonObject): void;
+  /**
    * Returns the current live stats of all processes of the gateway, for metrics and pages.
    * Concurrent callers share one query. It resolves within about 1 s and rejects only before the
    * gateway serves requests.

@@ -1,6 +1,6 @@
 // Events that the gateway reports to observers about itself.
 import type { ErrorKind } from "../model/error.ts";
-import type { Opt } from "../model/values.ts";
+import type { JsonObject, Opt } from "../model/values.ts";
 import type { ThresholdReached } from "./store/limit.ts";
 
 /** A hook in quarantine: it failed repeatedly and is not called for some time. Plain data. */
@@ -159,6 +159,38 @@ export type GatewayEvent = Readonly<{ at: number }> &
         plugin: string;
         /** Name of the hook. */
         hook: string;
+      }>
+    | Readonly<{
+        /**
+         * A budget in US dollars will be exhausted within 7 days, before it resets, if the spend
+         * per day stays as it was on the last 14 complete days. It is reported once per window of
+         * the budget.
+         */
+        type: "budget_exhausts";
+        /** Holder of the budget, such as "key:k1" or "account:acme/research". */
+        scope: string;
+        /** The limit as text, such as "usd=100/month". */
+        limit: string;
+        /** Amounts in US dollars, as decimals. */
+        usedUsd: string;
+        /** Maximum of the budget. */
+        maxUsd: string;
+        /** Mean spend per day. */
+        perDayUsd: string;
+        /** Time at which the budget will be exhausted, in Unix milliseconds. */
+        exhaustsAt: number;
+        /** Time at which the budget resets, in Unix milliseconds. Unset for a total budget. */
+        resetsAt?: Opt<number>;
+      }>
+    | Readonly<{
+        /** A plugin reported an event with `ctx.reportEvent`. */
+        type: "plugin_event";
+        /** Path of the plugin in gateway.yaml, such as "observers.reconcile". */
+        plugin: string;
+        /** Name that the plugin gave the event, such as "bill_differs". */
+        name: string;
+        /** Details of the event. */
+        data: JsonObject;
       }>
     | Readonly<{
         /** This observer was too slow, so records for it were dropped. */

@@ -5,7 +5,11 @@ import { LifetimeScope } from "../lib/lifetime-scope.ts";
 import type { ListRefresher } from "../catalog/list-refresher.ts";
 import { openEntrypoints } from "../admin/http/entrypoints.ts";
 import type { ChangeBroadcast } from "../runtime/change-broadcast.ts";
-import { createGatewayDispatcher } from "../admin/commands/gateway-commands.ts";
+import {
+  createBudgetWatch,
+  createGatewayDispatcher,
+  type GatewayCommandsOptions,
+} from "../admin/commands/gateway-commands.ts";
 import type { GenerationSlot } from "../runtime/generation/generation-slot.ts";
 import type { ListenerHandle } from "../runtime/http/listener.ts";
 import { ADMIN_CLOSE_GRACE_MS } from "./lame-duck.ts";
@@ -15,6 +19,8 @@ import type { Services } from "../runtime/services.ts";
 import type { PriceFeed } from "../runtime/services/price-feed.ts";
 import type { Gateway } from "../runtime/gateway-api.ts";
 import type { WorkerPool } from "../runtime/workers/worker-pool.ts";
+
+const FORECAST_EVERY_MS = 3_600_000;
 
 interface ControlPlaneOptions {
   readonly gateway: Gateway;
@@ -45,15 +51,9 @@ export class ControlPlane implements AsyncDisposable {
    * open before.
    */
   async open(fd?: number): Promise<void> {
-    const { services, generations, options, ...more } = this.#options;
+    const { services, generations } = this.#options;
     this.#scope = new LifetimeScope();
-    const dispatcher = createGatewayDispatcher({
-      ...more,
-      services,
-      options,
-      currentGeneration: () => generations.current,
-      openSockets: () => generations.sockets,
-    });
+    const dispatcher = createGatewayDispatcher(this.#commandOptions());
     this.#adminListener = await openEntrypoints(dispatcher, services, {
       stage: generations,
       scope: this.#scope,
@@ -61,10 +61,27 @@ export class ControlPlane implements AsyncDisposable {
     });
   }
 
-  /** Starts retention and the config watcher. */
+  #commandOptions(): GatewayCommandsOptions {
+    const { generations, ...more } = this.#options;
+    return {
+      ...more,
+      currentGeneration: () => generations.current,
+      openSockets: () => generations.sockets,
+    };
+  }
+
+  /** Starts retention, the forecast of budgets, and the config watcher. */
   startBackgroundTasks(): void {
     const { services, generations, options, gateway } = this.#options;
     generations.startRetention(this.#scope);
+    const watch = createBudgetWatch(this.#commandOptions());
+    this.#scope.every(
+      FORECAST_EVERY_MS,
+      async () => {
+        for (const event of await watch.check()) services.observerSink.reportEvent(event);
+      },
+      (err) => services.log.error({ err }, "budget forecast failed"),
+    );
     if (options.watchesConfig === false || options.configFile === undefined) return;
     const reload = () => gateway.reload("file");
     this.#scope.own(watchConfig(() => generations.current.loaded, reload, services.log));

@@ -8,6 +8,8 @@ import { join } from "node:path";
 import { LifetimeScope, SharedResources } from "../lib/lifetime-scope.ts";
 import type { GatewayStats } from "../plugin/gateway-stats.ts";
 import type { Context, ListedModel } from "../plugin/context.ts";
+import type { GatewayEvent } from "../plugin/gateway-event.ts";
+import { createPluginEvent } from "../plugin/plugin-event.ts";
 import type { KeyRecord } from "../plugin/store/account.ts";
 import { untracked } from "./resource-leaks.ts";
 
@@ -83,6 +85,8 @@ export interface TestContext extends AsyncDisposable {
   readonly logs: readonly LogLine[];
   /** Addresses that the plugin requested with `ctx.fetch`. */
   readonly fetchedUrls: readonly string[];
+  /** Events that the plugin reported with `ctx.reportEvent`. */
+  readonly reportedEvents: readonly GatewayEvent[];
   /**
    * Number of registered resources that are still open: owned objects, dispose functions, timers,
    * and shared objects.
@@ -101,6 +105,7 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
   const shared = lent.shared ?? new SharedResources();
   const logs: LogLine[] = [];
   const fetched: string[] = [];
+  const events: GatewayEvent[] = [];
   let owned = 0;
   let folder: string | undefined;
   const taken = <T>(thing: T): T => {
@@ -153,6 +158,8 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
     quoteCost: lent.price ?? (() => null),
     jobs: lent.jobs,
     deriveSecret: (purpose) => hash("sha256", purpose, "buffer"),
+    reportEvent: (name, data) =>
+      void events.push({ at: Date.now(), ...createPluginEvent(ctx.id, name, data) }),
     stats: async () => lent.stats ?? DEFAULT_STATS,
     ledger: lent.ledger ?? {
       listEntries: async () => ({ items: [] }),
@@ -178,6 +185,7 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
     ctx: Object.freeze(ctx),
     logs,
     fetchedUrls: fetched,
+    reportedEvents: events,
     get ownedCount() {
       return owned;
     },

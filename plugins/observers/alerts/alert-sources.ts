@@ -3,6 +3,7 @@ import {
   formatLimit,
   type ChargeRecord,
   type GatewayEvent,
+  type JsonObject,
   type RequestRecord,
 } from "tollgate/plugin";
 import { formatUsd } from "../usd.ts";
@@ -91,6 +92,10 @@ export function fromEvent(
       const data = { trigger, generation, ...(reason !== undefined && { reason }) };
       return { ...createSource(type, "config", at), data };
     }
+    case "budget_exhausts":
+      return fromForecast(notice);
+    case "plugin_event":
+      return notice.name === "bill_differs" ? fromBill(notice) : undefined;
     default:
       return undefined;
   }
@@ -124,6 +129,48 @@ function fromThreshold(notice: EventsByType["budget_threshold_reached"]): AlertS
       percent,
       used: unit === "nano_usd" ? formatUsd(used) : String(used),
       ...(per !== "total" && { resetsAt: new Date(resetsAt).toISOString() }),
+    },
+  };
+}
+
+function fromForecast(notice: EventsByType["budget_exhausts"]): AlertSource {
+  const { type: _, at, scope, limit, exhaustsAt, resetsAt, ...amounts } = notice;
+  const [kind = "", name = ""] = splitScope(scope);
+  return {
+    type: "budget.exhausts",
+    at,
+    subject: scope,
+    dedupKey: [scope, limit, resetsAt ?? "total"],
+    filterValues: {
+      key: kind === "key" ? name : undefined,
+      account: kind === "account" ? name : undefined,
+    },
+    data: {
+      scope,
+      limit,
+      ...amounts,
+      exhaustsAt: new Date(exhaustsAt).toISOString(),
+      ...(resetsAt !== undefined && { resetsAt: new Date(resetsAt).toISOString() }),
+    },
+  };
+}
+
+/** Returns the alert for a bill that the observer `reconcile` compared. */
+function fromBill({ at, data }: EventsByType["plugin_event"]): AlertSource {
+  const { provider, day, differenceUsd, causes } = data;
+  return {
+    type: "bill.differs",
+    at,
+    subject: `provider:${String(provider)}`,
+    dedupKey: [String(provider), String(day)],
+    filterValues: { provider: String(provider) },
+    data: {
+      provider: String(provider),
+      day: String(day),
+      differenceUsd: String(differenceUsd),
+      causes: Object.entries((causes ?? {}) as JsonObject)
+        .map(([cause, usd]) => `${cause} ${String(usd)}`)
+        .join(", "),
     },
   };
 }

@@ -14,6 +14,8 @@ export const ALERT_EVENTS = [
   "policy.expires",
   "model.retires",
   "spend.unusual",
+  "budget.exhausts",
+  "bill.differs",
   "spend.digest",
   "provider.cooldown_ended",
   "credential.recovered",
@@ -44,6 +46,8 @@ export const RUNBOOK_PAGES: { readonly [E in AlertEvent]?: string } = {
   "policy.expires": "provider-data",
   "model.retires": "provider-data",
   "spend.unusual": "runaway-key",
+  "budget.exhausts": "runaway-key",
+  "bill.differs": "billing",
 };
 
 /** Fields that a rule's `where` can match. */

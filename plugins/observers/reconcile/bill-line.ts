@@ -25,6 +25,8 @@ export interface BillLine {
   readonly pico: bigint | undefined;
   /** Text of the bill. */
   readonly description: string;
+  /** Whether the count only shows how a cost is divided among keys. Other lines contain it. */
+  readonly isShare?: boolean;
 }
 
 /**
@@ -48,6 +50,19 @@ export function divideHalfEven(n: bigint, d: bigint): bigint {
   const whole = n / d;
   const twice = (n % d) * 2n;
   return twice > d || (twice === d && whole % 2n === 1n) ? whole + 1n : whole;
+}
+
+/** Distributes an amount in proportion to weights. The parts add up to the amount exactly. */
+export function distribute(amount: bigint, weights: readonly bigint[]): readonly bigint[] {
+  const total = weights.reduce((sum, weight) => sum + weight, 0n);
+  let [left, leftWeight] = [amount, total > 0n ? total : BigInt(weights.length)];
+  return weights.map((weight) => {
+    const own = total > 0n ? weight : 1n;
+    const part = leftWeight === 0n ? 0n : (left * own) / leftWeight;
+    left -= part;
+    leftWeight -= own;
+    return part;
+  });
 }
 
 /** Parses an amount in US dollars as pico-dollars. */

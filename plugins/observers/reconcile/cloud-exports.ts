@@ -3,7 +3,7 @@
 // products and meters. `models` maps them to the names of the ledger.
 import type { Unit } from "tollgate/plugin";
 import { parseCount, parsePico, type BillLine } from "./bill-line.ts";
-import { columnOf, readCsv } from "./csv.ts";
+import { columnOf, readCsv, type CsvRow } from "./csv.ts";
 
 export type CloudExport = "aws" | "google" | "azure";
 
@@ -13,8 +13,6 @@ export interface ExportOptions {
   /** Names of the ledger by names of the bill. */
   readonly models: ReadonlyMap<string, string>;
 }
-
-type Row = ReadonlyMap<string, string>;
 
 export function* readExport(
   kind: CloudExport,
@@ -57,7 +55,7 @@ export function scaleOf(unit: string): bigint {
   return BigInt(count.replaceAll(",", "")) * by;
 }
 
-const READERS: Readonly<Record<CloudExport, (row: Row) => PartialLine | undefined>> = {
+const READERS: Readonly<Record<CloudExport, (row: CsvRow) => PartialLine | undefined>> = {
   aws(row) {
     const product = columnOf(row, "product_product_name", "product/ProductName") ?? "";
     const code = columnOf(row, "line_item_product_code", "lineItem/ProductCode") ?? "";

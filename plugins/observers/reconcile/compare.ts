@@ -1,6 +1,7 @@
 // Compares the ledger with a provider's bill, and names the cause of each difference.
 //
-// All amounts are exact integers. For each group, which is a model on one day, the provider's rate of
+// All amounts are exact integers. For each group, which is a model on one day, or its part of one
+// credential, the provider's rate of
 // a unit is its cost divided by its count. Let `theirs` be the provider's cost, `ours` the ledger's,
 // and `E` the cost of the ledger's calls at the provider's rates:
 //
@@ -11,15 +12,23 @@
 // bill. `E - ours` is a difference of prices, and is split by the state of the calls. The rest of
 // the integer division is rounding, so the causes always add up to the difference.
 import { UNITS, type Unit, type Usage } from "tollgate/plugin";
-import { divideHalfEven, modelKey, type BillLine } from "./bill-line.ts";
+import { distribute, divideHalfEven, modelKey, type BillLine } from "./bill-line.ts";
+import { divideBill, type CredentialMap, type DividedBill } from "./credentials.ts";
 
-/** A settled call of the ledger, with its corrections. */
+/**
+ * A settled call of the ledger, with its corrections. If retention replaced rows by rollups, the sum
+ * of several calls with the same state.
+ */
 export interface LedgerCall {
   readonly attempt: string;
+  /** Number of calls in a sum. Undefined for a row. */
+  readonly summed?: number;
   /** Days in UTC on which the call began and ended. */
   readonly startDay: string;
   readonly day: string;
   readonly model: string;
+  /** Name of the credential. */
+  readonly credential: string;
   readonly state: "exact" | "estimated" | "unpriced" | "void";
   /** Whether recovery settled the call after a crash. */
   readonly recovered: boolean;
@@ -32,6 +41,7 @@ export const CAUSES = [
   "estimated",
   "recovered",
   "unpriced",
+  "pruned",
   "failed",
   "price",
   "outside",
@@ -46,6 +56,7 @@ export const CAUSES = [
  * - `estimated`: calls without a complete usage report.
  * - `recovered`: calls that a crash left open.
  * - `unpriced`: calls that had no price when they were made.
+ * - `pruned`: calls whose rows retention replaced by rollups, so that no call can be named.
  * - `failed`: calls that the gateway did not bill, and the provider did.
  * - `price`: calls that the provider billed at another rate.
  * - `outside`: usage of calls that did not pass the gateway.
@@ -67,11 +78,16 @@ export interface Difference {
   readonly lines: readonly string[];
 }
 
-/** A model on one day. */
+/** A model on one day, or its part of one credential. */
 export interface BillGroup {
   readonly day: string;
   /** Undefined for charges without a model. */
   readonly model: string | undefined;
+  /** Undefined if the bill is not divided, and for usage of keys that no credential has. */
+  readonly credential: string | undefined;
+  /** The provider's IDs of the projects and keys that the lines have. */
+  readonly projects: readonly string[];
+  readonly keys: readonly string[];
   readonly calls: number;
   readonly oursNano: bigint;
   readonly theirsNano: bigint;
@@ -105,27 +121,52 @@ interface Group {
   readonly day: string;
   /** The ledger's name of the model, or the bill's if the ledger has no call. */
   model: string | undefined;
+  readonly credential: string | undefined;
   readonly calls: LedgerCall[];
   readonly lines: BillLine[];
 }
 
-export function compareBill(calls: readonly LedgerCall[], lines: readonly BillLine[]): Comparison {
+export interface CompareOptions {
+  /** Divides the bill among these credentials. Empty: the bill is compared as a whole. */
+  readonly credentials?: CredentialMap;
+  /**
+   * First and last day to compare. Calls and lines of the days next to them are needed, because a
+   * call that spans midnight may be billed on either day.
+   */
+  readonly first?: string;
+  readonly last?: string;
+}
+
+const idOf = (day: string, model: string | undefined, credential: string | undefined): string =>
+  [day, model === undefined ? "" : modelKey(model), credential ?? ""].join("\n");
+
+export function compareBill(
+  calls: readonly LedgerCall[],
+  lines: readonly BillLine[],
+  { credentials = new Map(), first = "", last = "9999-12-31" }: CompareOptions = {},
+): Comparison {
+  const divided = divideBill(lines, credentials);
   const groups = new Map<string, Group>();
-  const groupOf = (day: string, model: string | undefined): Group => {
-    const id = `${day}\n${model === undefined ? "" : modelKey(model)}`;
+  const groupOf = (day: string, model: string | undefined, credential: string | undefined) => {
+    const id = idOf(day, model, credential);
     let group = groups.get(id);
-    if (!group) groups.set(id, (group = { day, model, calls: [], lines: [] }));
+    if (!group) groups.set(id, (group = { day, model, credential, calls: [], lines: [] }));
     return group;
   };
-  for (const line of lines) groupOf(line.day, line.model).lines.push(line);
-  for (const call of assignDays(calls, groups)) {
-    const group = groupOf(call.day, call.model);
+  for (const line of divided.lines)
+    groupOf(line.day, line.model, line.credential).lines.push(line);
+  for (const call of assignDays(calls, groups, divided)) {
+    const { day, model, credential } = call;
+    const group = groupOf(day, model, divided.credentialOf(day, model, credential));
     if (group.calls.length === 0) group.model = call.model;
     group.calls.push(call);
   }
   const corrections: Correction[] = [];
+  const orderOf = ({ day, model, credential }: Group) =>
+    [day, model ?? "", credential ?? ""].join("\n");
   const compared = [...groups.values()]
-    .toSorted((a, b) => (`${a.day}\n${a.model ?? ""}` < `${b.day}\n${b.model ?? ""}` ? -1 : 1))
+    .filter(({ day }) => day >= first && day <= last)
+    .toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1))
     .map((group) => compareGroup(group, corrections));
   return { groups: compared, corrections };
 }
@@ -137,11 +178,12 @@ export function compareBill(calls: readonly LedgerCall[], lines: readonly BillLi
 function assignDays(
   calls: readonly LedgerCall[],
   groups: ReadonlyMap<string, Group>,
+  { credentialOf }: Pick<DividedBill, "credentialOf">,
 ): readonly LedgerCall[] {
   if (calls.every(({ day, startDay }) => day === startDay)) return calls;
   const surplus = new Map<string, Map<Unit, bigint>>();
-  const of = (day: string, model: string): Map<Unit, bigint> => {
-    const id = `${day}\n${model}`;
+  const of = ({ model, credential }: LedgerCall, day: string): Map<Unit, bigint> => {
+    const id = idOf(day, model, credentialOf(day, model, credential));
     let counts = surplus.get(id);
     if (!counts) {
       counts = new Map();
@@ -153,21 +195,20 @@ function assignDays(
     return counts;
   };
   const add = (call: LedgerCall, day: string, sign: bigint): void => {
-    const counts = of(day, modelKey(call.model));
+    const counts = of(call, day);
     for (const [unit, count] of countsOf(call.usage))
       counts.set(unit, (counts.get(unit) ?? 0n) - sign * count);
   };
   for (const call of calls) add(call, call.day, 1n);
   return calls.map((call) => {
     if (call.day === call.startDay || call.state === "void") return call;
-    const model = modelKey(call.model);
     const used = countsOf(call.usage);
     const fits =
       used.length > 0 &&
       used.every(
         ([unit, count]) =>
-          (of(call.startDay, model).get(unit) ?? 0n) >= count &&
-          (of(call.day, model).get(unit) ?? 0n) <= -count,
+          (of(call, call.startDay).get(unit) ?? 0n) >= count &&
+          (of(call, call.day).get(unit) ?? 0n) <= -count,
       );
     if (!fits) return call;
     add(call, call.day, -1n);
@@ -247,19 +288,21 @@ function atTheirRates(counts: Iterable<readonly [Unit, bigint]>, theirs: TheirTo
 const toNano = ({ n, d }: Fraction): bigint => divideHalfEven(n, d * PICO_PER_NANO);
 
 /** Class of a call, by which a difference of its price is named. */
-const classOf = ({ state, recovered }: LedgerCall): Cause =>
-  state === "unpriced"
-    ? "unpriced"
-    : recovered
-      ? "recovered"
-      : state === "estimated"
-        ? "estimated"
-        : "price";
+function classOf({ state, recovered, summed }: LedgerCall): Cause {
+  if (summed !== undefined) return "pruned";
+  if (state === "unpriced") return "unpriced";
+  if (recovered) return "recovered";
+  return state === "estimated" ? "estimated" : "price";
+}
+
+/** Returns the number of calls, which is higher than the number of rows after pruning. */
+const numberOf = (calls: readonly LedgerCall[]): number =>
+  calls.reduce((sum, { summed = 1 }) => sum + summed, 0);
 
 /** Collects the causes of one group. */
 class Causes {
   readonly #nano = new Map<Cause, bigint>();
-  readonly #calls = new Map<Cause, Set<string>>();
+  readonly #calls = new Map<Cause, Set<LedgerCall>>();
   readonly #lines = new Map<Cause, Set<string>>();
 
   add(
@@ -271,7 +314,7 @@ class Causes {
     if (nano === 0n) return;
     this.#nano.set(cause, (this.#nano.get(cause) ?? 0n) + nano);
     const names = this.#calls.get(cause) ?? new Set();
-    for (const { attempt } of calls) names.add(attempt);
+    for (const call of calls) names.add(call);
     this.#calls.set(cause, names);
     const ids = this.#lines.get(cause) ?? new Set();
     for (const { id } of lines) ids.add(id);
@@ -286,8 +329,11 @@ class Causes {
     return CAUSES.filter((cause) => this.nanoOf(cause) !== 0n).map((cause) => ({
       cause,
       nano: this.nanoOf(cause),
-      calls: this.#calls.get(cause)!.size,
-      attempts: [...this.#calls.get(cause)!].slice(0, MAX_EXAMPLES),
+      calls: numberOf([...this.#calls.get(cause)!]),
+      attempts: [...this.#calls.get(cause)!]
+        .filter(({ summed }) => summed === undefined)
+        .slice(0, MAX_EXAMPLES)
+        .map(({ attempt }) => attempt),
       lines: [...this.#lines.get(cause)!].slice(0, MAX_EXAMPLES),
     }));
   }
@@ -331,7 +377,10 @@ function compareGroup(group: Group, corrections: Correction[]): BillGroup {
   return {
     day: group.day,
     model: group.model,
-    calls: calls.length,
+    credential: group.credential,
+    projects: namesOf(lines, ({ project }) => project),
+    keys: namesOf(lines, ({ key }) => key),
+    calls: numberOf(calls),
     oursNano,
     theirsNano,
     ours: Object.fromEntries(ours),
@@ -339,6 +388,13 @@ function compareGroup(group: Group, corrections: Correction[]): BillGroup {
     differences: causes.list(),
   };
 }
+
+const namesOf = (
+  lines: readonly BillLine[],
+  of: (line: BillLine) => string | undefined,
+): readonly string[] => [
+  ...new Set(lines.map(of).filter((name) => name !== undefined)),
+].slice(0, MAX_EXAMPLES);
 
 interface CountInputs {
   readonly theirs: TheirTotals;
@@ -355,7 +411,7 @@ function nameCounts(
   const guessed = billed.filter((call) => call.state === "estimated");
   const failed = calls.filter(({ state }) => state === "void");
   const guessedCounts = sumCounts(guessed);
-  const oursCalls = BigInt(billed.length) * 1_000_000n;
+  const oursCalls = BigInt(numberOf(billed)) * 1_000_000n;
   const extraCalls = theirs.calls === undefined ? undefined : theirs.calls - oursCalls;
   for (const [unit, pico] of theirs.pico) {
     const count = theirs.counts.get(unit)!;
@@ -382,30 +438,27 @@ function nameCounts(
       rest > 0n &&
       extraCalls !== undefined &&
       extraCalls > 0n &&
-      extraCalls <= BigInt(failed.length) * 1_000_000n
+      extraCalls <= BigInt(numberOf(failed)) * 1_000_000n
     )
       causes.add("failed", nano(rest), failed, inUnit);
     else if (rest > 0n) causes.add("outside", nano(rest), [], inUnit);
   }
 }
 
-/** Splits a count among estimated and recovered calls, by their own counts. */
+/** Splits a count among estimated, recovered, and pruned calls, by their own counts. */
 function splitGuess(
   guess: bigint,
   guessed: readonly LedgerCall[],
   unit: Unit,
 ): readonly (readonly [Cause, bigint])[] {
   if (guess === 0n) return [];
-  const recovered = guessed.filter((call) => call.recovered);
-  const all = sumCounts(guessed).get(unit) ?? 0n;
-  const part =
-    all > 0n
-      ? (guess * (sumCounts(recovered).get(unit) ?? 0n)) / all
-      : (guess * BigInt(recovered.length)) / BigInt(guessed.length);
-  return [
-    ["recovered", part],
-    ["estimated", guess - part],
-  ];
+  const classes = [...Map.groupBy(guessed, classOf)];
+  const counts = classes.map(([, calls]) => sumCounts(calls).get(unit) ?? 0n);
+  const weights = counts.some((count) => count > 0n)
+    ? counts
+    : classes.map(([, calls]) => BigInt(numberOf(calls)));
+  const parts = distribute(guess, weights);
+  return classes.map(([cause], i) => [cause, parts[i]!] as const);
 }
 
 /** Names the differences of prices: the cost of the calls at the provider's rates, minus ours. */
@@ -420,7 +473,7 @@ function namePrices(causes: Causes, theirs: TheirTotals, billed: readonly Ledger
     const size = nano < 0n ? -nano : nano;
     if (!isBilled) causes.add("unbilled", -ours, members);
     // Each call, and each line of the bill, is rounded once.
-    else if (cause === "price" && size <= BigInt(members.length + theirs.pico.size))
+    else if ((cause === "price" || cause === "pruned") && size <= BigInt(numberOf(members) + theirs.pico.size))
       causes.add("rounding", nano, members);
     else
       causes.add(cause === "price" && !isComplete && nano < 0n ? "unbilled" : cause, nano, members);
@@ -442,18 +495,5 @@ function correct(
     return distribute(nano, weights)
       .map((part, i): Correction => ({ attempt: members[i]!.attempt, nano: part, cause }))
       .filter((correction) => correction.nano !== 0n);
-  });
-}
-
-/** Distributes an amount in proportion to weights. The parts add up to the amount exactly. */
-export function distribute(amount: bigint, weights: readonly bigint[]): readonly bigint[] {
-  const total = weights.reduce((sum, weight) => sum + weight, 0n);
-  let [left, leftWeight] = [amount, total > 0n ? total : BigInt(weights.length)];
-  return weights.map((weight) => {
-    const own = total > 0n ? weight : 1n;
-    const part = leftWeight === 0n ? 0n : (left * own) / leftWeight;
-    left -= part;
-    leftWeight -= own;
-    return part;
   });
 }

@@ -1,11 +1,14 @@
 // Reads a CSV file as records by column name, with quoted fields that may contain line breaks.
 
+/** Fields of a row, by the name of the column in lowercase. */
+export type CsvRow = ReadonlyMap<string, string>;
+
 /** Yields the rows of a text. The first row contains the names of the columns. */
-export function* readCsv(text: string): Generator<ReadonlyMap<string, string>, void> {
+export function* readCsv(text: string): Generator<CsvRow, void> {
   const rows = splitRows(text.replace(/^\uFEFF/, ""));
   const first = rows.next();
   if (first.done) return;
-  const names = first.value;
+  const names = first.value.map((name) => name.toLowerCase());
   for (const row of rows) {
     if (row.length === 1 && row[0] === "") continue;
     yield new Map(names.map((name, i) => [name, row[i] ?? ""]));
@@ -50,12 +53,10 @@ function* splitRows(text: string): Generator<string[], void> {
 }
 
 /** Returns the first of these columns that has a value. Column names are compared without case. */
-export function columnOf(
-  row: ReadonlyMap<string, string>,
-  ...names: readonly string[]
-): string | undefined {
-  for (const name of names)
-    for (const [column, value] of row)
-      if (value !== "" && column.toLowerCase() === name.toLowerCase()) return value;
+export function columnOf(row: CsvRow, ...names: readonly string[]): string | undefined {
+  for (const name of names) {
+    const value = row.get(name.toLowerCase());
+    if (value !== undefined && value !== "") return value;
+  }
   return undefined;
 }

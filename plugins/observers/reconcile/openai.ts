@@ -84,8 +84,10 @@ export async function* readOpenaiBill(
         description: "usage",
       };
       for (const [unit, count] of countsOf(result))
-        if (count > 0n && (unit === "calls" || !counted.has(`${day} ${result.model}`)))
-          yield { ...known, unit, count };
+        if (count > 0n) {
+          const isShare = unit !== "calls" && counted.has(`${day} ${result.model}`);
+          yield { ...known, unit, count, ...(isShare && { isShare }) };
+        }
     }
   }
 }

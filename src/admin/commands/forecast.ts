@@ -3,6 +3,7 @@
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { nanoToDecimal } from "../../money/decimal.ts";
 import { formatLimit, type Limit, type LimitUsage } from "../../plugin/store/limit.ts";
+import type { GatewayEvent } from "../../plugin/gateway-event.ts";
 import type { LedgerTotal } from "../../plugin/store/ledger-entry.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import { isWithinAccount } from "../../runtime/requests/series-selection.ts";
@@ -101,7 +102,7 @@ export function projectMonth(spend: SpendByDay, { nanoPerDay }: BurnRate, now: n
   return { spent, projected: spent + (nanoPerDay * BigInt(end - now)) / BigInt(DAY_MS) };
 }
 
-interface ForecastOptions {
+export interface ForecastOptions {
   readonly store: Pick<Store, "sumEntries">;
   readonly repository: Pick<KeyRepository, "listKeys" | "readLimits">;
   readonly readTree: () => Promise<AccountTree>;
@@ -109,39 +110,93 @@ interface ForecastOptions {
 
 export const createForecastCommand = (options: ForecastOptions, clock = wallClock) =>
   withInputChecks({
-    "usage.forecast": async ({ account, days = DEFAULT_DAYS }): Promise<SpendForecast> => {
-      const now = clock();
-      // The month may have begun before the days that the rate is based on.
-      const from = Math.min(
-        startOfDay(now) - days * DAY_MS,
-        Date.parse(`${dayOf(now).slice(0, 7)}-01`),
-      );
-      const read = async (by: "key" | "account" | undefined) =>
-        options.store.sumEntries({ from, account, by: by === undefined ? ["day"] : [by, "day"] });
-      const [all, keys, accounts] = await Promise.all([
-        read(undefined),
-        read("key"),
-        read("account"),
-      ]);
-      const total = spendOf(all);
-      const rate = burnRateOf(total, now, days);
-      const month = projectMonth(total, rate, now);
-      const spends = { key: groupSpend(keys, "key"), account: groupSpend(accounts, "account") };
-      const budgets = await listBudgets(options, account, now);
-      const counted = await options.repository.readLimits(budgets.map(({ limit }) => limit));
-      return {
-        perDayUsd: nanoToDecimal(rate.nanoPerDay),
-        days: rate.days,
-        month: {
-          spentUsd: nanoToDecimal(month.spent),
-          projectedUsd: nanoToDecimal(month.projected),
-        },
-        budgets: counted
-          .map((usage, i) => forecastBudget(usage, budgets[i]!, { spends, now, days }))
-          .toSorted((a, b) => ((a.exhaustsAt ?? "9") < (b.exhaustsAt ?? "9") ? -1 : 1)),
-      };
-    },
+    "usage.forecast": ({ account, days }): Promise<SpendForecast> =>
+      forecastSpend(options, clock(), account, days),
   });
+
+async function forecastSpend(
+  options: ForecastOptions,
+  now: number,
+  account?: string,
+  days = DEFAULT_DAYS,
+): Promise<SpendForecast> {
+  // The month may have begun before the days that the rate is based on.
+  const from = Math.min(
+    startOfDay(now) - days * DAY_MS,
+    Date.parse(`${dayOf(now).slice(0, 7)}-01`),
+  );
+  const read = async (by: "key" | "account" | undefined) =>
+    options.store.sumEntries({ from, account, by: by === undefined ? ["day"] : [by, "day"] });
+  const [all, keys, accounts] = await Promise.all([
+    read(undefined),
+    read("key"),
+    read("account"),
+  ]);
+  const total = spendOf(all);
+  const rate = burnRateOf(total, now, days);
+  const month = projectMonth(total, rate, now);
+  const spends = { key: groupSpend(keys, "key"), account: groupSpend(accounts, "account") };
+  const budgets = await listBudgets(options, account, now);
+  const counted = await options.repository.readLimits(budgets.map(({ limit }) => limit));
+  return {
+    perDayUsd: nanoToDecimal(rate.nanoPerDay),
+    days: rate.days,
+    month: {
+      spentUsd: nanoToDecimal(month.spent),
+      projectedUsd: nanoToDecimal(month.projected),
+    },
+    budgets: counted
+      .map((usage, i) => forecastBudget(usage, budgets[i]!, { spends, now, days }))
+      .toSorted((a, b) => ((a.exhaustsAt ?? "9") < (b.exhaustsAt ?? "9") ? -1 : 1)),
+  };
+}
+
+/** How far ahead an exhausted budget is reported, in milliseconds. */
+const NOTICE_MS = 7 * DAY_MS;
+
+type BudgetExhausts = Extract<GatewayEvent, { type: "budget_exhausts" }>;
+
+/** Finds budgets that will be exhausted before they reset. Each is returned once per window. */
+export class BudgetWatch {
+  readonly #options: ForecastOptions;
+  /** Windows of budgets that were reported. */
+  #reported: ReadonlySet<string> = new Set();
+
+  constructor(options: ForecastOptions) {
+    this.#options = options;
+  }
+
+  async check(now = wallClock()): Promise<readonly BudgetExhausts[]> {
+    const { budgets } = await forecastSpend(this.#options, now);
+    const events: BudgetExhausts[] = [];
+    const windows = new Set<string>();
+    for (const budget of budgets) {
+      const { subject, id, limit, usedUsd, maxUsd, perDayUsd, resetsAt } = budget;
+      const window = JSON.stringify([subject, id, limit, resetsAt]);
+      if (this.#reported.has(window)) {
+        windows.add(window);
+        continue;
+      }
+      const exhaustsAt = budget.exhaustsAt === null ? Infinity : Date.parse(budget.exhaustsAt);
+      // The events of thresholds report a budget that is exhausted.
+      if (exhaustsAt <= now || exhaustsAt > now + NOTICE_MS) continue;
+      windows.add(window);
+      events.push({
+        type: "budget_exhausts",
+        at: now,
+        scope: `${subject}:${id}`,
+        limit,
+        usedUsd,
+        maxUsd,
+        perDayUsd,
+        exhaustsAt,
+        ...(resetsAt !== null && { resetsAt: Date.parse(resetsAt) }),
+      });
+    }
+    this.#reported = windows;
+    return events;
+  }
+}
 
 interface Budget extends Pick<BudgetForecast, "subject" | "id" | "name"> {
   readonly limit: Limit;

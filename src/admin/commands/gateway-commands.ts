@@ -26,7 +26,7 @@ import { createLedgerCommands } from "./ledger-commands.ts";
 import { createModelCommands, assertMounted } from "./model-commands.ts";
 import { type MountedState, pluginCommandSource, createPluginsCommand } from "./plugin-commands.ts";
 import { createPolicyCommands } from "./policy-commands.ts";
-import { createForecastCommand } from "./forecast.ts";
+import { BudgetWatch, createForecastCommand, type ForecastOptions } from "./forecast.ts";
 import { createPriceCommands } from "./price-commands.ts";
 import { priceInForce, type PriceFeed } from "../../runtime/services/price-feed.ts";
 import { createConfigCommands } from "./config-commands.ts";
@@ -41,7 +41,7 @@ import type { Gateway } from "../../runtime/gateway-api.ts";
 import type { OpenSockets } from "../../runtime/sockets/open-sockets.ts";
 import type { WorkerPool } from "../../runtime/workers/worker-pool.ts";
 
-interface GatewayCommandsOptions {
+export interface GatewayCommandsOptions {
   gateway: Gateway;
   services: Services;
   /** Informs all processes about changed keys and accounts. */
@@ -112,11 +112,7 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
       (command) => services.ledgerQueue.adjust(command),
       () => knownLedgerNames(currentGeneration().config, services.accountCache, listed()),
     ),
-    ...createForecastCommand({
-      store: services.store,
-      repository,
-      readTree: () => readAccountTree(repository, grantTargets().fileAccounts),
-    }),
+    ...createForecastCommand(forecastOptions(options, repository, grantTargets)),
     ...createMaintenanceCommands(
       {
         store: services.store,
@@ -181,6 +177,29 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
     accessCounter,
   });
 };
+
+/** Creates the check of all budgets, which reports those that will be exhausted. */
+export const createBudgetWatch = (options: GatewayCommandsOptions): BudgetWatch => {
+  const { services, changeBroadcast, currentGeneration } = options;
+  const targets = () => {
+    const { config, loaded } = currentGeneration();
+    return createGrantTargets(config, loaded, []);
+  };
+  return new BudgetWatch(
+    forecastOptions(options, createKeyRepository(services, changeBroadcast), targets),
+  );
+};
+
+/** Collects the sources of the forecast. */
+const forecastOptions = (
+  { services }: GatewayCommandsOptions,
+  repository: KeyRepository,
+  targets: () => ReturnType<typeof createGrantTargets>,
+): ForecastOptions => ({
+  store: services.store,
+  repository,
+  readTree: () => readAccountTree(repository, targets().fileAccounts),
+});
 
 /** Collects the sources of the price commands. */
 const priceOptions = ({

@@ -59,7 +59,7 @@ export interface AcceptedPrices {
 
 interface PriceCommandsOptions {
   readonly feed: PriceFeed;
-  readonly store: Pick<Store, "listEntries">;
+  readonly store: Pick<Store, "listEntries" | "sumEntries">;
   /** Returns the names in gateway.yaml of the providers that use a plugin. */
   readonly mountedAs: (plugin: string) => readonly string[];
   /** Returns the price of a model that applies now, by the name of the provider's plugin. */
@@ -146,18 +146,22 @@ const listRate = ({ figure, before, after, percent }: RateChange): ListedRate =>
 /** Prices the calls of the last 30 days again. */
 class Replay {
   readonly #options: PriceCommandsOptions;
-  readonly #now: number;
+  readonly #from: number;
   #rows = 0;
+  /** Models with calls, such as "openai/gpt-6". Most changes of a document concern no call. */
+  #called: Promise<ReadonlySet<string>> | undefined;
   isTruncated = false;
 
   constructor(options: PriceCommandsOptions, now: number) {
     this.#options = options;
-    this.#now = now;
+    this.#from = now - MONTH_MS;
   }
 
   async run(change: PriceChange): Promise<ListedChange["lastMonth"]> {
     let [calls, unpriced, usd, newUsd] = [0, 0, 0n, 0n];
-    for (const provider of this.#options.mountedAs(change.provider))
+    const called = await (this.#called ??= this.#listCalled());
+    for (const provider of this.#options.mountedAs(change.provider)) {
+      if (!called.has(`${provider}/${change.model}`)) continue;
       for await (const row of this.#rowsOf(provider, change.model)) {
         const cost = costAgain(row, change);
         if (cost === undefined) continue;
@@ -166,13 +170,20 @@ class Replay {
         usd += row.costNano ?? 0n;
         newUsd += cost;
       }
+    }
     return { calls, unpriced, usd: nanoToDecimal(usd), newUsd: nanoToDecimal(newUsd) };
+  }
+
+  async #listCalled(): Promise<ReadonlySet<string>> {
+    const query = { from: this.#from, by: ["model"] } as const;
+    const totals = await this.#options.store.sumEntries(query);
+    return new Set(totals.map(({ by }) => by["model"]!));
   }
 
   async *#rowsOf(provider: string, model: string): AsyncGenerator<LedgerEntry, void> {
     let after: string | undefined;
     do {
-      const query = { provider, model, from: this.#now - MONTH_MS };
+      const query = { provider, model, from: this.#from };
       const page = await this.#options.store.listEntries(query, { after, limit: PAGE });
       for (const row of page.items) if (row.kind === "settle" && row.state !== "void") yield row;
       this.#rows += page.items.length;

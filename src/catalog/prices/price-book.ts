@@ -102,16 +102,11 @@ export function adoptDocument(
     );
   const models: Record<string, Record<string, BookModel>> = {};
   for (const [provider, known] of Object.entries(book.models)) models[provider] = { ...known };
-  const held = new Map(
-    book.held.map((each) => [`${each.provider}/${each.model}/${each.from}`, each]),
-  );
+  const held = Map.groupBy(book.held, idOf);
   const changes: PriceChange[] = [];
   for (const [provider, published] of document.providers)
     for (const [model, { facts, prices, figures }] of published) {
       const known = Object.hasOwn(models, provider) ? models[provider]![model] : undefined;
-      for (const [id, each] of held)
-        if (each.provider === provider && each.model === model && prices.length > 0)
-          held.delete(id);
       const stated = prices.map(({ from, price }) => ({
         from: Math.max(from === undefined ? 0 : parseInstant(from)!, options.now),
         price,
@@ -125,18 +120,33 @@ export function adoptDocument(
         options,
         changes,
       );
-      for (const each of timeline.held)
-        held.set(`${provider}/${model}/${each.from}`, { ...each, provider, model });
+      if (prices.length > 0)
+        held.set(
+          idOf({ provider, model }),
+          timeline.held.map((each) => ({ ...each, provider, model })),
+        );
       (models[provider] ??= {})[model] = {
         facts: mergePublished(known?.facts, facts),
-        prices: timeline.prices,
+        prices: dropOld(timeline.prices, options.now),
       };
     }
   const { version, digest, issued, sources } = document;
   return {
-    book: { key: book.key, version, digest, issued, sources, models, held: [...held.values()] },
+    book: { key: book.key, version, digest, issued, sources, models, held: [...held.values()].flat() },
     changes,
   };
+}
+
+const idOf = ({ provider, model }: Pick<HeldPrice, "provider" | "model">): string =>
+  `${provider}/${model}`;
+
+/** How long a price that no longer applies is kept, in milliseconds. */
+const KEEP_MS = 400 * 86_400_000;
+
+/** Removes the prices that ended too long ago. */
+function dropOld(prices: readonly BookPrice[], now: number): readonly BookPrice[] {
+  const first = prices.findLastIndex(({ from }) => from <= now - KEEP_MS);
+  return first > 0 ? prices.slice(first) : prices;
 }
 
 /** Facts that a newer document omits are kept. */

@@ -3,6 +3,7 @@ import type { Price, PriceLine } from "../../model/facts.ts";
 import type { Unit, Usage } from "../../model/usage.ts";
 import { compareFractions, type Fraction } from "../../money/decimal.ts";
 import { calculateBill, type PricingContext } from "../../money/price.ts";
+import { rowsOf } from "./price-document.ts";
 
 /** The rate of one unit under certain terms, before and after a change. */
 export interface RateChange {
@@ -138,12 +139,6 @@ function rateOf(
   const last = charged.at(-1);
   return last && { n: last.nano.n, d: last.nano.d * BigInt(last.count) };
 }
-
-/** Returns the rows of a price, by date and hour. */
-const rowsOf = (price: Price): readonly Price[] => [
-  price,
-  ...(price.otherwise ? rowsOf(price.otherwise) : []),
-];
 
 /** Returns the moments from now on at which another row of a price can begin. */
 function momentsOf(prices: readonly Price[], now: number): readonly number[] {

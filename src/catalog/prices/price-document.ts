@@ -14,27 +14,39 @@ import {
   verify,
   type KeyObject,
 } from "node:crypto";
+import { BOUNDS } from "../../lib/bounds.ts";
 import { fail } from "../../model/error.ts";
 import type { ModelInfo, Price, PriceLine } from "../../model/facts.ts";
+import { PIECE_UNITS, type Unit } from "../../model/usage.ts";
 import type { Opt } from "../../model/values.ts";
+import { parseDecimal } from "../../money/decimal.ts";
 import { picoDollarsPerUnit } from "../../money/price.ts";
 import { parseModelList } from "../model-lists.ts";
 
 /** First word of the file. It is part of the signed bytes, so no other file has this signature. */
 export const DOCUMENT_FORMAT = "tollgate-prices-1";
 const MAX_HEADER_BYTES = 2_048;
-/** Maximum size of the file, in bytes. */
-export const MAX_DOCUMENT_BYTES = 32 * 1024 * 1024;
+/** Maximum size of the file, in bytes. It is the same for a file and over HTTP. */
+export const MAX_DOCUMENT_BYTES = BOUNDS.modelList.max;
 const MAX_SIGNATURES = 8;
 const DAY_MS = 86_400_000;
 /** Highest rates that are accepted, in pico-dollars: $0.05 per token, and $1,000 per piece. */
 const MAX_TOKEN_RATE = 50_000_000_000n;
 const MAX_PIECE_RATE = 1_000_000_000_000_000n;
+/** Highest product of the multipliers of a price, in billionths. */
+const MAX_FACTOR = 100_000_000_000n;
+const UNIT_FACTOR = 1_000_000_000n;
+/** Maximum number of tiers, brackets, or multipliers of a price, and of all its lines. */
+const MAX_TERMS = 32;
+const MAX_LINES = 1_000;
 
-/** Facts that a publisher may state. Data policy and protocols are not among them. */
+/**
+ * Facts that a publisher may state. Data policy and protocols are not among them. A price is stated
+ * for each model: a reference to another model's price would change a price without a comparison.
+ */
 export type PublishedFacts = Omit<
   ModelInfo,
-  "price" | "dataPolicy" | "protocols" | "rejectedFields"
+  "price" | "pricedAs" | "dataPolicy" | "protocols" | "rejectedFields"
 >;
 
 /** A price, and the moment from which the publisher states it. */
@@ -205,6 +217,7 @@ function readModels(provider: string, entries: unknown): ReadonlyMap<string, Pub
       dataPolicy: _,
       protocols: __,
       rejectedFields: ___,
+      pricedAs: ____,
       ...published
     } = byName.get(name) ?? {
       model: "",
@@ -215,10 +228,18 @@ function readModels(provider: string, entries: unknown): ReadonlyMap<string, Pub
     read.set(name, {
       facts: published as PublishedFacts,
       prices: readPrices(`${provider}/${name}`, entry["prices"] ?? []),
-      figures: isObject(entry["figures"]) ? (entry["figures"] as FigureSources) : {},
+      figures: readFigures(`${provider}/${name}`, entry["figures"] ?? {}),
     });
   }
   return read;
+}
+
+function readFigures(id: string, figures: unknown): FigureSources {
+  const isList = (value: unknown) =>
+    Array.isArray(value) && value.every((source) => typeof source === "string");
+  if (!isObject(figures) || !Object.values(figures).every(isList))
+    return reject("malformed", `the sources of the figures of ${id} are not lists`);
+  return figures as FigureSources;
 }
 
 const withoutPrice = ({ prices: _, figures: __, price: ___, ...facts }: Record<string, unknown>) =>
@@ -240,22 +261,45 @@ function readPrices(id: string, entries: unknown): readonly PublishedPrice[] {
       { model: "m", operation: "chat", price: entry["price"] ?? 0 },
     ]);
     const price = checked!.price!;
-    const absurd = allLines(price).find((line) => isAbsurd(line));
-    if (absurd)
-      return reject("absurd", `${id} costs ${absurd.usd} dollars per ${absurd.per} ${absurd.unit}`);
+    checkPrice(id, price);
     return { ...(entry["from"] !== undefined && { from: entry["from"] as string }), price };
   });
 }
 
+function checkPrice(id: string, price: Price): void {
+  const rows = rowsOf(price);
+  const lines = allLines(price);
+  const isLong = rows.some(({ over = [], tiers = {}, multipliers = [] }) =>
+    [over, Object.keys(tiers), multipliers].some(({ length }) => length > MAX_TERMS),
+  );
+  if (isLong || lines.length > MAX_LINES) reject("malformed", `a price of ${id} is too long`);
+  const absurd = lines.find((line) => isAbsurd(line));
+  if (absurd)
+    reject("absurd", `${id} costs ${absurd.usd} dollars per ${absurd.per} ${absurd.unit}`);
+  for (const { multipliers = [] } of rows) {
+    const factors = multipliers.map(({ by }) => parseDecimal(by, 9)).filter((by) => by > UNIT_FACTOR);
+    const product = factors.reduce((all, by) => (all * by) / UNIT_FACTOR, UNIT_FACTOR);
+    if (product > MAX_FACTOR)
+      reject("absurd", `the multipliers of ${id} are higher than 100 together`);
+  }
+}
+
+const PIECES: ReadonlySet<Unit> = new Set(PIECE_UNITS);
+
 const isAbsurd = (line: PriceLine): boolean =>
-  picoDollarsPerUnit(line) > (line.per === 1 ? MAX_PIECE_RATE : MAX_TOKEN_RATE);
+  picoDollarsPerUnit(line) > (PIECES.has(line.unit) ? MAX_PIECE_RATE : MAX_TOKEN_RATE);
+
+/** Returns the rows of a price, by date and hour. */
+export function rowsOf(price: Price): readonly Price[] {
+  const rows: Price[] = [];
+  for (let row: Opt<Price> = price; row; row = row.otherwise) rows.push(row);
+  return rows;
+}
 
 /** Returns every line of a price, also of its brackets, tiers, and later rows. */
-export function allLines(price: Price): readonly PriceLine[] {
-  return [
-    ...price.lines,
-    ...(price.over ?? []).flatMap(({ lines }) => lines),
-    ...Object.values(price.tiers ?? {}).flat(),
-    ...(price.otherwise ? allLines(price.otherwise) : []),
-  ];
-}
+const allLines = (price: Price): readonly PriceLine[] =>
+  rowsOf(price).flatMap(({ lines, over = [], tiers = {} }) => [
+    ...lines,
+    ...over.flatMap((bracket) => bracket.lines),
+    ...Object.values(tiers).flat(),
+  ]);

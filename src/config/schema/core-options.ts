@@ -95,7 +95,7 @@ const PRICES_SCHEMA = closedObject(
     from: text("URL of the signed price document, or its path relative to gateway.yaml", {
       minLength: 1,
     }),
-    every: duration("Refresh interval", "24h"),
+    every: duration("Refresh interval. Minimum: 1m", "24h"),
     key: text("Public key of the publisher: ed25519: and 32 bytes in base64", {
       pattern: PUBLIC_KEY_PATTERN,
       "x-expects": "a public key such as ed25519:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",

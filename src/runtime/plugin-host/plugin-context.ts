@@ -7,6 +7,7 @@ import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import { fail } from "../../model/error.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Context, OwnSocket } from "../../plugin/context.ts";
+import { createPluginEvent } from "../../plugin/plugin-event.ts";
 import { matchesPattern } from "../../catalog/model-names.ts";
 import { markAsHookFailure } from "../../pipeline/hooks/hook-guard.ts";
 import { runSubrequest } from "../../pipeline/pipeline.ts";
@@ -43,7 +44,9 @@ export interface ContextOptions {
    * need a store.
    */
   services: ContextServices &
-    Partial<Pick<Services, "keyCache" | "usageQueries" | "store" | "fleetSecret">>;
+    Partial<
+      Pick<Services, "keyCache" | "usageQueries" | "store" | "fleetSecret" | "observerSink">
+    >;
   needs: DeclaredNeeds;
   /** Returns the generation's catalog. Available after its providers are mounted. */
   catalog: () => Catalog;
@@ -114,6 +117,10 @@ export function createPluginContext({
     jobs: services.store?.jobs,
     deriveSecret: (purpose) =>
       new Uint8Array(hkdfSync("sha256", services.fleetSecret!, "", `plugins: ${purpose}`, 32)),
+    reportEvent(name, data) {
+      const event = createPluginEvent(id, name, data);
+      services.observerSink?.reportEvent({ at: wallClock(), ...event });
+    },
     stats: () => services.stats(),
     env: (name) =>
       needs.env.includes(name)

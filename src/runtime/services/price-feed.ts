@@ -2,7 +2,7 @@
 // document that is forged, older, malformed, or absurd changes nothing: the last book stays in use.
 import { open, readFile, rename, mkdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import type { Price } from "../../model/facts.ts";
+import type { ModelInfo, Price } from "../../model/facts.ts";
 import { fail, getFault } from "../../model/error.ts";
 import type { Log } from "../../lib/log/log.ts";
 import { MAX_TIMER_MS } from "../../lib/time/units.ts";
@@ -56,15 +56,25 @@ type PriceSettings = NonNullable<GatewayConfig["prices"]>;
 /** The settings, and the built-in prices that a document is compared with. */
 type PriceFeedConfig = Pick<GatewayConfig, "prices" | "file" | "providers">;
 
-/** Returns the built-in price of a model, by the name of the provider's plugin. */
-export const builtInPrice = (
+/**
+ * Returns the built-in price of a model, by the name of the provider's plugin. The price may be that
+ * of another model.
+ */
+export function builtInPrice(
   { providers }: Pick<GatewayConfig, "providers">,
   plugin: string,
   model: string,
-): Price | undefined =>
-  [...providers.values()]
-    .find(({ definition }) => definition.name === plugin)
-    ?.definition.facts?.models.find((info) => info.model === model)?.price;
+): Price | undefined {
+  const models =
+    [...providers.values()].find(({ definition }) => definition.name === plugin)?.definition.facts
+      ?.models ?? [];
+  let info = models.find((each) => each.model === model);
+  for (let hop = 0; info && info.price === undefined && hop < MAX_PRICE_REFERENCES; hop++) {
+    const { pricedAs }: ModelInfo = info;
+    info = models.find((each) => each.model === pricedAs);
+  }
+  return info?.price;
+}
 
 /** Returns the price of a model without the operator's own settings. */
 export const priceInForce = (
@@ -77,6 +87,7 @@ export const priceInForce = (
   builtInPrice(config, plugin, model);
 
 const FORMAT_VERSION = 1;
+const MAX_PRICE_REFERENCES = 4;
 const FETCH_TIMEOUT_MS = 60_000;
 
 export class PriceFeed implements Disposable {

@@ -200,6 +200,18 @@ const EVENTS: readonly GatewayEvent[] = [
   },
   { type: "key", at: 1, change: "created", key: "k1" },
   { type: "ledger", at: 1, ok: false },
+  { type: "plugin_event", at: 1, plugin: "observers.x", name: "bill_differs", data: {} },
+  {
+    type: "budget_exhausts",
+    at: 1,
+    scope: "key:k1",
+    limit: "usd=1/month",
+    usedUsd: "0.5",
+    maxUsd: "1",
+    perDayUsd: "0.25",
+    exhaustsAt: 2,
+    resetsAt: 3,
+  },
   { type: "worker_exited", at: 1, worker: 1, pid: 2, exitReason: "SIGKILL", openCalls: 0 },
   { type: "records_dropped", at: 1, records: 3 },
   {

@@ -3,6 +3,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
+  distribute,
   divideHalfEven,
   modelKey,
   parseDecimal,
@@ -10,7 +11,6 @@ import {
 } from "../../../plugins/observers/reconcile/bill-line.ts";
 import {
   compareBill,
-  distribute,
   type BillGroup,
   type Cause,
   type Comparison,
@@ -77,7 +77,14 @@ function play(days: readonly Day[]): { readonly calls: LedgerCall[]; readonly li
     for (const [i, call] of made.entries()) {
       const { plant } = call;
       const attempt = `${day}.${model}.${i}`;
-      const known = { attempt, day, startDay: day, model, recovered: plant === "recovered" };
+      const known = {
+        attempt,
+        day,
+        startDay: day,
+        model,
+        credential: "main",
+        recovered: plant === "recovered",
+      };
       const other = {
         input: at.input * 2 + 1,
         cache_read: at.cache_read * 2 + 1,
@@ -248,6 +255,7 @@ describe("a bill", () => {
     startDay: "2026-11-27",
     day: "2026-11-27",
     model: "gpt-6",
+    credential: "main",
     state: "exact",
     recovered: false,
     usage: { input: 10 },

@@ -5,8 +5,25 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { formatPublicKey, signDocument } from "../../../src/catalog/prices/price-document.ts";
 import { PriceOverlay } from "../../../src/catalog/prices/price-overlay.ts";
-import { PriceFeed } from "../../../src/runtime/services/price-feed.ts";
+import { builtInPrice, PriceFeed } from "../../../src/runtime/services/price-feed.ts";
 import { until } from "../../kit/wait.ts";
+
+it("compares with the built-in price of the model whose price applies", () => {
+  const price = { lines: [{ unit: "input", usd: "1", per: 1_000_000 }] } as const;
+  const models = [
+    { model: "a", operation: "chat", pricedAs: "b" },
+    { model: "b", operation: "chat", price },
+    { model: "c", operation: "chat", pricedAs: "c" },
+  ];
+  const definition = { name: "openai", facts: { asOf: "2026-11-01", models } };
+  const config = { providers: new Map([["main", { definition }]]) } as never;
+  expect(["a", "b", "c", "d"].map((model) => builtInPrice(config, "openai", model))).toEqual([
+    price,
+    price,
+    undefined,
+    undefined,
+  ]);
+});
 
 it("continues after a reload with the same settings during a read", async () => {
   const dir = mkdtempSync(join(tmpdir(), "tollgate-prices-"));

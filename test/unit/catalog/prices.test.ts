@@ -104,6 +104,43 @@ describe("a price document", () => {
     ["a negative price", text(1, [model("a", { price: tokens("-1") })])],
     ["an absurd price", text(1, [model("a", { price: tokens("50000.01") })])],
     [
+      "an absurd price per single token",
+      text(1, [model("a", { price: { lines: [{ unit: "input", usd: "0.06", per: 1 }] } })]),
+    ],
+    [
+      "absurd multipliers",
+      text(1, [
+        model("a", {
+          price: {
+            ...tokens("1"),
+            multipliers: [
+              { when: { region: "eu" }, by: "11" },
+              { when: { speed: "fast" }, by: "10" },
+            ],
+          },
+        }),
+      ]),
+    ],
+    [
+      "more tiers than a price has",
+      text(1, [
+        model("a", {
+          price: {
+            ...tokens("1"),
+            tiers: Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`t${i}`, []])),
+          },
+        }),
+      ]),
+    ],
+    [
+      "rows that are nested too deep",
+      text(1, [model("a", { price: "nested" })]).replace(
+        '"nested"',
+        `${'{"lines":[],"otherwise":'.repeat(20_000)}{"lines":[]}${"}".repeat(20_000)}`,
+      ),
+    ],
+    ["sources of figures that are no lists", text(1, [{ ...model("a"), figures: { input: "x" } }])],
+    [
       "a start that is no moment",
       text(1, [model("a", { from: "2026-12-01", price: tokens("1") })]),
     ],
@@ -128,11 +165,12 @@ describe("a price document", () => {
     );
   });
 
-  it("cannot state data policies, protocols, or rejected fields", () => {
+  it("cannot state data policies, protocols, rejected fields, or the model whose price applies", () => {
     const policy = {
       dataPolicy: { retention: { kind: "zero" } },
       protocols: ["messages"],
       rejectedFields: ["n"],
+      pricedAs: "gpt-6-nano",
     };
     const { book } = adopt(
       emptyBook(KEY),
@@ -271,6 +309,41 @@ describe("the price book", () => {
     const next = adopt(accepted, open(2, stated), { now: NOW + DAY_MS });
     expect([next.book.held, next.changes]).toEqual([[], []]);
     expect(inputOf(next.book, Date.parse("2026-12-05T00:00:00Z"))).toBe("20");
+  });
+
+  it("accepts the largest rate of a token, and of another unit, however the rate is written", () => {
+    const prices: readonly PriceLine[] = [
+      { unit: "input", usd: "0.05", per: 1 },
+      { unit: "output", usd: "50000", per: 1_000_000 },
+      { unit: "images", usd: "1000", per: 1 },
+      { unit: "characters", usd: "1000000000", per: 1_000_000 },
+    ];
+    for (const line of prices)
+      expect(open(1, model("a", { price: { lines: [line] } })).version).toBe(1);
+  });
+
+  it("keeps the prices of 400 days, and the price that applied before them", () => {
+    let book = emptyBook(KEY);
+    for (let i = 0; i < 5; i++)
+      book = adopt(book, open(i + 1, model("gpt-6", { price: tokens(`2.${i}`) })), {
+        now: NOW + i * 150 * DAY_MS,
+      }).book;
+    const kept = book.models["openai"]!["gpt-6"]!.prices;
+    expect(kept.map(({ price }) => price.lines[0]!.usd)).toEqual(["2.1", "2.2", "2.3", "2.4"]);
+    expect(inputOf(book, NOW + 200 * DAY_MS)).toBe("2.1");
+  });
+
+  it("keeps the held prices of other models", () => {
+    const first = adopt(
+      emptyBook(KEY),
+      open(1, model("a", { price: tokens("2") }), model("b", { price: tokens("2") })),
+    );
+    const held = adopt(
+      first.book,
+      open(2, model("a", { price: tokens("20") }), model("b", { price: tokens("30") })),
+    );
+    const next = adopt(held.book, open(3, model("a", { price: tokens("2") })));
+    expect(next.book.held.map((each) => each.model)).toEqual(["b"]);
   });
 
   it("law: no document and no acceptance changes a price of the past", () => {

@@ -1,0 +1,20 @@
+// Checks an event that a plugin reports.
+import { fail } from "../model/error.ts";
+import type { JsonObject } from "../model/values.ts";
+import type { GatewayEvent } from "./gateway-event.ts";
+
+const NAME = /^[a-z][a-z0-9_]{0,63}$/;
+const MAX_DATA_BYTES = 4_096;
+
+/** Returns the event with a copy of its data. Throws if the event is not valid. */
+export function createPluginEvent(
+  plugin: string,
+  name: string,
+  data: JsonObject,
+): Omit<Extract<GatewayEvent, { type: "plugin_event" }>, "at"> {
+  const text = JSON.stringify(data);
+  if (!NAME.test(name)) fail("internal", `"${name}" is not a valid name of an event.`);
+  if (Buffer.byteLength(text) > MAX_DATA_BYTES)
+    fail("internal", `The data of the event ${name} is larger than ${MAX_DATA_BYTES} bytes.`);
+  return { type: "plugin_event", plugin, name, data: JSON.parse(text) as JsonObject };
+}
