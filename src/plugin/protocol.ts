@@ -399,6 +399,16 @@ export interface ResponseContext extends LossReporter {
    * separately.
    */
   readonly info?: Opt<ModelInfo>;
+  /**
+   * Whether the client asked for the cost of the response in the usage of its last event, and the
+   * operator allows it. If false or unset, the protocol must not add the cost.
+   */
+  readonly includesCost?: Opt<boolean>;
+  /**
+   * Returns the cost of all calls in US dollars, or null if it is not known. The cost is final in the
+   * encoder's `finish` event, and in a passthrough stream after `reportFinish`.
+   */
+  costUsd?(): number | null;
 }
 
 /** An error response. */

@@ -48,6 +48,14 @@ export const sendsCostTrailer = ({ gen, connection }: DiagnosedState): boolean =
   gen.responseHeaders?.has("x-tollgate-cost") === true &&
   /(?:^|[\s,])trailers(?:$|[\s,;])/i.test(String(connection.req.headers["te"] ?? ""));
 
+/**
+ * Whether the usage in the last event contains the cost: gateway.yaml enables the header, and the
+ * client sends it with the value `true`.
+ */
+export const sendsCostInUsage = ({ gen, connection }: DiagnosedState): boolean =>
+  gen.responseHeaders?.has("x-tollgate-cost") === true &&
+  connection.req.headers["x-tollgate-cost"] === "true";
+
 /** Returns the trailers of a stream. Without a known cost, there are none. */
 export function createCostTrailer({ billing }: DiagnosedState): Record<string, string> {
   const cost = totalCost(billing);
@@ -57,7 +65,7 @@ export function createCostTrailer({ billing }: DiagnosedState): Record<string, s
 /**
  * Returns the total cost of all attempts in nanodollars, or null if one of them has no known price.
  */
-function totalCost({ records }: BillingState): bigint | null {
+export function totalCost({ records }: BillingState): bigint | null {
   let sum = 0n;
   for (const { costNano } of records) {
     if (costNano === null) return null;

@@ -13,7 +13,9 @@ import type {
   PassthroughSink,
   ResponseContext,
 } from "../../plugin/protocol.ts";
+import { nanoToDecimal } from "../../money/decimal.ts";
 import type { ClientResponse } from "./client-response.ts";
+import { sendsCostInUsage, totalCost } from "./diagnostic-headers.ts";
 import type { HostCall } from "../exchange/call.ts";
 import {
   type Transcoder,
@@ -252,11 +254,11 @@ export function createEventWriter(
           // If the client's protocol cannot represent a response, this is an error, and another
           // candidate may serve the request. The response is therefore encoded before it is
           // committed.
-          const body = server.encodeResponse(
-            { ...modelResponse, usage: tally.usage().usage },
-            context,
-          );
+          const settled = { ...modelResponse, usage: tally.usage().usage };
+          let body = server.encodeResponse(settled, context);
           sink.onFinishing(event.reason);
+          // The cost is known only now.
+          if (context.includesCost) body = server.encodeResponse(settled, context);
           response.write(Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)));
           sink.onFinished();
         };
@@ -364,6 +366,7 @@ class CallResponseContext implements ResponseContext {
   readonly stream: boolean;
   readonly body: Body;
   readonly info: ModelInfo;
+  readonly includesCost: boolean;
   readonly #call: HostCall;
 
   constructor(call: HostCall) {
@@ -373,6 +376,7 @@ class CallResponseContext implements ResponseContext {
     this.stream = x.stream;
     this.body = x.body;
     this.info = call.info;
+    this.includesCost = sendsCostInUsage(x.state);
     this.#call = call;
   }
 
@@ -384,6 +388,10 @@ class CallResponseContext implements ResponseContext {
   }
   reportLoss(field: string, how: "dropped" | "approximated", code?: string): void {
     this.#call.reportLoss(field, how, code);
+  }
+  costUsd(): number | null {
+    const cost = totalCost(this.#call.exchange.state.billing);
+    return cost === null ? null : Number(nanoToDecimal(cost));
   }
 }
 

@@ -19,6 +19,7 @@ const ALLOWED_HEADERS = [
   "openai-safety-identifier",
   "x-openai-agents-sdk",
   "service-zdr",
+  "x-tollgate-cost",
   "x-request-id",
   "idempotency-key",
   "traceparent",

@@ -17,6 +17,7 @@ import { createResponsePassthrough, writeJson } from "../../passthrough.ts";
 import { encodeKey, findValue, replaceModelName } from "../../sse/index.ts";
 import { parseFinishReason } from "../constants.ts";
 import type { ChatDialect } from "../dialect.ts";
+import { withCost } from "../../cost-in-usage.ts";
 import { faultBody } from "../server/response-common.ts";
 import { createEncoder as encoder } from "../server/stream.ts";
 import { usageSeen, usageTo } from "../usage.ts";
@@ -43,10 +44,20 @@ export function passResponse(
       const settled = sink.reportFinish(reason);
       // The client receives the counts that the ledger prices. If the provider reported none, these
       // are the gateway's own counts.
-      if (settled && !(usage && asObject(answer["usage"]))) {
-        return writeJson(sink, { ...answer, model: to.model, usage: usageTo(settled) });
-      }
+      const reported = usage && asObject(answer["usage"]);
+      if (settled && !reported)
+        return writeJson(sink, {
+          ...answer,
+          model: to.model,
+          usage: withCost(usageTo(settled), to),
+        });
       const better = usage && correctedUsage(answer, usage.usage);
+      if (to.includesCost === true && reported)
+        return writeJson(sink, {
+          ...answer,
+          model: to.model,
+          usage: withCost(better ?? reported, to),
+        });
       const output = better ? withUsage(body, body.indexOf(123), better) : body;
       replaceModelName(output, to.model, (b) => sink.write(b));
     },

@@ -11,6 +11,7 @@ import type {
   PassthroughSink,
   Usage,
 } from "../../../plugin/index.ts";
+import { withCost } from "../../cost-in-usage.ts";
 import { failTruncated } from "../../failure/parse-error.ts";
 import { asList, asObject, asText } from "../../json-values.ts";
 import { EventTemplates, type TemplateFields } from "../../sse/event-templates.ts";
@@ -77,6 +78,8 @@ class ChunkPassthrough extends TemplatePassthrough {
   #calls = false;
   #reason: FinishReason | undefined;
   #tier: string | undefined;
+  /** Usage that waits for the cost, because the client asked for it. */
+  #heldUsage: JsonObject | undefined;
   /** Corrected usage for the current event, if its counts need correction. */
   #correctedUsage: JsonObject | undefined;
 
@@ -195,7 +198,12 @@ class ChunkPassthrough extends TemplatePassthrough {
       this.templates.forget();
     }
     this.#correctedUsage = usage && correctedUsage(chunk, usage.usage);
-    const counted = asObject(chunk["usage"]) !== undefined;
+    const reported = asObject(chunk["usage"]);
+    const counted = reported !== undefined;
+    if (this.#to.includesCost === true && choices.length === 0 && reported && usage) {
+      this.#heldUsage = this.#correctedUsage ?? reported;
+      return false;
+    }
     this.#usageSent ||= counted && usage !== undefined;
     // Implausible counts are not forwarded. The settled counts are written at the end.
     return choices.length > 0 || !counted || (this.#clientWantsUsage && usage !== undefined);
@@ -214,17 +222,18 @@ class ChunkPassthrough extends TemplatePassthrough {
     const settled = this.sink.reportFinish(
       this.#calls && this.#reason === "stop" ? "tool_calls" : this.#reason!,
     );
-    if (this.#clientWantsUsage && !this.#usageSent && settled)
-      this.sink.write(this.#counts(settled));
+    const usage = this.#heldUsage ?? (settled && usageTo(settled));
+    if (this.#clientWantsUsage && usage && (!this.#usageSent || this.#to.includesCost === true))
+      this.sink.write(this.#counts(usage));
     this.sink.write(DONE);
   }
 
-  #counts(usage: Usage): Buffer {
+  #counts(usage: JsonObject): Buffer {
     const chunk = {
       ...this.#frame,
       model: this.#to.model,
       choices: [],
-      usage: usageTo(usage),
+      usage: withCost(usage, this.#to),
     };
     return Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`);
   }

@@ -9,6 +9,7 @@ import type {
   Opt,
 } from "../../../plugin/index.ts";
 import { formatFinishReason, ID } from "../constants.ts";
+import { withCost } from "../../cost-in-usage.ts";
 import { usageTo } from "../usage.ts";
 import { asObject } from "../../json-values.ts";
 import {
@@ -85,7 +86,7 @@ export function encodeResponse(answer: ModelResponse, to: ResponseContext): Json
         }),
       },
     ],
-    usage: usageTo(answer.usage),
+    usage: withCost(usageTo(answer.usage), to),
   };
 }
 

@@ -28,6 +28,7 @@ import {
   unwrapped,
   type CallBlock,
 } from "./response-common.ts";
+import { withCost } from "../../cost-in-usage.ts";
 import { usageTo } from "../usage.ts";
 import { asObject } from "../../json-values.ts";
 import { joinSurrogatePairs } from "../../surrogate-pairs.ts";
@@ -201,7 +202,7 @@ class ChunkWriter implements Encoder {
     this.#send("{}", "null", JSON.stringify(word));
     if (this.#includesUsage)
       this.#write(
-        `data: {${this.#frame},"choices":[],"usage":${JSON.stringify(usageTo(this.#usage))}}\n\n`,
+        `data: {${this.#frame},"choices":[],"usage":${JSON.stringify(withCost(usageTo(this.#usage), this.#to))}}\n\n`,
       );
     this.#write("data: [DONE]\n\n");
   }

@@ -11,6 +11,7 @@ import type {
 } from "../../../plugin/protocol.ts";
 import { throwParsedError } from "../../failure/parse-error.ts";
 import { isObject, asText } from "../../json-values.ts";
+import { withCost } from "../../cost-in-usage.ts";
 import { writeJson, createResponsePassthrough } from "../../passthrough.ts";
 import { EventTemplates, type TemplateFields } from "../../sse/event-templates.ts";
 import {
@@ -169,11 +170,12 @@ class MessageStreamPassthrough extends TemplatePassthrough {
   #ends(delta: JsonObject): boolean {
     this.#tap.delta(delta);
     const held = this.#finalDelta;
-    if (this.#tap.isCounted && !held) return false;
+    const waits = !this.#tap.isCounted || this.#to.includesCost === true;
+    if (!waits && !held) return false;
     const previousDelta = held ? (held["delta"] as Record<string, Json | undefined>) : {};
-    this.#finalDelta = { ...delta, delta: Object.assign(previousDelta, inside(delta)) };
-    if (!this.#tap.isCounted) return true;
-    this.out.add(ending(this.#finalDelta, undefined));
+    this.#finalDelta = { ...held, ...delta, delta: Object.assign(previousDelta, inside(delta)) };
+    if (waits) return true;
+    this.out.add(ending(this.#finalDelta, undefined, this.#to));
     this.#finalDelta = undefined;
     return true;
   }
@@ -184,7 +186,7 @@ class MessageStreamPassthrough extends TemplatePassthrough {
     this.out.flush();
     this.isOver = true;
     const settled = this.#tap.finish();
-    if (this.#finalDelta || settled) this.out.add(ending(this.#finalDelta, settled));
+    if (this.#finalDelta || settled) this.out.add(ending(this.#finalDelta, settled, this.#to));
     this.#finalDelta = undefined;
   }
 }
@@ -193,10 +195,14 @@ const inside = (event: JsonObject | undefined): JsonObject =>
   isObject(event?.["delta"]) ? event["delta"] : {};
 
 /** Returns a `message_delta` with the settled usage. */
-function ending(held: JsonObject | undefined, settled: Usage | undefined): Buffer {
+function ending(
+  held: JsonObject | undefined,
+  settled: Usage | undefined,
+  to: ResponseContext,
+): Buffer {
   const delta = { stop_reason: "end_turn", stop_sequence: null, ...inside(held) };
   const usageSoFar = isObject(held?.["usage"]) ? held["usage"] : {};
-  const usage = settled ? { ...usageSoFar, ...usageTo(settled) } : usageSoFar;
+  const usage = withCost(settled ? { ...usageSoFar, ...usageTo(settled) } : usageSoFar, to);
   const json = JSON.stringify({ type: "message_delta", ...held, delta, usage });
   return Buffer.from(`event: message_delta\ndata: ${json}\n\n`);
 }
@@ -254,7 +260,13 @@ function passResponse(sink: PassthroughSink, to: ResponseContext): PassthroughSt
     tap.response(answer);
     tap.content(textBytesOf(answer["content"]));
     const settled = tap.finish();
-    if (settled) return writeJson(sink, { ...answer, model: to.model, usage: usageTo(settled) });
+    const usage = settled ? usageTo(settled) : answer["usage"];
+    if (settled || (to.includesCost === true && isObject(usage)))
+      return writeJson(sink, {
+        ...answer,
+        model: to.model,
+        usage: withCost(usage as JsonObject, to),
+      });
     const at = findValue(body, [MODEL], body.indexOf(123));
     // If the model name occurs twice with different values, the gateway reads the last one, but
     // other readers may use the first.

@@ -3,6 +3,7 @@ import type { ModelResponse } from "../../../model/event.ts";
 import type { Block } from "../../../model/request.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";
+import { withCost } from "../../cost-in-usage.ts";
 import { parseToolArguments } from "../../tool-calls.ts";
 import { isNativeCitation } from "../constants.ts";
 import {
@@ -25,8 +26,10 @@ export function encodeResponse(answer: ModelResponse, to: ResponseContext): Json
   );
   const calls = content.some((block) => block["type"] === "tool_use");
   const refused = answer.blocks.some((block) => block.type === "refusal" && block.text !== "");
+  const head = message(to, answer.usage);
   return {
-    ...message(to, answer.usage),
+    ...head,
+    usage: withCost(head["usage"] as JsonObject, to),
     content,
     ...formatFinish(answer.finish, { hasCalls: calls, hasRefusal: refused }),
   };

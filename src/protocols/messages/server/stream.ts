@@ -21,6 +21,7 @@ import {
 import type { Fault } from "../../../model/error.ts";
 import { joinSurrogatePairs } from "../../surrogate-pairs.ts";
 import { BlockSequencer, type IndexedEvent } from "../../block-sequencer.ts";
+import { withCost } from "../../cost-in-usage.ts";
 import { usageTo } from "../usage.ts";
 import { encodeFault as refusal } from "./fault.ts";
 
@@ -276,7 +277,7 @@ export function createEncoder(write: (text: string) => void, to: ResponseContext
           page.begin();
           page.event("message_delta", {
             delta: formatFinish(e, held),
-            usage: cumulative(page.usage),
+            usage: withCost(cumulative(page.usage), to),
           });
           return page.event("message_stop", {});
         case "item":

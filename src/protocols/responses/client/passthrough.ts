@@ -3,12 +3,13 @@
 // that another candidate can still respond.
 import { unpooledSlice, unpooledConcat } from "../../../lib/unpooled-buffer.ts";
 import { fail, type Fault } from "../../../model/error.ts";
-import type { Json, JsonObject } from "../../../model/values.ts";
+import type { Json, JsonObject, Opt } from "../../../model/values.ts";
 import type {
   ResponseContext,
   PassthroughStream,
   PassthroughSink,
 } from "../../../plugin/protocol.ts";
+import { withCost } from "../../cost-in-usage.ts";
 import { throwParsedError } from "../../failure/parse-error.ts";
 import { asObject, asText, asList, asObjects, parseObject } from "../../json-values.ts";
 import { EventTemplates, type TemplateFields } from "../../sse/event-templates.ts";
@@ -207,11 +208,12 @@ class ResponseStreamPassthrough extends TemplatePassthrough {
     this.#reportText();
     this.isOver = true;
     const settled = this.sink.reportFinish(reasonOf(response));
-    if (settled && !counted) {
+    const usage = usageToSend(response, this.#to, { settled, counted });
+    if (usage) {
       const updatedResponse = {
         ...data,
         type,
-        response: { ...response, model: this.#to.model, usage: usageTo(settled) },
+        response: { ...response, model: this.#to.model, usage },
       };
       this.out.add(Buffer.from(`event: ${type}\ndata: ${JSON.stringify(updatedResponse)}`));
       return this.out.add(END);
@@ -267,6 +269,20 @@ function reportUsage(response: JsonObject, sink: PassthroughSink, ran: Usage = {
   return usage.output !== undefined;
 }
 
+/**
+ * Returns the usage that replaces the provider's: the settled usage if the provider has not counted
+ * the output, and the cost if the client asked for it. Undefined if the bytes are forwarded.
+ */
+function usageToSend(
+  response: JsonObject,
+  to: ResponseContext,
+  { settled, counted }: { readonly settled: Opt<Usage>; readonly counted: boolean },
+): JsonObject | undefined {
+  if (settled && !counted) return withCost(usageTo(settled), to);
+  const reported = asObject(response["usage"]);
+  return to.includesCost === true && reported ? withCost(reported, to) : undefined;
+}
+
 const isFailure = (response: JsonObject): boolean =>
   response["status"] === "failed" ||
   response["status"] === "cancelled" ||
@@ -305,8 +321,9 @@ function passResponse(sink: PassthroughSink, to: ResponseContext): PassthroughSt
     sink.reportContent(textBytesOf(answer["output"]));
     const settled = sink.reportFinish(reasonOf(answer));
     ended = true;
-    if (settled && !counted && answer["object"] === "response" && to.body["input"] !== undefined)
-      return writeJson(sink, { ...answer, model: to.model, usage: usageTo(settled) });
+    const isNew = answer["object"] === "response" && to.body["input"] !== undefined;
+    const usage = isNew ? usageToSend(answer, to, { settled, counted }) : undefined;
+    if (usage) return writeJson(sink, { ...answer, model: to.model, usage });
     if (answer["object"] !== "response") return sink.write(body);
     replaceModelName(body, to.model, (b) => sink.write(b));
   };

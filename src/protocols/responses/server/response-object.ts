@@ -1,6 +1,7 @@
 // The response object. All 31 keys are always present, because the clients' schemas require them.
 // Most of the keys repeat the client's own request.
 import type { ResponseContext, Json, JsonObject, Opt, Usage } from "../../../plugin/index.ts";
+import { withCost } from "../../cost-in-usage.ts";
 import { usageTo } from "../usage.ts";
 import { asBoolean, asList, asNumber, asObject, asText } from "../../json-values.ts";
 
@@ -18,6 +19,10 @@ export interface ResponseObject {
   /** Returns the object as JSON text. The part that never changes is encoded once. */
   toText(now: ResponseState): string;
 }
+
+/** Whether the response has ended, so that its cost is known. */
+const isDone = ({ status }: ResponseState): boolean =>
+  status === "completed" || status === "incomplete";
 
 const alphanumericOnly = (id: string): string => id.replace(/[^A-Za-z0-9]/g, "");
 
@@ -43,7 +48,7 @@ export function responseObject(to: ResponseContext): ResponseObject {
     error: s.error ?? null,
     incomplete_details: s.reason === undefined ? null : { reason: s.reason },
     output: s.output,
-    usage: usageTo(s.usage),
+    usage: s.usage && isDone(s) ? withCost(usageTo(s.usage), to) : usageTo(s.usage),
     service_tier: tierOf(s.tier, body),
     ...(s.usage?.searches !== undefined && {
       tool_usage: { web_search: { num_requests: s.usage.searches } },
