@@ -161,6 +161,10 @@ export const REQUEST_HEADERS: readonly (readonly [name: string, about: string])[
   ["idempotency-key", "Unique ID of the request, so that a retry is not billed twice"],
   ["x-request-id", "Your own ID of the request, which logs and records contain"],
   ["x-tollgate-strict", "`true`: reject a request that cannot be translated exactly"],
+  [
+    "x-tollgate-cost",
+    "`true`: add the cost to the usage of the response, if `response_headers` allows it",
+  ],
   ["traceparent", "Trace context, which the spans of the gateway continue"],
   ["tracestate", "Vendor data of the trace context"],
   ["anthropic-version", "Version of Anthropic's API that the client uses"],

@@ -610,6 +610,55 @@ describe("delivery", () => {
   });
 });
 
+it("reports a bill that differs once per provider and day, and a budget once per window", () => {
+  const failures = new OngoingFailures();
+  const bill = (day: string) =>
+    fromEvent(
+      {
+        type: "plugin_event",
+        at: NOON,
+        plugin: "observers.reconcile",
+        name: "bill_differs",
+        data: { provider: "openai", day, differenceUsd: "1.5", causes: { outside: "1", price: "0.5" } },
+      },
+      failures,
+    )!;
+  expect(bill("2026-05-30")).toMatchObject({
+    type: "bill.differs",
+    subject: "provider:openai",
+    filterValues: { provider: "openai" },
+    data: { day: "2026-05-30", differenceUsd: "1.5", causes: "outside 1, price 0.5" },
+  });
+  const id = (source: AlertSource) => createAlert(source, "here").id;
+  expect(id(bill("2026-05-30"))).toBe(id({ ...bill("2026-05-30"), at: NOON + HOUR }));
+  expect(id(bill("2026-05-30"))).not.toBe(id(bill("2026-05-31")));
+  const other = { type: "plugin_event", at: NOON, plugin: "x", name: "other", data: {} } as const;
+  expect(fromEvent(other, failures)).toBeUndefined();
+  const budget = (at: number, resetsAt: number) =>
+    fromEvent(
+      {
+        type: "budget_exhausts",
+        at,
+        scope: "account:acme/research",
+        limit: "usd=100/month",
+        usedUsd: "90",
+        maxUsd: "100",
+        perDayUsd: "2",
+        exhaustsAt: NOON + 5 * DAY,
+        resetsAt,
+      },
+      failures,
+    )!;
+  expect(budget(NOON, NOON + 9 * DAY)).toMatchObject({
+    type: "budget.exhausts",
+    subject: "account:acme/research",
+    filterValues: { account: "acme/research" },
+    data: { perDayUsd: "2", exhaustsAt: new Date(NOON + 5 * DAY).toISOString() },
+  });
+  expect(id(budget(NOON, NOON + 9 * DAY))).toBe(id(budget(NOON + HOUR, NOON + 9 * DAY)));
+  expect(id(budget(NOON, NOON + 9 * DAY))).not.toBe(id(budget(NOON, NOON + 40 * DAY)));
+});
+
 it("mounted, it delivers by rules, has a test command, and counts queued alerts", async () => {
   const posts: { url: string; body: Record<string, unknown> }[] = [];
   await using test = createTestContext({

@@ -303,6 +303,165 @@ describe("a bill", () => {
     expect(() => parseDecimal("1,5", 12)).toThrow(/not a number/);
   });
 
+  it("reports only the requested days, and looks for a call that spanned midnight on the days next to them", () => {
+    const late = call({ day: "2026-11-28" });
+    const next = { ...billed, day: "2026-11-28" };
+    const days = { first: "2026-11-27", last: "2026-11-27" };
+    const before = compareBill([late], [billed], days);
+    expect(before.groups.map(({ day, oursNano, differences }) => [day, oursNano, differences])).toEqual([
+      ["2026-11-27", 20n, []],
+    ]);
+    const after = compareBill([late], [next], days);
+    expect(after).toEqual({ groups: [], corrections: [] });
+  });
+
+  it("names calls whose rows were pruned, and corrects none of them", () => {
+    const sum = call({ attempt: "", summed: 7, usage: { input: 10 }, nano: 20n });
+    const { groups, corrections } = compareBill([sum], [billed]);
+    expect(groups).toMatchObject([
+      { calls: 7, differences: [] },
+    ]);
+    const wrong = compareBill([{ ...sum, nano: 5n }], [billed]);
+    expect(wrong.groups[0]!.differences).toEqual([
+      { cause: "pruned", nano: 15n, calls: 7, attempts: [], lines: [] },
+    ]);
+    const estimated = compareBill(
+      [{ ...sum, state: "estimated", nano: 20n }],
+      [line({ unit: "input", count: 15_000_000n, pico: 30_000n })],
+    );
+    expect(estimated.groups[0]!.differences).toMatchObject([{ cause: "pruned", nano: 10n, calls: 7 }]);
+    expect([...corrections, ...wrong.corrections, ...estimated.corrections]).toEqual([]);
+  });
+
+  describe("by credential", () => {
+    const credentials = new Map([
+      ["key_a", "a"],
+      ["key_b", "b"],
+    ]);
+    const usage = (key: string, count: bigint, project = "p") =>
+      line({ id: `usage ${key}`, key, project, unit: "input", count });
+    const cost = line({ id: "cost", project: "p", unit: "input", pico: 60_000n });
+
+    it("divides the cost of a project among its keys", () => {
+      const calls = [
+        call({ attempt: "1", credential: "a", usage: { input: 10 }, nano: 20n }),
+        call({ attempt: "2", credential: "b", usage: { input: 20 }, nano: 30n }),
+      ];
+      const lines = [cost, usage("key_a", 10_000_000n), usage("key_b", 20_000_000n)];
+      const { groups, corrections } = compareBill(calls, lines, { credentials });
+      expect(groups).toMatchObject([
+        { credential: "a", projects: ["p"], keys: ["key_a"], oursNano: 20n, theirsNano: 20n, differences: [] },
+        { credential: "b", keys: ["key_b"], theirsNano: 40n, differences: [{ cause: "price", nano: 10n }] },
+      ]);
+      expect(corrections).toEqual([{ attempt: "2", nano: 10n, cause: "price" }]);
+    });
+
+    it("uses counts of keys only as shares, if the cost itself has a count", () => {
+      const counted = { ...cost, count: 30_000_000n };
+      const shares = [usage("key_a", 10n), usage("key_b", 20n)].map((each) => ({
+        ...each,
+        isShare: true,
+      }));
+      const { groups } = compareBill([], [counted, ...shares], { credentials });
+      expect(groups.map(({ credential, theirs }) => [credential, theirs])).toEqual([
+        ["a", { input: 10_000_000n }],
+        ["b", { input: 20_000_000n }],
+      ]);
+      expect(compareBill([], [counted, ...shares]).groups).toMatchObject([
+        { theirs: { input: 30_000_000n }, theirsNano: 60n },
+      ]);
+    });
+
+    it("counts other keys and projects as usage that did not pass the gateway", () => {
+      const lines = [
+        cost,
+        usage("key_a", 10_000_000n),
+        usage("key_other", 20_000_000n),
+        line({ id: "2", project: "q", unit: "input", count: 5_000_000n, pico: 5_000n }),
+      ];
+      const calls = [call({ credential: "a", usage: { input: 10 }, nano: 20n })];
+      const { groups } = compareBill(calls, lines, { credentials });
+      expect(groups.map(({ credential, differences }) => [credential, differences[0]?.cause])).toEqual([
+        [undefined, "outside"],
+        ["a", undefined],
+      ]);
+      expect(groups[0]!.theirsNano).toBe(45n);
+    });
+
+    it("compares a model as a whole if a cost cannot be divided", () => {
+      const calls = [
+        call({ attempt: "1", credential: "a" }),
+        call({ attempt: "2", credential: "b", usage: { input: 20 }, nano: 40n }),
+      ];
+      const lines = [
+        line({ id: "x", model: "gpt-5", key: "key_a", project: "p", unit: "input", count: 1n }),
+        line({ id: "y", model: "gpt-5", key: "key_b", project: "p", unit: "input", count: 1n }),
+        { ...cost, count: 30_000_000n },
+      ];
+      const groups = compareBill(calls, lines, { credentials }).groups.filter(
+        ({ model }) => model === "gpt-6",
+      );
+      expect(groups).toMatchObject([{ credential: undefined, calls: 2, differences: [] }]);
+    });
+
+    it("accepts IDs of projects, workspaces, and accounts", () => {
+      const accounts = new Map([
+        ["111", "prod"],
+        ["222", "test"],
+      ]);
+      const lines = ["111", "222"].map((project) => ({ ...billed, id: project, project }));
+      const calls = [
+        call({ attempt: "1", credential: "prod" }),
+        call({ attempt: "2", credential: "test", nano: 15n }),
+      ];
+      const { groups } = compareBill(calls, lines, { credentials: accounts });
+      expect(groups.map(({ credential, differences }) => [credential, differences.length])).toEqual([
+        ["prod", 0],
+        ["test", 1],
+      ]);
+    });
+
+    it("law: the parts of a month add up to the month, and each part's causes to its difference", () => {
+      const keys = ["key_a", "key_b", "key_other"] as const;
+      fc.assert(
+        fc.property(
+          month(PLANTS),
+          fc.infiniteStream(fc.record({ key: fc.constantFrom(...keys), weight: fc.nat(9) })),
+          (days, draws) => {
+            const { calls, lines } = play(days);
+            const drawn = calls.map((each, i) => ({ ...each, credential: i % 2 === 0 ? "a" : "b" }));
+            // Each count of the bill is divided among keys, and each cost is that of the project.
+            const split = lines.flatMap((each): BillLine[] => {
+              const project = { ...each, project: "p" };
+              if (each.unit === "calls" || each.count === undefined) return [project];
+              const weights = keys.map(() => BigInt(draws.next().value!.weight));
+              return [
+                project,
+                ...distribute(each.count, weights).map((count, i) => ({
+                  ...project,
+                  key: keys[i],
+                  count,
+                  pico: undefined,
+                  isShare: true,
+                })),
+              ];
+            });
+            const whole = compareBill(drawn, split);
+            const parts = compareBill(drawn, split, { credentials });
+            const sum = (of: Comparison, what: (group: BillGroup) => bigint) =>
+              of.groups.reduce((all, each) => all + what(each), 0n);
+            for (const group of parts.groups)
+              expect(sumOf(group)).toBe(group.theirsNano - group.oursNano);
+            expect(sum(parts, ({ oursNano }) => oursNano)).toBe(sum(whole, ({ oursNano }) => oursNano));
+            // Each part is rounded once.
+            const off = sum(parts, ({ theirsNano }) => theirsNano) - sum(whole, ({ theirsNano }) => theirsNano);
+            expect(off < 0n ? -off : off).toBeLessThanOrEqual(BigInt(parts.groups.length));
+          },
+        ),
+      );
+    });
+  });
+
   it("distributes an amount without a remainder", () => {
     fc.assert(
       fc.property(

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { burnRateOf, exhaustionOf, projectMonth } from "../../../src/admin/commands/forecast.ts";
+import { BudgetWatch, burnRateOf, exhaustionOf, projectMonth } from "../../../src/admin/commands/forecast.ts";
 
 const DAY_MS = 86_400_000;
 const NOW = Date.parse("2026-11-29T12:00:00Z");
@@ -69,4 +69,44 @@ it("the projection of a month adds the rest of the month to its spend", () => {
     spent: 12n * USD,
     projected: 15n * USD,
   });
+});
+
+it("reports a budget that will be exhausted within 7 days, once per window", async () => {
+  let used = 90n * USD;
+  let resetsAt = NOW + 20 * DAY_MS;
+  const limit = { scope: "key:k1", unit: "nano_usd", max: 100n * USD, per: "month" } as const;
+  const key = { id: "k1", name: "web", limits: [limit] };
+  const spent = (by: object, nano: bigint) => ({ by, calls: 1, usage: {}, costNano: nano, unpriced: 0 });
+  const watch = new BudgetWatch({
+    store: {
+      sumEntries: async ({ by }) =>
+        by.includes("key") ? [spent({ key: "k1", day: "2026-11-28" }, 2n * USD)] : [],
+    },
+    repository: {
+      listKeys: async () => [key],
+      readLimits: async (limits: readonly object[]) =>
+        limits.map((each) => ({ ...each, used, resetsAt })),
+    },
+    readTree: async () => ({ all: () => [], path: (id: string) => id }),
+  } as never);
+  expect(await watch.check(NOW)).toEqual([
+    {
+      type: "budget_exhausts",
+      at: NOW,
+      scope: "key:k1",
+      limit: "usd=100/month",
+      usedUsd: "90",
+      maxUsd: "100",
+      perDayUsd: "2",
+      exhaustsAt: NOW + 5 * DAY_MS,
+      resetsAt,
+    },
+  ]);
+  expect(await watch.check(NOW + 1)).toEqual([]);
+  used = 50n * USD;
+  expect(await watch.check(NOW + 2)).toEqual([]);
+  used = 95n * USD;
+  expect(await watch.check(NOW + 3)).toEqual([]);
+  resetsAt += 30 * DAY_MS;
+  expect(await watch.check(NOW + 4)).toHaveLength(1);
 });
