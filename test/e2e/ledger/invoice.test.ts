@@ -93,3 +93,45 @@ it("is in US dollars without a view, and rejects unknown views, months, and days
     "Pass --account and --month",
   );
 });
+
+it("is also the currency of usage reports and the FOCUS export, which keep the US dollars", async () => {
+  const usage = (...more: string[]) =>
+    runTollgate(at, ["usage", "--account", "acme", "--view", "europe", ...more]);
+  const json = JSON.parse((await usage("--json", "--by", "model")).out) as object;
+  expect(json).toMatchObject({
+    by: ["model"],
+    currency: "EUR",
+    margin: "10",
+    rows: [{ model: "up/gpt-<b>", calls: 1, usd: "0.003", amount: "0.00165" }],
+    total: { calls: 1, usd: "0.003", amount: "0.00165" },
+  });
+  expect((await usage()).out).toMatch(/eur[^\n]*\n.* 0\.00165\b/);
+  const [head, line] = (await usage("--csv", "--by", "model")).out.split(/\r?\n/);
+  expect(head).toContain("usd,unpriced,estimated,margin_percent,amount,currency");
+  expect(line).toContain(",0.003,0,0,10,0.00165,EUR");
+  const focus = async (...more: string[]) => {
+    const { out } = await runTollgate(at, ["usage", "--account", "acme", "--focus", ...more]);
+    const [names, cells] = out.split(/\r?\n/).map((row) => row.split(","));
+    return Object.fromEntries(names!.map((name, i) => [name, cells![i]]));
+  };
+  expect(await focus("--view", "europe")).toMatchObject({
+    BillingCurrency: "EUR",
+    BilledCost: "0.00165",
+    EffectiveCost: "0.00165",
+    ContractedCost: "0.00165",
+    ListCost: "0.0015",
+    PricingCurrency: "USD",
+    PricingCurrencyEffectiveCost: "0.003",
+    x_exchange_rate: "0.5",
+    x_margin_percent: "10",
+  });
+  expect(await focus()).toMatchObject({
+    BillingCurrency: "USD",
+    BilledCost: "0.003",
+    ListCost: "0.003",
+    PricingCurrencyEffectiveCost: "0.003",
+  });
+  const unknown = await runTollgate(at, ["usage", "--view", "asia"]);
+  expect(unknown.err).toContain("Known views: europe, late, bare");
+  expect((await usage("--plot")).err).toContain("--plot and --view cannot be used together");
+});

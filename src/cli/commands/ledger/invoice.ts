@@ -1,11 +1,7 @@
 // Writes the invoice of an account for one month, in the currency and with the margin of its view.
-import { readFile } from "node:fs/promises";
 import { fail } from "../../../model/error.ts";
 import { inputTokens, outputTokens } from "../../../model/usage.ts";
-import { formatDecimal } from "../../../money/decimal.ts";
-import { convert, fixedRate, parseRates, rateOn, type DailyRates } from "../../../money/view.ts";
 import type { UsageSums } from "../../../admin/commands/ledger-commands.ts";
-import type { GatewayConfig, ViewConfig } from "../../../config/gateway-config.ts";
 import {
   type CliCommand,
   type CliInput,
@@ -13,6 +9,12 @@ import {
   GATEWAY_OPTIONS,
 } from "../../support/command.ts";
 import { configFile, requireGatewayConfig } from "../../support/load-config.ts";
+import {
+  formatAmount,
+  openAccountView,
+  openNamedView,
+  type CurrencyView,
+} from "../../support/currency-view.ts";
 import { openStoreAccess } from "../../support/store-access.ts";
 import { csvLine, textCell } from "../../format/reports/csv.ts";
 import {
@@ -29,14 +31,6 @@ import {
   printRemark,
 } from "../../format/terminal.ts";
 import { plural } from "../../../lib/text.ts";
-
-const DOLLARS: ViewConfig = {
-  currency: "USD",
-  rate: "1",
-  ratesFile: undefined,
-  margin: "0",
-  accounts: [],
-};
 
 export const command: CliCommand = {
   usage: "invoice [options]",
@@ -69,8 +63,10 @@ export const command: CliCommand = {
         },
       );
     const { config } = await requireGatewayConfig(configFile(given));
-    const view = chooseView(config, account, given.getText("view"));
-    const rates = await readRates(view);
+    const name = given.getText("view");
+    const view = await (name === undefined
+      ? openAccountView(config, account)
+      : openNamedView(config, name));
     await using store = await openStoreAccess(given);
     const sums = (await store.run("ledger.totals", {
       account,
@@ -78,64 +74,26 @@ export const command: CliCommand = {
       to: Date.UTC(Number(year), Number(number), 1),
       by: ["day", "model"],
     })) as unknown as UsageSums;
-    const invoice = createInvoice({ account, month: month!, view, rates }, sums);
+    const invoice = createInvoice({ account, month: month!, view }, sums);
     printInvoice(given, invoice);
     return EXIT_CODES.ok;
   },
 };
 
-/** Returns the named view, or the first one that names the account or a parent of it. */
-function chooseView(
-  { views, accounts }: Pick<GatewayConfig, "views" | "accounts">,
-  account: string,
-  name: string | undefined,
-): ViewConfig {
-  if (name !== undefined)
-    return (
-      views.get(name) ??
-      fail(
-        "not_found",
-        `No view is named "${name}". Known views: ${[...views.keys()].join(", ") || "none"}.`,
-        {
-          code: "no_such_view",
-        },
-      )
-    );
-  const own = new Set(account.split("/"));
-  // Members that are added during the iteration are visited too, and each only once.
-  for (const id of own) {
-    const parent = accounts.get(id)?.parent;
-    if (parent !== undefined) own.add(parent);
-  }
-  return [...views.values()].find((view) => view.accounts.some((id) => own.has(id))) ?? DOLLARS;
-}
-
-async function readRates({ currency, rate, ratesFile }: ViewConfig): Promise<DailyRates> {
-  if (ratesFile !== undefined) return parseRates(await readFile(ratesFile, "utf8"), ratesFile);
-  if (rate !== undefined) return fixedRate(rate);
-  return currency === "USD"
-    ? fixedRate("1")
-    : fail("invalid", `The view in ${currency} has no rate. Set rate or rates.`, {
-        code: "no_rate",
-      });
-}
-
 interface InvoiceOptions {
   readonly account: string;
   readonly month: string;
-  readonly view: ViewConfig;
-  readonly rates: DailyRates;
+  readonly view: CurrencyView;
 }
 
 /** The total is the sum of the lines, so that it can be checked by hand. */
 export function createInvoice(
-  { account, month, view, rates }: InvoiceOptions,
+  { account, month, view }: InvoiceOptions,
   { rows, total }: Pick<UsageSums, "rows" | "total">,
 ): Invoice {
   const lines = rows
     .map(({ by, calls, usage, costNano }): InvoiceLine => {
       const day = by["day"] ?? "";
-      const rate = rateOn(rates, day);
       const nano = BigInt(costNano);
       return {
         day,
@@ -144,8 +102,8 @@ export function createInvoice(
         input: inputTokens(usage),
         output: outputTokens(usage),
         usdNano: nano,
-        rate: formatDecimal(rate, 9),
-        amount: convert(nano, rate, view.margin),
+        rate: view.rateOn(day),
+        amount: view.amount(nano, day),
       };
     })
     .toSorted((a, b) => (`${a.day} ${a.model}` < `${b.day} ${b.model}` ? -1 : 1));
@@ -162,8 +120,6 @@ export function createInvoice(
   };
 }
 
-const decimal = (amount: bigint): string => formatDecimal(amount, 9, 2);
-
 function printInvoice(given: CliInput, invoice: Invoice): void {
   const { account, month, currency, margin, lines, unpriced } = invoice;
   if (given.json)
@@ -174,11 +130,11 @@ function printInvoice(given: CliInput, invoice: Invoice): void {
       margin,
       lines: lines.map(({ usdNano, amount, ...line }) => ({
         ...line,
-        usd: decimal(usdNano),
-        amount: decimal(amount),
+        usd: formatAmount(usdNano),
+        amount: formatAmount(amount),
       })),
-      usd: decimal(invoice.usdNano),
-      amount: decimal(invoice.amount),
+      usd: formatAmount(invoice.usdNano),
+      amount: formatAmount(invoice.amount),
       unpriced,
       estimated: invoice.estimated,
     });
@@ -203,10 +159,10 @@ function printInvoice(given: CliInput, invoice: Invoice): void {
         String(line.calls),
         String(line.input),
         String(line.output),
-        decimal(line.usdNano),
+        formatAmount(line.usdNano),
         line.rate,
         margin,
-        decimal(line.amount),
+        formatAmount(line.amount),
         currency,
       ]);
     process.stdout.write(text);
@@ -220,11 +176,11 @@ function printInvoice(given: CliInput, invoice: Invoice): void {
           line.day,
           line.model,
           line.calls.toLocaleString("en"),
-          decimal(line.usdNano),
+          formatAmount(line.usdNano),
           line.rate,
-          decimal(line.amount),
+          formatAmount(line.amount),
         ]),
-        ["total", "", "", decimal(invoice.usdNano), "", decimal(invoice.amount)],
+        ["total", "", "", formatAmount(invoice.usdNano), "", formatAmount(invoice.amount)],
       ]),
     );
   if (unpriced > 0)

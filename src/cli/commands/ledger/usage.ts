@@ -1,11 +1,18 @@
 import type { Dimension, UsageSum, UsageSums } from "../../../admin/commands/ledger-commands.ts";
 import type { SpendForecast } from "../../../admin/commands/forecast.ts";
 import { callControl } from "../../../admin/socket/control-client.ts";
-import { findStateDir } from "../../support/load-config.ts";
+import { configFile, findStateDir, requireGatewayConfig } from "../../support/load-config.ts";
+import {
+  convertSums,
+  DOLLAR_VIEW,
+  formatAmount,
+  openNamedView,
+  type CurrencyView,
+} from "../../support/currency-view.ts";
 import { parseTimeZone } from "../../../admin/commands/ledger-names.ts";
 import { DIMENSIONS } from "../../../admin/schema/usage-command-specs.ts";
 import { didYouMean, joinWords, plural, escapeControls } from "../../../lib/text.ts";
-import type { Json } from "../../../model/values.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
 import { fail } from "../../../model/error.ts";
 import { inputTokens, outputTokens } from "../../../model/usage.ts";
 import { formatUsd, nanoToDecimal } from "../../../money/decimal.ts";
@@ -50,6 +57,10 @@ export const command: CliCommand = {
       csv: { description: "Write a CSV table with amounts in decimal dollars" },
       focus: { description: "Write charges in FOCUS 1.2 columns" },
       plot: { description: "Draw a cost chart" },
+      view: {
+        placeholder: "name",
+        description: "View under `views`, whose currency and margin the amounts have",
+      },
       forecast: { description: "Forecast spend. Needs a running gateway" },
     },
   }),
@@ -58,23 +69,27 @@ export const command: CliCommand = {
     const form = readFormat(given);
     const zone = parseTimeZone(given.getText("tz"));
     const by = readDimensions(given, form);
-    const input = { ...readCommandInput("ledger.totals", given, ["by"]), by: [...by] };
+    const view = await readView(given);
     await using store = await openStoreAccess(given);
     const began = performance.now();
-    const sums = (await store.run("ledger.totals", input)) as unknown as UsageSums;
+    const sums = await readSums(store, readCommandInput("ledger.totals", given, ["by"]), {
+      by,
+      view,
+    });
     const ms = Math.round(performance.now() - began);
     const lines: Record<NonNullable<typeof form> | "table", () => void> = {
       json: () =>
         printJson({
           by,
           tz: zone ?? "UTC",
+          ...(view && { currency: view.currency, margin: view.margin }),
           rows: sums.rows.map((row) => toJsonRow(row, sums.keyNames)),
           total: toJsonRow(sums.total, {}),
         }),
-      csv: () => printCsv(sums, by),
-      focus: () => printFocus(sums, zone),
+      csv: () => printCsv(sums, by, view),
+      focus: () => printFocus(sums, zone, view),
       plot: () => printPlot(sums, by),
-      table: () => printTable(sums, by),
+      table: () => printTable(sums, by, view),
     };
     lines[form ?? "table"]();
     if (form === "json") return EXIT_CODES.ok;
@@ -85,6 +100,43 @@ export const command: CliCommand = {
     return EXIT_CODES.ok;
   },
 };
+
+/** Returns the view that the operator chose. Undefined: US dollars. */
+async function readView(given: CliInput): Promise<CurrencyView | undefined> {
+  const name = given.getText("view");
+  if (name === undefined) return undefined;
+  if (given.has("plot"))
+    fail("invalid", "--plot and --view cannot be used together.", { code: "usage" });
+  const { config } = await requireGatewayConfig(configFile(given));
+  return openNamedView(config, name);
+}
+
+/** Sums, whose amounts are set if a view is used. */
+type ViewedSum = UsageSum & { readonly amount?: bigint };
+type ViewedSums = Omit<UsageSums, "rows" | "total"> & {
+  readonly rows: readonly ViewedSum[];
+  readonly total: ViewedSum;
+};
+
+/** With a view, each day is converted at its own rate. */
+async function readSums(
+  store: Pick<Awaited<ReturnType<typeof openStoreAccess>>, "run">,
+  input: JsonObject,
+  { by, view }: { readonly by: readonly Dimension[]; readonly view: CurrencyView | undefined },
+): Promise<ViewedSums> {
+  const read = async (dimensions: readonly Dimension[]) =>
+    (await store.run("ledger.totals", { ...input, by: [...dimensions] })) as unknown as UsageSums;
+  if (!view) return read(by);
+  const daily = await read([...new Set<Dimension>([...by, "day"])]);
+  // A call with two labels is in two rows, so the total is not the sum of the rows.
+  const days = await read(["day"]);
+  const [amount = 0n] = convertSums(days.rows, [], view).map((sum) => sum.amount);
+  return {
+    ...daily,
+    rows: convertSums(daily.rows, by, view),
+    total: { ...days.total, amount },
+  };
+}
 
 // oxlint-disable-next-line no-control-regex -- the control characters are intended
 const unpricedText = (calls: number): string =>
@@ -170,11 +222,15 @@ function groupName(sum: UsageSum, dimension: Dimension, names: UsageSums["keyNam
   return escapeControls(twice ? `${name} (${value})` : name);
 }
 
-function printTable({ rows, total, keyNames }: UsageSums, by: readonly Dimension[]): void {
+function printTable(
+  { rows, total, keyNames }: ViewedSums,
+  by: readonly Dimension[],
+  view: CurrencyView | undefined,
+): void {
   if (rows.length === 0) return;
   print(
     alignColumns([
-      [...by, "calls", "in", "out", "cost", ""].map((title) => paint("gray", title)),
+      [...by, "calls", "in", "out", view ? view.currency.toLowerCase() : "cost", ""].map((title) => paint("gray", title)),
       ...rows.map((row) => [
         ...by.map((each) => groupName(row, each, keyNames) || "-"),
         ...rowCells(row),
@@ -218,9 +274,18 @@ const COUNT_COLUMNS = [
 ] as const;
 
 /** Prints the rows as CSV, without a total: a call with two labels is in two rows. */
-function printCsv({ rows, keyNames }: UsageSums, by: readonly Dimension[]): void {
+function printCsv(
+  { rows, keyNames }: ViewedSums,
+  by: readonly Dimension[],
+  view: CurrencyView | undefined,
+): void {
   const keyed = by.includes("key");
-  let text = csvLine([...by, ...(keyed ? ["key_name"] : []), ...COUNT_COLUMNS]);
+  let text = csvLine([
+    ...by,
+    ...(keyed ? ["key_name"] : []),
+    ...COUNT_COLUMNS,
+    ...(view ? ["margin_percent", "amount", "currency"] : []),
+  ]);
   for (const row of rows)
     text += csvLine([
       ...by.map((each) => textCell(row.by[each] ?? "")),
@@ -231,21 +296,26 @@ function printCsv({ rows, keyNames }: UsageSums, by: readonly Dimension[]): void
       nanoToDecimal(BigInt(row.costNano)),
       String(row.unpriced),
       String(row.estimated),
+      ...(view ? [view.margin, formatAmount(row.amount!), view.currency] : []),
     ]);
   process.stdout.write(text);
 }
 
-function printFocus({ rows, keyNames }: UsageSums, zone: string | undefined): void {
+function printFocus(
+  { rows, keyNames }: ViewedSums,
+  zone: string | undefined,
+  view: CurrencyView = DOLLAR_VIEW,
+): void {
   let text = csvLine(FOCUS_COLUMNS);
-  for (const row of rows) text += csvLine(focusLine(row, keyNames, zone));
+  for (const row of rows) text += csvLine(focusLine(row, keyNames, { zone, view }));
   process.stdout.write(text);
 }
 
-const rowCells = (sum: UsageSum): string[] => [
+const rowCells = (sum: ViewedSum): string[] => [
   formatCount(sum.calls),
   formatCount(inputTokens(sum.usage)),
   formatCount(outputTokens(sum.usage)),
-  formatUsd(BigInt(sum.costNano)),
+  sum.amount === undefined ? formatUsd(BigInt(sum.costNano)) : formatAmount(sum.amount),
   [
     sum.unpriced > 0 && paint("yellow", `${formatCount(sum.unpriced)} unpriced`),
     sum.estimated > 0 && paint("yellow", `${formatCount(sum.estimated)} estimated`),
@@ -257,7 +327,7 @@ const rowCells = (sum: UsageSum): string[] => [
 const formatCount = (n: number) => n.toLocaleString("en");
 
 const toJsonRow = (
-  { by, calls, usage, costNano, unpriced, estimated }: UsageSum,
+  { by, calls, usage, costNano, unpriced, estimated, amount }: ViewedSum,
   names: UsageSums["keyNames"],
 ): Json => ({
   ...by,
@@ -265,6 +335,7 @@ const toJsonRow = (
   calls,
   usage,
   usd: nanoToDecimal(BigInt(costNano)),
+  ...(amount !== undefined && { amount: formatAmount(amount) }),
   unpriced,
   estimated,
 });

@@ -28,7 +28,12 @@ interface FocusCharge {
    */
   readonly day: readonly [number, number];
   readonly month: readonly [number, number];
+  /** In the currency of the view, with and without its margin, and in US dollars. */
   readonly cost: string;
+  readonly listCost: string;
+  readonly usd: string;
+  readonly view: ChargeView;
+  readonly rate: string;
   readonly quantity: readonly [quantity: string, unit: string];
 }
 
@@ -51,7 +56,7 @@ const COLUMNS: { readonly [name: string]: Column } = {
   BilledCost: costColumn,
   BillingAccountId: dimensionColumn("credential"),
   BillingAccountName: dimensionColumn("credential"),
-  BillingCurrency: () => "USD",
+  BillingCurrency: ({ view }) => view.currency,
   BillingPeriodEnd: ({ month }) => formatTime(month[1]),
   BillingPeriodStart: ({ month }) => formatTime(month[0]),
   ChargeCategory: (of) => (isAdjustment(of) ? "Adjustment" : "Usage"),
@@ -68,8 +73,10 @@ const COLUMNS: { readonly [name: string]: Column } = {
   ContractedCost: costColumn,
   EffectiveCost: costColumn,
   InvoiceIssuerName: dimensionColumn("provider"),
-  ListCost: costColumn,
+  ListCost: (of) => of.listCost,
   PricingCategory: (of) => (isAdjustment(of) ? "" : "Standard"),
+  PricingCurrency: () => "USD",
+  PricingCurrencyEffectiveCost: (of) => of.usd,
   PricingQuantity: (of) => (isAdjustment(of) ? "" : of.quantity[0]),
   PricingUnit: (of) => (isAdjustment(of) ? "" : of.quantity[1]),
   ProviderName: dimensionColumn("provider"),
@@ -86,6 +93,8 @@ const COLUMNS: { readonly [name: string]: Column } = {
   SubAccountName: dimensionColumn("accounts"),
   Tags: ({ total }) => total.by["labels"] ?? "{}",
   x_state: dimensionColumn("state"),
+  x_exchange_rate: (of) => of.rate,
+  x_margin_percent: ({ view }) => view.margin,
   x_calls: ({ total }) => String(total.calls),
   x_unpriced_calls: ({ total }) => String(total.unpriced),
   x_key_id: dimensionColumn("key"),
@@ -96,17 +105,25 @@ const COLUMNS: { readonly [name: string]: Column } = {
 
 export const FOCUS_COLUMNS: readonly string[] = Object.keys(COLUMNS);
 
-/**
- * Returns the cells of one line.
- * @param zone Time zone of the days.
- */
+/** Currency of the costs. Prices are in US dollars. */
+export interface ChargeView {
+  readonly currency: string;
+  /** Percent, as a decimal. */
+  readonly margin: string;
+  rateOn(day: string): string;
+  /** Returns an amount in billionths of the currency. Default margin: the view's. */
+  amount(nano: bigint, day: string, margin?: string): bigint;
+}
+
+/** Returns the cells of one line. `zone`: time zone of the days. */
 export function focusLine(
   sum: UsageSum,
   names: Readonly<Record<string, string>>,
-  zone: string | undefined,
+  { zone, view }: { readonly zone: string | undefined; readonly view: ChargeView },
 ): string[] {
   const clock = zoneClock(zone);
   const day = sum.by["day"] ?? "1970-01-01";
+  const nano = BigInt(sum.costNano);
   const noon = Date.parse(`${day}T12:00Z`);
   const next = new Date(noon + 86_400_000).toISOString().slice(0, 10);
   const [year, month] = [new Date(noon).getUTCFullYear(), new Date(noon).getUTCMonth()];
@@ -117,7 +134,11 @@ export function focusLine(
     key: names[sum.by["key"] ?? ""] ?? "",
     day: [clock.parseLocalTime(day), clock.parseLocalTime(next)],
     month: [first(month), first(month + 1)],
-    cost: nanoToDecimal(BigInt(sum.costNano)),
+    cost: nanoToDecimal(view.amount(nano, day)),
+    listCost: nanoToDecimal(view.amount(nano, day, "0")),
+    usd: nanoToDecimal(nano),
+    view,
+    rate: view.rateOn(day),
     quantity: consumedQuantity(sum),
   };
   return Object.values(COLUMNS).map((column) => column(charge));
