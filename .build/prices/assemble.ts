@@ -52,7 +52,9 @@ export function assemble({ version, issued, own, sources }: AssembleInput): {
     ...[...sources.values()].flatMap(({ list }) => [...list.keys()]),
   ]);
   for (const provider of [...names].sort()) {
-    const facts = new Map(own.get(provider)?.models.map((info) => [info.model, info]));
+    const facts = new Map(
+      own.get(provider)?.models.map((info) => [info.model, withPrice(info, own.get(provider)!)]),
+    );
     const others = new Map([...sources].map(([id, { list }]) => [id, byKey(list.get(provider))]));
     const listed: object[] = [];
     for (const model of modelsOf(facts, sources, provider)) {
@@ -69,10 +71,8 @@ export function assemble({ version, issued, own, sources }: AssembleInput): {
       });
       const operation =
         info?.operation ?? [...stated.values()].find((each) => each.operation)?.operation;
-      if (operation === undefined || (info?.pricedAs === undefined && !entry.price)) continue;
+      if (operation === undefined || !entry.price) continue;
       listed.push(toPublished(model, operation, info, stated, entry));
-      count.models++;
-      if (!entry.price) continue;
       count.priced++;
       const sets = [...entry.figures.values()];
       count.figures += sets.length;
@@ -82,7 +82,11 @@ export function assemble({ version, issued, own, sources }: AssembleInput): {
       );
       if (main.length > 0 && main.every((ids) => ids.length > 1)) count.agreed++;
     }
-    if (listed.length > 0) providers[provider] = listed;
+    if (listed.length === 0) continue;
+    for (const name of [provider, ...(SAME_MODELS[provider] ?? [])]) {
+      providers[name] = [...(providers[name] ?? []), ...listed];
+      count.models += listed.length;
+    }
   }
   const oldest = [...own.values()].map(({ asOf }) => asOf).sort()[0] ?? issued.slice(0, 10);
   const addresses = Object.fromEntries([
@@ -98,6 +102,19 @@ export function assemble({ version, issued, own, sources }: AssembleInput): {
     report: { ...count, disagreements, skipped },
   };
 }
+
+/** Plugins that offer the models of another plugin, at the same prices. */
+const SAME_MODELS: Readonly<Record<string, readonly string[]>> = {
+  azure: ["azure-foundry"],
+  bedrock: ["aws"],
+};
+
+/** A document states the price of each model, and refers to no other model. */
+const withPrice = (info: ModelInfo, { models }: Facts): ModelInfo => {
+  const price =
+    info.price ?? models.find(({ model }) => info.pricedAs !== undefined && model === info.pricedAs)?.price;
+  return price ? { ...info, price } : info;
+};
 
 /** Lists name versions with dots or dashes: "claude-sonnet-4.5", "claude-sonnet-4-5". */
 const keyOf = (model: string): string => model.toLowerCase().replaceAll(".", "-");
@@ -171,7 +188,22 @@ function assembleModel(
         used: figures.get(figure)![0]!,
       });
   }
-  return { price: chosen.size > 0 ? toPrice(info?.price, own, chosen) : undefined, figures };
+  if (chosen.size === 0) return { price: undefined, figures };
+  const price = toPrice(info?.price, own, chosen);
+  const [timed] = [...stated].filter(([, { windows }]) => windows !== undefined);
+  // Our own price states its hours itself.
+  if (own.size > 0 || !timed) {
+    if (timed && !info?.price?.hours) notes.skipped.push(`${id}: overrides by time`);
+    return { price, figures };
+  }
+  let row = price;
+  for (const { from, to, figures: rates } of timed[1].windows!)
+    row = {
+      ...toPrice(undefined, own, new Map([...chosen, ...rates])),
+      hours: { from, to },
+      otherwise: row,
+    };
+  return { price: row, figures };
 }
 
 /**
@@ -219,7 +251,10 @@ export function flatten(price: Price): Map<string, bigint> {
       if (!line.variant) figures.set(`${prefix}${line.unit}`, toPico(line.usd) / pieceFactor(line));
   };
   read(price.lines, "");
-  for (const { input, lines } of price.over ?? []) read(lines, `over.${input}.`);
+  for (const { input, lines, tiers = {} } of price.over ?? []) {
+    read(lines, `over.${input}.`);
+    for (const [tier, raised] of Object.entries(tiers)) read(raised, `over.${input}.tiers.${tier}.`);
+  }
   for (const [tier, lines] of Object.entries(price.tiers ?? {})) read(lines, `tiers.${tier}.`);
   return figures;
 }
@@ -274,28 +309,33 @@ function toPrice(
       ...known.filter(({ variant }) => variant),
     ];
   };
-  const parts = (index: number, kind: string) =>
-    new Set(
+  /** Names after a prefix: "272000" after "over.". */
+  const parts = (prefix: string): readonly string[] => [
+    ...new Set(
       [...chosen.keys()]
-        .filter((figure) => figure.startsWith(`${kind}.`))
-        .map((figure) => figure.split(".")[index]!),
-    );
-  const over = [...parts(1, "over")].map(Number).toSorted((a, b) => a - b);
-  const tiers = [...parts(1, "tiers")];
+        .filter((figure) => figure.startsWith(prefix))
+        .map((figure) => figure.slice(prefix.length).split(".")[0]!),
+    ),
+  ];
+  const over = parts("over.")
+    .map(Number)
+    .toSorted((a, b) => a - b);
+  const tiersOf = (prefix: string, known: Price["tiers"]) => {
+    const names = parts(`${prefix}tiers.`);
+    const entries = names.map((name) => [name, lines(`${prefix}tiers.${name}.`, known?.[name])]);
+    return names.length > 0 ? { tiers: Object.fromEntries(entries) } : {};
+  };
   return {
     ...base,
     lines: lines("", base?.lines),
     ...(over.length > 0 && {
-      over: over.map((input) => ({
-        input,
-        lines: lines(`over.${input}.`, base?.over?.find((each) => each.input === input)?.lines),
-      })),
+      over: over.map((input) => {
+        const known = base?.over?.find((each) => each.input === input);
+        const prefix = `over.${input}.`;
+        return { input, lines: lines(prefix, known?.lines), ...tiersOf(prefix, known?.tiers) };
+      }),
     }),
-    ...(tiers.length > 0 && {
-      tiers: Object.fromEntries(
-        tiers.map((tier) => [tier, lines(`tiers.${tier}.`, base?.tiers?.[tier])]),
-      ),
-    }),
+    ...tiersOf("", base?.tiers),
   };
 }
 
@@ -318,7 +358,6 @@ function toPublished(
     model,
     operation,
     ...(info?.name !== undefined && { name: info.name }),
-    ...(info?.pricedAs !== undefined && { pricedAs: info.pricedAs }),
     ...(info?.can && { can: info.can }),
     ...(info?.image && { image: info.image }),
     ...(Object.values(limits).some((limit) => limit !== undefined) && { limits }),

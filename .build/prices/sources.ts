@@ -12,8 +12,16 @@ export interface Stated {
   readonly output?: number;
   /** ISO date. */
   readonly retires?: string;
+  /** Rates that apply at certain hours in UTC, "HH:MM". Later windows take precedence. */
+  readonly windows?: readonly PriceWindow[];
   /** Rates that a price cannot express, by the name that the source uses. */
   readonly skipped: readonly string[];
+}
+
+export interface PriceWindow {
+  readonly from: string;
+  readonly to: string;
+  readonly figures: ReadonlyMap<string, bigint>;
 }
 
 /** Models by provider and name. */
@@ -141,13 +149,12 @@ const isDigits = (value: unknown): value is Digits =>
 
 /** Returns the figure of a field, such as "input_cost_per_token_above_272k_tokens". */
 function litellmFigure(field: string): string | undefined {
-  const [, base = field, thousands] = /^(.*)_above_(\d+)k_tokens$/.exec(field) ?? [];
-  const [, bare = base, tier] = /^(.*)_(batches|flex|priority)$/.exec(base) ?? [];
+  const [, base = field, tier] = /^(.*)_(batches|flex|priority)$/.exec(field) ?? [];
+  const [, bare = base, thousands] = /^(.*)_above_(\d+)k_tokens$/.exec(base) ?? [];
   const unit = LITELLM_UNITS[bare];
-  // A price cannot state a bracket of a tier: a tier is raised in proportion.
-  if (unit === undefined || (thousands !== undefined && tier !== undefined)) return undefined;
-  if (thousands !== undefined) return `over.${thousands}000.${unit}`;
-  return tier === undefined ? unit : `tiers.${tier === "batches" ? "batch" : tier}.${unit}`;
+  if (unit === undefined) return undefined;
+  const named = tier === undefined ? unit : `tiers.${tier === "batches" ? "batch" : tier}.${unit}`;
+  return thousands === undefined ? named : `over.${thousands}000.${named}`;
 }
 
 const OPENROUTER_UNITS: Readonly<Record<string, Unit>> = {
@@ -196,26 +203,33 @@ export function readOpenrouter(text: string): Source {
     const figures = new Map<string, bigint>();
     const skipped: string[] = [];
     const isFree = id.endsWith(":free");
-    const read = (of: Record<string, unknown>, prefix: string) => {
+    const windows: PriceWindow[] = [];
+    const read = (of: Record<string, unknown>, prefix: string, to = figures) => {
       for (const [field, value] of Object.entries(of)) {
         const unit = OPENROUTER_UNITS[field];
         if (unit === undefined || typeof value !== "string") continue;
         const rate = pico(value);
         // A negative rate marks a router, whose price depends on the model that it selects.
-        if (rate > 0n || (isFree && rate === 0n)) figures.set(`${prefix}${unit}`, rate);
+        if (rate > 0n || (isFree && rate === 0n)) to.set(`${prefix}${unit}`, rate);
       }
     };
     read(pricing, "");
     for (const override of (pricing["overrides"] ?? []) as readonly Record<string, unknown>[]) {
       const least = override["min_prompt_tokens"];
-      if (isDigits(least) && override["utc_start"] === undefined)
-        read(override, `over.${least.digits}.`);
-      else skipped.push("overrides by time");
+      const [from, to] = [parseTime(override["utc_start"]), parseTime(override["utc_end"])];
+      const isTimed = override["utc_start"] !== undefined || override["utc_end"] !== undefined;
+      if (isDigits(least) && !isTimed) read(override, `over.${least.digits}.`);
+      else if (least === undefined && from !== undefined && to !== undefined) {
+        const rates = new Map<string, bigint>();
+        read(override, "", rates);
+        windows.push({ from, to, figures: rates });
+      } else skipped.push("overrides by time");
     }
     const context = entry["context_length"];
     const stated: Stated = {
       figures,
       skipped,
+      ...(windows.length > 0 && { windows }),
       operation: "chat",
       ...(isDigits(context) && { context: Number(context.digits) }),
     };
@@ -225,6 +239,14 @@ export function readOpenrouter(text: string): Source {
     if (vendor !== undefined && !id.includes(":")) put(source, vendor, id.slice(slash + 1), stated);
   }
   return source;
+}
+
+/** Parses a time such as "16:30", "1630", or 1630. */
+function parseTime(value: unknown): string | undefined {
+  const text = isDigits(value) ? value.digits.padStart(4, "0") : value;
+  const [, hours, minutes] =
+    typeof text === "string" ? (/^([01]\d|2[0-3]):?([0-5]\d)(?::?00)?$/.exec(text) ?? []) : [];
+  return hours === undefined ? undefined : `${hours}:${minutes}`;
 }
 
 function put(

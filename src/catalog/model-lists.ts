@@ -306,7 +306,17 @@ const MAX_PRICE_ROWS = 32;
 const isPriceRow: Check = isShape(
   {
     lines: isListOf(isPriceLine),
-    over: isListOf(isShape({ input: isCount, lines: isListOf(isPriceLine) }, "input", "lines")),
+    over: isListOf(
+      isShape(
+        {
+          input: isCount,
+          lines: isListOf(isPriceLine),
+          tiers: isMapOf(isListOf(isPriceLine)),
+        },
+        "input",
+        "lines",
+      ),
+    ),
     tiers: isMapOf(isListOf(isPriceLine)),
     multipliers: isListOf(isShape({ when: isMapOf(isText), by: isDecimal(9) }, "when", "by")),
     from: isDateText,

@@ -84,8 +84,9 @@ export interface Facts {
 
 /**
  * A price is a sum over units. Lines of a service tier or a bracket replace lines of the same unit.
- * If both contain a unit, the tier's rate is increased in the same proportion as the bracket
- * increases the rate without a tier. If a counted unit has no line, its price is unknown.
+ * If both contain a unit, the bracket's own line for the tier applies. Without one, the tier's rate
+ * is increased in the same proportion as the bracket increases the rate without a tier. If a counted
+ * unit has no line, its price is unknown.
  */
 export interface Price {
   /** Rates that apply if no bracket or tier overrides them. */
@@ -94,7 +95,7 @@ export interface Price {
    * Brackets. If a request has more input tokens than `input` (including cached tokens), these
    * lines apply to all tokens of the request.
    */
-  over?: Opt<readonly { input: number; lines: readonly PriceLine[] }[]>;
+  over?: Opt<readonly PriceBracket[]>;
   /** Lines by service tier, as the provider bills it. "*" applies to all other tiers. */
   tiers?: Opt<{ readonly [tier: string]: readonly PriceLine[] }>;
   /**
@@ -114,6 +115,16 @@ export interface Price {
   /** Price outside of these dates or hours. */
   otherwise?: Opt<Price>;
 }
+/** Rates of a request with more input tokens than `input`. */
+export interface PriceBracket {
+  /** Number of input tokens above which the bracket applies. */
+  input: number;
+  /** Rates without a service tier. */
+  lines: readonly PriceLine[];
+  /** Rates by service tier, if they are not in proportion to the rates without a tier. */
+  tiers?: Opt<{ readonly [tier: string]: readonly PriceLine[] }>;
+}
+
 /** The rate of one unit. */
 export interface PriceLine {
   /** The unit that the rate is for. */

@@ -19,7 +19,7 @@
 //                  any tier, and the bill is an estimate.
 // Rounding happens once, at the end of a sum: half to even for a bill, up for a reservation.
 import { createHash } from "node:crypto";
-import type { Price, PriceLine } from "../model/facts.ts";
+import type { Price, PriceBracket, PriceLine } from "../model/facts.ts";
 import { inputTokens, PIECE_UNITS, UNITS, type Unit, type Usage } from "../model/usage.ts";
 import type { Opt } from "../model/values.ts";
 import {
@@ -212,6 +212,15 @@ export function mostExpensiveUnit(
   return found;
 }
 
+const NO_LINES: readonly PriceLine[] = [];
+const NO_BRACKET: PriceBracket = { input: -1, lines: NO_LINES };
+
+/** Lines of a service tier, and those of the bracket that applies. */
+interface TierLines {
+  readonly lines: readonly PriceLine[];
+  readonly raised: readonly PriceLine[];
+}
+
 type RateLookup = (unit: Unit, first?: boolean) => Fraction | undefined;
 
 interface TierRates {
@@ -228,30 +237,40 @@ function createRates(price: Price, usage: Usage, c: PricingContext): TierRates {
   const named = c.tier !== undefined && !DEFAULT_TIERS.has(c.tier) ? c.tier : undefined;
   // The name comes from a client.
   const tiers = price.tiers ?? {};
-  const listed = named && tiers[Object.hasOwn(tiers, named) ? named : "*"];
+  const input = inputTokens(usage);
+  let bracket: PriceBracket = NO_BRACKET;
+  for (const over of price.over ?? [])
+    if (input > over.input && over.input > bracket.input) bracket = over;
+  const linesOf = (tier: string): TierLines | undefined => {
+    const [lines, raised] = [tiers[tier], bracket.tiers?.[tier]];
+    return lines || raised ? { lines: lines ?? NO_LINES, raised: raised ?? NO_LINES } : undefined;
+  };
+  const isListed = (tier: string): boolean =>
+    Object.hasOwn(tiers, tier) || (bracket.tiers !== undefined && Object.hasOwn(bracket.tiers, tier));
+  const listed = named === undefined ? undefined : linesOf(isListed(named) ? named : "*");
   const facts = { ...c.pricingAttributes, tier: named };
   const factors = (price.multipliers ?? []).filter(({ when }) =>
     Object.entries(when).every(([fact, value]) => facts[fact as "tier"] === value),
   );
   const unknown =
     named && !listed && !factors.some(({ when }) => when["tier"] !== undefined) ? named : undefined;
-  const possible = unknown ? [undefined, ...Object.values(tiers)] : [listed || undefined];
+  const possible = unknown
+    ? [undefined, ...[tiers, bracket.tiers ?? {}].flatMap(Object.keys).map(linesOf)]
+    : [listed];
   const factor = factors.reduce(
     (product, { by }) => multiplyFractions(product, { n: parseDecimal(by, 9), d: 1_000_000_000n }),
     ONE,
   );
-  const input = inputTokens(usage);
-  let bracket: { input: number; lines: readonly PriceLine[] } = { input: -1, lines: [] };
-  for (const over of price.over ?? [])
-    if (input > over.input && over.input > bracket.input) bracket = over;
   const rate: RateLookup = (unit, first = false) => {
     const plain = selectRate(price.lines, unit, first, c);
     const raised = selectRate(bracket.lines, unit, first, c);
     let most: Fraction | undefined;
     for (const tier of possible) {
-      const tiered = tier ? selectRate(tier, unit, first, c) : undefined;
+      const exact = tier && selectRate(tier.raised, unit, first, c);
+      const tiered = tier && selectRate(tier.lines, unit, first, c);
       const rate =
-        tiered && raised ? applyBracket(tiered, plain, raised) : (tiered ?? raised ?? plain);
+        exact ??
+        (tiered && raised ? applyBracket(tiered, plain, raised) : (tiered ?? raised ?? plain));
       if (rate && (!most || compareFractions(rate, most) > 0)) most = rate;
     }
     return most && !PIECE_UNIT_SET.has(unit) ? multiplyFractions(most, factor) : most;

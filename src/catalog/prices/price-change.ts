@@ -70,15 +70,18 @@ function listFigures(prices: readonly Price[]): readonly Figure[] {
   const rows = prices.flatMap(rowsOf);
   const lines = rows.flatMap((row) => [
     ...row.lines,
-    ...(row.over ?? []).flatMap((over) => over.lines),
+    ...(row.over ?? []).flatMap((over) => [
+      ...over.lines,
+      ...Object.values(over.tiers ?? {}).flat(),
+    ]),
     ...Object.values(row.tiers ?? {}).flat(),
   ]);
   const units = new Set(lines.map(({ unit }) => unit));
   const tiers = new Set<string | undefined>([
     undefined,
-    ...rows.flatMap(({ tiers = {} }) =>
-      Object.keys(tiers).map((tier) => (tier === "*" ? "any" : tier)),
-    ),
+    ...rows
+      .flatMap(({ tiers = {}, over = [] }) => [tiers, ...over.map((each) => each.tiers ?? {})])
+      .flatMap((named) => Object.keys(named).map((tier) => (tier === "*" ? "any" : tier))),
   ]);
   const brackets = new Set([0, ...rows.flatMap(({ over = [] }) => over.map(({ input }) => input))]);
   const figures: Figure[] = [];

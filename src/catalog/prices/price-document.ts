@@ -270,7 +270,9 @@ function checkPrice(id: string, price: Price): void {
   const rows = rowsOf(price);
   const lines = allLines(price);
   const isLong = rows.some(({ over = [], tiers = {}, multipliers = [] }) =>
-    [over, Object.keys(tiers), multipliers].some(({ length }) => length > MAX_TERMS),
+    [over, multipliers, ...[tiers, ...over.map((each) => each.tiers ?? {})].map(Object.keys)].some(
+      ({ length }) => length > MAX_TERMS,
+    ),
   );
   if (isLong || lines.length > MAX_LINES) reject("malformed", `a price of ${id} is too long`);
   const absurd = lines.find((line) => isAbsurd(line));
@@ -300,6 +302,6 @@ export function rowsOf(price: Price): readonly Price[] {
 const allLines = (price: Price): readonly PriceLine[] =>
   rowsOf(price).flatMap(({ lines, over = [], tiers = {} }) => [
     ...lines,
-    ...over.flatMap((bracket) => bracket.lines),
+    ...over.flatMap((each) => [...each.lines, ...Object.values(each.tiers ?? {}).flat()]),
     ...Object.values(tiers).flat(),
   ]);

@@ -50,7 +50,17 @@ const PRICE_SCHEMA: Schema = {
         type: "array",
         description: "Rates for a whole request with more input tokens than `above`",
         items: closedObject(
-          { above: positiveInteger("Input tokens"), ...RATE_SCHEMAS },
+          {
+            above: positiveInteger("Input tokens"),
+            ...RATE_SCHEMAS,
+            tiers: {
+              type: "object",
+              additionalProperties: closedObject(RATE_SCHEMAS),
+              description:
+                "Rates by service tier. Default: the tier's rates, increased in the same proportion " +
+                "as the other rates",
+            },
+          },
           { required: ["above"] },
         ),
       },
@@ -197,19 +207,21 @@ function toPrice(raw: Mapping): Price {
     lines: [...toPriceLines(rates), ...particular],
     ...(over
       ? {
-          over: over.map(({ above, ...each }) => ({
+          over: over.map(({ above, tiers: ofBracket, ...each }) => ({
             input: above as number,
             lines: toPriceLines(each),
+            ...(ofBracket ? { tiers: toTiers(ofBracket as Record<string, Mapping>) } : {}),
           })),
         }
       : {}),
-    ...(tiers
-      ? { tiers: Object.fromEntries(Object.entries(tiers).map(([k, v]) => [k, toPriceLines(v)])) }
-      : {}),
+    ...(tiers ? { tiers: toTiers(tiers) } : {}),
     ...(from === undefined ? {} : { from }),
     ...(until === undefined ? {} : { until }),
   };
 }
+
+const toTiers = (tiers: Record<string, Mapping>): Record<string, PriceLine[]> =>
+  Object.fromEntries(Object.entries(tiers).map(([name, rates]) => [name, toPriceLines(rates)]));
 
 const toPriceLines = (rates: Mapping): PriceLine[] =>
   Object.entries(rates).map(([unit, amount]) => toPriceLine(unit as Unit, amount));

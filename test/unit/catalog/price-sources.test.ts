@@ -24,6 +24,7 @@ describe("LiteLLM's price list", () => {
         input_cost_per_token_above_272k_tokens: 1e-5,
         input_cost_per_token_batches: 2.5e-6,
         input_cost_per_token_above_272k_tokens_priority: 2e-5,
+        input_cost_per_token_above_one_token: 1e-5,
         cache_read_input_token_cost: 0,
       },
       "gemini/gemini-9": {
@@ -46,12 +47,13 @@ describe("LiteLLM's price list", () => {
       output: 30_000_000n,
       "over.272000.input": 10_000_000n,
       "tiers.batch.input": 2_500_000n,
+      "over.272000.tiers.priority.input": 20_000_000n,
     });
     expect(list.get("openai")!.get("gpt-6")).toMatchObject({
       operation: "chat",
       context: 400_000,
       retires: "2027-05-01",
-      skipped: ["input_cost_per_token_above_272k_tokens_priority"],
+      skipped: ["input_cost_per_token_above_one_token"],
     });
     expect(figuresOf(list, "google", "gemini-9")).toEqual({ input: 125_000n });
     expect([...list.keys()].sort()).toEqual(["google", "openai"]);
@@ -74,7 +76,8 @@ describe("OpenRouter's models", () => {
             web_search: "0.01",
             overrides: [
               { min_prompt_tokens: 200_000, prompt: "0.00001000000000000000005" },
-              { utc_start: "1630", prompt: "0.000001" },
+              { utc_start: "1630", utc_end: "00:30", prompt: "0.000001" },
+              { utc_start: "1630", utc_end: "0030", min_prompt_tokens: 1, prompt: "0.000001" },
             ],
           },
         },
@@ -97,6 +100,9 @@ describe("OpenRouter's models", () => {
     expect(figuresOf(list, "anthropic", "claude-9.5")).toEqual(figures);
     expect(list.get("openrouter")!.get("anthropic/claude-9.5")!.skipped).toEqual([
       "overrides by time",
+    ]);
+    expect(list.get("openrouter")!.get("anthropic/claude-9.5")!.windows).toEqual([
+      { from: "16:30", to: "00:30", figures: new Map([["input", 1_000_000n]]) },
     ]);
   });
 
@@ -190,6 +196,64 @@ describe("a price document that is assembled from sources", () => {
     const older = buildAt("2026-10-31", [gpt("2")], [list, list]);
     expect(older.model!.prices[0]!.price).toEqual(price("2", "8"));
     expect(older.report.disagreements).toHaveLength(1);
+  });
+
+  it("has brackets of tiers, and rates by hour", () => {
+    const figures = {
+      input: 2_000_000n,
+      "over.272000.input": 4_000_000n,
+      "tiers.priority.input": 4_000_000n,
+      "over.272000.tiers.priority.input": 9_000_000n,
+    };
+    const line = (usd: string) => [{ unit: "input", usd, per: 1_000_000 }];
+    const base = {
+      lines: line("2"),
+      over: [{ input: 272_000, lines: line("4"), tiers: { priority: line("9") } }],
+      tiers: { priority: line("4") },
+    };
+    expect(build([], stated(figures)).model!.prices[0]!.price).toEqual(base);
+    const windows = [
+      { from: "16:30", to: "00:30", figures: new Map([["input", 1_000_000n]]) },
+    ] as const;
+    const timed: Source = new Map([
+      [
+        "openai",
+        new Map([["gpt-6", { ...stated(figures).get("openai")!.get("gpt-6")!, windows }]]),
+      ],
+    ]);
+    expect(build([], timed).model!.prices[0]!.price).toEqual({
+      ...base,
+      lines: line("1"),
+      hours: { from: "16:30", to: "00:30" },
+      otherwise: base,
+    });
+    // Our own price is not changed by one source.
+    const kept = build([gpt("2")], timed);
+    expect(kept.model!.prices[0]!.price).toEqual(price("2", "8"));
+    expect(kept.report.skipped).toEqual(["openai/gpt-6: overrides by time"]);
+  });
+
+  it("states the price of a model that has the price of another one", () => {
+    const { document } = build([
+      gpt("2"),
+      { model: "gpt-6-2026-05-01", operation: "chat", pricedAs: "gpt-6" },
+    ]);
+    const dated = document.providers.get("openai")!.get("gpt-6-2026-05-01")!;
+    expect(dated.prices).toEqual([{ price: price("2", "8") }]);
+  });
+
+  it("lists the models of a cloud under the names of all its plugins", () => {
+    const models = new Map(["azure", "bedrock"].map((name) => [name, { asOf: "2026-11-01", models: [gpt("2")] }]));
+    const { text, report } = assemble({
+      version: 1,
+      issued: "2026-11-29T06:00:00Z",
+      own: models,
+      sources: new Map(),
+    });
+    const read = readDocument(text, "digest", NOW);
+    expect([...read.providers.keys()].sort()).toEqual(["aws", "azure", "azure-foundry", "bedrock"]);
+    expect(read.providers.get("aws")).toEqual(read.providers.get("bedrock"));
+    expect(report).toMatchObject({ models: 4, priced: 2 });
   });
 
   it("adds a model that only a further source has", () => {

@@ -269,8 +269,12 @@ function formatPriceBrief(price: Price | undefined): string {
 function priceRows(price: Price): readonly (readonly [name: string, words: string])[] {
   if (isFree(price)) return [["price", "free"]];
   const rows: [string, string][] = [["price", formatRates(price.lines)]];
-  for (const { input, lines } of price.over ?? [])
-    rows.push([`above ${input.toLocaleString("en")} in`, formatRates(lines)]);
+  for (const { input, lines, tiers = {} } of price.over ?? []) {
+    const above = `above ${input.toLocaleString("en")} in`;
+    if (lines.length > 0) rows.push([above, formatRates(lines)]);
+    for (const [tier, raised] of Object.entries(tiers))
+      rows.push([`${above}, tier ${tier}`, formatRates(raised)]);
+  }
   for (const [tier, lines] of Object.entries(price.tiers ?? {}))
     rows.push([`tier ${tier}`, formatRates(lines)]);
   for (const { when, by } of price.multipliers ?? [])
