@@ -73,6 +73,7 @@ export function assemble({ version, issued, own, sources }: AssembleInput): {
         info?.operation ?? [...stated.values()].find((each) => each.operation)?.operation;
       if (operation === undefined || !entry.price) continue;
       listed.push(toPublished(model, operation, info, stated, entry));
+      count.models++;
       count.priced++;
       const sets = [...entry.figures.values()];
       count.figures += sets.length;
@@ -83,10 +84,8 @@ export function assemble({ version, issued, own, sources }: AssembleInput): {
       if (main.length > 0 && main.every((ids) => ids.length > 1)) count.agreed++;
     }
     if (listed.length === 0) continue;
-    for (const name of [provider, ...(SAME_MODELS[provider] ?? [])]) {
+    for (const name of [provider, ...(SAME_MODELS[provider] ?? [])])
       providers[name] = [...(providers[name] ?? []), ...listed];
-      count.models += listed.length;
-    }
   }
   const oldest = [...own.values()].map(({ asOf }) => asOf).sort()[0] ?? issued.slice(0, 10);
   const addresses = Object.fromEntries([

@@ -235,19 +235,20 @@ interface TierRates {
 /** Creates a lookup of rates in pico-dollars per unit for this usage and context. */
 function createRates(price: Price, usage: Usage, c: PricingContext): TierRates {
   const named = c.tier !== undefined && !DEFAULT_TIERS.has(c.tier) ? c.tier : undefined;
-  // The name comes from a client.
+  // The name comes from a client, so only own members are read.
   const tiers = price.tiers ?? {};
   const input = inputTokens(usage);
   let bracket: PriceBracket = NO_BRACKET;
   for (const over of price.over ?? [])
     if (input > over.input && over.input > bracket.input) bracket = over;
+  const raisedTiers = bracket.tiers ?? {};
   const linesOf = (tier: string): TierLines | undefined => {
-    const [lines, raised] = [tiers[tier], bracket.tiers?.[tier]];
+    const [lines, raised] = [tiers, raisedTiers].map((of) =>
+      Object.hasOwn(of, tier) ? of[tier] : undefined,
+    );
     return lines || raised ? { lines: lines ?? NO_LINES, raised: raised ?? NO_LINES } : undefined;
   };
-  const isListed = (tier: string): boolean =>
-    Object.hasOwn(tiers, tier) || (bracket.tiers !== undefined && Object.hasOwn(bracket.tiers, tier));
-  const listed = named === undefined ? undefined : linesOf(isListed(named) ? named : "*");
+  const listed = named === undefined ? undefined : (linesOf(named) ?? linesOf("*"));
   const facts = { ...c.pricingAttributes, tier: named };
   const factors = (price.multipliers ?? []).filter(({ when }) =>
     Object.entries(when).every(([fact, value]) => facts[fact as "tier"] === value),
@@ -255,7 +256,7 @@ function createRates(price: Price, usage: Usage, c: PricingContext): TierRates {
   const unknown =
     named && !listed && !factors.some(({ when }) => when["tier"] !== undefined) ? named : undefined;
   const possible = unknown
-    ? [undefined, ...[tiers, bracket.tiers ?? {}].flatMap(Object.keys).map(linesOf)]
+    ? [undefined, ...[tiers, raisedTiers].flatMap((of) => Object.keys(of)).map(linesOf)]
     : [listed];
   const factor = factors.reduce(
     (product, { by }) => multiplyFractions(product, { n: parseDecimal(by, 9), d: 1_000_000_000n }),

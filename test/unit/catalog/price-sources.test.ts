@@ -253,7 +253,7 @@ describe("a price document that is assembled from sources", () => {
     const read = readDocument(text, "digest", NOW);
     expect([...read.providers.keys()].sort()).toEqual(["aws", "azure", "azure-foundry", "bedrock"]);
     expect(read.providers.get("aws")).toEqual(read.providers.get("bedrock"));
-    expect(report).toMatchObject({ models: 4, priced: 2 });
+    expect(report).toMatchObject({ models: 2, priced: 2 });
   });
 
   it("adds a model that only a further source has", () => {

@@ -32,6 +32,23 @@ const OWN: readonly Price[] = [
       { unit: "output", usd: "15", per: 1_000_000 },
     ],
   },
+  {
+    lines: [
+      { unit: "input", usd: "3", per: 1_000_000 },
+      { unit: "output", usd: "15", per: 1_000_000 },
+    ],
+    tiers: { priority: [{ unit: "input", usd: "6", per: 1_000_000 }] },
+    over: [
+      {
+        input: 200_000,
+        lines: [{ unit: "input", usd: "6", per: 1_000_000 }],
+        tiers: {
+          priority: [{ unit: "input", usd: "20", per: 1_000_000 }],
+          scale: [{ unit: "output", usd: "90", per: 1_000_000 }],
+        },
+      },
+    ],
+  },
   { lines: [{ unit: "requests", usd: "0.01", per: 1 }] },
   { lines: [{ unit: "searches", usd: "0.002", per: 1 }] },
   { lines: [{ unit: "seconds", usd: "0.0001", per: 1 }] },

@@ -42,6 +42,11 @@ const long: Price = {
     priority: per1M({ input: "5", cache_read: "0.5", output: "30" }),
   },
 };
+/** The bracket of one tier is not in proportion. */
+const uneven: Price = {
+  ...long,
+  over: [{ ...long.over![0]!, tiers: { priority: per1M({ input: "12" }), scale: per1M({ output: "50" }) } }],
+};
 const steps: Price = {
   lines: per1M({ input: "1", output: "4" }),
   over: [
@@ -266,6 +271,34 @@ const worked: [string, Usage, Price, bigint | null, PricingContext?][] = [
     { at: Date.UTC(2026, 0, 6, 0, 29) },
   ],
   ["in the morning", { input: 1_000 }, night, 270_000n, { at: Date.UTC(2026, 0, 6, 0, 30) }],
+  [
+    "a bracket with a line for the tier",
+    { input: 300_000, output: 10 },
+    uneven,
+    300_000n * 12_000n + 10n * 45_000n,
+    { tier: "priority" },
+  ],
+  [
+    "a bracket with a line for another tier: in proportion",
+    { input: 300_000 },
+    uneven,
+    300_000n * 2_500n,
+    { tier: "flex" },
+  ],
+  [
+    "a tier that only a bracket lists",
+    { input: 300_000, output: 10 },
+    uneven,
+    300_000n * 5_000n + 10n * 50_000n,
+    { tier: "scale" },
+  ],
+  [
+    "the same tier below the bracket: the highest rate of any tier",
+    { input: 10 },
+    uneven,
+    50_000n,
+    { tier: "scale" },
+  ],
   ["half a nano-dollar goes to the even one: down", { input: 1 }, tiny, 2n],
   ["half a nano-dollar goes to the even one: up", { input: 3 }, tiny, 8n],
   ["on a hold, up", { input: 1 }, tiny, 3n, { round: "ceil" }],
