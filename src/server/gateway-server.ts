@@ -152,6 +152,7 @@ export class GatewayServer implements Gateway {
         log: this.#services.log,
         dir: join(config.stateDir, "prices"),
         proxy: config.proxy,
+        shared: this.#services.store.getOrCreateShared,
       }),
     );
     await this.#priceFeed.configure(config);

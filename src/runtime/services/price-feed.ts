@@ -19,8 +19,10 @@ import {
 import { MAX_DOCUMENT_BYTES, openDocument } from "../../catalog/prices/price-document.ts";
 import type { PriceOverlay } from "../../catalog/prices/price-overlay.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
+import type { Store } from "../../plugin/store/store.ts";
 import type { ProxyConfig } from "../../lib/net/http-proxy.ts";
 import { refreshDelay } from "../../catalog/list-refresher.ts";
+import { PriceDecisions } from "./price-decisions.ts";
 
 /** State of the price feed, for operators. Times are ISO instants. */
 export interface PriceFeedStatus {
@@ -48,6 +50,8 @@ interface PriceFeedOptions {
   /** Directory of the book. */
   readonly dir: string;
   readonly proxy: ProxyConfig | undefined;
+  /** Shared values of a store with several gateways, through which they share decisions. */
+  readonly shared?: Store["getOrCreateShared"];
   readonly now?: () => number;
 }
 
@@ -89,6 +93,8 @@ export const priceInForce = (
 const FORMAT_VERSION = 1;
 const MAX_PRICE_REFERENCES = 4;
 const FETCH_TIMEOUT_MS = 60_000;
+/** How soon a gateway applies the decision of an operator at another gateway. */
+const DECISIONS_EVERY_MS = 60_000;
 
 export class PriceFeed implements Disposable {
   readonly #options: PriceFeedOptions;
@@ -96,6 +102,8 @@ export class PriceFeed implements Disposable {
   readonly #closed = new AbortController();
   #config: PriceFeedConfig | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #decisions: PriceDecisions | undefined;
+  #decisionTimer: NodeJS.Timeout | undefined;
   /** Reads and changes of the book run one after the other. */
   #tail: Promise<unknown> = Promise.resolve();
   #failures = 0;
@@ -121,6 +129,7 @@ export class PriceFeed implements Disposable {
       const { overlay, dir, log } = this.#options;
       if (overlay.book?.key !== key)
         overlay.set(key === undefined ? undefined : await readPriceBook(dir, key, log));
+      this.#shareDecisions(key);
       if (key !== undefined) this.#schedule(0);
     });
   }
@@ -167,6 +176,7 @@ export class PriceFeed implements Disposable {
       const book = this.#options.overlay.book;
       const accepted = book?.held.filter(wanted) ?? [];
       if (accepted.length === 0) return accepted;
+      await this.#decisions?.add(accepted, this.#now());
       await this.#use(acceptHeld(book!, this.#now(), wanted));
       return accepted;
     });
@@ -174,7 +184,34 @@ export class PriceFeed implements Disposable {
 
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
+    clearInterval(this.#decisionTimer);
     this.#closed.abort();
+  }
+
+  #shareDecisions(key: string | undefined): void {
+    clearInterval(this.#decisionTimer);
+    const { shared, log } = this.#options;
+    this.#decisions =
+      key === undefined || !shared ? undefined : new PriceDecisions(shared, key);
+    if (!this.#decisions) return;
+    this.#decisionTimer = setInterval(
+      () =>
+        void this.#inTurn(() => this.#applyDecisions()).catch((err: unknown) =>
+          log.warn({ err }, "accepted prices of other gateways not readable"),
+        ),
+      DECISIONS_EVERY_MS,
+    ).unref();
+  }
+
+  /** Accepts the held prices that an operator accepted at another gateway. */
+  async #applyDecisions(): Promise<void> {
+    if (!this.#decisions || this.held.length === 0) return;
+    const now = this.#now();
+    const wanted = await this.#decisions.readAccepted(now);
+    const accepted = this.held.filter(wanted).length;
+    if (accepted === 0) return;
+    await this.#use(acceptHeld(this.#options.overlay.book!, now, wanted));
+    this.#options.log.info({ accepted }, "prices accepted at another gateway");
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -209,6 +246,7 @@ export class PriceFeed implements Disposable {
         if (count("held") > 0)
           log.warn({ version: book.version, held: count("held") }, "prices held for approval");
       }
+      await this.#applyDecisions();
       this.#failures = 0;
       this.#lastError = undefined;
     } catch (error) {
