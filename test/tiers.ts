@@ -84,6 +84,7 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/plugins/stores/crash.test.ts": ["src/store", "plugins/stores"],
   "test/e2e/plugins/third-party.test.ts": ["src/loader", "src/testing"],
   "test/e2e/ledger/fleet.test.ts": ["plugins/stores/postgres"],
+  "test/e2e/ledger/price-feed-workers.test.ts": ["src/catalog/prices", "src/runtime/workers"],
   "test/cli/completion.test.ts": ["src/cli"],
   "test/cli/plugins/check-plugin.test.ts": ["src/testing", "src/cli/check-plugin"],
   "test/clouds/conformance.test.ts": [
@@ -335,6 +336,10 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
     "test/pipeline/metering",
   ],
   "test/e2e/admin/playground-code.test.ts": ["test/unit/console"],
+  "test/e2e/ledger/price-feed-workers.test.ts": [
+    "test/e2e/ledger/price-feed.test.ts",
+    "test/unit/runtime/crew.test.ts",
+  ],
   "test/e2e/ledger/fleet.test.ts": [
     "test/rig/fleet/sim/fleet-sim.test.ts",
     "test/e2e/ledger/postgres.test.ts",

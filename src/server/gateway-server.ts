@@ -152,7 +152,9 @@ export class GatewayServer implements Gateway {
         log: this.#services.log,
         dir: join(config.stateDir, "prices"),
         proxy: config.proxy,
-        shared: this.#services.store.getOrCreateShared,
+        shared:
+          this.#services.store.getOrCreateShared &&
+          ((name, make) => this.#services.store.getOrCreateShared!(name, make)),
       }),
     );
     await this.#priceFeed.configure(config);
