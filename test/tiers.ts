@@ -338,7 +338,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   "test/e2e/admin/playground-code.test.ts": ["test/unit/console"],
   "test/e2e/ledger/price-feed-workers.test.ts": [
     "test/e2e/ledger/price-feed.test.ts",
-    "test/unit/runtime/crew.test.ts",
+    "test/unit/runtime/workers/crew.test.ts",
   ],
   "test/e2e/ledger/fleet.test.ts": [
     "test/rig/fleet/sim/fleet-sim.test.ts",
