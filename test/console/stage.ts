@@ -37,7 +37,7 @@ const yamlOf = (upstream: string): string => `
 admin: { port: 0 }
 frontends: [chat-completions, messages, responses, gemini, completions, images, embeddings, rerank, moderations, speech, transcriptions, realtime, models, usage]
 middleware: [auth, zdr, limits, usage]
-observers: [console]
+observers: [console, { use: reconcile, with: { bills: { acme: { from: azure, files: [./bill.csv] } } } }]
 providers:
   demo: { use: demo, with: { pace_ms: 5 } }
   acme:

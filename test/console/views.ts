@@ -32,6 +32,7 @@ export const VIEWS: readonly View[] = [
   { name: "config-check", address: "/config?view=check", shows: "Another gateway.yaml" },
   { name: "fleet", address: "/fleet", shows: "this one", inDocs: true },
   { name: "ledger", address: "/ledger", shows: "Verify now" },
+  { name: "bills", address: "/bills", shows: "Compare with a bill" },
   { name: "audit", address: "/audit", shows: "keys.create", inDocs: true },
   { name: "admins", address: "/admins", shows: "Defined in gateway.yaml", inDocs: true },
   { name: "realtime", address: "/realtime", shows: "Connect, then speak or type" },

@@ -311,3 +311,74 @@ it("Requests searches the ledger by model pattern and by outcome", async () => {
   expect(requests.text()).toContain("rate_limited (429)");
   expect(requests.text()).toContain("not the HTTP status of the response");
 });
+
+it("Bills compares a period, and names causes, models, and credentials", async () => {
+  const [list, compare] = ["observers.reconcile/bills", "observers.reconcile/compare"];
+  setAllowedCommands([list!, compare!]);
+  const group = { day: "2026-11-27", projects: ["p"], keys: ["key_a"], calls: 3 };
+  using bills = await page("bills", "BillsPage", {
+    [list!]: () => ({ providers: ["openai"] }),
+    [compare!]: ({ provider }) => ({
+      provider,
+      oursUsd: "1.5",
+      theirsUsd: "2",
+      differenceUsd: "0.5",
+      causes: { outside: "0.25", price: "0.25" },
+      corrections: [{}],
+      groups: [
+        {
+          ...group,
+          model: "gpt-6",
+          credential: "main",
+          oursUsd: "1.5",
+          theirsUsd: "1.75",
+          differences: [{ cause: "price", usd: "0.25", calls: 3, attempts: [] }],
+        },
+        {
+          ...group,
+          model: null,
+          credential: null,
+          oursUsd: "0",
+          theirsUsd: "0.25",
+          differences: [{ cause: "outside", usd: "0.25", calls: 0, attempts: [] }],
+        },
+      ],
+    }),
+  });
+  await bills.shows("Compare with a bill");
+  bills.submit();
+  await bills.shows("Models by day");
+  expect(bills.text()).toMatch(/1 calls can be corrected/);
+  expect(firstCells(bills, 4)).toEqual([
+    "Cause | Bill minus ledger",
+    "Usage that did not pass the gateway | $0.25",
+    "Calls that the provider billed at another rate | $0.25",
+    "Day | Model | Credential | Calls",
+    "2026-11-27 | gpt-6 | main | 3",
+    "2026-11-27 | other charges | other keys | 3",
+  ]);
+  setAllowedCommands(ALL);
+});
+
+it("Usage forecasts spend, and lists budgets that run out before they reset", async () => {
+  setAllowedCommands(["usage.forecast"]);
+  const budget = { subject: "key", id: "k1", limit: "usd=100/month", usedUsd: "90", perDayUsd: "2" };
+  using forecast = await page("usage/usage-forecast", "UsageForecast", {
+    "usage.forecast": () => ({
+      perDayUsd: "3.5",
+      days: 14,
+      month: { spentUsd: "90", projectedUsd: "104.25" },
+      budgets: [
+        { ...budget, name: "web", exhaustsAt: "2026-12-02T00:00:00.000Z" },
+        { ...budget, name: "idle", exhaustsAt: null },
+      ],
+    }),
+  });
+  await forecast.shows("Spend per day");
+  expect(forecast.text()).toMatch(/\$3\.50.*mean of 14 days.*\$104\.25 projected/);
+  expect(firstCells(forecast, 4)).toEqual([
+    "Budget | Limit | Used | Per day",
+    "key web | usd=100/month | $90.00 | $2.00",
+  ]);
+  setAllowedCommands(ALL);
+});

@@ -115,6 +115,8 @@ export interface RenderedPage extends Disposable {
   rows(): string[][];
   /** Waits until the page contains this text. */
   shows(words: string): Promise<void>;
+  /** Submits the only form. */
+  submit(): void;
 }
 
 const plain = (text: string): string =>
@@ -150,6 +152,7 @@ export function rendered(
         .all("tr")
         .map(({ childNodes }) => childNodes.map(({ textContent }) => plain(textContent))),
     shows: (words) => until(() => text().includes(words)),
+    submit: () => void root.all("form")[0]!.dispatchEvent(new Event("submit", { cancelable: true })),
     [Symbol.dispose]: () => render(null, root),
   };
 }

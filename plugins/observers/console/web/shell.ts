@@ -17,6 +17,7 @@ import { UsagePage } from "./pages/usage/usage.ts";
 import { RequestsPage } from "./pages/requests/requests.ts";
 import { AdminsPage } from "./pages/admins.ts";
 import { AuditPage } from "./pages/audit.ts";
+import { BILL_COMMANDS, BillsPage } from "./pages/bills.ts";
 import { ConfigResponse } from "./pages/config.ts";
 import { FleetPage } from "./pages/fleet.ts";
 import { KeysPage } from "./pages/keys/keys.ts";
@@ -315,6 +316,14 @@ const PAGES: readonly PageDefinition[] = [
     icon: "ledger",
     component: LedgerPage,
     requiredCommands: ["ledger.status"],
+  },
+  {
+    path: "/bills",
+    title: "Bills",
+    group: "Govern",
+    icon: "usage",
+    component: BillsPage,
+    requiredCommands: Object.values(BILL_COMMANDS),
   },
   {
     path: "/audit",

@@ -29,6 +29,7 @@ interface ComparedBill {
   readonly groups: readonly {
     readonly day: string;
     readonly model: string | null;
+    readonly credential: string | null;
     readonly calls: number;
     readonly oursUsd: string;
     readonly theirsUsd: string;
@@ -50,6 +51,7 @@ const CAUSE_TEXTS: Readonly<Record<string, string>> = {
   estimated: "calls without a complete usage report",
   recovered: "calls that a crash left open",
   unpriced: "calls that had no price",
+  pruned: "calls whose rows were replaced by rollups",
   failed: "failed calls that the provider billed",
   price: "calls that the provider billed at another rate",
   outside: "usage that did not pass the gateway",
@@ -135,13 +137,23 @@ function printComparison({
   groups,
 }: ComparedBill): void {
   const different = groups.filter(({ differences }) => differences.length > 0);
+  const isDivided = groups.some(({ credential }) => credential !== null);
   if (different.length > 0)
     print(
       alignColumns([
-        ["day", "model", "calls", "ledger", "bill", "causes"].map((title) => paint("gray", title)),
+        [
+          "day",
+          "model",
+          ...(isDivided ? ["credential"] : []),
+          "calls",
+          "ledger",
+          "bill",
+          "causes",
+        ].map((title) => paint("gray", title)),
         ...different.map((group) => [
           group.day,
           group.model ?? "-",
+          ...(isDivided ? [group.credential ?? "other keys"] : []),
           group.calls.toLocaleString("en"),
           `$${group.oursUsd}`,
           `$${group.theirsUsd}`,

@@ -13,6 +13,7 @@ import { TimeRangeChoice, type TimeRange, useTimeRange } from "../../time-range.
 import type { UsageRow, UsageReport, UsageSeries } from "../../api-types.ts";
 import { formatCompact, formatCount, formatUsd, formatUsdExact, readerZone } from "../../format.ts";
 import { toCsv, downloadText } from "./usage-export.ts";
+import { UsageForecast } from "./usage-forecast.ts";
 
 /** Dimensions of the table. Hours and days are shown by the chart. */
 const GROUPINGS = [
@@ -99,6 +100,7 @@ export function UsagePage() {
         html` ${value.total.unpriced > 0 && html`<${NoteBox} tone="warn"><p>${formatCount(value.total.unpriced)} calls have no price and are not part of the cost.</p><//>`}
           <${UsageTable} sums=${value} by=${by} span=${span} tz=${tz} />`}<//
     >
+    <${UsageForecast} account=${only["account"]} />
     <${CommandLineHint} line=${command} />
   `;
 }
