@@ -111,7 +111,8 @@ const SAME_MODELS: Readonly<Record<string, readonly string[]>> = {
 /** A document states the price of each model, and refers to no other model. */
 const withPrice = (info: ModelInfo, { models }: Facts): ModelInfo => {
   const price =
-    info.price ?? models.find(({ model }) => info.pricedAs !== undefined && model === info.pricedAs)?.price;
+    info.price ??
+    models.find(({ model }) => info.pricedAs !== undefined && model === info.pricedAs)?.price;
   return price ? { ...info, price } : info;
 };
 
@@ -252,7 +253,8 @@ export function flatten(price: Price): Map<string, bigint> {
   read(price.lines, "");
   for (const { input, lines, tiers = {} } of price.over ?? []) {
     read(lines, `over.${input}.`);
-    for (const [tier, raised] of Object.entries(tiers)) read(raised, `over.${input}.tiers.${tier}.`);
+    for (const [tier, raised] of Object.entries(tiers))
+      read(raised, `over.${input}.tiers.${tier}.`);
   }
   for (const [tier, lines] of Object.entries(price.tiers ?? {})) read(lines, `tiers.${tier}.`);
   return figures;

@@ -1,12 +1,6 @@
 // Compares the ledger with the bills of providers, on request and for each completed day. It only
 // reads: corrections are written by `tollgate reconcile --adjust`.
-import {
-  defineObserver,
-  fail,
-  type Context,
-  type Json,
-  type Problem,
-} from "tollgate/plugin";
+import { defineObserver, fail, type Context, type Json, type Problem } from "tollgate/plugin";
 import { basename } from "node:path";
 import { readAnthropicBill } from "./reconcile/anthropic.ts";
 import { dayOf, type BillLine } from "./reconcile/bill-line.ts";

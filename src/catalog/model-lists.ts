@@ -328,7 +328,8 @@ const isPriceRow: Check = isShape(
 );
 const isPrice: Check = (v) => {
   let rows = 0;
-  for (let row = v; isObject(row); row = row["otherwise"]) if (++rows > MAX_PRICE_ROWS) return false;
+  for (let row = v; isObject(row); row = row["otherwise"])
+    if (++rows > MAX_PRICE_ROWS) return false;
   return isPriceRow(v);
 };
 

@@ -153,8 +153,7 @@ export function compareBill(
     if (!group) groups.set(id, (group = { day, model, credential, calls: [], lines: [] }));
     return group;
   };
-  for (const line of divided.lines)
-    groupOf(line.day, line.model, line.credential).lines.push(line);
+  for (const line of divided.lines) groupOf(line.day, line.model, line.credential).lines.push(line);
   for (const call of assignDays(calls, groups, divided)) {
     const { day, model, credential } = call;
     const group = groupOf(day, model, divided.credentialOf(day, model, credential));
@@ -392,9 +391,8 @@ function compareGroup(group: Group, corrections: Correction[]): BillGroup {
 const namesOf = (
   lines: readonly BillLine[],
   of: (line: BillLine) => string | undefined,
-): readonly string[] => [
-  ...new Set(lines.map(of).filter((name) => name !== undefined)),
-].slice(0, MAX_EXAMPLES);
+): readonly string[] =>
+  [...new Set(lines.map(of).filter((name) => name !== undefined))].slice(0, MAX_EXAMPLES);
 
 interface CountInputs {
   readonly theirs: TheirTotals;
@@ -473,7 +471,10 @@ function namePrices(causes: Causes, theirs: TheirTotals, billed: readonly Ledger
     const size = nano < 0n ? -nano : nano;
     if (!isBilled) causes.add("unbilled", -ours, members);
     // Each call, and each line of the bill, is rounded once.
-    else if ((cause === "price" || cause === "pruned") && size <= BigInt(numberOf(members) + theirs.pico.size))
+    else if (
+      (cause === "price" || cause === "pruned") &&
+      size <= BigInt(numberOf(members) + theirs.pico.size)
+    )
       causes.add("rounding", nano, members);
     else
       causes.add(cause === "price" && !isComplete && nano < 0n ? "unbilled" : cause, nano, members);

@@ -1,5 +1,12 @@
 // Reads the calls of the ledger that a bill is compared with.
-import { fail, UNITS, type Context, type LedgerEntry, type Unit, type Usage } from "tollgate/plugin";
+import {
+  fail,
+  UNITS,
+  type Context,
+  type LedgerEntry,
+  type Unit,
+  type Usage,
+} from "tollgate/plugin";
 import type { BillPeriod } from "./bill-api.ts";
 import { dayOf } from "./bill-line.ts";
 import type { LedgerCall } from "./compare.ts";

@@ -127,11 +127,7 @@ async function forecastSpend(
   );
   const read = async (by: "key" | "account" | undefined) =>
     options.store.sumEntries({ from, account, by: by === undefined ? ["day"] : [by, "day"] });
-  const [all, keys, accounts] = await Promise.all([
-    read(undefined),
-    read("key"),
-    read("account"),
-  ]);
+  const [all, keys, accounts] = await Promise.all([read(undefined), read("key"), read("account")]);
   const total = spendOf(all);
   const rate = burnRateOf(total, now, days);
   const month = projectMonth(total, rate, now);

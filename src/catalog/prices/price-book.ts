@@ -132,7 +132,15 @@ export function adoptDocument(
     }
   const { version, digest, issued, sources } = document;
   return {
-    book: { key: book.key, version, digest, issued, sources, models, held: [...held.values()].flat() },
+    book: {
+      key: book.key,
+      version,
+      digest,
+      issued,
+      sources,
+      models,
+      held: [...held.values()].flat(),
+    },
     changes,
   };
 }

@@ -279,7 +279,9 @@ function checkPrice(id: string, price: Price): void {
   if (absurd)
     reject("absurd", `${id} costs ${absurd.usd} dollars per ${absurd.per} ${absurd.unit}`);
   for (const { multipliers = [] } of rows) {
-    const factors = multipliers.map(({ by }) => parseDecimal(by, 9)).filter((by) => by > UNIT_FACTOR);
+    const factors = multipliers
+      .map(({ by }) => parseDecimal(by, 9))
+      .filter((by) => by > UNIT_FACTOR);
     const product = factors.reduce((all, by) => (all * by) / UNIT_FACTOR, UNIT_FACTOR);
     if (product > MAX_FACTOR)
       reject("absurd", `the multipliers of ${id} are higher than 100 together`);

@@ -44,9 +44,7 @@ export interface ContextOptions {
    * need a store.
    */
   services: ContextServices &
-    Partial<
-      Pick<Services, "keyCache" | "usageQueries" | "store" | "fleetSecret" | "observerSink">
-    >;
+    Partial<Pick<Services, "keyCache" | "usageQueries" | "store" | "fleetSecret" | "observerSink">>;
   needs: DeclaredNeeds;
   /** Returns the generation's catalog. Available after its providers are mounted. */
   catalog: () => Catalog;

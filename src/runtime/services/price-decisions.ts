@@ -49,7 +49,9 @@ export class PriceDecisions {
   async readAccepted(now: number): Promise<(held: HeldPrice) => boolean> {
     await this.#readNew();
     const accepted = new Set(
-      this.#records.filter(({ at }) => at > now - VALID_MS).flatMap((each) => each.accepted.map(idOf)),
+      this.#records
+        .filter(({ at }) => at > now - VALID_MS)
+        .flatMap((each) => each.accepted.map(idOf)),
     );
     return (held) => accepted.has(idOf(decisionOf(held)));
   }

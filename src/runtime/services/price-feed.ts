@@ -191,8 +191,7 @@ export class PriceFeed implements Disposable {
   #shareDecisions(key: string | undefined): void {
     clearInterval(this.#decisionTimer);
     const { shared, log } = this.#options;
-    this.#decisions =
-      key === undefined || !shared ? undefined : new PriceDecisions(shared, key);
+    this.#decisions = key === undefined || !shared ? undefined : new PriceDecisions(shared, key);
     if (!this.#decisions) return;
     this.#decisionTimer = setInterval(
       () =>

@@ -419,7 +419,8 @@ it.each(REPLAYS.map((replay, i) => [replay.thread, replay, i] as const))(
           max_tokens: 64_000,
           messages: [{ role: "user", content: "hi" }],
           ...(replay.stream && { stream: true }),
-          ...(replay.stream && replay.protocol === "chat" && { stream_options: { include_usage: true } }),
+          ...(replay.stream &&
+            replay.protocol === "chat" && { stream_options: { include_usage: true } }),
           ...(replay.tier !== undefined && { service_tier: replay.tier }),
         }),
       },
@@ -461,7 +462,8 @@ interface Row {
   readonly holdNano?: bigint | null;
 }
 const rowsOf = async (gateway: InProcessGateway, model: string): Promise<readonly Row[]> =>
-  ((await gateway.ask("ledger.entries", { model, limit: 100 })) as unknown as { items: Row[] }).items;
+  ((await gateway.ask("ledger.entries", { model, limit: 100 })) as unknown as { items: Row[] })
+    .items;
 const usd = (nano: bigint | null | undefined): string => `$${Number(nano ?? 0n) / 1e9}`;
 
 describe("a stream that breaks", () => {
@@ -493,7 +495,9 @@ providers:
     expect([first!.state, usd(first!.costNano)]).toEqual(["void", BROKEN[0]!.ours]);
     answer = () =>
       eventStreamResponse([
-        chunks({ choices: [{ index: 0, delta: { content: "Hello there." }, finish_reason: null }] }),
+        chunks({
+          choices: [{ index: 0, delta: { content: "Hello there." }, finish_reason: null }],
+        }),
         `data: ${JSON.stringify({ error: { message: long, type: "server_error" } })}\n\n`,
       ]);
     await send(gateway, gateway.key, { model: "up/late", stream: true });
@@ -618,9 +622,7 @@ it("the page lists each replay with its figures", () => {
   for (const { thread, about, theirs, right } of REPLAYS) {
     const ours = right === null ? "unpriced" : `$${right}`;
     const wrong = theirs.startsWith("-") ? `-$${theirs.slice(1)}` : `$${theirs}`;
-    expect(page).toContain(
-      `| ${about} | ${linkOf(thread)} | ${wrong} | ${ours} |`,
-    );
+    expect(page).toContain(`| ${about} | ${linkOf(thread)} | ${wrong} | ${ours} |`);
   }
   for (const { threads, about, theirs, ours } of [...BROKEN, ...BUDGETS])
     expect(page).toContain(

@@ -38,7 +38,10 @@ afterAll(async () => {
 
 const PATHS = {
   "chat/completions": {
-    body: { messages: [{ role: "user", content: "Hello." }], stream_options: { include_usage: true } },
+    body: {
+      messages: [{ role: "user", content: "Hello." }],
+      stream_options: { include_usage: true },
+    },
     usageIn: (event: Body) => event["usage"],
   },
   messages: {

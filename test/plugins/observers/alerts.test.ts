@@ -619,7 +619,12 @@ it("reports a bill that differs once per provider and day, and a budget once per
         at: NOON,
         plugin: "observers.reconcile",
         name: "bill_differs",
-        data: { provider: "openai", day, differenceUsd: "1.5", causes: { outside: "1", price: "0.5" } },
+        data: {
+          provider: "openai",
+          day,
+          differenceUsd: "1.5",
+          causes: { outside: "1", price: "0.5" },
+        },
       },
       failures,
     )!;

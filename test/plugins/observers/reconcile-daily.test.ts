@@ -81,7 +81,11 @@ it("reads calls with their corrections, and the sums of calls whose rows were pr
 });
 
 it("names no call as pruned that ended while the ledger was read", async () => {
-  const calls = await readCalls(ledgerOf([row({ attempt: "a" }), row({ attempt: "b" })], [total({})]), "openai", period);
+  const calls = await readCalls(
+    ledgerOf([row({ attempt: "a" }), row({ attempt: "b" })], [total({})]),
+    "openai",
+    period,
+  );
   expect(calls.map(({ attempt }) => attempt)).toEqual(["a", "b"]);
 });
 
@@ -131,7 +135,12 @@ it("compares each day once, with the days next to it, and reports a difference a
       type: "plugin_event",
       plugin: "observers.reconcile",
       name: "bill_differs",
-      data: { provider: "openai", day: dayOf(from), differenceUsd: "20", causes: { outside: "20" } },
+      data: {
+        provider: "openai",
+        day: dayOf(from),
+        differenceUsd: "20",
+        causes: { outside: "20" },
+      },
     },
   ]);
   expect(logs.map(({ message }) => message)).toEqual(["bill differs from ledger"]);

@@ -308,9 +308,9 @@ describe("a bill", () => {
     const next = { ...billed, day: "2026-11-28" };
     const days = { first: "2026-11-27", last: "2026-11-27" };
     const before = compareBill([late], [billed], days);
-    expect(before.groups.map(({ day, oursNano, differences }) => [day, oursNano, differences])).toEqual([
-      ["2026-11-27", 20n, []],
-    ]);
+    expect(
+      before.groups.map(({ day, oursNano, differences }) => [day, oursNano, differences]),
+    ).toEqual([["2026-11-27", 20n, []]]);
     const after = compareBill([late], [next], days);
     expect(after).toEqual({ groups: [], corrections: [] });
   });
@@ -318,9 +318,7 @@ describe("a bill", () => {
   it("names calls whose rows were pruned, and corrects none of them", () => {
     const sum = call({ attempt: "", summed: 7, usage: { input: 10 }, nano: 20n });
     const { groups, corrections } = compareBill([sum], [billed]);
-    expect(groups).toMatchObject([
-      { calls: 7, differences: [] },
-    ]);
+    expect(groups).toMatchObject([{ calls: 7, differences: [] }]);
     const wrong = compareBill([{ ...sum, nano: 5n }], [billed]);
     expect(wrong.groups[0]!.differences).toEqual([
       { cause: "pruned", nano: 15n, calls: 7, attempts: [], lines: [] },
@@ -329,7 +327,9 @@ describe("a bill", () => {
       [{ ...sum, state: "estimated", nano: 20n }],
       [line({ unit: "input", count: 15_000_000n, pico: 30_000n })],
     );
-    expect(estimated.groups[0]!.differences).toMatchObject([{ cause: "pruned", nano: 10n, calls: 7 }]);
+    expect(estimated.groups[0]!.differences).toMatchObject([
+      { cause: "pruned", nano: 10n, calls: 7 },
+    ]);
     expect([...corrections, ...wrong.corrections, ...estimated.corrections]).toEqual([]);
   });
 
@@ -350,8 +350,20 @@ describe("a bill", () => {
       const lines = [cost, usage("key_a", 10_000_000n), usage("key_b", 20_000_000n)];
       const { groups, corrections } = compareBill(calls, lines, { credentials });
       expect(groups).toMatchObject([
-        { credential: "a", projects: ["p"], keys: ["key_a"], oursNano: 20n, theirsNano: 20n, differences: [] },
-        { credential: "b", keys: ["key_b"], theirsNano: 40n, differences: [{ cause: "price", nano: 10n }] },
+        {
+          credential: "a",
+          projects: ["p"],
+          keys: ["key_a"],
+          oursNano: 20n,
+          theirsNano: 20n,
+          differences: [],
+        },
+        {
+          credential: "b",
+          keys: ["key_b"],
+          theirsNano: 40n,
+          differences: [{ cause: "price", nano: 10n }],
+        },
       ]);
       expect(corrections).toEqual([{ attempt: "2", nano: 10n, cause: "price" }]);
     });
@@ -381,7 +393,9 @@ describe("a bill", () => {
       ];
       const calls = [call({ credential: "a", usage: { input: 10 }, nano: 20n })];
       const { groups } = compareBill(calls, lines, { credentials });
-      expect(groups.map(({ credential, differences }) => [credential, differences[0]?.cause])).toEqual([
+      expect(
+        groups.map(({ credential, differences }) => [credential, differences[0]?.cause]),
+      ).toEqual([
         [undefined, "outside"],
         ["a", undefined],
       ]);
@@ -415,10 +429,12 @@ describe("a bill", () => {
         call({ attempt: "2", credential: "test", nano: 15n }),
       ];
       const { groups } = compareBill(calls, lines, { credentials: accounts });
-      expect(groups.map(({ credential, differences }) => [credential, differences.length])).toEqual([
-        ["prod", 0],
-        ["test", 1],
-      ]);
+      expect(groups.map(({ credential, differences }) => [credential, differences.length])).toEqual(
+        [
+          ["prod", 0],
+          ["test", 1],
+        ],
+      );
     });
 
     it("law: the parts of a month add up to the month, and each part's causes to its difference", () => {
@@ -429,7 +445,10 @@ describe("a bill", () => {
           fc.infiniteStream(fc.record({ key: fc.constantFrom(...keys), weight: fc.nat(9) })),
           (days, draws) => {
             const { calls, lines } = play(days);
-            const drawn = calls.map((each, i) => ({ ...each, credential: i % 2 === 0 ? "a" : "b" }));
+            const drawn = calls.map((each, i) => ({
+              ...each,
+              credential: i % 2 === 0 ? "a" : "b",
+            }));
             // Each count of the bill is divided among keys, and each cost is that of the project.
             const split = lines.flatMap((each): BillLine[] => {
               const project = { ...each, project: "p" };
@@ -452,9 +471,13 @@ describe("a bill", () => {
               of.groups.reduce((all, each) => all + what(each), 0n);
             for (const group of parts.groups)
               expect(sumOf(group)).toBe(group.theirsNano - group.oursNano);
-            expect(sum(parts, ({ oursNano }) => oursNano)).toBe(sum(whole, ({ oursNano }) => oursNano));
+            expect(sum(parts, ({ oursNano }) => oursNano)).toBe(
+              sum(whole, ({ oursNano }) => oursNano),
+            );
             // Each part is rounded once.
-            const off = sum(parts, ({ theirsNano }) => theirsNano) - sum(whole, ({ theirsNano }) => theirsNano);
+            const off =
+              sum(parts, ({ theirsNano }) => theirsNano) -
+              sum(whole, ({ theirsNano }) => theirsNano);
             expect(off < 0n ? -off : off).toBeLessThanOrEqual(BigInt(parts.groups.length));
           },
         ),

@@ -1,6 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BudgetWatch, burnRateOf, exhaustionOf, projectMonth } from "../../../src/admin/commands/forecast.ts";
+import {
+  BudgetWatch,
+  burnRateOf,
+  exhaustionOf,
+  projectMonth,
+} from "../../../src/admin/commands/forecast.ts";
 
 const DAY_MS = 86_400_000;
 const NOW = Date.parse("2026-11-29T12:00:00Z");
@@ -76,7 +81,13 @@ it("reports a budget that will be exhausted within 7 days, once per window", asy
   let resetsAt = NOW + 20 * DAY_MS;
   const limit = { scope: "key:k1", unit: "nano_usd", max: 100n * USD, per: "month" } as const;
   const key = { id: "k1", name: "web", limits: [limit] };
-  const spent = (by: object, nano: bigint) => ({ by, calls: 1, usage: {}, costNano: nano, unpriced: 0 });
+  const spent = (by: object, nano: bigint) => ({
+    by,
+    calls: 1,
+    usage: {},
+    costNano: nano,
+    unpriced: 0,
+  });
   const watch = new BudgetWatch({
     store: {
       sumEntries: async ({ by }) =>

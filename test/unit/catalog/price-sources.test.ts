@@ -243,7 +243,9 @@ describe("a price document that is assembled from sources", () => {
   });
 
   it("lists the models of a cloud under the names of all its plugins", () => {
-    const models = new Map(["azure", "bedrock"].map((name) => [name, { asOf: "2026-11-01", models: [gpt("2")] }]));
+    const models = new Map(
+      ["azure", "bedrock"].map((name) => [name, { asOf: "2026-11-01", models: [gpt("2")] }]),
+    );
     const { text, report } = assemble({
       version: 1,
       issued: "2026-11-29T06:00:00Z",

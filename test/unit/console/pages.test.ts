@@ -362,7 +362,13 @@ it("Bills compares a period, and names causes, models, and credentials", async (
 
 it("Usage forecasts spend, and lists budgets that run out before they reset", async () => {
   setAllowedCommands(["usage.forecast"]);
-  const budget = { subject: "key", id: "k1", limit: "usd=100/month", usedUsd: "90", perDayUsd: "2" };
+  const budget = {
+    subject: "key",
+    id: "k1",
+    limit: "usd=100/month",
+    usedUsd: "90",
+    perDayUsd: "2",
+  };
   using forecast = await page("usage/usage-forecast", "UsageForecast", {
     "usage.forecast": () => ({
       perDayUsd: "3.5",

@@ -152,7 +152,8 @@ export function rendered(
         .all("tr")
         .map(({ childNodes }) => childNodes.map(({ textContent }) => plain(textContent))),
     shows: (words) => until(() => text().includes(words)),
-    submit: () => void root.all("form")[0]!.dispatchEvent(new Event("submit", { cancelable: true })),
+    submit: () =>
+      void root.all("form")[0]!.dispatchEvent(new Event("submit", { cancelable: true })),
     [Symbol.dispose]: () => render(null, root),
   };
 }

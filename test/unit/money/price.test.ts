@@ -45,7 +45,12 @@ const long: Price = {
 /** The bracket of one tier is not in proportion. */
 const uneven: Price = {
   ...long,
-  over: [{ ...long.over![0]!, tiers: { priority: per1M({ input: "12" }), scale: per1M({ output: "50" }) } }],
+  over: [
+    {
+      ...long.over![0]!,
+      tiers: { priority: per1M({ input: "12" }), scale: per1M({ output: "50" }) },
+    },
+  ],
 };
 const steps: Price = {
   lines: per1M({ input: "1", output: "4" }),

@@ -230,7 +230,9 @@ function printTable(
   if (rows.length === 0) return;
   print(
     alignColumns([
-      [...by, "calls", "in", "out", view ? view.currency.toLowerCase() : "cost", ""].map((title) => paint("gray", title)),
+      [...by, "calls", "in", "out", view ? view.currency.toLowerCase() : "cost", ""].map((title) =>
+        paint("gray", title),
+      ),
       ...rows.map((row) => [
         ...by.map((each) => groupName(row, each, keyNames) || "-"),
         ...rowCells(row),

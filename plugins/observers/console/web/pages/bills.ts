@@ -141,7 +141,12 @@ function BillResult({ of }: { of: ComparedBill }) {
 
 const CAUSE_COLUMNS: readonly Column<readonly [cause: string, usd: string]>[] = [
   { name: "Cause", isRowHeader: true, render: ([cause]) => CAUSES[cause] ?? cause },
-  { name: "Bill minus ledger", isNumber: true, sortKey: ([, usd]) => Number(usd), render: ([, usd]) => `$${usd}` },
+  {
+    name: "Bill minus ledger",
+    isNumber: true,
+    sortKey: ([, usd]) => Number(usd),
+    render: ([, usd]) => `$${usd}`,
+  },
 ];
 
 const CREDENTIAL_COLUMN: Column<BillGroup> = {
@@ -154,7 +159,11 @@ const CREDENTIAL_COLUMN: Column<BillGroup> = {
 };
 
 const GROUP_COLUMNS: readonly Column<BillGroup>[] = [
-  { name: "Day", sortKey: ({ day }) => day, render: ({ day }) => html`<span class="nowrap">${day}</span>` },
+  {
+    name: "Day",
+    sortKey: ({ day }) => day,
+    render: ({ day }) => html`<span class="nowrap">${day}</span>`,
+  },
   {
     name: "Model",
     isRowHeader: true,
@@ -164,9 +173,24 @@ const GROUP_COLUMNS: readonly Column<BillGroup>[] = [
         >${model ?? html`<span class="faint">other charges</span>`}</span
       >`,
   },
-  { name: "Calls", isNumber: true, sortKey: ({ calls }) => calls, render: ({ calls }) => formatCount(calls) },
-  { name: "Ledger", isNumber: true, sortKey: ({ oursUsd }) => Number(oursUsd), render: ({ oursUsd }) => `$${oursUsd}` },
-  { name: "Bill", isNumber: true, sortKey: ({ theirsUsd }) => Number(theirsUsd), render: ({ theirsUsd }) => `$${theirsUsd}` },
+  {
+    name: "Calls",
+    isNumber: true,
+    sortKey: ({ calls }) => calls,
+    render: ({ calls }) => formatCount(calls),
+  },
+  {
+    name: "Ledger",
+    isNumber: true,
+    sortKey: ({ oursUsd }) => Number(oursUsd),
+    render: ({ oursUsd }) => `$${oursUsd}`,
+  },
+  {
+    name: "Bill",
+    isNumber: true,
+    sortKey: ({ theirsUsd }) => Number(theirsUsd),
+    render: ({ theirsUsd }) => `$${theirsUsd}`,
+  },
   {
     name: "Causes",
     render: ({ differences }) =>

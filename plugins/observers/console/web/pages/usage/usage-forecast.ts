@@ -74,14 +74,26 @@ const COLUMNS: readonly Column<BudgetForecast>[] = [
   {
     name: "Budget",
     isRowHeader: true,
-    render: ({ subject, id, name }) => html`<span class="cut" title=${id}>${subject} ${name ?? id}</span>`,
+    render: ({ subject, id, name }) =>
+      html`<span class="cut" title=${id}>${subject} ${name ?? id}</span>`,
   },
   { name: "Limit", render: ({ limit }) => limit },
-  { name: "Used", isNumber: true, sortKey: ({ usedUsd }) => Number(usedUsd), render: ({ usedUsd }) => dollars(usedUsd) },
-  { name: "Per day", isNumber: true, sortKey: ({ perDayUsd }) => Number(perDayUsd), render: ({ perDayUsd }) => dollars(perDayUsd) },
+  {
+    name: "Used",
+    isNumber: true,
+    sortKey: ({ usedUsd }) => Number(usedUsd),
+    render: ({ usedUsd }) => dollars(usedUsd),
+  },
+  {
+    name: "Per day",
+    isNumber: true,
+    sortKey: ({ perDayUsd }) => Number(perDayUsd),
+    render: ({ perDayUsd }) => dollars(perDayUsd),
+  },
   {
     name: "Runs out",
     sortKey: ({ exhaustsAt }) => exhaustsAt ?? "",
-    render: ({ exhaustsAt }) => html`<span class="nowrap">${formatDateTime(Date.parse(exhaustsAt!))}</span>`,
+    render: ({ exhaustsAt }) =>
+      html`<span class="nowrap">${formatDateTime(Date.parse(exhaustsAt!))}</span>`,
   },
 ];
