@@ -150,6 +150,10 @@ const MESSAGES: { readonly [T in Alert["type"]]: (d: Record<string, string>) => 
   "policy.expires": (d) => `has a data policy that must be reviewed again by ${d["date"]}`,
   "model.retires": (d) => `will be retired on ${d["date"]}`,
   "spend.unusual": (d) => `${d["usd"]} USD in this hour; the usual spend is ${d["usualUsd"]} USD`,
+  "budget.exhausts": (d) =>
+    `will use up ${d["limit"]} on ${d["exhaustsAt"]}: ${d["usedUsd"]} USD so far, ${d["perDayUsd"]} USD per day`,
+  "bill.differs": (d) =>
+    `billed ${d["differenceUsd"]} USD more than the ledger on ${d["day"]}. ${d["causes"]}`,
   "spend.digest": (d) =>
     `${d["usd"]} USD for ${d["calls"]} calls in the ${d["every"]} that began ${d["from"]}; ${d["beforeUsd"]} USD in the period before. ${d["models"]}`,
   "alerts.test": () => "this is a test",

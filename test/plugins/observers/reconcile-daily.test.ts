@@ -3,6 +3,8 @@
 import { createTestContext } from "tollgate/testing";
 import type { Context, LedgerEntry, LedgerTotal } from "tollgate/plugin";
 import { expect, it } from "vitest";
+import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
+import { makeSqlite } from "../stores/stores-under-test.ts";
 import reconcile from "../../../plugins/observers/reconcile.ts";
 import { readCalls } from "../../../plugins/observers/reconcile/ledger-calls.ts";
 
@@ -78,6 +80,36 @@ it("reads calls with their corrections, and the sums of calls whose rows were pr
     ["", "estimated", true, 1, 9n],
   ]);
   expect(calls[2]!.usage.input).toBe(35);
+});
+
+it("reads the same totals from a store before and after it was pruned", async () => {
+  const { store, dispose } = await makeSqlite();
+  await store.open({ instance: "a" });
+  const at = Date.parse("2026-11-27T12:00:00Z");
+  const { provider } = reserveCommand("x", { at }).target;
+  for (const [i, state] of (["exact", "estimated", "exact", "unpriced"] as const).entries())
+    await store.apply([
+      reserveCommand(`call-${i}`, { at }),
+      settleCommand(`call-${i}`, {
+        at,
+        state,
+        usage: { input: 10 + i },
+        costNano: state === "unpriced" ? null : BigInt(5 + i),
+      }),
+    ]);
+  const rows = await readCalls(store, provider, period);
+  expect(rows.map(({ summed }) => summed)).toEqual([undefined, undefined, undefined, undefined]);
+  await store.maintenance!.prune!(at + 1);
+  const sums = await readCalls(store, provider, period);
+  expect(sums.every(({ summed }) => summed !== undefined)).toBe(true);
+  const totals = (calls: typeof rows) => [
+    calls.reduce((all, { nano }) => all + nano, 0n),
+    calls.reduce((all, { usage }) => all + (usage.input ?? 0), 0),
+    calls.reduce((all, { summed = 1 }) => all + summed, 0),
+    new Set(calls.map(({ state, credential, day }) => `${state} ${credential} ${day}`)),
+  ];
+  expect(totals(sums)).toEqual(totals(rows));
+  await dispose();
 });
 
 it("names no call as pruned that ended while the ledger was read", async () => {

@@ -90,7 +90,7 @@ it("reports a budget that will be exhausted within 7 days, once per window", asy
   });
   const watch = new BudgetWatch({
     store: {
-      sumEntries: async ({ by }) =>
+      sumEntries: async ({ by }: { by: readonly string[] }) =>
         by.includes("key") ? [spent({ key: "k1", day: "2026-11-28" }, 2n * USD)] : [],
     },
     repository: {

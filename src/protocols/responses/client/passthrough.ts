@@ -278,7 +278,7 @@ function usageToSend(
   to: ResponseContext,
   { settled, counted }: { readonly settled: Opt<Usage>; readonly counted: boolean },
 ): JsonObject | undefined {
-  if (settled && !counted) return withCost(usageTo(settled), to);
+  if (settled && !counted) return withCost(usageTo(settled), to) ?? undefined;
   const reported = asObject(response["usage"]);
   return to.includesCost === true && reported ? withCost(reported, to) : undefined;
 }

@@ -48,7 +48,7 @@ export function responseObject(to: ResponseContext): ResponseObject {
     error: s.error ?? null,
     incomplete_details: s.reason === undefined ? null : { reason: s.reason },
     output: s.output,
-    usage: s.usage && isDone(s) ? withCost(usageTo(s.usage), to) : usageTo(s.usage),
+    usage: isDone(s) ? withCost(usageTo(s.usage), to) : usageTo(s.usage),
     service_tier: tierOf(s.tier, body),
     ...(s.usage?.searches !== undefined && {
       tool_usage: { web_search: { num_requests: s.usage.searches } },
