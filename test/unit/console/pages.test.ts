@@ -314,7 +314,7 @@ it("Requests searches the ledger by model pattern and by outcome", async () => {
 
 it("Bills compares a period, and names causes, models, and credentials", async () => {
   const [list, compare] = ["observers.reconcile/bills", "observers.reconcile/compare"];
-  setAllowedCommands([list!, compare!]);
+  setAllowedCommands([...ALL, list!, compare!]);
   const group = { day: "2026-11-27", projects: ["p"], keys: ["key_a"], calls: 3 };
   using bills = await page("bills", "BillsPage", {
     [list!]: () => ({ providers: ["openai"] }),
@@ -361,7 +361,7 @@ it("Bills compares a period, and names causes, models, and credentials", async (
 });
 
 it("Usage forecasts spend, and lists budgets that run out before they reset", async () => {
-  setAllowedCommands(["usage.forecast"]);
+  setAllowedCommands([...ALL, "usage.forecast"]);
   const budget = {
     subject: "key",
     id: "k1",
