@@ -1,7 +1,7 @@
 // A view of gateway.yaml: amounts in another currency and with a margin, at the rate of their day.
 // The ledger stays in nano-dollars.
 import { readFile } from "node:fs/promises";
-import type { Dimension, UsageSum, UsageSums } from "../../admin/commands/ledger-commands.ts";
+import type { Dimension, UsageSum } from "../../admin/commands/ledger-commands.ts";
 import type { GatewayConfig, ViewConfig } from "../../config/gateway-config.ts";
 import { fail } from "../../model/error.ts";
 import { formatDecimal } from "../../money/decimal.ts";

@@ -9,7 +9,6 @@ import type {
   JsonObject,
   PassthroughStream,
   PassthroughSink,
-  Usage,
 } from "../../../plugin/index.ts";
 import { withCost } from "../../cost-in-usage.ts";
 import { failTruncated } from "../../failure/parse-error.ts";
