@@ -5,11 +5,12 @@ import { hash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { wallClock } from "../lib/time/wall-clock.ts";
 import { LifetimeScope, SharedResources } from "../lib/lifetime-scope.ts";
 import type { GatewayStats } from "../plugin/gateway-stats.ts";
 import type { Context, ListedModel } from "../plugin/context.ts";
 import type { GatewayEvent } from "../plugin/gateway-event.ts";
-import { createPluginEvent } from "../plugin/plugin-event.ts";
+import { createPluginEvent } from "../runtime/observers/plugin-event.ts";
 import type { KeyRecord } from "../plugin/store/account.ts";
 import { untracked } from "./resource-leaks.ts";
 
@@ -159,7 +160,7 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
     jobs: lent.jobs,
     deriveSecret: (purpose) => hash("sha256", purpose, "buffer"),
     reportEvent: (name, data) =>
-      void events.push({ at: Date.now(), ...createPluginEvent(ctx.id, name, data) }),
+      void events.push({ at: wallClock(), ...createPluginEvent(ctx.id, name, data) }),
     stats: async () => lent.stats ?? DEFAULT_STATS,
     ledger: lent.ledger ?? {
       listEntries: async () => ({ items: [] }),

@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { startInProcess, type InProcessGateway } from "../../kit/in-process.ts";
+import { NIGHTLY } from "../../kit/law-effort.ts";
 
 interface Replay {
   readonly thread: string;
@@ -598,9 +599,9 @@ providers:
     expect(await burst("expected", 8, key, cheap)).toBe(BUDGETS[4]!.ours);
   });
 
-  it("holds for each of 210 keys", async () => {
+  it("holds for each of many keys", async () => {
     const keys = await Promise.all(
-      Array.from({ length: 210 }, () => createKey("hard", "usd=1/total")),
+      Array.from({ length: NIGHTLY ? 210 : 12 }, () => createKey("hard", "usd=1/total")),
     );
     const first = await Promise.all(keys.map((key) => burst("hard", 1, key, dollar)));
     expect(new Set(first)).toEqual(new Set(["1 call"]));

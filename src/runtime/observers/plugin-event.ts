@@ -1,7 +1,7 @@
 // Checks an event that a plugin reports.
-import { fail } from "../model/error.ts";
-import type { JsonObject } from "../model/values.ts";
-import type { GatewayEvent } from "./gateway-event.ts";
+import { fail } from "../../model/error.ts";
+import type { JsonObject } from "../../model/values.ts";
+import type { GatewayEvent } from "../../plugin/gateway-event.ts";
 
 const NAME = /^[a-z][a-z0-9_]{0,63}$/;
 const MAX_DATA_BYTES = 4_096;
