@@ -10,7 +10,7 @@ import { LifetimeScope, SharedResources } from "../lib/lifetime-scope.ts";
 import type { GatewayStats } from "../plugin/gateway-stats.ts";
 import type { Context, ListedModel } from "../plugin/context.ts";
 import type { GatewayEvent } from "../plugin/gateway-event.ts";
-import { createPluginEvent } from "../runtime/observers/plugin-event.ts";
+import { createPluginEvent } from "../model/plugin-event.ts";
 import type { KeyRecord } from "../plugin/store/account.ts";
 import { untracked } from "./resource-leaks.ts";
 

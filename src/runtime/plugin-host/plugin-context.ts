@@ -7,7 +7,7 @@ import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import { fail } from "../../model/error.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Context, OwnSocket } from "../../plugin/context.ts";
-import { createPluginEvent } from "../observers/plugin-event.ts";
+import { createPluginEvent } from "../../model/plugin-event.ts";
 import { matchesPattern } from "../../catalog/model-names.ts";
 import { markAsHookFailure } from "../../pipeline/hooks/hook-guard.ts";
 import { runSubrequest } from "../../pipeline/pipeline.ts";
