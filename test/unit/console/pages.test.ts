@@ -1,6 +1,6 @@
 // Pages of the console, each rendered with the answers of a gateway.
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { asBrowser, rendered, type RenderedPage } from "./rendered.ts";
+import { asBrowser, pagesRemoved, rendered, type RenderedPage } from "./rendered.ts";
 
 const WEB = "../../../plugins/observers/console/web";
 const ALL = [
@@ -14,7 +14,10 @@ const ALL = [
 ] as const;
 
 let setAllowedCommands: (commands: readonly string[]) => void;
-afterAll(() => void vi.unstubAllGlobals());
+afterAll(async () => {
+  await pagesRemoved();
+  vi.unstubAllGlobals();
+});
 beforeAll(async () => {
   asBrowser("/console");
   ({ setAllowedCommands } = (await import(`${WEB}/session.ts`)) as {
@@ -79,6 +82,34 @@ it("Admins explains an empty list in the file, and shows only permitted actions"
   await admins.shows("no tokens under admin.tokens and no groups under admin.oidc.roles");
   expect(admins.text()).toMatch(/New admin.*Sessions/);
   setAllowedCommands(ALL);
+});
+
+it("Usage forecasts spend, and lists budgets that run out before they reset", async () => {
+  setAllowedCommands([...ALL, "usage.forecast"]);
+  const budget = {
+    subject: "key",
+    id: "k1",
+    limit: "usd=100/month",
+    usedUsd: "90",
+    perDayUsd: "2",
+  };
+  using forecast = await page("usage/usage-forecast", "UsageForecast", {
+    "usage.forecast": () => ({
+      perDayUsd: "3.5",
+      days: 14,
+      month: { spentUsd: "90", projectedUsd: "104.25" },
+      budgets: [
+        { ...budget, name: "web", exhaustsAt: "2026-12-02T00:00:00.000Z" },
+        { ...budget, name: "idle", exhaustsAt: null },
+      ],
+    }),
+  });
+  await forecast.shows("Spend per day");
+  expect(forecast.text()).toMatch(/\$3\.50.*mean of 14 days.*\$104\.25 projected/);
+  expect(firstCells(forecast, 4)).toEqual([
+    "Budget | Limit | Used | Per day",
+    "key web | usd=100/month | $90.00 | $2.00",
+  ]);
 });
 
 it("Fleet does not count a command that has the store open as a gateway", async () => {
@@ -357,34 +388,4 @@ it("Bills compares a period, and names causes, models, and credentials", async (
     "2026-11-27 | gpt-6 | main | 3",
     "2026-11-27 | other charges | other keys | 3",
   ]);
-  setAllowedCommands(ALL);
-});
-
-it("Usage forecasts spend, and lists budgets that run out before they reset", async () => {
-  setAllowedCommands([...ALL, "usage.forecast"]);
-  const budget = {
-    subject: "key",
-    id: "k1",
-    limit: "usd=100/month",
-    usedUsd: "90",
-    perDayUsd: "2",
-  };
-  using forecast = await page("usage/usage-forecast", "UsageForecast", {
-    "usage.forecast": () => ({
-      perDayUsd: "3.5",
-      days: 14,
-      month: { spentUsd: "90", projectedUsd: "104.25" },
-      budgets: [
-        { ...budget, name: "web", exhaustsAt: "2026-12-02T00:00:00.000Z" },
-        { ...budget, name: "idle", exhaustsAt: null },
-      ],
-    }),
-  });
-  await forecast.shows("Spend per day");
-  expect(forecast.text()).toMatch(/\$3\.50.*mean of 14 days.*\$104\.25 projected/);
-  expect(firstCells(forecast, 4)).toEqual([
-    "Budget | Limit | Used | Per day",
-    "key web | usd=100/month | $90.00 | $2.00",
-  ]);
-  setAllowedCommands(ALL);
 });

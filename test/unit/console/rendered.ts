@@ -79,6 +79,14 @@ class TreeNode extends EventTarget {
 }
 
 class TestDocument extends EventTarget {
+  override addEventListener(...of: Parameters<EventTarget["addEventListener"]>): void {
+    listenerCount++;
+    super.addEventListener(...of);
+  }
+  override removeEventListener(...of: Parameters<EventTarget["removeEventListener"]>): void {
+    listenerCount--;
+    super.removeEventListener(...of);
+  }
   readonly hidden = false;
   createElementNS(_: string, name: string): TreeNode {
     return new TreeNode(name);
@@ -90,6 +98,12 @@ class TestDocument extends EventTarget {
     return Object.assign(new TreeNode("#text", 3), { data: text });
   }
 }
+
+/** Number of listeners that pages have on their documents. */
+let listenerCount = 0;
+
+/** Resolves when Preact has ended the effects of all removed pages, which happens in a later frame. */
+export const pagesRemoved = (): Promise<void> => until(() => listenerCount === 0);
 
 class NoLayout {
   observe(): void {}
