@@ -40,27 +40,21 @@ const SCHEME_NAMES: Readonly<Record<Scheme, string>> = {
  * Returns the key, or undefined if the client sent none. Rejects a key in a place that is not
  * accepted, with the accepted places in the message. Clients may send the same key in two places.
  * Two different keys are rejected, because it is unclear which client sent the request.
+ *
+ * Exception: Claude Code fills `Authorization` and `x-api-key` from two variables, and one of them
+ * may contain a credential for another service. If only one credential has the form of a key or
+ * token of this gateway, that credential is used.
  */
 export function extractCredential(
   headers: HeadersIn,
   schemes: readonly Scheme[],
   query?: QueryIn,
 ): string | undefined {
-  const [one, other] = explainWrongPlace(headers, query);
-  if (other !== undefined)
-    fail(
-      "unauthenticated",
-      `${SCHEME_NAMES[one!]} and ${SCHEME_NAMES[other]} contain different keys. Send only one key.`,
-      {
-        code: "ambiguous_credentials",
-      },
-    );
-  for (const scheme of schemes) {
-    const secret = READERS[scheme](headers, query);
-    if (secret !== undefined) return secret;
-  }
+  const key = findOnlyKey(headers, query);
+  if (key !== undefined)
+    for (const scheme of schemes) if (READERS[scheme](headers, query) === key) return key;
   if (
-    one === undefined &&
+    key === undefined &&
     headers.authorization === undefined &&
     headers["x-api-key"] === undefined
   )
@@ -72,24 +66,30 @@ export function extractCredential(
   );
 }
 
-/**
- * Returns the first place that contains a key, and a second place if that place contains a
- * different key.
- */
-function explainWrongPlace(
-  headers: HeadersIn,
-  query: QueryIn | undefined,
-): readonly [first: Scheme | undefined, other?: Scheme] {
-  let first: Scheme | undefined;
+/** Returns the key that the request contains. Throws if it contains two different keys. */
+function findOnlyKey(headers: HeadersIn, query: QueryIn | undefined): string | undefined {
+  let place: Scheme | undefined;
   let key: string | undefined;
   for (const scheme of ALL_SCHEMES) {
     const here = READERS[scheme](headers, query);
-    if (here === undefined) continue;
-    if (first === undefined) [first, key] = [scheme, here];
-    else if (here !== key) return [first, scheme];
+    if (here === undefined || here === key) continue;
+    if (place !== undefined) {
+      const isOwn = isOwnForm(here);
+      if (place !== "bearer" || scheme !== "x-api-key" || isOwn === isOwnForm(key!))
+        fail(
+          "unauthenticated",
+          `${SCHEME_NAMES[place]} and ${SCHEME_NAMES[scheme]} contain different keys. Send only one key.`,
+          { code: "ambiguous_credentials" },
+        );
+      if (!isOwn) continue;
+    }
+    [place, key] = [scheme, here];
   }
-  return [first];
+  return key;
 }
+
+/** Whether the text has the form of a key of this gateway, or of a JSON Web Token. */
+const isOwnForm = (text: string): boolean => /^(?:tg_|eyJ[\w-]*\.[\w-]+\.[\w-]*$)/.test(text);
 
 const inHeader =
   (name: string) =>

@@ -1,12 +1,10 @@
 // Frontend for messages, the endpoint that Anthropic's SDKs and Claude Code call.
 import { defineFrontend, fail, type Body, type HeadersIn } from "tollgate/plugin";
 import { messages } from "tollgate/protocols/messages";
+import { acceptOption, extractCredential } from "./client-credential.ts";
 import { versionedPaths } from "./route-paths.ts";
 
-/** From this version on, the SDKs of the protocol send the key as a bearer token. */
-const BEARER_SINCE_VERSION = "2026-10-21";
 const VERSION_HEADER = "anthropic-version";
-const DEFAULT_VERSION = "2023-06-01";
 
 export default defineFrontend({
   api: 1,
@@ -16,19 +14,14 @@ export default defineFrontend({
   options: {
     type: "object",
     additionalProperties: false,
-    properties: {
-      bearer: {
-        enum: ["by_version", "always"],
-        default: "by_version",
-        description:
-          "Whether Authorization: Bearer may contain the key. by_version: only for " +
-          "anthropic-version 2026-10-21 and later, whose SDKs use it",
-      },
-    },
+    properties: { accept: acceptOption("x-api-key", "bearer") },
   },
-  setup: ({ bearer }) => ({
+  setup: ({ accept: schemes }) => ({
     protocol: messages(),
-    extractCredential: (headers) => readKey(headers, bearer, versionOf(headers)),
+    extractCredential(headers, query) {
+      checkVersion(headers);
+      return extractCredential(headers, schemes, query);
+    },
     routes: [
       {
         method: "POST",
@@ -60,14 +53,13 @@ function requireMaxTokens(body: Body): { model: string } {
   return { model: body["model"] as string };
 }
 
-function versionOf(headers: HeadersIn): string {
+function checkVersion(headers: HeadersIn): void {
   const version = headers[VERSION_HEADER];
-  if (version === undefined) return DEFAULT_VERSION;
-  if (typeof version === "string" && isDate(version)) return version;
-  return fail("invalid", `${VERSION_HEADER} must be a date such as ${DEFAULT_VERSION}.`, {
-    param: VERSION_HEADER,
-    code: "invalid_version",
-  });
+  if (version !== undefined && !(typeof version === "string" && isDate(version)))
+    fail("invalid", `${VERSION_HEADER} must be a date such as 2023-06-01.`, {
+      param: VERSION_HEADER,
+      code: "invalid_version",
+    });
 }
 
 /** Whether the text is an existing date. 2026-02-30 is not. */
@@ -75,23 +67,4 @@ function isDate(text: string): boolean {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
   const day = new Date(`${text}T00:00:00Z`);
   return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text);
-}
-
-function readKey(headers: HeadersIn, bearer: string, version: string): string | undefined {
-  const key = [headers["x-api-key"]].flat()[0] || undefined;
-  const token = /^Bearer +(\S.*)$/i.exec(headers.authorization ?? "")?.[1];
-  if (key !== undefined && token !== undefined && key !== token)
-    fail(
-      "unauthenticated",
-      "x-api-key and Authorization contain different keys. Send only one key, in x-api-key.",
-      { code: "ambiguous_credentials" },
-    );
-  if (key !== undefined || token === undefined) return key;
-  if (bearer === "always" || version >= BEARER_SINCE_VERSION) return token;
-  return fail(
-    "unauthenticated",
-    "This endpoint accepts the key in the x-api-key header (ANTHROPIC_API_KEY), not as Authorization: Bearer; " +
-      "the operator can allow it with `bearer: always`.",
-    { code: "bearer_not_accepted" },
-  );
 }

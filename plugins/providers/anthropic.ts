@@ -15,7 +15,7 @@ import {
   fetchListPage,
   asNonEmptyText,
 } from "tollgate/protocols/compatible";
-import { claude, messages } from "tollgate/protocols/messages";
+import { claude, filterBetas, messages } from "tollgate/protocols/messages";
 import { messageBatches } from "./anthropic/batches.ts";
 
 // Metadata of Claude models, except prices.
@@ -156,7 +156,7 @@ export default defineProvider({
         batches: messageBatches(version),
         prepare(out, call) {
           forwardClientVersion(out, call);
-          if (betas) filterBetas(out, betas);
+          if (betas) filterBetas(out, call, (beta) => betas.includes(beta));
         },
       },
     ],
@@ -185,16 +185,6 @@ function forwardClientVersion(out: Outgoing, call: Call): void {
       out.setHeader("anthropic-version", value);
     else if (name === "anthropic-beta") out.setHeader(name, value);
   }
-}
-
-function filterBetas(out: Outgoing, allowed: readonly string[]): void {
-  const sent = out.headers["anthropic-beta"];
-  if (sent === undefined) return;
-  const kept = sent
-    .split(",")
-    .map((beta) => beta.trim())
-    .filter((beta) => allowed.includes(beta));
-  out.setHeader("anthropic-beta", kept.length > 0 ? kept.join(",") : undefined);
 }
 
 /** Maximum number of pages of a model list. */

@@ -221,7 +221,14 @@ describe("a request to Claude in passthrough mode", () => {
       model: `bedrock/${CLAUDE}`,
       max_tokens: 50,
       messages: [{ role: "user", content: "Hello" }],
-      betas: ["context-1m-2025-08-07", "unheard-of-2026-01-01"],
+      betas: [
+        "context-1m-2025-08-07",
+        "context-management-2025-06-27",
+        "extended-cache-ttl-2025-04-11",
+        "unheard-of-2026-01-01",
+      ],
+      context_management: { edits: [] },
+      cache_control: { type: "ephemeral", ttl: "1h" },
     });
     const { content, model } = await stream.finalMessage();
     expect(content.map(({ type }) => type)).toEqual(["thinking", "text", "tool_use"]);
@@ -232,6 +239,10 @@ describe("a request to Claude in passthrough mode", () => {
       anthropic_beta: ["context-1m-2025-08-07"],
       max_tokens: 50,
     });
+    // The body's part of a beta that Bedrock does not get is not sent. Bedrock needs no beta for
+    // the lifetime of a cache mark.
+    expect(asked!.json()).not.toHaveProperty("context_management");
+    expect(asked!.json()).toMatchObject({ cache_control: { ttl: "1h" } });
     expect(asked!.json()).not.toHaveProperty("model");
     expect(asked!.json()).not.toHaveProperty("stream");
     expect(asked!.headers).not.toHaveProperty("anthropic-beta");

@@ -107,10 +107,11 @@ describe("headers of a messages client", () => {
   ) => {
     const out = {
       headers,
+      get: () => undefined,
       setHeader: (name: string, value?: string) =>
         value === undefined ? void delete headers[name] : void (headers[name] = value),
-    } as Outgoing;
-    endpointOf(made(options)).prepare!(out, { exchange } as unknown as Call);
+    } as unknown as Outgoing;
+    endpointOf(made(options)).prepare!(out, { exchange, reportLoss() {} } as unknown as Call);
     return headers;
   };
   const own = { "anthropic-version": "2023-06-01" };

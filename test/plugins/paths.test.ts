@@ -7,6 +7,7 @@ import models from "../../plugins/frontends/models.ts";
 import responses from "../../plugins/frontends/responses.ts";
 import usage from "../../plugins/frontends/usage.ts";
 import { startTestGateway, type TestGateway } from "tollgate/testing";
+import { mintKey } from "../../src/lib/api-key.ts";
 import { KEY, ONE_KEY } from "../kit/one-key.ts";
 import { png } from "../protocols/images/pictures.ts";
 
@@ -82,9 +83,10 @@ describe.each(ROUTES)("%s %s", (method, path) => {
   );
 
   it("two different keys are rejected", async () => {
+    const another = mintKey().secret;
     const other = path.startsWith("/messages")
-      ? { authorization: "Bearer other" }
-      : { "x-api-key": "other" };
+      ? { authorization: `Bearer ${another}` }
+      : { "x-api-key": another };
     const { status, body } = await ask(method, "/v1", path, other);
     expect(status).toBe(401);
     expect(body.error.message).toContain("different keys");

@@ -12,7 +12,7 @@ import type {
   FieldAllowlist,
 } from "tollgate/plugin";
 import { valueFields } from "tollgate/protocols/references";
-import { claude, messages } from "tollgate/protocols/messages";
+import { claude, filterBetas, messages, requestedBetas } from "tollgate/protocols/messages";
 import { nameIn } from "./converse/reader.ts";
 import { createFrameReader } from "./event-stream.ts";
 import { parsed, textOf } from "./json.ts";
@@ -42,6 +42,7 @@ export function bedrockClaude(betas: readonly string[]): Protocol<"chat"> {
   const client = own.client as ClientHalf<"chat">;
   return {
     ...own,
+    headers: { ...own.headers, request: ["anthropic-version", "anthropic-beta"] },
     zdrAllowedFields: [...own.zdrAllowedFields!, ...REVIEWED],
     client: {
       ...client,
@@ -92,16 +93,15 @@ function moveHeadersToBody(out: Outgoing, of: CallContext, betas: readonly strin
         ? versionHeader
         : VERSION,
     );
-  const requestedBetas = (out.headers["anthropic-beta"] ?? "")
-    .split(",")
-    .map((beta) => beta.trim())
-    .filter((beta) => beta !== "");
-  const kept = requestedBetas.filter((beta) => betas.includes(beta));
-  if (kept.length < requestedBetas.length)
-    of.reportLoss("anthropic-beta", "dropped", "beta_not_allowed");
+  const requested = requestedBetas(out).length;
+  const kept = filterBetas(out, of, (beta) => betas.includes(beta), PARTS_WITHOUT_BETA);
+  if (kept.length < requested) of.reportLoss("anthropic-beta", "dropped", "beta_not_allowed");
   if (kept.length > 0) out.set("anthropic_beta", kept);
   for (const name of ["anthropic-version", "anthropic-beta"]) out.setHeader(name);
 }
+
+/** Bedrock accepts a lifetime of cache marks without a beta. */
+const PARTS_WITHOUT_BETA = ["cache_control.ttl"];
 
 /** Streams are framed unless their content type has another value. */
 const isFramed = (headers: HeadersIn): boolean =>

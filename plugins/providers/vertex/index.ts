@@ -208,6 +208,7 @@ function vertexClaude(): Protocol<"chat"> {
   const client = own.client as ClientHalf<"chat">;
   return {
     ...own,
+    headers: { ...own.headers, request: ["anthropic-version", "anthropic-beta"] },
     zdrAllowedFields: [...own.zdrAllowedFields!, ["its version", valueFields("anthropic_version")]],
     client: {
       ...client,

@@ -55,9 +55,7 @@ export function encodeRequest(
     out.setHeader("content-type", form ? multipartContentType(form.boundary) : "application/json");
   for (const name in endpoint.headers) out.setHeader(name, endpoint.headers[name]);
   if (isPassthrough) {
-    forwardHeaders(protocol.headers?.request, connection.req.headers, (name, value) => {
-      if (!SECRET_HEADERS.has(name)) out.setHeader(name, value);
-    });
+    forwardRequestHeaders(protocol.headers?.request, connection.req.headers, out);
     for (const field in received.edits) out.set(field, received.edits[field]);
     if (out.get("model") !== undefined) out.set("model", call.model);
   }
@@ -191,6 +189,26 @@ function forwardHeaders(
     }
   }
 }
+
+/**
+ * Forwards the client's headers that the protocol allows. A prefix in the list does not allow
+ * credentials, or headers in which a client could choose the operator's account. The bounds on the
+ * headers of a request limit their number and size.
+ */
+function forwardRequestHeaders(
+  list: readonly string[] | undefined,
+  headers: HeadersIn,
+  out: OutgoingRequest,
+): void {
+  forwardHeaders(list, headers, (name, value) => {
+    if (SECRET_HEADERS.has(name)) return;
+    if (!list!.includes(name) && (ACCOUNT_HEADER.test(name) || CREDENTIAL_HEADER.test(name)))
+      return;
+    out.setHeader(name, value);
+  });
+}
+
+const CREDENTIAL_HEADER = /auth|api-?key|secret|token$|credential|admin/;
 
 /**
  * Headers that reveal the operator's account. They are never forwarded, whatever a protocol's list

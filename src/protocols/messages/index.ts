@@ -34,6 +34,7 @@ import { analyzeCost } from "../cost-analysis.ts";
 import { isObject, asList, asNumber } from "../json-values.ts";
 
 export { claude, type MessagesDialect, type MessagesTraits } from "./dialect.ts";
+export { filterBetas, requestedBetas } from "./client/beta-pairs.ts";
 
 /**
  * Schema shared by messages and token counts. The frontend requires `max_tokens` only where there
@@ -44,14 +45,13 @@ const shared = {
   required: schema.required.filter((field) => field !== "max_tokens"),
 } as unknown as JSONSchema;
 
-/** Request headers that Anthropic's API reads. For other backends only the version matters. */
-const REQUEST = [
-  "anthropic-version",
-  "anthropic-beta",
-  "anthropic-dangerous-direct-browser-access",
-  "x-app",
-  "x-claude-code-*",
-];
+/**
+ * Request headers that Anthropic's API reads. New versions of clients add headers, so the list is
+ * open. For other backends only the version matters.
+ */
+const REQUEST = ["anthropic-version", "anthropic-*", "x-app", "x-claude-code-*"];
+/** `prepare` removes the betas together with their parts of the body. */
+const REQUEST_OF_OTHERS = ["anthropic-version", "anthropic-beta"];
 
 export const messages = (dialect: MessagesDialect = {}): Protocol<"chat"> => {
   const at = (of: CallContext) => settingsFor(dialect, of.model);
@@ -65,7 +65,7 @@ export const messages = (dialect: MessagesDialect = {}): Protocol<"chat"> => {
     operationSpec: chatOperation,
     zdrAllowedFields: ZDR_ALLOWED_FIELDS,
     headers: {
-      request: betas ? REQUEST : REQUEST.slice(0, 1),
+      request: betas ? REQUEST : REQUEST_OF_OTHERS,
       response: FORWARDED_RESPONSE_HEADERS,
       zdrAllowed: ZDR_ALLOWED_HEADERS,
     },

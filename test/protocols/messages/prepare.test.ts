@@ -1,10 +1,15 @@
 // The last step before a request is sent, in both modes: stored state, envelopes, dialects, limits.
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
 import type { Proof } from "../../../src/model/request.ts";
 import type { Outgoing } from "../../../src/plugin/outgoing.ts";
 import { seal } from "../../../src/protocols/proof-envelope.ts";
-import { messages, type MessagesDialect } from "../../../src/protocols/messages/index.ts";
+import {
+  filterBetas,
+  messages,
+  type MessagesDialect,
+} from "../../../src/protocols/messages/index.ts";
 import { createCallContext } from "../../../src/testing/codec-contexts.ts";
 import { deepFreeze } from "../../../src/testing/freeze.ts";
 
@@ -204,6 +209,151 @@ test("a token count omits fields that are not counted", () => {
   expect(prepared(body, {}, { actionType: "count" }).edits).toEqual({
     max_tokens: undefined,
     stream: undefined,
+  });
+});
+
+describe("a beta and its part of the body", () => {
+  const mark = { type: "ephemeral", ttl: "1h", scope: "global" };
+  /** A body with every part that belongs to a beta. */
+  const BODY: Fields = {
+    context_management: { edits: [] },
+    compaction: {},
+    output_format: { type: "json_schema", schema: {} },
+    output_config: { effort: "high", format: {}, task_budget: { type: "tokens", total: 1 } },
+    tools: [
+      {
+        name: "a",
+        input_schema: {},
+        strict: true,
+        defer_loading: true,
+        allowed_callers: ["direct"],
+        input_examples: [],
+        eager_input_streaming: true,
+        cache_control: mark,
+      },
+      { type: "tool_search_tool_regex_20251119", name: "s" },
+      { type: "advisor_20260301", name: "advisor" },
+      { type: "mcp_toolset", mcp_server_name: "m" },
+    ],
+    system: [{ type: "text", text: "x", cache_control: mark }],
+    messages: [
+      user,
+      {
+        role: "user",
+        content: [
+          {
+            type: "tool_result",
+            tool_use_id: "t",
+            content: [{ type: "tool_reference", tool_name: "a" }],
+          },
+        ],
+      },
+    ],
+    mcp_servers: [],
+    speed: "fast",
+    fallbacks: [],
+    fallback_credit_token: "f",
+    user_profile_id: "u",
+    diagnostics: {},
+    safeguards: {},
+    brand_new: 1,
+  };
+  const BETAS: readonly (readonly [beta: string, ...lost: string[]])[] = [
+    ["context-management-2025-06-27", "context_management"],
+    ["compact-2026-01-12", "context_management", "compaction"],
+    ["structured-outputs-2025-11-13", "output_format", "output_config.format", "tools.strict"],
+    ["effort-2025-11-24", "output_config.effort"],
+    ["task-budgets-2026-03-13", "output_config.task_budget"],
+    [
+      "advanced-tool-use-2025-11-20",
+      "tools.defer_loading",
+      "tools.allowed_callers",
+      "tools.input_examples",
+      "tools.tool_search_tool_regex_20251119",
+      "content.tool_reference",
+    ],
+    ["fine-grained-tool-streaming-2025-05-14", "tools.eager_input_streaming"],
+    ["advisor-tool-2026-03-01", "tools.advisor_20260301"],
+    ["mcp-client-2025-11-20", "mcp_servers", "tools.mcp_toolset"],
+    ["extended-cache-ttl-2025-04-11", "cache_control.ttl"],
+    ["prompt-caching-scope-2026-01-05", "cache_control.scope"],
+    ["fast-mode-2026-02-01", "speed"],
+    ["server-side-fallback-2026-07-01", "fallbacks"],
+    ["fallback-credit-2026-07-01", "fallback_credit_token"],
+    ["user-profiles-2026-08-18", "user_profile_id"],
+    ["cache-diagnosis-2026-04-07", "diagnostics"],
+    ["unheard-of-2027-01-01", "safeguards"],
+    ["interleaved-thinking-2025-05-14"],
+    ["claude-code-20250219"],
+  ];
+  /** Returns the body as it is sent, and the parts that it lost. */
+  const filtered = (betas: readonly string[], allowed: (beta: string) => boolean) => {
+    const { out, edits, headers } = leaving(deepFreeze(BODY), {
+      "anthropic-beta": betas.join(", "),
+    });
+    const of = createCallContext();
+    filterBetas(out, of, allowed);
+    const lost = of.losses.map(({ field }) => field).toSorted();
+    return { body: { ...BODY, ...edits }, header: headers["anthropic-beta"], lost };
+  };
+  /** All names of members and types in a value. */
+  const namesIn = (value: unknown): string[] =>
+    typeof value !== "object" || value === null
+      ? []
+      : Object.entries(value).flatMap(([name, inner]) =>
+          inner === undefined ? [] : [name, ...(name === "type" ? [inner] : []), ...namesIn(inner)],
+        );
+
+  test.each(BETAS)("%s", (beta, ...lost) => {
+    expect(filtered([beta], () => true)).toEqual({ body: BODY, header: beta, lost: [] });
+    expect(filtered([], () => false)).toEqual({ body: BODY, header: "", lost: [] });
+    const { body, header, lost: reported } = filtered([beta], () => false);
+    expect(header).toBeUndefined();
+    expect(reported).toEqual(lost.toSorted());
+    expect(body["brand_new"]).toBe(1);
+    const left = new Set(namesIn(body));
+    for (const part of lost) expect(left).not.toContain(part.split(".").at(-1));
+    // All other parts are sent.
+    for (const [, ...parts] of BETAS)
+      for (const part of parts)
+        if (!lost.includes(part)) expect(left).toContain(part.split(".").at(-1));
+  });
+
+  test("any set of betas leaves no half", () => {
+    fc.assert(
+      fc.property(
+        fc.subarray(BETAS.map(([beta]) => beta)),
+        fc.subarray(BETAS.map(([beta]) => beta)),
+        (asked, allowed) => {
+          const { header, lost } = filtered(asked, (beta) => allowed.includes(beta));
+          const kept = asked.filter((beta) => allowed.includes(beta));
+          expect(header ?? "").toBe(kept.length < asked.length ? kept.join(",") : asked.join(", "));
+          const needed = (betas: readonly string[]) =>
+            BETAS.flatMap(([beta, ...parts]) => (betas.includes(beta) ? parts : []));
+          const gone = asked.filter((beta) => !allowed.includes(beta));
+          expect(lost).toEqual(
+            [...new Set(needed(gone))].filter((part) => !needed(kept).includes(part)).toSorted(),
+          );
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+
+  test("is lost if the backend has no betas, and the beta if the backend drops its field", () => {
+    const headers = { "anthropic-beta": "context-management-2025-06-27" };
+    const fields = { context_management: {} };
+    const { edits, losses, headers: sent } = prepared(fields, { betas: false }, {}, { ...headers });
+    expect(edits).toEqual({ context_management: undefined });
+    expect(losses).toMatchObject([{ field: "context_management", code: "beta_not_allowed" }]);
+    expect(sent).toEqual({});
+    const dropped = prepared(
+      fields,
+      { dropFields: ["context_management"] },
+      {},
+      { "anthropic-beta": "effort-2025-11-24,context-management-2025-06-27" },
+    );
+    expect(dropped.headers).toEqual({ "anthropic-beta": "effort-2025-11-24" });
   });
 });
 

@@ -7,6 +7,7 @@ import { isObject, asText } from "../../json-values.ts";
 import { TOKEN_COUNT_FIELDS, ID, KNOWN_TOP_LEVEL_FIELDS } from "../constants.ts";
 import type { MessagesSettings } from "../dialect.ts";
 import { isSealed, unseal } from "../../proof-envelope.ts";
+import { betasWithin, filterBetas, isNamed } from "./beta-pairs.ts";
 import { rejectBlockedReferences } from "../../references/index.ts";
 
 export function prepare(out: Outgoing, of: CallContext, settings: MessagesSettings): void {
@@ -19,13 +20,19 @@ export function prepare(out: Outgoing, of: CallContext, settings: MessagesSettin
   if (of.actionType === "count")
     for (const field of KNOWN_TOP_LEVEL_FIELDS)
       if (!TOKEN_COUNT_FIELDS.has(field) && out.get(field) !== undefined) out.remove(field);
-  for (const field of settings.dropFields) {
-    if (out.get(field) === undefined) continue;
+  const dropped = settings.dropFields.filter((field) => out.get(field) !== undefined);
+  for (const field of dropped) {
     out.remove(field);
     of.reportLoss(field, "dropped");
   }
   if (settings.signer !== ID) withoutAttribution(out);
-  if (!settings.betas) out.setHeader("anthropic-beta");
+  if (!settings.betas) {
+    filterBetas(out, of, () => false);
+    out.setHeader("anthropic-beta");
+  } else if (dropped.length > 0) {
+    const names = betasWithin(dropped);
+    filterBetas(out, of, (beta) => !isNamed(beta, names));
+  }
 }
 
 /**
