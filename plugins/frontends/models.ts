@@ -104,6 +104,7 @@ export function toModelEntry(
     owned_by: model.provider,
     type: "model",
     display_name: model.name ?? model.id,
+    description: model.description ?? describeModel(model),
     created_at: moment(model.released) ?? "1970-01-01T00:00:00Z",
     max_input_tokens: context ?? null,
     max_tokens: limits.output ?? null,
@@ -130,6 +131,29 @@ export function toModelEntry(
     },
   };
 }
+
+/** Describes a model by its context window and its price, if the catalog contains them. */
+function describeModel({ limits = {}, price }: ListedModel): string | undefined {
+  const context = limits.context ?? limits.input;
+  const rate = (unit: Unit) =>
+    price?.lines.find((line) => line.unit === unit && line.variant === undefined && line.per > 1)
+      ?.usd;
+  const [input, output] = [rate("input"), rate("output")];
+  const parts = [
+    ...(context === undefined ? [] : [`${tokenCount(context)} tokens of context`]),
+    ...(input === undefined || output === undefined
+      ? []
+      : [`$${input} input and $${output} output per million tokens`]),
+  ];
+  return parts.length > 0 ? parts.join(", ") : undefined;
+}
+
+const tokenCount = (tokens: number): string =>
+  tokens % 1_000_000 === 0
+    ? `${tokens / 1_000_000}M`
+    : tokens % 1_000 === 0
+      ? `${tokens / 1_000}K`
+      : String(tokens);
 
 const moment = (date: string | undefined): string | undefined =>
   date === undefined || Number.isNaN(Date.parse(date))

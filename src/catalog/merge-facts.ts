@@ -35,6 +35,7 @@ export interface FactLayer extends FactSource {
  */
 const ATOMIC_FIELDS = [
   "name",
+  "description",
   "protocols",
   "rejectedFields",
   "dataPolicy",

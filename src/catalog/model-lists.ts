@@ -340,6 +340,7 @@ const FIELD_CHECKS: { readonly [field in Exclude<keyof ModelInfo, "model">]: Che
   // The known operations depend on the mounted plugins.
   operation: (v) => typeof v === "string" && OPERATION_NAME.test(v),
   name: isText,
+  description: isText,
   protocols: isListOf(isText),
   can: isMapOf(isBoolean),
   rejectedFields: isListOf(isText),

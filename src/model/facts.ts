@@ -37,6 +37,8 @@ export interface ModelInfo {
   operation: Operation;
   /** Display name. */
   name?: Opt<string>;
+  /** Description for people who choose a model, in one line. At most 200 characters are used. */
+  description?: Opt<string>;
   /**
    * Protocols of the provider that serve this model. Default: determined by the `servesModel`
    * function of each endpoint.

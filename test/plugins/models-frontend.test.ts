@@ -178,6 +178,7 @@ describe("the SDKs", () => {
         type: "model",
         id: "openai/gpt-6",
         display_name: "GPT-6",
+        description: "400K tokens of context, $1.25 input and $10 output per million tokens",
         created_at: "2026-05-01T00:00:00Z",
         max_input_tokens: 400_000,
         max_tokens: 128_000,

@@ -102,6 +102,7 @@ export function toGeminiModel(model: ListedModel): JsonObject {
     baseModelId: id,
     version: model.released ?? "",
     displayName: model.name ?? id,
+    description: model.description,
     inputTokenLimit: limits.context ?? limits.input,
     outputTokenLimit: limits.output,
     supportedGenerationMethods: METHODS[model.operation] ?? [],

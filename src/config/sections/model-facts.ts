@@ -95,6 +95,14 @@ export const FACTS_SCHEMA: Schema = closedObject({
     description: `Operation of the model: ${[...BUILT_IN_OPERATIONS.keys()].join(", ")}, or one that a package adds`,
   },
   name: nonEmptyText("Display name of the model"),
+  description: {
+    type: "string",
+    minLength: 1,
+    maxLength: 200,
+    description:
+      "Description of the model in model lists, such as the picker of Claude Code. Default: the " +
+      "provider's text, or the context window and the price",
+  },
   protocols: names("Protocols of the provider that serve the model"),
   can: {
     type: "object",

@@ -141,6 +141,9 @@ function endpointsIn({ endpoints }: JsonObject): string | undefined {
   return names.length === 0 ? undefined : (names.find((one) => one === "chat") ?? names.join(" "));
 }
 
+/** Maximum number of characters of a description that are kept. */
+const MAX_DESCRIPTION = 200;
+
 function infoOf(
   model: string,
   kind: Operation,
@@ -162,10 +165,12 @@ function infoOf(
   const name =
     asNonEmptyText(row["display_name"]) ??
     (asNonEmptyText(row["id"]) ? asNonEmptyText(row["name"]) : undefined);
+  const description = asNonEmptyText(row["description"]);
   return {
     model,
     operation: kind,
     ...(name !== undefined && { name }),
+    ...(description !== undefined && { description: description.slice(0, MAX_DESCRIPTION) }),
     ...(released !== undefined && { released }),
     ...((context !== undefined || output !== undefined) && { limits: { context, output } }),
     ...parsePrice(asObject(row["pricing"]), shape),
