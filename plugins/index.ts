@@ -81,6 +81,7 @@ export const builtin = {
     ),
   },
   middleware: {
+    "agent-hints": () => import("./middleware/agent-hints.ts"),
     auth: () => import("./middleware/auth.ts"),
     "client-certificates": () => import("./middleware/client-certificates.ts"),
     jwt: () => import("./middleware/jwt.ts"),
