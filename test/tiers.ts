@@ -53,6 +53,7 @@ export const CI: readonly string[] = [
   "test/plugins/stores/conformance.test.ts",
   "test/plugins/stores/postgres/budgets/exhausted-budget.test.ts",
   "test/plugins/stores/postgres/entry-numbers.test.ts",
+  "test/plugins/stores/postgres/meter-sweep.test.ts",
   "test/plugins/stores/postgres/failover/loss-report.test.ts",
   "test/plugins/stores/postgres/retention.test.ts",
   "test/plugins/stores/postgres/monthly-partitions.test.ts",

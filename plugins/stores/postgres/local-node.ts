@@ -17,6 +17,7 @@ import { replaySpool } from "./spool-replay.ts";
 import { replayBatches, ReplayBuffer } from "./offline/replay-buffer.ts";
 import { ServerState } from "./membership/server-state.ts";
 import { deleteSpool, readLeftSpools, Spool } from "./offline/spool.ts";
+import { PresentMembers } from "./write/present-members.ts";
 import { TermsCache } from "./rows/call-terms.ts";
 import { reachedThresholdsIn, returnDeadLeases } from "./membership/lease-returns.ts";
 import { failFenced, isUnavailable, needsReread, errorMessage } from "./connection/errors.ts";
@@ -28,6 +29,7 @@ export class LocalNode {
   readonly serverState = new ServerState();
   readonly openCalls = new Map<string, OwnCall>();
   readonly terms = new TermsCache();
+  readonly members = new PresentMembers();
   position: { instance: string; epoch: number; n: number; head: Buffer } | undefined;
   /** A batch that was sent and is not confirmed, with the function to call if it was committed. */
   pendingBatch: { readonly head: Buffer; readonly done: () => void } | undefined;
@@ -75,6 +77,7 @@ export class LocalNode {
       (this.position && this.syncedConnection !== this.#connection.connectionCount)
     )
       await this.syncPosition(sql);
+    if (this.syncedConnection !== this.#connection.connectionCount) this.members.clear();
     this.syncedConnection = this.#connection.connectionCount;
   }
 
@@ -230,7 +233,11 @@ export class LocalNode {
   onWritten({ n, head, rows, booked, settledAttempts }: SlowPathResult): void {
     Object.assign(this.position!, { n, head });
     this.terms.markStored(booked);
-    for (const row of rows) if (row.kind === "reserve") this.openCalls.set(row.attempt, { row });
+    for (const row of rows)
+      if (row.kind === "reserve") {
+        this.openCalls.set(row.attempt, { row });
+        this.members.record(row.meterAmounts);
+      }
     for (const attempt of settledAttempts) this.openCalls.delete(attempt);
     this.lastWriteAt = performance.now();
   }

@@ -138,6 +138,7 @@ const sum = (id: string, of: Partial<MeterDelta>): MeterDelta => ({
   id,
   max: 10n,
   period: 0,
+  idle: 0,
   take: 0n,
   released: 0n,
   used: 0n,

@@ -1,7 +1,7 @@
 // Tracks the amount of each budget that this node's calls use, to estimate the leases that the node
 // needs on hot budgets.
 import { isCalendarPeriod } from "tollgate/store";
-import { parseMeterId, type MeterDelta } from "../rows/batch-plan.ts";
+import { isMemberMeter, parseMeterId, type MeterDelta } from "../rows/batch-plan.ts";
 
 /** Usage of one budget by the calls of this node. */
 export interface BudgetUse {
@@ -30,7 +30,8 @@ export class BudgetActivity {
   record(sums: readonly MeterDelta[]): void {
     const at = performance.now();
     for (const { id, max, take, calls } of sums) {
-      if (max === null || !isCalendarPeriod(parseMeterId(id).per)) continue;
+      // Members of groups are counted exactly, and there are too many of them for leases.
+      if (max === null || !isCalendarPeriod(parseMeterId(id).per) || isMemberMeter(id)) continue;
       const known = this.all.get(id);
       if (known) {
         known.max = max;

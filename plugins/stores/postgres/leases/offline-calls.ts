@@ -66,6 +66,8 @@ export class LeasedCalls implements OfflineCalls {
    * has no share of one of the limits.
    */
   #shareOfClaims(claims: Claims, at: number): Claims | undefined {
+    // Whether a group has a place, and what its members have used, is known only to the database.
+    if (claims.some(({ maxMembers }) => maxMembers !== undefined)) return undefined;
     const slices = this.#budgetLeases;
     const live = BigInt(slices.liveGateways);
     let budgets = 0;

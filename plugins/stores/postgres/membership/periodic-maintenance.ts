@@ -21,6 +21,30 @@ const ROLLUP_INTERVAL_MS = 10_000;
 /** Interval of checks for next month's partitions, in milliseconds. */
 const PARTITION_INTERVAL_MS = 3_600_000;
 
+/** Interval at which meters without effect are removed, in milliseconds. */
+const SWEEP_INTERVAL_MS = 60_000;
+/** Number of meters of one statement, and of statements of one interval. */
+const METERS_PER_SWEEP = 1_000;
+const SWEEPS_PER_INTERVAL = 20;
+
+/**
+ * Creates the task that removes meters without effect. It goes on where it stopped, and begins
+ * again after the last meter.
+ */
+function createMeterSweep(sql: RunSql, schema: string): () => Promise<void> {
+  let after = "";
+  return async () => {
+    for (let n = 0; n < SWEEPS_PER_INTERVAL; n++) {
+      const [row] = await sql({
+        text: `SELECT reached FROM ${schema}.sweep_meters_1($1, $2)`,
+        values: [after, METERS_PER_SWEEP],
+      });
+      after = row?.["reached"] ?? "";
+      if (after === "") return;
+    }
+  };
+}
+
 export interface PeriodicMaintenance {
   start(): void;
   /** Called after rows were written. */
@@ -50,6 +74,7 @@ export function createPeriodicMaintenance(sql: RunSql, schema: string): Periodic
     start() {
       end();
       every(ROLLUP_INTERVAL_MS, () => updateRollups(sql, schema));
+      every(SWEEP_INTERVAL_MS, createMeterSweep(sql, schema));
       every(PARTITION_INTERVAL_MS, () => sql({ text: `SELECT ${schema}.create_partitions_1(1)` }));
     },
     onRowsWritten: () => written(),

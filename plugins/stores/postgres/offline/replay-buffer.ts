@@ -134,12 +134,16 @@ const UNLIMITED = 10n ** 24n;
 
 /**
  * Raises the limits of a reserve, because the call was accepted. Other calls may have used up the
- * budget since then.
+ * budget, or taken the places of a group, since then.
  */
 const toFact = (command: StoreCommand): StoreCommand =>
   command.do === "reserve"
     ? {
         ...command,
-        claims: command.claims.map((claim) => ({ ...claim, max: BigInt(claim.max) + UNLIMITED })),
+        claims: command.claims.map((claim) => ({
+          ...claim,
+          max: BigInt(claim.max) + UNLIMITED,
+          maxMembers: undefined,
+        })),
       }
     : command;

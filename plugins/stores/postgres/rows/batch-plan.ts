@@ -3,6 +3,7 @@
 // the slow path, which first reads the current rows from the database.
 import type { StoreCommand, Reserve, Settle } from "tollgate/plugin";
 import {
+  createMeter,
   mergeClaims,
   reserveRow,
   settleRow,
@@ -28,6 +29,8 @@ export interface MeterDelta {
   max: bigint | null;
   /** Period of a rate limit, in milliseconds. 0 for other limits. */
   readonly period: number;
+  /** Member of a group: idle time of a window in total, or -1 for another meter. 0: no member. */
+  readonly idle: number;
   take: bigint;
   /** Number of calls that take the amount. */
   calls: number;
@@ -46,6 +49,11 @@ export interface MeterDelta {
 export interface PlanStep {
   readonly command: Timed<Reserve> | Timed<Settle>;
   readonly meterAmounts: readonly MeterAmount[];
+}
+
+/** Whether the member of a meter is known to be present in its group. */
+interface MembershipCheck {
+  isPresent(meterId: string): boolean;
 }
 
 /** A batch for the fast path. */
@@ -72,6 +80,16 @@ export function parseMeterId(id: string): {
   return { unit, per, period: RATE_PERIODS_MS[per] ?? 0 };
 }
 
+/** Whether a meter belongs to a member of a group. */
+export const isMemberMeter = (id: string): boolean =>
+  id.includes("|~") && createMeter(id).member !== undefined;
+
+/** Returns the value of `MeterDelta.idle`. */
+function idleOf(id: string): number {
+  const member = id.includes("|~") ? createMeter(id).member : undefined;
+  return member === undefined ? 0 : parseMeterId(id).per === "total" ? member.idleMs : -1;
+}
+
 /** Returns whether all reserves and settles of a batch have the same time. */
 export function haveSameTime(batch: readonly StoreCommand[]): boolean {
   const [first, ...others] = batch.filter((c) => c.do === "reserve" || c.do === "settle");
@@ -88,6 +106,7 @@ export function planBatch(
   instance: string,
   now: (at: number) => number,
   terms: TermsCache,
+  members: MembershipCheck = NO_MEMBERS,
 ): BatchPlan | undefined {
   terms.beginBatch();
   const sums = new Map<string, MeterDelta>();
@@ -101,7 +120,7 @@ export function planBatch(
     let found = sums.get(id);
     if (!found) {
       const { period } = parseMeterId(id);
-      sums.set(id, (found = createDelta(id, period)));
+      sums.set(id, (found = createDelta(id, period, idleOf(id))));
     }
     return found;
   };
@@ -122,11 +141,13 @@ export function planBatch(
       const claims = mergeClaims(c.claims, now(c.at), NO_METERS);
       const taken = claims.map(toMeterAmount);
       for (let i = 0; i < claims.length; i++) {
-        const { limit, meter } = claims[i]!;
+        const { limit, meter, maxMembers } = claims[i]!;
+        // Only the ledger rules count the members of a group.
+        if (maxMembers !== undefined && !members.isPresent(meter.id)) return undefined;
         const of = sum(meter.id);
         if (of.max !== null && of.max !== limit) return undefined;
         of.max = limit;
-        addTake(of, taken[i]![1]);
+        addTake(of, taken[i]![1], claims[i]!.countsOnly === true);
       }
       const row = reserveRow(c, instance, taken);
       steps.push({ command: c, meterAmounts: taken });
@@ -153,10 +174,11 @@ export function planBatch(
   };
 }
 
-const createDelta = (id: string, period: number): MeterDelta => ({
+const createDelta = (id: string, period: number, idle: number): MeterDelta => ({
   id,
   max: null,
   period,
+  idle,
   take: 0n,
   calls: 0,
   released: 0n,
@@ -165,11 +187,12 @@ const createDelta = (id: string, period: number): MeterDelta => ({
   running: 0n,
 });
 
-function addTake(of: MeterDelta, amount: bigint): void {
+function addTake(of: MeterDelta, amount: bigint, countsOnly: boolean): void {
   of.take += amount;
   of.calls++;
   of.running += amount;
-  if (amount > 0n && (of.required === null || of.running > of.required)) of.required = of.running;
+  if (amount > 0n && !countsOnly && (of.required === null || of.running > of.required))
+    of.required = of.running;
 }
 
 function addRelease(of: MeterDelta, amount: bigint, used: bigint): void {
@@ -182,5 +205,6 @@ function addRelease(of: MeterDelta, amount: bigint, used: bigint): void {
 }
 
 const NO_METERS: ReadonlyMap<string, never> = new Map<string, never>();
+const NO_MEMBERS: MembershipCheck = { isPresent: () => false };
 /** Compares meters in locking order. */
 const compareById = (a: MeterDelta, b: MeterDelta): number => compareBytes(a.id, b.id);

@@ -28,8 +28,8 @@ const METER_STATE_SQL = `coalesce(m.level, 0) || ' ' || coalesce(m.reserved, 0) 
  * The LIMIT has no effect on the result. Without it, PostgreSQL estimates a number of rows that is
  * ten times as large.
  */
-const METER_DELTAS_SQL = `(SELECT * FROM unnest(m_id, m_max, m_period, m_take, m_unhold, m_used, m_need) WITH ORDINALITY
-    AS x(id, max, period, take, unhold, used, need, ord) LIMIT cardinality(m_id)) x`;
+const METER_DELTAS_SQL = `(SELECT * FROM unnest(m_id, m_max, m_period, m_idle, m_take, m_unhold, m_used, m_need) WITH ORDINALITY
+    AS x(id, max, period, idle, take, unhold, used, need, ord) LIMIT cardinality(m_id)) x`;
 
 /**
  * Returns SQL that looks up each meter by ID. OFFSET 0 is needed because PostgreSQL would otherwise
@@ -44,6 +44,10 @@ const meterLookupSql = (schema: string, locked = ""): string =>
  */
 const CLOCK_SKEW_MS = 10_000;
 const CLOCK_WENT_BACK_SQL = `x.period > 0 AND m.at - t > ${CLOCK_SKEW_MS}`;
+/** Whether the window of a member starts again. The ledger rules decide such a batch. */
+const STARTS_AGAIN_SQL = "x.idle > 0 AND m.reserved = 0 AND m.at <= t - x.idle";
+/** Whether the ledger rules must decide the batch. */
+const NEEDS_RULES_SQL = `(${CLOCK_WENT_BACK_SQL}) OR (${STARTS_AGAIN_SQL})`;
 
 /** Arguments of the admission function, in order, with their types. */
 export const APPLY_BATCH_ARGUMENTS: readonly (readonly [name: string, type: string])[] = [
@@ -56,6 +60,8 @@ export const APPLY_BATCH_ARGUMENTS: readonly (readonly [name: string, type: stri
   ["m_id", "text[]"],
   ["m_max", "numeric[]"],
   ["m_period", "bigint[]"],
+  // Members of groups: the idle time of a window in total, and -1 for other meters. 0: no member.
+  ["m_idle", "bigint[]"],
   ["m_take", "numeric[]"],
   ["m_unhold", "numeric[]"],
   ["m_used", "numeric[]"],
@@ -136,7 +142,7 @@ BEGIN
   IF p_later THEN setting := set_config('synchronous_commit', 'off', true); END IF;
   SELECT f.keys || ' ' || f.accounts INTO versions FROM ${schema}.change_counter f WHERE f.one;
   IF NOT p_sure AND cardinality(m_id) > 0 THEN
-    SELECT bool_and(${FITS_SQL}), bool_or(${CLOCK_WENT_BACK_SQL}), bool_or(m.id IS NULL)
+    SELECT bool_and(${FITS_SQL}), bool_or(${NEEDS_RULES_SQL}), bool_or(m.id IS NULL)
       INTO fits, back, fresh FROM ${METER_DELTAS_SQL} LEFT JOIN ${meterLookupSql(schema)} ON true;
     IF back THEN RETURN 'look;' || versions || ';' || t; END IF;
     IF NOT fits THEN
@@ -182,17 +188,17 @@ BEGIN
   IF cardinality(m_id) > 0 THEN
     IF fresh THEN PERFORM ${schema}.lock_meters_1(m_id); END IF;
     -- Locks the meters in the order in which they were sent, and returns their states.
-    SELECT bool_and(${FITS_SQL}), bool_or(${CLOCK_WENT_BACK_SQL}), string_agg(${METER_STATE_SQL}, ';'), array_agg(m.place)
+    SELECT bool_and(${FITS_SQL}), bool_or(${NEEDS_RULES_SQL}), string_agg(${METER_STATE_SQL}, ';'), array_agg(m.place)
       INTO fits, back, states, places FROM ${METER_DELTAS_SQL} CROSS JOIN ${meterLookupSql(schema, "FOR NO KEY UPDATE")};
     IF back OR fits IS NOT TRUE OR cardinality(places) < cardinality(m_id) THEN RAISE EXCEPTION 'full' USING ERRCODE = 'TG002'; END IF;
     UPDATE ${schema}.meter m SET
         level = CASE WHEN x.period = 0 THEN m.level + x.used ELSE ${DRAINED_LEVEL_SQL} + x.take * x.period END,
         reserved = CASE WHEN x.period = 0 THEN m.reserved - x.unhold + x.take ELSE 0 END,
-        at = CASE WHEN x.period = 0 THEN m.at ELSE greatest(m.at, t) END,
+        at = CASE WHEN x.period = 0 AND x.idle = 0 THEN m.at ELSE greatest(m.at, t) END,
         max = coalesce(x.max, m.max),
         peak = CASE WHEN x.period = 0 THEN greatest(m.peak, m.level + x.used) ELSE 0 END
-      FROM (SELECT * FROM unnest(places, m_max, m_period, m_take, m_unhold, m_used)
-        AS x(place, max, period, take, unhold, used) LIMIT cardinality(m_id)) x WHERE m.ctid = x.place;
+      FROM (SELECT * FROM unnest(places, m_max, m_period, m_idle, m_take, m_unhold, m_used)
+        AS x(place, max, period, idle, take, unhold, used) LIMIT cardinality(m_id)) x WHERE m.ctid = x.place;
   END IF;
   RETURN 'ok;' || versions || ';' || t || coalesce(';' || states, '');
 END $gate$;

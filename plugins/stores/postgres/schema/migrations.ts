@@ -9,6 +9,7 @@ import { applyBatchSql } from "./apply-batch.ts";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { compactionSql } from "./compaction-sql.ts";
 import { budgetLeaseSql } from "./budget-lease-sql.ts";
+import { meterSweepSql } from "./meter-sweep-sql.ts";
 import { ROLLUP_TABLE_NAMES, updateRollupsSql } from "./rollup-sql.ts";
 import { tablesSql } from "./tables.ts";
 import { isSchemaConflict } from "../connection/errors.ts";
@@ -36,7 +37,8 @@ export const MIGRATIONS: readonly Migration[] = [
       updateRollupsSql(schema) +
       compactionSql(schema) +
       erasureSql(schema) +
-      budgetLeaseSql(schema),
+      budgetLeaseSql(schema) +
+      meterSweepSql(schema),
   },
 ];
 

@@ -35,6 +35,7 @@ export async function applyFastPath(
     if (result.status === "ok") {
       budgetLeases?.recordUse(batchPlan.meterDeltas);
       denialCache?.onApplied(batchPlan);
+      for (const row of batchPlan.openedRows) node.members.record(row.meterAmounts);
       return resultsInOrder(batch, new Map([...verdicts, ...deniedResults]));
     }
     const denied = batchPlan.steps.filter(
@@ -72,6 +73,7 @@ function planRemaining(
     node.requirePosition().instance,
     limitTime,
     node.terms,
+    node.members,
   );
 }
 

@@ -90,6 +90,7 @@ export async function callApplyBatch(
     textArray(meterDeltas.map(({ id }) => id)),
     numberArray(meterDeltas.map(({ max }) => max)),
     numberArray(meterDeltas.map(({ period }) => period)),
+    numberArray(meterDeltas.map(({ idle }) => idle)),
     numberArray(meterDeltas.map(({ take }) => take)),
     numberArray(meterDeltas.map(({ released }) => released)),
     numberArray(meterDeltas.map((sum) => sum.used)),

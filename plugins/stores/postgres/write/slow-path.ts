@@ -14,7 +14,8 @@ import {
   decodeColumns,
   type ColumnRow,
 } from "tollgate/store";
-import { parseMeterId } from "../rows/batch-plan.ts";
+import { isMemberMeter, parseMeterId } from "../rows/batch-plan.ts";
+import { countMembersSql, lockGroupsSql } from "../schema/meter-sweep-sql.ts";
 import { createBatchJournal, type BatchJournal, type StoredOpenCall } from "./batch-journal.ts";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { textArray } from "../connection/array-literal.ts";
@@ -87,12 +88,15 @@ async function tryOnce(
   try {
     const found = await readBatchState(batch, me, means);
     begun.yes = true;
+    const groups = groupsOf(batch, found, means.timeOverride);
+    const members = await lockGroups(groups, means);
     const { t, meters } = await lockMeters(
       meterIdsOf(batch, found, more, means.timeOverride),
       found.journal.openRows,
       means,
     );
     const book = createLedgerRules(found.journal.journal, () => me.instance);
+    for (const [group, count] of members) book.setMembersElsewhere(group, count);
     for (const { meter, peak } of meters.values()) {
       book.loadMeter(meter);
       meter.peak = peak;
@@ -120,6 +124,10 @@ async function tryOnce(
       settledAttempts: settled.map((row) => row.attempt),
     };
     const pending = writeBatch(found.journal, changed, chain, me.epoch, means);
+    const unused = [...meters.keys()].filter(
+      (id) => isMemberMeter(id) && !changed.some((meter) => meter.id === id),
+    );
+    if (unused.length > 0) pending.push(sql(deleteUnusedQuery(means.schema, unused)));
     means.onCommitting(written);
     await awaitAll([...pending, sql({ text: "COMMIT" })]);
     return written;
@@ -242,6 +250,61 @@ function meterIdsOf(
 }
 
 const NO_METERS: ReadonlyMap<string, never> = new Map<string, never>();
+
+/** Groups whose members the batch claims. */
+interface ClaimedGroups {
+  readonly names: readonly string[];
+  /** Scopes of the members. */
+  readonly scopes: readonly string[];
+  readonly at: number;
+}
+
+function groupsOf(
+  batch: readonly StoreCommand[],
+  { databaseTime }: BatchState,
+  own: SlowPathContext["timeOverride"],
+): ClaimedGroups {
+  const names = new Set<string>();
+  const scopes = new Set<string>();
+  let at = own ? 0 : databaseTime;
+  for (const c of batch) {
+    if (c.do !== "reserve") continue;
+    if (own) at = Math.max(at, own(c));
+    for (const { maxMembers, meter } of mergeClaims(c.claims, at, NO_METERS)) {
+      if (maxMembers === undefined || !meter.member) continue;
+      names.add(meter.member.group);
+      scopes.add(meter.member.scope);
+    }
+  }
+  return { names: [...names], scopes: [...scopes], at };
+}
+
+/**
+ * Locks groups, so that no other gateway adds a member, and returns how many members they have
+ * besides those of the batch.
+ */
+async function lockGroups(
+  { names, scopes, at }: ClaimedGroups,
+  { sql, schema }: SlowPathContext,
+): Promise<ReadonlyMap<string, number>> {
+  if (names.length === 0) return NO_GROUPS;
+  const groups = textArray(names);
+  const [, rows] = await awaitAll([
+    sql({ text: lockGroupsSql(schema), values: [groups] }),
+    sql({
+      text: countMembersSql(schema),
+      values: [groups, textArray(scopes), String(Math.floor(at))],
+    }),
+  ]);
+  return new Map(rows!.map(({ name, members }) => [name!, Number(members)]));
+}
+const NO_GROUPS: ReadonlyMap<string, number> = new Map();
+
+/** Deletes meters that were created to be locked, and that the batch does not use. */
+const deleteUnusedQuery = (schema: string, ids: readonly string[]) => ({
+  text: `DELETE FROM ${schema}.meter WHERE id = ANY ($1::text[]) AND level = 0 AND reserved = 0 AND at = 0 AND max = 0`,
+  values: [textArray(ids)],
+});
 
 type LockedMeters = ReadonlyMap<string, { readonly meter: Meter; readonly peak: bigint }>;
 

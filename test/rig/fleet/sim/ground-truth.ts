@@ -6,6 +6,8 @@ export const TAKE = 1_000n;
 export interface Budget {
   readonly scope: string;
   readonly max: bigint;
+  /** A member of a group: maximum number of its members. */
+  readonly maxMembers?: number;
 }
 
 export interface Call {

@@ -22,6 +22,7 @@ export function stepLaws(
 ) {
   const wrong: string[] = [];
   const died: string[] = [];
+  const members = new Set<string>();
   const ids = budgets.map((budget) => `"${idOf(budget)}"`).join(",");
   const rows =
     database.rows(`SELECT 'meter' AS kind, id, level::text AS a, reserved::text AS b FROM tollgate.meter WHERE id = ANY ('{${ids}}')
@@ -32,6 +33,8 @@ export function stepLaws(
     if (kind === "meter") {
       const { max } = budgets.find((budget) => idOf(budget) === id)!;
       if (BigInt(a!) + BigInt(b!) > max) wrong.push(`${id} has ${a} used and ${b} held of ${max}`);
+      const group = budgets.filter(({ maxMembers }) => maxMembers !== undefined).map(idOf);
+      if (group.includes(id!)) members.add(id!);
       if (BigInt(b!) < 0n) wrong.push(`${id} has ${b} held`);
     } else if (kind === "slice") slices.set(`${id} of ${a}`, a!);
     else {
@@ -44,6 +47,9 @@ export function stepLaws(
   for (const [slice, node] of before.slices)
     if (!slices.has(slice) && !gaveBack.has(node))
       wrong.push(`slice ${slice} is given back, and its gateway may have spent it`);
+  const places = budgets.find(({ maxMembers }) => maxMembers !== undefined)?.maxMembers;
+  if (places !== undefined && members.size > places)
+    wrong.push(`a group of ${places} has the members ${[...members].join(" ")}`);
   before.slices = slices;
   return { wrong, died };
 }

@@ -3,6 +3,7 @@
 // simulation.
 import { createHash } from "node:crypto";
 import { getFault } from "../../../../src/model/error.ts";
+import { formatMemberScope } from "../../../../src/plugin/store/member-scope.ts";
 import { reserveCommand, settleCommand } from "../../../../src/testing/store.ts";
 import { createChance, type Chance } from "../../rig.ts";
 import type { SimulatedDatabase } from "./database.ts";
@@ -22,6 +23,9 @@ export interface Seen {
   readonly digest: string;
 }
 
+/** Members that calls name, and places of their group. */
+const MEMBERS = 5;
+const PLACES = 3;
 /** Events in a simulation. */
 export const STEPS = 20;
 /**
@@ -63,6 +67,8 @@ class World {
   readonly #server: Server;
   readonly #truth = new Truth();
   readonly #budgets: Budget[];
+  /** Members of one group, more than it has places for. */
+  readonly #members: Budget[];
   readonly #gateways: Gateway[];
   readonly #of: GatewaySettings;
   readonly #before: Before = { fenced: new Map(), slices: new Map() };
@@ -91,6 +97,11 @@ class World {
     const isHot = this.#of.leaseThreshold! > 0 && !this.#of.offline;
     const max = () => BigInt(chanced.one(isHot ? [30, 200, 200] : [6, 12, 30])) * TAKE;
     this.#budgets = ["account:all", "key:a", "key:b"].map((scope) => ({ scope, max: max() }));
+    this.#members = Array.from({ length: MEMBERS }, (_, i) => ({
+      scope: formatMemberScope("g", 3_600_000, `s${i}`),
+      max: BigInt(chanced.one([2, 3])) * TAKE,
+      maxMembers: PLACES,
+    }));
     this.#gateways = Array.from(
       { length: 2 + chanced.below(3) },
       (_, i) => new Gateway(`m${i}`, this.#of, this.#server, time),
@@ -129,15 +140,15 @@ class World {
     if (this.wrong.length > 0) return;
     await this.#calm();
     if (this.wrong.length > 0) return;
-    this.wrong.push(...endLaws(this.#database, this.#budgets, this.#truth));
+    this.wrong.push(...endLaws(this.#database, this.#counted, this.#truth));
   }
 
   #look(): void {
-    if (!this.#setBack) this.wrong.push(...this.#truth.over(this.#budgets));
+    if (!this.#setBack) this.wrong.push(...this.#truth.over(this.#counted));
     if (this.#server.isBusy) return;
     const { wrong, died } = stepLaws(
       this.#database,
-      this.#setBack ? [] : this.#budgets,
+      this.#setBack ? [] : this.#counted,
       this.#before,
       this.#server.gaveBack,
     );
@@ -157,7 +168,13 @@ class World {
     if (!of.serves) return;
     const [all, ...keys] = this.#budgets as [Budget, ...Budget[]];
     const budgets = [all, this.#chance.one(keys)];
+    if (this.#chance.often(0.25)) budgets.push(this.#chance.one(this.#members));
     this.#ask(of, budgets, more);
+  }
+
+  /** All limits, of which none may be exceeded. */
+  get #counted(): readonly Budget[] {
+    return [...this.#budgets, ...this.#members];
   }
 
   #ask(of: Gateway, budgets: readonly Budget[], { twice = false, take = TAKE } = {}): Call {
@@ -174,8 +191,9 @@ class World {
     const cost = this.#chance.one([0n, 300n, TAKE, TAKE]);
     const lasts = this.#chance.one([1, 20, 400, 3_000]);
     this.#time.as(process, () => {
-      const claims = budgets.map(({ scope, max }) => ({
+      const claims = budgets.map(({ scope, max, maxMembers }) => ({
         scope,
+        maxMembers,
         unit: "nano_usd" as const,
         max,
         per: "total" as const,
@@ -283,7 +301,7 @@ class World {
     const gateway = this.#any();
     const budget = this.#budgets[1]!;
     const left = Math.min(
-      ...[this.#budgets[0]!, budget].map((b) => Number((b.max - this.#truth.spent(b)) / TAKE)),
+      ...[this.#budgets[0]!, budget].map((b) => Number((b.max - this.#written(b)) / TAKE)),
     );
     if (left < 1 || this.#setBack) return;
     for (let tries = 0; tries < 8; tries++) {
@@ -297,6 +315,18 @@ class World {
     }
     this.wrong.push(
       `${left} calls are left of ${budget.scope}, and none is let through within 8 s`,
+    );
+  }
+
+  /** Cost of a budget's calls in the ledger, which estimates calls of killed gateways. */
+  #written(budget: Budget): bigint {
+    const rows = this.#database.rows(
+      "SELECT attempt, sum(cost) AS cost FROM tollgate.entry WHERE kind > 0 GROUP BY attempt",
+    );
+    return rows.reduce(
+      (sum, { attempt, cost }) =>
+        this.#truth.calls.get(attempt!)?.budgets.includes(budget) ? sum + BigInt(cost ?? 0) : sum,
+      0n,
     );
   }
 

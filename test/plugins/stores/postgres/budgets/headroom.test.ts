@@ -12,6 +12,7 @@ const sum = (of: Partial<MeterDelta> = {}): MeterDelta => ({
   id: "nano_usd|total|0|key:a",
   max: 1_000n,
   period: 0,
+  idle: 0,
   take: 1n,
   calls: 1,
   released: 0n,

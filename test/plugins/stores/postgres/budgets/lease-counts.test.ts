@@ -15,6 +15,7 @@ const sum = (of: Partial<MeterDelta> = {}): MeterDelta => ({
   id: ID,
   max: MAX,
   period: 0,
+  idle: 0,
   take: 0n,
   released: 0n,
   used: 0n,
