@@ -62,8 +62,8 @@ export const GROUPS: readonly CommandGroup[] = [
   {
     slug: "access",
     title: "Account and admin commands",
-    about: "commands for accounts, admin tokens, sessions, and the audit log",
-    commands: ["accounts", "admins", "sessions", "audit"],
+    about: "commands for accounts, scopes, admin tokens, sessions, and the audit log",
+    commands: ["accounts", "scopes", "admins", "sessions", "audit"],
   },
   {
     slug: "ledger",

@@ -88,6 +88,8 @@ accounts:
     models: ["demo/*"]
     labels: { cost_center: "4711" }
 key_defaults: { limits: [requests=600/minute] }
+scopes:
+  session: { from: [session], limits: [usd=20/total], idle: 12h }
 ${PROVIDER}`),
   store: yaml(`
 store:
@@ -106,7 +108,7 @@ ${PROVIDER}`),
 frontends:
   - chat-completions
   - use: messages
-    with: { bearer: always }
+    with: { accept: [x-api-key] }
 ${PROVIDER}`),
   middleware: yaml(`
 middleware:
@@ -260,6 +262,16 @@ const VALUES: Readonly<Record<string, unknown>> = {
   "accounts.<name>.name": "Research",
   limits: ["usd=300/month", "concurrent=20"],
   "accounts.<name>.models": ["openai/*"],
+  from: ["session"],
+  within: "account",
+  "scopes.<name>.models": ["anthropic/claude-opus-*"],
+  "scopes.<name>.providers": ["anthropic"],
+  "scopes.<name>.credentials": ["team-a"],
+  "scopes.<name>.accounts": ["research"],
+  overflow: "warn",
+  "overflow.downgrade": "anthropic/claude-haiku-4-5",
+  "models.<name>.description": "For everyday coding",
+  "scopes.<name>.hold": "hard",
   candidates: ["openai/gpt-5-mini", "anthropic/claude-haiku-4-5"],
   "candidates[].model": "openai/gpt-5-mini",
   weight: 2,

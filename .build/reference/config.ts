@@ -90,8 +90,8 @@ const PAGES: readonly ConfigPage[] = [
     slug: "accounts",
     title: "Accounts and key defaults",
     about:
-      "accounts that several keys share, the default settings of new keys, and the currencies of invoices",
-    keys: ["accounts", "key_defaults", "views"],
+      "accounts that several keys share, limits of sessions and end users, the default settings of new keys, and the currencies of invoices",
+    keys: ["accounts", "scopes", "key_defaults", "views"],
   },
   {
     slug: "store",
@@ -125,6 +125,7 @@ const PAGES: readonly ConfigPage[] = [
       ["middleware", "limits"],
       ["middleware", "usage"],
       ["middleware", "zdr"],
+      ["middleware", "agent-hints"],
     ],
   },
   {

@@ -16,10 +16,6 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Write the name that the message gives",
   ],
   bad_path: ["The path has invalid percent-encoding", "Correct the URL"],
-  bearer_not_accepted: [
-    "The frontend does not accept the key as a bearer token",
-    "Send the key in `x-api-key`",
-  ],
   body_slow: ["The request body arrived too slowly", "Check the connection of the client", 408],
   body_timeout: [
     "The request body did not arrive in time",
@@ -171,6 +167,10 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Send the arguments that the model returned",
   ],
   invalid_type: ["A field has the wrong type", "Correct the field that `param` names"],
+  invalid_scope_value: [
+    "A value that names a session, an end user, or another member of a scope is invalid",
+    "Send up to 256 printable characters in the field that `param` names",
+  ],
   invalid_version: ["The version header is not a date", "Send a date such as `2023-06-01`"],
   issuer_unavailable: ["The public keys of the issuer are not loaded yet", "Retry later"],
   item_not_found: [
@@ -197,6 +197,10 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
   ],
   missing_model: ["The request names no model", "Add the model, as the message says"],
   missing_required_parameter: ["A required field is missing", "Send the field that `param` names"],
+  missing_scope_value: [
+    "The request lacks a value that a scope requires",
+    "Send the header or field that the message names",
+  ],
   missing_setup: [
     "The first message of a Live connection is not `setup`",
     "Send `setup` with a model first",
@@ -244,6 +248,10 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Check its ID, or send the whole conversation",
   ],
   response_truncated: ["The response on a WebSocket ended early", "Send the request again"],
+  scope_exhausted: [
+    "A limit of a session, an end user, or another scope is used up",
+    "Start a new session, or ask the operator for a higher limit",
+  ],
   shutting_down: ["The gateway shuts down", "Connect again"],
   starting: ["The gateway is waiting for its store", "Retry later", 503],
   state_unsupported: ["The model cannot use stored conversations", "Send the whole conversation"],
@@ -278,6 +286,10 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
   too_many_named: ["The request names too many tools, models, or objects", "Send fewer"],
   too_many_parts: ["A list or an object of the body is too long", "Send fewer elements"],
   too_many_responses: ["Too many responses are open on one WebSocket", "Wait for `response.done`"],
+  too_many_scope_members: [
+    "A scope has its maximum number of members",
+    "Retry later. Operators: raise `scopes.<name>.max_members`",
+  ],
   too_many_stop_sequences: ["The request has too many stop sequences", "Send fewer"],
   too_many_tools: ["The request has too many tools", "Send fewer tools"],
   too_many_values: ["The body has too many JSON values", "Send fewer messages, parts, or tools"],
@@ -594,6 +606,7 @@ export const OPERATOR_ERRORS: Readonly<Record<string, ErrorText>> = {
   no_such_provider: ["The provider is unknown", "Choose a name that the message lists"],
   no_such_request: ["The request is not in the history or the ledger", "Check its ID"],
   no_such_session: ["The session is unknown", "Run `tollgate sessions list`"],
+  no_such_scope: ["The scope is unknown", "Run `tollgate scopes list`"],
   no_such_socket: ["The connection is not open", "Run `tollgate sockets list`"],
   bad_rates: ["The file of exchange rates is not valid", "Fix the line that the message names"],
   no_rate: ["No exchange rate is known", "Add a rate for that day"],

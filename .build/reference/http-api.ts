@@ -169,6 +169,8 @@ export const REQUEST_HEADERS: readonly (readonly [name: string, about: string])[
   ["tracestate", "Vendor data of the trace context"],
   ["anthropic-version", "Version of Anthropic's API that the client uses"],
   ["anthropic-beta", "Beta features of Anthropic's API"],
+  ["anthropic-*", "Other headers of Anthropic's API, except credentials and accounts"],
+  ["x-claude-code-*", "Session, agent, and request class of Claude Code"],
 ];
 
 /** Headers that the gateway adds to a response. */
@@ -183,6 +185,8 @@ export const RESPONSE_HEADERS: readonly (readonly [name: string, when: string, a
   ["x-tollgate-provider", "`response_headers`, provider errors", "Provider that was called last"],
   ["x-tollgate-cost", "`response_headers`", "Total cost of all attempts, in US dollars"],
   ["x-tollgate-budget", "`response_headers`", "Budget with the least remaining amount"],
+  ["x-tollgate-scope", "Scopes with `warn`", "Scopes with a limit that is used up"],
+  ["x-tollgate-downgrade", "Downgrades", "Scope, requested model, and the model that serves it"],
   ["server-timing", "`response_headers`", "Time in the gateway and at the provider, in ms"],
   ["x-tollgate-estimated", "Token counts", "`input_tokens` if the gateway estimated the count"],
   ["retry-after", "Errors", "Time after which a retry may succeed, in seconds"],
@@ -255,7 +259,7 @@ const ADMIN_PAGES: readonly AdminPage[] = [
     slug: "admin-keys",
     title: "Admin API: keys and accounts",
     about: "endpoints for API keys and accounts",
-    tags: ["keys", "accounts"],
+    tags: ["keys", "accounts", "scopes"],
   },
   {
     slug: "admin-access",

@@ -178,7 +178,7 @@ const PAGES: readonly ApiPage[] = [
     slug: "keys-and-limits",
     title: "Keys, accounts, and limits",
     about: "API keys, accounts, and their limits",
-    from: ["plugin/store/account", "plugin/store/limit"].map(file),
+    from: ["plugin/store/account", "plugin/store/limit", "plugin/store/member-scope"].map(file),
   },
   {
     slug: "values",

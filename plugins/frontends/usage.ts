@@ -38,7 +38,7 @@ export default defineFrontend({
   setup({ accept: schemes }, ctx) {
     async function serve(x: RequestHead) {
       const key = x.identity?.id ?? fail("unauthenticated", "Missing API key.");
-      const by = readGroupBy(x);
+      const { by, label } = readGroupBy(x);
       const zone = readTimeZone(x);
       const now = Date.now();
       const from = readTime(x, "from", zone) ?? now - 30 * DAY_MS;
@@ -46,10 +46,14 @@ export default defineFrontend({
       const { signal } = x;
       const query = { key, from, ...(to !== undefined && { to }), ...readFilters(x) };
       const [rows, [all]] = await Promise.all([
-        ctx.ledger.sumEntries({ ...query, by, zone }, { signal }),
+        ctx.ledger
+          .sumEntries({ ...query, by, zone }, { signal })
+          .then((totals) => (label === undefined ? totals : withLabel(totals, label))),
         ctx.ledger.sumEntries({ ...query, by: [] }, { signal }),
       ]);
       if (all === undefined) await rejectUnknownNames(ctx.ledger, key, query, signal);
+      if (label !== undefined && rows.length === 0)
+        await rejectUnknownLabel(ctx.ledger, key, label, signal);
       const whole = all?.estimated !== undefined || all === undefined;
       const [guessed, [guessedAll]] = whole
         ? [[], []]
@@ -69,7 +73,10 @@ export default defineFrontend({
           to: new Date(to ?? now).toISOString(),
           ...(zone !== undefined && { tz: zone }),
           total: toUsageJson(all, guessedAll?.calls),
-          data: rows.map((row) => ({ ...row.by, ...toUsageJson(row, estimated.get(name(row))) })),
+          data: rows.map((row) => ({
+            ...groupOf(row, label),
+            ...toUsageJson(row, estimated.get(name(row))),
+          })),
           limits: await limitsOf(x, ctx.ledger, now),
         } as unknown as Json,
       };
@@ -129,14 +136,54 @@ function usd(nano: bigint): string {
   return `${sign}${digits.slice(0, -9)}${part === "" ? "" : `.${part}`}`;
 }
 
-function readGroupBy(x: RequestHead): readonly (typeof GROUP_BY)[number][] {
+type GroupDimension = (typeof GROUP_BY)[number];
+interface GroupBy {
+  readonly by: readonly GroupDimension[];
+  /** Name of the label that groups the calls, such as the name of a scope. */
+  readonly label: string | undefined;
+}
+
+/** Reads the dimensions. A name that is no dimension is the name of a label. */
+function readGroupBy(x: RequestHead): GroupBy {
   const names = (x.query.get("by") ?? "model").split(",").filter(Boolean);
-  for (const each of names)
-    if (!GROUP_BY.includes(each as "day"))
-      fail("invalid", `by must be one or more of ${GROUP_BY.join(", ")}, not "${each}".`, {
-        param: "by",
-      });
-  return names as (typeof GROUP_BY)[number][];
+  const [label, ...others] = names.filter((name) => !GROUP_BY.includes(name as GroupDimension));
+  if (others.length > 0 || (label !== undefined && names.includes("label")))
+    fail(
+      "invalid",
+      `by must be one or more of ${GROUP_BY.join(", ")}, and at most one name of a label.`,
+      { param: "by" },
+    );
+  const by = names.map((name) => (name === label ? "label" : (name as GroupDimension)));
+  return { by, label };
+}
+
+/** Returns the totals of calls that have the label. */
+const withLabel = (totals: readonly LedgerTotal[], label: string): readonly LedgerTotal[] =>
+  totals.filter(({ by }) => by["label"]?.startsWith(`${label}=`));
+
+/** Returns the group of a total. The value of a label is under its own name. */
+function groupOf({ by }: LedgerTotal, label: string | undefined): LedgerTotal["by"] {
+  if (label === undefined) return by;
+  const { label: text = "", ...others } = by;
+  return { ...others, [label]: text.slice(label.length + 1) };
+}
+
+/** Throws if no call of the key has the label. */
+async function rejectUnknownLabel(
+  ledger: Pick<Store, "sumEntries">,
+  key: string,
+  label: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const totals = await ledger.sumEntries({ key, by: ["label"] }, { signal });
+  const names = new Set(
+    totals.flatMap(({ by }) => (by["label"] ? [by["label"].split("=")[0]!] : [])),
+  );
+  if (names.has(label)) return;
+  const known = [...GROUP_BY, ...[...names].slice(0, MAX_LISTED_NAMES)];
+  fail("invalid", `by must be one or more of ${known.join(", ")}, not "${label}".`, {
+    param: "by",
+  });
 }
 
 /** Reads the filters on the key's rows. */

@@ -111,6 +111,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "Create, list, update, and close accounts",
     load: () => import("./commands/access/accounts.ts"),
   },
+  scopes: {
+    summary: "List scopes, and show the usage of their members",
+    load: () => import("./commands/access/scopes.ts"),
+  },
   admins: {
     summary: "Create, list, and revoke admin tokens",
     load: () => import("./commands/access/admins.ts"),

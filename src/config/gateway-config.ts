@@ -62,6 +62,8 @@ export interface GatewayConfig extends ResolvedSection<typeof CORE_OPTIONS> {
   readonly unmountedProviders: ReadonlyMap<string, string>;
   readonly models: ReadonlyMap<string, ModelRoute>;
   readonly accounts: ReadonlyMap<string, AccountConfig>;
+  /** Limits of groups of requests that appear at run time, in file order. */
+  readonly scopes: ReadonlyMap<string, ScopeConfig>;
   /** Defaults for new keys without an account, or in accounts without defaults. */
   readonly keyDefaults: KeyDefaults | undefined;
   /** Currencies and margins of invoices, by name, in file order. */
@@ -247,6 +249,39 @@ export interface AccountConfig {
   readonly labels: HeadersOut;
   readonly defaults?: KeyDefaults | undefined;
   readonly discloseLimits?: LimitDisclosure | undefined;
+}
+
+/** Source of the value that names a member of a scope. `text` is the form in gateway.yaml. */
+export type ScopeSource =
+  | { readonly kind: "header" | "label"; readonly text: string; readonly name: string }
+  | { readonly kind: "body"; readonly text: string; readonly path: readonly string[] }
+  | { readonly kind: "key" | "account"; readonly text: string };
+
+/** Limits of each member of a group of requests. */
+export interface ScopeConfig {
+  /** Key under `scopes:`. */
+  readonly name: string;
+  /** Without sources, the scope has one member. */
+  readonly from: readonly ScopeSource[];
+  /** Owner within which a value is unique. */
+  readonly within: "key" | "account" | "gateway";
+  /** Requests that the scope counts. An unset member restricts nothing. */
+  readonly models: readonly string[] | undefined;
+  readonly providers: readonly string[] | undefined;
+  readonly credentials: readonly string[] | undefined;
+  readonly labels: HeadersOut;
+  readonly accounts: readonly string[] | undefined;
+  readonly limits: readonly Omit<Limit, "scope">[];
+  readonly idleMs: number;
+  readonly maxMembers: number;
+  readonly overflow: "refuse" | "warn" | "downgrade";
+  /** Model that serves a request above a limit, and the limits for it. */
+  readonly downgrade:
+    | { readonly model: string; readonly limits: readonly Omit<Limit, "scope">[] }
+    | undefined;
+  readonly missing: "skip" | "refuse";
+  readonly label: "text" | "hash" | "none";
+  readonly hold: "hard" | "expected" | "soft" | undefined;
 }
 
 /** A problem or note at a position in a file. */

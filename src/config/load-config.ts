@@ -4,6 +4,7 @@
 // gateway, a plugin.
 import type { FileHashes } from "../lib/content-hash.ts";
 import { accountNames, checkAccounts } from "./sections/account-config.ts";
+import { checkScopes } from "./sections/scope-config.ts";
 import { createRecordedFiles, createDiskFiles, type FileTexts } from "./source/config-files.ts";
 import { checkAdmin } from "./sections/admin-config.ts";
 import { FACTS_SCHEMA } from "./sections/model-facts.ts";
@@ -149,6 +150,7 @@ export async function loadConfig(file: string, options: LoadConfigOptions): Prom
     const names = { providers, unmountedProviders };
     checkMiddleware(root["middleware"], mounts, names, report);
     checkAccounts(root, mounts, report);
+    checkScopes(root, names, report);
     if (isMapping(root["models"])) checkModels(root["models"], names, report);
   }
 

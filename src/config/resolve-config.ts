@@ -5,6 +5,7 @@ import { MAX_TIMER_MS, parseDuration } from "../lib/time/units.ts";
 import { toAccountConfigs, toKeyDefaults } from "./sections/account-config.ts";
 import { toViews } from "./sections/view-config.ts";
 import { toAdminConfig } from "./sections/admin-config.ts";
+import { toScopeConfigs } from "./sections/scope-config.ts";
 import { toFactsOverride } from "./sections/model-facts.ts";
 import { listHedgeDurations, toHedgeDelays } from "./sections/hedge.ts";
 import { toListenConfigs } from "./sections/listen-config.ts";
@@ -71,6 +72,7 @@ export function resolveConfig(
     ),
     unmountedProviders,
     accounts: toAccountConfigs(root.accounts),
+    scopes: toScopeConfigs(root.scopes),
     keyDefaults: toKeyDefaults(root.key_defaults),
     views: toViews(root.views),
     models: new Map(

@@ -302,6 +302,12 @@ export const BOUNDS = {
     error: ["rate_limited", "websocket_queue_full"],
     message: "# requests are waiting on this WebSocket connection. Wait until one is done.",
   },
+  scopeValue: {
+    max: 256,
+    description: "length of a value that names a member of a scope, in characters",
+    error: ["invalid", "invalid_scope_value"],
+    message: "A value that names a member of a scope must have at most # characters.",
+  },
   headers: {
     max: 100,
     description: "header lines of a request",

@@ -16,6 +16,7 @@ import type { Logger } from "../plugin/context.ts";
 import type { HeadersOut, Json } from "../model/values.ts";
 import type { OutputHistory } from "../money/output-history.ts";
 import type { Accounts } from "./accounts/accounts.ts";
+import type { Scopes } from "./scopes/scope-table.ts";
 import type { TargetHealth } from "./routing/target-health.ts";
 import type { AdmissionQueue } from "./admission/admission-queue.ts";
 import type { MemoryBudget } from "./admission/memory-budget.ts";
@@ -54,6 +55,7 @@ export interface Generation {
   readonly resolver: CandidateResolver;
   readonly catalog: Catalog;
   readonly accounts: Accounts;
+  readonly scopes: Scopes;
   readonly ledger: Ledger;
   readonly targetHealth: TargetHealth;
   /** Maximum attempts of one request, per target and in total. */

@@ -5,7 +5,9 @@
 // `settle` runs after all other stages, exactly once.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { nextRequestId } from "../lib/request-id.ts";
-import { fail } from "../model/error.ts";
+import { fail, getFault } from "../model/error.ts";
+import { scopeValuesOf } from "./scopes/scope-values.ts";
+import { SCOPE_EXHAUSTED } from "./metering/charges.ts";
 import type { SubrequestResult, SubrequestOptions, Subrequest } from "../plugin/context.ts";
 import { admit } from "./stages/admit.ts";
 import { relay, countTokens } from "./stages/unbilled.ts";
@@ -28,7 +30,7 @@ import { edit } from "./stages/edit.ts";
 import { present } from "./stages/present.ts";
 import { receive } from "./stages/receive.ts";
 import { reject } from "./stages/reject.ts";
-import { route } from "./stages/route.ts";
+import { route, type RoutePlan } from "./stages/route.ts";
 import { sendAnswer, serve } from "./stages/serve.ts";
 import { rejectSafely, settle } from "./stages/settle.ts";
 import { isPromise } from "../lib/is-promise.ts";
@@ -185,6 +187,8 @@ async function runStages(x: HostExchange, { route: routeDefinition }: MountedRou
   const queued = subrequestOrigin ? undefined : permit.acquire();
   if (queued) await queued;
   await x.readBody();
+  const { scopes } = gen;
+  if (!scopes.isEmpty) scopeValuesOf(x);
   const claiming = claimIdempotencyKey(x);
   if (claiming) await claiming;
   const editing = edit(x);
@@ -209,5 +213,41 @@ async function runStages(x: HostExchange, { route: routeDefinition }: MountedRou
   if (answer) return sendAnswer(x, answer);
   if (x.actionType === "count") return countTokens(x, plan);
   if (x.actionType === "relay") return relay(x, plan);
-  return dispatch(x, plan, present);
+  return scopes.hasDowngrades ? dispatchOrDowngrade(x, plan) : dispatch(x, plan, present);
+}
+
+/**
+ * Calls the plan's candidates. If the limit of a scope rejects the request and names another model,
+ * the request is routed once more, to that model. No byte of a response has been sent then.
+ */
+async function dispatchOrDowngrade(x: HostExchange, plan: RoutePlan): Promise<void> {
+  try {
+    return await dispatch(x, plan, present);
+  } catch (problem) {
+    const { billing, connection, gen, frontend, body, routing } = x.state;
+    const offer = billing.downgradeOffer;
+    if (!offer || getFault(problem)?.code !== SCOPE_EXHAUSTED.code) throw problem;
+    if (connection.res.headersSent || connection.isDisconnected) throw problem;
+    const { scope, model } = offer;
+    const { facts, pinnedTarget } = body.received!;
+    let other: RoutePlan;
+    try {
+      other = await route({
+        gen,
+        frontend,
+        x,
+        operationSpec: x.operationSpec,
+        facts,
+        pinnedTarget,
+        rewrittenRequest: body.rewritten,
+        routing,
+        downgradeModel: model,
+      });
+    } catch {
+      throw problem;
+    }
+    billing.downgrade = offer;
+    x.setResponseHeader("x-tollgate-downgrade", `${scope}; ${x.model} -> ${model}`);
+    return dispatch(x, other, present);
+  }
 }

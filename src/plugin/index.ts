@@ -25,6 +25,7 @@ export * from "./problem.ts";
 export * from "./references.ts";
 export * from "./store/job.ts";
 export * from "./store/limit.ts";
+export * from "./store/member-scope.ts";
 export * from "./identity.ts";
 export * from "./client-secret.ts";
 export * from "./store/account.ts";

@@ -2,6 +2,8 @@
 // current records through the journal, so it is valid within the whole batch.
 import {
   fail,
+  isMemberScope,
+  isReservedScope,
   type AccountRecord,
   type JobReserve,
   type KeyRecord,
@@ -84,11 +86,15 @@ export function checkCommand(c: StoreCommand): void {
       checkAttemptId(c.attempt);
       checkAmount("holdNano", c.holdNano);
       if (c.holdNano !== null && c.holdNano < 0n) rejectField("holdNano", "is negative");
-      for (const { max, take, scope } of c.claims) {
+      for (const { max, take, scope, maxMembers } of c.claims) {
         if (take < 0n) rejectField("take", `of ${scope} is negative`);
         if (typeof max === "number" && !(Number.isSafeInteger(max) && max >= 0))
           rejectField("max", `of ${scope} is ${max}, which is not a whole number`);
         if (max < 0) rejectField("max", `of ${scope} is negative`);
+        if (isReservedScope(scope) && !isMemberScope(scope))
+          rejectField("scope", `${scope} starts with ~, which is reserved`);
+        if (maxMembers !== undefined && !isMemberScope(scope))
+          rejectField("maxMembers", `of ${scope} is set, but the scope belongs to no group`);
       }
       if (c.job) checkJobReserve(c, c.job);
       return;

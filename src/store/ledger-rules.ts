@@ -129,6 +129,11 @@ export interface LedgerRules<
   dropIdleMeters(): readonly string[];
   /** Loads a stored meter. Called at startup, before calls are restored. */
   loadMeter(meter: Meter): void;
+  /**
+   * Sets the number of members of a group whose meters are not loaded. For a store that loads only
+   * the meters of one batch.
+   */
+  setMembersElsewhere(group: string, count: number): void;
   /** Restores an open call and adds its reserved amounts to its meters. */
   restoreCall(call: C): void;
   /**
@@ -156,6 +161,8 @@ export const createLedgerRules = <
 ): LedgerRules<R, S, C> => new JournaledLedgerRules(journal, instance);
 
 const NO_AMOUNTS: readonly MeterAmount[] = [];
+/** Retry delay for a full group. When its next member leaves is not computed. */
+const FULL_GROUP_RETRY_MS = 60_000;
 
 class JournaledLedgerRules<
   R extends ReserveInput,
@@ -236,6 +243,10 @@ class JournaledLedgerRules<
     this.#meterTable.add(meter);
   }
 
+  setMembersElsewhere(group: string, count: number): void {
+    this.#meterTable.setMembersElsewhere(group, count);
+  }
+
   restoreCall(call: C): void {
     this.#calls.add(call);
     for (const [id, amount] of reservedAmounts(call)) this.#meterTable.restoreTake(id, amount);
@@ -260,7 +271,7 @@ class JournaledLedgerRules<
     const t = this.#meterTable.advanceTo(c.at);
     const claims = meters.mergeClaims(c.claims, t, this.#meterTable.meters);
     if (this.#calls.get(c.attempt)) return allowedByClaims(claims, t);
-    const denied = findDenial(claims, t);
+    const denied = this.#findFullGroup(claims, t) ?? findDenial(claims, t);
     if (denied) return this.#journal.hasReserve(c.attempt) ? allowedByClaims(claims, t) : denied;
     const taken = claims.length === 0 ? NO_AMOUNTS : claims.map(meters.toMeterAmount);
     const call = this.#journal.reserve(c, taken);
@@ -273,6 +284,31 @@ class JournaledLedgerRules<
       this.#openedInBatch.push(call);
     }
     return allowedByClaims(claims, t);
+  }
+
+  /**
+   * Returns the denial of a claim whose member would be one too many. All new members of the call
+   * need a place, because the call takes all its claims or none.
+   */
+  #findFullGroup(claims: readonly Claim[], t: number): CommandResult | undefined {
+    let joining: Map<string, Set<string>> | undefined;
+    for (const claim of claims) {
+      const { member } = claim.meter;
+      if (!member || claim.maxMembers === undefined || this.#meterTable.isMember(member, t))
+        continue;
+      joining ??= new Map();
+      let scopes = joining.get(member.group);
+      if (!scopes) joining.set(member.group, (scopes = new Set()));
+      scopes.add(member.scope);
+      if (!this.#meterTable.hasPlaces(member.group, scopes.size, claim.maxMembers, t))
+        return {
+          ok: false,
+          denied: meters.limitState(claim, meters.readMeter(claim, t)),
+          retryAfterMs: FULL_GROUP_RETRY_MS,
+          isFull: true,
+        };
+    }
+    return undefined;
   }
 
   /** Moves a line's amounts from the job's call to a separate call. */
@@ -358,13 +394,13 @@ class JournaledLedgerRules<
   }
 
   #correct(c: Parameters<typeof adjustRow>[1], past: CallRows): CommandResult {
-    this.#meterTable.advanceTo(c.at);
+    const t = this.#meterTable.advanceTo(c.at);
     let crossed = NO_THRESHOLDS;
     if (this.#journal.adjust(adjustRow(past.reserve, c, this.#instance())))
       for (const [id] of past.reserve.meterAmounts) {
         const meter = this.#meterTable.meters.get(id);
         if (!meter) continue;
-        meters.correctLevel(this.#meterTable.markChanged(meter), c.costNano);
+        meters.correctLevel(this.#meterTable.markChanged(meter), c.costNano, t);
         crossed = concatThresholds(crossed, meters.takeReachedThresholds(meter));
       }
     return allowedWith(crossed);
@@ -423,6 +459,7 @@ const allowedByClaims = (claims: readonly Claim[], t: number): CommandResult =>
 function findDenial(claims: readonly Claim[], t: number): CommandResult | undefined {
   let worst: { claim: Claim; seen: meters.MeterReading } | undefined;
   for (const claim of claims) {
+    if (claim.countsOnly) continue;
     const seen = meters.readMeter(claim, t);
     if (seen.waitMs > (worst?.seen.waitMs ?? 0)) worst = { claim, seen };
   }

@@ -2,6 +2,7 @@
 // commands have reported.
 import * as meters from "./meter.ts";
 import type { Meter } from "./meter.ts";
+import type { GroupMember } from "../plugin/index.ts";
 
 /**
  * Milliseconds by which commands of several writers may be out of order. If a command is earlier by
@@ -20,6 +21,12 @@ export class MeterTable {
   #clock = 0;
   #clockBefore = 0;
   #nextSweepSize = MIN_SWEEP_SIZE;
+  /** Meters of members, by group and scope. */
+  readonly #groups = new Map<string, Map<string, Set<Meter>>>();
+  /** Members that are not in this table, because its store has loaded only a part of its meters. */
+  readonly #membersElsewhere = new Map<string, number>();
+  /** Whether a group was full of members that have left it. */
+  #hasFormerMembers = false;
 
   get changedMeters(): Iterable<Meter> {
     return this.#changed;
@@ -50,8 +57,8 @@ export class MeterTable {
       const before = { ...meter };
       this.#rollbacks.push(() => Object.assign(meter, before));
     } else {
-      meters.set(meter.id, meter);
-      this.#rollbacks.push(() => meters.delete(meter.id));
+      this.#insert(meter);
+      this.#rollbacks.push(() => this.#delete(meter));
     }
     meter.isChanged = true;
     this.#changed.push(meter);
@@ -83,24 +90,82 @@ export class MeterTable {
   /** Drops meters that no longer have any effect, and returns their ids. */
   dropIdle(): readonly string[] {
     const { meters: all } = this;
-    if (all.size < this.#nextSweepSize) return [];
-    const gone = [...all.values()].filter((m) => meters.isIdle(m, this.#clock)).map((m) => m.id);
-    for (const id of gone) all.delete(id);
+    if (all.size < this.#nextSweepSize && !this.#hasFormerMembers) return [];
+    const gone = [...all.values()].filter((m) => meters.isIdle(m, this.#clock));
+    for (const meter of gone) this.#delete(meter);
     this.#nextSweepSize = Math.max(MIN_SWEEP_SIZE, all.size * 2);
-    return gone;
+    this.#hasFormerMembers = false;
+    return gone.map((meter) => meter.id);
+  }
+
+  /** Whether the member counts something, so that it takes a place in its group. */
+  isMember({ group, scope }: GroupMember, now: number): boolean {
+    for (const meter of this.#groups.get(group)?.get(scope) ?? NO_METERS)
+      if (meters.keepsMember(meter, now)) return true;
+    return false;
+  }
+
+  /**
+   * Whether a group has places for more members. Members are counted one by one only if the group
+   * may be full.
+   */
+  hasPlaces(group: string, more: number, max: number, now: number): boolean {
+    const elsewhere = this.#membersElsewhere.get(group) ?? 0;
+    const members = this.#groups.get(group);
+    if ((members?.size ?? 0) + elsewhere + more <= max) return true;
+    let count = elsewhere + more;
+    for (const own of members?.values() ?? NO_MEMBERS)
+      for (const meter of own)
+        if (meters.keepsMember(meter, now)) {
+          count++;
+          break;
+        }
+    if (count > max) return false;
+    this.#hasFormerMembers = true;
+    return true;
+  }
+
+  /** Sets the number of members of a group whose meters are not in this table. */
+  setMembersElsewhere(group: string, count: number): void {
+    this.#membersElsewhere.set(group, count);
+  }
+
+  #insert(meter: Meter): void {
+    this.meters.set(meter.id, meter);
+    if (!meter.member) return;
+    const { group, scope } = meter.member;
+    let members = this.#groups.get(group);
+    if (!members) this.#groups.set(group, (members = new Map()));
+    const own = members.get(scope);
+    if (own) own.add(meter);
+    else members.set(scope, new Set([meter]));
+  }
+
+  #delete(meter: Meter): void {
+    this.meters.delete(meter.id);
+    if (!meter.member) return;
+    const { group, scope } = meter.member;
+    const members = this.#groups.get(group);
+    const own = members?.get(scope);
+    own?.delete(meter);
+    if (own?.size === 0) members!.delete(scope);
+    if (members?.size === 0) this.#groups.delete(group);
   }
 
   add(meter: Meter): void {
     // The peak before a downward correction is not stored, but the notified level is.
     meter.peak = meter.level > meter.notifiedLevel ? meter.level : meter.notifiedLevel;
-    this.meters.set(meter.id, meter);
+    this.#insert(meter);
     this.#clock = this.#clockBefore = Math.max(this.#clock, meter.at);
   }
 
   /** Adds an amount that an open call took and that is not in the loaded levels. */
   restoreTake(id: string, amount: bigint): void {
-    const meter = this.meters.get(id) ?? meters.createMeter(id);
-    this.meters.set(id, meter);
+    let meter = this.meters.get(id);
+    if (!meter) this.#insert((meter = meters.createMeter(id)));
     meters.restoreTake(meter, amount);
   }
 }
+
+const NO_METERS: ReadonlySet<Meter> = new Set();
+const NO_MEMBERS: Iterable<ReadonlySet<Meter>> = [];

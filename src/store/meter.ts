@@ -8,6 +8,8 @@
 // drains by exactly `max` per millisecond, whatever the limit is.
 import {
   LIMIT_THRESHOLDS,
+  parseMemberScope,
+  type GroupMember,
   type Limit,
   type LimitUsage,
   type ThresholdReached,
@@ -33,9 +35,11 @@ export interface Meter {
   readonly id: string;
   readonly unit: Limit["unit"];
   readonly per: Limit["per"];
+  /** The member that the meter belongs to, if its scope is a member of a group. */
+  readonly member: GroupMember | undefined;
   /** Rate: level of the bucket. Window: amount spent. Lease: always 0. */
   level: bigint;
-  /** Rate: time at which the level applied. */
+  /** Rate: time at which the level applied. Member: time of its last call. */
   at: number;
   /**
    * The limit that was claimed last. A rate drains by it, and a window's thresholds refer to it.
@@ -88,6 +92,7 @@ export function meterId(
 export function createMeter(id: string): Meter {
   const [unit, per, start] = id.split("|", 3) as [Limit["unit"], Limit["per"], string];
   const end = isCalendarPeriod(per) ? calendarWindow(per, Number(start)).end : MAX_DATE_MS;
+  const member = parseMemberScope(id.slice(unit.length + per.length + start.length + 3));
   const nothing = {
     level: 0n,
     at: 0,
@@ -97,7 +102,21 @@ export function createMeter(id: string): Meter {
     reserved: 0n,
     openCalls: 0,
   };
-  return { id, unit, per, ...nothing, end, isChanged: false };
+  return { id, unit, per, member, ...nothing, end, isChanged: false };
+}
+
+/**
+ * Whether a `total` window starts again: its scope is a member that reserves nothing and has made
+ * no call for its idle time.
+ */
+const hasExpired = ({ member, per, reserved, at }: Meter, now: number): boolean =>
+  member !== undefined && per === "total" && reserved === 0n && now - at >= member.idleMs;
+
+/** Starts an expired window again, and records the time of the member's call. */
+function touchMember(meter: Meter, now: number): void {
+  if (meter.member === undefined) return;
+  if (hasExpired(meter, now)) meter.level = meter.peak = meter.notifiedLevel = 0n;
+  if (!isRate(meter)) meter.at = now;
 }
 
 /** Whether the meter is a rate, which drains steadily. */
@@ -113,7 +132,7 @@ export function mergeClaims(
 ): readonly Claim[] {
   if (claims.length === 0) return NO_CLAIMS;
   const merged: Claim[] = [];
-  for (const { scope, unit, max, per, take } of claims) {
+  for (const { scope, unit, max, per, take, maxMembers, countsOnly } of claims) {
     const id = meterId(scope, unit, per, now);
     const most = BigInt(max);
     const same = merged.find(({ meter }) => meter.id === id);
@@ -123,13 +142,18 @@ export function mergeClaims(
         unit,
         max,
         per,
+        maxMembers,
+        countsOnly,
         take,
         limit: most,
         meter: all.get(id) ?? createMeter(id),
       });
       continue;
     }
-    if (most < same.limit) {
+    // A limit that denies calls takes precedence over one that only counts them.
+    const isStricter = countsOnly === same.countsOnly ? most < same.limit : !countsOnly;
+    if (!countsOnly) same.countsOnly = undefined;
+    if (isStricter) {
       same.max = max;
       same.limit = most;
     }
@@ -167,8 +191,13 @@ export function readMeter(claim: Claim, now: number): MeterReading {
       resetsAt: now + (limit > 0n ? Number(divideRoundingUp(level, limit)) : Number(period)),
     };
   }
-  const headroom = limit - meter.level - meter.reserved;
-  const resetsAt = meter.per === "open" ? now + CONCURRENCY_RETRY_MS : meter.end;
+  const headroom = limit - levelOf(meter, now) - meter.reserved;
+  const resetsAt =
+    meter.per === "open"
+      ? now + CONCURRENCY_RETRY_MS
+      : meter.member && meter.per === "total"
+        ? Math.max(now, meter.at) + meter.member.idleMs
+        : meter.end;
   return {
     remaining: headroom > 0n ? headroom : 0n,
     // A call that takes no amount is never denied.
@@ -177,9 +206,13 @@ export function readMeter(claim: Claim, now: number): MeterReading {
   };
 }
 
+/** Returns the amount that a window has counted. */
+const levelOf = (meter: Meter, now: number): bigint => (hasExpired(meter, now) ? 0n : meter.level);
+
 /** Takes the claim's amount. */
 export function takeClaim(claim: Claim, now: number): void {
   const { meter } = claim;
+  touchMember(meter, now);
   const amount = effectiveTake(claim);
   meter.openCalls++;
   const period = RATE_PERIOD_MS[meter.per];
@@ -202,6 +235,7 @@ export function restoreTake(meter: Meter, amount: bigint): void {
 /** Ends a call: replaces the reserved amount by the amount used. */
 export function settleTake(meter: Meter, amount: bigint, used: bigint, now: number): void {
   meter.openCalls--;
+  touchMember(meter, now);
   const period = RATE_PERIOD_MS[meter.per];
   if (period) {
     const level = drainedLevel(meter, meter.max, now) + (used - amount) * period;
@@ -215,8 +249,9 @@ export function settleTake(meter: Meter, amount: bigint, used: bigint, now: numb
 }
 
 /** Applies a later correction. Only monetary limits with calendar windows are affected. */
-export function correctLevel(meter: Meter, nano: bigint): void {
-  if (meter.unit === "nano_usd" && isCalendarPeriod(meter.per)) meter.level += nano;
+export function correctLevel(meter: Meter, nano: bigint, now: number): void {
+  if (meter.unit !== "nano_usd" || !isCalendarPeriod(meter.per) || hasExpired(meter, now)) return;
+  meter.level += nano;
 }
 
 /**
@@ -258,9 +293,28 @@ export const WINDOW_GRACE_MS = 172_800_000;
 /** Whether the meter can be dropped without any effect. */
 export const isIdle = (meter: Meter, now: number): boolean =>
   meter.openCalls === 0 &&
+  (meter.member === undefined || now - meter.at >= meter.member.idleMs) &&
   (isRate(meter)
     ? drainedLevel(meter, meter.max, now) === 0n
-    : meter.per === "open" || meter.end + WINDOW_GRACE_MS < now);
+    : meter.per === "open" || hasExpired(meter, now) || meter.end + WINDOW_GRACE_MS < now);
+
+/**
+ * Whether the meter's member is present in its group: during its idle time, and as long as one of
+ * its windows counts something. A window that has ended is kept for some time, but its member has
+ * left.
+ */
+export const keepsMember = (meter: Meter, now: number): boolean =>
+  meter.openCalls > 0 ||
+  meter.reserved > 0n ||
+  (meter.member !== undefined && now - meter.at < meter.member.idleMs) ||
+  (isCalendarPeriod(meter.per) && meter.per !== "total" && meter.level > 0n && meter.end > now);
+
+/**
+ * Whether the level of the meter is the sum of amounts in rows. A rate drains, and a window of a
+ * member starts again, at times that rows do not contain.
+ */
+export const isSumOfRows = ({ per, member }: Pick<Meter, "per" | "member">): boolean =>
+  isCalendarPeriod(per) && (member === undefined || per !== "total");
 
 /** Returns the state of a limit in the form for callers. */
 export const limitState = (
@@ -285,7 +339,7 @@ export function limitUsage(limit: Limit, now: number, all: ReadonlyMap<string, M
   const period = RATE_PERIOD_MS[meter.per];
   return {
     ...limitState(claim, readMeter(claim, now)),
-    used: period ? divideRoundingUp(drainedLevel(meter, most, now), period) : meter.level,
+    used: period ? divideRoundingUp(drainedLevel(meter, most, now), period) : levelOf(meter, now),
     reserved: meter.reserved,
   };
 }

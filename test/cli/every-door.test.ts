@@ -67,6 +67,8 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
   },
   "requests.list": [{ last: 10, limit: 10, waitMs: 1 }, "--once", "--model", "demo/*"],
   "requests.live": [{ limit: 5 }],
+  "scopes.list": [{}],
+  "scopes.show": [{ name: "session" }, "session"],
   "sockets.list": [{ limit: 5 }, "--limit", "5"],
   get "sockets.close"(): [JsonObject, ...string[]] {
     const id = sockets.pop() ?? "none is left";
@@ -141,7 +143,7 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
 
 beforeAll(async () => {
   daemon = await startDaemon({
-    yaml: "admin: { port: 0 }\nfrontends: [messages, chat-completions, responses, models]\nproviders:\n  demo: { use: demo }\n",
+    yaml: "admin: { port: 0 }\nfrontends: [messages, chat-completions, responses, models]\nscopes: { session: { from: [session], limits: [requests=9/total] } }\nproviders:\n  demo: { use: demo }\n",
   });
   for (const name of ["kept", "ended"]) await daemon.ask("keys.create", { name });
   for (const id of ["team", "over"]) await daemon.ask("accounts.create", { id });

@@ -199,6 +199,7 @@ export async function startTestServices(of: TestServicesOptions) {
     timeouts: TIMEOUTS,
     writeTimeoutMs: 60_000,
     overload: of.overload ?? { maxConcurrent: 10_000, maxQueueWaitMs: 1_000 },
+    scopes: new Map(),
     accounts: new Map(
       Object.entries(of.accounts ?? {}).map(([id, said]) => [id, account(id, said)]),
     ),

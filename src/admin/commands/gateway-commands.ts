@@ -35,6 +35,7 @@ import { readAllLiveRequests } from "../../runtime/requests/in-flight-requests.t
 import type { LiveGeneration } from "../../runtime/generation/generation-slot.ts";
 import type { ConfigCommandsOptions } from "./config-commands.ts";
 import { createRequestCommands } from "./request-commands.ts";
+import { createScopeCommands } from "./scope-commands.ts";
 import { createSocketCommands } from "./socket-commands.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import type { Gateway } from "../../runtime/gateway-api.ts";
@@ -128,6 +129,7 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
         ]).then(() => {});
       },
     ),
+    ...createScopeCommands(scopeOptions(options, repository)),
     ...createConfigCommands({
       ...options.options,
       env: services.env,
@@ -199,6 +201,17 @@ const forecastOptions = (
   store: services.store,
   repository,
   readTree: () => readAccountTree(repository, targets().fileAccounts),
+});
+
+/** Returns the options of the commands about scopes. */
+const scopeOptions = (
+  { services, currentGeneration }: GatewayCommandsOptions,
+  repository: KeyRepository,
+): Parameters<typeof createScopeCommands>[0] => ({
+  store: services.store,
+  scopes: () => currentGeneration().built.gen.scopes,
+  keyId: async (key) => (await identityOfKey(repository, key, wallClock())).id,
+  now: wallClock,
 });
 
 /** Collects the sources of the price commands. */

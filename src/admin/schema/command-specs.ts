@@ -18,6 +18,7 @@ import { KEY_COMMAND_SPECS } from "./key-command-specs.ts";
 import { MAINTENANCE_COMMAND_SPECS } from "./maintenance-command-specs.ts";
 import { CONFIG_COMMAND_SPECS, PROVIDER_COMMAND_SPECS } from "./config-command-specs.ts";
 import { REQUEST_COMMAND_SPECS } from "./request-command-specs.ts";
+import { SCOPE_COMMAND_SPECS } from "./scope-command-specs.ts";
 import { SOCKET_COMMAND_SPECS } from "./socket-command-specs.ts";
 import { BUILT_IN_OPERATIONS } from "../../model/operations/built-in-operations.ts";
 import { DIMENSIONS, TIME_ZONE_FIELD, USAGE_COMMAND_SPECS } from "./usage-command-specs.ts";
@@ -295,6 +296,7 @@ export const COMMAND_SPECS = {
   ...PROVIDER_COMMAND_SPECS,
   ...REQUEST_COMMAND_SPECS,
   ...SOCKET_COMMAND_SPECS,
+  ...SCOPE_COMMAND_SPECS,
   "ledger.totals": {
     summary: "Summarize usage and cost",
     input: {

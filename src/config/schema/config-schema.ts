@@ -5,6 +5,7 @@ import type { Schema } from "../schema-dialect.ts";
 import { LISTEN_SCHEMA } from "../sections/listen-config.ts";
 import { PROXY_SCHEMA } from "../sections/proxy-config.ts";
 import { ACCOUNT_SCHEMA, KEY_DEFAULTS_SCHEMA } from "../sections/account-config.ts";
+import { SCOPE_NAME_SCHEMA, SCOPE_SCHEMA } from "../sections/scope-config.ts";
 import { VIEW_SCHEMA } from "../sections/view-config.ts";
 import {
   middlewareSchema,
@@ -142,6 +143,14 @@ const createConfigSchema = (facts: Schema) => ({
       additionalProperties: ACCOUNT_SCHEMA,
       default: {},
       description: "Limits, permissions, and labels that several keys share",
+    },
+    scopes: {
+      type: "object",
+      propertyNames: SCOPE_NAME_SCHEMA,
+      additionalProperties: SCOPE_SCHEMA,
+      default: {},
+      description:
+        "Limits of sessions, agents, end users, models, providers, and credentials, by name",
     },
     key_defaults: KEY_DEFAULTS_SCHEMA,
     views: {

@@ -75,6 +75,12 @@ export interface CallsState {
   zdrReceipt: string | undefined;
 }
 
+/** Another model for a request, and the scope that names it. */
+interface Downgrade {
+  readonly scope: string;
+  readonly model: string;
+}
+
 /** Billing data of a request that was sent to the ledger or returned by it. */
 export interface BillingState {
   /** Labels that hooks added. */
@@ -82,6 +88,12 @@ export interface BillingState {
   /** Labels of the request's last ledger row. */
   ledgerLabels: Reserve["labels"] | undefined;
   limitStates: readonly LimitState[];
+  /** Values that name members of scopes. Undefined until they are read. */
+  scopeValues: ReadonlyMap<string, string> | undefined;
+  /** The model that may serve the request instead, and the scope whose limit is used up. */
+  downgradeOffer: Downgrade | undefined;
+  /** The model that serves the request instead. */
+  downgrade: Downgrade | undefined;
   /** One record for each settled call. */
   readonly records: CallRecord[];
 }
@@ -152,7 +164,15 @@ export function createExchangeState(of: {
     body: { received: undefined, rewritten: undefined },
     routing: { resolution: undefined, excluded: [], coolingDown: undefined },
     calls: { last: undefined, sent: undefined, zdrReceipt: undefined },
-    billing: { labels: undefined, ledgerLabels: undefined, limitStates: [], records: [] },
+    billing: {
+      labels: undefined,
+      ledgerLabels: undefined,
+      limitStates: [],
+      scopeValues: undefined,
+      downgradeOffer: undefined,
+      downgrade: undefined,
+      records: [],
+    },
     outcome: {
       fault: undefined,
       cached: false,

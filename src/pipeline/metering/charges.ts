@@ -17,6 +17,8 @@ import { formatUsd } from "../../money/decimal.ts";
 import { fail, createFault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import { HIDDEN_LIMIT_MESSAGE, type ResolvedAccount } from "../accounts/accounts.ts";
+import { chargeScopes } from "../scopes/scope-charges.ts";
+import { scopeNameOf, withScopeName } from "../scopes/scope-table.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 
 export interface Charges {
@@ -37,6 +39,12 @@ export function collectCharges(call: HostCall): Charges {
     if (charge.limits) limits.push(...charge.limits);
     for (const name in charge.labels) labels[name] = charge.labels[name];
     if (charge.hold) mode = stricterMode(mode ?? "soft", charge.hold);
+  }
+  if (!x.state.gen.scopes.isEmpty) {
+    const charge = chargeScopes(call, labels);
+    limits.push(...charge.limits);
+    Object.assign(labels, charge.labels);
+    for (const hold of charge.holds) mode = stricterMode(mode ?? "soft", hold);
   }
   return { limits, labels, budgetMode: mode };
 }
@@ -121,49 +129,124 @@ export async function reserveRow(
   billing.ledgerLabels = of.labels;
   const verdict = await gen.ledger.reserve(command, of.price);
   if (!verdict.ok) {
+    const denied = withScopeName(verdict.denied);
     // If a limit rejects a hedge, the hedge is not started, and the client is not informed.
-    if (!call.isHedge) billing.limitStates = [verdict.denied];
-    return throwLimitError(verdict, admission.account, ask, of.claims);
+    if (!call.isHedge) {
+      billing.limitStates = [denied];
+      if (!verdict.isFull) offerDowngrade(x, denied);
+    }
+    if (verdict.isFull) return rejectFullGroup(x, denied, verdict.retryAfterMs);
+    return throwLimitError(
+      { ...verdict, denied },
+      admission.account,
+      ask,
+      takenFrom(of.claims, verdict.denied),
+    );
   }
   admission.permit.releaseSlots();
-  if (verdict.limits) billing.limitStates = verdict.limits;
+  if (verdict.limits) {
+    billing.limitStates = enforcedOf(verdict.limits, of.claims);
+    if (billing.limitStates !== verdict.limits) warnOfScopes(x, verdict.limits, of.claims);
+  }
 }
 
+/** Returns the amount that a call would have taken from a limit. */
+const takenFrom = (claims: Reserve["claims"], { scope, unit }: LimitState): bigint =>
+  claims.find((claim) => claim.unit === unit && claim.scope === scope)?.take ?? 0n;
+
+/** Returns the limits that can deny a call, with names of scopes. */
+function enforcedOf(
+  limits: readonly LimitState[],
+  claims: Reserve["claims"],
+): readonly LimitState[] {
+  if (!claims.some(({ countsOnly, maxMembers }) => countsOnly || maxMembers !== undefined))
+    return limits;
+  return limits.filter((limit) => !isOnlyCounted(limit, claims)).map(withScopeName);
+}
+
+const isOnlyCounted = ({ scope, unit, per }: LimitState, claims: Reserve["claims"]): boolean =>
+  claims.every(
+    (claim) =>
+      claim.countsOnly || claim.scope !== scope || claim.unit !== unit || claim.per !== per,
+  );
+
+/** Names the scopes in a response header whose limits are used up, but deny no calls. */
+function warnOfScopes(
+  x: HostExchange,
+  limits: readonly LimitState[],
+  claims: Reserve["claims"],
+): void {
+  const names = limits
+    .filter((limit) => BigInt(limit.remaining) <= 0n && isOnlyCounted(limit, claims))
+    .map(({ scope }) => scopeNameOf(scope)!);
+  if (names.length > 0) x.setResponseHeader("x-tollgate-scope", [...new Set(names)].join(", "));
+}
+
+/** Records the model that can serve a request whose scope has a limit that is used up. */
+function offerDowngrade(x: HostExchange, { scope }: LimitState): void {
+  const { gen, billing } = x.state;
+  const config = gen.scopes.find(scopeNameOf(scope));
+  if (config?.downgrade && !billing.downgrade)
+    billing.downgradeOffer = { scope: config.name, model: config.downgrade.model };
+}
+
+function rejectFullGroup(x: HostExchange, { scope }: LimitState, retryAfterMs: number): never {
+  const name = scopeNameOf(scope) ?? scope;
+  const max = x.state.gen.scopes.find(name)?.maxMembers;
+  throw attributeFault(
+    createFault(
+      "rate_limited",
+      `The scope "${name}" has its maximum of ${max} members. Use a value that is already in use, or retry when a member has become idle. The operator can raise scopes.${name}.max_members.`,
+      { code: "too_many_scope_members", retryAfterMs },
+    ),
+    "gateway",
+  );
+}
+
+/** The error for a limit of a scope. */
+export const SCOPE_EXHAUSTED = { code: "scope_exhausted" } as const;
 const ERROR_CODES = { money: "insufficient_quota", other: "rate_limit_exceeded" } as const;
 
 function throwLimitError(
   { denied, retryAfterMs }: Extract<CommandResult, { ok: false }>,
   branch: ResolvedAccount | undefined,
   ask: HoldRequest | undefined,
-  claims: readonly { scope: string; unit: string; take: bigint }[],
+  wanted: bigint,
 ): never {
   const { per, unit, scope } = denied;
   const resets = new Date(denied.resetsAt).toISOString();
   const isBudget = unit === "nano_usd";
-  const resetText = per === "total" ? "is never reset" : `resets at ${resets}`;
+  const resetText = neverResets(denied) ? "is never reset" : `resets at ${resets}`;
   if (branch?.hiddenScopes.has(scope)) {
-    const when = !isBudget || per === "total" || per === "open" ? "" : `; it ${resetText}`;
+    const when = !isBudget || neverResets(denied) || per === "open" ? "" : `; it ${resetText}`;
     return rejectWith(isBudget, `${HIDDEN_LIMIT_MESSAGE}${when}.`, retryAfterMs);
   }
   return rejectWith(
     isBudget,
-    isBudget ? budgetMessage(denied, resetText, ask, claims) : rateLimitMessage(denied),
+    isBudget ? budgetMessage(denied, resetText, ask, wanted) : rateLimitMessage(denied),
     retryAfterMs,
     detailsOf(denied, resets),
+    scopeNameOf(scope) === undefined ? undefined : SCOPE_EXHAUSTED.code,
   );
 }
+
+/** Latest time that a Date can represent. Limits that never reset have it as their reset time. */
+const NEVER_MS = 8.64e15;
+const neverResets = ({ per, resetsAt }: LimitState): boolean =>
+  per === "total" && resetsAt >= NEVER_MS;
 
 function rejectWith(
   isBudget: boolean,
   message: string,
   retryAfterMs: number,
   details?: JsonObject,
+  code: string = isBudget ? ERROR_CODES.money : ERROR_CODES.other,
 ): never {
-  if (isBudget) return fail("quota", message, { code: ERROR_CODES.money, details });
+  if (isBudget) return fail("quota", message, { code, details });
   // The gateway itself rejects the request, before any provider is called. The fault therefore
   // names no provider.
   throw attributeFault(
-    createFault("rate_limited", message, { code: ERROR_CODES.other, retryAfterMs, details }),
+    createFault("rate_limited", message, { code, retryAfterMs, details }),
     "gateway",
   );
 }
@@ -189,10 +272,9 @@ function budgetMessage(
   { per, max, remaining, scope }: LimitState,
   resetText: string,
   ask: HoldRequest | undefined,
-  claims: readonly { scope: string; unit: string; take: bigint }[],
+  wanted: bigint,
 ): string {
   const span = per === "total" ? "in total" : `a ${per}`;
-  const wanted = claims.find((c) => c.unit === "nano_usd" && c.scope === scope)?.take ?? 0n;
   const fits = ask ? maxOutputForBudget(BigInt(remaining), ask) : 0;
   return (
     `The budget of ${formatUsd(BigInt(max))} ${span} (${scope}) has ${formatUsd(BigInt(remaining))} left; ` +

@@ -39,7 +39,7 @@ export function reserveCall(
   const x = call.exchange;
   const { gen } = x.state;
   const { limits, labels, budgetMode } = collectCharges(call);
-  const hasBudget = !isRunning && limits.some((l) => l.unit === "nano_usd");
+  const hasBudget = !isRunning && limits.some((l) => l.unit === "nano_usd" && !l.countsOnly);
   const models = gen.catalog.entriesOf(call.provider);
   const {
     facts: survey,

@@ -5,6 +5,7 @@ import { fail } from "../../model/error.ts";
 import type { ClientSecret } from "../../plugin/identity.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import { runSequentially } from "../hooks/hook-runner.ts";
+import { checkScopeHeaders } from "../scopes/scope-values.ts";
 import { assertFrontendAllowed } from "../accounts/accounts.ts";
 import { assertPrivacySupported } from "../privacy/zero-retention.ts";
 
@@ -31,6 +32,7 @@ function checkIdentity(x: HostExchange): void {
     });
   if (who.clientSecret) assertSecretAccepted(x, who.clientSecret);
   assertFrontendAllowed(who, x.frontend);
+  if (!x.state.gen.scopes.isEmpty) checkScopeHeaders(x);
   for (const limits of [who.limits, x.state.admission.account?.limits])
     if (limits)
       for (const { unit, scope, max } of limits)

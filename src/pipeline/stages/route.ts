@@ -41,6 +41,8 @@ export interface RouteInputs {
   readonly routing: RoutingState;
   /** The request after the rewrite hooks. If unset, the client's own request. */
   readonly rewrittenRequest?: ModelRequest | undefined;
+  /** Model that the request is routed to instead, because a scope has used up a limit. */
+  readonly downgradeModel?: string | undefined;
   /** Replaces randomness and measured latency if nothing is sent. */
   readonly hypothetical?: Pick<RoutingRuleInputs, "random" | "estimateLatency">;
 }
@@ -69,7 +71,12 @@ export function route(inputs: RouteInputs): RoutePlan | Promise<RoutePlan> {
   const allowed = x.identity?.models;
   const isAllowed: IsNameAllowed = (name) =>
     allowed?.some((pattern) => matchesPattern(pattern, name)) ?? true;
-  const resolution = gen.resolver.resolve(frontend, x.model, x.stream, isAllowed);
+  const resolution = gen.resolver.resolve(
+    frontend,
+    inputs.downgradeModel ?? x.model,
+    x.stream,
+    isAllowed,
+  );
   routing.resolution = resolution;
   // Candidates are ordered before the hooks run, so hooks see them in the order in which they would
   // be tried. The hooks' order is final.
@@ -89,7 +96,7 @@ export function route(inputs: RouteInputs): RoutePlan | Promise<RoutePlan> {
 
 /** Filters candidates by their metadata and by the request. */
 function filterCandidates(
-  { frontend, x, operationSpec, facts, pinnedTarget }: RouteInputs,
+  { frontend, x, operationSpec, facts, pinnedTarget, downgradeModel }: RouteInputs,
   all: readonly HostCandidate[],
   isAllowed: IsNameAllowed,
   excluded: ExcludedCandidate[],
@@ -99,7 +106,7 @@ function filterCandidates(
   // the request or by the model's own name.
   const requestedModel = x.body["model"];
   const named =
-    isAllowed(x.model) ||
+    isAllowed(downgradeModel ?? x.model) ||
     (pinnedTarget !== undefined &&
       (x.actionType === "relay" ||
         (typeof requestedModel === "string" && isAllowed(requestedModel))));

@@ -2,6 +2,7 @@
 // as usd=5/month. The text form has one schema, one parser, and one formatter. gateway.yaml,
 // commands, the admin API, and the options of any plugin with limits use them.
 import { fail } from "../../model/error.ts";
+import type { Opt } from "../../model/values.ts";
 import { COUNTED_UNITS, LIMIT_SPANS } from "./limit-units.ts";
 
 /**
@@ -27,6 +28,14 @@ export interface Limit {
   max: number | bigint;
   /** Window. `total` never resets. `open` counts only open calls and is used for `concurrent`. */
   per: "minute" | "hour" | "day" | "week" | "month" | "total" | "open";
+  /**
+   * Maximum number of members of the scope's group. Set only for scopes of `formatMemberScope`. The
+   * call that first uses such a scope adds it to its group, in the step in which it is reserved. If
+   * the group is full, the call is denied.
+   */
+  maxMembers?: Opt<number>;
+  /** Whether the limit only counts calls and denies none. */
+  countsOnly?: Opt<true>;
 }
 
 /**

@@ -328,5 +328,8 @@ export interface Settle {
 export type CommandResult =
   /** The command took effect. `limits`: for a reserve, the limits that it counted against. */
   | { ok: true; limits?: readonly LimitState[]; thresholds?: readonly ThresholdReached[] }
-  /** A limit is used up. `retryAfterMs` is the earliest time for a new attempt, in milliseconds. */
-  | { ok: false; denied: LimitState; retryAfterMs: number };
+  /**
+   * A limit is used up. `retryAfterMs` is the earliest time for a new attempt, in milliseconds.
+   * `isFull`: the group of the limit's scope has its maximum number of members.
+   */
+  | { ok: false; denied: LimitState; retryAfterMs: number; isFull?: Opt<true> };

@@ -1,6 +1,7 @@
 // Builds everything that depends on one version of the config. A generation is complete before it
 // serves requests, and never changes afterwards. It ends when it has been replaced and its last
 // exchange has ended.
+import { hkdfSync } from "node:crypto";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { GatewayConfig, LocatedProblem } from "../../config/gateway-config.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
@@ -16,6 +17,7 @@ import type {
   MountedSocket,
 } from "../../pipeline/exchange/mounted.ts";
 import { Accounts } from "../../pipeline/accounts/accounts.ts";
+import { Scopes } from "../../pipeline/scopes/scope-table.ts";
 import { CandidateResolver } from "../../pipeline/routing/resolver.ts";
 import type { Services } from "../services.ts";
 import type { MountedObserver } from "../observers/observer-subscriber.ts";
@@ -175,6 +177,7 @@ function createGeneration(
     }),
     catalog,
     accounts: new Accounts(config.accounts, services.accountCache),
+    scopes: new Scopes(config.scopes.values(), scopeSecret(services)),
     ledger: services.ledgerQueue,
     targetHealth: services.targetHealth,
     retries: config.retries,
@@ -199,6 +202,10 @@ function createGeneration(
     },
   };
 }
+
+/** Returns the secret with which values of scopes are hashed. All gateways of a store share it. */
+const scopeSecret = ({ fleetSecret }: Services): Uint8Array =>
+  new Uint8Array(hkdfSync("sha256", fleetSecret ?? "", "", "scopes", 32));
 
 /** Returns the routes that a request with only a body can use. */
 function subrequestRoutesOf(

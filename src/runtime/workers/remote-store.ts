@@ -124,7 +124,7 @@ function decodeReserve(r: ReturnType<typeof encodeReserve>): AllFields<At<Reserv
     target: { provider: r[6], model: r[7], protocol: r[8], credential: r[9] },
     privacy: r[10],
     labels: r[11],
-    claims: r[12].map(decodeClaim),
+    claims: r[12].map(decodeClaim) as Claim[],
     holdNano: decodeAmount(r[13]),
     price: r[14],
     account: r[16] ?? undefined,
@@ -143,14 +143,27 @@ const decodeJob = ([attempt, take]: ReturnType<typeof encodeJob>): JobReserve =>
 });
 
 type Claim = Reserve["claims"][number];
-const encodeClaim = ({ scope, unit, max, per, take }: Claim) =>
-  [scope, unit, typeof max === "bigint" ? String(max) : max, per, String(take)] as const;
-const decodeClaim = ([scope, unit, max, per, take]: ReturnType<typeof encodeClaim>): Claim => ({
+/** The last two elements are `null` unless the scope is a member of a group. */
+const encodeClaim = ({ scope, unit, max, per, take, maxMembers, countsOnly }: Claim) =>
+  [
+    scope,
+    unit,
+    typeof max === "bigint" ? String(max) : max,
+    per,
+    String(take),
+    maxMembers ?? null,
+    countsOnly ? 1 : null,
+  ] as const;
+const decodeClaim = ([scope, unit, max, per, take, maxMembers, countsOnly]: ReturnType<
+  typeof encodeClaim
+>): AllFields<Claim> => ({
   scope,
   unit,
   max: typeof max === "string" ? BigInt(max) : max,
   per,
   take: BigInt(take),
+  maxMembers: maxMembers ?? undefined,
+  countsOnly: countsOnly ? true : undefined,
 });
 
 const encodeClientRequest = ({

@@ -1,7 +1,7 @@
 // Replays rows in order, to compute the open calls and the counts of calendar windows.
 import type { Problem, TransferredMeter } from "../../plugin/index.ts";
 import type { RetainedJob } from "./checkpoint.ts";
-import { isCalendarPeriod, createMeter, WINDOW_GRACE_MS, type MeterAmount } from "../meter.ts";
+import { createMeter, isSumOfRows, WINDOW_GRACE_MS, type MeterAmount } from "../meter.ts";
 import type { LedgerRow } from "../ledger-row.ts";
 import {
   changeLineAmounts,
@@ -116,10 +116,10 @@ export class LedgerReplay<Data> {
     const found = new Set<string>();
     for (const { id, level } of meters) {
       found.add(id);
-      const { per, end } = createMeter(id);
+      const meter = createMeter(id);
       // The meter of a window that ended long ago may have been dropped, and restarted when the
       // clock was set back.
-      if (!isCalendarPeriod(per) || end + WINDOW_GRACE_MS < latest) continue;
+      if (!isSumOfRows(meter) || meter.end + WINDOW_GRACE_MS < latest) continue;
       const sum = this.windows.get(id) ?? 0n;
       if (level !== sum)
         yield {
@@ -145,14 +145,11 @@ export class LedgerReplay<Data> {
   ): (readonly [id: string, level: string])[] {
     return meters.flatMap(({ id, level }) => {
       const before = level - (this.windows.get(id) ?? 0n);
-      return isCalendarPeriod(createMeter(id).per) && before !== 0n
-        ? [[id, String(before)] as const]
-        : [];
+      return isSumOfRows(createMeter(id)) && before !== 0n ? [[id, String(before)] as const] : [];
     });
   }
 
   #count(id: string, amount: bigint): void {
-    if (isCalendarPeriod(createMeter(id).per))
-      this.windows.set(id, (this.windows.get(id) ?? 0n) + amount);
+    if (isSumOfRows(createMeter(id))) this.windows.set(id, (this.windows.get(id) ?? 0n) + amount);
   }
 }

@@ -2,6 +2,7 @@
 // again.
 import assert from "node:assert/strict";
 import type { CommandResult } from "../../plugin/store/store.ts";
+import { formatMemberScope } from "../../plugin/store/member-scope.ts";
 import {
   limitClaim,
   readRemaining,
@@ -15,6 +16,15 @@ import {
 
 const reachedPercents = (verdict: CommandResult): readonly number[] =>
   (verdict.ok ? (verdict.thresholds ?? []) : []).map(({ percent }) => percent);
+
+/** Scope of a member of one group that becomes idle after an hour. */
+const memberScope = (member: string): string => formatMemberScope("a", 3_600_000, member);
+const memberClaim = (
+  member: string,
+  limit: Parameters<typeof limitClaim>[0],
+  take: bigint,
+): ReturnType<typeof limitClaim> =>
+  limitClaim({ scope: memberScope(member), maxMembers: 10, ...limit }, take);
 
 /** Checks that each type of window counts correctly, and that a denial reserves nothing. */
 export const limitLaws: readonly Law[] = [
@@ -51,6 +61,117 @@ export const limitLaws: readonly Law[] = [
       const verdicts = (await Promise.all(batches)).flat();
       assert.equal(verdicts.filter(({ ok }) => ok).length, 50);
       assert.equal(await readRemaining(store, { max: 50_000n }), 0n);
+    },
+  ],
+
+  [
+    "of 500 concurrent first calls of a member exactly 50 are admitted",
+    async (store) => {
+      const batches = Array.from({ length: 10 }, (_, b) =>
+        store.apply(
+          Array.from({ length: 50 }, (_, i) =>
+            reserveCommand(`m-${b}-${i}`, {
+              claims: [memberClaim("s1", { max: 50_000n }, 1_000n)],
+            }),
+          ),
+        ),
+      );
+      const verdicts = (await Promise.all(batches)).flat();
+      assert.equal(verdicts.filter(({ ok }) => ok).length, 50);
+      assert.equal(await readRemaining(store, { scope: memberScope("s1"), max: 50_000n }), 0n);
+    },
+  ],
+
+  [
+    "a full group denies further members and changes nothing, and admits its own",
+    async (store) => {
+      const call = (attempt: string, member: string, max = 2) =>
+        applyOne(
+          store,
+          reserveCommand(attempt, { claims: [memberClaim(member, { maxMembers: max }, 1_000n)] }),
+        );
+      assert.ok((await call("a", "s1")).ok);
+      assert.ok((await call("b", "s2")).ok);
+      const denied = await call("c", "s3");
+      assert.ok(!denied.ok);
+      assert.equal(denied.isFull, true);
+      assert.equal(denied.denied.scope, memberScope("s3"));
+      assert.ok(denied.retryAfterMs > 0);
+      assert.deepEqual(await readEntries(store, "c"), []);
+      assert.ok((await call("d", "s1")).ok);
+      // The denied call was not counted as a member.
+      assert.ok((await call("e", "s3", 3)).ok);
+      assert.equal((await call("f", "s4", 3)).ok, false);
+      // Another group has its own members.
+      const other = limitClaim({ scope: "~b~60~s3", maxMembers: 1 }, 1_000n);
+      assert.ok((await applyOne(store, reserveCommand("g", { claims: [other] }))).ok);
+    },
+  ],
+
+  [
+    "two limits of a new member take one place in its group, and two new members take two",
+    async (store) => {
+      const calls = { unit: "requests", max: 9, per: "day", maxMembers: 2 } as const;
+      const one = [memberClaim("s1", { maxMembers: 2 }, 1_000n), memberClaim("s1", calls, 1n)];
+      assert.ok((await applyOne(store, reserveCommand("a", { claims: one }))).ok);
+      const two = [memberClaim("s2", calls, 1n), memberClaim("s3", calls, 1n)];
+      const denied = await applyOne(store, reserveCommand("b", { claims: two }));
+      assert.ok(!denied.ok && denied.isFull);
+      assert.ok((await applyOne(store, reserveCommand("c", { claims: two.slice(1) }))).ok);
+    },
+  ],
+
+  [
+    "a limit that only counts denies no call",
+    async (store) => {
+      const claims = [limitClaim({ max: 1_500n, countsOnly: true }, 1_000n)];
+      for (const attempt of ["a", "b", "c"])
+        assert.ok((await applyOne(store, reserveCommand(attempt, { claims }))).ok);
+      assert.equal(await readRemaining(store, {}), 7_000n);
+      const denied = await applyOne(
+        store,
+        reserveCommand("d", { claims: [...claims, limitClaim({ max: 3_000n }, 1_000n)] }),
+      );
+      assert.ok(!denied.ok);
+      assert.equal(denied.denied.max, 3_000n);
+    },
+  ],
+
+  [
+    "a member's window in total starts again after its idle time, and leaves its group",
+    async (store) => {
+      const claims = [memberClaim("s1", { maxMembers: 1 }, 9_000n)];
+      assert.ok((await applyOne(store, reserveCommand("a", { claims }))).ok);
+      await applyOne(store, settleCommand("a", { costNano: 9_000n }));
+      const at = (minutes: number) => NOON + 1_000 + minutes * 60_000;
+      const call = (attempt: string, minutes: number, of = claims) =>
+        applyOne(store, reserveCommand(attempt, { at: at(minutes), claims: of }));
+      const denied = await call("b", 59);
+      assert.ok(!denied.ok && !denied.isFull);
+      const other = [memberClaim("s2", { maxMembers: 1 }, 1_000n)];
+      const full = await call("c", 59, other);
+      assert.ok(!full.ok && full.isFull);
+      assert.ok((await call("d", 60, other)).ok);
+      // The first member has left, and needs a place again.
+      const late = await call("e", 60);
+      assert.ok(!late.ok && late.isFull);
+      await applyOne(store, settleCommand("d", { at: at(60), costNano: 0n }));
+      assert.ok((await call("f", 120)).ok);
+      assert.equal(await readRemaining(store, { scope: memberScope("s1") }, at(120)), 1_000n);
+    },
+  ],
+
+  [
+    "an open call keeps its member, however long it lasts",
+    async (store) => {
+      const claims = [memberClaim("s1", { maxMembers: 1 }, 9_000n)];
+      assert.ok((await applyOne(store, reserveCommand("a", { claims }))).ok);
+      const later = NOON + 5 * 3_600_000;
+      const denied = await applyOne(store, reserveCommand("b", { at: later, claims }));
+      assert.ok(!denied.ok && !denied.isFull);
+      const other = [memberClaim("s2", { maxMembers: 1 }, 1_000n)];
+      const full = await applyOne(store, reserveCommand("c", { at: later, claims: other }));
+      assert.ok(!full.ok && full.isFull);
     },
   ],
 

@@ -10,7 +10,10 @@ import { startTestServices, type TestServicesOptions } from "../../kit/test-serv
 import { inAny } from "../../protocols/gemini/speech.ts";
 import { CLIENTS } from "../protocol-pairs.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
-import type { Driver, Outcome, Told } from "./way.ts";
+import type { ScopeConfig } from "../../../src/config/gateway-config.ts";
+import type { HostExchange } from "../../../src/pipeline/exchange/exchange.ts";
+import { readScopeValues } from "../../../src/pipeline/scopes/scope-values.ts";
+import { faultIn, type Driver, type Outcome, type Told } from "./way.ts";
 
 export const SPOKEN: typeof CLIENTS = {
   toy: { protocol: createToyProtocol(), least: { text: "Hi" } },
@@ -199,7 +202,21 @@ function sealed(n: number): Outcome {
   return unseal(data.padEnd(n, "="))?.text === "words" ? "passes" : "beyond";
 }
 
+/** Reads a value of a scope, with this many characters. */
+function scopeValue(headers: object, body: object): Promise<Outcome> {
+  const x = { headers, body, state: { connection: { req: {} } } } as unknown as HostExchange;
+  const from: ScopeConfig["from"] = [
+    { kind: "header", name: "x-run", text: "header:x-run" },
+    { kind: "body", path: ["user"], text: "body:/user" },
+  ];
+  return faultIn(() => readScopeValues(x, [{ name: "run", from } as ScopeConfig]));
+}
+
 export const requests = {
+  scopeValue: {
+    "in a header": { drive: (n) => scopeValue({ "x-run": "v".repeat(n) }, {}) },
+    "in the body": { drive: (n) => scopeValue({}, { user: "v".repeat(n) }) },
+  },
   envelope: { "that is brought back": { drive: sealed } },
   body: {
     "announced, before a byte of it": {

@@ -223,6 +223,7 @@ describe("print", () => {
           parent: acme
           labels:
             team: \${env:MODEL}
+      scopes: {}
       views: {}
       models:
         fast:

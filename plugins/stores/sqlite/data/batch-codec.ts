@@ -80,21 +80,39 @@ const encodeJob = (job: JobReserve): string => toJson(job);
 const decodeJob = (text: string): JobReserve => fromJson<JobReserve>(text);
 
 type LimitClaim = Limit & { take: bigint };
-type ClaimTuple = readonly [string, Limit["unit"], number | string, Limit["per"], string];
+/** The last two elements are absent unless the scope is a member of a group. */
+type ClaimTuple = readonly [
+  scope: string,
+  unit: Limit["unit"],
+  max: number | string,
+  per: Limit["per"],
+  take: string,
+  maxMembers?: number | null,
+  countsOnly?: 1,
+];
 
-const encodeClaim = ({ scope, unit, max, per, take }: LimitClaim): ClaimTuple => [
+function encodeClaim({ scope, unit, max, per, take, maxMembers, countsOnly }: LimitClaim) {
+  const amount = typeof max === "bigint" ? String(max) : max;
+  const claim: ClaimTuple = [scope, unit, amount, per, String(take)];
+  if (countsOnly) return [...claim, maxMembers ?? null, 1] as const;
+  return maxMembers === undefined ? claim : ([...claim, maxMembers] as const);
+}
+const decodeClaim = ([
   scope,
   unit,
-  typeof max === "bigint" ? String(max) : max,
+  max,
   per,
-  String(take),
-];
-const decodeClaim = ([scope, unit, max, per, take]: ClaimTuple): LimitClaim => ({
+  take,
+  maxMembers,
+  countsOnly,
+]: ClaimTuple): LimitClaim => ({
   scope,
   unit,
   max: typeof max === "string" ? BigInt(max) : max,
   per,
   take: BigInt(take),
+  maxMembers: maxMembers ?? undefined,
+  countsOnly: countsOnly ? true : undefined,
 });
 
 /** The text of terms, shared by all calls that have the same terms. */
@@ -231,7 +249,7 @@ type RemainingTuple = readonly [claim: number, left: string, resetsAt: number];
 type EncodedResult =
   | 0
   | readonly RemainingTuple[]
-  | { denied: RemainingTuple; retryAfterMs: number }
+  | { denied: RemainingTuple; retryAfterMs: number; isFull?: true | undefined }
   | { crossed: ThresholdText[] };
 /** A reached threshold with its amounts as text. */
 type ThresholdText = Omit<ThresholdReached, "used" | "max"> & { used: string; max: string };
@@ -260,7 +278,11 @@ export function encodeResults(
         };
       return verdict.ok
         ? (verdict.limits?.map(left) ?? 0)
-        : { denied: left(verdict.denied), retryAfterMs: verdict.retryAfterMs };
+        : {
+            denied: left(verdict.denied),
+            retryAfterMs: verdict.retryAfterMs,
+            isFull: verdict.isFull,
+          };
     }),
   );
 }
@@ -301,7 +323,12 @@ export function decodeResults(
         })),
       };
     return "denied" in one
-      ? { ok: false, denied: limit(one.denied), retryAfterMs: one.retryAfterMs }
+      ? {
+          ok: false,
+          denied: limit(one.denied),
+          retryAfterMs: one.retryAfterMs,
+          ...(one.isFull && { isFull: true }),
+        }
       : { ok: true, limits: one.map(limit) };
   });
 }

@@ -1,0 +1,75 @@
+// The scopes of a config generation, and the scopes of limits that they create. The scope of a
+// member contains hashes, so no counter contains a value of a client.
+import { createHmac } from "node:crypto";
+import { BoundedMap } from "../../lib/bounded-map.ts";
+import type { ScopeConfig } from "../../config/gateway-config.ts";
+import type { Limit } from "../../plugin/store/limit.ts";
+import { formatMemberScope, parseMemberScope } from "../../plugin/store/member-scope.ts";
+
+/** Maximum number of cached scopes, which need not be hashed again. */
+const MAX_CACHED_SCOPES = 10_000;
+/** Number of characters of a hash in base64url: 128 bits. */
+const HASH_LENGTH = 22;
+/** Number of characters of an owner's hash. It only has to separate the owners of one gateway. */
+const OWNER_LENGTH = 16;
+
+export class Scopes {
+  readonly configs: readonly ScopeConfig[];
+  readonly hasDowngrades: boolean;
+  readonly #secret: Uint8Array;
+  readonly #cache = new BoundedMap<string, string>(MAX_CACHED_SCOPES);
+
+  /**
+   * @param secret Secret that all gateways of a store share. The hashes of values depend on it.
+   */
+  constructor(configs: Iterable<ScopeConfig>, secret: Uint8Array) {
+    this.configs = [...configs];
+    this.hasDowngrades = this.configs.some(({ downgrade }) => downgrade !== undefined);
+    this.#secret = secret;
+  }
+
+  get isEmpty(): boolean {
+    return this.configs.length === 0;
+  }
+
+  /** Returns the scope with this name. */
+  find(name: string | undefined): ScopeConfig | undefined {
+    return this.configs.find((config) => config.name === name);
+  }
+
+  /**
+   * Returns the scope of a member's limits.
+   * @param owner ID of the key or account within which the value is unique. Empty: the gateway.
+   */
+  scopeOf(config: ScopeConfig, owner: string, value: string | undefined): string {
+    if (value === undefined) return `scope:${config.name}${owner === "" ? "" : `:${owner}`}`;
+    const id = `${config.name}\0${owner}\0${value}`;
+    let scope = this.#cache.get(id);
+    if (scope === undefined) {
+      const group = `${config.name}.${this.#hash(owner).slice(0, OWNER_LENGTH)}`;
+      scope = formatMemberScope(group, config.idleMs, this.#hash(id).slice(0, HASH_LENGTH));
+      this.#cache.set(id, scope);
+    }
+    return scope;
+  }
+
+  /** Returns the hash with which ledger rows can contain a value. */
+  hashOf(config: ScopeConfig, value: string): string {
+    return this.#hash(`${config.name}\0${value}`).slice(0, HASH_LENGTH);
+  }
+
+  #hash(text: string): string {
+    return createHmac("sha256", this.#secret).update(text).digest("base64url");
+  }
+}
+
+/** Returns the name of the scope that a limit belongs to. Undefined for limits of keys and accounts. */
+export function scopeNameOf(scope: string): string | undefined {
+  const member = parseMemberScope(scope);
+  if (member) return member.group.slice(0, member.group.lastIndexOf("."));
+  return /^scope:([^:]+)/.exec(scope)?.[1];
+}
+
+/** Returns a limit with a scope that people can read. The hash of a member is left out. */
+export const withScopeName = <L extends Pick<Limit, "scope">>(limit: L): L =>
+  parseMemberScope(limit.scope) ? { ...limit, scope: `scope:${scopeNameOf(limit.scope)}` } : limit;

@@ -1,0 +1,223 @@
+// Scopes in the real gateway, on both built-in stores: parallel first requests of a member overrun
+// no limit, and each overflow policy does what it promises.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  jsonResponse,
+  say,
+  scriptedModel,
+  startTestGateway,
+  startUpstream,
+  type TestGateway,
+  type TestUpstream,
+} from "tollgate/testing";
+import { digestKey, mintKey } from "../../../src/lib/api-key.ts";
+
+const ALICE = mintKey().secret;
+const BOB = mintKey().secret;
+/** Cost of one image, reserved and billed alike. */
+const EACH = 0.04;
+
+const yaml = (url: string, store: string) => `
+frontends: [chat-completions, messages, images, usage]
+middleware:
+  - use: auth
+    with: { keys: [{ id: alice, digest: ${digestKey(ALICE)}, labels: { team: web } }, { id: bob, digest: ${digestKey(BOB)} }] }
+  - { use: limits, with: { hold: hard } }
+  - usage
+store: ${store}
+scopes:
+  session:
+    from: [session]
+    limits: [requests=3/total, usd=${(2.5 * EACH).toFixed(2)}/total]
+  run:
+    from: ["header:x-run", "body:/user", "body:/meta/run"]
+    within: gateway
+    limits: [requests=3/total]
+  few: { from: ["header:x-few"], limits: [requests=9/total], max_members: 2 }
+  soft: { from: ["header:x-soft"], limits: [requests=1/total], overflow: warn, label: hash }
+  down: { from: ["header:x-down"], limits: [requests=1/total], overflow: { downgrade: small, limits: [requests=1/total] } }
+  must: { from: ["header:x-must"], models: ["up/strict"], limits: [requests=9/day], missing: refuse }
+  team: { from: ["label:team"], models: ["up/team"], limits: [requests=2/total] }
+  whole: { models: ["up/whole"], limits: [requests=2/day] }
+models: { small: up/small }
+providers:
+  up:
+    use: openai-compatible
+    with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }
+    models:
+      draw: { operation: image, price: { images: ${EACH} } }
+${["model", "small", "strict", "team", "whole"].map((name) => `      ${name}: { price: { input: 1, output: 2 }, limits: { output: 64, context: 4096 } }`).join("\n")}
+`;
+
+const routes = {
+  ...scriptedModel(say("Hello")),
+  "POST /v1/images/generations": () => ({
+    ...jsonResponse({ created: 1, data: [{ b64_json: "aGk=" }] }),
+    billedUsage: { images: 1 },
+  }),
+};
+
+describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", "memory"])(
+  "on the %s store",
+  (store) => {
+    let up: TestUpstream;
+    let at: TestGateway;
+    beforeAll(async () => {
+      up = await startUpstream(routes);
+      at = await startTestGateway({ yaml: yaml(up.url, store) });
+    });
+    afterAll(async () => {
+      await at[Symbol.asyncDispose]();
+      await up.close();
+    });
+
+    const ask = async (
+      headers: Record<string, string>,
+      { key = ALICE, model = "up/model", path = "/v1/chat/completions", ...body } = {} as {
+        key?: string;
+        model?: string;
+        path?: string;
+        [field: string]: unknown;
+      },
+    ) => {
+      const drawing = path === "/v1/images/generations";
+      const res = await fetch(at.url + path, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
+        body: JSON.stringify({
+          model: drawing ? "up/draw" : model,
+          ...(drawing
+            ? { prompt: "A gate" }
+            : { messages: [{ role: "user", content: "Hi" }], max_tokens: 8 }),
+          ...body,
+        }),
+      });
+      return { status: res.status, headers: res.headers, body: (await res.json()) as any };
+    };
+    const many = (n: number, each: (i: number) => ReturnType<typeof ask>) =>
+      Promise.all(Array.from({ length: n }, (_, i) => each(i)));
+    const allowed = (answers: readonly { status: number }[]) =>
+      answers.filter(({ status }) => status === 200).length;
+
+    it("parallel first requests overrun no limit", async () => {
+      const calls = await many(20, () => ask({ "session-id": "calls" }));
+      expect(allowed(calls)).toBe(3);
+      for (const { status, body } of calls.filter((one) => one.status !== 200)) {
+        expect([status, body.error.code]).toEqual([429, "scope_exhausted"]);
+        expect(body.error.message).toContain("scope:session");
+        expect(JSON.stringify(body)).not.toContain("~");
+      }
+      const pictures = await many(20, () =>
+        ask({ "session-id": "money" }, { path: "/v1/images/generations" }),
+      );
+      expect(allowed(pictures)).toBe(2);
+    });
+
+    it("one value through two sources is one member, and counts once", async () => {
+      const answers = await many(8, (i) =>
+        ask(i % 2 === 0 ? { "x-run": "one" } : {}, { user: i % 2 === 0 ? "other" : "one" }),
+      );
+      expect(allowed(answers)).toBe(3);
+      // The second source was not counted when the first had a value.
+      expect((await ask({}, { user: "other" })).status).toBe(200);
+    });
+
+    it("a value is unique within its key, or within the gateway", async () => {
+      const by = (key: string, headers: Record<string, string>) =>
+        many(4, () => ask(headers, { key }));
+      expect(allowed(await by(ALICE, { "session-id": "same" }))).toBe(3);
+      expect(allowed(await by(BOB, { "session-id": "same" }))).toBe(3);
+      expect(allowed(await by(ALICE, { "x-run": "same" }))).toBe(3);
+      expect(allowed(await by(BOB, { "x-run": "same" }))).toBe(0);
+    });
+
+    it("a label and a model name a scope", async () => {
+      expect(allowed(await many(5, () => ask({}, { model: "up/team" })))).toBe(2);
+      expect(allowed(await many(5, () => ask({}, { model: "up/team", key: BOB })))).toBe(5);
+      const both = await many(5, (i) =>
+        ask({}, { model: "up/whole", key: i % 2 === 0 ? ALICE : BOB }),
+      );
+      expect(allowed(both)).toBe(2);
+    });
+
+    it("a full scope rejects new members, and serves its own", async () => {
+      expect((await ask({ "x-few": "1" })).status).toBe(200);
+      expect((await ask({ "x-few": "2" })).status).toBe(200);
+      const { status, body, headers } = await ask({ "x-few": "3" });
+      expect([status, body.error.code]).toEqual([429, "too_many_scope_members"]);
+      expect(body.error.message).toContain("scopes.few.max_members");
+      expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+      expect((await ask({ "x-few": "1" })).status).toBe(200);
+      expect((await ask({ "x-few": "3" }, { key: BOB })).status).toBe(200);
+    });
+
+    it("warn serves the request and says so", async () => {
+      expect((await ask({ "x-soft": "a" })).headers.get("x-tollgate-scope")).toBe("soft");
+      const second = await ask({ "x-soft": "a" });
+      expect([second.status, second.headers.get("x-tollgate-scope")]).toEqual([200, "soft"]);
+      expect((await ask({})).headers.get("x-tollgate-scope")).toBeNull();
+    });
+
+    it("downgrade serves the request with the other model, within its own limits", async () => {
+      const first = await ask({ "x-down": "a" });
+      expect([first.status, first.body.model]).toEqual([200, "up/model"]);
+      expect(first.headers.get("x-tollgate-downgrade")).toBeNull();
+      const second = await ask({ "x-down": "a" });
+      expect([second.status, second.body.model]).toEqual([200, "up/small"]);
+      expect(second.headers.get("x-tollgate-downgrade")).toBe("down; up/model -> small");
+      const third = await ask({ "x-down": "a" });
+      expect([third.status, third.body.error.code]).toEqual([429, "scope_exhausted"]);
+      const usage = await fetch(`${at.url}/v1/usage?by=downgraded,model`, {
+        headers: { authorization: `Bearer ${ALICE}` },
+      });
+      expect((await usage.json()) as object).toMatchObject({
+        data: [{ downgraded: "down", model: "up/small", calls: 1 }],
+      });
+    });
+
+    it("a missing value is rejected if the scope requires one", async () => {
+      const { status, body } = await ask({}, { model: "up/strict" });
+      expect([status, body.error.code]).toEqual([400, "missing_scope_value"]);
+      expect((await ask({ "x-must": "1" }, { model: "up/strict" })).status).toBe(200);
+    });
+
+    it.each<[string, Record<string, string>, Record<string, unknown>, string]>([
+      ["too long", { "x-run": "x".repeat(257) }, {}, "x-run"],
+      ["not ASCII", { "x-run": "caf\u00e9" }, {}, "x-run"],
+      ["no string", {}, { meta: { run: 7 } }, "meta.run"],
+      ["with a control character", {}, { user: "a\u0000b" }, "user"],
+      ["too long in the body", {}, { user: "x".repeat(257) }, "user"],
+      ["bad behind a good one", { "x-run": "good" }, { meta: { run: [1] } }, "meta.run"],
+    ])(
+      "a value that is %s is rejected and changes no limit",
+      async (_what, headers, body, param) => {
+        const before = up.requests.length;
+        const answer = await ask(headers, body);
+        expect([answer.status, answer.body.error.code, answer.body.error.param]).toEqual([
+          400,
+          "invalid_scope_value",
+          param,
+        ]);
+        expect(up.requests.length).toBe(before);
+      },
+    );
+
+    it("a value of 256 characters is counted, and usage is reported by it", async () => {
+      const value = "v".repeat(256);
+      expect(allowed(await many(5, () => ask({ "x-run": value })))).toBe(3);
+      const get = async (query: string) => {
+        const res = await fetch(`${at.url}/v1/usage?${query}`, {
+          headers: { authorization: `Bearer ${ALICE}` },
+        });
+        return { status: res.status, body: (await res.json()) as any };
+      };
+      const { body } = await get("by=run");
+      expect(body.data).toContainEqual(expect.objectContaining({ run: value, calls: 3 }));
+      // A hashed value is reported as its hash.
+      const [soft] = (await get("by=soft")).body.data;
+      expect(soft).toMatchObject({ calls: 2 });
+      expect(soft.soft).toMatch(/^[\w-]{22}$/);
+      expect((await get("by=colour")).status).toBe(400);
+    });
+  },
+);
