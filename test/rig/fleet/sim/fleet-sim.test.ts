@@ -20,7 +20,7 @@ it(
       `seed ${failed?.seed}\n${failed?.seen.done.join("\n")}`,
     ).toEqual([]);
     // Simulations without events would pass too.
-    expect(counts["sent"]).toBeGreaterThan(100);
+    expect(counts["sent"]).toBeGreaterThan(60);
     expect(counts["denied"]).toBeGreaterThan(10);
     expect(counts["race"]).toBeGreaterThan(0);
   },

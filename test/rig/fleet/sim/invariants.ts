@@ -27,7 +27,7 @@ export function stepLaws(
   const rows =
     database.rows(`SELECT 'meter' AS kind, id, level::text AS a, reserved::text AS b FROM tollgate.meter WHERE id = ANY ('{${ids}}')
     UNION ALL SELECT 'node', epoch::text, state, n::text FROM tollgate.node WHERE state <> 'live'
-    UNION ALL SELECT 'slice', meter, node, '' FROM tollgate.budget_lease WHERE is_offline`);
+    UNION ALL SELECT 'slice', meter, node, '' FROM tollgate.budget_lease WHERE is_offline ORDER BY 1, 2, 3`);
   const slices = new Map<string, string>();
   for (const { kind, id, a, b } of rows)
     if (kind === "meter") {

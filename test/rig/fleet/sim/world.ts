@@ -168,7 +168,7 @@ class World {
     if (!of.serves) return;
     const [all, ...keys] = this.#budgets as [Budget, ...Budget[]];
     const budgets = [all, this.#chance.one(keys)];
-    if (this.#chance.often(0.25)) budgets.push(this.#chance.one(this.#members));
+    if (this.#chance.often(0.35)) budgets.push(this.#chance.one(this.#members));
     this.#ask(of, budgets, more);
   }
 
