@@ -14,7 +14,7 @@ it(
   `no budget is exceeded, no call is lost or doubled, and service returns after faults, in ${WORLDS} scenarios`,
   { timeout: 300_000 },
   async () => {
-    const { failed, counts } = await simulated(database, { from: 1, worlds: WORLDS });
+    const { failed, counts } = await simulated(database, { from: 8, worlds: WORLDS });
     expect(
       failed?.seen.wrong ?? [],
       `seed ${failed?.seed}\n${failed?.seen.done.join("\n")}`,
