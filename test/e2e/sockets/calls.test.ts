@@ -114,6 +114,19 @@ describe("a call", () => {
     );
   });
 
+  it("is hung up, and not answered, if it cannot be observed", async () => {
+    const { secret } = await keyOf();
+    upstream.options = { rejects: 503 };
+    const client = new OpenAI({ apiKey: secret, baseURL: `${gateway.url}/v1`, maxRetries: 0 });
+    const session = { type: "realtime", model: "vendor/gpt-realtime" } as const;
+    await expect(client.realtime.calls.create({ sdp: "v=0 offer", session })).rejects.toMatchObject(
+      { status: 503 },
+    );
+    upstream.options = {};
+    expect(upstream.calls.at(-1)).toMatchObject({ isHungUp: true, sdp: "v=0 offer" });
+    expect(upstream.calls.at(-1)!.speak).toBeUndefined();
+  });
+
   it("needs a model, and a form", async () => {
     const { secret } = await keyOf();
     const headers = { authorization: `Bearer ${secret}`, "content-type": "application/sdp" };
