@@ -62,10 +62,17 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
 const [name = "", ...argv] = process.argv.slice(2);
 const load = Object.hasOwn(RIGS, name) ? RIGS[name] : undefined;
 if (!load) {
-  console.error(`Usage: npm run rig <${Object.keys(RIGS).join("|")}> -- [options]`);
-  process.exit(2);
+  const usage = `Usage: npm run rig <${Object.keys(RIGS).join("|")}> -- [options]`;
+  const isHelp = name === "" || name === "--help";
+  (isHelp ? console.log : console.error)(isHelp ? usage : `Unknown rig: ${name}\n${usage}`);
+  process.exit(isHelp ? 0 : 2);
 }
 const { rig } = await load();
+if (argv.includes("--help")) {
+  console.log(`Usage: npm run rig ${name} -- [options]\n\nOptions and their defaults:`);
+  for (const [option, value] of Object.entries(rig.options)) console.log(`  --${option}  ${value}`);
+  process.exit(0);
+}
 const verdict = await rig.run(
   parseRigOptions(
     rig,
