@@ -133,6 +133,7 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/rig/routing/affinity.test.ts": ["src/pipeline/routing"],
   "test/rig/observers/alerts.test.ts": ["plugins/observers/alerts"],
   "test/rig/authoring/plugin-author.test.ts": ["src/testing", "templates"],
+  "test/rig/money/batches.test.ts": ["plugins/frontends/jobs", "src/pipeline/job-lines.ts"],
   "test/rig/money/budget.test.ts": ["src/store", "plugins/stores"],
   "test/rig/privacy/canary.test.ts": ["src/pipeline", "src/protocols"],
   "test/rig/lifecycle/clock.test.ts": ["src/runtime", "src/server", "plugins/stores"],
@@ -467,6 +468,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
     "test/e2e/lifecycle/idle-sockets.test.ts",
     "test/e2e/lifecycle/finished-requests.test.ts",
   ],
+  "test/rig/money/batches.test.ts": ["test/e2e/jobs"],
   "test/rig/money/budget.test.ts": [
     "test/e2e/lifecycle/websockets.test.ts",
     "test/e2e/lifecycle/workers.test.ts",

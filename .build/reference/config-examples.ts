@@ -215,6 +215,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   bypass: ["*.internal"],
   public_url: "https://llm.example.com",
   state_dir: "./state",
+  "jobs.dir": "/mnt/shared/tollgate",
   include: ["providers/*.yaml"],
   allow: ["tollgate-store-postgres"],
   response_headers: ["x-tollgate-provider", "x-tollgate-cost"],

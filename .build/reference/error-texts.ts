@@ -77,7 +77,7 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
   file_not_found: ["The URL of the image is unknown", "Use the URL of the response unchanged"],
   file_elsewhere: [
     "Another gateway stores the content of the file",
-    "Send the request to the gateway that received the file",
+    "Send the request to the gateway that received the file, or set `dir` of the frontend `jobs`",
   ],
   file_too_large: [
     "A file is larger than the limit, or an image is larger than `files.max_file`",
@@ -85,6 +85,27 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
   ],
   too_many_files: ["The account has the maximum number of files", "Delete files"],
   too_many_uploads: ["The account has the maximum number of open uploads", "Cancel one of them"],
+  too_many_upload_parts: ["An upload has the maximum number of parts", "Send larger parts"],
+  storage_full: ["The files of the account use the maximum space", "Delete files"],
+  upload_completing: [
+    "Another request completes the upload",
+    "Repeat the request later. It returns the same file",
+  ],
+  batches_not_supported: [
+    "No provider of the model runs batches",
+    "Use another model, or send the request outside of a batch",
+  ],
+  batch_not_ended: ["The batch is running", "Wait for its end, or cancel it"],
+  empty_batch: ["The batch contains no requests", "Add requests"],
+  batch_line_too_long: ["A line of the batch is too long", "Shorten the request"],
+  too_few_lines: [
+    "The batch has fewer lines for a model than its provider requires",
+    "Add requests, or send them outside of a batch",
+  ],
+  too_many_models: [
+    "The batch uses too many models, credentials, or versions of headers",
+    "Create several batches",
+  ],
   upload_ended: ["The upload was completed or canceled", "Begin another upload"],
   files_full: ["The storage for images is full", "Request base64 data, or raise `files.max_total`"],
   files_share_full: [
@@ -585,6 +606,7 @@ export const OPERATOR_ERRORS: Readonly<Record<string, ErrorText>> = {
   no_etag: ["The command does not support `If-Match`", "Omit the header"],
   no_file: ["The file cannot be read", "Check the path"],
   no_gateway: ["The ID of the gateway is unknown", "Run `tollgate fleet`"],
+  jobs_running: ["The key has batches that run", "Cancel them, or wait for their end"],
   no_jobs: ["The store does not support jobs", "Use another store"],
   no_oidc: ["No identity provider is configured", "Set `admin.oidc`"],
   no_package: ["The directory contains no package", "Check the path"],

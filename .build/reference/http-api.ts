@@ -33,6 +33,16 @@ const ROUTES: Readonly<Record<string, string>> = {
   "POST /v1/uploads/:id/parts": "Adds a part to an upload, from a form",
   "POST /v1/uploads/:id/complete": "Joins the parts of an upload into a file",
   "POST /v1/uploads/:id/cancel": "Cancels an upload and deletes its parts",
+  "POST /v1/batches": "Creates a batch from a file of requests, in OpenAI's format",
+  "GET /v1/batches": "Lists the batches of the key's account",
+  "GET /v1/batches/:id": "Returns one batch",
+  "POST /v1/batches/:id/cancel": "Cancels a batch. Requests that ran are billed",
+  "POST /v1/messages/batches": "Creates a batch of messages, in Anthropic's format",
+  "GET /v1/messages/batches": "Lists the message batches of the key's account",
+  "GET /v1/messages/batches/:id": "Returns one message batch",
+  "DELETE /v1/messages/batches/:id": "Deletes a message batch that has ended, with its results",
+  "POST /v1/messages/batches/:id/cancel": "Cancels a message batch. Requests that ran are billed",
+  "GET /v1/messages/batches/:id/results": "Returns the results of a message batch that has ended",
   "POST /v1/images/generations": "Creates images in OpenAI's format",
   "POST /v1/images/edits": "Edits images, from JSON or a form, in OpenAI's format",
   "POST /v1/images/variations": "Always rejected. No model supports variations",
@@ -68,6 +78,7 @@ const BODIES = {
   either: "JSON or form",
   bytes: "Bytes",
   parts: "Form",
+  stream: "JSON",
 } as const;
 
 interface ServedRoute {

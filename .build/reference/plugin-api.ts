@@ -54,6 +54,12 @@ const PAGES: readonly ApiPage[] = [
     from: ["plugin/batch"].map(file),
   },
   {
+    slug: "job-lines",
+    title: "Lines of jobs",
+    about: "the planning and billing of the lines of jobs",
+    from: ["plugin/store/job-lines"].map(file),
+  },
+  {
     slug: "calls",
     title: "Calls to providers",
     about: "one call to a provider, its client, and its outcome",

@@ -23,6 +23,8 @@ import type {
 import { calculateBill, mostExpensiveUnit, type Bill, type PricingContext } from "./price.ts";
 
 export interface HoldRequest extends PricingContext {
+  /** Whether the provider always applies the tier. Default: it may apply no tier instead. */
+  hasFixedTier?: boolean;
   budgetMode: "hard" | "expected" | "soft";
   /** Price of the model. `null`: no price is known. */
   price: Price | null;
@@ -199,11 +201,13 @@ function billAtMostExpensiveTerms(ask: HoldRequest, price: Price, output: number
   const bill = estimateBill(ask, price, output);
   if (!bill || (ask.tier === undefined && !ask.pricingAttributes)) return bill;
   let { nano } = bill;
-  const terms = [
-    { tier: undefined },
-    { pricingAttributes: undefined },
-    { tier: undefined, pricingAttributes: undefined },
-  ];
+  const terms = ask.hasFixedTier
+    ? [{ pricingAttributes: undefined }]
+    : [
+        { tier: undefined },
+        { pricingAttributes: undefined },
+        { tier: undefined, pricingAttributes: undefined },
+      ];
   for (const other of terms) {
     const granted = estimatedCost({ ...ask, ...other }, price, output);
     if (granted !== null && granted > nano) nano = granted;

@@ -24,7 +24,7 @@ import type { CandidateResolver } from "./routing/resolver.ts";
 import type { ConcurrencyCounter } from "./admission/request-permit.ts";
 import type { TimerWheel } from "./admission/timer-wheel.ts";
 import type { Exchange } from "../plugin/exchange.ts";
-import type { HostCandidate, MountedRoute } from "./exchange/mounted.ts";
+import type { HostCandidate, MountedProvider, MountedRoute } from "./exchange/mounted.ts";
 import type { Price } from "../model/facts.ts";
 import type { Reserve, Settle, StoreCommand, CommandResult } from "../plugin/store/store.ts";
 import type { Usage } from "../model/usage.ts";
@@ -52,6 +52,7 @@ export interface Generation {
   readonly slowRequestMs: number;
   /** How long a client may stop reading its response, in milliseconds. */
   readonly writeTimeoutMs: number;
+  readonly providers: ReadonlyMap<string, MountedProvider>;
   readonly resolver: CandidateResolver;
   readonly catalog: Catalog;
   readonly accounts: Accounts;

@@ -38,7 +38,7 @@ import { isPromise } from "../lib/is-promise.ts";
 /**
  * Runs the rewrite hooks once, before routing. The body is decoded only if there are rewrite hooks.
  */
-function rewrite(x: HostExchange): void | Promise<void> {
+export function rewrite(x: HostExchange): void | Promise<void> {
   const { frontend, body } = x.state;
   const hooks = frontend.hooks.lists.rewrite;
   if (hooks.length === 0 || x.actionType === "relay") return;
@@ -53,7 +53,7 @@ function rewrite(x: HostExchange): void | Promise<void> {
  * Runs the inspect hooks once, on the final version of the request. They may reject it but not
  * change it.
  */
-function inspect(x: HostExchange): void | Promise<void> {
+export function inspect(x: HostExchange): void | Promise<void> {
   const { frontend, body } = x.state;
   const hooks = frontend.hooks.lists.inspect;
   if (hooks.length === 0 || x.actionType === "relay") return;

@@ -44,23 +44,20 @@ export function createSubrequestConnection(
   if (parentReq.headers["x-tollgate-strict"] === "true") headers["x-tollgate-strict"] = "true";
   const req = createVirtualRequest({ path, headers, body: raw, socket: parentReq.socket });
   const res = new BufferedServerResponse();
-  const answer = new Promise<Buffer | undefined>((resolve) => {
-    res.once("finish", () => resolve(Buffer.concat(res.chunks)));
-    res.once("close", () => resolve(undefined));
-  });
-  return {
-    req,
-    res: res.asServerResponse,
-    responseBody: answer,
-  };
+  return { req, res: res.asServerResponse, responseBody: res.whenDone };
 }
 
-/** Buffers the response of a subrequest. */
-class BufferedServerResponse extends VirtualResponse {
-  readonly chunks: Buffer[] = [];
+/** Buffers a response. */
+export class BufferedServerResponse extends VirtualResponse {
+  readonly #chunks: Buffer[] = [];
+  /** Resolves when the response ends: to its bytes, or to undefined if it was truncated. */
+  readonly whenDone = new Promise<Buffer | undefined>((resolve) => {
+    this.once("finish", () => resolve(Buffer.concat(this.#chunks)));
+    this.once("close", () => resolve(undefined));
+  });
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
-    this.chunks.push(chunk);
+    this.#chunks.push(chunk);
     done();
   }
 }

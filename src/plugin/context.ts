@@ -7,6 +7,7 @@ import type { Candidate, ProviderClient, CallRecord } from "./call.ts";
 import type { Identity } from "./identity.ts";
 import type { GatewayStats } from "./gateway-stats.ts";
 import type { KeyRecord } from "./store/account.ts";
+import type { JobLines } from "./store/job-lines.ts";
 import type { JobStore } from "./store/job.ts";
 import type { Store } from "./store/store.ts";
 import type { RequestHead } from "./exchange.ts";
@@ -15,7 +16,7 @@ import type { SocketMessage } from "./socket.ts";
 /**
  * Services that the host provides to one plugin, from its `setup` on. Every resource has an owner.
  * When the config generation has ended, resources are released in reverse order. The context of a
- * store has no `keys`, `catalog`, `ledger`, and `jobs`, because these are built from the store.
+ * store has no `keys`, `catalog`, `ledger`, `jobs`, and `jobLines`, because these are built from the store.
  */
 export type Context = Readonly<{
   /**
@@ -144,6 +145,8 @@ export type Context = Readonly<{
    * are then rejected with the code `no_jobs`.
    */
   jobs: Opt<JobStore>;
+  /** Runs the lines of jobs and bills them. Undefined if the store keeps no jobs. */
+  jobLines: Opt<JobLines>;
   /**
    * Returns 32 bytes that all gateways on the store derive for this purpose, even if they restart.
    * Use it to sign IDs and to encrypt files. All plugins get the same bytes for the same purpose.

@@ -340,7 +340,23 @@ export type RouteHandler =
   /** The body is passed as it was received, with any media type. */
   | { body: "bytes"; handle(x: RequestHead, body: Buffer): RouteResponse | Promise<RouteResponse> }
   /** The parts of a form are passed while they arrive. */
-  | FormRouteHandler;
+  | FormRouteHandler
+  /** The body is passed while it arrives. */
+  | StreamRouteHandler;
+
+/**
+ * Handler of a JSON body that may be larger than memory and than `bounds.body`. It checks and limits
+ * the body itself.
+ */
+export interface StreamRouteHandler {
+  /** Accepts JSON only. */
+  body: "stream";
+  /** Reads the body and returns the response. Bytes that it does not read are not received. */
+  handle(
+    x: RequestHead,
+    content: AsyncIterable<Uint8Array>,
+  ): RouteResponse | Promise<RouteResponse>;
+}
 
 /**
  * Handler of a form that may be larger than memory and than `bounds.body`. It limits the size of

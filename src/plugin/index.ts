@@ -37,6 +37,7 @@ export * from "./call.ts";
 export * from "./outcome.ts";
 export * from "./provider.ts";
 export * from "./batch.ts";
+export * from "./store/job-lines.ts";
 export * from "./account-tokens.ts";
 export * from "./frontend.ts";
 export * from "./socket.ts";

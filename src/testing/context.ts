@@ -158,6 +158,7 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
     },
     quoteCost: lent.price ?? (() => null),
     jobs: lent.jobs,
+    jobLines: undefined,
     deriveSecret: (purpose) => hash("sha256", purpose, "buffer"),
     reportEvent: (name, data) =>
       void events.push({ at: wallClock(), ...createPluginEvent(ctx.id, name, data) }),

@@ -25,6 +25,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   affinity: () => import("./routing/affinity.ts"),
   crash: () => import("./ledger/crash.ts"),
   budget: () => import("./money/budget.ts"),
+  batches: () => import("./money/batches.ts"),
   reservations: () => import("./money/reservations.ts"),
   usage: () => import("./money/usage.ts"),
   "client-disconnects": () => import("./connections/client-disconnects.ts"),

@@ -12,6 +12,7 @@ import type {
   PrunePlan,
   PruneResult,
 } from "../../plugin/store/ledger-maintenance.ts";
+import type { JobRecord } from "../../plugin/store/job.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import { type BackupRequest, createBackup } from "../backup/backup.ts";
 import { failUnsupported } from "../backup/unsupported.ts";
@@ -50,11 +51,34 @@ export function createMaintenanceCommands(of: BackupRequest, invalidateKeys: () 
       const erase =
         store.maintenance?.erase ??
         failUnsupported(use, "erasing personal data", store.maintenance?.alternatives?.erase);
-      const { hashes } = await erase(toErasure(input));
+      const request = toErasure(input);
+      const jobs = "key" in request ? await listJobs(store, request.key) : [];
+      const { hashes } = await erase(request);
+      for (const { id, version } of jobs) await store.jobs!.delete(id, version);
       await invalidateKeys();
       return { texts: hashes.length, hashes };
     },
   });
+}
+
+/**
+ * Returns the jobs of a key, such as its files. Deleting them makes their content unreadable. Throws
+ * if one has an open reservation, which could not be settled any more.
+ */
+async function listJobs({ jobs }: Pick<Store, "jobs">, key: string): Promise<readonly JobRecord[]> {
+  const found: JobRecord[] = [];
+  for (let after: string | undefined; jobs;) {
+    const page = await jobs.list({ key }, { limit: 1_000, after });
+    found.push(...page.items);
+    after = page.next ?? undefined;
+    if (after === undefined) break;
+  }
+  const running = found.filter(({ attempt }) => attempt !== undefined).length;
+  if (running > 0)
+    fail("conflict", `The key has ${running} running jobs. Cancel them, or wait for their end.`, {
+      code: "jobs_running",
+    });
+  return found;
 }
 
 /**

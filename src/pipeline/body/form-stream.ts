@@ -43,6 +43,8 @@ class FormReader {
   readonly #mark: Buffer;
   /** Bytes that have arrived and are not read yet. */
   #rest: Buffer = NOTHING;
+  /** Free space after these bytes, so that many small chunks are not copied again and again. */
+  #space: Buffer = NOTHING;
 
   constructor(chunks: AsyncIterator<Buffer>, boundary: string) {
     this.#chunks = chunks;
@@ -72,24 +74,24 @@ class FormReader {
   }
 
   async readHeaders(): Promise<Pick<FormPart, "name" | "filename" | "mime">> {
-    // An empty header block ends where it begins.
-    let head = Buffer.concat([CRLF, this.#rest]);
-    for (;;) {
-      const end = head.indexOf(HEADERS_END);
-      // Both include the line break before the headers, and `head` may have that after them.
-      const length = end < 0 ? head.length - HEADERS_END.length : end;
+    for (let searched = 0; ;) {
+      // An empty header block ends where it begins.
+      const isEmpty = this.#startsWith(CRLF);
+      const end = isEmpty ? 0 : this.#rest.indexOf(HEADERS_END, Math.max(0, searched - 3));
+      const length = end < 0 ? this.#rest.length - CRLF.length : end + CRLF.length;
       if (length > MAX_HEADER_BYTES - CRLF.length) failBoundExceeded("formHead");
       if (end >= 0) {
-        const mark = head.indexOf(this.#mark);
-        if (mark >= 0 && mark < end) rejectForm("A part of the form has no content.");
-        this.#rest = head.subarray(end + HEADERS_END.length);
-        const lines = head.subarray(CRLF.length, Math.max(CRLF.length, end));
+        const lines = this.#take(end);
+        if (lines.includes(this.#mark)) rejectForm("A part of the form has no content.");
+        this.#take(isEmpty ? CRLF.length : HEADERS_END.length);
         const headers = isUtf8(lines) ? parsePartHeaders(lines.toString()) : undefined;
         return headers ?? rejectForm("A part of the form has ambiguous headers.");
       }
+      searched = this.#rest.length;
       if (!(await this.#readMore()))
-        rejectForm(head.indexOf(this.#mark) < 0 ? TRUNCATED : "A part of the form has no content.");
-      head = Buffer.concat([CRLF, this.#rest]);
+        rejectForm(
+          this.#rest.includes(this.#mark) ? "A part of the form has no content." : TRUNCATED,
+        );
     }
   }
 
@@ -130,7 +132,20 @@ class FormReader {
   async #readMore(): Promise<boolean> {
     const next = await this.#chunks.next();
     if (next.done) return false;
-    this.#rest = this.#rest.length === 0 ? next.value : Buffer.concat([this.#rest, next.value]);
+    const chunk = next.value;
+    if (this.#rest.length === 0) [this.#rest, this.#space] = [chunk, NOTHING];
+    else {
+      const length = this.#rest.length + chunk.length;
+      if (chunk.length > this.#space.length) {
+        const grown = Buffer.allocUnsafeSlow(length + this.#rest.length);
+        this.#rest.copy(grown);
+        this.#space = grown.subarray(this.#rest.length);
+        this.#rest = grown.subarray(0, this.#rest.length);
+      }
+      chunk.copy(this.#space);
+      this.#space = this.#space.subarray(chunk.length);
+      this.#rest = Buffer.from(this.#rest.buffer, this.#rest.byteOffset, length);
+    }
     return true;
   }
 }

@@ -8,6 +8,7 @@ import { readFormParts } from "./form-stream.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import { isMultipart, boundaryOf } from "./multipart-parser.ts";
 import { isAscii, isUtf8 } from "node:buffer";
+import { markAsStreamed } from "../../lib/net/streamed-bodies.ts";
 import { scan, Scanner, type Scan, type Span } from "../../lib/json/json-scanner.ts";
 import type { Body } from "../../model/values.ts";
 import { LARGE_BODY_BYTES, yieldToEventLoop } from "../../lib/yield.ts";
@@ -32,19 +33,22 @@ export const NO_BYTES = Buffer.alloc(0);
 
 /**
  * Checks the announced body and reserves memory for it. "bytes": any content type is accepted.
- * "parts": the body is not held in memory. "none": no body is read.
+ * "parts" and "stream": the body is not held in memory. "none": no body is read.
  */
 export function prepareToReadBody(
   x: HostExchange,
-  form: BodyForm | "bytes" | "parts" | "none",
+  form: BodyForm | "bytes" | "parts" | "stream" | "none",
 ): void {
   const { isDisconnected, req, res } = x.state.connection;
-  if (form !== "bytes" && form !== "none")
-    assertContentType(req, form === "parts" ? "multipart" : form);
+  const isStream = form === "parts" || form === "stream";
+  if (isStream) assertContentType(req, form === "parts" ? "multipart" : "json");
+  else if (form !== "bytes" && form !== "none") assertContentType(req, form);
   // If a client disconnected while its request was admitted, no more events follow.
   if (isDisconnected || req.destroyed) fail("canceled", "The client disconnected.");
-  if (form === "parts") x.state.admission.permit.reserveMemory(RESERVATION_STEP);
-  else if (form !== "none") reserveBodyMemory(x);
+  if (isStream) {
+    markAsStreamed(req);
+    x.state.admission.permit.reserveMemory(RESERVATION_STEP);
+  } else if (form !== "none") reserveBodyMemory(x);
   if (req.headers.expect !== undefined) res.writeContinue();
 }
 
@@ -138,7 +142,8 @@ const requireBoundary = (type: string): string =>
   boundaryOf(type) ??
   rejectBody("The Content-Type of a form must have exactly one valid boundary.", "invalid_form");
 
-async function* readChunks(x: HostExchange): AsyncGenerator<Buffer, void> {
+/** Yields the bytes of the body. Fails as `canceled` if the client disconnects before its end. */
+export async function* readChunks(x: HostExchange): AsyncGenerator<Buffer, void> {
   const { connection } = x.state;
   try {
     // The connection is still needed for the response if the rest of the body is not read.

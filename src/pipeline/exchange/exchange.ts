@@ -72,6 +72,25 @@ export interface SubrequestOrigin {
   readonly pluginIds: readonly string[];
 }
 
+/** The provider's response to a line. */
+export interface LineReply {
+  readonly status: number;
+  /** JSON text. */
+  readonly body: Buffer;
+}
+
+/** The line of a job that a request is. */
+export interface ExchangeJobLine {
+  /** Terms that the provider applies to all lines, whatever it reports. */
+  readonly terms: { readonly tier: string };
+  /** Time whose prices apply, in Unix milliseconds. Default: the time of the reservation. */
+  readonly pricedAt?: number;
+  /** ID of the job's own call. Undefined while the job is planned. */
+  readonly attempt?: string;
+  /** Result from the provider. Undefined while the job is planned. */
+  readonly reply?: LineReply;
+}
+
 /** One request, as plugins see it. The pipeline's own state is in `state`. */
 export class HostExchange implements LiveExchange {
   readonly id: string;
@@ -82,6 +101,8 @@ export class HostExchange implements LiveExchange {
   readonly subrequestOrigin: SubrequestOrigin | undefined;
   /** Handshake of the WebSocket that the request came through. */
   readonly session: HostExchange | undefined;
+  /** Set if the request is a line of a job. */
+  readonly jobLine: ExchangeJobLine | undefined;
   readonly params: { readonly [name: string]: string };
   readonly #connection: ConnectionState;
   readonly #body: BodyState;
@@ -107,12 +128,14 @@ export class HostExchange implements LiveExchange {
     origin?: SubrequestOrigin;
     lane?: SocketLane | undefined;
     session?: HostExchange | undefined;
+    jobLine?: ExchangeJobLine | undefined;
   }) {
     this.id = of.id;
     this.params = of.params;
     this.#receiveBody = of.receive;
     this.subrequestOrigin = of.origin;
     this.session = of.session;
+    this.jobLine = of.jobLine;
     this.state = createExchangeState(of);
     const { gen, connection, admission, body } = this.state;
     this.#connection = connection;

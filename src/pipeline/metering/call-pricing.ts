@@ -75,9 +75,11 @@ export class CallPricing {
 
   #costAt(price: Price, usage: Usage, seen: UsageReport | undefined): PricedUsage {
     const { terms } = this;
+    // A provider reports the tier of the request, not that of the batch.
+    const reportedTier = this.#call.exchange.jobLine ? undefined : seen?.tier;
     const bill = calculateBill(usage, price, {
       at: this.pricedAt,
-      tier: seen?.tier ?? terms.tier,
+      tier: reportedTier ?? terms.tier,
       size: seen?.size ?? terms.size,
       quality: seen?.quality ?? terms.quality,
       pricingAttributes: { ...terms.pricingAttributes, ...seen?.pricingAttributes },

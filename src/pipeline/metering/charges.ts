@@ -8,6 +8,7 @@ import { type HoldRequest, maxOutputForBudget } from "../../money/estimate.ts";
 import { priceHash } from "../../money/price.ts";
 import type { Price } from "../../model/facts.ts";
 import type { Limit, LimitState } from "../../plugin/store/limit.ts";
+import type { JobReserve } from "../../plugin/store/job.ts";
 import type { Reserve, CommandResult } from "../../plugin/store/store.ts";
 import type { HostCall } from "../exchange/call.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
@@ -85,6 +86,8 @@ export interface ReserveInputs {
   readonly claims: Reserve["claims"];
   readonly holdNano: bigint | null;
   readonly price: Price | undefined;
+  /** The job whose line the call is. */
+  readonly job?: JobReserve;
 }
 
 /**
@@ -125,6 +128,7 @@ export async function reserveRow(
       stream: x.stream,
       ...(x.privacy !== "off" && { policyBasis: formatPolicy(call.policy) }),
     },
+    ...(of.job && { job: of.job }),
   };
   billing.ledgerLabels = of.labels;
   const verdict = await gen.ledger.reserve(command, of.price);
@@ -135,13 +139,7 @@ export async function reserveRow(
       billing.limitStates = [denied];
       if (!verdict.isFull) offerDowngrade(x, denied);
     }
-    if (verdict.isFull) return rejectFullGroup(x, denied, verdict.retryAfterMs);
-    return throwLimitError(
-      { ...verdict, denied },
-      admission.account,
-      ask,
-      takenFrom(of.claims, verdict.denied),
-    );
+    return throwDenial(x, verdict, of.claims, ask);
   }
   admission.permit.releaseSlots();
   if (verdict.limits) {
@@ -206,6 +204,19 @@ function rejectFullGroup(x: HostExchange, { scope }: LimitState, retryAfterMs: n
 /** The error for a limit of a scope. */
 export const SCOPE_EXHAUSTED = { code: "scope_exhausted" } as const;
 const ERROR_CODES = { money: "insufficient_quota", other: "rate_limit_exceeded" } as const;
+
+/** Throws the error of the limit that denied a reservation. */
+export function throwDenial(
+  x: HostExchange,
+  denial: Extract<CommandResult, { ok: false }>,
+  claims: Reserve["claims"],
+  ask?: HoldRequest,
+): never {
+  const denied = withScopeName(denial.denied);
+  if (denial.isFull) return rejectFullGroup(x, denied, denial.retryAfterMs);
+  const wanted = takenFrom(claims, denial.denied);
+  return throwLimitError({ ...denial, denied }, x.state.admission.account, ask, wanted);
+}
 
 function throwLimitError(
   { denied, retryAfterMs }: Extract<CommandResult, { ok: false }>,

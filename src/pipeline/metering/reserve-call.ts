@@ -14,9 +14,10 @@ import { largestOf } from "../../model/operations/image-operation.ts";
 import { fail } from "../../model/error.ts";
 import { toolUnits } from "../../model/tool-units.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
+import { LIMIT_UNITS } from "../../plugin/store/limit-units.ts";
 import type { RequestFacts } from "../../plugin/references.ts";
 import type { HostCall } from "../exchange/call.ts";
-import { collectCharges, reserveRow } from "./charges.ts";
+import { collectCharges, reserveRow, type ReserveInputs } from "./charges.ts";
 import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
 import type { CallTally } from "./call-tally.ts";
 import { priceTermsOf } from "./price-terms.ts";
@@ -34,8 +35,28 @@ export function reserveCall(
   call: HostCall,
   out: OutgoingRequest | null,
   tally: CallTally,
-  { isRunning = false }: { isRunning?: boolean } = {},
+  options: { isRunning?: boolean } = {},
 ): Promise<void> {
+  const { inputs, holdRequest } = planReservation(call, out, tally, options);
+  return reserveRow(call, inputs, holdRequest);
+}
+
+/** The reservation of a call, before it is written. */
+export interface PlannedReservation {
+  readonly inputs: ReserveInputs;
+  readonly holdRequest: HoldRequest;
+}
+
+/**
+ * Calculates the reservation of a call. Throws if a budget applies and the cost is not known. It
+ * writes nothing.
+ */
+export function planReservation(
+  call: HostCall,
+  out: OutgoingRequest | null,
+  tally: CallTally,
+  { isRunning = false }: { isRunning?: boolean } = {},
+): PlannedReservation {
   const x = call.exchange;
   const { gen } = x.state;
   const { limits, labels, budgetMode } = collectCharges(call);
@@ -54,12 +75,15 @@ export function reserveCall(
     capped: budgetMode === "hard" && !isRunning,
   });
   tally.inputEstimate = input;
-  const { tier, size, quality, pricingAttributes } = (tally.pricing.terms = priceTermsOf(
-    call,
-    survey,
-  ));
-  const at = (tally.pricing.pricedAt = wallClock());
+  const { jobLine } = x;
+  const { tier, size, quality, pricingAttributes } = (tally.pricing.terms = {
+    ...priceTermsOf(call, survey),
+    ...jobLine?.terms,
+  });
+  const at = wallClock();
+  tally.pricing.pricedAt = jobLine?.pricedAt ?? at;
   const holdRequest: HoldRequest = {
+    hasFixedTier: jobLine !== undefined,
     tier,
     size,
     quality,
@@ -86,7 +110,7 @@ export function reserveCall(
     maxUsage: survey.maxUsage,
     maxPixels: largestOf(call.info.image),
     operationSpec: x.operationSpec,
-    at,
+    at: tally.pricing.pricedAt,
   };
   const hold = estimateHold(holdRequest);
   tally.setHold(holdRequest, hold, models);
@@ -116,19 +140,22 @@ export function reserveCall(
       },
     );
   if (hasBudget && budgetMode === "hard") rejectUnboundedCost(call, holdRequest);
-  const claims = limits.map((limit) => ({
-    ...limit,
-    // A call that takes no amounts is never denied.
-    take: isRunning
-      ? 0n
-      : amountToClaim(limit, hold.claim, tally.inputEstimate, hold.outputPerResponse, holdRequest),
-  }));
-  return reserveRow(
-    call,
-    { at, labels, claims, holdNano: hold.nano, price: call.info.price },
-    holdRequest,
-  );
+  const amountOf = (unit: Limit["unit"]) =>
+    amountToClaim(unit, hold.claim, input, hold.outputPerResponse, holdRequest);
+  const job = jobLine?.attempt !== undefined && {
+    attempt: jobLine.attempt,
+    take: Object.fromEntries(JOB_UNITS.map((unit) => [unit, amountOf(unit)])),
+  };
+  // A call that takes no amounts is never denied. A line takes amounts from its job.
+  const claims = job
+    ? []
+    : limits.map((limit) => ({ ...limit, take: isRunning ? 0n : amountOf(limit.unit) }));
+  const inputs = { at, labels, claims, holdNano: hold.nano, price: call.info.price };
+  return { inputs: job ? { ...inputs, job } : inputs, holdRequest };
 }
+
+/** Units of limits that a job reserves. Its lines do not run at the same time. */
+const JOB_UNITS = LIMIT_UNITS.filter((unit) => unit !== "concurrent");
 
 /** Throws if no field of the request limits its cost. */
 function rejectUnboundedCost(call: HostCall, ask: HoldRequest): void {
@@ -177,13 +204,13 @@ function priceConfigHint(call: HostCall): string {
 }
 
 function amountToClaim(
-  limit: Limit,
+  unit: Limit["unit"],
   claim: bigint | null,
   input: number,
   output: number | undefined,
   ask: HoldRequest,
 ): bigint {
-  switch (limit.unit) {
+  switch (unit) {
     case "requests":
     case "concurrent":
       return 1n;
@@ -197,7 +224,7 @@ function amountToClaim(
       return BigInt(Math.ceil(ask.n ?? 1));
     case "characters":
     case "seconds":
-      return BigInt(Math.ceil(estimatedUnits(ask, limit.unit)));
+      return BigInt(Math.ceil(estimatedUnits(ask, unit)));
     // Searches that the model starts by itself are known only afterwards.
     case "searches":
       return BigInt(Math.ceil(ask.exactUsage?.searches ?? 0));

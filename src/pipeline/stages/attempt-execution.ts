@@ -35,7 +35,7 @@ import { recordFailure, toProviderFault } from "../upstream/provider-failure.ts"
 import { encodeRequest, createResponseHeaders } from "../upstream/encode-request.ts";
 import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
 import { checkBeforeEncoding } from "../upstream/outgoing-checks.ts";
-import { sendRequest } from "../upstream/send-request.ts";
+import { receiveLineReply, sendRequest } from "../upstream/send-request.ts";
 
 /** The stage that delivers a response up to the client's last byte. */
 export interface PresentStage {
@@ -87,7 +87,10 @@ export class AttemptExecution {
     const call = this.#call;
     const { gen, outcome } = call.exchange.state;
     try {
-      const got = await this.#runHooksFrom(0);
+      // The result of a line has arrived, so no hook can replace it.
+      const got = call.exchange.jobLine
+        ? await this.#callProviderOnce()
+        : await this.#runHooksFrom(0);
       const reply = got instanceof ProviderResponse ? got : await this.#toReply(got, 0);
       if (reply instanceof HookProvidedResponse) return await this.#sendHookReply(reply.given);
       const source =
@@ -101,7 +104,7 @@ export class AttemptExecution {
     }
     // The client's response has ended after a truncation, but the call still counts as a failure.
     if (outcome.fault) recordFailure(call, outcome.fault);
-    else if (!call.hasReportedSuccess)
+    else if (!call.hasReportedSuccess && !call.exchange.jobLine)
       gen.targetHealth.recordSuccess(call.candidate, call.startedAt, clientKey(call.exchange));
   }
 
@@ -172,7 +175,8 @@ export class AttemptExecution {
     const after = yieldForLargeBody(body.received!.inputBytes);
     if (after) await after;
     if (this.#statedTerms) assertSameTerms(call, this.#statedTerms);
-    await reserveCall(call, out, this.#tally);
+    const reply = call.exchange.jobLine?.reply;
+    await reserveCall(call, out, this.#tally, { isRunning: reply !== undefined });
     gen.admissionQueue.recordOverhead(performance.now() - began);
     this.#onReserved();
     if (connection.isDisconnected) fail("canceled", "The client disconnected.");
@@ -183,7 +187,9 @@ export class AttemptExecution {
     this.#response.begin(undefined, () => createResponseHeaders(call, {}));
     if (!out) return this.#runNative();
     const { transport } = call.candidate.mounted.endpoint;
-    const response = await sendRequest(call, transport!, out);
+    const response = reply
+      ? receiveLineReply(call, reply)
+      : await sendRequest(call, transport!, out);
     // The provider has accepted the work, regardless of what a hook does with the response's
     // headers.
     this.#tally.isAccepted = true;

@@ -5,6 +5,7 @@ import { createZdrHeaders } from "../privacy/zero-retention.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import {
   readBody,
+  readChunks,
   readParts,
   prepareToReadBody,
   isBodiless,
@@ -49,6 +50,7 @@ async function callServeRoute(x: HostExchange, route: HandlerRoute): Promise<Rou
   const bodiless = isBodiless(x.method);
   prepareToReadBody(x, bodiless ? "none" : route.body);
   if (route.body === "parts") return route.handle(x, readParts(x));
+  if (route.body === "stream") return route.handle(x, readChunks(x));
   const raw = bodiless ? NO_BYTES : await readBody(x);
   if (route.body === "bytes") return route.handle(x, raw);
   const { gen, connection } = x.state;

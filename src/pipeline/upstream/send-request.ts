@@ -6,6 +6,7 @@ import type { Protocol } from "../../plugin/protocol.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 import { createAuthHeaders, renewToken, tokenVersion } from "./credential.ts";
 import type { HostCall } from "../exchange/call.ts";
+import type { LineReply } from "../exchange/exchange.ts";
 import type { EndpointTransport } from "../exchange/mounted.ts";
 import { flattenHeaders, type OutgoingRequest, type BodyChunks } from "./outgoing-request.ts";
 import { toProviderFault } from "./provider-failure.ts";
@@ -193,6 +194,30 @@ function dispatchSigned(
     headers: flattenHeaders(out.headers, own),
     body,
   });
+}
+
+/** Returns the response of a line whose result was read from a batch. */
+export function receiveLineReply(call: HostCall, { status, body }: LineReply): UpstreamReply {
+  const reply: UpstreamReply = {
+    status,
+    headers: { "content-type": "application/json" },
+    pipeTo(sink) {
+      sink.onData(body);
+      sink.onEnd();
+    },
+    pause() {},
+    resume() {},
+    limitRemainingTime() {},
+    abort() {},
+  };
+  if (isSuccess(reply)) return reply;
+  call.failurePoint = "rejected";
+  try {
+    const start = body.subarray(0, BOUNDS.errorBody.max);
+    return throwUpstreamError(reply, start, call.candidate.mounted.endpoint.protocol!);
+  } catch (problem) {
+    throw attributeFault(problem, "target", call.provider);
+  }
 }
 
 /** Throws the fault for a rejection. */

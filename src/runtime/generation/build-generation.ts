@@ -108,12 +108,14 @@ export async function buildGeneration(
   }
 
   const inFlight = new InFlightCounter(services.inFlightRequests);
+  const gen = createGeneration(options, { catalog, providers, mounted, inFlight });
+  setup.generation = gen;
   const leave = () => {
     scope.beginClose();
     watching.beginClose();
   };
   return {
-    gen: createGeneration(options, { catalog, providers, mounted, inFlight }),
+    gen,
     frontends: [...mounted.frontends, ...frontends],
     sockets: mounted.sockets,
     adminFrontends: served.adminFrontends,
@@ -166,6 +168,7 @@ function createGeneration(
     maxResponseBytes: config.bounds.responseBytes,
     slowRequestMs: config.log.slowRequestMs,
     writeTimeoutMs: config.writeTimeoutMs,
+    providers,
     resolver: new CandidateResolver({
       providers,
       unmounted: unmountedProviders,

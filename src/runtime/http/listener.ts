@@ -275,7 +275,8 @@ function attachServerEvents(
  */
 function applyLimits(server: Server, limits: ListenLimits): void {
   server.headersTimeout = limits.headTimeoutMs;
-  server.requestTimeout = limits.requestTimeoutMs;
+  // The socket guard limits the time of a body. Node would also end streamed bodies.
+  server.requestTimeout = 0;
   server.keepAliveTimeout = limits.keepAliveMs;
   server.timeout = 0;
   // Node would reject only a request without `Host` and still process the next request on the

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { nextRequestId } from "../../lib/request-id.ts";
 import { isSmallBody } from "../../lib/small-body.ts";
+import { isStreamed } from "../../lib/net/streamed-bodies.ts";
 import {
   ConnectionCounter,
   type ConnectionLimits,
@@ -23,6 +24,9 @@ import {
   isTooSlow,
   isStalled,
 } from "./socket-state.ts";
+
+/** Bytes of a streamed body that have to arrive in each window. */
+const MIN_STREAMED_BYTES = 64 * 1024;
 
 // Response to a client that does not send its request in time.
 const HEAD_TIMEOUT: Rejection = {
@@ -250,8 +254,7 @@ export class SocketGuard {
     for (const held of this.#sockets.values()) {
       held.idleSweeps++;
       if (held.receiving?.complete) held.receiving = undefined;
-      if (held.receiving && this.#now - held.receivingSince > this.#limits.requestTimeoutMs)
-        this.#rejectAndClose(held, BODY_TIMEOUT);
+      if (this.#isOverdue(held)) this.#rejectAndClose(held, BODY_TIMEOUT);
       else if (this.#isSlow(held)) this.#rejectAndClose(held, BODY_TOO_SLOW);
       else if (this.#isStalled(held)) held.socket.destroy();
       else if (held.inFlight > 0) continue;
@@ -260,6 +263,12 @@ export class SocketGuard {
       } else if (this.#now - held.headSince > this.#limits.headTimeoutMs)
         this.#rejectAndClose(held, HEAD_TIMEOUT);
     }
+  }
+
+  /** Whether the body took too long. */
+  #isOverdue({ receiving, receivingSince }: SocketState): boolean {
+    const overdue = receiving && this.#now - receivingSince > this.#limits.requestTimeoutMs;
+    return overdue === true && !isStreamed(receiving!);
   }
 
   /**
@@ -273,10 +282,10 @@ export class SocketGuard {
     }
     const { minRateWindowMs, requestTimeoutMs } = this.#limits;
     const moved = receiveRate.sample(socket.bytesRead, minRateWindowMs / this.#sweepMs);
-    return (
-      moved !== undefined &&
-      isTooSlow(moved, socket.bytesRead - receivingStartBytes, requestTimeoutMs / minRateWindowMs)
-    );
+    if (moved === undefined) return false;
+    if (isStreamed(receiving)) return moved < MIN_STREAMED_BYTES;
+    const came = socket.bytesRead - receivingStartBytes;
+    return isTooSlow(moved, came, requestTimeoutMs / minRateWindowMs);
   }
 
   /** Whether the client reads almost nothing of a response that is ready to be sent. */

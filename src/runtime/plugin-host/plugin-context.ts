@@ -11,6 +11,8 @@ import { createPluginEvent } from "../../model/plugin-event.ts";
 import { matchesPattern } from "../../catalog/model-names.ts";
 import { markAsHookFailure } from "../../pipeline/hooks/hook-guard.ts";
 import { runSubrequest } from "../../pipeline/pipeline.ts";
+import type { Generation } from "../../pipeline/generation.ts";
+import { createJobLines } from "./job-lines.ts";
 import type { ContextServices, Services } from "../services.ts";
 import type { LocalEndpoint } from "../http/local-endpoint.ts";
 import type { EffectivePolicy, ModelInfo } from "../../model/facts.ts";
@@ -48,6 +50,8 @@ export interface ContextOptions {
   needs: DeclaredNeeds;
   /** Returns the generation's catalog. Available after its providers are mounted. */
   catalog: () => Catalog;
+  /** Returns the plugin's generation. Undefined while it is built. A store has none. */
+  generation?: () => Generation | undefined;
 }
 
 export function createPluginContext({
@@ -56,6 +60,7 @@ export function createPluginContext({
   services,
   needs,
   catalog,
+  generation = () => undefined,
 }: ContextOptions): Context {
   const log = services.log.child({ plugin: id });
   const peerQueries = new Set<string>();
@@ -113,6 +118,7 @@ export function createPluginContext({
       }),
     },
     jobs: services.store?.jobs,
+    jobLines: services.store?.jobs && createJobLines(generation),
     deriveSecret: (purpose) =>
       new Uint8Array(hkdfSync("sha256", services.fleetSecret!, "", `plugins: ${purpose}`, 32)),
     reportEvent(name, data) {

@@ -10,6 +10,7 @@ import type { PluginKind } from "../../plugin/define.ts";
 import { findUnknownSetupMember } from "../../plugin/known-members.ts";
 import type { Commands } from "../../plugin/plugin.ts";
 import type { Services } from "../services.ts";
+import type { Generation } from "../../pipeline/generation.ts";
 import { createPluginContext } from "./plugin-context.ts";
 
 const SETUP_TIMEOUT_MS = 10_000;
@@ -36,6 +37,8 @@ export class PluginSetup {
   readonly commands = new Map<string, PluginCommands>();
   /** Set after the providers are mounted. */
   catalog: Catalog | undefined;
+  /** Set when all plugins are set up. */
+  generation: Generation | undefined;
   readonly scope: LifetimeScope;
   readonly services: Services;
   readonly #locate: ProblemLocator;
@@ -106,7 +109,9 @@ export class PluginSetup {
     const { services } = this;
     const needs = this.needsOf({ definition, options });
     const catalog = () => this.catalog!;
-    return definition.setup(options, createPluginContext({ id, scope, services, needs, catalog }));
+    const generation = () => this.generation;
+    const ctx = createPluginContext({ id, scope, services, needs, catalog, generation });
+    return definition.setup(options, ctx);
   }
 }
 

@@ -1,5 +1,6 @@
 // Implements `fetch` for providers. URLs are relative to the provider's base URL, and the
 // credential is sent only to bound origins.
+import { Readable } from "node:stream";
 import { Agent, type Dispatcher } from "undici";
 import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
 import {
@@ -12,7 +13,7 @@ import type { CallTimes } from "../../config/gateway-config.ts";
 import type { ProxyConfig } from "../../lib/net/http-proxy.ts";
 import { fail, getFault } from "../../model/error.ts";
 import type { Body, HeadersOut } from "../../model/values.ts";
-import type { ProviderClient } from "../../plugin/call.ts";
+import type { BatchClient } from "../../plugin/batch.ts";
 import type { Auth, AuthRejection, EndpointConnection } from "../../plugin/provider.ts";
 import type { Credential } from "../../pipeline/exchange/mounted.ts";
 import type { Generation } from "../../pipeline/generation.ts";
@@ -73,8 +74,8 @@ export interface ProviderClientOptions {
   /** Whether the cloud metadata service may be reached. */
   allowsMetadataService?: boolean;
   signal: AbortSignal;
-  /** Size limit of a response. */
-  bound?: "response" | "modelList";
+  /** Size limit of a response. "none": the response is read as it arrives, with any size. */
+  bound?: "response" | "modelList" | "none";
   /**
    * Timeouts of a model call, whose response is streamed: for the response head, and for each pause
    * in the body.
@@ -89,7 +90,7 @@ export interface ProviderClientOptions {
   traceHeaders?: () => HeadersOut;
 }
 
-export function createProviderClient(options: ProviderClientOptions): ProviderClient {
+export function createProviderClient(options: ProviderClientOptions): BatchClient {
   return {
     credential: options.credential.name,
     signal: options.signal,
@@ -146,8 +147,10 @@ const toRelative = (to: string): string => (/^https?:/i.test(to) ? to : to.repla
 function prepareRequest(
   options: ProviderClientOptions,
   url: URL,
-  init: NonNullable<Parameters<ProviderClient["fetch"]>[1]>,
-): { headers: HeadersOut; body: Buffer | null } {
+  init: NonNullable<Parameters<BatchClient["fetch"]>[1]>,
+): Pick<UnsignedFetch, "headers" | "body"> {
+  if (typeof init.body === "function")
+    return { headers: { "accept-encoding": "identity", ...init.headers }, body: init.body };
   const raw = init.body === undefined ? null : bytesOf(init.body);
   const headers: HeadersOut = {
     "accept-encoding": "identity",
@@ -218,7 +221,7 @@ interface UnsignedFetch {
   readonly method: string;
   readonly url: URL;
   readonly headers: HeadersOut;
-  readonly body: Buffer | null;
+  readonly body: Buffer | (() => AsyncIterable<Uint8Array>) | null;
   readonly signal: AbortSignal;
 }
 
@@ -228,14 +231,16 @@ async function sendSigned(
   unsigned: UnsignedFetch,
 ): Promise<Response> {
   const { method, url, body, signal } = unsigned;
-  const own = await createAuthHeaders(auth, options.credential, () => ({ ...unsigned }));
+  const isStream = typeof body === "function";
+  const signable = { ...unsigned, body: isStream ? null : body };
+  const own = await createAuthHeaders(auth, options.credential, () => signable);
   try {
     const answer = await dispatcherFor(url, options).request({
       origin: url.origin,
       path: url.pathname + url.search,
       method: method as Dispatcher.HttpMethod,
       headers: { ...unsigned.headers, ...own } as Record<string, string>,
-      body,
+      body: isStream ? Readable.from(body(), { objectMode: false }) : body,
       signal,
       ...(options.timeouts && {
         headersTimeout: options.timeouts.firstByteMs,
@@ -329,7 +334,7 @@ const DISCARD_LIMITS = { limit: 128 * 1024, ms: 1_000 };
 
 interface ProviderResponseOptions {
   /** Size limit of the body. */
-  readonly bound: BoundName;
+  readonly bound: BoundName | "none";
   /** Whether the body is streamed. */
   readonly isStreamed: boolean;
   /** Throws the fault for a truncated body. */
@@ -355,9 +360,11 @@ async function toProviderResponse(
       const { done, value } = await pieces.next();
       if (done) return undefined;
       size += value.length;
-      if (size <= BOUNDS[bound].max) return value;
+      // Errors have a bound in any case.
+      const limit = bound === "none" && status >= 300 ? "response" : bound;
+      if (limit === "none" || size <= BOUNDS[limit].max) return value;
       body.destroy();
-      return failBoundExceeded(bound);
+      return failBoundExceeded(limit);
     } catch (problem) {
       return onBodyError(problem);
     }

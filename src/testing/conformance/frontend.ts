@@ -171,7 +171,8 @@ export function checkRoutes(routes: readonly AnyRoute[]): void {
       assert.ok(!seen.has(one), `route ${one} is declared twice`);
       seen.add(one);
     }
-    const forms = ["json", "multipart", "either", ...("handle" in route ? ["bytes", "parts"] : [])];
+    const own = "handle" in route ? ["bytes", "parts", "stream"] : [];
+    const forms = ["json", "multipart", "either", ...own];
     assert.ok(forms.includes(route.body ?? "json"), `unknown body type ${route.body}`);
     if ("actionType" in route) continue;
     assert.equal(

@@ -1,10 +1,12 @@
 // Forms that are read while they arrive: the parser finds the same parts as the parser of whole
 // forms, and rejects the same forms, however the form is split.
 import fc from "fast-check";
-import { expect, it } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import { readFormParts } from "../../../src/pipeline/body/form-stream.ts";
 import { parseMultipart } from "../../../src/pipeline/body/multipart-parser.ts";
 import { trialCount } from "../../kit/law-effort.ts";
+
+afterEach(() => vi.restoreAllMocks());
 
 const BOUNDARY = "-b-";
 const MARK = `--${BOUNDARY}`;
@@ -121,4 +123,18 @@ it("holds one chunk of a large file at a time", async () => {
     }
   expect(size).toBe(6_553_600);
   expect(most).toBeLessThan(3 * 65_536);
+});
+
+it("copies the headers of a part a bounded number of times, however they are split", async () => {
+  const name = "n".repeat(4_000);
+  const raw = Buffer.from(
+    `${MARK}\r\ncontent-disposition: form-data; name="${name}"\r\n\r\nx\r\n${MARK}--`,
+  );
+  const copies = vi.spyOn(Buffer.prototype, "copy");
+  const concats = vi.spyOn(Buffer, "concat");
+  expect(await readAll(raw, [1])).toEqual([[name, undefined, "x"]]);
+  const copied = copies.mock.results.reduce((sum, { value }) => sum + Number(value), 0);
+  expect(copied).toBeLessThan(4 * raw.length);
+  // The test itself joins the content.
+  expect(concats).toHaveBeenCalledTimes(1);
 });

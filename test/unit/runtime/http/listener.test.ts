@@ -8,6 +8,7 @@ import {
   type ListenOptions,
 } from "../../../../src/runtime/http/listener.ts";
 import { toListenTarget } from "../../../../src/runtime/http/listen-targets.ts";
+import { markAsStreamed } from "../../../../src/lib/net/streamed-bodies.ts";
 import { getFault } from "../../../../src/model/error.ts";
 import { installTestClock, type TestClock } from "../../../kit/clock.ts";
 import { turnEventLoop, until } from "../../../kit/wait.ts";
@@ -432,6 +433,24 @@ describe("timeouts", () => {
     await pass(time, DEFAULT_LIMITS.requestTimeoutMs + 3_000, () => client.send("x"));
     expect(status(await client.closed())).toBe(408);
     await until(() => aborted);
+  });
+
+  test("leave a streamed body time while it arrives at the minimum rate", async () => {
+    const time = installTestClock();
+    let received = 0;
+    const { port } = await up((req) => {
+      markAsStreamed(req);
+      req.on("data", (chunk: Buffer) => (received += chunk.length));
+      req.on("error", () => {});
+    });
+    const client = await dial(port);
+    client.send(request(["POST / HTTP/1.1", "Host: localhost", "Content-Length: 90000000"]));
+    const some = "x".repeat(64 * 1024);
+    await pass(time, 2 * DEFAULT_LIMITS.requestTimeoutMs, () => client.send(some));
+    expect(client.isClosed).toBe(false);
+    expect(received).toBeGreaterThan(some.length);
+    await pass(time, 3 * DEFAULT_LIMITS.minRateWindowMs, () => client.send("x"));
+    expect(status(await client.closed())).toBe(408);
   });
 
   test("do not apply to a response or to an idle connection", async () => {

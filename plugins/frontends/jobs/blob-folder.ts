@@ -2,7 +2,7 @@
 // name and renamed when it is on disk.
 import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { open, readdir, rename, rm, stat } from "node:fs/promises";
+import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { openChunks, sealChunks, sealedSize, sealedSpan } from "./chunk-cipher.ts";
 
@@ -30,7 +30,7 @@ export class BlobFolder {
         yield piece;
       }
     })();
-    const file = await open(partial, "wx", 0o600);
+    const file = await this.#create(partial);
     try {
       // Continues after a write that the disk accepted in part.
       await file.writeFile(sealChunks(key, counted));
@@ -78,7 +78,7 @@ export class BlobFolder {
   /** Deletes files that no record names, which a crash left. Returns their number. */
   async sweep(isKnown: (name: string) => Promise<boolean>, now: number): Promise<number> {
     let deleted = 0;
-    for (const entry of await readdir(this.#dir())) {
+    for (const entry of await readdir(this.#dir()).catch(() => [])) {
       const path = join(this.#dir(), entry);
       const found = await stat(path).catch(() => undefined);
       if (!found?.isFile() || found.mtimeMs > now - ORPHAN_MS) continue;
@@ -87,6 +87,17 @@ export class BlobFolder {
       deleted++;
     }
     return deleted;
+  }
+
+  /** Creates a file. If the folder is missing, creates it. */
+  async #create(path: string): Promise<FileHandle> {
+    try {
+      return await open(path, "wx", 0o600);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      await mkdir(this.#dir(), { recursive: true, mode: 0o700 });
+      return open(path, "wx", 0o600);
+    }
   }
 
   #path = (name: string): string => join(this.#dir(), name);

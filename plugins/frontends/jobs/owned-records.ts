@@ -1,6 +1,13 @@
 // Files and uploads as records of jobs, which every store keeps for its gateways. A record that
 // expires is due at that time.
-import { fail, getFault, type JobRecord, type JobStore, type RequestHead } from "tollgate/plugin";
+import {
+  fail,
+  getFault,
+  type JobRecord,
+  type JobStore,
+  type Opt,
+  type RequestHead,
+} from "tollgate/plugin";
 
 /** An owner of files: an account, or a key that has none. */
 export interface Owner {
@@ -26,8 +33,12 @@ export type Owned<Data> = Data & {
 
 export function ownerOf({ identity }: RequestHead): Owner {
   const { id, account } = identity ?? fail("unauthenticated", "Missing API key.");
-  return { key: id, account, name: account === undefined ? `key:${id}` : `account:${account}` };
+  return { key: id, account: account ?? undefined, name: ownerNameOf(id, account) };
 }
+
+/** Returns the name of an owner in IDs and keys. */
+export const ownerNameOf = (key: string, account: Opt<string>): string =>
+  account == null ? `key:${key}` : `account:${account}`;
 
 /** Whether the record belongs to the owner. A key that left its account left its files there. */
 const isOwned = (record: JobRecord, { key, account }: Owner): boolean =>

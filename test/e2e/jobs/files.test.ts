@@ -12,7 +12,7 @@ const [alice, bob, carol] = [mintKey().secret, mintKey().secret, mintKey().secre
 const key = (id: string, secret: string, more = "") =>
   `{ id: ${id}, digest: ${digestKey(secret)}${more} }`;
 const YAML = `
-frontends: [{ use: files, with: { max_file_mb: 4, max_account_mb: 6 } }]
+frontends: [{ use: jobs, with: { max_file_mb: 4, max_account_mb: 6 } }]
 providers: { demo: { use: demo } }
 accounts: { acme: {} }
 middleware:
@@ -51,7 +51,7 @@ it("a file is created, listed, read, and deleted with OpenAI's SDK, and is encry
   expect(await ids(client.files.list())).toEqual([file.id]);
   expect(await ids(client.files.list({ purpose: "evals" }))).toEqual([]);
   expect(await (await client.files.content(file.id)).text()).toBe(text);
-  const dir = join(gateway.stateDir, "frontends.files");
+  const dir = join(gateway.stateDir, "frontends.jobs");
   const [stored] = await readdir(dir);
   expect((await readFile(join(dir, stored!))).includes("custom_id")).toBe(false);
   expect(await client.files.delete(file.id)).toEqual({
@@ -128,11 +128,71 @@ it("a file that is too large is rejected while it arrives, and leaves nothing", 
       client.files.create({ file, purpose: "batch" }),
     );
   await expect(send(5)).rejects.toMatchObject({ status: 413, code: "file_too_large" });
-  expect(await readdir(join(gateway.stateDir, "frontends.files"))).toEqual([]);
+  expect(await readdir(join(gateway.stateDir, "frontends.jobs"))).toEqual([]);
   const first = await send(4);
-  await expect(send(3)).rejects.toMatchObject({ status: 413 });
+  await expect(send(3)).rejects.toMatchObject({ status: 429, code: "storage_full" });
   const second = await send(2);
   for (const { id } of [first, second]) await client.files.delete(id);
+});
+
+it("parallel uploads together keep the limits of their owner, and leave nothing else", async () => {
+  const client = openai(alice);
+  const file = await toFile(Buffer.alloc(2 * 1024 * 1024), "f");
+  const results = await Promise.allSettled(
+    Array.from({ length: 5 }, () => client.files.create({ file, purpose: "batch" })),
+  );
+  const stored = await ids(client.files.list());
+  expect(stored.length).toBeLessThanOrEqual(3);
+  expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(stored.length);
+  expect(await readdir(join(gateway.stateDir, "frontends.jobs"))).toHaveLength(stored.length);
+  const uploads = await Promise.allSettled(
+    Array.from({ length: 5 }, () =>
+      client.uploads.create({
+        bytes: 3 * 1024 * 1024,
+        filename: "a",
+        mime_type: "text/plain",
+        purpose: "batch",
+      }),
+    ),
+  );
+  const created = uploads.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  expect(created.length * 3 + stored.length * 2).toBeLessThanOrEqual(6);
+  for (const { id } of created) await client.uploads.cancel(id);
+  for (const id of stored) await client.files.delete(id);
+});
+
+it("an owner may begin any number of uploads one after the other", async () => {
+  const client = openai(alice);
+  for (let n = 0; n < 66; n++) {
+    const info = { filename: "a", mime_type: "text/plain", purpose: "batch" as const };
+    await client.uploads.cancel((await client.uploads.create({ ...info, bytes: 1 })).id);
+  }
+});
+
+it("parts are joined once, whatever their orders in parallel requests are", async () => {
+  const client = openai(alice);
+  const bytes = 200_000;
+  const info = { filename: "a", mime_type: "text/plain", purpose: "batch" as const };
+  const upload = await client.uploads.create({ ...info, bytes });
+  const addPart = async (fill: string) => {
+    const data = await toFile(Buffer.alloc(bytes / 2, fill), "part");
+    return (await client.uploads.parts.create(upload.id, { data })).id;
+  };
+  const [a, b] = [await addPart("a"), await addPart("b")];
+  const results = await Promise.allSettled(
+    [
+      [a, b],
+      [b, a],
+      [a, b],
+    ].map((part_ids) => client.uploads.complete(upload.id, { part_ids })),
+  );
+  const done = results.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  expect(done.length).toBeGreaterThan(0);
+  expect(new Set(done.map(({ file }) => file!.id)).size).toBe(1);
+  const text = await (await client.files.content(done[0]!.file!.id)).text();
+  expect([text.slice(0, 1), text.slice(-1)].toSorted()).toEqual(["a", "b"]);
+  expect(await readdir(join(gateway.stateDir, "frontends.jobs"))).toHaveLength(1);
+  await client.files.delete(done[0]!.file!.id);
 });
 
 it("invalid forms are rejected with the field, and leave nothing", async () => {
@@ -177,7 +237,13 @@ it("invalid forms are rejected with the field, and leave nothing", async () => {
       ["expires_after[seconds]", "5"],
     ]),
   ).toEqual([400, "expires_after[seconds]"]);
-  expect(await readdir(join(gateway.stateDir, "frontends.files"))).toEqual([]);
+  expect(await readdir(join(gateway.stateDir, "frontends.jobs"))).toEqual([]);
+  const typed = new File(["x"], "x.txt", { type: `a/${"b".repeat(300)}` });
+  const fields = [
+    ["file", typed],
+    ["purpose", "batch"],
+  ] as const;
+  expect(await post(fields)).toEqual([400, "file"]);
   expect((await fetch(`${gateway.url}/v1/files`)).status).toBe(401);
 });
 
@@ -221,12 +287,21 @@ it("a large file is uploaded in parts, in any order, with OpenAI's SDK", async (
   expect(again.file).toEqual(done.file);
   const content = await (await client.files.content(done.file!.id)).arrayBuffer();
   expect(Buffer.from(content).equals(bytes)).toBe(true);
-  expect(await readdir(join(gateway.stateDir, "frontends.files"))).toHaveLength(1);
+  expect(await readdir(join(gateway.stateDir, "frontends.jobs"))).toHaveLength(1);
   await client.files.delete(done.file!.id);
   const canceled = await client.uploads.cancel((await create()).id);
   expect(canceled.status).toBe("cancelled");
   await expect(
     client.uploads.parts.create(canceled.id, { data: await toFile(Buffer.from("x"), "part") }),
   ).rejects.toMatchObject({ status: 400, code: "upload_ended" });
-  expect(await readdir(join(gateway.stateDir, "frontends.files"))).toEqual([]);
+  expect(await readdir(join(gateway.stateDir, "frontends.jobs"))).toEqual([]);
+});
+
+it("erasing a key erases its files", async () => {
+  const client = openai(alice);
+  const file = await toFile(Buffer.from("personal"), "a.txt");
+  const { id } = await client.files.create({ file, purpose: "user_data" });
+  await gateway.ask("erase", { key: "alice" });
+  await expect(client.files.retrieve(id)).rejects.toMatchObject({ status: 404 });
+  expect(await ids(client.files.list())).toEqual([]);
 });

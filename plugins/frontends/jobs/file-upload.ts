@@ -5,6 +5,7 @@ import { fail, type FormPart } from "tollgate/plugin";
 const MAX_FIELD_BYTES = 4_096;
 const MAX_FIELDS = 16;
 const MAX_FILENAME_BYTES = 512;
+const MAX_MIME_BYTES = 255;
 
 /** A form with one file. */
 export interface FileUpload {
@@ -44,6 +45,10 @@ export async function readUpload(
       }
       const checked = checkFilename(field, filename);
       const type = mime ?? "application/octet-stream";
+      if (Buffer.byteLength(type) > MAX_MIME_BYTES)
+        fail("invalid", `The content type is longer than ${MAX_MIME_BYTES} bytes.`, {
+          param: field,
+        });
       file = { filename: checked, mime: type, bytes: await target.write(content) };
     }
     return { fields, ...(file ?? fail("invalid", `Missing "${field}".`, { param: field })) };
@@ -71,21 +76,4 @@ async function readField(name: string, content: AsyncIterable<Uint8Array>): Prom
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString();
-}
-
-/** Yields the content, up to a size. Fails as soon as the content exceeds it. */
-export async function* limitSize(
-  content: AsyncIterable<Uint8Array>,
-  maxBytes: number,
-): AsyncGenerator<Uint8Array, void> {
-  let bytes = 0;
-  for await (const piece of content) {
-    bytes += piece.length;
-    if (bytes > maxBytes)
-      fail("too_large", `The file is larger than ${maxBytes} bytes.`, {
-        param: "file",
-        code: "file_too_large",
-      });
-    yield piece;
-  }
 }

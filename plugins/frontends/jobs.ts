@@ -1,0 +1,78 @@
+// Frontend for /v1/files, /v1/uploads, and batches: stores the files of clients, encrypted, and runs
+// their lines. One path serves the SDKs of OpenAI and Anthropic.
+import { defineFrontend } from "tollgate/plugin";
+import { images } from "tollgate/protocols/images";
+import { messages } from "tollgate/protocols/messages";
+import { acceptOption, extractCredential } from "./client-credential.ts";
+import { anthropicBatchRoutes } from "./jobs/anthropic-batches.ts";
+import { BatchEngine } from "./jobs/batch-engine.ts";
+import { BatchRecords } from "./jobs/batch-record.ts";
+import { BatchService } from "./jobs/batch-service.ts";
+import { fileRoutes } from "./jobs/file-routes.ts";
+import { FileService } from "./jobs/file-service.ts";
+import { openaiBatchRoutes } from "./jobs/openai-batches.ts";
+import { isAnthropicClient } from "./jobs/request-fields.ts";
+import { Storage } from "./jobs/storage.ts";
+import { uploadRoutes } from "./jobs/upload-routes.ts";
+import { UploadService } from "./jobs/upload-service.ts";
+
+const openai = images().server!;
+const anthropic = messages().server!;
+
+const HOUR_MS = 3_600_000;
+const MIB = 1024 * 1024;
+
+export default defineFrontend({
+  api: 1,
+  name: "jobs",
+  summary: "Store files of clients and run their batches",
+  stability: "experimental",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      accept: acceptOption("bearer", "x-api-key", "api-key"),
+      dir: {
+        type: "string",
+        minLength: 1,
+        description:
+          "Folder for the content of files. Gateways with one store share files if this folder is on a shared disk. If unset, each gateway keeps the content of its own files in state_dir.",
+      },
+      max_file_mb: {
+        type: "integer",
+        minimum: 1,
+        maximum: 8_192,
+        default: 512,
+        description: "Maximum size of a file, in MiB",
+      },
+      max_account_mb: {
+        type: "integer",
+        minimum: 1,
+        maximum: 1_048_576,
+        default: 10_240,
+        description: "Maximum size of all files of an account, or of a key without one, in MiB",
+      },
+    },
+  },
+  setup({ accept: schemes, dir, max_file_mb: fileMb, max_account_mb: accountMb }, ctx) {
+    const limits = { fileBytes: fileMb * MIB, ownerBytes: accountMb * MIB };
+    const storage = new Storage(ctx, limits, dir);
+    const files = new FileService(storage);
+    const records = new BatchRecords(() => storage.jobs);
+    const engine = new BatchEngine(storage, records);
+    const batches = new BatchService(storage, records, engine.wake);
+    if (ctx.jobs) engine.start();
+    ctx.runEvery(HOUR_MS, () => files.sweep());
+    return {
+      extractCredential: (headers) => extractCredential(headers, schemes),
+      encodeFault: (fault, x) =>
+        (isAnthropicClient(x) ? anthropic : openai).encodeFault(fault, { id: x.id }),
+      routes: [
+        ...fileRoutes(files),
+        ...uploadRoutes(new UploadService(storage, files)),
+        ...openaiBatchRoutes(batches, files),
+        ...anthropicBatchRoutes(batches, files),
+      ],
+    };
+  },
+});

@@ -1,0 +1,413 @@
+// Runs batches. Each process of a gateway has an engine. An engine leases a batch, takes its next step, and writes
+// the result, so that another gateway continues where one stopped.
+import { randomBytes } from "node:crypto";
+import {
+  getFault,
+  type BatchClient,
+  type Context,
+  type EndpointBatches,
+  type ErrorKind,
+  type JobLines,
+} from "tollgate/plugin";
+import type {
+  BatchChange,
+  BatchOutcome,
+  BatchRecords,
+  ProviderBatch,
+  StoredBatch,
+} from "./batch-record.ts";
+import { isFinal, isVersionConflict } from "./batch-record.ts";
+import { readResults } from "./batch-results.ts";
+import { readLineFile } from "./line-files.ts";
+import { splitLines } from "./line-text.ts";
+import { ownerNameOf, type Owner } from "./owned-records.ts";
+import type { Storage } from "./storage.ts";
+
+/** Length of a lease in milliseconds. A long step renews it. */
+const LEASE_MS = 60_000;
+/** Longest sleep in milliseconds. Batches of other gateways may become due. */
+const MAX_SLEEP_MS = 60_000;
+const MIN_SLEEP_MS = 50;
+/** Time between two polls in milliseconds: at first, and at most. */
+const POLL_MS = { first: 100, most: 60_000 };
+/** Factor by which the time between two polls grows. */
+const POLL_GROWTH = 1.5;
+/** Time in milliseconds after which a batch that fails at every step ends. */
+const GIVE_UP_MS = 3 * 24 * 3_600_000;
+/** Number of batches whose steps one engine takes at the same time. */
+const CONCURRENT_STEPS = 4;
+/** How long a batch is kept after it has ended, in milliseconds. */
+const KEEP_MS = 30 * 24 * 3_600_000;
+
+/** Errors that a repeated request would get again. The provider did not accept the request. */
+const PERMANENT_ERRORS: ReadonlySet<ErrorKind> = new Set([
+  "invalid",
+  "unsupported",
+  "forbidden",
+  "not_found",
+  "too_large",
+  "mismatch",
+  "upstream_auth",
+  "upstream_quota",
+]);
+
+export class BatchEngine {
+  readonly #storage: Storage;
+  readonly #ctx: Context;
+  readonly #records: BatchRecords;
+  #timer: NodeJS.Timeout | undefined;
+  #dueAt = Infinity;
+  #isRunning = false;
+  #isStopped = false;
+  readonly #steps = new Set<Promise<void>>();
+  /** Name of this engine in leases. */
+  readonly #name = randomBytes(9).toString("base64url");
+
+  constructor(storage: Storage, records: BatchRecords) {
+    this.#storage = storage;
+    this.#ctx = storage.ctx;
+    this.#records = records;
+  }
+
+  /** Starts after the gateway has started. */
+  start(): void {
+    this.#sleepUntil(Date.now() + MIN_SLEEP_MS);
+    const stop = () => {
+      this.#isStopped = true;
+      clearTimeout(this.#timer);
+    };
+    this.#ctx.signal.addEventListener("abort", stop, { once: true });
+    this.#ctx.onDispose(async () => {
+      stop();
+      await Promise.all(this.#steps);
+    });
+  }
+
+  /** Looks for work now. */
+  wake = (): void => {
+    if (!this.#isRunning) this.#sleepUntil(Date.now());
+    else this.#dueAt = 0;
+  };
+
+  #sleepUntil(at: number): void {
+    clearTimeout(this.#timer);
+    if (this.#isStopped) return;
+    const ms = Math.min(MAX_SLEEP_MS, Math.max(0, at - Date.now()));
+    this.#timer = setTimeout(() => void this.#run(), ms).unref();
+  }
+
+  /** Takes the next step of each batch that is due. */
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    this.#dueAt = Infinity;
+    try {
+      while (!this.#isStopped && this.#steps.size < CONCURRENT_STEPS) {
+        const next = await this.#records.nextDueAt();
+        if (next === undefined || next > Date.now()) {
+          this.#dueAt = Math.min(this.#dueAt, next ?? Infinity);
+          break;
+        }
+        const batch = await this.#records.lease(this.#name, LEASE_MS);
+        if (!batch) break;
+        const step: Promise<void> = this.#takeStep(batch).finally(() => {
+          this.#steps.delete(step);
+          this.wake();
+        });
+        this.#steps.add(step);
+      }
+    } catch (err) {
+      this.#ctx.log.warn({ err }, "batch engine paused, will retry");
+      this.#dueAt = Date.now() + MAX_SLEEP_MS;
+    } finally {
+      this.#isRunning = false;
+      this.#sleepUntil(Math.max(this.#dueAt, Date.now() + MIN_SLEEP_MS));
+    }
+  }
+
+  async #takeStep(leased: StoredBatch): Promise<void> {
+    const step = new BatchStep(this.#storage, this.#records, leased);
+    try {
+      await step.run();
+    } catch (err) {
+      if (isVersionConflict(err)) return;
+      await step.postpone(err);
+    } finally {
+      step.end();
+    }
+  }
+}
+
+/** One step of a batch, by the engine that leased it. */
+class BatchStep {
+  readonly #storage: Storage;
+  readonly #ctx: Context;
+  readonly #jobLines: JobLines;
+  readonly #records: BatchRecords;
+  readonly #owner: Owner;
+  readonly #aborter = new AbortController();
+  readonly #renewal: NodeJS.Timeout;
+  #batch: StoredBatch;
+  #isSubmitting = false;
+  #writing: Promise<unknown> = Promise.resolve();
+
+  constructor(storage: Storage, records: BatchRecords, batch: StoredBatch) {
+    this.#storage = storage;
+    this.#ctx = storage.ctx;
+    this.#jobLines = storage.ctx.jobLines!;
+    this.#records = records;
+    this.#batch = batch;
+    const { key, account } = batch.record;
+    this.#owner = { key, account: account ?? undefined, name: ownerNameOf(key, account) };
+    this.#renewal = setInterval(() => void this.#renew(), LEASE_MS / 3).unref();
+    this.#ctx.signal.addEventListener("abort", this.#stop, { once: true });
+    if (this.#ctx.signal.aborted) this.#stop();
+  }
+
+  end(): void {
+    clearInterval(this.#renewal);
+    this.#ctx.signal.removeEventListener("abort", this.#stop);
+    this.#aborter.abort();
+  }
+
+  /** Stops, because the config is replaced. A submission ends first, so that its result is known. */
+  #stop = (): void => {
+    if (!this.#isSubmitting) this.#aborter.abort();
+  };
+
+  async run(): Promise<void> {
+    const { state } = this.#batch;
+    if (isFinal(state)) return this.#deleteBatch();
+    if (state === "reserving") return this.#abandon();
+    if (state === "running" || state === "canceling") {
+      for (let index = 0; index < this.#batch.batches.length; index++) await this.#advance(index);
+      if (!this.#batch.batches.every((one) => one.state === "ended")) return this.#poll();
+      const [outputFile, errorFile] = [this.#newFileId(), this.#newFileId()];
+      const data = { failures: 0, outputFile, errorFile };
+      await this.#writeLeased({ state: "reading", data });
+    }
+    if (this.#batch.state === "reading") {
+      const data = await readResults({
+        storage: this.#storage,
+        owner: this.#owner,
+        batch: this.#batch,
+        signal: this.#aborter.signal,
+      });
+      await this.#writeLeased({ state: "finishing", data });
+    }
+    await this.#finish();
+  }
+
+  /** Ends the step. The next one polls the providers. */
+  #poll(): Promise<void> {
+    const { pollMs = POLL_MS.first } = this.#batch;
+    const next = Math.min(POLL_MS.most, Math.round(pollMs * POLL_GROWTH));
+    return this.#write({ data: { failures: 0, pollMs: next }, dueAt: Date.now() + pollMs });
+  }
+
+  #newFileId = (): string => this.#storage.secrets.createId("file", this.#owner.name);
+
+  /** Postpones the batch after an error. */
+  async postpone(err: unknown): Promise<void> {
+    if (this.#ctx.signal.aborted) return this.#write({ dueAt: Date.now() }).catch(() => undefined);
+    const { failures = 0, record, expiresAt } = this.#batch;
+    const fault = getFault(err);
+    const ms = Math.min(15 * 60_000, 250 * 2 ** Math.min(failures, 12));
+    this.#ctx.log.warn(
+      { batch: record.id, state: record.state, retryInMs: ms, err: fault ? fault.message : err },
+      "batch step failed, will retry",
+    );
+    const dueAt = Date.now() + Math.max(ms, fault?.retryAfterMs ?? 0);
+    const isHopeless = Date.now() > expiresAt + GIVE_UP_MS;
+    const batches = isHopeless ? this.#batch.batches.map(giveUp) : this.#batch.batches;
+    await this.#write({ data: { failures: failures + 1, batches }, dueAt }).catch(() => undefined);
+  }
+
+  /** Takes the next step of a provider batch. */
+  async #advance(index: number): Promise<void> {
+    const part = this.#batch.batches[index]!;
+    if (part.state === "ended") return;
+    const isCanceled = this.#batch.state === "canceling";
+    const isExpired = Date.now() > this.#batch.expiresAt;
+    if (part.state === "planned" && (isCanceled || isExpired))
+      return this.#change(index, { state: "ended", outcome: isCanceled ? "canceled" : "expired" });
+    const opened = this.#jobLines.openBatches(part.target, this.#aborter.signal);
+    if (!opened) {
+      const message = `The provider ${part.target.provider} is not available any more.`;
+      const outcome = part.state === "planned" ? "failed" : "lost";
+      return this.#change(index, { state: "ended", outcome, message });
+    }
+    const { batches, client } = opened;
+    if (part.state === "planned") return this.#submit(index, batches, client);
+    if (part.state === "submitting") return this.#recoverSubmission(index, batches, client);
+    if ((isCanceled || isExpired) && part.isCancelSent !== true) {
+      await batches.cancel(part.reference!, client);
+      await this.#change(index, { isCancelSent: true });
+    }
+    const status = await batches.poll(part.reference!, client);
+    const counts = status.counts ?? undefined;
+    if (status.state !== "ended") return this.#change(index, { counts });
+    const outcome = status.outcome ?? "completed";
+    return this.#change(index, {
+      state: "ended",
+      outcome,
+      counts,
+      message: status.message ?? undefined,
+    });
+  }
+
+  async #submit(index: number, batches: EndpointBatches, client: BatchClient): Promise<void> {
+    this.#isSubmitting = true;
+    await this.#change(index, { state: "submitting" });
+    const { target, key, count, bytes, input } = this.#batch.batches[index]!;
+    const lines = () => this.#readInput(input);
+    const { model, path, headers } = target;
+    const of = { key, model, path, headers, count, bytes, lines };
+    try {
+      const reference = await batches.submit(of, client);
+      await this.#change(index, { state: "submitted", reference });
+    } catch (error) {
+      const fault = getFault(error);
+      if (!fault || !PERMANENT_ERRORS.has(fault.kind)) throw error;
+      await this.#change(index, { state: "ended", outcome: "failed", message: fault.message });
+    } finally {
+      this.#isSubmitting = false;
+      if (this.#ctx.signal.aborted) this.#aborter.abort();
+    }
+  }
+
+  /** Continues after a submission whose result is unknown. */
+  async #recoverSubmission(
+    index: number,
+    batches: EndpointBatches,
+    client: BatchClient,
+  ): Promise<void> {
+    if (!batches.find) {
+      const message = "It is unknown whether the provider received the lines.";
+      return this.#change(index, { state: "ended", outcome: "lost", message });
+    }
+    const reference = await batches.find(this.#batch.batches[index]!.key, client);
+    if (reference != null) return this.#change(index, { state: "submitted", reference });
+    return this.#submit(index, batches, client);
+  }
+
+  async *#readInput(file: ProviderBatch["input"]) {
+    for await (const { bytes } of splitLines(await readLineFile(this.#storage, this.#owner, file)))
+      yield { id: bytes.subarray(0, 8).toString(), body: bytes.subarray(9).toString() };
+  }
+
+  /** Ends a batch: all its lines are billed. */
+  async #finish(): Promise<void> {
+    const { batches, record, lostNano } = this.#batch;
+    const state = finalState(this.#batch);
+    if (record.attempt != null && batches.length > 0) {
+      const outcome = state === "completed" ? "ok" : state;
+      await this.#jobLines.settleJob(record.attempt, {
+        costNano: BigInt(lostNano ?? "0"),
+        outcome,
+      });
+    }
+    await this.#write({ state, dueAt: Date.now() + KEEP_MS });
+    await this.#deleteLines();
+    for (const { target, reference } of batches) {
+      const opened = this.#jobLines.openBatches(target, this.#aborter.signal);
+      if (reference !== undefined)
+        await opened?.batches
+          .discard?.(reference, opened.client)
+          .catch((err: unknown) =>
+            this.#ctx.log.warn({ batch: record.id, err }, "provider batch not deleted"),
+          );
+    }
+  }
+
+  /** Ends a batch whose creation was interrupted. Its client did not receive its ID. */
+  async #abandon(): Promise<void> {
+    const { record, batches } = this.#batch;
+    if (record.attempt != null && batches.length > 0)
+      await this.#jobLines
+        .settleJob(record.attempt, { costNano: 0n, outcome: "canceled" })
+        .catch((error: unknown) => {
+          // It was not reserved.
+          if (getFault(error)?.code !== "unknown_attempt") throw error;
+        });
+    await this.#deleteLines();
+    await this.#deleteBatch();
+  }
+
+  async #deleteLines(): Promise<void> {
+    const { lines, batches } = this.#batch;
+    for (const { name } of [lines, ...batches.map((one) => one.input)])
+      await this.#storage.blobs.delete(name);
+  }
+
+  async #deleteBatch(): Promise<void> {
+    await this.#writing;
+    await this.#records.delete(this.#batch);
+  }
+
+  #change(index: number, change: Partial<ProviderBatch>): Promise<void> {
+    const batches = this.#batch.batches.map((one, i) =>
+      i === index ? { ...one, ...change } : one,
+    );
+    return this.#writeLeased({ data: { batches } });
+  }
+
+  /** Extends the lease. If another engine has the batch, the step ends. */
+  async #renew(): Promise<void> {
+    await this.#writeLeased({}).catch((error: unknown) => this.#aborter.abort(error));
+  }
+
+  #writeLeased(change: Omit<BatchChange, "dueAt" | "isLeased">): Promise<void> {
+    return this.#write({ ...change, dueAt: Date.now() + LEASE_MS, isLeased: true });
+  }
+
+  /** Writes one change after the other, because each has the next version. */
+  async #write(change: BatchChange): Promise<void> {
+    const writing = this.#writing.then(() => this.#writeNow(change));
+    this.#writing = writing.catch(() => undefined);
+    await writing;
+  }
+
+  async #writeNow(change: BatchChange): Promise<void> {
+    try {
+      this.#batch = await this.#records.change(this.#batch, change);
+    } catch (error) {
+      if (!isVersionConflict(error)) throw error;
+      const { record } = this.#batch;
+      const changed = await this.#records.read(record.id);
+      const isCanceled =
+        changed?.cancelRequestedAt !== undefined &&
+        this.#batch.cancelRequestedAt === undefined &&
+        changed.record.owner === record.owner &&
+        changed.record.version === record.version + 1;
+      if (!isCanceled) throw error;
+      // The client requested the cancellation while this engine has the batch.
+      const { cancelRequestedAt } = changed;
+      this.#batch = {
+        ...this.#batch,
+        cancelRequestedAt,
+        record: changed.record,
+        state: "canceling",
+      };
+      this.#batch = await this.#records.change(this.#batch, change);
+    }
+  }
+}
+
+const giveUp = (part: ProviderBatch): ProviderBatch =>
+  part.state === "ended"
+    ? part
+    : { ...part, state: "ended", outcome: part.state === "planned" ? "expired" : "lost" };
+
+/** Returns how a batch ends, from how its parts ended. */
+function finalState({
+  batches,
+  cancelRequestedAt,
+  counts,
+}: StoredBatch): "completed" | "failed" | "expired" | "canceled" {
+  const has = (outcome: BatchOutcome) => batches.some((one) => one.outcome === outcome);
+  if (cancelRequestedAt !== undefined && (has("canceled") || counts.canceled > 0))
+    return "canceled";
+  if (has("expired") || has("canceled")) return "expired";
+  const isFailed = batches.length > 0 && batches.every((one) => one.outcome === "failed");
+  return isFailed ? "failed" : "completed";
+}

@@ -1,0 +1,271 @@
+// Records of batches. A record has no prompts and no responses: these are encrypted in the folder of
+// files.
+import { fail, getFault, type BatchTarget, type JobRecord, type JobStore } from "tollgate/plugin";
+import type { Owner } from "./owned-records.ts";
+import type { Content } from "./storage.ts";
+
+export const BATCH_KIND = "batch";
+
+/**
+ * State of a batch. `reserving`: its creation has not ended. `running`: providers run its lines.
+ * `reading`: results are read. `finishing`: all lines are billed. The last four are final.
+ */
+export type BatchState =
+  | "reserving"
+  | "running"
+  | "canceling"
+  | "reading"
+  | "finishing"
+  | "completed"
+  | "failed"
+  | "expired"
+  | "canceled";
+
+const FINAL_STATES: ReadonlySet<string> = new Set(["completed", "failed", "expired", "canceled"]);
+export const isFinal = (state: string): boolean => FINAL_STATES.has(state);
+
+/** A file of the gateway that contains lines of a batch. */
+export interface LineFile extends Content {
+  readonly name: string;
+}
+
+/** A part of the lines, which one provider runs. */
+export interface ProviderBatch {
+  readonly target: BatchTarget;
+  /** Key with which the batch is found at the provider. */
+  readonly key: string;
+  readonly input: LineFile;
+  readonly count: number;
+  /** Sum of the lengths of all bodies. */
+  readonly bytes: number;
+  /**
+   * `submitting`: it is unknown whether the provider has received the batch. `ended`: results can be
+   * read, if `reference` is set.
+   */
+  readonly state: "planned" | "submitting" | "submitted" | "ended";
+  readonly reference?: string | undefined;
+  readonly counts?: { readonly succeeded: number; readonly failed: number } | undefined;
+  readonly isCancelSent?: boolean | undefined;
+  readonly outcome?: BatchOutcome | undefined;
+  /** Reason of a failure, for the client. */
+  readonly message?: string | undefined;
+}
+
+/** `lost`: it is unknown whether the provider ran the lines, or the results cannot be read. */
+export type BatchOutcome = "completed" | "canceled" | "expired" | "failed" | "lost";
+
+export interface LineCounts {
+  readonly total: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  readonly canceled: number;
+  readonly expired: number;
+}
+
+/** Sum of the tokens of all lines. */
+export interface BatchUsage {
+  readonly input: number;
+  readonly cached: number;
+  readonly output: number;
+  readonly reasoning: number;
+}
+
+/** An error that concerns the whole input. */
+export interface InputError {
+  readonly code: string;
+  readonly line: number | null;
+  readonly message: string;
+  readonly param: string | null;
+}
+
+export interface BatchData {
+  readonly format: "openai" | "anthropic";
+  /** Path of all lines. */
+  readonly path: string;
+  /** ID of the input file, without its prefix. */
+  readonly inputFile?: string | undefined;
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+  /** Time after which output files expire, in milliseconds. */
+  readonly keepMs: number;
+  readonly expiresAt: number;
+  /** Model that the first line names. */
+  readonly model?: string | undefined;
+  /** Path of the key's account when the batch was created. */
+  readonly account?: string | undefined;
+  readonly labels: Readonly<Record<string, string | undefined>>;
+  /** Lines of the client, with the errors of invalid ones. */
+  readonly lines: LineFile;
+  readonly batches: readonly ProviderBatch[];
+  readonly counts: LineCounts;
+  readonly usage?: BatchUsage | undefined;
+  readonly errors?: readonly InputError[] | undefined;
+  /** IDs of the files with the results, without their prefix. */
+  readonly outputFile?: string | undefined;
+  readonly errorFile?: string | undefined;
+  /** Estimated cost of lost lines, in billionths of a US dollar. */
+  readonly lostNano?: string | undefined;
+  /** Times of state changes, in Unix milliseconds. */
+  readonly times: { readonly [S in BatchState]?: number };
+  readonly cancelRequestedAt?: number | undefined;
+  /** Time until the next poll, in milliseconds. */
+  readonly pollMs?: number | undefined;
+  /** Number of steps that failed one after the other. */
+  readonly failures?: number | undefined;
+}
+
+/** A batch with its record. */
+export interface StoredBatch extends BatchData {
+  readonly record: Omit<JobRecord, "data">;
+  readonly state: BatchState;
+}
+
+const parse = ({ data, ...record }: JobRecord): StoredBatch => ({
+  ...(JSON.parse(data) as BatchData),
+  record,
+  state: record.state as BatchState,
+});
+
+export const isVersionConflict = (error: unknown): boolean =>
+  getFault(error)?.code === "version_conflict";
+
+/** A change of a batch, with the time at which its next step is due. */
+export interface BatchChange {
+  readonly state?: BatchState;
+  readonly data?: Partial<BatchData>;
+  /** In Unix milliseconds. `undefined`: no step is left. */
+  readonly dueAt: number | undefined;
+  /** Whether the engine that leased the batch keeps it. */
+  readonly isLeased?: boolean;
+}
+
+export class BatchRecords {
+  readonly #jobs: () => JobStore;
+
+  constructor(jobs: () => JobStore) {
+    this.#jobs = jobs;
+  }
+
+  async create(
+    owner: Owner,
+    id: string,
+    of: {
+      readonly state: BatchState;
+      readonly data: BatchData;
+      readonly attempt?: string | undefined;
+      readonly createdAt: number;
+      readonly dueAt: number | undefined;
+    },
+  ): Promise<StoredBatch> {
+    const { state, attempt, createdAt, dueAt } = of;
+    const { key, account } = owner;
+    const record = {
+      id,
+      kind: BATCH_KIND,
+      key,
+      account,
+      version: 1,
+      createdAt,
+      state,
+      dueAt,
+      attempt,
+    };
+    await this.#jobs().put({ ...record, data: JSON.stringify(of.data) });
+    return { ...of.data, record, state };
+  }
+
+  /** Returns a batch of any owner. */
+  async read(id: string): Promise<StoredBatch | undefined> {
+    const record = await this.#jobs().find(id);
+    return record && parse(record);
+  }
+
+  async find(owner: Owner, id: string): Promise<StoredBatch | undefined> {
+    const record = await this.#jobs().find(id);
+    return record?.kind === BATCH_KIND && isOwned(record, owner) ? parse(record) : undefined;
+  }
+
+  /** Returns a page of the owner's batches, the newest first. */
+  async list(
+    owner: Owner,
+    {
+      limit,
+      after,
+      format,
+    }: { limit: number; after?: string | undefined; format: BatchData["format"] },
+  ): Promise<{ readonly items: readonly StoredBatch[]; readonly hasMore: boolean }> {
+    const { key, account } = owner;
+    const query = { kind: BATCH_KIND, ...(account === undefined ? { key } : { account }) };
+    const found: StoredBatch[] = [];
+    let isPast = after === undefined;
+    for (let cursor: string | undefined; ;) {
+      const page = await this.#jobs().list(query, { limit: 100, after: cursor });
+      for (const record of page.items) {
+        const batch = isOwned(record, owner) ? parse(record) : undefined;
+        if (batch?.format !== format || batch.state === "reserving") continue;
+        if (isPast) found.push(batch);
+        else isPast = record.id === after;
+        if (found.length > limit) return { items: found.slice(0, limit), hasMore: true };
+      }
+      cursor = page.next ?? undefined;
+      if (cursor === undefined) break;
+    }
+    if (!isPast) fail("invalid", `Unknown batch ID "${after}".`, { param: "after" });
+    return { items: found, hasMore: false };
+  }
+
+  /**
+   * Writes a change. Rejects with the code `version_conflict` if another gateway changed or leased
+   * the batch.
+   */
+  async change(
+    batch: StoredBatch,
+    { state = batch.state, data, dueAt, isLeased = false }: BatchChange,
+  ): Promise<StoredBatch> {
+    const { record, state: _, ...before } = batch;
+    const times = { ...before.times, ...(state !== batch.state && { [state]: Date.now() }) };
+    const changed: BatchData = { ...before, times, ...data };
+    const owner = isLeased ? record.owner : undefined;
+    // A batch that has ended has no reservation.
+    const attempt = isFinal(state) ? undefined : record.attempt;
+    const next = { ...record, version: record.version + 1, state, dueAt, owner, attempt };
+    await this.#jobs().put({ ...next, data: JSON.stringify(changed) });
+    return { ...changed, record: next, state };
+  }
+
+  /** Changes a batch that no engine has to hold. Called again if an engine changed it. */
+  async update(
+    batch: StoredBatch,
+    change: (before: StoredBatch) => BatchChange | undefined,
+  ): Promise<StoredBatch> {
+    for (let before = batch; ;) {
+      const wanted = change(before);
+      if (!wanted) return before;
+      try {
+        return await this.change(before, wanted);
+      } catch (error) {
+        const changed = isVersionConflict(error) && (await this.read(batch.record.id));
+        if (!changed) throw error;
+        before = changed;
+      }
+    }
+  }
+
+  async lease(owner: string, leaseMs: number): Promise<StoredBatch | undefined> {
+    const at = Date.now();
+    const kinds = [BATCH_KIND];
+    const [record] = await this.#jobs().lease({ at, owner, leaseMs, limit: 1, kinds });
+    return record && parse(record);
+  }
+
+  nextDueAt(): Promise<number | undefined> {
+    return this.#jobs().nextDueAt([BATCH_KIND]);
+  }
+
+  async delete({ record: { id, version } }: StoredBatch): Promise<void> {
+    await this.#jobs().delete(id, version);
+  }
+}
+
+/** Whether the record belongs to the owner. A key that left its account left its batches there. */
+const isOwned = (record: JobRecord, { key, account }: Owner): boolean =>
+  record.account === account && (account !== undefined || record.key === key);

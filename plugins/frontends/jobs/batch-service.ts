@@ -1,0 +1,167 @@
+// Batches of all owners, as their clients use them. An engine runs them.
+import { fail, type Context, type RequestHead } from "tollgate/plugin";
+import { BatchPlanner, type BatchPlan } from "./batch-planner.ts";
+import {
+  BatchRecords,
+  isFinal,
+  type BatchData,
+  type InputError,
+  type StoredBatch,
+} from "./batch-record.ts";
+import type { Owner } from "./owned-records.ts";
+import type { Storage } from "./storage.ts";
+
+/** Time in milliseconds within which a batch has to be created. An engine then deletes the rest. */
+const CREATE_MS = 30 * 60_000;
+/** Time in milliseconds within which the lines of a batch run. */
+const WINDOW_MS = 24 * 3_600_000;
+/** How long a batch is kept after it has ended, in milliseconds. */
+const KEEP_MS = 30 * 24 * 3_600_000;
+
+/** A request for a batch. */
+export interface NewBatch extends Pick<
+  BatchData,
+  "format" | "path" | "inputFile" | "metadata" | "keepMs"
+> {
+  /** Passes each line to the planner. Returns errors that concern the whole input. */
+  readLines(planner: BatchPlanner): Promise<readonly InputError[]>;
+  /** Returns the model that the first line names. */
+  model(): string | undefined;
+}
+
+export class BatchService {
+  readonly #storage: Storage;
+  readonly #ctx: Context;
+  readonly records: BatchRecords;
+  readonly #wake: () => void;
+
+  /** @param wake Called when an engine has something to do. */
+  constructor(storage: Storage, records: BatchRecords, wake: () => void) {
+    this.#storage = storage;
+    this.#ctx = storage.ctx;
+    this.records = records;
+    this.#wake = wake;
+  }
+
+  /** Creates a batch: plans its lines, and reserves their sum. */
+  async create(owner: Owner, x: RequestHead, of: NewBatch): Promise<StoredBatch> {
+    const jobLines =
+      this.#ctx.jobLines ??
+      fail("unavailable", "This gateway's store keeps no jobs.", { code: "no_jobs" });
+    const id = this.#storage.secrets.createId("batch", owner.name);
+    const attempt = `batch_${id}`;
+    const createdAt = Date.now();
+    const planner = new BatchPlanner(this.#storage, jobLines, { owner, x, id, path: of.path });
+    let reserved: StoredBatch | undefined;
+    try {
+      const errors = await of.readLines(planner);
+      if (planner.total === 0 && errors.length === 0)
+        fail("invalid", "The batch contains no requests.", { code: "empty_batch" });
+      const plan = await planner.finish();
+      const data = dataOf(of, plan, createdAt);
+      if (errors.length > 0) {
+        await planner.discard();
+        return await this.#createFailed(owner, id, createdAt, { ...data, batches: [], errors });
+      }
+      const dueAt = createdAt + CREATE_MS;
+      const state = "reserving";
+      const batch = await this.records.create(owner, id, {
+        state,
+        data,
+        attempt,
+        createdAt,
+        dueAt,
+      });
+      reserved = batch;
+      const [first] = plan.batches;
+      const { claims, holdNano } = plan;
+      if (first) {
+        const job = { attempt, target: first.target, claims, holdNano };
+        await jobLines.reserveJob(job, { parentRequest: x });
+      }
+      const running = await this.records.change(batch, { state: "running", dueAt: Date.now() });
+      this.#wake();
+      return running;
+    } catch (error) {
+      await planner.discard();
+      if (reserved) await this.records.delete(reserved).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Creates the record of a batch whose input is invalid. */
+  #createFailed(
+    owner: Owner,
+    id: string,
+    createdAt: number,
+    data: BatchData,
+  ): Promise<StoredBatch> {
+    const now = Date.now();
+    const times = { ...data.times, failed: now };
+    return this.records.create(owner, id, {
+      state: "failed",
+      data: { ...data, times },
+      createdAt,
+      dueAt: now + KEEP_MS,
+    });
+  }
+
+  async find(owner: Owner, id: string, name = "batch"): Promise<StoredBatch> {
+    const own = this.#storage.secrets.parseId(id, "batch", owner.name);
+    const found = own === undefined ? undefined : await this.records.find(owner, own);
+    if (!found || found.state === "reserving")
+      return fail("not_found", `No such ${name}: ${id}`, { param: "id" });
+    return found;
+  }
+
+  /** Requests the cancellation of a batch. A batch that has ended is returned unchanged. */
+  async cancel(owner: Owner, id: string, name?: string): Promise<StoredBatch> {
+    const batch = await this.find(owner, id, name);
+    const now = Date.now();
+    const canceled = await this.records.update(batch, (before) => {
+      if (before.state !== "running") return undefined;
+      // An engine that has the batch continues, and finds the request with its next change.
+      const isLeased = before.record.owner !== undefined && before.record.dueAt! > now;
+      const dueAt = isLeased ? before.record.dueAt : now;
+      return { state: "canceling", data: { cancelRequestedAt: now }, dueAt, isLeased };
+    });
+    this.#wake();
+    return canceled;
+  }
+
+  /** Deletes a batch that has ended, with its results. */
+  async delete(owner: Owner, id: string, name?: string): Promise<StoredBatch> {
+    const batch = await this.find(owner, id, name);
+    if (!isFinal(batch.state))
+      fail("invalid", "A batch can be deleted after it has ended. Cancel it first.", {
+        code: "batch_not_ended",
+      });
+    const { files, blobs } = this.#storage;
+    for (const file of [batch.outputFile, batch.errorFile]) {
+      if (file === undefined) continue;
+      await files.delete(file);
+      await blobs.delete(file);
+    }
+    await this.records.delete(batch);
+    return batch;
+  }
+}
+
+function dataOf(of: NewBatch, plan: BatchPlan, createdAt: number): BatchData {
+  const { lines, batches, account, labels, total, failed } = plan;
+  return {
+    format: of.format,
+    path: of.path,
+    inputFile: of.inputFile,
+    metadata: of.metadata,
+    keepMs: of.keepMs,
+    expiresAt: createdAt + WINDOW_MS,
+    model: of.model(),
+    account,
+    labels,
+    lines,
+    batches,
+    counts: { total, succeeded: 0, failed, canceled: 0, expired: 0 },
+    times: {},
+  };
+}

@@ -1,0 +1,164 @@
+// Splits inputs of batches into lines while they arrive, and finds members of a line without
+// changing their text.
+import { fail } from "tollgate/plugin";
+
+/** Maximum size of a line in bytes. */
+const MAX_LINE_BYTES = 32 * 1024 * 1024;
+const LF = 10;
+
+/** A line of a file, without its line break. */
+export interface TextLine {
+  /** Number of the line, from 1. */
+  readonly number: number;
+  readonly bytes: Buffer;
+}
+
+/** Yields the lines of a file that are not blank. */
+export async function* splitLines(
+  content: AsyncIterable<Uint8Array>,
+): AsyncGenerator<TextLine, void> {
+  let number = 0;
+  for await (const bytes of splitAllLines(content)) {
+    number++;
+    if (!isBlank(bytes)) yield { number, bytes };
+  }
+}
+
+/** Yields all lines of a file. */
+export async function* splitAllLines(
+  content: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Buffer, void> {
+  let pieces: Buffer[] = [];
+  let size = 0;
+  let number = 1;
+  const add = (piece: Buffer) => {
+    size += piece.length;
+    if (size > MAX_LINE_BYTES)
+      fail("invalid", `Line ${number} is longer than ${MAX_LINE_BYTES} bytes.`, {
+        code: "batch_line_too_long",
+      });
+    pieces.push(piece);
+  };
+  const take = (): Buffer => {
+    const line = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+    [pieces, size] = [[], 0];
+    number++;
+    return line;
+  };
+  for await (const some of content) {
+    const chunk = Buffer.from(some.buffer, some.byteOffset, some.byteLength);
+    let from = 0;
+    for (let at = chunk.indexOf(LF); at >= 0; at = chunk.indexOf(LF, from)) {
+      add(chunk.subarray(from, at));
+      from = at + 1;
+      yield take();
+    }
+    if (from < chunk.length) add(chunk.subarray(from));
+  }
+  if (size > 0) yield take();
+}
+
+const isBlank = (line: Buffer): boolean => line.length < 8 && line.toString().trim() === "";
+
+const [QUOTE, BACKSLASH, OPEN_OBJECT, CLOSE_OBJECT, OPEN_LIST, CLOSE_LIST, COMMA] = [
+  34, 92, 123, 125, 91, 93, 44,
+];
+
+/**
+ * Returns the text of a member of a JSON object, as it was written. The text must be valid JSON. If
+ * a member occurs several times, the last one counts, as in `JSON.parse`.
+ */
+export function memberText(object: Buffer, name: string): Buffer | undefined {
+  const quoted = Buffer.from(JSON.stringify(name));
+  let found: Buffer | undefined;
+  let depth = 0;
+  let nameStart = -1;
+  let valueStart = -1;
+  const endValue = (at: number) => {
+    if (valueStart >= 0) found = object.subarray(valueStart, at);
+    [nameStart, valueStart] = [-1, -1];
+  };
+  for (let at = 0; at < object.length; at++) {
+    const byte = object[at];
+    if (byte === QUOTE) {
+      const end = endOfString(object, at);
+      if (depth === 1 && nameStart < 0) {
+        nameStart = at;
+        const text = object.subarray(at, end);
+        const isName = text.equals(quoted) || (text.includes(BACKSLASH) && parse(text) === name);
+        if (isName) valueStart = object.indexOf(":", end) + 1;
+      }
+      at = end - 1;
+    } else if (byte === OPEN_OBJECT || byte === OPEN_LIST) depth++;
+    else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) {
+      if (--depth === 0) endValue(at);
+    } else if (byte === COMMA && depth === 1) endValue(at);
+  }
+  return found;
+}
+
+const parse = (text: Buffer): unknown => JSON.parse(text.toString());
+
+/** Returns the position after a string that begins at `at`. */
+function endOfString(text: Buffer, at: number): number {
+  for (let end = at + 1; end < text.length; end++)
+    if (text[end] === BACKSLASH) end++;
+    else if (text[end] === QUOTE) return end + 1;
+  return text.length;
+}
+
+const TOKEN =
+  /[ \t\n\r]*(?:([{}[\],:])|("(?:[^"\\\p{Cc}]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null))/uy;
+
+/** The token that may follow in a JSON text. */
+type Expected = "value" | "value or end" | "name" | "name or end" | "colon" | "next" | "nothing";
+
+/** Returns the position at which a text stops being JSON. Error messages of Node may lack it. */
+export function findJsonError(text: string): number {
+  const open: string[] = [];
+  let expected: Expected = "value";
+  for (let at = 0; ;) {
+    TOKEN.lastIndex = at;
+    const token = TOKEN.exec(text);
+    const start = at + (/^[ \t\n\r]*/.exec(text.slice(at, at + 1_024))?.[0].length ?? 0);
+    if (!token) return start;
+    const next = nextExpected(expected, token, open);
+    if (next === undefined) return start;
+    expected = next;
+    at = TOKEN.lastIndex;
+  }
+}
+
+/** Returns the token that may follow. Undefined if the given token is not expected. */
+function nextExpected(
+  expected: Expected,
+  [, mark, text, word]: RegExpExecArray,
+  open: string[],
+): Expected | undefined {
+  const afterValue = (): Expected => (open.length === 0 ? "nothing" : "next");
+  const close = (): Expected => {
+    open.pop();
+    return afterValue();
+  };
+  const takesValue = expected === "value" || expected === "value or end";
+  if (text !== undefined && (expected === "name" || expected === "name or end")) return "colon";
+  if (text !== undefined || word !== undefined) return takesValue ? afterValue() : undefined;
+  switch (mark) {
+    case "{":
+    case "[":
+      if (!takesValue) return undefined;
+      open.push(mark);
+      return mark === "{" ? "name or end" : "value or end";
+    case "}":
+      if (open.at(-1) !== "{") return undefined;
+      return expected === "next" || expected === "name or end" ? close() : undefined;
+    case "]":
+      if (open.at(-1) !== "[") return undefined;
+      return expected === "next" || expected === "value or end" ? close() : undefined;
+    case ",":
+      if (expected !== "next") return undefined;
+      return open.at(-1) === "{" ? "name" : "value";
+    default:
+      return expected === "colon" ? "value" : undefined;
+  }
+}

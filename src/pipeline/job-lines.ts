@@ -1,0 +1,365 @@
+// Runs the lines of jobs as requests. A line is planned when its job is created, and settled when its
+// result has been read. In between, a provider runs it in a batch.
+import type { Socket } from "node:net";
+import { wallClock } from "../lib/time/wall-clock.ts";
+import { nextRequestId } from "../lib/request-id.ts";
+import { fail, getFault, type ErrorKind } from "../model/error.ts";
+import type { BatchResult, EndpointBatches } from "../plugin/batch.ts";
+import type {
+  BatchTarget,
+  JobLine,
+  JobReservation,
+  LineBilling,
+  LineResponse,
+  PlannedLine,
+  PlanOptions,
+} from "../plugin/store/job-lines.ts";
+import type { HeadersIn } from "../model/values.ts";
+import type { Limit } from "../plugin/store/limit.ts";
+import type { Reserve } from "../plugin/store/store.ts";
+import { assertFrontendAllowed } from "./accounts/accounts.ts";
+import { HostCall } from "./exchange/call.ts";
+import { HostExchange, type ExchangeJobLine } from "./exchange/exchange.ts";
+import type { HostCandidate, MountedEndpoint, MountedProvider } from "./exchange/mounted.ts";
+import { createVirtualRequest } from "./exchange/virtual-connection.ts";
+import type { Generation, Stamped } from "./generation.ts";
+import { CallTally } from "./metering/call-tally.ts";
+import { throwDenial } from "./metering/charges.ts";
+import { planReservation } from "./metering/reserve-call.ts";
+import { inspect, rewrite } from "./pipeline.ts";
+import { assertPrivacySupported, pinPolicy } from "./privacy/zero-retention.ts";
+import { ClientResponse } from "./response/client-response.ts";
+import { assertFiltersAvailable } from "./response/event-filters.ts";
+import { AttemptExecution } from "./stages/attempt-execution.ts";
+import { edit } from "./stages/edit.ts";
+import { present } from "./stages/present.ts";
+import { receive } from "./stages/receive.ts";
+import { reject } from "./stages/reject.ts";
+import { route } from "./stages/route.ts";
+import { rejectSafely, settle } from "./stages/settle.ts";
+import { BufferedServerResponse } from "./subrequest.ts";
+import { encodeRequest } from "./upstream/encode-request.ts";
+
+/** Name of the service tier at which providers bill batches. */
+const BATCH_TIER = "batch";
+const NO_SOCKET = {} as Socket;
+
+/** Errors after which a result can be processed again. */
+const TEMPORARY_KINDS: ReadonlySet<ErrorKind> = new Set(["overloaded", "unavailable", "timeout"]);
+
+interface LineExchange {
+  readonly x: HostExchange;
+  readonly response: BufferedServerResponse;
+}
+
+function createLineExchange(
+  gen: Generation,
+  { path, body }: JobLine,
+  of: {
+    readonly id: string;
+    readonly socket: Socket;
+    readonly headers?: HeadersIn;
+    readonly jobLine: ExchangeJobLine;
+  },
+): LineExchange {
+  const found = gen.findRoute(path) ?? fail("not_found", `No frontend serves ${path}.`);
+  const response = new BufferedServerResponse();
+  const x = new HostExchange({
+    id: of.id,
+    gen,
+    route: found,
+    req: createVirtualRequest({ path, headers: of.headers ?? {}, body, socket: of.socket }),
+    res: response.asServerResponse,
+    params: {},
+    receive,
+    jobLine: of.jobLine,
+  });
+  return { x, response };
+}
+
+/** Headers of the request that creates a job, and that do not describe its lines. */
+const JOB_HEADERS = /^(?:content-|transfer-encoding$|expect$|idempotency-key$|x-request-id$)/;
+
+const withoutBodyHeaders = (headers: HeadersIn): HeadersIn =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !JOB_HEADERS.test(name)));
+
+/** Runs the stages that determine the content of a request. */
+async function receiveLine(x: HostExchange): Promise<void> {
+  await x.readBody();
+  await edit(x);
+  await rewrite(x);
+}
+
+/** Checks a line and chooses its provider. */
+export async function planLine(
+  line: JobLine,
+  { parentRequest, preferred }: PlanOptions,
+): Promise<PlannedLine> {
+  const parent = requireHostExchange(parentRequest);
+  const { gen, connection } = parent.state;
+  const { x } = createLineExchange(gen, line, {
+    id: nextRequestId(),
+    socket: connection.req.socket,
+    headers: withoutBodyHeaders(parent.headers),
+    jobLine: { terms: { tier: BATCH_TIER } },
+  });
+  try {
+    x.identify(parent.identity!);
+    if (parent.privacy !== "off") x.requirePrivacy(parent.privacy);
+    assertFrontendAllowed(x.identity!, x.frontend);
+    assertPrivacySupported(x);
+    await receiveLine(x);
+    if (x.stream) fail("invalid", "A line of a batch cannot be streamed.", { param: "stream" });
+    await inspect(x);
+    const { frontend, body, routing } = x.state;
+    const { facts, pinnedTarget, answer } = body.received!;
+    if (answer) fail("unsupported", "This request cannot run in a batch.");
+    const { operationSpec } = x;
+    const { rewritten: rewrittenRequest } = body;
+    const inputs = {
+      gen,
+      frontend,
+      x,
+      operationSpec,
+      facts,
+      pinnedTarget,
+      rewrittenRequest,
+      routing,
+    };
+    const { candidates } = await route(inputs);
+    const able = candidates.filter(({ mounted, model }) => batchesFor(mounted.endpoint, model));
+    const candidate =
+      able.find((one) => preferred.some((target) => isTarget(target, one))) ?? able[0];
+    return planCall(x, candidate ?? rejectBatches(x.model));
+  } finally {
+    x.state.connection.res.destroy();
+    x.state.admission.permit.onPipelineEnd();
+  }
+}
+
+/** Whether a limit counts the lines of a job. A rate would drain while the job runs. */
+const countsForJobs = ({ per }: Limit): boolean =>
+  per === "day" || per === "week" || per === "month" || per === "total";
+
+const rejectBatches = (model: string): never =>
+  fail("unsupported", `No provider of ${model} runs batches.`, {
+    code: "batches_not_supported",
+    param: "model",
+  });
+
+/** Encodes the request and calculates its reservation. */
+function planCall(x: HostExchange, candidate: HostCandidate): PlannedLine {
+  const call = new HostCall(x, candidate, 1);
+  pinPolicy(call);
+  assertFiltersAvailable(call);
+  const { endpoint } = candidate.mounted;
+  const out = encodeRequest(call, endpoint.protocol!, endpoint.transport!.definition);
+  const { inputs } = planReservation(call, out, new CallTally(call));
+  const { provider, model, credential, mode } = candidate;
+  const { "accept-encoding": _, "content-type": __, ...headers } = out.headers;
+  const protocol = endpoint.protocol!.id;
+  const body = out.toChunks()!.toBuffer().toString();
+  return {
+    target: { provider, model, credential, mode, protocol, path: out.path, headers },
+    body: /[\r\n]/.test(body) ? JSON.stringify(JSON.parse(body)) : body,
+    claims: inputs.claims.filter(countsForJobs),
+    holdNano: inputs.holdNano,
+    account: x.state.admission.account?.path,
+    labels: inputs.labels,
+  };
+}
+
+const requireHostExchange = (parent: unknown): HostExchange =>
+  parent instanceof HostExchange ? parent : fail("internal", "parentRequest must be a request.");
+
+/** Returns the batches of an endpoint, if they serve the model. */
+function batchesFor({ definition }: MountedEndpoint, model: string): EndpointBatches | undefined {
+  const batches = "protocol" in definition ? definition.batches : undefined;
+  const canRun = definition.streaming !== "always" && (batches?.servesModel?.(model) ?? true);
+  return canRun ? batches : undefined;
+}
+
+const isTarget = (target: BatchTarget, one: HostCandidate): boolean =>
+  target.provider === one.provider &&
+  target.model === one.model &&
+  target.credential === one.credential &&
+  target.protocol === one.protocol &&
+  target.mode === one.mode;
+
+interface BatchEndpoint {
+  readonly provider: MountedProvider;
+  readonly endpoint: MountedEndpoint;
+  readonly batches: EndpointBatches;
+}
+
+/** Returns the provider of a target, and its endpoint that runs batches. */
+export function findBatchEndpoint(
+  gen: Generation,
+  { provider: name, model, protocol }: BatchTarget,
+): BatchEndpoint | undefined {
+  const provider = gen.providers.get(name);
+  for (const endpoint of provider?.endpoints ?? []) {
+    const batches = endpoint.protocol?.id === protocol && batchesFor(endpoint, model);
+    if (batches) return { provider: provider!, endpoint, batches };
+  }
+  return undefined;
+}
+
+/** Reserves the sum of the lines of a job. */
+export async function reserveJob(
+  { attempt, target, claims, holdNano }: JobReservation,
+  parentRequest: unknown,
+): Promise<void> {
+  const parent = requireHostExchange(parentRequest);
+  const { gen, admission, billing } = parent.state;
+  const command: Stamped<Reserve> = {
+    do: "reserve",
+    at: wallClock(),
+    attempt,
+    request: parent.id,
+    number: 1,
+    key: parent.identity!.id,
+    target: ledgerTarget(target),
+    privacy: parent.privacy,
+    labels: { ...billing.labels, ...parent.identity!.labels },
+    account: admission.account?.path,
+    claims,
+    holdNano,
+    price: null,
+    job: { attempt },
+  };
+  const result = await gen.ledger.reserve(command, undefined);
+  if (!result.ok) throwDenial(parent, result, claims);
+}
+
+/** Ends the reservation of a job. */
+export function settleJob(
+  gen: Generation,
+  attempt: string,
+  { costNano, outcome }: { readonly costNano: bigint; readonly outcome: string },
+): Promise<void> {
+  const state = costNano > 0n ? "estimated" : "void";
+  const at = wallClock();
+  return gen.ledger.settle({ do: "settle", at, attempt, state, usage: {}, costNano, outcome });
+}
+
+const ledgerTarget = ({ provider, model, protocol, credential }: BatchTarget) => ({
+  provider,
+  model,
+  protocol,
+  credential,
+});
+
+/** Bills a line by its result, and encodes the response for the client. */
+export async function settleLine(
+  gen: Generation,
+  line: JobLine,
+  result: BatchResult,
+  of: LineBilling,
+): Promise<LineResponse> {
+  const id = `${of.attempt}.${of.line}`;
+  const body = Buffer.from(JSON.stringify(result.body ?? null));
+  const { x, response } = createLineExchange(gen, line, {
+    id,
+    socket: NO_SOCKET,
+    jobLine: {
+      terms: { tier: BATCH_TIER },
+      pricedAt: of.pricedAt,
+      attempt: of.attempt,
+      reply: { status: result.status, body },
+    },
+  });
+  const release = gen.retain(x);
+  try {
+    try {
+      identifyOwner(x, of);
+      await receiveLine(x);
+      await runCall(x, of.target);
+    } catch (problem) {
+      const isBilled = x.state.billing.records.length > 0;
+      if (!isBilled && TEMPORARY_KINDS.has(getFault(problem)?.kind ?? "internal")) throw problem;
+      if (!isBilled) await billUndecoded(x, result, of);
+      rejectSafely(x, problem, reject);
+    }
+    await settle(x);
+    const text = (await response.whenDone) ?? fail("internal", "A response was cut off.");
+    const call = x.state.billing.records.at(-1);
+    return { requestId: id, status: response.statusCode, body: text.toString(), call };
+  } finally {
+    response.destroy();
+    x.state.admission.permit.onPipelineEnd();
+    release();
+  }
+}
+
+/** Sets the owner of a job. Its key and account may not exist any more. */
+function identifyOwner(x: HostExchange, { key, account, labels }: LineBilling): void {
+  x.identify({ id: key, labels: labels as Record<string, string> });
+  if (account !== undefined)
+    x.state.admission.account = {
+      path: account,
+      limits: [],
+      hiddenScopes: new Set(),
+      restrictions: {},
+    };
+}
+
+async function runCall(x: HostExchange, target: BatchTarget): Promise<void> {
+  const { gen, frontend, calls } = x.state;
+  const { provider, model, mode } = target;
+  const { candidates } = gen.resolver.resolve(frontend, `${provider}/${model}`, false);
+  const found = candidates.find((one) => isTarget({ ...target, mode: one.mode }, one));
+  const candidate =
+    found ?? fail("unsupported", `gateway.yaml does not contain ${provider} any more.`);
+  const call = new HostCall(x, { ...candidate, mode }, 1);
+  calls.last = call;
+  try {
+    await new AttemptExecution(call, new ClientResponse(x), undefined).run(present);
+  } catch (problem) {
+    const fault = getFault(problem);
+    if (fault?.param != null) fault.param = call.clientFieldName(fault.param);
+    throw problem;
+  }
+}
+
+/** Bills a result that cannot be decoded as an estimate, because the provider bills it. */
+async function billUndecoded(
+  { id, state }: HostExchange,
+  { status }: BatchResult,
+  { attempt: job, target, key, account, labels, holdNano }: LineBilling,
+): Promise<void> {
+  if (status < 200 || status > 299) return;
+  const attempt = `${id}.1`;
+  const { ledger } = state.gen;
+  const at = wallClock();
+  await ledger.reserve(
+    {
+      do: "reserve",
+      at,
+      attempt,
+      request: id,
+      number: 1,
+      key,
+      target: ledgerTarget(target),
+      privacy: "off",
+      labels,
+      account,
+      claims: [],
+      holdNano,
+      price: null,
+      job: { attempt: job, take: { requests: 1n, nano_usd: holdNano ?? 0n } },
+    },
+    undefined,
+  );
+  const costNano = holdNano;
+  const outcome: ErrorKind = "upstream";
+  await ledger.settle({
+    do: "settle",
+    at,
+    attempt,
+    state: "estimated",
+    usage: {},
+    costNano,
+    outcome,
+  });
+}

@@ -1,0 +1,142 @@
+// The lines of a job, as a job engine runs them. A line is an ordinary request: the frontend of its
+// path decodes it, middleware hooks apply, and its provider may speak another protocol.
+import type { EndpointBatches, BatchClient, BatchResult } from "../batch.ts";
+import type { CallRecord } from "../call.ts";
+import type { RequestHead } from "../exchange.ts";
+import type { Limit } from "./limit.ts";
+import type { HeadersOut, Opt } from "../../model/values.ts";
+
+/** Runs the lines of jobs through the request pipeline, and bills them. */
+export interface JobLines {
+  /**
+   * Checks a line, and chooses the provider that can run it in a batch. Throws the error that the
+   * request would get outside of a job. It sends nothing, and writes nothing to the ledger.
+   */
+  planLine(line: JobLine, of: PlanOptions): Promise<PlannedLine>;
+  /**
+   * Reserves the sum of the lines of a job for the client of the request. Throws the error of the
+   * limit that denies it. Repeating it changes nothing.
+   */
+  reserveJob(job: JobReservation, of: { readonly parentRequest: RequestHead }): Promise<void>;
+  /**
+   * Bills a line by its result, and returns the response for the client in the protocol of the
+   * line's path. The line takes its part of the job's reservation. Repeating it bills nothing again.
+   * Throws only if the result could not be processed now.
+   */
+  settleLine(line: JobLine, result: BatchResult, of: LineBilling): Promise<LineResponse>;
+  /**
+   * Ends the reservation of a job, and releases what no line took. `costNano`: the estimated cost of
+   * lines whose results are lost. Repeating it changes nothing.
+   */
+  settleJob(
+    attempt: string,
+    of: { readonly costNano: bigint; readonly outcome: string },
+  ): Promise<void>;
+  /**
+   * Returns the batches of the provider for which lines were planned. Undefined if gateway.yaml does
+   * not contain the provider any more.
+   */
+  openBatches(target: BatchTarget, signal: AbortSignal): OpenBatches | undefined;
+}
+
+/** A line: a POST request to a path of a frontend. */
+export interface JobLine {
+  /** Path without parameters, such as "/v1/chat/completions". */
+  readonly path: string;
+  /** JSON text of the body. */
+  readonly body: Buffer;
+}
+
+/** Options of `planLine`. */
+export interface PlanOptions {
+  /** The client's request that creates the job. Its key, limits, and privacy apply. */
+  readonly parentRequest: RequestHead;
+  /** Targets that other lines of the job have. They are preferred, so that there are few batches. */
+  readonly preferred: readonly BatchTarget[];
+}
+
+/** The provider, model, and credential of a provider batch. It is plain data. */
+export interface BatchTarget {
+  /** Name of the provider in gateway.yaml. */
+  readonly provider: string;
+  /** The provider's name of the model. */
+  readonly model: string;
+  /** Name of the credential, never its value. */
+  readonly credential: string;
+  /** ID of the protocol that the lines are encoded in. */
+  readonly protocol: string;
+  /** Whether the client's bytes are forwarded unchanged or the lines are translated. */
+  readonly mode: "passthrough" | "translated";
+  /** Path of the encoded requests, relative to the base URL of the endpoint. */
+  readonly path: string;
+  /** Headers of the encoded requests, as in `BatchInput`. */
+  readonly headers: HeadersOut;
+}
+
+/** A line that was checked. */
+export interface PlannedLine {
+  /** Provider, model, and credential that the line is for. */
+  readonly target: BatchTarget;
+  /** Body in the protocol of the target, as JSON text without line breaks. */
+  readonly body: string;
+  /** Limits that the line counts against, with the amount to take from each. */
+  readonly claims: readonly (Limit & { take: bigint })[];
+  /** Highest cost of the line in billionths of a US dollar. `null` if no price is known. */
+  readonly holdNano: bigint | null;
+  /** Path of the key's account. */
+  readonly account: Opt<string>;
+  /** Labels for the rows of the line. */
+  readonly labels: HeadersOut;
+}
+
+/** Sum of the lines of a job. */
+export interface JobReservation {
+  /** ID of the job's own call, unique in the ledger. */
+  readonly attempt: string;
+  /** Target of the first line. */
+  readonly target: BatchTarget;
+  /** Sum of the claims of all lines, by limit. */
+  readonly claims: readonly (Limit & { take: bigint })[];
+  /** Highest cost of all lines. `null` if the cost of a line is not known. */
+  readonly holdNano: bigint | null;
+}
+
+/** Terms under which a line is billed. */
+export interface LineBilling {
+  /** ID of the job's own call. */
+  readonly attempt: string;
+  /** Number of the line in its job, from 1. It identifies the rows of the line. */
+  readonly line: number;
+  /** Target that the line was planned for. */
+  readonly target: BatchTarget;
+  /** ID of the key that created the job. */
+  readonly key: string;
+  /** Path of the key's account when the job was created. */
+  readonly account?: Opt<string>;
+  /** Labels for the rows of the line. */
+  readonly labels: HeadersOut;
+  /** Cost of the line if its result cannot be decoded. */
+  readonly holdNano: bigint | null;
+  /** Time whose prices apply, in Unix milliseconds. */
+  readonly pricedAt: number;
+}
+
+/** Response to a line. */
+export interface LineResponse {
+  /** ID of the request. Ledger rows contain it. */
+  readonly requestId: string;
+  /** HTTP status. */
+  readonly status: number;
+  /** JSON text of the body, in the protocol of the line's path. */
+  readonly body: string;
+  /** Record of the line's call, with its usage and cost. Undefined if it could not be decoded. */
+  readonly call: CallRecord | undefined;
+}
+
+/** Batches of a provider, with a client for its credential. */
+export interface OpenBatches {
+  /** Batches of the endpoint that the lines are encoded for. */
+  readonly batches: EndpointBatches;
+  /** Client for the batch API. */
+  readonly client: BatchClient;
+}

@@ -1,0 +1,50 @@
+// The lines of jobs for a job engine, which is a plugin: they run in its config generation.
+import { fail } from "../../model/error.ts";
+import type { JobLines } from "../../plugin/store/job-lines.ts";
+import type { EndpointConnection } from "../../plugin/provider.ts";
+import type { Generation } from "../../pipeline/generation.ts";
+import {
+  findBatchEndpoint,
+  planLine,
+  reserveJob,
+  settleJob,
+  settleLine,
+} from "../../pipeline/job-lines.ts";
+import { createProviderClient } from "./provider-client.ts";
+
+/**
+ * Timeouts of the batch API in milliseconds. A provider checks an upload before it responds.
+ */
+const BATCH_TIMEOUTS = { firstByteMs: 10 * 60_000, idleMs: 5 * 60_000 } as const;
+
+/** @param generation Returns the generation of the plugin. Undefined while it is built. */
+export function createJobLines(generation: () => Generation | undefined): JobLines {
+  const gen = () => generation() ?? fail("unavailable", "The gateway is starting.");
+  return {
+    planLine,
+    reserveJob: (job, { parentRequest }) => reserveJob(job, parentRequest),
+    settleLine: async (line, result, of) => settleLine(gen(), line, result, of),
+    settleJob: async (attempt, of) => settleJob(gen(), attempt, of),
+    openBatches(target, signal) {
+      const found = findBatchEndpoint(gen(), target);
+      const credential = found?.provider.credentials.find((one) => one.name === target.credential);
+      if (!found || !credential) return undefined;
+      const { provider, endpoint } = found;
+      const definition = endpoint.definition as Partial<EndpointConnection<unknown>>;
+      const { batches } = found;
+      const origins = [...(definition.origins ?? []), ...(batches.origins ?? [])];
+      const client = createProviderClient({
+        reach: { ...definition, origins },
+        dispatcher: endpoint.nativePool,
+        credential,
+        allowedOrigins: provider.extraOrigins,
+        allowsMetadataService: provider.allowsMetadataService,
+        proxy: provider.proxy,
+        signal,
+        bound: "none",
+        timeouts: BATCH_TIMEOUTS,
+      });
+      return { batches, client };
+    },
+  };
+}
