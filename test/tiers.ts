@@ -83,6 +83,7 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/plugins/stores/postgres/budgets/budget-leases.test.ts": ["plugins/stores/postgres"],
   "test/plugins/stores/transfer.test.ts": ["src/store", "plugins/stores"],
   "test/plugins/stores/crash.test.ts": ["src/store", "plugins/stores"],
+  "test/e2e/jobs/provider-batches.test.ts": ["plugins/frontends/jobs", "src/protocols/batches"],
   "test/e2e/plugins/third-party.test.ts": ["src/loader", "src/testing"],
   "test/e2e/ledger/fleet.test.ts": ["plugins/stores/postgres"],
   "test/e2e/ledger/price-feed-workers.test.ts": ["src/catalog/prices", "src/runtime/workers"],
@@ -467,6 +468,11 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   "test/rig/load/soak.test.ts": [
     "test/e2e/lifecycle/idle-sockets.test.ts",
     "test/e2e/lifecycle/finished-requests.test.ts",
+  ],
+  "test/e2e/jobs/provider-batches.test.ts": [
+    "test/e2e/jobs/batches.test.ts",
+    "test/plugins/batches",
+    "test/clouds/batches.test.ts",
   ],
   "test/rig/money/batches.test.ts": ["test/e2e/jobs"],
   "test/rig/money/budget.test.ts": [
