@@ -86,8 +86,16 @@ const OURS = /^npx tollgate(?= )/;
  */
 const AUTHORS = ["npx tollgate record acme/", "npx tollgate plugin add tollgate-provider-acme"];
 
+/** Commands that need the billing API of a provider, or an open WebSocket. */
+const REMOTE = ["npx tollgate reconcile", "npx tollgate sockets"];
+
 /** Keys and accounts used in docs/guides/keys-and-budgets.md. */
-const ACCOUNTS = "accounts:\n  acme: {}\n  research: { parent: acme }\n";
+const ACCOUNTS = `accounts:
+  acme: {}
+  research: { parent: acme }
+views:
+  europe: { currency: EUR, rate: "0.92", margin: "12.5", accounts: [acme] }
+`;
 
 /** Its receiver does not exist, which its test command reports. */
 const ALERTS = `observers:
@@ -107,7 +115,10 @@ describe("every tollgate command", () => {
 
   it.each(
     of("sh")
-      .filter(({ text }) => OURS.test(text) && !AUTHORS.some((line) => text.startsWith(line)))
+      .filter(
+        ({ text }) =>
+          OURS.test(text) && ![...AUTHORS, ...REMOTE].some((line) => text.startsWith(line)),
+      )
       .map((b) => [named(b), b] as const),
   )("%s runs, line by line, with a running gateway", async (_name, block) => {
     const text = block.text

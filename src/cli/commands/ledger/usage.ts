@@ -59,7 +59,7 @@ export const command: CliCommand = {
       plot: { description: "Draw a cost chart" },
       view: {
         placeholder: "name",
-        description: "View under `views`, whose currency and margin the amounts have",
+        description: "Show amounts in the currency of a view",
       },
       forecast: { description: "Forecast spend. Needs a running gateway" },
     },
