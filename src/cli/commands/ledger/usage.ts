@@ -51,7 +51,7 @@ export const command: CliCommand = {
     options: {
       by: {
         placeholder: "what",
-        description: `One or more of ${DIMENSIONS.join(", ")}, such as day,model (default: key)`,
+        description: `Any of ${DIMENSIONS.join(", ")} (default: key)`,
         isRepeatable: true,
       },
       csv: { description: "Write a CSV table with amounts in decimal dollars" },
