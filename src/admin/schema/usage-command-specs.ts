@@ -22,7 +22,7 @@ export const DIMENSIONS = [
 ] as const satisfies readonly TotalsBy[];
 
 export const TIME_ZONE_FIELD = withCli(
-  text("Time zone of days and hours, such as Europe/Berlin. Default: UTC"),
+  text("Time zone, such as Europe/Berlin. Default: UTC"),
   { value: "zone" },
 );
 
