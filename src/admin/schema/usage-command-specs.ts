@@ -21,10 +21,9 @@ export const DIMENSIONS = [
   "labels",
 ] as const satisfies readonly TotalsBy[];
 
-export const TIME_ZONE_FIELD = withCli(
-  text("Time zone, such as Europe/Berlin. Default: UTC"),
-  { value: "zone" },
-);
+export const TIME_ZONE_FIELD = withCli(text("Time zone, such as Europe/Berlin. Default: UTC"), {
+  value: "zone",
+});
 
 /** Dimensions of the lines in a chart. Its steps are hours or days. */
 const CURVE_DIMENSIONS = DIMENSIONS.filter((each) => each !== "day" && each !== "hour");
