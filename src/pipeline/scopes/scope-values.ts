@@ -66,7 +66,8 @@ function readHeader(
   const { req } = x.state.connection;
   const value = x.headers[name];
   if (value === undefined || value === "") return undefined;
-  const isRepeated = (req.headersDistinct?.[name]?.length ?? 1) > 1;
+  // Node joins the values of a repeated header with commas.
+  const isRepeated = value.includes(",") && (req.headersDistinct?.[name]?.length ?? 1) > 1;
   if (typeof value !== "string" || isRepeated)
     return rejectValue(scope, text, name, "it must be sent once");
   if (!HEADER_TEXT.test(value))

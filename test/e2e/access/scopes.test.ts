@@ -1,5 +1,6 @@
 // Scopes in the real gateway, on both built-in stores: parallel first requests of a member overrun
 // no limit, and each overflow policy does what it promises.
+import { request as httpRequest } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   jsonResponse,
@@ -201,6 +202,26 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
         expect(up.requests.length).toBe(before);
       },
     );
+
+    it("a header that is sent twice is rejected", async () => {
+      const { port } = new URL(at.url);
+      const body = JSON.stringify({
+        model: "up/model",
+        messages: [{ role: "user", content: "Hi" }],
+      });
+      const twice = await new Promise<number>((resolve, reject) => {
+        const sent = httpRequest({ port, method: "POST", path: "/v1/chat/completions" }, (res) => {
+          res.resume();
+          resolve(res.statusCode!);
+        }).on("error", reject);
+        sent.setHeader("authorization", `Bearer ${ALICE}`);
+        sent.setHeader("content-type", "application/json");
+        sent.setHeader("x-run", ["a", "b"]);
+        sent.end(body);
+      });
+      expect(twice).toBe(400);
+      expect((await ask({ "x-run": "a, b" })).status).toBe(200);
+    });
 
     it("a value of 256 characters is counted, and usage is reported by it", async () => {
       const value = "v".repeat(256);
