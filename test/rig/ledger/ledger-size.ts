@@ -331,7 +331,7 @@ export async function largeLedger(
     for (const { path, message } of (await store.verify?.()) ?? [])
       wrong.push(`${path} ${message}`);
     say(`verified in ${seconds(began)} s`);
-    const [ledger, sums] = await Promise.all([stat(file), stat(`${file}.sums`)]);
+    const [ledger, rollups] = await Promise.all([stat(file), stat(`${file}.rollups`)]);
     await made.dispose();
     const counts = {
       rows: of.rows,
@@ -339,7 +339,7 @@ export async function largeLedger(
       p99_alone_ms: alone.p99,
       p99_beside_ms: beside.p99,
       ledger_mb: Math.round(ledger.size / 1e6),
-      sums_mb: Math.round(sums.size / 1e5) / 10,
+      rollups_mb: Math.round(rollups.size / 1e5) / 10,
     };
     return { wrong, counts, seed: of.seed };
   } finally {
