@@ -25,6 +25,7 @@ export {
   mergeClaims,
   WINDOW_GRACE_MS,
   createMeter,
+  needsWrite,
   toMeterAmount,
   type Claim,
   type Meter,

@@ -60,6 +60,28 @@ export interface Meter {
   readonly end: number;
   /** Whether the current batch changed the meter. */
   isChanged: boolean;
+  /** The values that the store has written. Undefined if they are unknown. */
+  stored: StoredMeter | undefined;
+}
+
+/** The values of a meter that a store keeps. Amounts of open calls are in their rows. */
+export type StoredMeter = Readonly<Pick<Meter, "level" | "at" | "max" | "notifiedLevel">>;
+
+/**
+ * Whether a store must write the meter. A call that only reserves an amount of a window changes no
+ * stored value.
+ */
+export function needsWrite(meter: Meter): boolean {
+  const { stored, level, max, notifiedLevel } = meter;
+  return (
+    stored === undefined ||
+    level !== stored.level ||
+    max !== stored.max ||
+    notifiedLevel !== stored.notifiedLevel ||
+    (isRate(meter) && meter.at !== stored.at) ||
+    // After a restart, a member may become idle earlier by this part of its idle time.
+    (meter.member !== undefined && meter.at - stored.at >= meter.member.idleMs / 8)
+  );
 }
 
 const RATE_PERIOD_MS: { readonly [per in Limit["per"]]?: bigint } = {
@@ -102,7 +124,7 @@ export function createMeter(id: string): Meter {
     reserved: 0n,
     openCalls: 0,
   };
-  return { id, unit, per, member, ...nothing, end, isChanged: false };
+  return { id, unit, per, member, ...nothing, end, isChanged: false, stored: undefined };
 }
 
 /**

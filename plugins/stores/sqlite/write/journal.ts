@@ -13,6 +13,7 @@ import {
   type OpenCalls,
   type Progress,
   type MeterAmount,
+  needsWrite,
   toJson,
   commitHash,
   decodeCommit,
@@ -217,8 +218,12 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     for (const id of dropped) say.drop.run(id);
     for (const { attempt, lineAmounts } of this.#lineAmountsBefore.keys())
       say.lines.run(encodeLineAmounts(lineAmounts), attempt);
-    for (const { id, level, at, max, notifiedLevel } of changed)
+    for (const meter of changed) {
+      if (!needsWrite(meter)) continue;
+      const { id, level, at, max, notifiedLevel } = meter;
       say.meter.run(id, String(level), Math.floor(at), String(max), String(notifiedLevel));
+      meter.stored = { level, at, max, notifiedLevel };
+    }
     this.#sealedHead = this.#head;
     if (this.#rows.length === 0) return;
     const { seq, segment, hash } = this.#head;
