@@ -110,6 +110,7 @@ export class SpanReader {
   readonly #key: Uint8Array;
   #window = Buffer.alloc(0);
   #windowStart = 0;
+  #reading: Promise<unknown> = Promise.resolve();
 
   constructor(storage: Storage, owner: Owner, file: LineFile) {
     this.#storage = storage;
@@ -117,7 +118,14 @@ export class SpanReader {
     this.#key = storage.secrets.unwrapKey(owner.name, file.name, file.key);
   }
 
-  async read(from: number, to: number): Promise<Buffer> {
+  /** Reads one span after the other, so that concurrent reads of near spans share a window. */
+  read(from: number, to: number): Promise<Buffer> {
+    const reading = this.#reading.then(() => this.#readNow(from, to));
+    this.#reading = reading.catch(() => undefined);
+    return reading;
+  }
+
+  async #readNow(from: number, to: number): Promise<Buffer> {
     const start = this.#windowStart;
     if (from < start || to > start + this.#window.length) {
       const { name, bytes } = this.#file;
