@@ -54,19 +54,24 @@ export function createClientSecret(
     return fail("forbidden", "A client secret can be created only with an API key.", {
       code: "client_secret_needs_key",
     });
-  const content = [digest, x.frontend, expiresAt, x.privacy, data];
-  const nonce = randomBytes(NONCE_BYTES);
-  const cipher = createCipheriv(CIPHER, secretKey(ctx), nonce);
-  const text = deflateRawSync(JSON.stringify(content));
-  const sealed = Buffer.concat([nonce, cipher.update(text), cipher.final(), cipher.getAuthTag()]);
-  const secret = CLIENT_SECRET_PREFIX + sealed.toString("base64url");
-  if (secret.length > MAX_LENGTH)
+  const content = Buffer.from(JSON.stringify([digest, x.frontend, expiresAt, x.privacy, data]));
+  // Content that could not be decrypted is not compressed, which would take long.
+  const secret = content.length > MAX_CONTENT_BYTES ? undefined : encrypt(secretKey(ctx), content);
+  if (secret === undefined || secret.length > MAX_LENGTH)
     return fail(
       "too_large",
       "The settings are too large for a client secret, which browsers send in a header. Send them when the connection is open.",
       { code: "client_secret_too_large" },
     );
   return secret;
+}
+
+function encrypt(key: Uint8Array, content: Buffer): string {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv(CIPHER, key, nonce);
+  const text = deflateRawSync(content);
+  const sealed = Buffer.concat([nonce, cipher.update(text), cipher.final(), cipher.getAuthTag()]);
+  return CLIENT_SECRET_PREFIX + sealed.toString("base64url");
 }
 
 /**

@@ -10,12 +10,13 @@ const MIN_SECRET_LENGTH = 6;
 const notAfterWord = (pattern: string) => `(?<![0-9A-Za-z])${pattern}`;
 
 /**
- * Shapes of keys: Tollgate keys, bearer and basic tokens (with a digit or at least 20 characters,
- * unlike prose), and `sk-` keys. The lookbehinds have a maximum length. Otherwise, a long run of
+ * Shapes of keys: Tollgate keys, client secrets, bearer and basic tokens (with a digit or at least
+ * 20 characters, unlike prose), and `sk-` keys. The lookbehinds have a maximum length. Otherwise, a long run of
  * spaces from an upstream would take quadratic time.
  */
 const KEY_PATTERNS = [
   notAfterWord(String.raw`tg_[0-9A-Za-z_-]{12,}`),
+  notAfterWord(String.raw`ek_[0-9A-Za-z_-]{40,}`),
   String.raw`(?<=\b[Bb]earer\s{1,8})(?=\S{20}|[^\s"]*\d)[\w.~+/=-]{6,}`,
   String.raw`(?<=\b[Bb]asic\s{1,8})(?=\S{20}|[^\s"]*\d)[\w+/=-]{6,}`,
   notAfterWord(String.raw`sk-[0-9A-Za-z_-]{8,}`),

@@ -3,8 +3,8 @@
 import { fail } from "../../model/error.ts";
 import { setOwnProperty } from "../../lib/set-own-property.ts";
 import type { Json, JsonObject, Opt } from "../../model/values.ts";
-import { asNumber, asObjects, isObject } from "../json-values.ts";
-import { namedTranscription } from "./session-settings.ts";
+import { asNumber, asObject, asObjects, isObject } from "../json-values.ts";
+import { namedTranscriptions } from "./session-settings.ts";
 
 /**
  * Throws the fault for the client if settings of a session or of a response exceed the granted
@@ -13,6 +13,9 @@ import { namedTranscription } from "./session-settings.ts";
 export function checkGranted(settings: JsonObject, granted: JsonObject): void {
   const type = settings["type"];
   if (type !== undefined && type !== granted["type"]) reject("type");
+  // Without a value, the provider applies its own maximum.
+  if (maxOutput(granted) !== undefined && MAX_OUTPUT_FIELDS.some((name) => settings[name] === null))
+    reject("max_output_tokens");
   checkReported(settings, granted);
   if (settings["prompt"] && !isSameJson(settings["prompt"], granted["prompt"])) reject("prompt");
   for (const tool of serverTools(settings))
@@ -24,17 +27,29 @@ export function checkGranted(settings: JsonObject, granted: JsonObject): void {
  * credentials of tools.
  */
 export function checkReported(settings: JsonObject, granted: JsonObject): void {
-  const max = asNumber(granted["max_output_tokens"]);
-  const wanted = settings["max_output_tokens"] ?? settings["max_response_output_tokens"];
-  if (max !== undefined && wanted !== undefined && (asNumber(wanted) ?? Infinity) > max)
-    reject("max_output_tokens");
-  const transcription = namedTranscription(granted);
-  const wantedTranscription = namedTranscription(settings);
-  if (transcription !== undefined && (wantedTranscription ?? transcription) !== transcription)
+  const max = maxOutput(granted);
+  if (max !== undefined)
+    for (const name of MAX_OUTPUT_FIELDS) {
+      const wanted = settings[name] ?? max;
+      if ((asNumber(wanted) ?? Infinity) > max) reject("max_output_tokens");
+    }
+  const transcriptions = namedTranscriptions(granted);
+  if (
+    transcriptions.length > 0 &&
+    namedTranscriptions(settings).some((model) => !transcriptions.includes(model))
+  )
     reject("audio.input.transcription.model");
+  const prompt = asObject(settings["prompt"]);
+  if (prompt && prompt["id"] !== asObject(granted["prompt"])?.["id"]) reject("prompt");
   for (const tool of serverTools(settings))
     if (!serverTools(granted).some((one) => isSameServer(tool, one))) reject("tools");
 }
+
+/** Names of the maximum output in the released API and in its beta. */
+const MAX_OUTPUT_FIELDS = ["max_output_tokens", "max_response_output_tokens"];
+
+const maxOutput = (granted: JsonObject): number | undefined =>
+  asNumber(granted["max_output_tokens"] ?? granted["max_response_output_tokens"]);
 
 /** Returns the client's settings, added to those of the granted session. */
 export function mergeSettings(granted: JsonObject, settings: JsonObject): JsonObject {

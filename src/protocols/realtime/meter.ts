@@ -22,7 +22,7 @@ import { Responses } from "./responses.ts";
 import {
   checkPrivacy,
   DEFAULT_SETTINGS,
-  namedTranscription,
+  namedTranscriptions,
   readMaxOutput,
   readSettings,
   textBytes,
@@ -124,7 +124,8 @@ export class RealtimeMeter implements SocketMeter {
       return JSON.stringify({ ...event, type: "session.created" });
     }
     const error = type === "error" ? asObject(event["error"]) : undefined;
-    if (error?.["event_id"] === OPENING_EVENT)
+    // The first error without a cause is caused by the first event.
+    if (error && (error["event_id"] ?? OPENING_EVENT) === OPENING_EVENT)
       fail("invalid", `The provider rejected the session: ${asText(error["message"]) ?? ""}`, {
         code: "session_rejected",
         param: asText(error["param"]),
@@ -166,8 +167,7 @@ export class RealtimeMeter implements SocketMeter {
     const session = asObject(event["session"]) ?? {};
     checkPrivacy(session, this.#to.privacy);
     if (this.#to.session) checkGranted(session, this.#to.session);
-    const transcription = namedTranscription(session);
-    if (transcription !== undefined) this.#sink.checkModel(transcription);
+    for (const transcription of namedTranscriptions(session)) this.#sink.checkModel(transcription);
     this.#conversation.addText(textBytes(session));
     const { model } = session;
     if (model === undefined || model === this.#to.model) return undefined;

@@ -53,11 +53,15 @@ export function readMaxOutput(
   return max === undefined ? before : asCount(max);
 }
 
-/** Returns the transcription model that a client's session names. */
-export function namedTranscription(session: JsonObject): string | undefined {
+/**
+ * Returns the transcription models that a client's session names. A session with both forms may
+ * name two, and the provider applies the form that it knows.
+ */
+export function namedTranscriptions(session: JsonObject): readonly string[] {
   const input = asObject(asObject(session["audio"])?.["input"]);
-  const settings = asObject(input?.["transcription"] ?? session["input_audio_transcription"]);
-  return asText(settings?.["model"]);
+  return [input?.["transcription"], session["input_audio_transcription"]].flatMap(
+    (settings) => asText(asObject(settings)?.["model"]) ?? [],
+  );
 }
 
 /** Number of bytes of the text that a session adds to each response: instructions and tools. */

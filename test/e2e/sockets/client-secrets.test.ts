@@ -135,9 +135,10 @@ describe("a client secret", () => {
 
   it("is not created for a session that does not fit in a header", async () => {
     // Random text cannot be compressed.
-    const session = { ...SESSION, instructions: randomBytes(7_000).toString("base64") };
-    const { status, body } = await create({ session });
-    expect([status, body.error.code]).toEqual([413, "client_secret_too_large"]);
+    for (const instructions of [randomBytes(7_000).toString("base64"), "Hi ".repeat(100_000)]) {
+      const { status, body } = await create({ session: { ...SESSION, instructions } });
+      expect([status, body.error.code]).toEqual([413, "client_secret_too_large"]);
+    }
   });
 
   it("opens a connection with its session, and is billed to its key", async () => {
@@ -305,6 +306,12 @@ describe("a client with a secret", () => {
       [update({ type: "transcription" }), "session_fixed", "session.type"],
       [update({ max_output_tokens: 101 }), "session_fixed", "session.max_output_tokens"],
       [update({ max_output_tokens: "inf" }), "session_fixed", "session.max_output_tokens"],
+      [update({ max_output_tokens: null }), "session_fixed", "session.max_output_tokens"],
+      [
+        update({ max_output_tokens: 50, max_response_output_tokens: "inf" }),
+        "session_fixed",
+        "session.max_output_tokens",
+      ],
       [
         { type: "response.create", response: { max_output_tokens: "inf" } },
         "session_fixed",
@@ -312,6 +319,14 @@ describe("a client with a secret", () => {
       ],
       [
         update(transcription("gpt-4o-transcribe")),
+        "session_fixed",
+        "session.audio.input.transcription.model",
+      ],
+      [
+        update({
+          ...transcription("whisper-1"),
+          input_audio_transcription: { model: "gpt-4o-transcribe" },
+        }),
         "session_fixed",
         "session.audio.input.transcription.model",
       ],
@@ -348,8 +363,11 @@ describe("a client with a secret", () => {
     );
   });
 
-  it("gets no session if the provider rejects the settings", async () => {
-    const client = await connect(await secretOf({ session: { ...SESSION, voice: "unknown" } }));
+  it.each([
+    ["names the event", "unknown"],
+    ["does not name the event", "unnamed"],
+  ])("gets no session if the provider rejects the settings and %s", async (_, voice) => {
+    const client = await connect(await secretOf({ session: { ...SESSION, voice } }));
     const { error } = await client.wait("error");
     expect(error).toMatchObject({ code: "session_rejected", message: expect.any(String) });
     expect((await client.closed).code).toBe(1008);
@@ -412,7 +430,11 @@ describe("a call with a client secret", () => {
       max_output_tokens: 100,
       audio: { output: { voice: "sage" } },
     });
-    for (const session of [{ model: "vendor/gpt-voice" }, { max_output_tokens: "inf" }]) {
+    for (const session of [
+      { model: "vendor/gpt-voice" },
+      { max_output_tokens: "inf" },
+      { max_output_tokens: null },
+    ]) {
       const bad = await call(secret, form(session), "");
       expect(bad.status).toBe(403);
     }
@@ -423,6 +445,7 @@ describe("a call with a client secret", () => {
     for (const event of [
       { type: "session.update", session: { max_output_tokens: "inf" } },
       { type: "session.update", session: { tools: [{ type: "mcp", server_label: "x" }] } },
+      { type: "session.update", session: { prompt: { id: "pmpt_1" } } },
       { type: "response.create", response: { max_output_tokens: 4_096 } },
     ]) {
       const made = await started(session);

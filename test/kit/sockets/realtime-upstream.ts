@@ -83,7 +83,10 @@ export async function startRealtimeUpstream(
         ...upstream.options,
       }));
       const observed = calls.find(({ id }) => id === socket.url.searchParams.get("call_id"));
-      if (observed) observed.speak = (event) => session.read(JSON.stringify(event));
+      if (observed) {
+        session.apply(observed.session);
+        observed.speak = (event) => session.read(JSON.stringify(event));
+      }
       return (message) => session.read(message);
     },
     {
@@ -201,6 +204,11 @@ export class RealtimeSession {
     void this.#send("session.created", { session: this.#session });
   }
 
+  /** Applies the settings with which a call was set up. */
+  apply(session: object): void {
+    this.#session = merge(this.#session, session) as Event;
+  }
+
   async read(message: string): Promise<void> {
     let event: Event;
     try {
@@ -211,7 +219,11 @@ export class RealtimeSession {
     switch (event.type) {
       case "session.update":
         if ("voice" in (event["session"] as object))
-          return this.#error("unknown_parameter", "Unknown parameter: 'session.voice'.", event);
+          return this.#error(
+            "unknown_parameter",
+            "Unknown parameter: 'session.voice'.",
+            (event["session"] as Event)["voice"] === "unnamed" ? null : event,
+          );
         this.#session = merge(this.#session, event["session"] as object) as Event;
         return this.#send("session.updated", { session: this.#session });
       case "conversation.item.create":

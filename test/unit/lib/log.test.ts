@@ -97,6 +97,7 @@ describe("masking of secrets", () => {
 
   test.each([
     "tg_0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQ012345",
+    "ek_0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQ012345",
     "Bearer abc123def456",
     "authorization: bearer AAAAAAAAAAAAAAAAAAAAAAAA",
     "Basic dXNlcjpwYXNzd29yZDE=",
