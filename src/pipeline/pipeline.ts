@@ -224,7 +224,7 @@ async function dispatchOrDowngrade(x: HostExchange, plan: RoutePlan): Promise<vo
   try {
     return await dispatch(x, plan, present);
   } catch (problem) {
-    const { billing, connection, gen, frontend, body, routing } = x.state;
+    const { billing, calls, connection, gen, frontend, body, routing } = x.state;
     const offer = billing.downgradeOffer;
     if (!offer || getFault(problem)?.code !== SCOPE_EXHAUSTED.code) throw problem;
     if (connection.res.headersSent || connection.isDisconnected) throw problem;
@@ -246,7 +246,7 @@ async function dispatchOrDowngrade(x: HostExchange, plan: RoutePlan): Promise<vo
     } catch {
       throw problem;
     }
-    billing.downgrade = offer;
+    billing.downgrade = { ...offer, firstCall: calls.last!.n };
     x.setResponseHeader("x-tollgate-downgrade", `${scope}; ${x.model} -> ${model}`);
     return dispatch(x, other, present);
   }

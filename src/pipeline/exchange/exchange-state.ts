@@ -75,7 +75,10 @@ export interface CallsState {
   zdrReceipt: string | undefined;
 }
 
-/** Another model for a request, and the scope that names it. */
+/**
+ * Another model for a request, and the scope that names it. `firstCall` is the number of the first
+ * call to that model: a limit rejected the call that had the number before.
+ */
 interface Downgrade {
   readonly scope: string;
   readonly model: string;
@@ -93,7 +96,7 @@ export interface BillingState {
   /** The model that may serve the request instead, and the scope whose limit is used up. */
   downgradeOffer: Downgrade | undefined;
   /** The model that serves the request instead. */
-  downgrade: Downgrade | undefined;
+  downgrade: (Downgrade & { readonly firstCall: number }) | undefined;
   /** One record for each settled call. */
   readonly records: CallRecord[];
 }

@@ -54,6 +54,8 @@ export class AttemptScheduler {
   #nextIndex = 0;
   /** Number of calls that were started. */
   count = 0;
+  /** Number of the first call within the request. */
+  readonly #firstCall: number;
   #unsupportedCount = 0;
   #coolingDown: HostCandidate[] | undefined;
   #pendingRetries: PendingRetry[] | undefined;
@@ -69,6 +71,12 @@ export class AttemptScheduler {
     this.#candidates = candidates;
     this.#otherEndpoints = otherEndpoints;
     this.#failoverOn = failoverOn;
+    this.#firstCall = x.state.billing.downgrade?.firstCall ?? 1;
+  }
+
+  /** Number of the last call within the request. The ledger identifies a call by it. */
+  get callNumber(): number {
+    return this.#firstCall + this.count - 1;
   }
 
   /**

@@ -30,25 +30,28 @@ export function chargeScopes(call: HostCall, known: Labels): ScopeCharge {
   const labels: Record<string, string> = {};
   const holds: NonNullable<ScopeConfig["hold"]>[] = [];
   for (const config of scopes.configs) {
-    if (!appliesTo(config, call, known)) continue;
+    // The scope may count only calls of the model that was requested.
+    const isDowngraded = downgrade?.scope === config.name;
+    const isCounted = appliesTo(config, call, known);
+    if (!isCounted && !isDowngraded) continue;
     const value = values.get(config.name) ?? labelValue(config, known);
     if (value === undefined && config.from.length > 0) {
       if (config.missing === "refuse") rejectMissingValue(config);
       continue;
     }
-    const isDowngraded = downgrade?.scope === config.name;
     const owner = ownerOf(config, x);
     const countsOnly = config.overflow === "warn" || isDowngraded;
-    addLimits(limits, config.limits, scopes.scopeOf(config, owner, value), {
-      config,
-      call,
-      countsOnly,
-    });
+    if (isCounted)
+      addLimits(limits, config.limits, scopes.scopeOf(config, owner, value), {
+        config,
+        countsOnly,
+        isFirst: call.n === 1,
+      });
     if (isDowngraded)
       addLimits(limits, config.downgrade!.limits, scopes.scopeOf(config, `${owner}+`, value), {
         config,
-        call,
         countsOnly: false,
+        isFirst: call.n === downgrade.firstCall,
       });
     if (config.hold) holds.push(config.hold);
     if (value !== undefined && known[config.name] === undefined && config.label !== "none")
@@ -94,12 +97,20 @@ function addLimits(
   limits: Limit[],
   of: ScopeConfig["limits"],
   scope: string,
-  { config, call, countsOnly }: { config: ScopeConfig; call: HostCall; countsOnly: boolean },
+  {
+    config,
+    countsOnly,
+    isFirst,
+  }: {
+    readonly config: ScopeConfig;
+    readonly countsOnly: boolean;
+    readonly isFirst: boolean;
+  },
 ): void {
   const isMember = config.from.length > 0;
   for (const limit of of) {
     // A second attempt belongs to the same request, so it is not counted as another request.
-    if (call.n > 1 && limit.unit === "requests") continue;
+    if (!isFirst && limit.unit === "requests") continue;
     limits.push({
       scope,
       ...limit,

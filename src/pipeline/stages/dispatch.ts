@@ -84,7 +84,7 @@ export async function dispatch(
       slot?.release(false);
       break;
     }
-    const call: HostCall = new HostCall(x, candidate, scheduler.count, attempt);
+    const call: HostCall = new HostCall(x, candidate, scheduler.callNumber, attempt);
     const execution = create(call, response, statedTerms);
     startTiming(plan, call);
     calls.last = call;

@@ -85,7 +85,7 @@ export class Hedge implements ResponseRace {
       return;
     const turn = scheduler.hedge(first);
     if (!turn) return;
-    const call = new HostCall(x, turn.candidate, scheduler.count, turn);
+    const call = new HostCall(x, turn.candidate, scheduler.callNumber, turn);
     startHedgeTiming(plan, call);
     const own = new ClientResponse(x, response);
     const head =

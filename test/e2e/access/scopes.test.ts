@@ -8,8 +8,11 @@ import {
   scriptedModel,
   startTestGateway,
   startUpstream,
+  type ScriptedResponse,
+  type ScriptedRoutes,
   type TestGateway,
   type TestUpstream,
+  type UpstreamRequest,
 } from "tollgate/testing";
 import { digestKey, mintKey } from "../../../src/lib/api-key.ts";
 
@@ -37,21 +40,33 @@ scopes:
   few: { from: ["header:x-few"], limits: [requests=9/total], max_members: 2 }
   soft: { from: ["header:x-soft"], limits: [requests=1/total], overflow: warn, label: hash }
   down: { from: ["header:x-down"], limits: [requests=1/total], overflow: { downgrade: small, limits: [requests=1/total] } }
+  late: { from: ["header:x-late"], models: ["up/late"], limits: [usd=0.000001/total], overflow: { downgrade: small, limits: [requests=1/total] } }
   must: { from: ["header:x-must"], models: ["up/strict"], limits: [requests=9/day], missing: refuse }
   team: { from: ["label:team"], models: ["up/team"], limits: [requests=2/total] }
   whole: { models: ["up/whole"], limits: [requests=2/day] }
-models: { small: up/small }
+models: { small: up/small, fallback: [bad/broken, up/late] }
 providers:
+  bad:
+    use: openai-compatible
+    with: { base_url: "${url}/v1", api_key: k }
+    models: { broken: { price: { input: 1, output: 2 }, limits: { output: 64, context: 4096 } } }
   up:
     use: openai-compatible
     with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }
     models:
       draw: { operation: image, price: { images: ${EACH} } }
-${["model", "small", "strict", "team", "whole"].map((name) => `      ${name}: { price: { input: 1, output: 2 }, limits: { output: 64, context: 4096 } }`).join("\n")}
+${["model", "small", "strict", "team", "whole", "late"].map((name) => `      ${name}: { price: { input: 1, output: 2 }, limits: { output: 64, context: 4096 } }`).join("\n")}
 `;
 
-const routes = {
-  ...scriptedModel(say("Hello")),
+const model = scriptedModel(say("Hello"));
+const routes: ScriptedRoutes = {
+  ...model,
+  "POST /v1/chat/completions": async (request) =>
+    request.body.includes('"broken"')
+      ? jsonResponse({ error: { message: "broken" } }, 401)
+      : (model["POST /v1/chat/completions"] as (of: UpstreamRequest) => Promise<ScriptedResponse>)(
+          request,
+        ),
   "POST /v1/images/generations": () => ({
     ...jsonResponse({ created: 1, data: [{ b64_json: "aGk=" }] }),
     billedUsage: { images: 1 },
@@ -174,6 +189,18 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
       expect((await usage.json()) as object).toMatchObject({
         data: [{ downgraded: "down", model: "up/small", calls: 1 }],
       });
+    });
+
+    it("a downgrade after a failed attempt is billed", async () => {
+      const { status, body } = await ask({ "x-late": "a" }, { model: "fallback", key: BOB });
+      expect([status, body.model ?? body.error]).toEqual([200, "up/small"]);
+      const usage = await fetch(`${at.url}/v1/usage?by=downgraded,model`, {
+        headers: { authorization: `Bearer ${BOB}` },
+      });
+      expect(((await usage.json()) as { data: unknown }).data).toContainEqual(
+        expect.objectContaining({ downgraded: "late", model: "up/small", calls: 1 }),
+      );
+      expect((await ask({ "x-late": "a" }, { model: "up/late", key: BOB })).status).toBe(429);
     });
 
     it("a missing value is rejected if the scope requires one", async () => {

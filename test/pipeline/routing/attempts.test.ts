@@ -38,7 +38,7 @@ function attemptsOf(
   most = { perTarget: 1, total: 5 },
 ): AttemptScheduler {
   const gen = { retries: most, targetHealth: rests, timeouts: {} };
-  const x = { state: { gen, connection: { req: { headers: {} } }, routing: {} } };
+  const x = { state: { gen, connection: { req: { headers: {} } }, routing: {}, billing: {} } };
   const plan = {
     candidates,
     otherEndpoints: [],

@@ -73,7 +73,7 @@ function stage() {
     const gen = { retries: { perTarget: 1, total: 5 }, targetHealth: rests, timeouts: {} };
     const routing = { coolingDown: undefined as never };
     const connection = { req: { headers: {} } };
-    const x = { identity: { id: key }, state: { gen, connection, routing } };
+    const x = { identity: { id: key }, state: { gen, connection, routing, billing: {} } };
     const plan = {
       candidates: rests.inOrder(candidates, key).candidates,
       others: [],
