@@ -34,9 +34,10 @@ export default defineFrontend({
       accept: acceptOption("bearer", "x-api-key", "api-key"),
       dir: {
         type: "string",
+        "x-path": true,
         minLength: 1,
         description:
-          "Folder for the content of files. Gateways with one store share files if this folder is on a shared disk. If unset, each gateway keeps the content of its own files in state_dir.",
+          "Folder for the content of files, relative to gateway.yaml. Gateways with one store share files if this folder is on a shared disk. If unset, each gateway keeps the content of its own files in state_dir.",
       },
       max_file_mb: {
         type: "integer",

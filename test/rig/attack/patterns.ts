@@ -92,7 +92,7 @@ async function options({ chance: of, noted }: Site, times: number): Promise<stri
     const found = await listed("");
     return known.every(({ id }) => found.has(id));
   });
-  const images = await listed("?kind=image");
+  const images = await listed("?operation=image");
   for (const { id, its, matches } of known)
     if (matches !== images.has(id))
       wrong.push(`images: ["${its}"]: ${id} is ${matches ? "no" : "an"} image model`);
