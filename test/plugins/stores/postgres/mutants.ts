@@ -115,8 +115,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   }),
   ...of("leases/budget-activity", ["budgets/lease-counts", "budgets/budget-leases"], {
     "rates are sliced": [
-      "if (max === null || !isCalendarPeriod(parseMeterId(id).per)) continue;",
-      "if (max === null) continue;",
+      "if (max === null || !isCalendarPeriod(parseMeterId(id).per) || isMemberMeter(id)) continue;",
+      "if (max === null || isMemberMeter(id)) continue;",
     ],
     "a budget that nobody draws on is hot": [
       ".filter(([, { expectedCalls }]) => expectedCalls >= MIN_CALLS)",
@@ -314,7 +314,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     "a database that was set back is not seen": ["if (n >= before) return;", "return;"],
     "a batch that happened is told again": ["if (pending?.head.equals(head)) pending.done();", ""],
     "a new connection is the old one": [
-      "this.syncedConnection !== this.#connection.connectionCount",
+      "(this.position && this.syncedConnection !== this.#connection.connectionCount)",
       "false",
     ],
     "what is gone is not said": [
