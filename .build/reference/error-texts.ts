@@ -496,6 +496,10 @@ export const PROVIDER_ERRORS: Readonly<Record<string, ErrorText>> = {
   ],
   moderation_blocked: ["The moderation of the provider blocked the request", "Change the content"],
   no_credential: ["The credential is incomplete", "Operators: complete the credential"],
+  openapi_unavailable: [
+    "The OpenAPI document of a server cannot be loaded",
+    "Operators: check `document_url`",
+  ],
   no_image: ["The provider returned no image", "Retry, or change the prompt"],
   no_keys: ["No AWS keys were found", "Operators: set the keys of the credential"],
   no_such_operation: ["The model does not support the operation", "Use another model"],
@@ -578,6 +582,10 @@ export const OPERATOR_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Read the message, and retry",
   ],
   import_failed: ["The package cannot be imported in a sandbox", "Ask the author of the package"],
+  invalid_openapi: [
+    "The OpenAPI document of a server cannot be used",
+    "Correct the line that the message names",
+  ],
   in_use: ["Gateways still use the database", "Stop them first"],
   invalid_admin_token: ["The admin token is invalid or expired", "Use another token"],
   invalid_code: ["The login link was used or has expired", "Run `tollgate console` again"],

@@ -33,6 +33,7 @@ const PAGES: readonly ApiPage[] = [
       "plugin/role",
       "plugin/problem",
       "lib/log/systemd-journal",
+      "lib/text",
     ].map(file),
   },
   {

@@ -14,6 +14,7 @@ export { collectResponse, createResponseCollector } from "../model/response-coll
 export * from "../lib/queue/bounded-queue.ts";
 export * from "../lib/queue/batch-loop.ts";
 export * from "../lib/queue/batch-queue.ts";
+export { nearest } from "../lib/text.ts";
 export { isSystemdJournal } from "../lib/log/systemd-journal.ts";
 export * from "./schema.ts";
 export * from "./context.ts";

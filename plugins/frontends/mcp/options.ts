@@ -52,6 +52,40 @@ const CONDITION_SCHEMA = {
   },
 } as const;
 
+/** An API with an OpenAPI document in place of an MCP server. */
+const OPENAPI_SCHEMA = {
+  type: "object",
+  additionalProperties: false,
+  description:
+    "Offers operations of an HTTP API as tools. `url` is then the base URL of the API. Requires document or document_url",
+  properties: {
+    document: {
+      type: "string",
+      minLength: 1,
+      "x-path": true,
+      description: "File with the OpenAPI document, in YAML or JSON. Relative to gateway.yaml",
+    },
+    document_url: {
+      type: "string",
+      pattern: "^https?://",
+      "x-expects": "an address such as https://api.example.com/openapi.json",
+      "x-origin": true,
+      description: "URL of the OpenAPI document, as an alternative to document",
+    },
+    operations: toolPatterns(
+      "Operations that become tools: operation IDs, tag:<name>, or <METHOD> <path>. A * matches any text. Default: all",
+    ),
+    exclude: toolPatterns("Operations that are left out, in the same form"),
+    max_response_bytes: {
+      type: "integer",
+      minimum: 1_024,
+      maximum: 16_777_216,
+      default: 1_048_576,
+      description: "Maximum size of a response of the API, in bytes",
+    },
+  },
+} as const;
+
 /** Schema of one entry of `servers`. */
 export const SERVER_SCHEMA = {
   type: "object",
@@ -70,6 +104,7 @@ export const SERVER_SCHEMA = {
       description: "Revision of MCP that the server speaks. Default: the newest that it supports",
     },
     auth: AUTH_SCHEMA,
+    openapi: OPENAPI_SCHEMA,
     tools: {
       type: "object",
       additionalProperties: false,
