@@ -24,7 +24,7 @@ import type { HostCandidate, MountedEndpoint, MountedProvider } from "./exchange
 import { createVirtualRequest } from "./exchange/virtual-connection.ts";
 import type { Generation, Stamped } from "./generation.ts";
 import { CallTally } from "./metering/call-tally.ts";
-import { throwDenial } from "./metering/charges.ts";
+import { createDenial } from "./metering/charges.ts";
 import { planReservation } from "./metering/reserve-call.ts";
 import { inspect, rewrite } from "./pipeline.ts";
 import { assertPrivacySupported, pinPolicy } from "./privacy/zero-retention.ts";
@@ -229,7 +229,7 @@ export async function reserveJob(
     job: { attempt },
   };
   const result = await gen.ledger.reserve(command, undefined);
-  if (!result.ok) throwDenial(parent, result, claims);
+  if (!result.ok) throw createDenial(parent, result, claims);
 }
 
 /** Ends the reservation of a job. */

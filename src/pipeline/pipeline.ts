@@ -246,7 +246,7 @@ async function dispatchOrDowngrade(x: HostExchange, plan: RoutePlan): Promise<vo
     } catch {
       throw problem;
     }
-    billing.downgrade = { ...offer, firstCall: calls.last!.n };
+    billing.downgrade = { ...offer, firstCall: calls.nextNumber! };
     x.setResponseHeader("x-tollgate-downgrade", `${scope}; ${x.model} -> ${model}`);
     return dispatch(x, other, present);
   }

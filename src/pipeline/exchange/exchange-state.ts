@@ -64,6 +64,8 @@ export interface BodyState {
 export interface CallsState {
   /** The last call that was started. */
   last: (Pick<Outcome, "mode" | "losses"> & Pick<Call, "n" | "provider">) | undefined;
+  /** Number of the first call to another model, after all candidates failed. */
+  nextNumber: number | undefined;
   /**
    * When the first call was sent, the number of calls, and the provider of the last call. Undefined
    * if no call was sent.
@@ -91,6 +93,8 @@ export interface BillingState {
   /** Labels of the request's last ledger row. */
   ledgerLabels: Reserve["labels"] | undefined;
   limitStates: readonly LimitState[];
+  /** The error of the last call that a limit denied. Denials of hedges are left out. */
+  denial: unknown;
   /** Values that name members of scopes. Undefined until they are read. */
   scopeValues: ReadonlyMap<string, string> | undefined;
   /** The model that may serve the request instead, and the scope whose limit is used up. */
@@ -166,11 +170,12 @@ export function createExchangeState(of: {
     },
     body: { received: undefined, rewritten: undefined },
     routing: { resolution: undefined, excluded: [], coolingDown: undefined },
-    calls: { last: undefined, sent: undefined, zdrReceipt: undefined },
+    calls: { last: undefined, nextNumber: undefined, sent: undefined, zdrReceipt: undefined },
     billing: {
       labels: undefined,
       ledgerLabels: undefined,
       limitStates: [],
+      denial: undefined,
       scopeValues: undefined,
       downgradeOffer: undefined,
       downgrade: undefined,

@@ -15,7 +15,7 @@ import type { HostExchange } from "../exchange/exchange.ts";
 import type { Stamped } from "../generation.ts";
 import { formatPolicy } from "../privacy/zero-retention.ts";
 import { formatUsd } from "../../money/decimal.ts";
-import { fail, createFault } from "../../model/error.ts";
+import { createFault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import { HIDDEN_LIMIT_MESSAGE, type ResolvedAccount } from "../accounts/accounts.ts";
 import { chargeScopes } from "../scopes/scope-charges.ts";
@@ -134,12 +134,14 @@ export async function reserveRow(
   const verdict = await gen.ledger.reserve(command, of.price);
   if (!verdict.ok) {
     const denied = withScopeName(verdict.denied);
+    const denial = createDenial(x, verdict, of.claims, ask);
     // If a limit rejects a hedge, the hedge is not started, and the client is not informed.
     if (!call.isHedge) {
       billing.limitStates = [denied];
+      billing.denial = denial;
       if (!verdict.isFull) offerDowngrade(x, denied);
     }
-    return throwDenial(x, verdict, of.claims, ask);
+    throw denial;
   }
   admission.permit.releaseSlots();
   if (verdict.limits) {
@@ -188,10 +190,10 @@ function offerDowngrade(x: HostExchange, { scope }: LimitState): void {
     billing.downgradeOffer = { scope: config.name, model: config.downgrade.model };
 }
 
-function rejectFullGroup(x: HostExchange, { scope }: LimitState, retryAfterMs: number): never {
+function createFullGroupError(x: HostExchange, { scope }: LimitState, retryAfterMs: number): Error {
   const name = scopeNameOf(scope) ?? scope;
   const max = x.state.gen.scopes.find(name)?.maxMembers;
-  throw attributeFault(
+  return attributeFault(
     createFault(
       "rate_limited",
       `The scope "${name}" has its maximum of ${max} members. Use a value that is already in use, or retry when a member has become idle. The operator can raise scopes.${name}.max_members.`,
@@ -205,34 +207,34 @@ function rejectFullGroup(x: HostExchange, { scope }: LimitState, retryAfterMs: n
 export const SCOPE_EXHAUSTED = { code: "scope_exhausted" } as const;
 const ERROR_CODES = { money: "insufficient_quota", other: "rate_limit_exceeded" } as const;
 
-/** Throws the error of the limit that denied a reservation. */
-export function throwDenial(
+/** Creates the error of the limit that denied a reservation. */
+export function createDenial(
   x: HostExchange,
   denial: Extract<CommandResult, { ok: false }>,
   claims: Reserve["claims"],
   ask?: HoldRequest,
-): never {
+): Error {
   const denied = withScopeName(denial.denied);
-  if (denial.isFull) return rejectFullGroup(x, denied, denial.retryAfterMs);
+  if (denial.isFull) return createFullGroupError(x, denied, denial.retryAfterMs);
   const wanted = takenFrom(claims, denial.denied);
-  return throwLimitError({ ...denial, denied }, x.state.admission.account, ask, wanted);
+  return createLimitError({ ...denial, denied }, x.state.admission.account, ask, wanted);
 }
 
-function throwLimitError(
+function createLimitError(
   { denied, retryAfterMs }: Extract<CommandResult, { ok: false }>,
   branch: ResolvedAccount | undefined,
   ask: HoldRequest | undefined,
   wanted: bigint,
-): never {
+): Error {
   const { per, unit, scope } = denied;
   const resets = new Date(denied.resetsAt).toISOString();
   const isBudget = unit === "nano_usd";
   const resetText = neverResets(denied) ? "is never reset" : `resets at ${resets}`;
   if (branch?.hiddenScopes.has(scope)) {
     const when = !isBudget || neverResets(denied) || per === "open" ? "" : `; it ${resetText}`;
-    return rejectWith(isBudget, `${HIDDEN_LIMIT_MESSAGE}${when}.`, retryAfterMs);
+    return createRejection(isBudget, `${HIDDEN_LIMIT_MESSAGE}${when}.`, retryAfterMs);
   }
-  return rejectWith(
+  return createRejection(
     isBudget,
     isBudget ? budgetMessage(denied, resetText, ask, wanted) : rateLimitMessage(denied),
     retryAfterMs,
@@ -246,17 +248,17 @@ const NEVER_MS = 8.64e15;
 const neverResets = ({ per, resetsAt }: LimitState): boolean =>
   per === "total" && resetsAt >= NEVER_MS;
 
-function rejectWith(
+function createRejection(
   isBudget: boolean,
   message: string,
   retryAfterMs: number,
   details?: JsonObject,
   code: string = isBudget ? ERROR_CODES.money : ERROR_CODES.other,
-): never {
-  if (isBudget) return fail("quota", message, { code, details });
+): Error {
+  if (isBudget) return createFault("quota", message, { code, details });
   // The gateway itself rejects the request, before any provider is called. The fault therefore
   // names no provider.
-  throw attributeFault(
+  return attributeFault(
     createFault("rate_limited", message, { code, retryAfterMs, details }),
     "gateway",
   );

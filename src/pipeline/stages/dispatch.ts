@@ -59,13 +59,14 @@ export async function dispatch(
   present: PresentStage,
   create: typeof createExecution = createExecution,
 ): Promise<void> {
-  const { gen, connection, calls } = x.state;
+  const { gen, connection, calls, billing } = x.state;
   const scheduler = new AttemptScheduler(x, plan);
   let attempt = scheduler.first();
   if (!attempt) throw createAccountLimitedError(gen.targetHealth, plan.candidates, clientKey(x));
   const response = new ClientResponse(x);
   let statedTerms: StatedTerms | undefined;
   let problem: unknown;
+  let denial: unknown;
   let failed = true;
   while (attempt) {
     const { candidate, reason }: ScheduledAttempt = attempt;
@@ -100,6 +101,9 @@ export async function dispatch(
       return;
     } catch (thrown) {
       problem = toFault(call, thrown);
+      const isDenied = thrown === billing.denial;
+      if (isDenied) denial = problem;
+      calls.nextNumber = isDenied ? call.n : scheduler.callNumber + 1;
       const failure = getFault(problem)!;
       recordFailure(call, failure);
       if (connection.isDisconnected || response.isCommitted) break;
@@ -115,6 +119,9 @@ export async function dispatch(
     if (connection.isDisconnected) break;
     if (!attempt && waitMs !== undefined) attempt = scheduler.recheck();
   }
+  // A limit also denies the client's next request, so its error is more useful than that of a retry
+  // that was made afterward.
+  problem = denial ?? problem;
   if (response.hasSentHeaders && !connection.isDisconnected) {
     try {
       return failInStream(x, response, getFault(problem)!);

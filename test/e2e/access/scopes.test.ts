@@ -41,15 +41,20 @@ scopes:
   soft: { from: ["header:x-soft"], limits: [requests=1/total], overflow: warn, label: hash }
   down: { from: ["header:x-down"], limits: [requests=1/total], overflow: { downgrade: small, limits: [requests=1/total] } }
   late: { from: ["header:x-late"], models: ["up/late"], limits: [usd=0.000001/total], overflow: { downgrade: small, limits: [requests=1/total] } }
+  capped: { from: ["header:x-capped"], models: ["up/late"], limits: [usd=0.000001/total] }
   must: { from: ["header:x-must"], models: ["up/strict"], limits: [requests=9/day], missing: refuse }
   team: { from: ["label:team"], models: ["up/team"], limits: [requests=2/total] }
   whole: { models: ["up/whole"], limits: [requests=2/day] }
-models: { small: up/small, fallback: [bad/broken, up/late] }
+models: { small: up/small, fallback: [bad/broken, up/late], retried: [shaky/unstable, up/late] }
 providers:
   bad:
     use: openai-compatible
     with: { base_url: "${url}/v1", api_key: k }
     models: { broken: { price: { input: 1, output: 2 }, limits: { output: 64, context: 4096 } } }
+  shaky:
+    use: openai-compatible
+    with: { base_url: "${url}/v1", api_key: k }
+    models: { unstable: { price: { input: 1, output: 2 }, limits: { output: 64, context: 4096 } } }
   up:
     use: openai-compatible
     with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }
@@ -64,9 +69,11 @@ const routes: ScriptedRoutes = {
   "POST /v1/chat/completions": async (request) =>
     request.body.includes('"broken"')
       ? jsonResponse({ error: { message: "broken" } }, 401)
-      : (model["POST /v1/chat/completions"] as (of: UpstreamRequest) => Promise<ScriptedResponse>)(
-          request,
-        ),
+      : request.body.includes('"unstable"')
+        ? jsonResponse({ error: { message: "unstable" } }, 503)
+        : (
+            model["POST /v1/chat/completions"] as (of: UpstreamRequest) => Promise<ScriptedResponse>
+          )(request),
   "POST /v1/images/generations": () => ({
     ...jsonResponse({ created: 1, data: [{ b64_json: "aGk=" }] }),
     billedUsage: { images: 1 },
@@ -201,6 +208,15 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
         expect.objectContaining({ downgraded: "late", model: "up/small", calls: 1 }),
       );
       expect((await ask({ "x-late": "a" }, { model: "up/late", key: BOB })).status).toBe(429);
+    });
+
+    it("a pending retry hides no denial", async () => {
+      const { status, body } = await ask({ "x-late": "b" }, { model: "retried", key: BOB });
+      expect([status, body.model ?? body.error]).toEqual([200, "up/small"]);
+      const before = up.requests.length;
+      const refused = await ask({ "x-capped": "b" }, { model: "retried", key: BOB });
+      expect([refused.status, refused.body.error.code]).toEqual([429, "scope_exhausted"]);
+      expect(up.requests.length - before).toBe(2);
     });
 
     it("a missing value is rejected if the scope requires one", async () => {
