@@ -4,16 +4,13 @@
 import { defineMiddleware, type Candidate, type HeadersIn } from "tollgate/plugin";
 
 const CLASSES = ["main", "subagent", "workflow", "compaction", "auxiliary"] as const;
-type RequestClass = (typeof CLASSES)[number];
+
+const AGENT_TYPES = ["Explore", "Plan", "general-purpose", "custom", "teammate", "fork"] as const;
 
 /** Values of each hint, by label. Any other value is recorded as `other`. */
 const HINTS: readonly (readonly [label: string, header: string, values: readonly string[]])[] = [
   ["request_class", "x-claude-code-request-class", CLASSES],
-  [
-    "agent_type",
-    "x-claude-code-agent-type",
-    ["Explore", "Plan", "general-purpose", "custom", "teammate", "fork"],
-  ],
+  ["agent_type", "x-claude-code-agent-type", AGENT_TYPES],
   ["compaction", "x-claude-code-compaction", ["auto", "manual", "reactive"]],
 ];
 
@@ -35,7 +32,7 @@ export default defineMiddleware({
       },
       prefer: {
         type: "object",
-        propertyNames: { enum: CLASSES },
+        propertyNames: { enum: [...CLASSES, ...AGENT_TYPES] },
         additionalProperties: {
           type: "array",
           items: { type: "string", minLength: 1 },
@@ -43,8 +40,8 @@ export default defineMiddleware({
         },
         default: {},
         description:
-          "Models that are tried first, by request class: main, subagent, workflow, compaction, or " +
-          "auxiliary. Each * matches any text. Other candidates of the requested name follow",
+          "Models that are tried first, by request class or by type of the subagent. The type takes " +
+          "precedence. Each * matches any text. Other candidates of the requested name follow",
       },
     },
   },
@@ -58,7 +55,9 @@ export default defineMiddleware({
       ...(labels && { charge: ({ exchange }) => ({ labels: hintsIn(exchange.headers) }) }),
       ...(preferred.size > 0 && {
         route(candidates, { headers }) {
-          const patterns = preferred.get(classOf(headers) ?? "");
+          const patterns =
+            preferred.get(String(headers["x-claude-code-agent-type"])) ??
+            preferred.get(String(headers["x-claude-code-request-class"]));
           if (!patterns) return candidates;
           const isPreferred = ({ id }: Candidate) => patterns.some((pattern) => pattern.test(id));
           return [
@@ -79,9 +78,6 @@ function hintsIn(headers: HeadersIn): Record<string, string> {
   }
   return labels;
 }
-
-const classOf = (headers: HeadersIn): RequestClass | undefined =>
-  CLASSES.find((name) => name === headers["x-claude-code-request-class"]);
 
 /** Creates the expression of a pattern in which each * matches any text. */
 const toExpression = (pattern: string): RegExp =>

@@ -55,10 +55,12 @@ beforeAll(async () => {
       next ?? (asked.json().stream ? eventStreamResponse(EVENTS) : jsonResponse(MESSAGE)),
   });
   at = await startTestGateway({
-    yaml: `${ONE_KEY.replace("middleware: [", "middleware: [{ use: agent-hints, with: { prefer: { auxiliary: ['*/claude-haiku-*'] } } }, ")}
+    yaml: `${ONE_KEY.replace("middleware: [", "middleware: [{ use: agent-hints, with: { prefer: { auxiliary: ['*/claude-haiku-*'], compaction: ['*/claude-haiku-*'], Explore: ['*/claude-haiku-*'] } } }, ")}
 frontends: [messages, models, usage]
 store: memory
-scopes: { session: { from: [session], limits: [requests=100/total] } }
+scopes:
+  session: { from: [session], limits: [requests=100/total] }
+  workflows: { labels: { request_class: workflow }, limits: [requests=1/day] }
 providers:
   anthropic:
     use: anthropic
@@ -213,6 +215,42 @@ describe("both halves of a beta, or neither", () => {
   });
 });
 
+describe("a tool choice", () => {
+  const ADVISOR = { type: "advisor_20260301", name: "advisor" };
+  const READ = { name: "Read", input_schema: { type: "object" } };
+  const FORCED = { type: "tool", name: "advisor", disable_parallel_tool_use: true };
+  const BETA = { "anthropic-beta": "advisor-tool-2026-03-01" };
+
+  test("that names a tool of a dropped beta lets the model choose, with a warning", async () => {
+    const body = { model: "local/m", tools: [ADVISOR, READ], tool_choice: FORCED };
+    const res = await post(BETA, body);
+    expect(sent().json()).toMatchObject({
+      tools: [READ],
+      tool_choice: { type: "auto", disable_parallel_tool_use: true },
+    });
+    expect(sent().json().tool_choice).not.toHaveProperty("name");
+    expect(res.headers.get("x-tollgate-warnings")).toContain("tool_choice");
+  });
+
+  test("is dropped with the last tool", async () => {
+    const res = await post(BETA, { model: "local/m", tools: [ADVISOR], tool_choice: FORCED });
+    expect(sent().json()).not.toHaveProperty("tools");
+    expect(sent().json()).not.toHaveProperty("tool_choice");
+    expect(res.headers.get("x-tollgate-warnings")).toContain("tool_choice");
+  });
+
+  test("that names another tool is kept", async () => {
+    const choice = { type: "tool", name: "Read" };
+    await post(BETA, { model: "local/m", tools: [ADVISOR, READ], tool_choice: choice });
+    expect(sent().json().tool_choice).toEqual(choice);
+  });
+
+  test("and its tool reach Anthropic unchanged", async () => {
+    await post(BETA, { tools: [ADVISOR, READ], tool_choice: FORCED });
+    expect(sent().json()).toMatchObject({ tools: [ADVISOR, READ], tool_choice: FORCED });
+  });
+});
+
 describe("the system prompt", () => {
   const attribution = { type: "text", text: "x-anthropic-billing-header: cc_version=2.1.332;" };
   const prompt = {
@@ -346,6 +384,33 @@ describe("hints", () => {
     expect(sent().json().model).toBe("claude-haiku-4-5");
     await post({ "x-claude-code-request-class": "main" }, { model: "claude-auto" });
     expect(sent().json().model).toBe("claude-opus-4-8");
+  });
+
+  test("choose the model of a type of subagent, and of a compaction", async () => {
+    const modelFor = async (headers: Record<string, string>) => {
+      await post(headers, { model: "claude-auto" });
+      return sent().json().model;
+    };
+    const subagent = { "x-claude-code-request-class": "subagent" };
+    expect(await modelFor({ ...subagent, "x-claude-code-agent-type": "Explore" })).toBe(
+      "claude-haiku-4-5",
+    );
+    expect(await modelFor({ ...subagent, "x-claude-code-agent-type": "Plan" })).toBe(
+      "claude-opus-4-8",
+    );
+    expect(
+      await modelFor({
+        "x-claude-code-request-class": "compaction",
+        "x-claude-code-compaction": "auto",
+      }),
+    ).toBe("claude-haiku-4-5");
+  });
+
+  test("a scope counts the requests of one class", async () => {
+    const headers = { "x-claude-code-request-class": "workflow" };
+    expect((await post(headers)).status).toBe(200);
+    expect((await post(headers)).status).toBe(429);
+    expect((await post()).status).toBe(200);
   });
 
   test("the session is a label, and a scope", async () => {

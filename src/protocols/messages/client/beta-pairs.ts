@@ -168,11 +168,13 @@ function removeToolParts(
   const tools = out.get("tools");
   if (!Array.isArray(tools)) return;
   const lost = new Set<string>();
+  const dropped: JsonObject[] = [];
   const left = (tools as readonly Json[]).flatMap((tool): Json[] => {
     if (!isObject(tool)) return [tool];
     const type = asText(tool["type"]) ?? "";
     if (types.some((prefix) => type.startsWith(prefix))) {
       lost.add(`tools.${type}`);
+      dropped.push(tool);
       return [];
     }
     const gone = fields.filter((field) => tool[field] !== undefined);
@@ -181,11 +183,31 @@ function removeToolParts(
   });
   if (lost.size === 0) return;
   if (left.length > 0) out.set("tools", left);
-  else {
-    out.remove("tools");
-    if (out.get("tool_choice") !== undefined) out.remove("tool_choice");
-  }
+  else out.remove("tools");
+  if (dropped.length > 0) adaptToolChoice(out, { left, dropped }, lost);
   for (const field of lost) lose(field);
+}
+
+/**
+ * Lets the model choose if `tool_choice` names a tool that was removed. Without any tool, the field
+ * is removed, because backends reject it. A toolset without a name has tools of any name.
+ */
+function adaptToolChoice(
+  out: Outgoing,
+  { left, dropped }: { readonly left: readonly Json[]; readonly dropped: readonly JsonObject[] },
+  lost: Set<string>,
+): void {
+  const choice = out.get("tool_choice");
+  if (!isObject(choice)) return;
+  const { type, name, ...others } = choice;
+  const isForced =
+    type === "tool" &&
+    !left.some((tool) => isObject(tool) && tool["name"] === name) &&
+    dropped.some((tool) => tool["name"] === undefined || tool["name"] === name);
+  if (left.length > 0 && !isForced) return;
+  if (type === "tool" || type === "any") lost.add("tool_choice");
+  if (left.length === 0) out.remove("tool_choice");
+  else out.set("tool_choice", { ...others, type: "auto" });
 }
 
 /** Content that contains blocks, below the top level of the body. */
