@@ -298,12 +298,13 @@ export function markDelivered(meter: Meter, { used }: Pick<ThresholdReached, "us
 
 /** Returns the thresholds above `from` that the level has reached. */
 function thresholdsAbove(meter: Meter, from: bigint): readonly ThresholdReached[] {
-  const { unit, per, level: used, max, end: resetsAt } = meter;
+  const { unit, per, level: used, max, member } = meter;
   if (used <= from || max <= 0n || !isCalendarPeriod(per)) return NO_THRESHOLDS;
   const under = (level: bigint, percent: number) => level * 100n < max * BigInt(percent);
   const over = LIMIT_THRESHOLDS.filter((percent) => under(from, percent) && !under(used, percent));
   if (over.length === 0) return NO_THRESHOLDS;
   const scope = meter.id.split("|").slice(3).join("|");
+  const resetsAt = member && per === "total" ? meter.at + member.idleMs : meter.end;
   return over.map((percent) => ({ scope, unit, per, percent, used, max, resetsAt }));
 }
 

@@ -1,6 +1,7 @@
 // Derives alerts from gateway events, rejected requests, and billing records.
 import {
   formatLimit,
+  parseMemberScope,
   type ChargeRecord,
   type GatewayEvent,
   type JsonObject,
@@ -111,13 +112,18 @@ const createSource = (type: AlertSource["type"], subject: string, at: number): A
 });
 
 function fromThreshold(notice: EventsByType["budget_threshold_reached"]): AlertSource {
-  const { at, scope, unit, per, percent, used, max, resetsAt } = notice;
+  const { at, unit, per, percent, used, max, resetsAt } = notice;
+  const member = parseMemberScope(notice.scope);
+  const scope = member ? `scope:${member.group.replace(/\.[^.]*$/, "")}` : notice.scope;
   const [kind = "", name = ""] = splitScope(scope);
+  // A window in total of a member starts again after its idle time, so two windows never end within
+  // one idle time.
+  const window = member && per === "total" ? Math.floor(resetsAt / member.idleMs) : resetsAt;
   return {
     type: "budget.threshold_reached",
     at,
     subject: scope,
-    dedupKey: [scope, unit, per, resetsAt, String(max), percent],
+    dedupKey: [notice.scope, unit, per, window, String(max), percent],
     filterValues: {
       key: kind === "key" ? name : undefined,
       account: kind === "account" ? name : undefined,

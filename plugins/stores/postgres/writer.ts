@@ -12,6 +12,7 @@ import { HeadroomCache } from "./write/headroom-cache.ts";
 import { OfflineMode } from "./offline/offline-mode.ts";
 import { markNodeLeft } from "./membership/heartbeat.ts";
 import { DenialCache } from "./write/denial-cache.ts";
+import { FullGroups } from "./write/full-groups.ts";
 import type { NodePosition } from "./write/slow-path.ts";
 import type { RunSql, PipelinedConnection } from "./connection/pipelined-connection.ts";
 import type { SubmitContext } from "./write/batch-submit.ts";
@@ -124,13 +125,16 @@ class InstanceWriter implements Writer {
   #offlineMode: OfflineMode | undefined;
   readonly #diskFull = new DiskFullLatch();
   readonly #denialCache: DenialCache | undefined;
+  readonly #fullGroups: FullGroups | undefined;
   readonly #headroomCache = new HeadroomCache();
 
   constructor(line: PipelinedConnection, settings: WriterSettings) {
     this.#connection = line;
     this.#settings = settings;
     this.#node = new LocalNode(line, settings);
-    if (settings.clock !== "command") this.#denialCache = new DenialCache();
+    if (settings.clock === "command") return;
+    this.#denialCache = new DenialCache();
+    this.#fullGroups = new FullGroups();
   }
 
   /** Creates offline mode, with budget leases if the config requires them. */
@@ -285,7 +289,12 @@ class InstanceWriter implements Writer {
       if (mine.length > 0)
         await slices.returnLeases(sql, this.#node.requirePosition().instance, mine);
     }
-    return this.#node.applySlowPath(sql, batch);
+    const results = await this.#node.applySlowPath(sql, batch);
+    // The batch is written, so an error of this query must not fail it.
+    await this.#fullGroups
+      ?.record(sql, this.#settings.schema, batch, results, this.databaseNow(0))
+      .catch(() => undefined);
+    return results;
   }
 
   #runSynced<T>(
@@ -366,6 +375,7 @@ class InstanceWriter implements Writer {
       node: this.#node,
       budgetLeases: this.#budgetLeases,
       denialCache: this.#denialCache,
+      fullGroups: this.#fullGroups,
       headroomCache: this.#headroomCache,
       limitTime: this.databaseNow,
     };

@@ -8,6 +8,7 @@ import {
   readRemaining,
   NOON,
   applyOne,
+  SECOND_OWNER,
   reserveCommand,
   readEntries,
   settleCommand,
@@ -158,6 +159,32 @@ export const limitLaws: readonly Law[] = [
       await applyOne(store, settleCommand("d", { at: at(60), costNano: 0n }));
       assert.ok((await call("f", 120)).ok);
       assert.equal(await readRemaining(store, { scope: memberScope("s1") }, at(120)), 1_000n);
+    },
+  ],
+
+  [
+    "thresholds of a member's window that starts again are reported again, even after a crash",
+    async (store, crash) => {
+      if (!store.thresholds) return;
+      const claims = [memberClaim("s1", {}, 1n)];
+      const spend = async (attempt: string, costNano: bigint, at = NOON) => {
+        await applyOne(store, reserveCommand(attempt, { at, claims }));
+        const result = await applyOne(store, settleCommand(attempt, { at, costNano }));
+        return result;
+      };
+      const before = await spend("a", 9_000n);
+      assert.deepEqual(reachedPercents(before), [50, 80]);
+      await store.thresholds.markDelivered((before.ok && before.thresholds) || []);
+      const again = await spend("b", 6_000n, NOON + 2 * 3_600_000);
+      assert.deepEqual(reachedPercents(again), [50]);
+      const endOf = (result: CommandResult) => result.ok && result.thresholds?.[0]?.resetsAt;
+      assert.notEqual(endOf(again), endOf(before));
+      const next = await crash();
+      await next.open(SECOND_OWNER);
+      assert.deepEqual(
+        (await next.thresholds!.listUndelivered()).map(({ percent }) => percent),
+        [50],
+      );
     },
   ],
 

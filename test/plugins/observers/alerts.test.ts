@@ -178,6 +178,18 @@ describe("alerts", () => {
     expect(new Set([id({}), id({}, "h"), ...others.map((more) => id(more))]).size).toBe(7);
   });
 
+  it("a member of a scope: one ID per window, and no hash of its owner", () => {
+    const of = (more: object = {}) => {
+      const member = { scope: "~session.owner~60~hash", per: "total", resetsAt: at, ...more };
+      return fromEvent(crossed(member), new OngoingFailures())!;
+    };
+    expect(of()).toMatchObject({ subject: "scope:session", data: { scope: "scope:session" } });
+    const id = (more: object = {}) => createAlert(of(more), "g").id;
+    // The window has started again after an idle time of 60 minutes.
+    const others = [{ resetsAt: at + 3_600_000 }, { scope: "~session.owner~60~other" }];
+    expect(new Set([id(), ...others.map(id)]).size).toBe(3);
+  });
+
   it("a cooldown: once until the provider recovers, however many processes report it", () => {
     const resting = new OngoingFailures();
     const types = [rests(), rests({ at: at + 1 }), rests({ model: null, reason: "upstream_auth" })];

@@ -53,15 +53,28 @@ END $sweep$;
 export const lockGroupsSql = (schema: string): string =>
   `SELECT pg_advisory_xact_lock(hashtextextended('${schema} ' || g.name, 0)) FROM (SELECT name FROM unnest($1::text[]) u(name) ORDER BY name COLLATE "C") g`;
 
+/** Scope of the member that a meter belongs to. */
+const SCOPE_SQL = "substr(m.id, position('|~' IN m.id) + 1)";
+
+/** Returns the condition for the members that groups $1 have at a time. */
+const presentMembersSql = (
+  time: string,
+): string => `split_part(m.id, '~', 2) = ANY ($1::text[]) AND position('|~' IN m.id) > 0 AND ${MEMBER_SQL}
+      AND (m.reserved > 0 OR m.at > ${time} - ${IDLE_MS_SQL}
+        OR ${PER_SQL} IN ('day', 'week', 'month') AND m.level > 0 AND ${END_SQL} > ${time})`;
+
 /**
  * Returns SQL that counts the members of the groups $1 at the time $3, without the scopes $2.
  * A member is present during its idle time, and as long as one of its windows counts something.
  */
 export const countMembersSql = (schema: string): string =>
-  `SELECT split_part(m.id, '~', 2) AS name, count(DISTINCT substr(m.id, position('|~' IN m.id) + 1))::text AS members
+  `SELECT split_part(m.id, '~', 2) AS name, count(DISTINCT ${SCOPE_SQL})::text AS members
     FROM ${schema}.meter m
-    WHERE split_part(m.id, '~', 2) = ANY ($1::text[]) AND position('|~' IN m.id) > 0 AND ${MEMBER_SQL}
-      AND NOT substr(m.id, position('|~' IN m.id) + 1) = ANY ($2::text[])
-      AND (m.reserved > 0 OR m.at > $3::bigint - ${IDLE_MS_SQL}
-        OR ${PER_SQL} IN ('day', 'week', 'month') AND m.level > 0 AND ${END_SQL} > $3::bigint)
+    WHERE ${presentMembersSql("$3::bigint")}
+      AND NOT ${SCOPE_SQL} = ANY ($2::text[])
     GROUP BY 1`;
+
+/** Returns SQL that lists the scopes of the members of the groups $1 at the time $2. */
+export const memberScopesSql = (schema: string): string =>
+  `SELECT DISTINCT split_part(m.id, '~', 2) AS name, ${SCOPE_SQL} AS scope
+    FROM ${schema}.meter m WHERE ${presentMembersSql("$2::bigint")}`;

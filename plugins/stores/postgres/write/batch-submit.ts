@@ -4,6 +4,7 @@ import type { StoreCommand } from "tollgate/plugin";
 import type { HeadroomCache } from "./headroom-cache.ts";
 import type { BatchPlan } from "../rows/batch-plan.ts";
 import type { DenialCache } from "./denial-cache.ts";
+import type { FullGroups } from "./full-groups.ts";
 import type { RunSql, PipelinedConnection } from "../connection/pipelined-connection.ts";
 import {
   batchHash,
@@ -23,6 +24,7 @@ export interface SubmitContext {
   readonly node: LocalNode;
   readonly budgetLeases: BudgetLeases | undefined;
   readonly denialCache: DenialCache | undefined;
+  readonly fullGroups: FullGroups | undefined;
   readonly headroomCache: HeadroomCache;
   /** Returns the time at which limits are evaluated. */
   limitTime(at: number): number;
@@ -31,7 +33,15 @@ export interface SubmitContext {
 /** Submits a batch. Returns undefined if the actual state must be read before. */
 export async function submitBatch(
   sql: RunSql,
-  { connection, settings, node, budgetLeases, denialCache, headroomCache }: SubmitContext,
+  {
+    connection,
+    settings,
+    node,
+    budgetLeases,
+    denialCache,
+    fullGroups,
+    headroomCache,
+  }: SubmitContext,
   plan: BatchPlan,
   batch: readonly StoreCommand[],
 ): Promise<Exclude<ApplyResult, ApplyMiss> | undefined> {
@@ -76,6 +86,7 @@ export async function submitBatch(
     // The result is unknown until the state is read again. The cache is cleared, because it could
     // deny a call that was accepted.
     denialCache?.clear();
+    fullGroups?.clear();
     headroomCache.clear();
     if (!isUnavailable(error)) {
       node.pendingBatch = undefined;

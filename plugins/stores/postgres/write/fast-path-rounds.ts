@@ -17,12 +17,15 @@ export async function applyFastPath(
   context: SubmitContext,
   batch: readonly StoreCommand[],
 ): Promise<readonly CommandResult[] | undefined> {
-  const { connection, node, budgetLeases, denialCache } = context;
+  const { connection, node, budgetLeases, denialCache, fullGroups } = context;
+  const of = { made: connection.connectionCount, at: context.limitTime(0) };
   const deniedResults =
-    denialCache?.denyFromCache(batch, node.openCalls, {
-      made: connection.connectionCount,
-      at: context.limitTime(0),
-    }) ?? new Map<string, CommandResult>();
+    denialCache?.denyFromCache(batch, node.openCalls, of) ?? new Map<string, CommandResult>();
+  fullGroups?.denyNewMembers(batch, deniedResults, {
+    ...of,
+    openCalls: node.openCalls,
+    known: node.members,
+  });
   let batchPlan = planRemaining(context, batch, deniedResults);
   for (let round = 0; batchPlan && round < MAX_ROUNDS; round++) {
     if (batchPlan.steps.length + batchPlan.progress.length === 0)

@@ -165,9 +165,9 @@ function writeNotes(
 function writeMeters(changed: readonly Meter[], schema: string, say: AddStatement): void {
   const of = (pick: (meter: Meter) => bigint | number) => numberArray(changed.map(pick));
   say(
-    `UPDATE ${schema}.meter m SET level = x.level, reserved = x.reserved, at = x.at, max = x.max, peak = x.peak
-     FROM unnest($1::text[], $2::numeric[], $3::numeric[], $4::bigint[], $5::numeric[], $6::numeric[])
-       AS x(id, level, reserved, at, max, peak) WHERE m.id = x.id`,
+    `UPDATE ${schema}.meter m SET level = x.level, reserved = x.reserved, at = x.at, max = x.max, peak = x.peak, notified_level = x.notified_level
+     FROM unnest($1::text[], $2::numeric[], $3::numeric[], $4::bigint[], $5::numeric[], $6::numeric[], $7::numeric[])
+       AS x(id, level, reserved, at, max, peak, notified_level) WHERE m.id = x.id`,
     [
       textArray(changed.map(({ id }) => id)),
       of(({ level }) => level),
@@ -175,6 +175,7 @@ function writeMeters(changed: readonly Meter[], schema: string, say: AddStatemen
       of(({ at }) => Math.floor(at)),
       of(({ max }) => max),
       of(({ peak }) => peak),
+      of(({ notifiedLevel }) => notifiedLevel),
     ],
   );
 }
