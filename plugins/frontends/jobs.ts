@@ -20,6 +20,7 @@ const openai = images().server!;
 const anthropic = messages().server!;
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const MIB = 1024 * 1024;
 
 export default defineFrontend({
@@ -53,10 +54,21 @@ export default defineFrontend({
         default: 10_240,
         description: "Maximum size of all files of an account, or of a key without one, in MiB",
       },
+      keep_batches_days: {
+        type: "integer",
+        minimum: 1,
+        maximum: 365,
+        default: 30,
+        description: "Number of days for which an ended batch can be read and is listed",
+      },
     },
   },
-  setup({ accept: schemes, dir, max_file_mb: fileMb, max_account_mb: accountMb }, ctx) {
-    const limits = { fileBytes: fileMb * MIB, ownerBytes: accountMb * MIB };
+  setup({ accept: schemes, dir, ...options }, ctx) {
+    const limits = {
+      fileBytes: options.max_file_mb * MIB,
+      ownerBytes: options.max_account_mb * MIB,
+      batchMs: options.keep_batches_days * DAY_MS,
+    };
     const storage = new Storage(ctx, limits, dir);
     const files = new FileService(storage);
     const records = new BatchRecords(() => storage.jobs);

@@ -164,6 +164,7 @@ function planCall(x: HostExchange, candidate: HostCandidate): PlannedLine {
     body: /[\r\n]/.test(body) ? JSON.stringify(JSON.parse(body)) : body,
     claims: inputs.claims.filter(countsForJobs),
     holdNano: inputs.holdNano,
+    price: call.info.price,
     account: x.state.admission.account?.path,
     labels: inputs.labels,
   };
@@ -274,7 +275,7 @@ export async function settleLine(
     try {
       identifyOwner(x, of);
       await receiveLine(x);
-      await runCall(x, of.target);
+      await runCall(x, of);
     } catch (problem) {
       const isBilled = x.state.billing.records.length > 0;
       if (!isBilled && TEMPORARY_KINDS.has(getFault(problem)?.kind ?? "internal")) throw problem;
@@ -304,14 +305,15 @@ function identifyOwner(x: HostExchange, { key, account, labels }: LineBilling): 
     };
 }
 
-async function runCall(x: HostExchange, target: BatchTarget): Promise<void> {
+async function runCall(x: HostExchange, { target, price }: LineBilling): Promise<void> {
   const { gen, frontend, calls } = x.state;
   const { provider, model, mode } = target;
   const { candidates } = gen.resolver.resolve(frontend, `${provider}/${model}`, false);
   const found = candidates.find((one) => isTarget({ ...target, mode: one.mode }, one));
   const candidate =
     found ?? fail("unsupported", `gateway.yaml does not contain ${provider} any more.`);
-  const call = new HostCall(x, { ...candidate, mode }, 1);
+  const info = { ...candidate.info, price: price ?? undefined };
+  const call = new HostCall(x, { ...candidate, info, mode }, 1);
   calls.last = call;
   try {
     await new AttemptExecution(call, new ClientResponse(x), undefined).run(present);

@@ -29,7 +29,7 @@ export interface EndpointBatches {
    */
   dataPolicy?: Partial<DataPolicy>;
   /**
-   * Sends the lines and starts the batch. Returns a reference of up to 4 KiB to the batch and to
+   * Sends the lines and starts the batch. Returns a reference of up to 2 KiB to the batch and to
    * everything that was created for it. The other methods receive the reference. It must contain no
    * secret.
    */

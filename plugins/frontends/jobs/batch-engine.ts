@@ -2,11 +2,13 @@
 // the result, so that another gateway continues where one stopped.
 import { randomBytes } from "node:crypto";
 import {
+  fail,
   getFault,
   type BatchClient,
   type Context,
   type EndpointBatches,
   type ErrorKind,
+  type HeadersOut,
   type JobLines,
 } from "tollgate/plugin";
 import type {
@@ -19,7 +21,7 @@ import type {
 import { isFinal, isVersionConflict } from "./batch-record.ts";
 import { readResults } from "./batch-results.ts";
 import { readLineFile } from "./line-files.ts";
-import { splitLines } from "./line-text.ts";
+import { splitAllLines, splitLines } from "./line-text.ts";
 import { ownerNameOf, type Owner } from "./owned-records.ts";
 import type { Storage } from "./storage.ts";
 
@@ -34,10 +36,17 @@ const POLL_MS = { first: 100, most: 60_000 };
 const POLL_GROWTH = 1.5;
 /** Time in milliseconds after which a batch that fails at every step ends. */
 const GIVE_UP_MS = 3 * 24 * 3_600_000;
+/**
+ * Time in milliseconds and number of failed steps after which results count as unreadable. Both are
+ * needed, so that a gateway that was stopped for a day tries again.
+ */
+const UNREADABLE = { ms: 24 * 3_600_000, failures: 20 };
+/** Maximum length of a provider's message in a record, in characters. */
+const MAX_MESSAGE = 300;
+/** Maximum length of a reference in a record, in bytes, as the plugin contract limits it. */
+export const MAX_REFERENCE_BYTES = 2 * 1024;
 /** Number of batches whose steps one engine takes at the same time. */
 const CONCURRENT_STEPS = 4;
-/** How long a batch is kept after it has ended, in milliseconds. */
-const KEEP_MS = 30 * 24 * 3_600_000;
 
 /** Errors that a repeated request would get again. The provider did not accept the request. */
 const PERMANENT_ERRORS: ReadonlySet<ErrorKind> = new Set([
@@ -148,6 +157,8 @@ class BatchStep {
   readonly #renewal: NodeJS.Timeout;
   #batch: StoredBatch;
   #isSubmitting = false;
+  /** Index of the provider batch whose results are read. */
+  #readingPart = 0;
   #writing: Promise<unknown> = Promise.resolve();
 
   constructor(storage: Storage, records: BatchRecords, batch: StoredBatch) {
@@ -191,6 +202,7 @@ class BatchStep {
         owner: this.#owner,
         batch: this.#batch,
         signal: this.#aborter.signal,
+        onPart: (index) => (this.#readingPart = index),
       });
       await this.#writeLeased({ state: "finishing", data });
     }
@@ -219,7 +231,22 @@ class BatchStep {
     const dueAt = Date.now() + Math.max(ms, fault?.retryAfterMs ?? 0);
     const isHopeless = Date.now() > expiresAt + GIVE_UP_MS;
     const batches = isHopeless ? this.#batch.batches.map(giveUp) : this.#batch.batches;
-    await this.#write({ data: { failures: failures + 1, batches }, dueAt }).catch(() => undefined);
+    const data = this.#isUnreadable(failures)
+      ? {
+          failures: 0,
+          batches: batches.map((part, index) =>
+            index === this.#readingPart ? { ...part, isUnreadable: true } : part,
+          ),
+        }
+      : { failures: failures + 1, batches };
+    await this.#write({ data, dueAt }).catch(() => undefined);
+  }
+
+  /** Whether the results of a part could not be read for so long that they never will be. */
+  #isUnreadable(failures: number): boolean {
+    const { state, times } = this.#batch;
+    const isLate = Date.now() > (times.reading ?? 0) + UNREADABLE.ms;
+    return state === "reading" && failures >= UNREADABLE.failures && isLate;
   }
 
   /** Takes the next step of a provider batch. */
@@ -260,10 +287,12 @@ class BatchStep {
     await this.#change(index, { state: "submitting" });
     const { target, key, count, bytes, input } = this.#batch.batches[index]!;
     const lines = () => this.#readInput(input);
-    const { model, path, headers } = target;
+    const { model, path } = target;
+    const headers = await this.#readHeaders(input);
     const of = { key, model, path, headers, count, bytes, lines };
     try {
       const reference = await batches.submit(of, client);
+      requireShortReference(reference);
       await this.#change(index, { state: "submitted", reference });
     } catch (error) {
       const fault = getFault(error);
@@ -286,13 +315,25 @@ class BatchStep {
       return this.#change(index, { state: "ended", outcome: "lost", message });
     }
     const reference = await batches.find(this.#batch.batches[index]!.key, client);
-    if (reference != null) return this.#change(index, { state: "submitted", reference });
+    if (reference != null) {
+      requireShortReference(reference);
+      return this.#change(index, { state: "submitted", reference });
+    }
     return this.#submit(index, batches, client);
   }
 
+  /** Returns the headers, which are the first text line. */
+  async #readHeaders(file: ProviderBatch["input"]): Promise<HeadersOut> {
+    for await (const line of splitAllLines(await readLineFile(this.#storage, this.#owner, file)))
+      return JSON.parse(line.toString()) as HeadersOut;
+    return {};
+  }
+
   async *#readInput(file: ProviderBatch["input"]) {
-    for await (const { bytes } of splitLines(await readLineFile(this.#storage, this.#owner, file)))
-      yield { id: bytes.subarray(0, 8).toString(), body: bytes.subarray(9).toString() };
+    const content = await readLineFile(this.#storage, this.#owner, file);
+    for await (const { bytes, number } of splitLines(content))
+      if (number > 1)
+        yield { id: bytes.subarray(0, 8).toString(), body: bytes.subarray(9).toString() };
   }
 
   /** Ends a batch: all its lines are billed. */
@@ -300,14 +341,16 @@ class BatchStep {
     const { batches, record, lostNano } = this.#batch;
     const state = finalState(this.#batch);
     if (record.attempt != null && batches.length > 0) {
-      const outcome = state === "completed" ? "ok" : state;
+      const isUnreadable = batches.some((one) => one.outcome === "unreadable");
+      const outcome = isUnreadable ? "unreadable" : state === "completed" ? "ok" : state;
       await this.#jobLines.settleJob(record.attempt, {
         costNano: BigInt(lostNano ?? "0"),
         outcome,
       });
     }
-    await this.#write({ state, dueAt: Date.now() + KEEP_MS });
+    // Deleted before the batch ends, so that no crash leaves them for as long as the batch is kept.
     await this.#deleteLines();
+    await this.#write({ state, dueAt: Date.now() + this.#storage.limits.batchMs });
     for (const { target, reference } of batches) {
       const opened = this.#jobLines.openBatches(target, this.#aborter.signal);
       if (reference !== undefined)
@@ -345,9 +388,12 @@ class BatchStep {
   }
 
   #change(index: number, change: Partial<ProviderBatch>): Promise<void> {
-    const batches = this.#batch.batches.map((one, i) =>
-      i === index ? { ...one, ...change } : one,
-    );
+    const { message } = change;
+    const short =
+      message === undefined
+        ? change
+        : { ...change, message: message.slice(0, MAX_MESSAGE).replaceAll(/\p{Cc}/gu, " ") };
+    const batches = this.#batch.batches.map((one, i) => (i === index ? { ...one, ...short } : one));
     return this.#writeLeased({ data: { batches } });
   }
 
@@ -393,6 +439,15 @@ class BatchStep {
   }
 }
 
+/** Throws if a record could not hold the reference. */
+function requireShortReference(reference: string): void {
+  if (Buffer.byteLength(reference) > MAX_REFERENCE_BYTES)
+    fail(
+      "internal",
+      `The provider plugin returned a reference of more than ${MAX_REFERENCE_BYTES} bytes.`,
+    );
+}
+
 const giveUp = (part: ProviderBatch): ProviderBatch =>
   part.state === "ended"
     ? part
@@ -408,6 +463,8 @@ function finalState({
   if (cancelRequestedAt !== undefined && (has("canceled") || counts.canceled > 0))
     return "canceled";
   if (has("expired") || has("canceled")) return "expired";
-  const isFailed = batches.length > 0 && batches.every((one) => one.outcome === "failed");
+  const isFailed =
+    batches.length > 0 &&
+    batches.every(({ outcome }) => outcome === "failed" || outcome === "unreadable");
   return isFailed ? "failed" : "completed";
 }

@@ -1,5 +1,6 @@
 // Plans the lines of a new batch: each line is checked as a request, and encoded for the provider that
 // will run it. The encoded lines are stored, so that exactly what was priced is sent.
+import { createHash } from "node:crypto";
 import {
   fail,
   getFault,
@@ -8,6 +9,8 @@ import {
   type Fault,
   type JobLines,
   type Limit,
+  type Opt,
+  type Price,
   type RequestHead,
 } from "tollgate/plugin";
 import type { LineFile, ProviderBatch } from "./batch-record.ts";
@@ -22,6 +25,10 @@ const LINE_OVERHEAD_BYTES = 256;
 const MAX_CUSTOM_ID_BYTES = 512;
 /** Lines whose numbers an error contains. */
 const MAX_LISTED_LINES = 20;
+/** Maximum number of characters of an ID that an error quotes. */
+const MAX_QUOTED_ID = 64;
+/** Maximum lengths in the error of a line, in characters. It may quote the client's request. */
+const MAX_FAULT = { message: 2_000, name: 256 };
 /** Time in milliseconds after which other requests get a turn. */
 const TURN_MS = 5;
 
@@ -55,12 +62,14 @@ export interface BatchPlan {
 
 /** First text line of a line in the file of lines. The body follows, and is empty after an error. */
 export interface LineHeader {
-  /** Number of the line. */
+  /** Number of the line, from 1 without gaps. */
   readonly n: number;
   readonly id: string;
   /** Index of its provider batch. */
   readonly batch?: number;
   readonly holdNano?: string | null;
+  /** Price of this line and of the following lines of its provider batch, if it is another one. */
+  readonly price?: Price | null;
   /** Error of an invalid line. */
   readonly fault?: Pick<Fault, "kind" | "message" | "code" | "param">;
 }
@@ -71,6 +80,8 @@ interface OpenBatch {
   readonly writer: LineWriter;
   count: number;
   bytes: number;
+  /** Price of the last line. Undefined before the first line. */
+  price: Price | null | undefined;
 }
 
 export class BatchPlanner {
@@ -83,7 +94,10 @@ export class BatchPlanner {
   readonly #lines: LineWriter;
   readonly #open = new Map<string, OpenBatch>();
   readonly #all: OpenBatch[] = [];
+  /** Hashes of all custom IDs, because the IDs of a large batch would need much memory. */
   readonly #customIds = new Set<string>();
+  /** Number of lines that were planned or rejected. */
+  #count = 0;
   readonly #claims = new Map<string, Claim>();
   readonly #unpriced: { readonly line: number; readonly fault: Fault }[] = [];
   #unpricedCount = 0;
@@ -119,24 +133,30 @@ export class BatchPlanner {
     if (typeof id !== "string" || id === "") return "custom_id must be text.";
     if (Buffer.byteLength(id) > MAX_CUSTOM_ID_BYTES)
       return `custom_id is longer than ${MAX_CUSTOM_ID_BYTES} bytes.`;
-    if (this.#customIds.has(id)) return `custom_id "${id}" is not unique.`;
-    this.#customIds.add(id);
-    return undefined;
+    const before = this.#customIds.size;
+    this.#customIds.add(createHash("sha256").update(id).digest("base64").slice(0, 22));
+    return this.#customIds.size === before
+      ? `custom_id "${id.slice(0, MAX_QUOTED_ID)}" is not unique.`
+      : undefined;
   }
 
-  /** Plans a line. An error of the line is stored in place of its request. */
-  async add(n: number, id: string, body: Buffer): Promise<void> {
+  /**
+   * Plans a line. An error of the line is stored in place of its request.
+   * @param place Number of the line in the input, for errors.
+   */
+  async add(place: number, id: string, body: Buffer): Promise<void> {
     await this.#takeTurn();
     const preferred = this.#all.map(({ target }) => target);
     const line = { path: this.#path, body };
     try {
       const planned = await this.#jobLines.planLine(line, { parentRequest: this.#x, preferred });
       const batch = await this.#batchFor(planned.target, Buffer.byteLength(planned.body));
+      const n = ++this.#count;
       await batch.writer.write(`${lineId(n)} ${planned.body}\n`);
       this.#labels = planned.labels;
       this.#account = planned.account;
       for (const claim of planned.claims) this.#addClaim(claim);
-      const { holdNano } = planned;
+      const { holdNano, price = null } = planned;
       this.#holdNano =
         this.#holdNano === null || holdNano === null ? null : this.#holdNano + holdNano;
       const header: LineHeader = {
@@ -144,23 +164,25 @@ export class BatchPlanner {
         id,
         batch: batch.index,
         holdNano: holdNano?.toString() ?? null,
+        ...(price !== batch.price && { price }),
       };
+      batch.price = price;
       await this.#lines.write(`${JSON.stringify(header)}\n`);
       await this.#lines.write(`${body.toString().replaceAll("\r", " ")}\n`);
     } catch (error) {
       const fault = getFault(error);
       if (fault?.kind === "quota" && isUnpriced(fault)) {
         this.#unpricedCount++;
-        if (this.#unpriced.length < MAX_LISTED_LINES) this.#unpriced.push({ line: n, fault });
-      } else if (fault && LINE_ERRORS.has(fault.kind)) await this.reject(n, id, fault);
+        if (this.#unpriced.length < MAX_LISTED_LINES) this.#unpriced.push({ line: place, fault });
+      } else if (fault && LINE_ERRORS.has(fault.kind)) await this.reject(id, fault);
       else throw error;
     }
   }
 
   /** Stores the error of a line. */
-  async reject(n: number, id: string, { kind, message, code, param }: Fault): Promise<void> {
+  async reject(id: string, fault: Fault): Promise<void> {
     this.#failed++;
-    const header: LineHeader = { n, id, fault: { kind, message, code, param } };
+    const header: LineHeader = { n: ++this.#count, id, fault: shortened(fault) };
     await this.#lines.write(`${JSON.stringify(header)}\n\n`);
   }
 
@@ -172,7 +194,9 @@ export class BatchPlanner {
       this.#requireMinimum(batch);
       const input = await writer.finish();
       const key = `${this.#id}-${index}`;
-      batches.push({ target, key, input, count, bytes, state: "planned" });
+      // The headers are in the file, because they can be large.
+      const stored = { ...target, headers: {} };
+      batches.push({ target: stored, key, input, count, bytes, state: "planned" });
     }
     return {
       lines: await this.#lines.finish(),
@@ -214,7 +238,8 @@ export class BatchPlanner {
         );
       const index = this.#all.length;
       const writer = new LineWriter(this.#storage, this.#owner, `${this.#id}~${index}`);
-      batch = { index, target, writer, count: 0, bytes: 0 };
+      await writer.write(`${JSON.stringify(target.headers)}\n`);
+      batch = { index, target, writer, count: 0, bytes: 0, price: undefined };
       this.#open.set(name, batch);
       this.#all.push(batch);
     }
@@ -272,6 +297,17 @@ export class BatchPlanner {
 
 const isUnpriced = ({ code }: Fault): boolean =>
   code === "unpriced_model" || code === "unpriced_unit";
+
+/** Returns an error with texts of bounded length. */
+function shortened({ kind, message, code, param }: Fault): NonNullable<LineHeader["fault"]> {
+  const name = (text: Opt<string>) => text?.slice(0, MAX_FAULT.name);
+  return {
+    kind,
+    message: message.slice(0, MAX_FAULT.message),
+    code: name(code),
+    param: name(param),
+  };
+}
 
 /** ID of a line at the provider. All have the same length. */
 export const lineId = (n: number): string => String(n).padStart(8, "0");

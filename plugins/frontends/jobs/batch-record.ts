@@ -31,6 +31,7 @@ export interface LineFile extends Content {
 
 /** A part of the lines, which one provider runs. */
 export interface ProviderBatch {
+  /** Without headers, which are in the first text line of `input`. */
   readonly target: BatchTarget;
   /** Key with which the batch is found at the provider. */
   readonly key: string;
@@ -47,12 +48,17 @@ export interface ProviderBatch {
   readonly counts?: { readonly succeeded: number; readonly failed: number } | undefined;
   readonly isCancelSent?: boolean | undefined;
   readonly outcome?: BatchOutcome | undefined;
+  /** Whether reading the results failed so often that the next attempt is the last. */
+  readonly isUnreadable?: boolean | undefined;
   /** Reason of a failure, for the client. */
   readonly message?: string | undefined;
 }
 
-/** `lost`: it is unknown whether the provider ran the lines, or the results cannot be read. */
-export type BatchOutcome = "completed" | "canceled" | "expired" | "failed" | "lost";
+/**
+ * `lost`: it is unknown whether the provider ran the lines, or it has deleted the results.
+ * `unreadable`: the results could not be read for a day. Both are billed as estimates.
+ */
+export type BatchOutcome = "completed" | "canceled" | "expired" | "failed" | "lost" | "unreadable";
 
 export interface LineCounts {
   readonly total: number;
@@ -78,6 +84,9 @@ export interface InputError {
   readonly param: string | null;
 }
 
+/**
+ * Data of a record. A store limits its size, so everything that grows with the lines is in files.
+ */
 export interface BatchData {
   readonly format: "openai" | "anthropic";
   /** Path of all lines. */

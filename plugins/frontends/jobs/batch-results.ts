@@ -8,7 +8,6 @@ import {
   type JobLines,
   type LineResponse,
 } from "tollgate/plugin";
-import type { LineHeader } from "./batch-planner.ts";
 import type {
   BatchData,
   BatchOutcome,
@@ -18,8 +17,8 @@ import type {
   StoredBatch,
 } from "./batch-record.ts";
 import { FileService } from "./file-service.ts";
-import { BlobWriter, readLineFile, SpanReader } from "./line-files.ts";
-import { splitAllLines } from "./line-text.ts";
+import { BlobWriter } from "./line-files.ts";
+import { LineIndex } from "./line-index.ts";
 import type { Owner } from "./owned-records.ts";
 import { resultFormats, type ResultFormat } from "./result-formats.ts";
 import type { Storage } from "./storage.ts";
@@ -35,6 +34,8 @@ interface ReadOptions {
   readonly batch: StoredBatch;
   /** Aborts when another engine has the batch. */
   readonly signal: AbortSignal;
+  /** Called before the results of a provider batch are read. */
+  readonly onPart: (index: number) => void;
 }
 
 /** Reads all results. Returns the data of the batch to store. */
@@ -48,15 +49,6 @@ export async function readResults(options: ReadOptions): Promise<Partial<BatchDa
   }
 }
 
-/** A line of the client, without its body. */
-interface IndexedLine {
-  readonly id: string;
-  readonly batch: number;
-  readonly holdNano: bigint | null;
-  readonly bodyStart: number;
-  readonly bodyEnd: number;
-}
-
 class ResultReader {
   readonly #storage: Storage;
   readonly #jobLines: JobLines;
@@ -65,11 +57,9 @@ class ResultReader {
   readonly #signal: AbortSignal;
   readonly #format: ResultFormat;
   readonly #files: FileService;
-  /** Lines without a result, by their number. */
-  readonly #open = new Map<number, IndexedLine>();
+  readonly #onPart: ReadOptions["onPart"];
   readonly #output: ResultFile;
   readonly #errors: ResultFile;
-  readonly #spans: SpanReader;
   readonly #counts: { -readonly [M in keyof LineCounts]: number };
   readonly #usage: { -readonly [M in keyof BatchUsage]: number };
   #lostNano = 0n;
@@ -77,17 +67,17 @@ class ResultReader {
   #running = new Set<Promise<void>>();
   #failure: { readonly error: unknown } | undefined;
 
-  constructor({ storage, owner, batch, signal }: ReadOptions) {
+  constructor({ storage, owner, batch, signal, onPart }: ReadOptions) {
     this.#storage = storage;
     this.#jobLines = storage.ctx.jobLines!;
     this.#owner = owner;
     this.#batch = batch;
     this.#signal = signal;
+    this.#onPart = onPart;
     this.#format = resultFormats[batch.format];
     this.#files = new FileService(storage);
     this.#output = new ResultFile(storage, batch.outputFile!);
     this.#errors = new ResultFile(storage, batch.errorFile!);
-    this.#spans = new SpanReader(storage, owner, batch.lines);
     this.#counts = { total: batch.counts.total, succeeded: 0, failed: 0, canceled: 0, expired: 0 };
     this.#usage = { input: 0, cached: 0, output: 0, reasoning: 0 };
   }
@@ -100,12 +90,23 @@ class ResultReader {
   async run(): Promise<Partial<BatchData>> {
     // An earlier attempt may have created them.
     for (const { id } of [this.#output, this.#errors]) await this.#storage.files.delete(id);
-    await this.#indexLines();
+    const lines = await LineIndex.create(this.#storage, this.#owner, {
+      file: this.#batch.lines,
+      count: this.#batch.counts.total,
+      onFault: ({ n, id, fault }) => {
+        this.#counts.failed++;
+        return this.#failures.write(this.#format.encodeFault(n, id, fault!));
+      },
+    });
+    const batches: ProviderBatch[] = [];
     for (const [index, part] of this.#batch.batches.entries()) {
-      const outcome = await this.#readPart(index, part);
-      await this.#endPart(index, outcome, part);
+      this.#onPart(index);
+      const outcome = await this.#readPart(lines, index, part);
+      await this.#endPart(lines, index, outcome, part);
+      batches.push(outcome === "unreadable" ? { ...part, outcome } : part);
     }
     return {
+      batches,
       counts: this.#counts,
       usage: this.#usage,
       lostNano: this.#lostNano.toString(),
@@ -120,35 +121,11 @@ class ResultReader {
     await this.#errors.discard();
   }
 
-  /** Finds all lines of the client, and writes the errors of invalid ones. */
-  async #indexLines(): Promise<void> {
-    const content = await readLineFile(this.#storage, this.#owner, this.#batch.lines);
-    let position = 0;
-    let header: LineHeader | undefined;
-    for await (const line of splitAllLines(content)) {
-      const start = position;
-      position += line.length + 1;
-      if (!header) {
-        header = JSON.parse(line.toString()) as LineHeader;
-        continue;
-      }
-      const { n, id, fault, batch, holdNano } = header;
-      header = undefined;
-      if (fault) {
-        this.#counts.failed++;
-        await this.#failures.write(this.#format.encodeFault(n, id, fault));
-      } else {
-        const hold = holdNano == null ? null : BigInt(holdNano);
-        const end = start + line.length;
-        this.#open.set(n, { id, batch: batch!, holdNano: hold, bodyStart: start, bodyEnd: end });
-      }
-    }
-  }
-
   /** Reads the results of a provider batch. Returns how it ended. */
   async #readPart(
+    lines: LineIndex,
     index: number,
-    { target, reference, outcome = "completed" }: ProviderBatch,
+    { target, reference, outcome = "completed", isUnreadable }: ProviderBatch,
   ): Promise<BatchOutcome> {
     if (reference === undefined || outcome === "failed" || outcome === "lost") return outcome;
     const opened = this.#jobLines.openBatches(target, this.#signal);
@@ -157,28 +134,40 @@ class ResultReader {
     try {
       const status = await batches.poll(reference, client);
       for await (const result of batches.readResults(reference, status, client))
-        await this.#start(index, result);
-      await Promise.all(this.#running);
-      this.#throwFailure();
+        await this.#start(lines, index, result);
+      await this.#finishRunning();
       return outcome;
     } catch (error) {
-      this.#throwFailure();
-      if (getFault(error)?.kind !== "not_found") throw error;
+      await Promise.allSettled(this.#running);
+      const failure = this.#failure?.error ?? error;
+      this.#signal.throwIfAborted();
+      if (isUnreadable) {
+        this.#failure = undefined;
+        return "unreadable";
+      }
+      if (this.#failure || getFault(failure)?.kind !== "not_found") throw failure;
       return "lost";
     }
   }
 
+  async #finishRunning(): Promise<void> {
+    await Promise.all(this.#running);
+    this.#throwFailure();
+  }
+
   /** Starts to bill a line. Waits while too many are billed. */
-  async #start(index: number, result: BatchResult): Promise<void> {
+  async #start(lines: LineIndex, index: number, result: BatchResult): Promise<void> {
     this.#throwFailure();
     this.#signal.throwIfAborted();
     const n = Number(result.id);
-    const line = this.#open.get(n);
     // A repeated result, or one that was not requested.
-    if (line?.batch !== index) return;
-    this.#open.delete(n);
-    const work: Promise<void> = this.#settle(n, line, result)
-      .catch((error: unknown) => void (this.#failure ??= { error }))
+    if (!lines.isOpen(n, index)) return;
+    lines.close(n);
+    const work: Promise<void> = this.#settle(lines, n, index, result)
+      .catch((error: unknown) => {
+        lines.reopen(n, index);
+        this.#failure ??= { error };
+      })
       .finally(() => this.#running.delete(work));
     this.#running.add(work);
     if (this.#running.size >= CONCURRENT_LINES) await Promise.race(this.#running);
@@ -188,19 +177,20 @@ class ResultReader {
     if (this.#failure) throw this.#failure.error;
   }
 
-  async #settle(n: number, line: IndexedLine, result: BatchResult): Promise<void> {
-    if (result.outcome !== "answered") return this.#writeUnrun(n, line, result.outcome);
+  async #settle(lines: LineIndex, n: number, index: number, result: BatchResult): Promise<void> {
+    const line = await lines.read(n);
+    if (result.outcome !== "answered") return this.#writeUnrun(n, line.id, result.outcome);
     const { record, path, labels, batches, account } = this.#batch;
-    const body = await this.#spans.read(line.bodyStart, line.bodyEnd);
-    const response = await this.#jobLines.settleLine({ path, body }, result, {
+    const response = await this.#jobLines.settleLine({ path, body: line.body }, result, {
       attempt: record.attempt!,
       line: n,
-      target: batches[line.batch]!.target,
+      target: batches[index]!.target,
       key: record.key,
       account,
       labels,
       holdNano: line.holdNano,
       pricedAt: record.createdAt,
+      price: line.price ?? undefined,
     });
     this.#count(response);
     const file = response.status >= 400 ? this.#failures : this.#output;
@@ -218,23 +208,35 @@ class ResultReader {
   }
 
   /** Writes the lines of a provider batch that have no result. */
-  async #endPart(index: number, outcome: BatchOutcome, { message }: ProviderBatch): Promise<void> {
-    const isMissing = [...this.#open.values()].some(({ batch }) => batch === index);
-    if (!isMissing) return;
+  async #endPart(
+    lines: LineIndex,
+    index: number,
+    outcome: BatchOutcome,
+    { message }: ProviderBatch,
+  ): Promise<void> {
+    if (!lines.hasOpen(index)) return;
     if (outcome === "completed" && (this.#batch.failures ?? 0) < MISSING_RETRIES)
       fail("unavailable", "The provider has not returned all results.");
-    for (const [n, line] of this.#open) {
-      if (line.batch !== index) continue;
-      this.#open.delete(n);
-      const isLost = outcome === "completed" || outcome === "lost";
-      if (isLost) this.#lostNano += line.holdNano ?? 0n;
-      await this.#writeUnrun(n, line, isLost ? "lost" : outcome, message);
+    for (const n of lines.open(index)) {
+      this.#signal.throwIfAborted();
+      const { id, holdNano } = await lines.read(n);
+      const end = outcome === "completed" ? "lost" : outcome;
+      const isEstimated = end === "lost" || end === "unreadable";
+      if (isEstimated && !(await this.#isBilled(n))) this.#lostNano += holdNano ?? 0n;
+      await this.#writeUnrun(n, id, end, message);
     }
+  }
+
+  /** Whether a line was billed when the results were read before. */
+  async #isBilled(n: number): Promise<boolean> {
+    const attempt = `${this.#batch.record.attempt}.${n}.1`;
+    const { items } = await this.#storage.ctx.ledger.listEntries({ attempt }, { limit: 1 });
+    return items.length > 0;
   }
 
   async #writeUnrun(
     n: number,
-    { id }: IndexedLine,
+    id: string,
     outcome: Exclude<BatchOutcome, "completed">,
     message?: string,
   ): Promise<void> {

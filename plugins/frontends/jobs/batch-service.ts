@@ -1,5 +1,6 @@
 // Batches of all owners, as their clients use them. An engine runs them.
 import { fail, type Context, type RequestHead } from "tollgate/plugin";
+import { MAX_REFERENCE_BYTES } from "./batch-engine.ts";
 import { BatchPlanner, type BatchPlan } from "./batch-planner.ts";
 import {
   BatchRecords,
@@ -15,8 +16,15 @@ import type { Storage } from "./storage.ts";
 const CREATE_MS = 30 * 60_000;
 /** Time in milliseconds within which the lines of a batch run. */
 const WINDOW_MS = 24 * 3_600_000;
-/** How long a batch is kept after it has ended, in milliseconds. */
-const KEEP_MS = 30 * 24 * 3_600_000;
+/**
+ * Maximum size of the data of a new record, in bytes of JSON, with the references that providers
+ * return later. Stores accept 64 KiB.
+ */
+const MAX_DATA_BYTES = 62 * 1024;
+/** Bytes that a provider batch adds while it runs: its reference, counts, and a message. */
+const GROWTH_BYTES = MAX_REFERENCE_BYTES + 1_100;
+/** Maximum length of the name of a model in a record, in characters. */
+const MAX_MODEL = 256;
 
 /** A request for a batch. */
 export interface NewBatch extends Pick<
@@ -59,6 +67,7 @@ export class BatchService {
         fail("invalid", "The batch contains no requests.", { code: "empty_batch" });
       const plan = await planner.finish();
       const data = dataOf(of, plan, createdAt);
+      requireSmall(data);
       if (errors.length > 0) {
         await planner.discard();
         return await this.#createFailed(owner, id, createdAt, { ...data, batches: [], errors });
@@ -102,7 +111,7 @@ export class BatchService {
       state: "failed",
       data: { ...data, times },
       createdAt,
-      dueAt: now + KEEP_MS,
+      dueAt: now + this.#storage.limits.batchMs,
     });
   }
 
@@ -147,6 +156,17 @@ export class BatchService {
   }
 }
 
+/** Throws if the record of the batch would be too large for a store. */
+function requireSmall(data: BatchData): void {
+  const { batches } = data;
+  const bytes = Buffer.byteLength(JSON.stringify(data)) + batches.length * GROWTH_BYTES;
+  if (bytes > MAX_DATA_BYTES)
+    fail(
+      "too_large",
+      `The description of the batch is larger than ${MAX_DATA_BYTES} bytes. Use less metadata, or create a batch for each model.`,
+    );
+}
+
 function dataOf(of: NewBatch, plan: BatchPlan, createdAt: number): BatchData {
   const { lines, batches, account, labels, total, failed } = plan;
   return {
@@ -156,7 +176,7 @@ function dataOf(of: NewBatch, plan: BatchPlan, createdAt: number): BatchData {
     metadata: of.metadata,
     keepMs: of.keepMs,
     expiresAt: createdAt + WINDOW_MS,
-    model: of.model(),
+    model: of.model()?.slice(0, MAX_MODEL),
     account,
     labels,
     lines,

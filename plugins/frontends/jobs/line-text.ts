@@ -58,7 +58,9 @@ export async function* splitAllLines(
   if (size > 0) yield take();
 }
 
-const isBlank = (line: Buffer): boolean => line.length < 8 && line.toString().trim() === "";
+/** Whether a line has only spaces, tabs, and carriage returns. */
+const isBlank = (line: Buffer): boolean =>
+  line.every((byte) => byte === 32 || byte === 9 || byte === 13);
 
 const [QUOTE, BACKSLASH, OPEN_OBJECT, CLOSE_OBJECT, OPEN_LIST, CLOSE_LIST, COMMA] = [
   34, 92, 123, 125, 91, 93, 44,
@@ -107,48 +109,88 @@ function endOfString(text: Buffer, at: number): number {
   return text.length;
 }
 
-const TOKEN =
-  /[ \t\n\r]*(?:([{}[\],:])|("(?:[^"\\\p{Cc}]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null))/uy;
+/** Characters of a line in which an error is looked for. */
+const MAX_SEARCHED = 256 * 1024;
+const WORD = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/y;
+const ESCAPE = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
+const MARKS = "{}[],:";
 
 /** The token that may follow in a JSON text. */
 type Expected = "value" | "value or end" | "name" | "name or end" | "colon" | "next" | "nothing";
 
-/** Returns the position at which a text stops being JSON. Error messages of Node may lack it. */
-export function findJsonError(text: string): number {
+/**
+ * Returns the position at which a text stops being JSON. Error messages of Node may lack it. Returns
+ * undefined if the error is later than the part that is searched.
+ */
+export function findJsonError(whole: string): number | undefined {
+  const text = whole.slice(0, MAX_SEARCHED);
+  const at = searchJsonError(text);
+  return at === text.length && text.length < whole.length ? undefined : at;
+}
+
+function searchJsonError(text: string): number {
   const open: string[] = [];
   let expected: Expected = "value";
   for (let at = 0; ;) {
-    TOKEN.lastIndex = at;
-    const token = TOKEN.exec(text);
-    const start = at + (/^[ \t\n\r]*/.exec(text.slice(at, at + 1_024))?.[0].length ?? 0);
-    if (!token) return start;
-    const next = nextExpected(expected, token, open);
-    if (next === undefined) return start;
+    while (isSpace(text.charCodeAt(at))) at++;
+    const token = tokenAt(text, at);
+    if (!token) return token === null ? text.length : at;
+    const next = nextExpected(expected, token.kind, open);
+    if (next === undefined) return at;
     expected = next;
-    at = TOKEN.lastIndex;
+    at = token.end;
   }
 }
 
+const isSpace = (code: number): boolean =>
+  code === 32 || (code >= 9 && code <= 13 && code !== 11 && code !== 12);
+
+/** A token: a mark, a string, or a word, which is a number or a literal. */
+interface Token {
+  readonly kind: string;
+  readonly end: number;
+}
+
+/** Returns the token at a position. `null`: the text ends within a string. */
+function tokenAt(text: string, at: number): Token | null | undefined {
+  const mark = text.charAt(at);
+  if (mark !== "" && MARKS.includes(mark)) return { kind: mark, end: at + 1 };
+  if (mark === '"') return stringAt(text, at);
+  WORD.lastIndex = at;
+  return WORD.test(text) ? { kind: "word", end: WORD.lastIndex } : undefined;
+}
+
+function stringAt(text: string, start: number): Token | null | undefined {
+  for (let at = start + 1; at < text.length;) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return { kind: "string", end: at + 1 };
+    if (code < 32) return undefined;
+    if (code !== BACKSLASH) at++;
+    else {
+      ESCAPE.lastIndex = at;
+      if (!ESCAPE.test(text)) return undefined;
+      at = ESCAPE.lastIndex;
+    }
+  }
+  return null;
+}
+
 /** Returns the token that may follow. Undefined if the given token is not expected. */
-function nextExpected(
-  expected: Expected,
-  [, mark, text, word]: RegExpExecArray,
-  open: string[],
-): Expected | undefined {
+function nextExpected(expected: Expected, kind: string, open: string[]): Expected | undefined {
   const afterValue = (): Expected => (open.length === 0 ? "nothing" : "next");
   const close = (): Expected => {
     open.pop();
     return afterValue();
   };
   const takesValue = expected === "value" || expected === "value or end";
-  if (text !== undefined && (expected === "name" || expected === "name or end")) return "colon";
-  if (text !== undefined || word !== undefined) return takesValue ? afterValue() : undefined;
-  switch (mark) {
+  if (kind === "string" && (expected === "name" || expected === "name or end")) return "colon";
+  if (kind === "string" || kind === "word") return takesValue ? afterValue() : undefined;
+  switch (kind) {
     case "{":
     case "[":
       if (!takesValue) return undefined;
-      open.push(mark);
-      return mark === "{" ? "name or end" : "value or end";
+      open.push(kind);
+      return kind === "{" ? "name or end" : "value or end";
     case "}":
       if (open.at(-1) !== "{") return undefined;
       return expected === "next" || expected === "name or end" ? close() : undefined;

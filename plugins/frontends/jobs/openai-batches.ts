@@ -134,7 +134,7 @@ class InputReader {
     }
     const customId = id as string;
     const reject = (message: string, param: string) =>
-      planner.reject(number, customId, {
+      planner.reject(customId, {
         kind: "invalid",
         message,
         param,
@@ -162,7 +162,10 @@ function parseLine(bytes: Buffer): Body | string {
   try {
     value = JSON.parse(text);
   } catch {
-    return `The line is not JSON: see column ${findJsonError(text) + 1}.`;
+    const at = findJsonError(text);
+    return at === undefined
+      ? "The line is not JSON. The error is after its first 262,144 characters."
+      : `The line is not JSON: see column ${at + 1}.`;
   }
   return typeof value === "object" && value !== null && !Array.isArray(value)
     ? (value as Body)

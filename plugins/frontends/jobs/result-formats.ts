@@ -31,6 +31,7 @@ const UNRUN_MESSAGES = {
   expired: "This request could not be executed before the completion window expired.",
   failed: "The provider rejected the batch.",
   lost: "The result of this request is not available.",
+  unreadable: "The provider's results could not be read for a day.",
 } as const;
 
 const requestIdOf = (n: number): string => `batch_req_${n}`;

@@ -31,6 +31,8 @@ export interface FileLimits {
   readonly fileBytes: number;
   /** Maximum size of all files of an owner, with those that are being uploaded. */
   readonly ownerBytes: number;
+  /** How long a batch is kept after it has ended, in milliseconds. */
+  readonly batchMs: number;
 }
 
 /** Permission to store one file of an owner. It counts against the limits until it is released. */

@@ -241,6 +241,9 @@ function parseStatus(job: JsonObject): BatchStatus {
   };
 }
 
+/** Number of characters of an error in which its code is looked for. */
+const MAX_ERROR_TEXT = 4_096;
+
 /** Parses a result. A line that failed has an empty response, and the error as text. */
 function parseResult(line: JsonObject, id: string | undefined): BatchResult | undefined {
   if (id === undefined) return undefined;
@@ -248,6 +251,7 @@ function parseResult(line: JsonObject, id: string | undefined): BatchResult | un
   if (response && Object.keys(response).length > 0)
     return { id, outcome: "answered", status: 200, body: response };
   const message = asNonEmptyText(line["status"]) ?? "The request was not processed.";
-  const status = Number(/"?code"?:\s*(\d{3})\b/.exec(message)?.[1] ?? 500);
+  const code = /"?code"?:\s{0,8}(\d{3})\b/.exec(message.slice(0, MAX_ERROR_TEXT));
+  const status = Number(code?.[1] ?? 500);
   return { id, outcome: "answered", status, body: { error: { code: status, message } } };
 }

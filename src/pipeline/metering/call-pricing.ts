@@ -88,9 +88,11 @@ export class CallPricing {
   }
 
   #priceOf(seen: UsageReport | undefined, reports: UsageReports): Price | undefined {
-    const { model, info } = this.#call;
+    const { model, info, exchange } = this.#call;
     const of = seen?.model;
     const alone = reports.size < 2;
+    // The price of a line is that of the time when its job was created. The catalog may have changed.
+    if (exchange.jobLine && alone) return info.price;
     const last = this.#lastLookup;
     if (last && last.of === of && last.alone === alone) return last.price;
     const price = findReportPrice(of, { model, price: info.price, shelf: this.models, alone });

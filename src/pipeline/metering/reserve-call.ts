@@ -76,10 +76,10 @@ export function planReservation(
   });
   tally.inputEstimate = input;
   const { jobLine } = x;
-  const { tier, size, quality, pricingAttributes } = (tally.pricing.terms = {
-    ...priceTermsOf(call, survey),
-    ...jobLine?.terms,
-  });
+  const requestTerms = priceTermsOf(call, survey);
+  const { tier, size, quality, pricingAttributes } = (tally.pricing.terms = jobLine
+    ? { ...requestTerms, ...jobLine.terms }
+    : requestTerms);
   const at = wallClock();
   tally.pricing.pricedAt = jobLine?.pricedAt ?? at;
   const holdRequest: HoldRequest = {

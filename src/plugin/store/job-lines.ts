@@ -5,6 +5,7 @@ import type { CallRecord } from "../call.ts";
 import type { RequestHead } from "../exchange.ts";
 import type { Limit } from "./limit.ts";
 import type { HeadersOut, Opt } from "../../model/values.ts";
+import type { Price } from "../../model/facts.ts";
 
 /** Runs the lines of jobs through the request pipeline, and bills them. */
 export interface JobLines {
@@ -83,6 +84,12 @@ export interface PlannedLine {
   readonly claims: readonly (Limit & { take: bigint })[];
   /** Highest cost of the line in billionths of a US dollar. `null` if no price is known. */
   readonly holdNano: bigint | null;
+  /**
+   * Price of the model now. Keep it with the job and pass it to `settleLine`, so that a later change
+   * of the catalog does not change the bill. It is the same object for all lines of one target while
+   * the catalog is unchanged. Undefined if no price is known.
+   */
+  readonly price?: Opt<Price>;
   /** Path of the key's account. */
   readonly account: Opt<string>;
   /** Labels for the rows of the line. */
@@ -119,6 +126,8 @@ export interface LineBilling {
   readonly holdNano: bigint | null;
   /** Time whose prices apply, in Unix milliseconds. */
   readonly pricedAt: number;
+  /** Price of the model when the line was planned. Undefined if no price was known. */
+  readonly price?: Opt<Price>;
 }
 
 /** Response to a line. */

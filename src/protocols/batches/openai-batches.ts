@@ -334,13 +334,13 @@ const APIS: { readonly [name in "openai" | "mistral"]: BatchApi } = {
 const MAX_ERRORS = 3;
 
 function messageOf(errors: unknown): string | undefined {
-  const all = asObjects(errors).flatMap(({ message, line }) => {
+  const all = asObjects(asList(errors).slice(0, MAX_ERRORS)).flatMap(({ message, line }) => {
     const text = asText(message)?.slice(0, 500);
     return text === undefined
       ? []
       : [asCount(line) === undefined ? text : `Line ${String(line)}: ${text}`];
   });
-  return all.length === 0 ? undefined : all.slice(0, MAX_ERRORS).join(" ");
+  return all.length === 0 ? undefined : all.join(" ");
 }
 
 function countsOf(of: Opt<JsonObject>, succeededField: string, failedField: string) {

@@ -114,7 +114,7 @@ async function checkLimits(of: BatchSubject): Promise<void> {
     assert.ok(Number.isSafeInteger(limit) && limit > 0, `limits.${name} must be positive`);
   const { reference } = await runBatch(of);
   assert.equal(typeof reference, "string", "submit() must return a text");
-  assert.ok(Buffer.byteLength(reference) <= 4096, "a reference must be at most 4 KiB");
+  assert.ok(Buffer.byteLength(reference) <= 2048, "a reference must be at most 2 KiB");
 }
 
 /** Returns the ID that the fake API wrote into the body of a result. */

@@ -186,6 +186,55 @@ it("an invalid file is rejected with the line and the column, and nothing is sen
   expect(await rowsOf(batch.id)).toEqual([]);
 });
 
+it("blank lines are skipped and counted, and an error quotes a bounded part of the request", async () => {
+  const client = openai(alice);
+  const name = "x".repeat(100_000);
+  const lines = [
+    " ".repeat(40),
+    lineOf("a"),
+    "\t\r",
+    lineOf("b", { model: `nowhere/${name}` }),
+    "",
+  ];
+  const batch = await ended(client, await create(client, lines));
+  expect(batch.request_counts).toEqual({ total: 2, completed: 1, failed: 1 });
+  const [error] = await linesOf(client, batch.error_file_id);
+  expect(error!.response!.body["error"].message.length).toBeLessThanOrEqual(2_000);
+  const invalid = await create(client, ["", lineOf("a"), "", "{"]);
+  expect(invalid.errors!.data).toMatchObject([{ code: "invalid_json_line", line: 4 }]);
+  const first = await create(client, [lineOf("a", { model: name })]);
+  expect((first as unknown as { model: string }).model).toHaveLength(256);
+});
+
+it("a price that changes while a batch runs does not change the bill", async () => {
+  const client = openai(alice);
+  fakeBatches().pollsToEnd = Infinity;
+  const created = await create(client, [lineOf("a"), lineOf("b", {}, "fake/large")]);
+  await until(() => fakeBatches().batches.size === 2);
+  const generation = gateway.log.filter(({ msg }) => msg === "reloaded").length;
+  await gateway.write(
+    YAML.replace(
+      "with: { api_key: secret }",
+      "with: { api_key: secret }, models: { small: { price: { input: 900, output: 900 } } }",
+    ),
+  );
+  await until(() => gateway.log.filter(({ msg }) => msg === "reloaded").length > generation);
+  fakeBatches().pollsToEnd = 1;
+  const batch = await ended(client, created);
+  expect(batch.request_counts).toMatchObject({ completed: 2 });
+  const rows = (await rowsOf(batch.id)).filter(({ state }) => state !== "void");
+  const sent = [...fakeBatches().batches.values()];
+  const expected = sent.flatMap(({ model, lines }) =>
+    lines.map(({ body }) => {
+      const { prompt_tokens, completion_tokens } = usageOf(body);
+      return (prompt_tokens * 1_000 + completion_tokens * 4_000) * (model === "large" ? 2 : 1);
+    }),
+  );
+  expect(rows.map(({ costNano }) => Number(costNano)).toSorted()).toEqual(expected.toSorted());
+  expect(rows.map(({ state }) => state)).toEqual(["exact", "exact"]);
+  await gateway.write(YAML);
+});
+
 it("budgets reserve the sum of the lines, and lines without a price are listed", async () => {
   const client = openai(poor);
   const some = (count: number) =>

@@ -141,3 +141,9 @@ it("valid JSON has no error before its end", () =>
     }),
     { numRuns: trialCount(200) },
   ));
+
+it("an error in a long line is looked for at its beginning only", () => {
+  expect(findJsonError(`{"a": oops${"x".repeat(10_000_000)}`)).toBe(6);
+  for (const text of ['{"a":"x', "[", "[1,,", " "])
+    expect(findJsonError(text + text.at(-1)!.repeat(10_000_000))).toBeOneOf([undefined, 3]);
+});

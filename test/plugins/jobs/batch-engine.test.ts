@@ -1,0 +1,147 @@
+// The batch engine on virtual time: how long batches are kept, results that cannot be read, and the
+// size of records.
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { fail, type Price } from "tollgate/plugin";
+import type { StoredBatch } from "../../../plugins/frontends/jobs/batch-record.ts";
+import { MAX_JOB_DATA_BYTES } from "../../../src/store/job-table.ts";
+import {
+  answer,
+  EngineWorld,
+  LINE_HOLD,
+  ownerNamed,
+  randomText,
+  type Gateway,
+} from "./engine-world.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const alice = ownerNamed("alice");
+let world: EngineWorld;
+beforeEach(async () => {
+  vi.useFakeTimers({
+    toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "Date"],
+  });
+  world = await EngineWorld.create();
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await world[Symbol.asyncDispose]();
+});
+
+const FINAL = ["completed", "failed", "expired", "canceled"];
+async function ended(gateway: Gateway, { record }: StoredBatch): Promise<StoredBatch> {
+  let batch: StoredBatch | undefined;
+  await world.until(async () => {
+    batch = await gateway.records.read(record.id);
+    return FINAL.includes(batch!.state);
+  });
+  return batch!;
+}
+
+/** Waits until the results were read 20 times without success, and lets the rest of the day pass. */
+async function failForADay(gateway: Gateway, { record }: StoredBatch): Promise<StoredBatch> {
+  await world.until(async () => ((await gateway.records.read(record.id))!.failures ?? 0) >= 20);
+  expect((await gateway.records.read(record.id))!.state).toBe("reading");
+  vi.setSystemTime(Date.now() + DAY_MS);
+  return ended(gateway, { record } as StoredBatch);
+}
+
+it("an ended batch is listed by every gateway until its time is over, and then deleted", async () => {
+  const first = world.start({ batchMs: HOUR_MS });
+  const { record } = await ended(first, await first.create(alice, ["m"]));
+  first.kill();
+  const second = world.start();
+  const end = Date.now();
+  const listed = async () =>
+    (await second.records.list(alice, { limit: 9, format: "openai" })).items.map(
+      (one) => one.record.id,
+    );
+  await world.until(() => Date.now() > end + 0.9 * HOUR_MS);
+  expect(await listed()).toEqual([record.id]);
+  expect(await second.service.find(alice, `batch_${record.id}`)).toMatchObject({
+    state: "completed",
+  });
+  await world.until(() => Date.now() > end + 1.1 * HOUR_MS);
+  expect(await listed()).toEqual([]);
+});
+
+it("results that cannot be read for a day end the batch, and only lines without a bill are estimated", async () => {
+  const gateway = world.start();
+  world.behavior.results = function* ({ lines }) {
+    yield answer(lines[0]!.id);
+    yield answer(lines[1]!.id);
+    fail("upstream", "The file is damaged.");
+  };
+  const batch = await failForADay(gateway, await gateway.create(alice, ["m", "m", "m", "m"]));
+  expect(batch).toMatchObject({
+    state: "failed",
+    batches: [{ outcome: "unreadable" }],
+    counts: { total: 4, succeeded: 2, failed: 2 },
+  });
+  expect([...world.settled.values()]).toEqual([
+    { costNano: 2n * LINE_HOLD, outcome: "unreadable" },
+  ]);
+});
+
+it("a part whose results cannot be read does not affect other parts", async () => {
+  const gateway = world.start();
+  world.behavior.results = ({ lines }) =>
+    lines[0]!.body.includes('"bad"')
+      ? fail("upstream", "Damaged.")
+      : lines.map(({ id }) => answer(id));
+  const batch = await failForADay(gateway, await gateway.create(alice, ["good", "bad", "good"]));
+  expect(batch).toMatchObject({ state: "completed", counts: { succeeded: 2, failed: 1 } });
+  expect([...world.settled.values()]).toMatchObject([{ costNano: LINE_HOLD }]);
+});
+
+it("lines that were billed before the provider deleted the results are not estimated", async () => {
+  const gateway = world.start();
+  let reads = 0;
+  world.behavior.results = function* ({ lines }) {
+    if (++reads > 1) fail("not_found", "Deleted.");
+    yield answer(lines[0]!.id);
+    fail("unavailable", "Cut off.");
+  };
+  const batch = await ended(gateway, await gateway.create(alice, ["m", "m", "m"]));
+  expect(batch.counts).toMatchObject({ failed: 3 });
+  expect([...world.settled.values()]).toMatchObject([{ costNano: 2n * LINE_HOLD }]);
+});
+
+it("a record fits in a store, whatever the provider returns", async () => {
+  const gateway = world.start();
+  world.behavior.reference = (key) => key + "r".repeat(2_048 - key.length);
+  world.behavior.status = () => ({
+    state: "ended",
+    outcome: "failed",
+    message: "x".repeat(100_000),
+  });
+  const sizes: number[] = [];
+  const { put } = world.jobs;
+  world.jobs.put = (record) => {
+    sizes.push(Buffer.byteLength(record.data));
+    return put(record);
+  };
+  const models = Array.from({ length: 12 }, (_, n) => `model-${n}-${randomText(200)}`);
+  const batch = await ended(gateway, await gateway.create(alice, models));
+  expect(batch.state).toBe("failed");
+  expect(Math.max(...sizes)).toBeLessThan(MAX_JOB_DATA_BYTES);
+  const metadata = Object.fromEntries(
+    Array.from({ length: 16 }, (_, n) => [`${n}`, "\u0001".repeat(512)]),
+  );
+  await expect(gateway.create(alice, models, { metadata })).rejects.toMatchObject({
+    message: expect.stringContaining("larger than"),
+  });
+  expect(world.reserved.size).toBe(1);
+});
+
+it("the price of the time when the batch was created is passed to each line", async () => {
+  const priceOf = (usd: string): Price => ({ lines: [{ unit: "input", usd, per: 1_000_000 }] });
+  const gateway = world.start();
+  world.behavior.price = priceOf("1");
+  const old = priceOf("1");
+  const created = await gateway.create(alice, ["m", "m", "n"]);
+  world.behavior.price = priceOf("2");
+  await ended(gateway, created);
+  const bills = [...world.bills.values()].map(([bill]) => bill!.price);
+  expect(bills).toEqual([old, old, old]);
+});
