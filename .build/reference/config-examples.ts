@@ -230,6 +230,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   note: "Agreement of 2026-02-01",
   until: "2027-02-01",
   "credentials[].models": ["gpt-5*"],
+  client_accounts: ["engineering"],
   zdr_allowed_fields: ["min_p"],
   frontends: ["chat-completions", "messages"],
   middleware: ["auth", "zdr", "limits", "usage"],

@@ -32,6 +32,14 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Send the body without chunk extensions",
     413,
   ],
+  client_credential_missing: [
+    "The provider needs the client's own credential",
+    "Send your credential in `Authorization` or `x-api-key`, and the gateway's key in `x-tollgate-key`",
+  ],
+  client_credential_not_allowed: [
+    "The account of the key may not use its own credential",
+    "Use another model, or ask the operator. Operators: see `client_accounts`",
+  ],
   client_secret_expired: ["The client secret has expired", "Create another client secret"],
   client_secret_needs_key: [
     "A client secret was requested without an API key of the gateway",

@@ -168,6 +168,10 @@ export const REQUEST_HEADERS: readonly (readonly [name: string, about: string])[
   ["x-api-key", "The API key, as Anthropic's clients send it"],
   ["api-key", "The API key, as Azure's clients send it"],
   ["x-goog-api-key", "The API key, as Google's clients send it"],
+  [
+    "x-tollgate-key",
+    "The API key, if the other headers contain the client's own credential for a provider",
+  ],
   ["service-zdr", "Required privacy: `required`, `strict`, or `off`"],
   ["idempotency-key", "Unique ID of the request, so that a retry is not billed twice"],
   ["x-request-id", "Your own ID of the request, which logs and records contain"],

@@ -1,7 +1,17 @@
 // Reads the key that a client sent. Accepted schemes are tried in their configured order.
 import { fail, type HeadersIn, type QueryIn } from "tollgate/plugin";
 
-export type Scheme = "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "key" | "subprotocol";
+export type Scheme =
+  | "bearer"
+  | "x-api-key"
+  | "api-key"
+  | "x-goog-api-key"
+  | "x-tollgate-key"
+  | "key"
+  | "subprotocol";
+
+/** Header of the gateway's key next to the client's own credential for a provider. */
+const OWN_HEADER = "x-tollgate-key";
 
 /**
  * Builds the option with which an operator chooses the schemes of a frontend. `key` is a query
@@ -13,9 +23,9 @@ export const acceptOption = (...schemes: readonly Scheme[]) =>
     minItems: 1,
     uniqueItems: true,
     items: { enum: Object.keys(SCHEME_DESCRIPTIONS) as Scheme[] },
-    default: schemes,
+    default: [...schemes, OWN_HEADER] as readonly Scheme[],
     description:
-      "Places where clients may put their key, in the order in which they are read: bearer (Authorization: Bearer <key>), x-api-key, api-key, x-goog-api-key, key (?key=<key>), subprotocol (for WebSockets of browsers)",
+      "Places where clients may put their key, in the order in which they are read. bearer: Authorization: Bearer <key>. key: ?key=<key>. subprotocol: for WebSockets of browsers. x-tollgate-key takes precedence over the others, which may then contain the client's own credential for a provider",
   }) as const;
 
 const SCHEME_DESCRIPTIONS: Readonly<Record<Scheme, string>> = {
@@ -23,6 +33,7 @@ const SCHEME_DESCRIPTIONS: Readonly<Record<Scheme, string>> = {
   "x-api-key": "x-api-key: <key>",
   "api-key": "api-key: <key>",
   "x-goog-api-key": "x-goog-api-key: <key>",
+  "x-tollgate-key": "x-tollgate-key: <key>",
   key: "?key=<key>",
   subprotocol: "Sec-WebSocket-Protocol: openai-insecure-api-key.<key>",
 };
@@ -32,6 +43,7 @@ const SCHEME_NAMES: Readonly<Record<Scheme, string>> = {
   "x-api-key": "x-api-key",
   "api-key": "api-key",
   "x-goog-api-key": "x-goog-api-key",
+  "x-tollgate-key": "x-tollgate-key",
   key: "?key=",
   subprotocol: "Sec-WebSocket-Protocol",
 };
@@ -50,6 +62,8 @@ export function extractCredential(
   schemes: readonly Scheme[],
   query?: QueryIn,
 ): string | undefined {
+  const own = schemes.includes(OWN_HEADER) ? READERS[OWN_HEADER](headers, query) : undefined;
+  if (own !== undefined) return own;
   const key = findOnlyKey(headers, query);
   if (key !== undefined)
     for (const scheme of schemes) if (READERS[scheme](headers, query) === key) return key;
@@ -59,12 +73,18 @@ export function extractCredential(
     headers["x-api-key"] === undefined
   )
     return undefined;
-  return fail(
-    "unauthenticated",
-    `Send the key as ${schemes.map((scheme) => SCHEME_DESCRIPTIONS[scheme]).join(" or ")}.`,
-    { code: "invalid_api_key" },
-  );
+  return fail("unauthenticated", `Send the key as ${listSchemes(schemes)}.`, {
+    code: "invalid_api_key",
+  });
 }
+
+/** Lists the places. Clients need `x-tollgate-key` only next to another credential. */
+const listSchemes = (schemes: readonly Scheme[]): string => {
+  const usual = schemes.filter((scheme) => scheme !== OWN_HEADER);
+  return (usual.length > 0 ? usual : schemes)
+    .map((scheme) => SCHEME_DESCRIPTIONS[scheme])
+    .join(" or ");
+};
 
 /** Returns the key that the request contains. Throws if it contains two different keys. */
 function findOnlyKey(headers: HeadersIn, query: QueryIn | undefined): string | undefined {
@@ -106,6 +126,7 @@ const READERS: Readonly<
   "x-api-key": inHeader("x-api-key"),
   "api-key": inHeader("api-key"),
   "x-goog-api-key": inHeader("x-goog-api-key"),
+  "x-tollgate-key": inHeader(OWN_HEADER),
   key: (_headers, query) => query?.get("key")?.trim() || undefined,
   // The name that OpenAI's SDKs use in browsers.
   subprotocol: (headers) =>
@@ -114,4 +135,4 @@ const READERS: Readonly<
     )?.[1],
 };
 
-const ALL_SCHEMES = Object.keys(READERS) as Scheme[];
+const ALL_SCHEMES = (Object.keys(READERS) as Scheme[]).filter((scheme) => scheme !== OWN_HEADER);

@@ -210,6 +210,11 @@ export type FactsOverride = Partial<Omit<ModelInfo, "price">> & {
 
 export interface CredentialConfig {
   readonly name: string;
+  /**
+   * Accounts whose keys may use their own credential with the provider. "*" stands for every key.
+   * Set only if the credential is the client's own. It then has no fields.
+   */
+  readonly clientAccounts?: readonly string[] | undefined;
   /** Values of the fields that the provider's `credential` schema defines. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly weight: number;

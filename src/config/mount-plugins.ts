@@ -1,6 +1,7 @@
 // Loads the plugins that gateway.yaml names, and validates their options and credentials against
 // their schemas. No `setup` of a plugin runs. The `check` function of a plugin is pure, so it may
 // run.
+import { CLIENT_CREDENTIAL } from "../model/usage.ts";
 import { dirname, resolve } from "node:path";
 import { publicErrorText } from "../model/error.ts";
 import type { PluginKind } from "../plugin/define.ts";
@@ -185,7 +186,17 @@ function validateOptions(
     Object.fromEntries(Object.entries(raw).filter(([key]) => fields.has(key) === isField));
   const list = entry["credentials"];
   const credentials: (Mapping | undefined)[] = [];
-  if (Array.isArray(list)) {
+  if (entry["credential"] === "client") {
+    const conflicts = Object.keys(part(true)).map((key) => childPointer(at, key));
+    if (list !== undefined) conflicts.push(childPointer(pointer, "credentials"));
+    for (const conflict of conflicts)
+      context.report(
+        problem.clientCredentialConflict(pointerSegments(conflict).at(-1)!),
+        conflict,
+        "key",
+      );
+    credentials.push({});
+  } else if (Array.isArray(list)) {
     for (const key of Object.keys(part(true)))
       context.report(problem.fieldWithCredentials(key), childPointer(at, key), "key");
     const names = new Set<unknown>();
@@ -193,6 +204,8 @@ function validateOptions(
       if (!isMapping(each)) continue;
       const here = childPointer(childPointer(pointer, "credentials"), i);
       const name = each["name"];
+      if (name === CLIENT_CREDENTIAL)
+        context.report(problem.reservedCredentialName(name), childPointer(here, "name"));
       if (typeof name === "string" && names.has(name))
         context.report(problem.sameCredential(name), childPointer(here, "name"));
       names.add(name);
@@ -202,6 +215,7 @@ function validateOptions(
       );
     }
   } else credentials.push(validateAgainst(credential, part(true), at, known, context));
+  checkClientAccounts(entry, pointer, context);
   // This check supplements the plugin's schema: providers are called only over HTTP, and the error
   // is found before any setup.
   const base = raw["base_url"];
@@ -211,6 +225,25 @@ function validateOptions(
     options: validateAgainst(options, part(false), at, known, context),
     credentials: credentials.map((each) => each ?? {}),
   };
+}
+
+/** Checks which accounts may use their own credential. No account may unless it is listed. */
+function checkClientAccounts(
+  { credential, client_accounts: accounts }: Mapping,
+  pointer: string,
+  { accountIds, report }: MountContext,
+): void {
+  const at = childPointer(pointer, "client_accounts");
+  if (credential !== "client") {
+    if (accounts !== undefined) report(problem.clientAccountsUnused(), at, "key");
+    return;
+  }
+  if (accounts === undefined)
+    report(problem.clientAccountsMissing(), childPointer(pointer, "credential"));
+  if (!Array.isArray(accounts)) return;
+  for (const [i, name] of accounts.entries())
+    if (typeof name === "string" && name !== "*" && accountIds?.includes(name) === false)
+      report(problem.unknownAccount(name, accountIds), childPointer(at, i));
 }
 
 const propertyNamesOf = (schema: Schema): string[] =>

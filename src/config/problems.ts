@@ -376,6 +376,30 @@ export const problem = {
       `${quote(key)} belongs to a single credential and cannot be used with a list of credentials`,
       "move it to credentials: [{ name, with }]",
     ),
+  clientCredentialConflict: (key: string) =>
+    error(
+      "config/client-credential",
+      `${quote(key)} cannot be used with credential: client, because the client sends the credential`,
+      `remove ${quote(key)}, or credential: client`,
+    ),
+  clientAccountsMissing: () =>
+    error(
+      "config/client-credential",
+      "credential: client requires client_accounts",
+      'list the accounts that may use it, or "*" for every key',
+    ),
+  clientAccountsUnused: () =>
+    error(
+      "config/client-credential",
+      "client_accounts has no effect without credential: client",
+      "add credential: client, or remove client_accounts",
+    ),
+  reservedCredentialName: (name: string) =>
+    error(
+      "config/client-credential",
+      `the credential name ${quote(name)} is reserved for credential: client`,
+      "choose another name",
+    ),
   sameCredential: (name: string) =>
     error("config/same-credential", `duplicate credential name ${quote(name)}`),
   literalSecret: () =>

@@ -1,5 +1,6 @@
 // Builds the frozen config from values that were read, validated, and loaded before. Only problems
 // that involve two values are detected here.
+import { CLIENT_CREDENTIAL } from "../model/usage.ts";
 import { createHash } from "node:crypto";
 import { MAX_TIMER_MS, parseDuration } from "../lib/time/units.ts";
 import { toAccountConfigs, toKeyDefaults } from "./sections/account-config.ts";
@@ -116,7 +117,12 @@ const toProviderConfig = (mount: PluginMount, entry: any, timeouts: Timeouts): P
   ...toMountConfig(mount),
   name: pointerSegments(mount.pointer)[1]!,
   credentials: mount.credentials.map((fields, i) =>
-    toCredentialConfig(entry.credentials?.[i], fields),
+    entry.credential === "client"
+      ? {
+          ...toCredentialConfig({ name: CLIENT_CREDENTIAL }, {}),
+          clientAccounts: entry.client_accounts,
+        }
+      : toCredentialConfig(entry.credentials?.[i], fields),
   ),
   trustPolicy: entry.trust_policy,
   stateMode: entry.state_mode,

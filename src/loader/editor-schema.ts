@@ -116,7 +116,12 @@ function providerRule(options: Mapping, credential: Mapping, at: string): Mappin
         credentials: { items: ruleForWith(credential, at, "credential") },
       },
     },
-    else: { properties: { with: both }, ...(required.length > 0 ? { required: ["with"] } : {}) },
+    else: {
+      if: { required: ["credential"] },
+      // The client sends the credential.
+      then: list,
+      else: { properties: { with: both }, ...(required.length > 0 ? { required: ["with"] } : {}) },
+    },
   };
 }
 

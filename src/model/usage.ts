@@ -74,8 +74,23 @@ export const UNITS = [
   ...PIECE_UNITS,
 ] as const satisfies readonly Unit[];
 
-/** Amount used, by unit. */
-export type Usage = { readonly [U in Unit]?: Opt<number> };
+/**
+ * Unit of the ledger. In addition to the units that providers count, `list_nano_usd` is the list
+ * price, in billionths of a US dollar, of a call that the client paid with its own credential.
+ */
+export type LedgerUnit = Unit | "list_nano_usd";
+
+/** All units of the ledger, in the order in which reports list them. */
+export const LEDGER_UNITS = [...UNITS, "list_nano_usd"] as const satisfies readonly LedgerUnit[];
+
+/**
+ * Name of the credential of a call that the client paid with its own credential. No credential in
+ * gateway.yaml has this name.
+ */
+export const CLIENT_CREDENTIAL = "client";
+
+/** Amount used, by unit. Only the gateway sets `list_nano_usd`. */
+export type Usage = { readonly [U in LedgerUnit]?: Opt<number> };
 
 /** Merges cumulative reports. For each unit, the later count replaces the earlier count. */
 export function mergeUsage(earlier: Usage, later: Usage): Usage {

@@ -66,6 +66,8 @@ export interface Generation {
   /** Typical output per key and model, from which an expected reservation is calculated. */
   readonly outputHistory: OutputHistory;
   readonly timerWheel: TimerWheel;
+  /** Whether a provider is called with the clients' own credentials. */
+  readonly acceptsClientCredentials: boolean;
   /** Returns the route for a subrequest that a plugin makes. */
   findRoute(path: string): MountedRoute | undefined;
   /** Passes a finished request to the observers. Undefined if there are none. */

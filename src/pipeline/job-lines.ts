@@ -125,6 +125,7 @@ export async function planLine(
       pinnedTarget,
       rewrittenRequest,
       routing,
+      admission: x.state.admission,
     };
     const { candidates } = await route(inputs);
     const able = candidates.filter(({ mounted, model }) => batchesFor(mounted.endpoint, model));

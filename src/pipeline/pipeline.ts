@@ -207,6 +207,7 @@ async function runStages(x: HostExchange, { route: routeDefinition }: MountedRou
     pinnedTarget,
     rewrittenRequest: body.rewritten,
     routing,
+    admission,
   });
   const plan = isPromise(routed) ? await routed : routed;
   const { answer } = body.received!;
@@ -241,6 +242,7 @@ async function dispatchOrDowngrade(x: HostExchange, plan: RoutePlan): Promise<vo
         pinnedTarget,
         rewrittenRequest: body.rewritten,
         routing,
+        admission: x.state.admission,
         downgradeModel: model,
       });
     } catch {

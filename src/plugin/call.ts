@@ -207,8 +207,10 @@ export interface SyntheticResponse {
  * - `estimated`: the provider accepted the work, but its usage counts are missing or incomplete.
  * - `unpriced`: the usage is known and the price is not.
  * - `void`: the provider accepted nothing or was not called, so nothing is billed.
+ * - `external`: the client paid the provider with its own credential, so the cost is 0. The usage
+ *   contains the list price as `list_nano_usd`.
  */
-export type CallState = "exact" | "estimated" | "unpriced" | "void";
+export type CallState = "exact" | "estimated" | "unpriced" | "void" | "external";
 
 /**
  * Record of one settled call, as `settle` hooks receive it. The ledger has the same state, usage,

@@ -102,6 +102,8 @@ export function checkCommand(c: StoreCommand): void {
       checkAttemptId(c.attempt);
       checkAmount("costNano", c.costNano);
       if (c.costNano !== null && c.costNano < 0n) rejectField("costNano", "is negative");
+      if (c.state === "external" && c.costNano !== 0n)
+        rejectField("costNano", "is not 0, but the client paid the provider");
       checkAmount("upstreamCostNano", c.upstreamCostNano);
       return;
     case "progress":

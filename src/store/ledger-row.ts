@@ -15,6 +15,7 @@ import type {
   CallTarget,
   Usage,
 } from "../plugin/index.ts";
+import { CLIENT_CREDENTIAL } from "../plugin/index.ts";
 import { rollupLevelFor, dimensionsOf, matchesDimensions } from "./row-dimensions.ts";
 import type { MeterAmount } from "./meter.ts";
 
@@ -150,17 +151,18 @@ export const recoveryTime = (
  * progress or, if there is none, the reservation.
  */
 export const recoveredSettle = (
-  { attempt, holdNano }: Pick<LedgerRow, "attempt" | "holdNano">,
+  { attempt, holdNano, target }: Pick<LedgerRow, "attempt" | "holdNano" | "target">,
   lastProgress: Progress | undefined,
   now: number,
 ): Settle & { at: number } => {
-  const costNano = lastProgress?.costNano ?? holdNano;
+  const isExternal = target.credential === CLIENT_CREDENTIAL;
+  const costNano = isExternal ? 0n : (lastProgress?.costNano ?? holdNano);
   return {
     do: "settle",
     attempt,
     at: now,
     // Without a price, there is no amount to estimate.
-    state: costNano === null ? "unpriced" : "estimated",
+    state: isExternal ? "external" : costNano === null ? "unpriced" : "estimated",
     usage: lastProgress?.usage ?? {},
     costNano,
     outcome: RECOVERED,

@@ -5,8 +5,8 @@ import {
   type LedgerQuery,
   type Store,
   type LedgerTotal,
-  UNITS,
-  type Unit,
+  LEDGER_UNITS,
+  type LedgerUnit,
   type Usage,
 } from "../plugin/index.ts";
 import {
@@ -150,7 +150,7 @@ function accountPaths(account = ""): string[] {
 
 const MILLION = 1_000_000;
 const UNIT_INDEX: { readonly [unit: string]: number } = Object.fromEntries(
-  UNITS.map((unit, i) => [unit, i]),
+  LEDGER_UNITS.map((unit, i) => [unit, i]),
 );
 
 /** The running total of one group. */
@@ -171,7 +171,7 @@ export class RunningTotal {
     this.calls++;
     if (row.costNano === null) this.unpriced++;
     if (row.state === "estimated") this.estimated++;
-    for (const unit in row.usage) this.addUnit(unit, row.usage[unit as Unit]);
+    for (const unit in row.usage) this.addUnit(unit, row.usage[unit as LedgerUnit]);
   }
 
   add(other: RunningTotal): void {
@@ -201,17 +201,17 @@ export class RunningTotal {
 
   /**
    * Returns the reported units with their whole count and additional millionths, in the order of
-   * `UNITS`.
+   * `LEDGER_UNITS`.
    */
-  unitCounts(): (readonly [unit: Unit, whole: number, parts: number])[] {
+  unitCounts(): (readonly [unit: LedgerUnit, whole: number, parts: number])[] {
     return this.#unitIndexes
       .map((place, i) => [place, i] as const)
       .sort(([a], [b]) => a - b)
-      .map(([place, i]) => [UNITS[place]!, this.#wholeUnits[i]!, this.#millionths[i]!]);
+      .map(([place, i]) => [LEDGER_UNITS[place]!, this.#wholeUnits[i]!, this.#millionths[i]!]);
   }
 
   usage(): Usage {
-    const usage: { [U in Unit]?: number } = {};
+    const usage: { [U in LedgerUnit]?: number } = {};
     for (const [unit, whole, parts] of this.unitCounts())
       usage[unit] = parts === 0 ? whole : whole + parts / MILLION;
     return usage;

@@ -30,7 +30,7 @@ export async function readCalls(
   const sums = await readSums(ledger, provider, { from, to });
   const calls = new Map<string, LedgerCall>();
   for await (const row of readRows(ledger, { provider, from, to })) {
-    if (row.kind !== "settle") continue;
+    if (row.kind !== "settle" || row.state === "external") continue;
     const call = toCall(row);
     sums.get(groupOf(call))?.subtract(call);
     calls.set(row.attempt, call);
@@ -98,7 +98,8 @@ async function readSums(
     to,
     by,
   })) {
-    if (of["outcome"] === "adjusted") continue;
+    // The provider bills calls with a client's own credential to the client.
+    if (of["outcome"] === "adjusted" || of["state"] === "external") continue;
     const call: LedgerCall = {
       attempt: "",
       startDay: of["day"]!,
@@ -137,7 +138,7 @@ function toCall(row: LedgerEntry): LedgerCall {
     day: dayOf(row.at),
     model: row.target.model,
     credential: row.target.credential,
-    state: row.state === "open" ? "estimated" : row.state,
+    state: row.state === "open" || row.state === "external" ? "estimated" : row.state,
     recovered: row.outcome === "recovered",
     usage: row.usage,
     nano: BigInt(row.costNano ?? 0n),

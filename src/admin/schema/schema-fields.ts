@@ -89,7 +89,10 @@ export const LEDGER_FILTER = {
   from: timeOf("Start time, inclusive", "since"),
   to: timeOf("End time, exclusive", "until"),
   state: withCli(
-    { enum: ["open", "exact", "estimated", "unpriced", "void"], description: "Billing state" },
+    {
+      enum: ["open", "exact", "estimated", "unpriced", "void", "external"],
+      description: "Billing state",
+    },
     { hidden: true },
   ),
   provider: nameOf("Provider of the calls"),

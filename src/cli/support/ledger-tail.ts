@@ -66,6 +66,7 @@ const STATE_COLORS = {
   estimated: "yellow",
   unpriced: "yellow",
   void: "gray",
+  external: "gray",
   open: "gray",
 } as const;
 

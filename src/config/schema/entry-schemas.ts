@@ -146,6 +146,18 @@ export const createProviderSchema = (facts: Schema) =>
           "provider is left out and its other keys are not read",
       },
       credentials: list(credentialSchema, "Several credentials, each with a name", { minItems: 1 }),
+      credential: {
+        enum: ["client"],
+        description:
+          "client: each call has the client's own credential, such as the token of a subscription, " +
+          "and the client pays for it. Set client_accounts as well. Default: a credential of the " +
+          "gateway",
+      },
+      client_accounts: names(
+        "Accounts, with the accounts nested under them, whose keys may use their own credential " +
+          'with credential: client. "*": every key',
+        { minItems: 1 },
+      ),
       trust_policy: flag("Whether to trust this plugin's claim that nothing is retained", false),
       state_mode: {
         enum: ["reject", "relay"],

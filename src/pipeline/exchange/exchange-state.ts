@@ -14,6 +14,7 @@ import type { ResolvedAccount } from "../accounts/accounts.ts";
 import { RequestPermit } from "../admission/request-permit.ts";
 import type { Generation, IdempotencyClaim } from "../generation.ts";
 import type { RoutingState } from "../routing/resolution.ts";
+import type { ClientCredential } from "./client-credential.ts";
 import type { MountedFrontend, MountedRoute } from "./mounted.ts";
 import type { SocketLane } from "./socket-lane.ts";
 import type { Span } from "../../lib/json/json-scanner.ts";
@@ -47,6 +48,8 @@ export interface AdmissionState {
   /** The account of the key, with its ancestors. */
   account: ResolvedAccount | undefined;
   isPrivacyDecided: boolean;
+  /** The client's own credential for a provider. Undefined if it sent none, or none is accepted. */
+  clientCredential: ClientCredential | undefined;
   /** The claim for the Idempotency-Key. Undefined until it is claimed. */
   idempotencyClaim:
     | Pick<IdempotencyClaim, "keyId" | "idempotencyKeyHash" | "requestId">
@@ -166,6 +169,7 @@ export function createExchangeState(of: {
       permit: new RequestPermit(of.gen),
       account: undefined,
       isPrivacyDecided: false,
+      clientCredential: undefined,
       idempotencyClaim: undefined,
     },
     body: { received: undefined, rewritten: undefined },

@@ -111,6 +111,11 @@ export interface EndpointTransport {
 
 export interface Credential {
   readonly name: string;
+  /**
+   * Accounts whose keys may use their own credential with the provider. "*" stands for every key.
+   * Set only if the credential is the client's own. It then has no fields.
+   */
+  readonly clientAccounts?: readonly string[] | undefined;
   readonly fields: Readonly<Record<string, unknown>>;
   readonly weight: number;
   readonly models: readonly string[] | undefined;

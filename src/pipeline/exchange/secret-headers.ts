@@ -13,6 +13,8 @@ export const SECRET_HEADERS: ReadonlySet<string> = new Set([
   "x-api-key",
   "api-key",
   "x-goog-api-key",
+  // The gateway's key, if the other headers contain the client's own credential for a provider.
+  "x-tollgate-key",
   // Browsers send a credential in this header, because they cannot set any other header of a
   // WebSocket.
   "sec-websocket-protocol",

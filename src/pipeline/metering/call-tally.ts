@@ -21,6 +21,7 @@ import type { CallRecord, CallState } from "../../plugin/call.ts";
 import type { StoreCommand, Settle } from "../../plugin/store/store.ts";
 import { isLocalFault } from "../faults/fault-source.ts";
 import { addProviderWait } from "../targets/timeouts.ts";
+import { isPaidByClient } from "../exchange/client-credential.ts";
 import type { HostCall } from "../exchange/call.ts";
 import { type CatalogModels, largerCost, CallPricing, type PricedUsage } from "./call-pricing.ts";
 import { outputHistoryKey } from "./price-terms.ts";
@@ -257,23 +258,30 @@ export class CallTally {
       of.cut &&
       !(wasGivenUp && this.call.accepted) &&
       FAILURE_POINTS[this.failurePoint].ledgerResult === "void";
-    const { usage, estimated } = isVoid ? { usage: {}, estimated: false } : this.usage();
+    const counted = isVoid ? { usage: {}, estimated: false } : this.usage();
+    const { estimated } = counted;
+    let { usage } = counted;
     const mayHaveContinued = this.wasStoppedEarly || (of.cut && (this.isAccepted || wasGivenUp));
     const { nano, isExact } = this.#cost(usage, estimated);
-    const costNano = isVoid
+    const isExternal = isPaidByClient(this.call.candidate);
+    const priceNano = isVoid
       ? 0n
       : mayHaveContinued
         ? this.#costWithUnseenWork(usage, estimated, CANCEL_NOTICE_SECONDS)
         : nano;
+    const costNano = isExternal ? 0n : priceNano;
+    if (isExternal && priceNano) usage = { ...usage, list_nano_usd: Number(priceNano) };
     const state: CallState = isVoid
       ? "void"
-      : of.cut || estimated
-        ? "estimated"
-        : costNano === null
-          ? "unpriced"
-          : isExact
-            ? "exact"
-            : "estimated";
+      : isExternal
+        ? "external"
+        : of.cut || estimated
+          ? "estimated"
+          : costNano === null
+            ? "unpriced"
+            : isExact
+              ? "exact"
+              : "estimated";
     const now = performance.now();
     if (this.sentAt !== undefined) addProviderWait(this.call.exchange, this.sentAt, now);
     const ms = {
@@ -285,7 +293,7 @@ export class CallTally {
       const { gen } = this.call.exchange.state;
       if (usage.output !== undefined) gen.outputHistory.record(this.historyKey, usage.output);
     }
-    const parts = this.pricing.billParts(this.#reports);
+    const parts = isExternal ? undefined : this.pricing.billParts(this.#reports);
     const record: CallRecord = {
       attemptId: this.call.attemptId,
       n: this.call.n,
@@ -335,7 +343,13 @@ export class CallTally {
     const costNano = this.call.exchange.operationSpec.generatesTokens
       ? this.#costWithUnseenWork({ ...usage, output }, estimated, UNREPORTED_OUTPUT.seconds)
       : this.holdNano;
-    return { do: "progress", at, attempt: this.call.attemptId, usage, costNano };
+    return {
+      do: "progress",
+      at,
+      attempt: this.call.attemptId,
+      usage,
+      costNano: isPaidByClient(this.call.candidate) ? 0n : costNano,
+    };
   }
 
   /**

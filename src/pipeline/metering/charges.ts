@@ -11,6 +11,7 @@ import type { Limit, LimitState } from "../../plugin/store/limit.ts";
 import type { JobReserve } from "../../plugin/store/job.ts";
 import type { Reserve, CommandResult } from "../../plugin/store/store.ts";
 import type { HostCall } from "../exchange/call.ts";
+import { isPaidByClient } from "../exchange/client-credential.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import type { Stamped } from "../generation.ts";
 import { formatPolicy } from "../privacy/zero-retention.ts";
@@ -47,6 +48,9 @@ export function collectCharges(call: HostCall): Charges {
     Object.assign(labels, charge.labels);
     for (const hold of charge.holds) mode = stricterMode(mode ?? "soft", hold);
   }
+  // The client pays the provider, so no budget of money is used and none denies the call.
+  if (isPaidByClient(call.candidate))
+    return { limits: limits.filter(({ unit }) => unit !== "nano_usd"), labels, budgetMode: "soft" };
   return { limits, labels, budgetMode: mode };
 }
 

@@ -16,6 +16,7 @@ import { toolUnits } from "../../model/tool-units.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
 import { LIMIT_UNITS } from "../../plugin/store/limit-units.ts";
 import type { RequestFacts } from "../../plugin/references.ts";
+import { isPaidByClient } from "../exchange/client-credential.ts";
 import type { HostCall } from "../exchange/call.ts";
 import { collectCharges, reserveRow, type ReserveInputs } from "./charges.ts";
 import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
@@ -150,7 +151,8 @@ export function planReservation(
   const claims = job
     ? []
     : limits.map((limit) => ({ ...limit, take: isRunning ? 0n : amountOf(limit.unit) }));
-  const inputs = { at, labels, claims, holdNano: hold.nano, price: call.info.price };
+  const holdNano = isPaidByClient(call.candidate) ? 0n : hold.nano;
+  const inputs = { at, labels, claims, holdNano, price: call.info.price };
   return { inputs: job ? { ...inputs, job } : inputs, holdRequest };
 }
 

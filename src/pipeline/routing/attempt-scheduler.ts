@@ -8,6 +8,7 @@
 import { ERRORS, type Fault } from "../../model/error.ts";
 import { retryModeAfter, FAILURE_POINTS, type FailurePoint } from "../../model/call-retry.ts";
 import type { HostCall, ScheduledAttempt } from "../exchange/call.ts";
+import { isPaidByClient } from "../exchange/client-credential.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import type { HostCandidate } from "../exchange/mounted.ts";
 import type { RoutePlan } from "../stages/route.ts";
@@ -123,7 +124,11 @@ export class AttemptScheduler {
     if (this.#hasHedged || this.#isExhausted()) return undefined;
     const { target } = candidate.mounted;
     const at = this.#candidates.findIndex(
-      ({ mounted: of }, i) => i >= this.#nextIndex && of.target !== target && of.target.isHealthy,
+      (one, i) =>
+        i >= this.#nextIndex &&
+        one.mounted.target !== target &&
+        one.mounted.target.isHealthy &&
+        !isPaidByClient(one),
     );
     if (at < 0 || !this.#spendRetry()) return undefined;
     this.#hasHedged = true;
@@ -136,6 +141,7 @@ export class AttemptScheduler {
   #nextHealthy(): ScheduledAttempt | undefined {
     for (; this.#nextIndex < this.#candidates.length; this.#nextIndex++) {
       const candidate = this.#candidates[this.#nextIndex]!;
+      if (this.#isSpent(candidate)) continue;
       const { target } = candidate.mounted;
       const pass = target.isHealthy ? "plain" : target.tryEnter(this.#now, this.#client);
       if (!pass || (pass === "plain" && this.#isWorse(candidate))) {
@@ -196,7 +202,9 @@ export class AttemptScheduler {
     which: (candidate: HostCandidate) => boolean = () => true,
   ): ScheduledAttempt | undefined {
     const list =
-      this.#coolingDown?.filter((one) => which(one) && !this.#statusOf(one)?.rejectsRequests) ?? [];
+      this.#coolingDown?.filter(
+        (one) => which(one) && !this.#statusOf(one)?.rejectsRequests && !this.#isSpent(one),
+      ) ?? [];
     const candidate = list
       .toSorted((a, b) => this.#scoreOf(b) - this.#scoreOf(a))
       .find((one) => this.count === 0 || this.#spendFallback(one));
@@ -303,6 +311,7 @@ export class AttemptScheduler {
     const codes = candidate.mounted.endpoint.protocol?.client?.accountBound?.errorCodes;
     if (!codes?.includes(failure.code ?? "") || stage !== "rejected" || !isProviderFault(failure))
       return false;
+    if (this.#isSpent(candidate)) return false;
     return (
       !this.#hasDroppedAccountBound &&
       (this.#hasDroppedAccountBound = this.#failuresAt(candidate) < this.#maxPerTarget)
@@ -314,6 +323,11 @@ export class AttemptScheduler {
     return this.#x.state.gen.retries.perTarget;
   }
 
+  /** Whether the candidate needs the client's own credential, which was sent in an earlier call. */
+  #isSpent(candidate: HostCandidate): boolean {
+    return isPaidByClient(candidate) && this.#x.state.admission.clientCredential?.isSent !== false;
+  }
+
   #isExhausted(): boolean {
     const { total } = this.#x.state.gen.retries;
     return this.#unsupportedCount > MAX_UNSUPPORTED || this.count - this.#unsupportedCount >= total;
@@ -322,6 +336,7 @@ export class AttemptScheduler {
   #retryModeAfter(candidate: HostCandidate, stage: FailurePoint, failure: Fault) {
     const again = retryModeAfter(stage, failure.kind);
     if (again === undefined || isLocalFault(failure) || !isProviderFault(failure)) return undefined;
+    if (this.#isSpent(candidate)) return undefined;
     if (this.#failuresAt(candidate) >= this.#maxPerTarget || rateLimitScope(failure) === "request")
       return undefined;
     const { retryAfterMs } = failure;

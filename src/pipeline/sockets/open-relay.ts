@@ -71,6 +71,7 @@ export async function tryCandidates<T>(
     facts,
     pinnedTarget,
     routing,
+    admission: handshake.state.admission,
   });
   const plan = isPromise(routed) ? await routed : routed;
   const candidates = findRelays(plan, socket, action, handshake.model);

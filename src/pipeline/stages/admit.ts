@@ -3,6 +3,7 @@ import { originalQueryOf } from "../../lib/query-secrets.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { fail } from "../../model/error.ts";
 import type { ClientSecret } from "../../plugin/identity.ts";
+import { ClientCredential } from "../exchange/client-credential.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import { runSequentially } from "../hooks/hook-runner.ts";
 import { checkScopeHeaders } from "../scopes/scope-values.ts";
@@ -21,7 +22,15 @@ export function admit(x: HostExchange): void | Promise<void> {
   const hooks = runSequentially(frontend.hooks.lists.admit, undefined, (hook) =>
     hook.run(x, secret),
   );
-  return isPromise(hooks) ? hooks.then(() => checkIdentity(x)) : checkIdentity(x);
+  return isPromise(hooks) ? hooks.then(() => checkAdmitted(x, secret)) : checkAdmitted(x, secret);
+}
+
+function checkAdmitted(x: HostExchange, secret: string | undefined): void {
+  checkIdentity(x);
+  const { gen, connection, admission } = x.state;
+  // A WebSocket's requests repeat the headers of its handshake, so each would send the credential.
+  if (gen.acceptsClientCredentials && !connection.lane && !x.session)
+    admission.clientCredential = ClientCredential.take(connection.req, secret);
 }
 
 function checkIdentity(x: HostExchange): void {

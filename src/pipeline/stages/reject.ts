@@ -9,7 +9,7 @@ import { isRetryPointless, faultProvider } from "../faults/fault-source.ts";
 import { toClientFault } from "../upstream/provider-failure.ts";
 import { forwardResponseHeaders } from "../upstream/encode-request.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
-import { errorResponseOf } from "../upstream/send-request.ts";
+import { errorResponseOf, type UpstreamErrorResponse } from "../upstream/send-request.ts";
 import type { Generation } from "../generation.ts";
 import { createZdrHeaders } from "../privacy/zero-retention.ts";
 import { createDiagnosticHeaders } from "../response/diagnostic-headers.ts";
@@ -18,8 +18,13 @@ import { createDiagnosticHeaders } from "../response/diagnostic-headers.ts";
  * Whether a provider's error status is forwarded to the client. Other 4xx statuses concern the
  * operator's account or the gateway's own request.
  */
-const isForwardedStatus = (status: number): boolean =>
-  isServerErrorStatus(status) || [400, 404, 413, 422, 429].includes(status);
+const isForwardedStatus = ({ status, isPaidByClient }: UpstreamErrorResponse): boolean =>
+  isServerErrorStatus(status) ||
+  [400, 404, 413, 422, 429].includes(status) ||
+  (isPaidByClient && ACCOUNT_STATUSES.includes(status));
+
+/** Statuses that concern the account with the provider: the client's own, if it pays the call. */
+const ACCOUNT_STATUSES = [401, 402, 403];
 
 const isServerErrorStatus = (status: number): boolean => status >= 500 && status < 600;
 
@@ -96,9 +101,9 @@ function renderError(x: HostExchange, problem: unknown, fault: Fault): RenderedE
  * express it.
  */
 function forwardedStatusOf(problem: unknown, fault: Fault): number | undefined {
-  const status = errorResponseOf(problem)?.status;
-  return status !== undefined && isForwardedStatus(status) && !isRetryPointless(fault)
-    ? status
+  const upstreamError = errorResponseOf(problem);
+  return upstreamError && isForwardedStatus(upstreamError) && !isRetryPointless(fault)
+    ? upstreamError.status
     : undefined;
 }
 
@@ -139,7 +144,7 @@ function forwardUpstreamError(
   const upstreamError = errorResponseOf(problem);
   if (
     !upstreamError ||
-    !isForwardedStatus(upstreamError.status) ||
+    !isForwardedStatus(upstreamError) ||
     billing.records.at(-1)?.candidate.mode !== "passthrough"
   )
     return undefined;
@@ -150,6 +155,7 @@ function forwardUpstreamError(
     frontend.protocol?.headers?.response,
     upstreamError.headers,
     (name, value) => headers.push([name, gen.mask(value)]),
+    upstreamError.isPaidByClient,
   );
   const body = maskErrorBody(
     gen,

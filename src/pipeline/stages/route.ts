@@ -10,7 +10,8 @@ import type { Candidate } from "../../plugin/call.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 import type { RouteResult } from "../../plugin/middleware.ts";
 import type { RequestFacts } from "../../plugin/references.ts";
-import type { ReceivedBody } from "../exchange/exchange-state.ts";
+import { isPaidByClient } from "../exchange/client-credential.ts";
+import type { AdmissionState, ReceivedBody } from "../exchange/exchange-state.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate, MountedFrontend } from "../exchange/mounted.ts";
 import { firstApplicable, runReducing } from "../hooks/hook-runner.ts";
@@ -41,6 +42,8 @@ export interface RouteInputs {
   readonly routing: RoutingState;
   /** The request after the rewrite hooks. If unset, the client's own request. */
   readonly rewrittenRequest?: ModelRequest | undefined;
+  /** The client's account and its own credential. Unset if nothing is sent. */
+  readonly admission?: Pick<AdmissionState, "account" | "clientCredential"> | undefined;
   /** Model that the request is routed to instead, because a scope has used up a limit. */
   readonly downgradeModel?: string | undefined;
   /** Replaces randomness and measured latency if nothing is sent. */
@@ -96,7 +99,7 @@ export function route(inputs: RouteInputs): RoutePlan | Promise<RoutePlan> {
 
 /** Filters candidates by their metadata and by the request. */
 function filterCandidates(
-  { frontend, x, operationSpec, facts, pinnedTarget, downgradeModel }: RouteInputs,
+  { frontend, x, operationSpec, facts, pinnedTarget, downgradeModel, admission }: RouteInputs,
   all: readonly HostCandidate[],
   isAllowed: IsNameAllowed,
   excluded: ExcludedCandidate[],
@@ -120,6 +123,8 @@ function filterCandidates(
         "model_not_allowed",
         "this key may not use it",
       );
+    if (admission && isPaidByClient(candidate))
+      if (!hasClientCredential(candidate, admission, excluded)) return false;
     if (
       pinnedTarget &&
       (pinnedTarget.credential !== candidate.credential || candidate.protocol !== x.protocol)
@@ -196,6 +201,35 @@ function filterCandidates(
       );
     return conflicts ? [] : [withFeaturePolicy(candidate, facts.features)];
   });
+}
+
+/** Whether the client's own credential can be sent to the candidate. If not, it is excluded. */
+function hasClientCredential(
+  candidate: HostCandidate,
+  { account, clientCredential }: NonNullable<RouteInputs["admission"]>,
+  excluded: ExcludedCandidate[],
+): boolean {
+  const ids = account?.path.split("/") ?? [];
+  const { clientAccounts = [] } = candidate.mounted.credential;
+  if (!clientAccounts.some((id) => id === "*" || ids.includes(id)))
+    return exclude(
+      excluded,
+      candidate,
+      "credential",
+      "forbidden",
+      "client_credential_not_allowed",
+      "this key's account may not use its own credential",
+    );
+  if (clientCredential) return true;
+  return exclude(
+    excluded,
+    candidate,
+    "credential",
+    "unauthenticated",
+    "client_credential_missing",
+    "the request contains no credential for it. Send your own credential over HTTP in " +
+      "Authorization or x-api-key, and the gateway's key in x-tollgate-key",
+  );
 }
 
 /**

@@ -9,6 +9,7 @@ import { ACCOUNT_FIELDS, ROUTING_FIELDS } from "../../protocols/references/index
 import { visibleLimits } from "../accounts/accounts.ts";
 import { conversationIdOf } from "../exchange/conversation-id.ts";
 import type { HostCall } from "../exchange/call.ts";
+import { isPaidByClient } from "../exchange/client-credential.ts";
 import { SECRET_HEADERS } from "../exchange/secret-headers.ts";
 import { requireSyncResult } from "../hooks/hook-guard.ts";
 import { multipartContentType } from "../body/multipart-parser.ts";
@@ -217,15 +218,24 @@ const CREDENTIAL_HEADER = /auth|api-?key|secret|token$|credential|admin/;
 const ACCOUNT_HEADER =
   /rate-?limit|organi[sz]ation|project|workspace|account|tenant|cookie|credit|balance|quota/;
 
-/** Forwards the provider's response headers that the protocol's list allows. */
-export const forwardResponseHeaders = (
+/** Headers with the limits of the account that pays the call. */
+const LIMIT_HEADERS = ["anthropic-ratelimit-*", "x-ratelimit-*", "x-codex-*"];
+
+/**
+ * Forwards the provider's response headers that the protocol's list allows. `isPaidByClient`: the
+ * account with the provider is the client's, so its limits are forwarded as well.
+ */
+export function forwardResponseHeaders(
   list: readonly string[] | undefined,
   headers: HeadersIn,
   each: (name: string, value: string) => void,
-): void =>
+  isPaidByClient: boolean,
+): void {
   forwardHeaders(list, headers, (name, value) => {
     if (!ACCOUNT_HEADER.test(name)) each(name, value);
   });
+  if (isPaidByClient) forwardHeaders(LIMIT_HEADERS, headers, each);
+}
 
 /** Creates the response headers that are known before the first byte of a response. */
 export function createResponseHeaders(call: HostCall, upstream: HeadersIn): HeadersOut {
@@ -242,9 +252,14 @@ export function createResponseHeaders(call: HostCall, upstream: HeadersIn): Head
   for (const name in receipt) head[name] = receipt[name];
   const protocol = call.candidate.mounted.endpoint.protocol;
   if (call.mode === "passthrough" && protocol)
-    forwardResponseHeaders(protocol.headers?.response, upstream, (name, value) => {
-      head[name] ??= gen.mask(value);
-    });
+    forwardResponseHeaders(
+      protocol.headers?.response,
+      upstream,
+      (name, value) => {
+        head[name] ??= gen.mask(value);
+      },
+      isPaidByClient(call.candidate),
+    );
   return head;
 }
 

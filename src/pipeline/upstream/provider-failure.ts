@@ -1,8 +1,9 @@
 // Handles a provider's failure: its effect on later requests, the operator's log, and the message
 // for the client.
-import { type Fault, createFault, getFault } from "../../model/error.ts";
+import { type ErrorKind, type Fault, createFault, getFault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { HostCall } from "../exchange/call.ts";
+import { isPaidByClient } from "../exchange/client-credential.ts";
 import { clientKey, isClientRetry } from "../exchange/client-retries.ts";
 import type { Generation } from "../generation.ts";
 import {
@@ -21,11 +22,20 @@ const ACCOUNT_MESSAGES = {
     `The gateway's account with ${provider} has no credit or quota left.`,
 } as const;
 
+/** Errors of one client's account, which say nothing about calls of other clients. */
+const CLIENT_ACCOUNT_ERRORS: ReadonlySet<ErrorKind> = new Set([
+  "unauthenticated",
+  "forbidden",
+  "quota",
+  "rate_limited",
+]);
+
 /**
  * Records a failure for the target's health and, if it concerns the account, in the operator's log.
  */
 export function recordFailure(call: HostCall, fault: Fault): void {
   if (!countsAgainstTarget(fault)) return;
+  if (isPaidByClient(call.candidate) && CLIENT_ACCOUNT_ERRORS.has(fault.kind)) return;
   const x = call.exchange;
   const { gen } = x.state;
   gen.targetHealth.recordFailure(call.candidate, fault, {

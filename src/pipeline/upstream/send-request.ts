@@ -1,11 +1,11 @@
 import { isPromise } from "../../lib/is-promise.ts";
 import { BOUNDS } from "../../lib/bounds.ts";
-import { fail, createFault, getFault } from "../../model/error.ts";
+import { fail, createFault, getFault, type ErrorKind } from "../../model/error.ts";
 import type { HeadersIn, HeadersOut } from "../../model/values.ts";
-import type { Protocol } from "../../plugin/protocol.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 import { createAuthHeaders, renewToken, tokenVersion } from "./credential.ts";
 import type { HostCall } from "../exchange/call.ts";
+import { isPaidByClient } from "../exchange/client-credential.ts";
 import type { LineReply } from "../exchange/exchange.ts";
 import type { EndpointTransport } from "../exchange/mounted.ts";
 import { flattenHeaders, type OutgoingRequest, type BodyChunks } from "./outgoing-request.ts";
@@ -29,6 +29,8 @@ export interface UpstreamErrorResponse {
   status: number;
   headers: HeadersIn;
   body: Buffer;
+  /** Whether the call had the client's own credential, so that the error concerns its account. */
+  isPaidByClient: boolean;
 }
 
 const errorResponses = new WeakMap<object, UpstreamErrorResponse>();
@@ -75,7 +77,7 @@ async function sendOverSocketOrReject(
   } catch (problem) {
     if (!(problem instanceof HandshakeRejection)) throw problem;
     call.failurePoint = "rejected";
-    return throwUpstreamError(problem, problem.body, call.candidate.mounted.endpoint.protocol!);
+    return throwUpstreamError(call, problem, problem.body);
   }
 }
 
@@ -87,7 +89,7 @@ async function retryWithRenewedToken(
   refusal: UpstreamReply,
   version: ReturnType<typeof tokenVersion>,
 ): Promise<UpstreamReply> {
-  const { credential, endpoint } = call.candidate.mounted;
+  const { credential } = call.candidate.mounted;
   const { auth } = wire.definition;
   let response: UpstreamReply = refusal;
   let errorBody = await readErrorBody(response, BOUNDS.errorBody.max);
@@ -105,7 +107,7 @@ async function retryWithRenewedToken(
     if (isSuccess(response)) return response;
     errorBody = await readErrorBody(response, BOUNDS.errorBody.max);
   }
-  return throwUpstreamError(response, errorBody, endpoint.protocol!);
+  return throwUpstreamError(call, response, errorBody);
 }
 
 const isSuccess = ({ status }: UpstreamReply): boolean => status >= 200 && status < 300;
@@ -127,6 +129,10 @@ function signAndDispatch(
   const failed = (problem: unknown): never => {
     throw toProviderFault(call, problem);
   };
+  if (isPaidByClient(call.candidate)) {
+    const own = call.exchange.state.admission.clientCredential;
+    return dispatchSigned(call, wire, unsigned, own?.send() ?? rejectWithoutCredential());
+  }
   let signing: ReturnType<typeof createAuthHeaders>;
   try {
     signing = createAuthHeaders(wire.definition.auth, call.candidate.mounted.credential, () => ({
@@ -142,6 +148,9 @@ function signAndDispatch(
   if (!isPromise(signing)) return dispatchSigned(call, wire, unsigned, signing);
   return signWithTimeout(signing).then((own) => dispatchSigned(call, wire, unsigned, own), failed);
 }
+
+const rejectWithoutCredential = (): never =>
+  fail("internal", "A call that the client pays has no credential.");
 
 /**
  * Maximum time in milliseconds to sign a request. A scheme that needs a token calls another
@@ -214,7 +223,7 @@ export function receiveLineReply(call: HostCall, { status, body }: LineReply): U
   call.failurePoint = "rejected";
   try {
     const start = body.subarray(0, BOUNDS.errorBody.max);
-    return throwUpstreamError(reply, start, call.candidate.mounted.endpoint.protocol!);
+    return throwUpstreamError(call, reply, start);
   } catch (problem) {
     throw attributeFault(problem, "target", call.provider);
   }
@@ -222,10 +231,14 @@ export function receiveLineReply(call: HostCall, { status, body }: LineReply): U
 
 /** Throws the fault for a rejection. */
 function throwUpstreamError(
+  call: HostCall,
   { status, headers }: Pick<UpstreamReply, "status" | "headers">,
-  errorBody: Buffer,
-  protocol: Protocol,
+  receivedBody: Buffer,
 ): never {
+  const { protocol } = call.candidate.mounted.endpoint;
+  const isClients = isPaidByClient(call.candidate);
+  const own = isClients ? call.exchange.state.admission.clientCredential : undefined;
+  const errorBody = own ? Buffer.from(own.mask(receivedBody.toString())) : receivedBody;
   if (status >= 300 && status < 400)
     fail(
       "upstream",
@@ -234,11 +247,21 @@ function throwUpstreamError(
         code: "upstream_redirect",
       },
     );
-  const { kind, message, ...more } = protocol.client!.decodeFault(status, headers, errorBody);
-  const problem = createFault(kind, message, more);
-  markAccountLimit(getFault(problem)!, headers);
+  const { kind, message, ...more } = protocol!.client!.decodeFault(status, headers, errorBody);
+  const problem = createFault(isClients ? clientFaultKind(kind, status) : kind, message, more);
+  if (!isClients) markAccountLimit(getFault(problem)!, headers);
   // A truncated error body is not valid JSON, so it cannot be forwarded unchanged.
-  if (errorBody.length < BOUNDS.errorBody.max)
-    errorResponses.set(problem, { status, headers, body: errorBody });
+  if (receivedBody.length < BOUNDS.errorBody.max)
+    errorResponses.set(problem, { status, headers, body: errorBody, isPaidByClient: isClients });
   throw problem;
+}
+
+/**
+ * Returns the kind of an error of a call that the client pays. An error of the account concerns the
+ * client, which can sign in again, and not the operator.
+ */
+function clientFaultKind(kind: ErrorKind, status: number): ErrorKind {
+  if (kind === "upstream_quota") return "quota";
+  if (kind !== "upstream_auth") return kind;
+  return status === 403 ? "forbidden" : "unauthenticated";
 }

@@ -17,6 +17,7 @@ import type {
   MountedSocket,
 } from "../../pipeline/exchange/mounted.ts";
 import { Accounts } from "../../pipeline/accounts/accounts.ts";
+import { isClientCredential } from "../../pipeline/exchange/client-credential.ts";
 import { Scopes } from "../../pipeline/scopes/scope-table.ts";
 import { CandidateResolver } from "../../pipeline/routing/resolver.ts";
 import type { Services } from "../services.ts";
@@ -185,6 +186,9 @@ function createGeneration(
     targetHealth: services.targetHealth,
     retries: config.retries,
     retiringModels: services.retiringModels,
+    acceptsClientCredentials: [...providers.values()].some(({ credentials }) =>
+      credentials.some(isClientCredential),
+    ),
     findRoute: (path) => subrequestRoutes.get(path),
     timerWheel: services.timerWheel,
     reportRequest:

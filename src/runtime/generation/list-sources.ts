@@ -7,6 +7,7 @@ import {
   type ListRefresher,
 } from "../../catalog/list-refresher.ts";
 import { createConditionalFetch } from "../../catalog/conditional-fetch.ts";
+import { isClientCredential } from "../../pipeline/exchange/client-credential.ts";
 import { getFault } from "../../model/error.ts";
 import type { BuiltGeneration } from "./build-generation.ts";
 import { adoptNewestPeerList, type ListsAndPeers } from "../services/peer-model-lists.ts";
@@ -43,7 +44,8 @@ export const listSourcesOf = (
   known?: ListsAndPeers,
 ): ListSource[] =>
   [...providers.values()].flatMap((provider) =>
-    provider.plugin.listModels
+    // The gateway has no credential for a provider whose calls the clients pay.
+    provider.plugin.listModels && !provider.credentials.some(isClientCredential)
       ? provider.credentials.map(({ name }, i) => {
           const remembering = createConditionalFetch();
           const models = async (signal: AbortSignal) => {

@@ -2,7 +2,8 @@
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { GatewayConfig, ProviderConfig, LocatedProblem } from "../../config/gateway-config.ts";
 import type { Provider } from "../../plugin/provider.ts";
-import type { MountedProvider } from "../../pipeline/exchange/mounted.ts";
+import { isClientCredential } from "../../pipeline/exchange/client-credential.ts";
+import type { MountedEndpoint, MountedProvider } from "../../pipeline/exchange/mounted.ts";
 import { mountEndpoint, createCredentialClient } from "./mount-endpoint.ts";
 import type { PluginSetup, ProblemLocator } from "../plugin-host/plugin-setup.ts";
 import { problem } from "../../config/problems.ts";
@@ -70,14 +71,27 @@ function createMountedProvider(
         setup.scope,
         usesMetadataService,
       );
-      if ("why" in built) setup.addMountProblem(mounted, built.why);
-      return "why" in built ? [] : [built];
+      const why = "why" in built ? built.why : clientCredentialProblem(mounted, built);
+      if (why !== undefined) setup.addMountProblem(mounted, why);
+      return "why" in built || why !== undefined ? [] : [built];
     }),
     credentials: mounted.credentials,
     extraOrigins: origins,
     allowsMetadataService: usesMetadataService,
     proxy: setup.services.proxy,
   };
+}
+
+/** Returns why an endpoint cannot be called with the clients' own credentials, or undefined. */
+function clientCredentialProblem(
+  { credentials }: ProviderConfig,
+  { transport }: MountedEndpoint,
+): string | undefined {
+  if (!credentials.some(isClientCredential)) return undefined;
+  const auth = transport?.definition.auth;
+  return typeof auth === "object" && "header" in auth
+    ? undefined
+    : "credential: client requires an API whose key is a header, without signatures or tokens of the gateway";
 }
 
 /**
@@ -112,7 +126,7 @@ export async function checkReadiness(
   await Promise.all(
     [...config.providers.values()].map(async (mounted) => {
       const provider = providers.get(mounted.name);
-      if (!provider?.plugin.checkReady) return;
+      if (!provider?.plugin.checkReady || provider.credentials.some(isClientCredential)) return;
       try {
         const signal = AbortSignal.any([scope.signal, AbortSignal.timeout(deadlineMs)]);
         await Promise.race([

@@ -9,6 +9,7 @@ const ALLOWED_HEADERS = [
   "x-api-key",
   "api-key",
   "x-goog-api-key",
+  "x-tollgate-key",
   "x-goog-api-client",
   "anthropic-version",
   "anthropic-beta",

@@ -2,10 +2,12 @@
 // If the worker dies, these calls are settled in the same way as by recovery after a restart: with
 // the last progress, or with the reserved amount.
 import type { StoreCommand, Settle, Store, CommandResult } from "../../plugin/store/store.ts";
-import type { Usage } from "../../model/usage.ts";
+import { CLIENT_CREDENTIAL, type Usage } from "../../model/usage.ts";
 
 interface OpenReservation {
   readonly at: number;
+  /** Whether the client pays the provider with its own credential. */
+  readonly isExternal: boolean;
   readonly holdNano: bigint | null;
   /**
    * Whether the reserve was confirmed while its worker was alive. If not, no byte of the call was
@@ -40,8 +42,15 @@ export function trackReservations(apply: Store["apply"]): OpenReservations {
         if (command.job?.attempt === command.attempt) return;
         // A repeated command changes nothing.
         if (!verdict.ok || open.has(command.attempt)) return;
-        const { at, holdNano } = command;
-        open.set(command.attempt, { at, holdNano, wasConfirmed: !dead, usage: {}, costNano: null });
+        const { at, holdNano, target } = command;
+        open.set(command.attempt, {
+          at,
+          isExternal: target.credential === CLIENT_CREDENTIAL,
+          holdNano,
+          wasConfirmed: !dead,
+          usage: {},
+          costNano: null,
+        });
         return;
       case "progress":
         const call = open.get(command.attempt);
@@ -88,16 +97,20 @@ export function trackReservations(apply: Store["apply"]): OpenReservations {
 /** Returns the settle that recovery writes for a call. */
 export const recoveredSettle = (
   attempt: string,
-  call: Pick<OpenReservation, "holdNano" | "usage" | "costNano">,
+  call: Pick<OpenReservation, "isExternal" | "holdNano" | "usage" | "costNano">,
   at: number,
 ): Settle & { at: number } => ({
   do: "settle",
   attempt,
   at,
   // Without a price, there is no amount to estimate.
-  state: call.costNano === null && call.holdNano === null ? "unpriced" : "estimated",
+  state: call.isExternal
+    ? "external"
+    : call.costNano === null && call.holdNano === null
+      ? "unpriced"
+      : "estimated",
   usage: call.usage,
-  costNano: call.costNano ?? call.holdNano,
+  costNano: call.isExternal ? 0n : (call.costNano ?? call.holdNano),
   outcome: "recovered",
 });
 

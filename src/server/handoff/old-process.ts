@@ -2,6 +2,7 @@
 // then settled through the new process, like the calls of a worker.
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
+import { CLIENT_CREDENTIAL } from "../../model/usage.ts";
 import type { GatewayEvent } from "../../plugin/gateway-event.ts";
 import type { RejectedRequest } from "../../plugin/observer.ts";
 import type { ObservedRequest } from "../../pipeline/generation.ts";
@@ -189,7 +190,12 @@ async function listOrphanedCalls(
   return [...open.values()].map((entry) =>
     recoveredSettle(
       entry.attempt,
-      { holdNano: entry.holdNano ?? null, usage: {}, costNano: null },
+      {
+        isExternal: entry.target.credential === CLIENT_CREDENTIAL,
+        holdNano: entry.holdNano ?? null,
+        usage: {},
+        costNano: null,
+      },
       Math.max(now, entry.at),
     ),
   );

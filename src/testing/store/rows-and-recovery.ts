@@ -1,6 +1,7 @@
 // Checks of the state after a crash, and of late settles.
 import assert from "node:assert/strict";
 import { wallClock } from "../../lib/time/wall-clock.ts";
+import { CLIENT_CREDENTIAL } from "../../model/usage.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import {
   limitClaim,
@@ -44,6 +45,45 @@ export const recoveryLaws: readonly Law[] = [
       assert.equal(await readRemaining(next, {}), 10_000n - 400n - 1_000n - 250n);
       assert.equal(await readRemaining(next, lease), 3n);
       assert.equal((await readEntries(next, "done")).length, 2);
+    },
+  ],
+
+  [
+    "a call that the client pays changes tokens and no budget of money, even after a crash",
+    async (store, crash) => {
+      const tokens = { unit: "tokens", per: "day", max: 1_000 } as const;
+      const target = {
+        provider: "max",
+        model: "claude",
+        protocol: "messages",
+        credential: CLIENT_CREDENTIAL,
+      };
+      const claims = [limitClaim({}, 0n), limitClaim(tokens, 100n)];
+      const open = (attempt: string) => reserveCommand(attempt, { target, claims, holdNano: 0n });
+      const usage = { input: 20, output: 10, list_nano_usd: 4_000 };
+      const paid = { state: "external", costNano: 0n, usage } as const;
+      await store.apply([
+        open("done"),
+        settleCommand("done", paid),
+        open("lost"),
+        open("heard"),
+        { do: "progress", at: NOON, attempt: "heard", usage: { output: 3 }, costNano: 250n },
+      ]);
+      await assertInvalid(
+        store.apply([open("bad"), settleCommand("bad", { ...paid, costNano: 1n })]),
+      );
+      const next = await crash();
+      await next.open(SECOND_OWNER);
+      for (const attempt of ["done", "lost", "heard"]) {
+        const settle = (await readEntries(next, attempt))[1];
+        assert.deepEqual([settle?.state, settle?.costNano], ["external", 0n], attempt);
+      }
+      assert.equal(await readRemaining(next, {}), 10_000n);
+      assert.equal(await readRemaining(next, tokens), 1_000n - 30n - 100n - 3n);
+      const [sum] = await next.sumEntries({ by: ["state"], state: "external" });
+      assert.equal(sum?.by["state"], "external");
+      assert.deepEqual([sum.calls, sum.costNano, sum.unpriced], [3, 0n, 0]);
+      assert.deepEqual(sum.usage, { input: 20, output: 13, list_nano_usd: 4_000 });
     },
   ],
 

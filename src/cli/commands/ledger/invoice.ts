@@ -1,6 +1,6 @@
 // Writes the invoice of an account for one month, in the currency and with the margin of its view.
 import { fail } from "../../../model/error.ts";
-import { inputTokens, outputTokens } from "../../../model/usage.ts";
+import { inputTokens, outputTokens, type LedgerUnit } from "../../../model/usage.ts";
 import type { UsageSums } from "../../../admin/commands/ledger-commands.ts";
 import {
   type CliCommand,
@@ -68,17 +68,44 @@ export const command: CliCommand = {
       ? openAccountView(config, account)
       : openNamedView(config, name));
     await using store = await openStoreAccess(given);
-    const sums = (await store.run("ledger.totals", {
+    const query = {
       account,
       from: Date.UTC(Number(year), Number(number) - 1, 1),
       to: Date.UTC(Number(year), Number(number), 1),
       by: ["day", "model"],
-    })) as unknown as UsageSums;
-    const invoice = createInvoice({ account, month: month!, view }, sums);
+    };
+    const [sums, external] = (await Promise.all([
+      store.run("ledger.totals", query),
+      store.run("ledger.totals", { ...query, state: "external" }),
+    ])) as unknown as [UsageSums, UsageSums];
+    const charged = withoutExternal(sums, external);
+    const invoice = createInvoice({ account, month: month!, view }, charged);
     printInvoice(given, invoice);
     return EXIT_CODES.ok;
   },
 };
+
+/** Returns the sums without the calls that clients paid with their own credentials. */
+export function withoutExternal(
+  sums: Pick<UsageSums, "rows" | "total">,
+  external: Pick<UsageSums, "rows">,
+): Pick<UsageSums, "rows" | "total"> {
+  const lineOf = ({ by }: UsageSums["rows"][number]) => `${by["day"]} ${by["model"]}`;
+  const excluded = new Map(external.rows.map((row) => [lineOf(row), row]));
+  const rows = sums.rows.flatMap((row) => {
+    const other = excluded.get(lineOf(row));
+    if (!other) return [row];
+    if (other.calls >= row.calls) return [];
+    const usage = Object.fromEntries(
+      Object.entries(row.usage).map(([unit, count]) => [
+        unit,
+        (count ?? 0) - (other.usage[unit as LedgerUnit] ?? 0),
+      ]),
+    );
+    return [{ ...row, calls: row.calls - other.calls, usage }];
+  });
+  return { rows, total: sums.total };
+}
 
 interface InvoiceOptions {
   readonly account: string;

@@ -2,7 +2,7 @@
 // comma or a quote are quoted.
 
 import { escapeControls } from "../../../lib/text.ts";
-import { UNITS } from "../../../model/usage.ts";
+import { LEDGER_UNITS } from "../../../model/usage.ts";
 import { nanoToDecimal } from "../../../money/decimal.ts";
 import type { LedgerEntry } from "../../../plugin/store/store.ts";
 
@@ -56,7 +56,10 @@ const COLUMNS: { readonly [name: string]: (entry: LedgerEntry) => string } = {
   outcome: ({ outcome }) => textCell(outcome),
   finish: ({ finish }) => textCell(finish ?? ""),
   ...Object.fromEntries(
-    UNITS.map((unit) => [unit, forKinds(["settle"], ({ usage }) => String(usage[unit] ?? ""))]),
+    LEDGER_UNITS.map((unit) => [
+      unit,
+      forKinds(["settle"], ({ usage }) => String(usage[unit] ?? "")),
+    ]),
   ),
   usd: forKinds(["settle", "adjust"], ({ costNano }) => usd(costNano)),
   hold_usd: forKinds(["reserve"], ({ holdNano }) => usd(holdNano)),

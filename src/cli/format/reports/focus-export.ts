@@ -135,7 +135,8 @@ export function focusLine(
     day: [clock.parseLocalTime(day), clock.parseLocalTime(next)],
     month: [first(month), first(month + 1)],
     cost: nanoToDecimal(view.amount(nano, day)),
-    listCost: nanoToDecimal(view.amount(nano, day, "0")),
+    // A client's own credential pays the list price to the provider.
+    listCost: nanoToDecimal(view.amount(nano + BigInt(sum.usage.list_nano_usd ?? 0), day, "0")),
     usd: nanoToDecimal(nano),
     view,
     rate: view.rateOn(day),

@@ -1,0 +1,85 @@
+// The client's own credential for a provider, such as the token of a subscription. It is taken from
+// the request when the request is admitted, and sent in one call to the one provider that is
+// configured for it. No other code can read it: no plugin, log, trace, ledger row, or retry.
+import type { IncomingMessage } from "node:http";
+import { fail } from "../../model/error.ts";
+import type { HeadersOut } from "../../model/values.ts";
+import type { HostCandidate, Credential } from "./mounted.ts";
+
+/** Headers in which clients send their credential for a provider. */
+const CREDENTIAL_HEADERS: readonly string[] = ["authorization", "x-api-key"];
+/** Headers that name the account of such a credential. Without a credential, they are not sent. */
+const ACCOUNT_HEADERS: readonly string[] = ["chatgpt-account-id"];
+/** A key or client secret of a gateway. It is never sent to a provider. */
+const GATEWAY_SECRET = /(?:^|[^0-9A-Za-z])(?:tg|ek)_[0-9A-Za-z]/;
+const MASKED = "[secret]";
+
+/** Whether calls with this credential are paid by the client. */
+export const isClientCredential = (credential: Credential): boolean =>
+  credential.clientAccounts !== undefined;
+
+/** Whether the client pays the calls to this candidate. */
+export const isPaidByClient = ({ mounted }: HostCandidate): boolean =>
+  isClientCredential(mounted.credential);
+
+export class ClientCredential {
+  readonly #headers: HeadersOut;
+  #isSent = false;
+
+  private constructor(headers: HeadersOut) {
+    this.#headers = headers;
+  }
+
+  /**
+   * Takes the client's own credential out of a request, so that the request no longer contains it.
+   * `key`: the credential that identified the client to the gateway. Returns undefined if the
+   * request contains no other credential.
+   */
+  static take(req: IncomingMessage, key: string | undefined): ClientCredential | undefined {
+    const headers: Record<string, string> = {};
+    const isOwn = (value: string) =>
+      (key === undefined || !value.includes(key)) && !GATEWAY_SECRET.test(value);
+    for (const name of CREDENTIAL_HEADERS) {
+      const value = req.headers[name];
+      if (typeof value === "string" && value.trim() !== "" && isOwn(value)) headers[name] = value;
+    }
+    if (Object.keys(headers).length === 0) return undefined;
+    for (const name of ACCOUNT_HEADERS) {
+      const value = req.headers[name];
+      if (typeof value === "string") headers[name] = value;
+    }
+    for (const name in headers) removeHeader(req, name);
+    return new ClientCredential(headers);
+  }
+
+  /** Whether the credential was sent. It is not sent a second time. */
+  get isSent(): boolean {
+    return this.#isSent;
+  }
+
+  /** Returns the headers for the call. It can be called once. */
+  send(): HeadersOut {
+    if (this.#isSent) fail("internal", "A client's credential can be sent only once.");
+    this.#isSent = true;
+    return this.#headers;
+  }
+
+  /** Replaces the credential in a text of the provider. */
+  mask(text: string): string {
+    let masked = text;
+    for (const name of CREDENTIAL_HEADERS) {
+      const value = this.#headers[name];
+      if (value === undefined) continue;
+      const token = value.slice(value.trimEnd().lastIndexOf(" ") + 1).trim();
+      masked = masked.replaceAll(token, MASKED);
+    }
+    return masked;
+  }
+}
+
+function removeHeader(req: IncomingMessage, name: string): void {
+  delete req.headers[name];
+  const { rawHeaders } = req;
+  for (let i = rawHeaders.length - 2; i >= 0; i -= 2)
+    if (rawHeaders[i]!.toLowerCase() === name) rawHeaders.splice(i, 2);
+}
