@@ -18,6 +18,8 @@ const CODE =
   /\bcode(?::|\s*=|: code === "\w+" \?)\s*\(?"([a-z][a-z0-9_]+)"|_CODE = "([a-z_]+)"|ERROR_CODES = \{ money: "([a-z_]+)"/g;
 /** Kinds of codes whose errors name the kind elsewhere. */
 const KNOWN_KINDS: Readonly<Record<string, ErrorKind>> = {
+  client_credential_missing: "unauthenticated",
+  client_credential_not_allowed: "forbidden",
   gateway_overloaded: "overloaded",
   insufficient_quota: "quota",
   state_unsupported: "unsupported",

@@ -203,6 +203,9 @@ function filterCandidates(
   });
 }
 
+const NOT_ALLOWED_CODE = "client_credential_not_allowed";
+const MISSING_CODE = "client_credential_missing";
+
 /** Whether the client's own credential can be sent to the candidate. If not, it is excluded. */
 function hasClientCredential(
   candidate: HostCandidate,
@@ -217,7 +220,7 @@ function hasClientCredential(
       candidate,
       "credential",
       "forbidden",
-      "client_credential_not_allowed",
+      NOT_ALLOWED_CODE,
       "this key's account may not use its own credential",
     );
   if (clientCredential) return true;
@@ -226,7 +229,7 @@ function hasClientCredential(
     candidate,
     "credential",
     "unauthenticated",
-    "client_credential_missing",
+    MISSING_CODE,
     "the request contains no credential for it. Send your own credential over HTTP in " +
       "Authorization or x-api-key, and the gateway's key in x-tollgate-key",
   );

@@ -85,10 +85,10 @@ const spy = defineMiddleware({
       record("route", list, x.headers);
       return list;
     },
-    prepare: (out, call) => record("prepare", out.headers, out.path, call.headers),
+    prepare: (out, call) => record("prepare", out.headers, out.path, call.id),
     async attempt(call, next) {
       const reply = await next();
-      record("attempt", call.headers, reply.headers);
+      record("attempt", call.id, reply.headers);
       return reply;
     },
     settle: (x, outcome) => record("settle", x.headers, outcome),
