@@ -316,6 +316,21 @@ const INSIDE: Dashboard = {
         shows: { "{{frontend}}": "sum by (frontend) (tollgate_websockets)" },
       },
       {
+        title: "Open jobs of all gateways",
+        unit: "short",
+        shows: { "{{kind}}": "max by (kind) (tollgate_jobs_open)" },
+      },
+      {
+        title: "Age of the oldest open job",
+        unit: "s",
+        shows: { "{{kind}}": "time() - min by (kind) (tollgate_jobs_oldest_timestamp_seconds)" },
+      },
+      {
+        title: "Ended jobs per second",
+        unit: "short",
+        shows: { "{{kind}} {{status}}": rate("tollgate_jobs_ended_total", "kind, status") },
+      },
+      {
         title: "Calls over WebSockets of providers per second",
         unit: "reqps",
         shows: { "{{provider}}": rate("tollgate_websocket_calls_total", "provider") },

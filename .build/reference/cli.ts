@@ -39,7 +39,7 @@ export const GROUPS: readonly CommandGroup[] = [
     slug: "monitor",
     title: "Monitoring commands",
     about: "commands that show requests and live stats",
-    commands: ["tail", "request", "top", "stats", "sockets", "fleet"],
+    commands: ["tail", "request", "top", "stats", "sockets", "jobs", "fleet"],
   },
   {
     slug: "config",

@@ -645,6 +645,16 @@ export const OPERATOR_ERRORS: Readonly<Record<string, ErrorText>> = {
   no_such_request: ["The request is not in the history or the ledger", "Check its ID"],
   no_such_session: ["The session is unknown", "Run `tollgate sessions list`"],
   no_such_scope: ["The scope is unknown", "Run `tollgate scopes list`"],
+  no_such_job: ["There is no such job, or it belongs to another account", "Run `tollgate jobs`"],
+  no_such_job_kind: [
+    "No frontend of gateway.yaml runs jobs of this kind",
+    "Use one of the kinds that the message names",
+  ],
+  job_ended: ["The job has ended, so it cannot be canceled", "Nothing to do"],
+  job_not_cancelable: [
+    "Jobs of this kind cannot be canceled",
+    "Wait until the job ends, or revoke its key",
+  ],
   no_such_socket: ["The connection is not open", "Run `tollgate sockets list`"],
   bad_rates: ["The file of exchange rates is not valid", "Fix the line that the message names"],
   no_rate: ["No exchange rate is known", "Add a rate for that day"],

@@ -285,8 +285,8 @@ const ADMIN_PAGES: readonly AdminPage[] = [
   {
     slug: "admin-requests",
     title: "Admin API: requests and usage",
-    about: "endpoints for requests, open WebSockets, and usage",
-    tags: ["requests", "sockets", "usage"],
+    about: "endpoints for requests, open WebSockets, jobs, and usage",
+    tags: ["requests", "sockets", "jobs", "usage"],
   },
   {
     slug: "admin-ledger",

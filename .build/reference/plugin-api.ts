@@ -89,14 +89,16 @@ const PAGES: readonly ApiPage[] = [
     title: "Request records",
     about: "the record of a finished request, as observers receive it",
     from: [
-      "RequestOutcome",
-      "RequestRecord",
-      "RequestTrace",
-      "RequestRecordFault",
-      "RequestRecordSkippedCandidate",
-      "RequestRecordHook",
-      "RequestRecordCall",
-    ].map((name) => `${file("plugin/observer")}:${name}`),
+      ...[
+        "RequestOutcome",
+        "RequestRecord",
+        "RequestRecordFault",
+        "RequestRecordSkippedCandidate",
+        "RequestRecordHook",
+        "RequestRecordCall",
+      ].map((name) => `${file("plugin/observer")}:${name}`),
+      file("model/request-trace"),
+    ],
   },
   {
     slug: "gateway-events",
@@ -166,8 +168,8 @@ const PAGES: readonly ApiPage[] = [
   {
     slug: "jobs",
     title: "Jobs",
-    about: "records of jobs, and the reserves of their lines",
-    from: ["plugin/store/job"].map(file),
+    about: "records and kinds of jobs, and the reserves of their lines",
+    from: ["plugin/store/job", "plugin/store/job-kind"].map(file),
   },
   {
     slug: "ledger",

@@ -6,6 +6,7 @@ import { messages } from "tollgate/protocols/messages";
 import { acceptOption, extractCredential } from "./client-credential.ts";
 import { anthropicBatchRoutes } from "./jobs/anthropic-batches.ts";
 import { BatchEngine } from "./jobs/batch-engine.ts";
+import { createBatchKind } from "./jobs/batch-kind.ts";
 import { BatchRecords } from "./jobs/batch-record.ts";
 import { BatchService } from "./jobs/batch-service.ts";
 import { fileRoutes } from "./jobs/file-routes.ts";
@@ -86,6 +87,7 @@ export default defineFrontend({
         ...openaiBatchRoutes(batches, files),
         ...anthropicBatchRoutes(batches, files),
       ],
+      jobKinds: [createBatchKind(batches)],
     };
   },
 });

@@ -16,6 +16,7 @@ import {
   VARIABLES,
   type OtlpSettings,
 } from "./otlp/settings.ts";
+import { jobSpan } from "./otlp/job-span.ts";
 import { addSpans, countSpans, createSpanOptions } from "./otlp/spans.ts";
 import type { Signal } from "./otlp/message-shapes.ts";
 
@@ -171,6 +172,8 @@ export default defineObserver({
       ...(pushed && { onCharges: pushed.onCharges }),
       onEvent(notice) {
         pushed?.onEvent(notice);
+        if (notice.type === "job_ended" && settings.sampler !== "always_off")
+          spans?.add(1, (next) => next().add(jobSpan(notice, { keys })));
         lines?.add(1, (next) => next().add(eventLog(notice)));
       },
       async flush() {

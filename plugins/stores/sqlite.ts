@@ -202,6 +202,7 @@ function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
       list: callWriter("listJobs"),
       lease: callWriter("leaseJobs"),
       nextDueAt: callWriter("nextJobDueAt"),
+      count: callWriter("countJobs"),
       delete: callWriter("deleteJob"),
     },
     verify: callReader("verify"),

@@ -91,6 +91,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "List and close open WebSockets",
     load: () => import("./commands/run/sockets.ts"),
   },
+  jobs: {
+    summary: "List, show, and cancel jobs",
+    load: () => import("./commands/run/jobs.ts"),
+  },
   providers: {
     summary: "List, test, and reset providers",
     load: () => import("./commands/config/providers.ts"),

@@ -1,3 +1,4 @@
+import { startTrace } from "./exchange/trace.ts";
 import type { HedgeDelays, RoutingStrategy } from "../model/route-settings.ts";
 import { chatOperation } from "../model/operations/chat-operation.ts";
 import { emptyRealtimeRequest } from "../model/operations/realtime-operation.ts";
@@ -171,6 +172,7 @@ function createHypotheticalExchange(
   const x: HypotheticalExchange = {
     isHypothetical: true,
     id: nextRequestId(),
+    trace: startTrace({}),
     frontend: frontend.name,
     method: "POST",
     path: [route?.path ?? relay?.path ?? "/"].flat()[0]!,

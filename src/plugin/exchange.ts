@@ -6,6 +6,7 @@ import type { Operation, ModelRequest } from "../model/request.ts";
 import type { Body, HeadersIn } from "../model/values.ts";
 import type { Identity } from "./identity.ts";
 import type { Limit } from "./store/limit.ts";
+import type { RequestTrace } from "../model/request-trace.ts";
 import type { ActionType } from "./protocol.ts";
 
 /** Certificate of a client. It is verified by the TLS connection, so no header can forge it. */
@@ -33,6 +34,11 @@ export interface ClientCertificate {
 export type RequestHead = Readonly<{
   /** ID of the request, sent as `x-request-id`. */
   id: string;
+  /**
+   * Trace of the request. Store it with a job that the request creates, so that the end of the job
+   * is linked to the request.
+   */
+  trace: RequestTrace;
   /** Name of the frontend in gateway.yaml. */
   frontend: string;
   /** HTTP method. */

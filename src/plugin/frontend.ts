@@ -11,6 +11,7 @@ import type {
 } from "../model/values.ts";
 import type { RecordedResponse } from "./call.ts";
 import type { RequestHead } from "./exchange.ts";
+import type { EndedJob, JobKind } from "./store/job-kind.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { Role } from "./role.ts";
 import type { ActionType, Protocol, ErrorResponse } from "./protocol.ts";
@@ -40,6 +41,15 @@ export interface Frontend {
   routes: readonly Route[];
   /** Paths at which clients open a WebSocket, on the public port. */
   sockets?: readonly SocketRoute[];
+  /** Kinds of jobs that the frontend runs. The host lists and cancels them for operators. */
+  jobKinds?: readonly JobKind[];
+  /**
+   * Called before the end of a job of any kind is written, to store what has to be done afterwards,
+   * such as the delivery of a webhook. It is called in the process that owns the store, and must be
+   * idempotent and fast. The end is written when it resolves. If it rejects, the end is not written,
+   * and the engine takes its last step again.
+   */
+  beforeJobEnds?(job: EndedJob): Promise<void>;
   /**
    * Writes an error before the headers of a response are sent. `to` is the same as in `encodeFault`
    * of a protocol. Default: `encodeFault` of the protocol.

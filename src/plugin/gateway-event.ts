@@ -1,4 +1,5 @@
 // Events that the gateway reports to observers about itself.
+import type { JobOrigin } from "./store/job-kind.ts";
 import type { ErrorKind } from "../model/error.ts";
 import type { JsonObject, Opt } from "../model/values.ts";
 import type { ThresholdReached } from "./store/limit.ts";
@@ -181,6 +182,33 @@ export type GatewayEvent = Readonly<{ at: number }> &
         exhaustsAt: number;
         /** Time at which the budget resets, in Unix milliseconds. Unset for a total budget. */
         resetsAt?: Opt<number>;
+      }>
+    | Readonly<{
+        /**
+         * A job ended, such as a batch. It is reported once, by the gateway that ended it. If the
+         * process is killed at that time, the event can be lost.
+         */
+        type: "job_ended";
+        /** Kind of the job, such as `batch`. */
+        kind: string;
+        /** ID of the job, as clients see it. */
+        job: string;
+        /** How the job ended. */
+        status: "completed" | "failed" | "expired" | "canceled";
+        /** ID of the key that created the job. */
+        key: string;
+        /** The key's account when the job was created. */
+        account?: Opt<string>;
+        /** Time at which the job was created, in Unix milliseconds. */
+        createdAt: number;
+        /** Model name, as the client wrote it. */
+        model?: Opt<string>;
+        /** Names of the providers in gateway.yaml that ran the job. */
+        providers?: Opt<readonly string[]>;
+        /** Cost in US dollars, as a decimal. Unset if unknown. */
+        costUsd?: Opt<string>;
+        /** The request that created the job, with its trace. */
+        origin?: Opt<JobOrigin>;
       }>
     | Readonly<{
         /** A plugin reported an event with `ctx.reportEvent`. */

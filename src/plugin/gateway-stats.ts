@@ -41,6 +41,11 @@ export interface GatewayStats {
   readonly cooldowns: readonly CooldownState[];
   /** Middleware in other processes that cannot be reached. */
   readonly unreachable: readonly UnreachablePluginStats[];
+  /**
+   * Open jobs by kind, of all gateways on the store. Unset if no frontend runs jobs, or if the store
+   * did not respond in time.
+   */
+  readonly jobs?: Opt<readonly JobStats[]>;
   /** Connections to providers, one entry for each origin. */
   readonly pools: readonly PoolStats[];
   /** State of the ledger. */
@@ -134,6 +139,16 @@ export interface CooldownState {
    * share is called first.
    */
   readonly score?: Opt<number>;
+}
+
+/** Open jobs of one kind. */
+export interface JobStats {
+  /** Kind of the jobs, such as `batch`. */
+  readonly kind: string;
+  /** Number of open jobs. */
+  readonly open: number;
+  /** Time at which the oldest open job was created, in Unix milliseconds. Unset if none is open. */
+  readonly oldestAt?: Opt<number>;
 }
 
 /** A middleware in another process that exited, is restarting, or does not respond. */

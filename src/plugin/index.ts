@@ -4,6 +4,7 @@
 export * from "../model/values.ts";
 export * from "../model/error.ts";
 export * from "../model/usage.ts";
+export * from "../model/request-trace.ts";
 export * from "../model/request.ts";
 export * from "../model/operations/audio-requests.ts";
 export * from "../model/operations/operation-spec.ts";
@@ -38,6 +39,7 @@ export * from "./call.ts";
 export * from "./outcome.ts";
 export * from "./provider.ts";
 export * from "./batch.ts";
+export * from "./store/job-kind.ts";
 export * from "./store/job-lines.ts";
 export * from "./account-tokens.ts";
 export * from "./frontend.ts";

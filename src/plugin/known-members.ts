@@ -72,6 +72,8 @@ export const SETUP_RESULT_MEMBERS = {
     protocol: true,
     routes: true,
     sockets: true,
+    jobKinds: true,
+    beforeJobEnds: true,
     encodeFault: true,
     extractCredential: true,
   },

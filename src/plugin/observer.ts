@@ -5,6 +5,7 @@ import type { ErrorKind } from "../model/error.ts";
 import type { FinishReason } from "../model/event.ts";
 import type { DataPolicy, ForwardingMode, Privacy } from "../model/facts.ts";
 import type { Operation } from "../model/request.ts";
+import type { RequestTrace } from "../model/request-trace.ts";
 import type { Usage } from "../model/usage.ts";
 import type { HeadersOut, Opt } from "../model/values.ts";
 import type { CallRecord, CallState } from "./call.ts";
@@ -245,30 +246,6 @@ export type RequestRecord = Readonly<{
   overheadMs: number;
   /** All attempts, in order. If an attempt responded, the last entry is that attempt. */
   calls: readonly RequestRecordCall[];
-}>;
-
-/**
- * Position of a request in a trace, as defined by W3C Trace Context. The trace is the client's, or
- * starts with this request. Every request has one, whether or not it is sampled. IDs are in
- * lower-case hex.
- */
-export type RequestTrace = Readonly<{
-  /** ID of the trace, 32 digits. */
-  traceId: string;
-  /** Span ID of the request itself, 16 digits. */
-  spanId: string;
-  /**
-   * Span ID of the client's span, which is the parent of the request. Undefined if the request
-   * starts the trace.
-   */
-  parentId?: Opt<string>;
-  /** Whether the client samples the trace. Undefined if the client sent no trace. */
-  sampled?: Opt<boolean>;
-  /**
-   * The client's `tracestate`, text of up to 512 characters that the client controls. Not set for
-   * private requests if the observer sends its records elsewhere.
-   */
-  state?: Opt<string>;
 }>;
 
 /** A failure without its message. */

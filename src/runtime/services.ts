@@ -36,7 +36,10 @@ import { createKeyCache, type KeyCache } from "./services/key-cache.ts";
 import { LedgerAvailability } from "./services/ledger-availability.ts";
 import type { LedgerQueue } from "./ledger/ledger-queue-api.ts";
 import { createLedgerQueue } from "./ledger/ledger-queue.ts";
+import { jobEndedEvent, JobRegistry, withJobReports } from "./observers/job-reports.ts";
 import { ObserverHub, type ObserverSink } from "./observers/observer-hub.ts";
+import type { JobStore } from "../plugin/store/job.ts";
+import type { Opt } from "../model/values.ts";
 import { ThresholdDelivery } from "./observers/threshold-delivery.ts";
 import { DurationRecorder } from "./services/duration-histogram.ts";
 import { InFlightRequests } from "./requests/in-flight-requests.ts";
@@ -95,6 +98,10 @@ export interface Services {
   readonly shared: SharedResources;
   readonly pools: ConnectionPools;
   readonly store: Store;
+  /** Records of jobs. The ends of jobs are reported. Undefined if the store keeps none. */
+  readonly jobs?: Opt<JobStore>;
+  /** Functions of the mounted frontends for jobs. */
+  readonly jobRegistry: JobRegistry;
   /** Write access to the store. Commits are reported to the observers. */
   readonly storeWriter: Pick<Store, "apply" | "lease">;
   readonly ledgerQueue: LedgerQueue;
@@ -248,8 +255,15 @@ interface ServicesOptions {
  */
 function attachStore(services: Writable<Services>, worker: boolean) {
   const { store, observerSink, commitDurations, log } = services;
-  if (worker) services.storeWriter = store;
-  else {
+  if (worker) {
+    services.storeWriter = store;
+    services.jobs = store.jobs;
+  } else {
+    services.jobs =
+      store.jobs &&
+      withJobReports(store.jobs, services.jobRegistry, (job) =>
+        observerSink.reportEvent(jobEndedEvent(job)),
+      );
     services.thresholds = new ThresholdDelivery(store, observerSink, log);
     services.storeWriter = withCommitReports(
       store,
@@ -376,6 +390,7 @@ export function createServices(
     }),
     hookBreakers = createHookBreakers(observerSink),
     rejections = new RejectionCounter(),
+    jobRegistry = new JobRegistry(),
     inFlightRequests = new InFlightRequests(),
     commitDurations = new DurationRecorder(),
     ledgerAvailability = new LedgerAvailability(),
@@ -399,6 +414,7 @@ export function createServices(
     targetHealth,
     hookBreakers,
     rejections,
+    jobRegistry,
     calls: {},
     inFlightRequests,
     commitDurations,

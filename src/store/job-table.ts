@@ -52,6 +52,9 @@ export const leasedJob = (
 export const jobCursor = ({ createdAt, id }: Pick<JobRecord, "createdAt" | "id">): string =>
   `${String(Math.floor(createdAt)).padStart(16, "0")}:${id}`;
 
+/** Returns the creation time in a cursor. */
+export const createdAtOfCursor = (cursor: string): number => Number(cursor.split(":", 1)[0]);
+
 const matchesJob = (record: JobRecord, { key, account, kind, state }: JobQuery): boolean =>
   (key === undefined || record.key === key) &&
   (account === undefined || record.account === account) &&
@@ -90,6 +93,17 @@ export function createMemoryJobs(): JobStore {
       });
     },
     nextDueAt: async (kinds) => waiting(kinds)[0]?.dueAt,
+    async count(kinds) {
+      const all = [...records.values()].filter(({ kind }) => kinds.includes(kind));
+      return [...Map.groupBy(all, ({ kind, state }) => `${kind}\n${state}`).values()].map(
+        (some) => ({
+          kind: some[0]!.kind,
+          state: some[0]!.state,
+          count: some.length,
+          oldestAt: Math.floor(Math.min(...some.map(({ createdAt }) => createdAt))),
+        }),
+      );
+    },
     async delete(id, version) {
       const before = records.get(id);
       if (before && before.version !== version) rejectVersion(id, before.version);

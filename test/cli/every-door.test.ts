@@ -2,6 +2,7 @@
 // line with a running gateway, and the command line on its files after it stopped.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { jsonMembersOf } from "../../.build/reference/cli.ts";
 import { getValidator, type Schema } from "../../src/config/schema-dialect.ts";
@@ -15,6 +16,7 @@ import { loadGatewayConfig, quietLog } from "../../src/cli/support/load-config.t
 import { type Daemon, startDaemon } from "../kit/process/daemon.ts";
 import { openSocket } from "../kit/sockets/socket-client.ts";
 
+const fakeProvider = fileURLToPath(new URL("../kit/batch-provider.ts", import.meta.url));
 let daemon: Daemon;
 const names = Object.keys(COMMAND_SPECS) as CommandName[];
 const onFiles = names.filter((name) => COMMAND_SPECS[name].worksOffline);
@@ -29,6 +31,9 @@ const fresh = (name: string) => join(daemon.dir, `${files++}-${name}`);
 let attempt = "";
 /** IDs of open WebSockets, one for each time that one is closed. */
 let sockets: string[] = [];
+/** ID of a job, and IDs of open jobs, one for each time that one is canceled. */
+let job = "";
+const openJobs: string[] = [];
 /** Input of each: as a program sends it, and as a user types it. */
 const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> = {
   status: [{}],
@@ -72,6 +77,14 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
   "sockets.list": [{ limit: 5 }, "--limit", "5"],
   get "sockets.close"(): [JsonObject, ...string[]] {
     const id = sockets.pop() ?? "none is left";
+    return [{ id }, id];
+  },
+  "jobs.list": [{ status: "open", limit: 5 }, "--status", "open", "--limit", "5"],
+  get "jobs.show"(): [JsonObject, ...string[]] {
+    return [{ id: job }, job];
+  },
+  get "jobs.cancel"(): [JsonObject, ...string[]] {
+    const id = openJobs.pop() ?? "none is left";
     return [{ id }, id];
   },
   "requests.search": [{ limit: 5, status: "ok" }],
@@ -143,7 +156,9 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
 
 beforeAll(async () => {
   daemon = await startDaemon({
-    yaml: "admin: { port: 0 }\nfrontends: [messages, chat-completions, responses, models]\nscopes: { session: { from: [session], limits: [requests=9/total] } }\nproviders:\n  demo: { use: demo }\n",
+    yaml:
+      "admin: { port: 0 }\nfrontends: [messages, chat-completions, responses, models, jobs]\nscopes: { session: { from: [session], limits: [requests=9/total] } }\nproviders:\n  demo: { use: demo }\n" +
+      `  fake: { use: ${fakeProvider}, with: { api_key: k } }\n`,
   });
   for (const name of ["kept", "ended"]) await daemon.ask("keys.create", { name });
   for (const id of ["team", "over"]) await daemon.ask("accounts.create", { id });
@@ -158,10 +173,34 @@ beforeAll(async () => {
   };
   attempt = items[0]!.attempt;
   for (let n = 0; n < 6; n++) await openSocket(`${daemon.url}/v1/responses`, { key: daemon.key });
+  for (let n = 0; n < 6; n++) openJobs.push(await createBatch());
+  job = openJobs.pop()!;
   const open = (await daemon.ask("sockets.list", {})) as never as LiveSockets;
   sockets = open.items.map(({ id }) => id);
 });
 afterAll(() => daemon?.[Symbol.asyncDispose]());
+
+/** Creates a batch that ends only if it is canceled. */
+async function createBatch(): Promise<string> {
+  const authorization = `Bearer ${daemon.key}`;
+  const form = new FormData();
+  const body = { model: "fake/endless", max_tokens: 9, messages: [{ role: "user", content: "x" }] };
+  const line = { custom_id: "1", method: "POST", url: "/v1/chat/completions", body };
+  form.set("purpose", "batch");
+  form.set("file", new Blob([JSON.stringify(line)]), "in.jsonl");
+  const init = { method: "POST", headers: { authorization }, body: form };
+  const file = (await (await fetch(`${daemon.url}/v1/files`, init)).json()) as { id: string };
+  const created = await fetch(`${daemon.url}/v1/batches`, {
+    method: "POST",
+    headers: { authorization, "content-type": "application/json" },
+    body: JSON.stringify({
+      input_file_id: file.id,
+      endpoint: "/v1/chat/completions",
+      completion_window: "24h",
+    }),
+  });
+  return ((await created.json()) as { id: string }).id;
+}
 
 /** As typed, with the output on stdout. */
 async function tollgate(name: CommandName): Promise<{ code: number; out: string }> {

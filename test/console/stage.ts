@@ -35,7 +35,7 @@ const SOON = new Date(Date.now() + 16 * 86_400_000).toISOString().slice(0, 10);
 
 const yamlOf = (upstream: string): string => `
 admin: { port: 0 }
-frontends: [chat-completions, messages, responses, gemini, completions, images, embeddings, rerank, moderations, speech, transcriptions, realtime, models, usage]
+frontends: [chat-completions, messages, responses, gemini, completions, images, embeddings, rerank, moderations, speech, transcriptions, realtime, models, usage, jobs]
 middleware: [auth, zdr, limits, usage]
 observers: [console, { use: reconcile, with: { bills: { acme: { from: azure, files: [./bill.csv] } } } }]
 providers:

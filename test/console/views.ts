@@ -19,6 +19,7 @@ export const VIEWS: readonly View[] = [
   { name: "requests-ledger", address: "/requests?range=7d", shows: "Searched back to" },
   { name: "request", address: "/requests", shows: "acme/think", opens: "acme/think", inDocs: true },
   { name: "sockets", address: "/sockets", shows: "Open connections" },
+  { name: "jobs", address: "/jobs", shows: "Oldest open job" },
   { name: "models", address: "/models", shows: "acme/echo" },
   { name: "model", address: "/models?model=acme/echo", shows: "Model metadata and sources" },
   { name: "providers", address: "/providers", shows: "Health" },

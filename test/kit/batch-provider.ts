@@ -136,7 +136,8 @@ const batches: EndpointBatches = {
     const api = fakeBatches();
     api.before("poll");
     const batch = batchOf(reference);
-    const isEnded = ++batch.polls >= api.pollsToEnd || batch.isCanceled;
+    const isEnded =
+      (batch.model !== "endless" && ++batch.polls >= api.pollsToEnd) || batch.isCanceled;
     if (!isEnded) return { state: "running", counts: { succeeded: 0, failed: 0 } };
     return { state: "ended", outcome: batch.isCanceled ? "canceled" : api.outcome };
   },

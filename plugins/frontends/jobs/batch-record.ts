@@ -1,6 +1,14 @@
 // Records of batches. A record has no prompts and no responses: these are encrypted in the folder of
 // files.
-import { fail, getFault, type BatchTarget, type JobRecord, type JobStore } from "tollgate/plugin";
+import {
+  fail,
+  getFault,
+  type BatchTarget,
+  type JobOrigin,
+  type JobProgress,
+  type JobRecord,
+  type JobStore,
+} from "tollgate/plugin";
 import type { Owner } from "./owned-records.ts";
 import type { Content } from "./storage.ts";
 
@@ -111,6 +119,10 @@ export interface BatchData {
   /** IDs of the files with the results, without their prefix. */
   readonly outputFile?: string | undefined;
   readonly errorFile?: string | undefined;
+  /** Request that created the batch. */
+  readonly origin?: JobOrigin | undefined;
+  /** Cost of all billed lines, in billionths of a US dollar. */
+  readonly costNano?: string | undefined;
   /** Estimated cost of lost lines, in billionths of a US dollar. */
   readonly lostNano?: string | undefined;
   /** Times of state changes, in Unix milliseconds. */
@@ -128,7 +140,7 @@ export interface StoredBatch extends BatchData {
   readonly state: BatchState;
 }
 
-const parse = ({ data, ...record }: JobRecord): StoredBatch => ({
+export const parseBatch = ({ data, ...record }: JobRecord): StoredBatch => ({
   ...(JSON.parse(data) as BatchData),
   record,
   state: record.state as BatchState,
@@ -136,6 +148,16 @@ const parse = ({ data, ...record }: JobRecord): StoredBatch => ({
 
 export const isVersionConflict = (error: unknown): boolean =>
   getFault(error)?.code === "version_conflict";
+
+/** While providers run the batch, the counts are those that they report. */
+export function progressOf({ counts, batches, usage }: StoredBatch): JobProgress {
+  const { total, succeeded, failed } = counts;
+  if (usage) return { total, done: total, failed: total - succeeded };
+  const sum = (member: "succeeded" | "failed") =>
+    batches.reduce((all, one) => all + (one.counts?.[member] ?? 0), 0);
+  const allFailed = failed + sum("failed");
+  return { total, done: allFailed + sum("succeeded"), failed: allFailed };
+}
 
 /** A change of a batch, with the time at which its next step is due. */
 export interface BatchChange {
@@ -185,12 +207,12 @@ export class BatchRecords {
   /** Returns a batch of any owner. */
   async read(id: string): Promise<StoredBatch | undefined> {
     const record = await this.#jobs().find(id);
-    return record && parse(record);
+    return record && parseBatch(record);
   }
 
   async find(owner: Owner, id: string): Promise<StoredBatch | undefined> {
     const record = await this.#jobs().find(id);
-    return record?.kind === BATCH_KIND && isOwned(record, owner) ? parse(record) : undefined;
+    return record?.kind === BATCH_KIND && isOwned(record, owner) ? parseBatch(record) : undefined;
   }
 
   /** Returns a page of the owner's batches, the newest first. */
@@ -209,7 +231,7 @@ export class BatchRecords {
     for (let cursor: string | undefined; ;) {
       const page = await this.#jobs().list(query, { limit: 100, after: cursor });
       for (const record of page.items) {
-        const batch = isOwned(record, owner) ? parse(record) : undefined;
+        const batch = isOwned(record, owner) ? parseBatch(record) : undefined;
         if (batch?.format !== format || batch.state === "reserving") continue;
         if (isPast) found.push(batch);
         else isPast = record.id === after;
@@ -263,7 +285,7 @@ export class BatchRecords {
     const at = Date.now();
     const kinds = [BATCH_KIND];
     const [record] = await this.#jobs().lease({ at, owner, leaseMs, limit: 1, kinds });
-    return record && parse(record);
+    return record && parseBatch(record);
   }
 
   nextDueAt(): Promise<number | undefined> {

@@ -63,6 +63,7 @@ class ResultReader {
   readonly #counts: { -readonly [M in keyof LineCounts]: number };
   readonly #usage: { -readonly [M in keyof BatchUsage]: number };
   #lostNano = 0n;
+  #costNano = 0n;
   /** Lines that are being billed, and the first error of one. */
   #running = new Set<Promise<void>>();
   #failure: { readonly error: unknown } | undefined;
@@ -110,6 +111,7 @@ class ResultReader {
       counts: this.#counts,
       usage: this.#usage,
       lostNano: this.#lostNano.toString(),
+      costNano: (this.#costNano + this.#lostNano).toString(),
       outputFile: await this.#store(this.#output, "output"),
       errorFile: await this.#store(this.#errors, "error"),
     };
@@ -201,6 +203,7 @@ class ResultReader {
     this.#counts[status < 400 ? "succeeded" : "failed"]++;
     if (!call) return;
     const { usage } = call;
+    this.#costNano += call.costNano ?? 0n;
     this.#usage.input += inputTokens(usage);
     this.#usage.cached += usage.cache_read ?? 0;
     this.#usage.output += usage.output ?? 0;

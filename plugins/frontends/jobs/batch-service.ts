@@ -66,7 +66,8 @@ export class BatchService {
       if (planner.total === 0 && errors.length === 0)
         fail("invalid", "The batch contains no requests.", { code: "empty_batch" });
       const plan = await planner.finish();
-      const data = dataOf(of, plan, createdAt);
+      const origin = { request: x.id, trace: x.trace };
+      const data = { ...dataOf(of, plan, createdAt), origin };
       requireSmall(data);
       if (errors.length > 0) {
         await planner.discard();
@@ -125,7 +126,15 @@ export class BatchService {
 
   /** Requests the cancellation of a batch. A batch that has ended is returned unchanged. */
   async cancel(owner: Owner, id: string, name?: string): Promise<StoredBatch> {
-    const batch = await this.find(owner, id, name);
+    return this.#cancel(await this.find(owner, id, name));
+  }
+
+  /** Requests the cancellation of a batch of any owner. */
+  async cancelBatch(batch: StoredBatch): Promise<void> {
+    await this.#cancel(batch);
+  }
+
+  async #cancel(batch: StoredBatch): Promise<StoredBatch> {
     const now = Date.now();
     const canceled = await this.records.update(batch, (before) => {
       if (before.state !== "running") return undefined;

@@ -1,7 +1,7 @@
 // Routes of /v1/batches, in OpenAI's format.
 import { fail, type Body, type Json, type RequestHead, type Route } from "tollgate/plugin";
 import type { BatchPlanner } from "./batch-planner.ts";
-import type { BatchState, InputError, StoredBatch } from "./batch-record.ts";
+import { progressOf, type BatchState, type InputError, type StoredBatch } from "./batch-record.ts";
 import type { BatchService } from "./batch-service.ts";
 import { ok, pathsOf } from "./file-routes.ts";
 import type { FileService } from "./file-service.ts";
@@ -262,11 +262,7 @@ function encodeBatch(batch: StoredBatch) {
   };
 }
 
-/** Counts while providers run the batch are those that they report. */
-function encodeCounts({ counts, batches, usage }: StoredBatch) {
-  const { total, succeeded, failed } = counts;
-  if (usage) return { total, completed: succeeded, failed: total - succeeded };
-  const sum = (member: "succeeded" | "failed") =>
-    batches.reduce((all, one) => all + (one.counts?.[member] ?? 0), 0);
-  return { total, completed: sum("succeeded"), failed: failed + sum("failed") };
+function encodeCounts(batch: StoredBatch) {
+  const { total, done, failed } = progressOf(batch);
+  return { total, completed: done - failed, failed };
 }

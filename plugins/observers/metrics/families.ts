@@ -34,6 +34,7 @@ export const OPEN_LABELS: ReadonlySet<string> = new Set([
   "label",
   "value",
   "scope",
+  "kind",
   "observer",
   "origin",
   "frontend",
@@ -185,6 +186,10 @@ export const COUNTED_FAMILIES = {
     "Cost of settled calls in US dollars, by label",
     ["label", "value"],
   ),
+  jobs: counter("tollgate_jobs_ended", "Jobs that this gateway ended, by kind and status", [
+    "kind",
+    "status",
+  ]),
   workerExits: counter("tollgate_worker_exits", "Unexpected exits of worker processes"),
   reloads: counter("tollgate_config_reloads", "Config reloads, by success", ["ok"]),
 } as const satisfies Readonly<Record<string, Family>>;

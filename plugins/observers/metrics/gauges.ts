@@ -43,6 +43,21 @@ export const READ_METRICS = {
     ...gauge("tollgate_websockets", "Open WebSockets of clients", ["frontend"]),
     samples: ({ stats }) => samplesOf(stats.webSocketsByFrontend),
   },
+  openJobs: {
+    ...gauge("tollgate_jobs_open", "Open jobs of all gateways on the store", ["kind"]),
+    samples: ({ stats }) => (stats.jobs ?? []).map(({ kind, open }): Sample => [[kind], open]),
+  },
+  oldestJob: {
+    ...timestampGauge(
+      "tollgate_jobs_oldest_timestamp_seconds",
+      "Creation time of the oldest open job, in Unix seconds",
+      ["kind"],
+    ),
+    samples: ({ stats }) =>
+      (stats.jobs ?? []).flatMap(({ kind, oldestAt }): Sample[] =>
+        oldestAt == null ? [] : [[[kind], oldestAt / SECOND_MS]],
+      ),
+  },
   cooldown: {
     ...gauge("tollgate_provider_cooldown", "Targets in cooldown per credential", [
       "provider",

@@ -208,6 +208,7 @@ export class MetricsTally {
 
   onEvent(notice: GatewayEvent): void {
     if (notice.type === "worker_exited") this.counted.workerExits.get().add();
+    if (notice.type === "job_ended") this.counted.jobs.get(notice.kind, notice.status).add();
     if (notice.type !== "reloaded") return;
     this.lastReload = notice.ok;
     this.counted.reloads.get(String(notice.ok)).add();

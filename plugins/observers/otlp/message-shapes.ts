@@ -80,6 +80,12 @@ const SPAN: MessageShape = {
     name: singleField(2, "string"),
     attributes: repeatedField(3, ATTRIBUTE),
   }),
+  links: repeatedField(13, {
+    traceId: singleField(1, "hex"),
+    spanId: singleField(2, "hex"),
+    traceState: singleField(3, "string"),
+    attributes: repeatedField(4, ATTRIBUTE),
+  }),
   status: singleField(15, { message: singleField(2, "string"), code: singleField(3, "enum") }),
   flags: singleField(16, "fixed32"),
 };

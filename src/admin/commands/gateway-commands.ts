@@ -22,6 +22,7 @@ import { createMaintenanceCommands } from "./maintenance-commands.ts";
 import { accountCommands } from "./account-commands.ts";
 import { identityOfKey, createKeyCommands } from "./key-commands.ts";
 import { createRepositoryReads, type KeyRepository } from "../access/key-repository.ts";
+import { createJobCommands } from "./job-commands.ts";
 import { createLedgerCommands } from "./ledger-commands.ts";
 import { createModelCommands, assertMounted } from "./model-commands.ts";
 import { type MountedState, pluginCommandSource, createPluginsCommand } from "./plugin-commands.ts";
@@ -75,6 +76,7 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
     createGrantTargets(currentGeneration().config, currentGeneration().loaded, listed());
   const repository = createKeyRepository(services, changeBroadcast);
   const accessCounter = new AccessCounter(wallClock);
+  const directory = createScopeDirectory(services.store, currentGeneration);
   const commands: Record<CommandName, CommandHandler> = {
     ...withInputChecks({
       status: async () => gateway.status(),
@@ -159,6 +161,11 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
       own: options.openSockets,
       workerPool: options.workerPool,
     }),
+    ...createJobCommands({
+      store: services.store,
+      kinds: () => built().jobs.kinds,
+      accountPath: (account) => directory.accountPath(account),
+    }),
     ...createAdminCommands({
       list: listAllKeys(services.store),
       write: repository.writeKey,
@@ -174,7 +181,7 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
   return new CommandDispatcher({
     commands,
     pluginCommands: pluginCommandSource(mounts),
-    scopes: createScopeDirectory(services.store, currentGeneration),
+    scopes: directory,
     audit: createCommandAudit(services),
     accessCounter,
   });

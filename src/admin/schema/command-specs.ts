@@ -14,6 +14,7 @@ import {
   nameOf,
   withCli,
 } from "./schema-fields.ts";
+import { JOB_COMMAND_SPECS } from "./job-command-specs.ts";
 import { KEY_COMMAND_SPECS } from "./key-command-specs.ts";
 import { MAINTENANCE_COMMAND_SPECS } from "./maintenance-command-specs.ts";
 import { CONFIG_COMMAND_SPECS, PROVIDER_COMMAND_SPECS } from "./config-command-specs.ts";
@@ -296,6 +297,7 @@ export const COMMAND_SPECS = {
   ...PROVIDER_COMMAND_SPECS,
   ...REQUEST_COMMAND_SPECS,
   ...SOCKET_COMMAND_SPECS,
+  ...JOB_COMMAND_SPECS,
   ...SCOPE_COMMAND_SPECS,
   "ledger.totals": {
     summary: "Summarize usage and cost",

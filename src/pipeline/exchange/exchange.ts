@@ -8,7 +8,7 @@ import type { Operation, ModelRequest } from "../../model/request.ts";
 import type { Body, HeadersIn } from "../../model/values.ts";
 import type { ClientCertificate, Exchange } from "../../plugin/exchange.ts";
 import type { Identity } from "../../plugin/identity.ts";
-import type { RequestTrace } from "../../plugin/observer.ts";
+import type { RequestTrace } from "../../model/request-trace.ts";
 import type { ActionType } from "../../plugin/protocol.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
 import { estimateInputTokens } from "../../money/estimate.ts";

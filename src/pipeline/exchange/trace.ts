@@ -9,7 +9,7 @@ import {
   formatTraceparent,
 } from "../../lib/trace-context.ts";
 import type { HeadersOut } from "../../model/values.ts";
-import type { RequestTrace } from "../../plugin/observer.ts";
+import type { RequestTrace } from "../../model/request-trace.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 import type { HostCandidate } from "./mounted.ts";
 

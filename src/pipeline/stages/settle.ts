@@ -10,8 +10,8 @@ import type {
   RequestRecord,
   RequestRecordCall,
   RequestRecordSkippedCandidate,
-  RequestTrace,
 } from "../../plugin/observer.ts";
+import type { RequestTrace } from "../../model/request-trace.ts";
 import { OVERLOADED_CODE } from "../admission/admission-queue.ts";
 import { errnoOf } from "../faults/fault-source.ts";
 import { outcomeOfRequest } from "./request-outcome.ts";

@@ -47,6 +47,18 @@ export interface JobQuery {
   readonly state?: Opt<string>;
 }
 
+/** Number of jobs of one kind in one state. */
+export interface JobCount {
+  /** Kind of the jobs. */
+  readonly kind: string;
+  /** State of the jobs. */
+  readonly state: string;
+  /** Number of jobs. */
+  readonly count: number;
+  /** Time at which the oldest of them was created, in Unix milliseconds. */
+  readonly oldestAt: number;
+}
+
 /** A request for jobs that are due. */
 export interface JobLeaseRequest {
   /** Current time in Unix milliseconds. A store of several instances may use its own clock. */
@@ -83,6 +95,8 @@ export interface JobStore {
   lease(request: JobLeaseRequest): Promise<readonly JobRecord[]>;
   /** Returns the time at which the next job of these kinds is due. Unset if there is none. */
   nextDueAt(kinds: readonly string[]): Promise<number | undefined>;
+  /** Counts the jobs of these kinds by kind and state. States without a job are left out. */
+  count(kinds: readonly string[]): Promise<readonly JobCount[]>;
   /**
    * Deletes a job. Rejects as `conflict` with the code `version_conflict` if the stored version
    * differs. Deleting a job that does not exist changes nothing.

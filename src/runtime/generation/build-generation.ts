@@ -20,6 +20,7 @@ import { Accounts } from "../../pipeline/accounts/accounts.ts";
 import { isClientCredential } from "../../pipeline/exchange/client-credential.ts";
 import { Scopes } from "../../pipeline/scopes/scope-table.ts";
 import { CandidateResolver } from "../../pipeline/routing/resolver.ts";
+import type { JobHooks } from "../observers/job-reports.ts";
 import type { Services } from "../services.ts";
 import type { MountedObserver } from "../observers/observer-subscriber.ts";
 import { createGenerationCatalog } from "./generation-catalog.ts";
@@ -41,6 +42,8 @@ export interface BuiltGeneration {
   readonly gen: Generation;
   readonly frontends: readonly MountedFrontend[];
   readonly sockets: readonly MountedSocket[];
+  /** Functions of the frontends for jobs. */
+  readonly jobs: JobHooks;
   /** Frontends of the admin listener, one per route. */
   readonly adminFrontends: readonly MountedFrontend[];
   /** Problems to log. The list contains no errors. */
@@ -119,6 +122,7 @@ export async function buildGeneration(
     gen,
     frontends: [...mounted.frontends, ...frontends],
     sockets: mounted.sockets,
+    jobs: mounted.jobs,
     adminFrontends: served.adminFrontends,
     warnings: problems,
     providers,

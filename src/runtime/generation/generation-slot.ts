@@ -304,6 +304,7 @@ export class GenerationSlot {
     const old = this.#current?.built;
     this.#current = serving;
     this.#services.observerSink.attach(serving.built.observers);
+    this.#services.jobRegistry.current = serving.built.jobs;
     this.#services.log.setLevel(serving.config.log.level);
     const { lifetimeMs: ttlMs, maxTotalBytes: maxBytes, ...sizes } = serving.config.files;
     this.#services.fileStore.setLimits({ ttlMs, maxBytes, ...sizes });

@@ -2,6 +2,8 @@
 import type { GatewayConfig, MountConfig } from "../../config/gateway-config.ts";
 import type { Operation } from "../../model/request.ts";
 import type { Frontend, Route, SocketRoute } from "../../plugin/frontend.ts";
+import type { EndedJob, JobKind } from "../../plugin/store/job-kind.ts";
+import type { JobHooks } from "../observers/job-reports.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import { fail } from "../../model/error.ts";
 import { HostExchange } from "../../pipeline/exchange/exchange.ts";
@@ -15,6 +17,7 @@ import type { PluginRouteTable } from "./plugin-routes.ts";
 export interface MountedFrontends {
   readonly frontends: readonly MountedFrontend[];
   readonly sockets: readonly MountedSocket[];
+  readonly jobs: JobHooks;
   /** Path per operation. Error messages suggest this path if a client used a wrong one. */
   readonly entryPaths: ReadonlyMap<Operation, string>;
 }
@@ -27,10 +30,17 @@ export async function mountFrontends(
 ): Promise<MountedFrontends> {
   const frontends: MountedFrontend[] = [];
   const sockets: MountedSocket[] = [];
+  const kinds = new Map<string, JobKind>();
+  const beforeEnd: ((job: EndedJob) => Promise<void>)[] = [];
   const doors = new Map<Operation, string>();
   for (const mounted of config.frontends) {
     const made = await setup.setUp<Frontend>(mounted);
     if (!made) continue;
+    for (const one of made.jobKinds ?? [])
+      if (kinds.has(one.kind))
+        setup.addMountProblem(mounted, `another frontend runs jobs of the kind "${one.kind}"`);
+      else kinds.set(one.kind, one);
+    if (made.beforeJobEnds) beforeEnd.push(made.beforeJobEnds.bind(made));
     const name = mounted.id.replace(/^frontends\./, "");
     const fault = made.encodeFault?.bind(made);
     const routes = served.register({
@@ -75,7 +85,7 @@ export async function mountFrontends(
       for (const path of [route.path].flat()) sockets.push({ frontend: of, route, path });
     }
   }
-  return { frontends, sockets, entryPaths: doors };
+  return { frontends, sockets, jobs: { kinds, beforeEnd }, entryPaths: doors };
 }
 
 /** Returns the routes at which clients set up calls, which the host handles. */

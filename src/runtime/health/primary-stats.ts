@@ -6,6 +6,7 @@ import type { Services } from "../services.ts";
 import { readFleetStats } from "../services/fleet.ts";
 import { readStoreSize } from "../ledger/open-store.ts";
 import { StatsCollector, type PrimaryStatsSource, type StatsSource } from "./stats-collector.ts";
+import { createJobStatsReader } from "./job-stats.ts";
 import { createCertificateReader } from "./certificate-stats.ts";
 import { LocalStatsReader } from "./process-stats.ts";
 
@@ -51,5 +52,6 @@ const createPrimarySource = ({
   ledgerFailure: () => services.ledgerAvailability.outage?.reason,
   readStoreSize: () => readStoreSize(services.store),
   readFleet: () => readFleetStats(services),
+  readJobs: createJobStatsReader(services),
   readCertificates: createCertificateReader(() => generations.current.config),
 });

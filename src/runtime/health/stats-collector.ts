@@ -24,6 +24,8 @@ export interface PrimaryStatsSource {
   /** Returns undefined if the store does not report its size, or not in time. */
   readStoreSize(): Promise<StoreSize | undefined>;
   readCertificates(): Promise<GatewayStats["certificates"]>;
+  /** Returns undefined if no frontend runs jobs, or if the store does not answer in time. */
+  readJobs(): Promise<GatewayStats["jobs"]>;
   /**
    * Returns undefined if only this gateway uses the store, or if the store does not answer in time.
    */
@@ -64,7 +66,7 @@ export class StatsCollector {
     const sources = this.#otherSources();
     let answered = 1;
     const [size, fleet] = [this.#primary.readStoreSize(), this.#primary.readFleet()];
-    const certificates = this.#primary.readCertificates();
+    const [certificates, jobs] = [this.#primary.readCertificates(), this.#primary.readJobs()];
     await Promise.all(
       sources.map(async (source) => {
         const localStats = await source.readStats();
@@ -88,6 +90,7 @@ export class StatsCollector {
       ledger: ledgerStatsOf(this.#primary, queuedCommands, await size),
       fleet: await fleet,
       certificates: await certificates,
+      jobs: await jobs,
       ...sum,
     };
   }

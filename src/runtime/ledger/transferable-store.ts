@@ -29,6 +29,7 @@ export const JOB_METHODS = [
   "list",
   "lease",
   "nextDueAt",
+  "count",
   "delete",
 ] as const satisfies readonly (keyof JobStore)[];
 

@@ -46,7 +46,12 @@ export interface ContextOptions {
    * need a store.
    */
   services: ContextServices &
-    Partial<Pick<Services, "keyCache" | "usageQueries" | "store" | "fleetSecret" | "observerSink">>;
+    Partial<
+      Pick<
+        Services,
+        "keyCache" | "usageQueries" | "store" | "jobs" | "fleetSecret" | "observerSink"
+      >
+    >;
   needs: DeclaredNeeds;
   /** Returns the generation's catalog. Available after its providers are mounted. */
   catalog: () => Catalog;
@@ -117,7 +122,7 @@ export function createPluginContext({
         readLimits: (limits, at) => services.usageQueries!.readLimits!(limits, at),
       }),
     },
-    jobs: services.store?.jobs,
+    jobs: services.jobs ?? services.store?.jobs,
     jobLines: services.store?.jobs && createJobLines(generation),
     deriveSecret: (purpose) =>
       new Uint8Array(hkdfSync("sha256", services.fleetSecret!, "", `plugins: ${purpose}`, 32)),

@@ -43,6 +43,7 @@ export const createStoreHandlers = (
   store: Store,
   reports: Pick<Store, "listEntries" | "sumEntries">,
   apply: Store["apply"],
+  jobs: JobStore | undefined = store.jobs,
 ): IpcHandlers & Record<"apply" | (typeof STORE_READ_METHODS)[number], IpcHandlers[string]> => ({
   apply: async (packed: PackedBatch) => packResults(await apply(unpackBatch(packed))),
   findKey: (digest: string) => store.findKey(digest),
@@ -58,12 +59,12 @@ export const createStoreHandlers = (
   ...Object.fromEntries(
     JOB_METHODS.map((name) => [
       `jobs.${name}`,
-      (...args: never[]) => (requireJobs(store)[name] as (...args: never[]) => unknown)(...args),
+      (...args: never[]) => (requireJobs(jobs)[name] as (...args: never[]) => unknown)(...args),
     ]),
   ),
 });
 
-const requireJobs = ({ jobs }: Store): JobStore =>
+const requireJobs = (jobs: JobStore | undefined): JobStore =>
   jobs ?? fail("invalid", "This store does not support jobs.", { code: "no_jobs" });
 
 const hasSignal = (arg: unknown): boolean =>

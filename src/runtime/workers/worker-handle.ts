@@ -72,6 +72,8 @@ export interface WorkerHandle {
 interface WorkerHandleOptions {
   store: Store;
   usageQueries: Pick<Store, "listEntries" | "sumEntries">;
+  /** Records of jobs, which the store keeps. Undefined if it keeps none. */
+  jobs?: Services["jobs"];
   apply: Store["apply"];
   /**
    * Called when the worker reports a problem. The worker finishes its open requests and needs a
@@ -104,7 +106,12 @@ export function spawnWorker(place: number, options: WorkerHandleOptions): Worker
   forked.on("error", () => {});
   const reservations = trackReservations(options.apply);
   const link = createIpcLink(child as IpcChannel, {
-    ...createStoreHandlers(options.store, options.usageQueries, reservations.apply),
+    ...createStoreHandlers(
+      options.store,
+      options.usageQueries,
+      reservations.apply,
+      options.jobs ?? undefined,
+    ),
     reportUnhealthy: options.onUnhealthy,
     reportStoreFailure: options.onStoreFailure,
     askPeers: options.pluginPeers,

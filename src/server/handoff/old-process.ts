@@ -33,7 +33,7 @@ const OBSERVER_MESSAGES = ["reportRequest", "reportRejection", "reportEvent", "e
 type OldProcessChannel = IpcChannel & { disconnect?(): void };
 type NewProcessServices = Pick<
   Services,
-  "store" | "usageQueries" | "storeWriter" | "ledgerQueue" | "observerSink" | "log"
+  "store" | "jobs" | "usageQueries" | "storeWriter" | "ledgerQueue" | "observerSink" | "log"
 >;
 
 export class OldProcess {
@@ -81,7 +81,7 @@ export class OldProcess {
     const { store, usageQueries, observerSink, log } = host;
     const reservations = trackReservations(createBatchForwarder(host.storeWriter));
     this.#handlers.resolve({
-      ...createStoreHandlers(store, usageQueries, reservations.apply),
+      ...createStoreHandlers(store, usageQueries, reservations.apply, host.jobs ?? undefined),
       reportRequest: (records: readonly ObservedRequest[]) =>
         records.forEach((each) => observerSink.reportRequest(each)),
       reportRejection: (refused: readonly RejectedRequest[]) =>

@@ -215,6 +215,17 @@ const EVENTS: readonly GatewayEvent[] = [
   { type: "worker_exited", at: 1, worker: 1, pid: 2, exitReason: "SIGKILL", openCalls: 0 },
   { type: "records_dropped", at: 1, records: 3 },
   {
+    type: "job_ended",
+    at: 2,
+    kind: "batch",
+    job: "batch_1",
+    status: "completed",
+    key: "k1",
+    createdAt: 1,
+    costUsd: "0.5",
+    origin: { request: "r1", trace: { traceId: "0".repeat(32), spanId: "0".repeat(16) } },
+  },
+  {
     type: "quarantined",
     at: 1,
     plugin: "middleware.guard",

@@ -353,6 +353,24 @@ export const jobRecordLaws: readonly Law[] = [
     },
   ],
   [
+    "jobs are counted by kind and state, with the creation time of the oldest",
+    async ({ jobs }) => {
+      if (!jobs) return;
+      assert.deepEqual(await jobs.count(["batch"]), []);
+      await jobs.put(jobRecord("a", { createdAt: NOON + 5 }));
+      await jobs.put(jobRecord("b", { createdAt: NOON + 3 }));
+      await jobs.put(jobRecord("c", { createdAt: NOON, state: "completed", dueAt: undefined }));
+      await jobs.put(jobRecord("film", { kind: "video", createdAt: NOON }));
+      const { state } = jobRecord("a");
+      const counts = [...(await jobs.count(["batch", "none"]))];
+      counts.sort((one, other) => other.count - one.count);
+      assert.deepEqual(counts, [
+        { kind: "batch", state, count: 2, oldestAt: NOON + 3 },
+        { kind: "batch", state: "completed", count: 1, oldestAt: NOON },
+      ]);
+    },
+  ],
+  [
     "jobs are listed newest first, in pages, without those of other accounts",
     async ({ jobs }) => {
       if (!jobs) return;

@@ -108,6 +108,7 @@ const GIVEN: Readonly<Record<Writer, () => JsonObject>> = {
   "providers.test": () => ({ provider: "nowhere" }),
   "providers.reset": () => ({ provider: "nowhere" }),
   "sockets.close": () => ({ id: "nowhere" }),
+  "jobs.cancel": () => ({ id: "nowhere" }),
   "ledger.adjust": () => ({ attempt: "none.1", usd: "1", reason: "secret reason" }),
   "ledger.archive": () => ({ file: join(gateway.dir, `${made++}.gz`) }),
   "ledger.prune": () => ({ before: 0, dryRun: true }),

@@ -11,6 +11,7 @@ import {
   createEnvelope,
   type ItemBatch,
 } from "../../../plugins/observers/otlp/message-envelope.ts";
+import { jobSpan } from "../../../plugins/observers/otlp/job-span.ts";
 import { addRequestLog } from "../../../plugins/observers/otlp/log-records.ts";
 import { addSpans, createSpanOptions } from "../../../plugins/observers/otlp/spans.ts";
 import { HttpExporter, rejectedCount } from "../../../plugins/observers/otlp/http-exporter.ts";
@@ -629,4 +630,33 @@ describe("a post", () => {
     hanging.over.abort();
     expect(await waiting).toBe(0);
   });
+});
+
+it("the span of a job is linked to the request that created it, and contains a key only if asked", () => {
+  const trace = { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7" };
+  const job = {
+    type: "job_ended",
+    at: 9_000,
+    kind: "batch",
+    job: "batch_1",
+    status: "failed",
+    key: "alice",
+    createdAt: 1_000,
+    costUsd: "0.5",
+    origin: { request: "r1", trace },
+  } as const;
+  const batch = createEnvelope("http/json", "traces", {}).createBatch();
+  batch.add(jobSpan(job, { keys: false }));
+  const [span] = JSON.parse(batch.encode().toString()).resourceSpans[0].scopeSpans[0].spans;
+  expect(span).toMatchObject({
+    name: "job batch",
+    links: [trace],
+    status: { code: 2 },
+    startTimeUnixNano: "1000000000",
+    endTimeUnixNano: "9000000000",
+  });
+  expect(span.traceId).not.toBe(trace.traceId);
+  expect(JSON.stringify(span)).not.toContain("alice");
+  expect(JSON.stringify(jobSpan(job, { keys: true }).attributes)).toContain("alice");
+  expect(jobSpan(job, { keys: true }).spanId).toBe(span.spanId);
 });

@@ -389,3 +389,51 @@ it("Bills compares a period, and names causes, models, and credentials", async (
     "2026-11-27 | other charges | other keys | 3",
   ]);
 });
+
+const job = (id: string, status: string, more: object = {}) => ({
+  id,
+  kind: "batch",
+  status,
+  key: "k1",
+  keyName: "laptop",
+  createdAt: Date.now() - 60_000,
+  canCancel: status === "running",
+  ...more,
+});
+
+it("Jobs shows progress, status, and cost so far, and cancels an open job", async () => {
+  setAllowedCommands(["jobs.list", "jobs.cancel"]);
+  const asked: unknown[] = [];
+  using jobs = await page("jobs", "JobsPage", {
+    "jobs.list": (input) => {
+      asked.push(input);
+      return {
+        items: [
+          job("batch_1", "running", { progress: { total: 40, done: 10, failed: 2 } }),
+          job("batch_2", "completed", { costUsd: "0.0125", model: "acme/echo", account: "web" }),
+          job("batch_3", "failed", { message: "The line is not JSON." }),
+        ],
+        isTruncated: true,
+      };
+    },
+  });
+  await jobs.shows("batch_3");
+  expect(jobs.rows().map((cells) => cells.join(" | ").replace(/ +/g, " "))).toEqual([
+    expect.stringMatching(/^Job \| Status \| Progress \| Key \| Model \| Cost so far \| Created/),
+    expect.stringMatching(/running.*10 of 40.*2 failed.*laptop/),
+    expect.stringMatching(/completed.*laptop.*web.*acme\/echo.*\$0\.0125/),
+    expect.stringMatching(/failed.*The line is not JSON\./),
+  ]);
+  expect(jobs.text()).toContain("Older jobs are not shown.");
+  expect(jobs.text().match(/Cancel/g)).toHaveLength(1);
+  expect(asked[0]).toEqual({ limit: 200 });
+});
+
+it("Jobs offers no cancellation to a viewer, and explains an empty list", async () => {
+  setAllowedCommands(["jobs.list"]);
+  using jobs = await page("jobs", "JobsPage", {
+    "jobs.list": () => ({ items: [], isTruncated: false }),
+  });
+  await jobs.shows("No job was found.");
+  expect(jobs.text()).not.toContain("Cancel the job");
+});

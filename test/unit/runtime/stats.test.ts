@@ -128,6 +128,7 @@ const PRIMARY: PrimaryStatsSource = {
   readCommits: () => ({ count: 0, sumMs: 0, buckets: [] }),
   ledgerFailure: () => undefined,
   readCertificates: async () => [],
+  readJobs: async () => undefined,
   readFleet: async () => undefined,
   readStoreSize: async () => undefined,
 };

@@ -25,6 +25,7 @@ import { LedgerPage } from "./pages/ledger/ledger.ts";
 import { ModelsPage } from "./pages/models/models.ts";
 import { ProvidersPage } from "./pages/providers/providers.ts";
 import { RoutingPage } from "./pages/routing.ts";
+import { JobsPage } from "./pages/jobs.ts";
 import { SocketsPage } from "./pages/sockets.ts";
 
 const GROUPS = ["Watch", "Serve", "Govern"] as const;
@@ -244,6 +245,14 @@ const PAGES: readonly PageDefinition[] = [
     icon: "sockets",
     component: SocketsPage,
     requiredCommands: ["sockets.list"],
+  },
+  {
+    path: "/jobs",
+    title: "Jobs",
+    group: "Watch",
+    icon: "jobs",
+    component: JobsPage,
+    requiredCommands: ["jobs.list"],
   },
   {
     path: "/models",

@@ -1,6 +1,7 @@
 // Records of jobs. A change has to follow the stored version, so gateways need no other lock.
 import type { JobRecord, JobStore } from "tollgate/plugin";
 import {
+  createdAtOfCursor,
   fromJson,
   isJobChange,
   jobCursor,
@@ -96,6 +97,19 @@ export function createJobTable(sql: RunSql, schema: string, usesCommandTime: boo
       });
       const due = row?.["due"];
       return typeof due === "string" ? Number(due) : undefined;
+    },
+    async count(kinds) {
+      const rows = await sql({
+        text: `SELECT kind, state, count(*) AS count, min(cursor) AS oldest FROM ${table}
+          WHERE kind = ANY ($1::text[]) GROUP BY kind, state`,
+        values: [textArray(kinds.map(toColumnText))],
+      });
+      return rows.map((row) => ({
+        kind: String(row["kind"]),
+        state: String(row["state"]),
+        count: Number(row["count"]),
+        oldestAt: createdAtOfCursor(String(row["oldest"])),
+      }));
     },
     async delete(id, version) {
       const [row] = await sql({

@@ -1,6 +1,7 @@
 // Records of jobs. They change often and are deleted, so they are not part of the hash chain.
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type {
+  JobCount,
   JobLeaseRequest,
   JobQuery,
   JobRecord,
@@ -8,6 +9,7 @@ import type {
   ResultPage,
 } from "tollgate/plugin";
 import {
+  createdAtOfCursor,
   leasedJob,
   fromJson,
   isJobChange,
@@ -102,6 +104,22 @@ export function nextJobDueAt(db: DatabaseSync, kinds: readonly string[]): number
     .get(JSON.stringify(kinds));
   const due = row?.["due"];
   return due === null || due === undefined ? undefined : Number(due);
+}
+
+/** Counts the jobs of these kinds by kind and state. */
+export function countJobs(db: DatabaseSync, kinds: readonly string[]): readonly JobCount[] {
+  return db
+    .prepare(
+      "SELECT kind, state, count(*) AS count, min(cursor) AS oldest FROM job " +
+        "WHERE kind IN (SELECT value FROM json_each(?)) GROUP BY kind, state",
+    )
+    .all(JSON.stringify(kinds))
+    .map((row) => ({
+      kind: String(row["kind"]),
+      state: String(row["state"]),
+      count: Number(row["count"]),
+      oldestAt: createdAtOfCursor(String(row["oldest"])),
+    }));
 }
 
 export function deleteJob(db: DatabaseSync, id: string, version: number): void {

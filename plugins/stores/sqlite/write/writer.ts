@@ -19,7 +19,15 @@ import {
   type ResultPage,
 } from "tollgate/plugin";
 import { appendAudit, listAudit } from "../audit-log.ts";
-import { leaseJobs, deleteJob, findJob, listJobs, nextJobDueAt, putJob } from "../data/jobs.ts";
+import {
+  countJobs,
+  leaseJobs,
+  deleteJob,
+  findJob,
+  listJobs,
+  nextJobDueAt,
+  putJob,
+} from "../data/jobs.ts";
 import { erase } from "../retention/erasure.ts";
 import {
   clearLeftovers,
@@ -187,6 +195,10 @@ export class Writer {
     const due = this.nextJobDueAt(request.kinds);
     if (due === undefined || due > request.at) return [];
     return this.#betweenBatches((session) => session.runStep((db) => leaseJobs(db, request)));
+  }
+
+  countJobs(kinds: readonly string[]): ReturnType<typeof countJobs> {
+    return countJobs(this.#currentSession().db, kinds);
   }
 
   nextJobDueAt(kinds: readonly string[]): number | undefined {
