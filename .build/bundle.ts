@@ -23,6 +23,17 @@ const INSTEAD: Readonly<Record<string, string>> = {
     export { default as Agent } from "${within("undici", "lib/dispatcher/agent.js")}";
     export { default as buildConnector } from "${within("undici", "lib/core/connect.js")}";
   `,
+  // listhen prints with it what the gateway turns off. The real module prepares the width of every
+  // character when it is loaded.
+  consola: `
+    export const consola = Object.create(console, { withTag: { value: () => consola } });
+    export default consola;
+  `,
+  "consola/utils": `
+    const plain = (text) => text;
+    export const colors = new Proxy({}, { get: () => plain });
+    export const getColor = () => plain;
+  `,
   // listhen creates certificates with it, which the gateway never requests.
   "node-forge": `
     import { createRequire } from "node:module";
@@ -49,6 +60,47 @@ const names = (from: string): Plugin => ({
 });
 
 /**
+ * Plugin that reads Node.js's own modules from `process.getBuiltinModule`. An `import` reads every
+ * property of such a module to make an ES module of it. One property of `node:http` loads all of
+ * Node's built-in undici, and one of `node:crypto` loads all of Web Crypto.
+ */
+const builtins: Plugin = {
+  name: "builtins",
+  resolveId: (id, importer = "", { kind }) =>
+    id.startsWith("node:") && kind === "import-statement" && !KEEPS_IMPORTS.test(importer)
+      ? `\0${id}`
+      : null,
+  load(id) {
+    if (!id.startsWith("\0node:")) return null;
+    const name = id.slice(1);
+    const members = Object.keys(process.getBuiltinModule(name) ?? {}).filter(
+      (member) => /^[A-Za-z_$][\w$]*$/.test(member) && member !== "default",
+    );
+    // The build removes the members that no module imports.
+    return [
+      `const module = /*#__PURE__*/ process.getBuiltinModule("${name}");`,
+      "const read = (member) => module[member];",
+      "export default module;",
+      ...members.map(
+        (member, at) =>
+          `const member${at} = /*#__PURE__*/ read("${member}"); export { member${at} as ${member} };`,
+      ),
+    ].join("\n");
+  },
+};
+
+/** Plugin that loads undici's HTTP/2 client, and with it `node:http2`, with the first connection. */
+const lazyHttp2: Plugin = {
+  name: "lazy-http2",
+  transform(code, id) {
+    if (!id.endsWith("/undici/lib/dispatcher/client.js")) return null;
+    const eager = "const connectH2 = require('./client-h2.js')";
+    if (!code.includes(eager)) throw new Error(`${id} does not contain "${eager}"`);
+    return code.replace(eager, "const connectH2 = (...to) => require('./client-h2.js')(...to)");
+  },
+};
+
+/**
  * Escapes all characters outside ASCII. V8 keeps a source with one such character at two bytes per
  * character, and has to decode all of it at each start.
  */
@@ -70,9 +122,9 @@ async function bundled(
     input,
     platform: "node",
     external: (id) => APART.test(id),
-    plugins: [names_],
+    plugins: [names_, builtins, lazyHttp2],
     // Importing Node.js's own modules has no side effects.
-    treeshake: { moduleSideEffects: (id) => !id.startsWith("node:") },
+    treeshake: { moduleSideEffects: (id) => !/^\0?node:/.test(id) },
     experimental: { attachDebugInfo: "none" },
   });
   const { output: files } = await bundle.write({
@@ -138,6 +190,9 @@ export async function bundle(from: string): Promise<void> {
 /** Modules that are loaded before the process restarts itself. They import nothing else. */
 const SETUP =
   /src\/(cli\/support\/(compile-cache|process-setup)|lib\/(disable-debugger|package-root|source-file))\.js$/;
+
+/** The chunk "setup" imports no other chunk, and the bundler's own module is part of each chunk. */
+const KEEPS_IMPORTS = new RegExp(`${SETUP.source}|^\\0rolldown`);
 
 /** Modules that are loaded before serving: the config, and the plugins that most configs mount. */
 const FIRST =

@@ -11,7 +11,7 @@ import type {
   ProviderConfig,
 } from "../../src/config/gateway-config.ts";
 import { createNodeHandler, createExactRouteHandler } from "../../src/runtime/http/h3-adapter.ts";
-import { createApp } from "../../src/runtime/http/generation-app.ts";
+import { createRoutes } from "../../src/runtime/http/generation-app.ts";
 import { buildGeneration } from "../../src/runtime/generation/build-generation.ts";
 import { createServices, type Services } from "../../src/runtime/services.ts";
 import { BOUNDS } from "../../src/lib/bounds.ts";
@@ -339,13 +339,12 @@ export async function startTestServices(of: TestServicesOptions) {
     locate: (path, words) => ({ ...words, file: "", line: 1, column: 1, path }),
   });
   if ("problems" in built) throw new Error(JSON.stringify(built.problems));
-  const app = createApp({
-    gen: built.gen,
-    frontends: built.frontends,
-    ready: () => ({ ready: true, state: "ready" }),
-  });
-  const straightOn = createExactRouteHandler(built.gen, built.frontends);
-  const server = createServer(createNodeHandler(app, undefined, straightOn));
+  const server = createServer(
+    createNodeHandler({
+      exactRoute: createExactRouteHandler(built.gen, built.frontends),
+      loadRoutes: () => createRoutes({ gen: built.gen, frontends: built.frontends }),
+    }),
+  );
   await new Promise<void>((r) => server.listen(0, "127.0.0.1", r));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {

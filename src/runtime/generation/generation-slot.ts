@@ -11,8 +11,12 @@ import type { RejectedRequest } from "../../plugin/observer.ts";
 import type { Generation } from "../../pipeline/generation.ts";
 import { isApiPath } from "../access/principal.ts";
 import { listenAdmin } from "../access/admin-listener.ts";
-import { createNodeHandler, createExactRouteHandler } from "../http/h3-adapter.ts";
-import { createApp, createUnroutedResponder, type OnRejected } from "../http/generation-app.ts";
+import {
+  createNodeHandler,
+  createExactRouteHandler,
+  createHealthResponder,
+} from "../http/h3-adapter.ts";
+import type { AppOptions, OnRejected } from "../http/generation-app.ts";
 import { buildGeneration, type BuiltGeneration } from "./build-generation.ts";
 import { healthStateOf } from "../services/ledger-availability.ts";
 import { startRetention } from "../ledger/ledger-retention.ts";
@@ -255,25 +259,21 @@ export class GenerationSlot {
     this.#services.log.addSecrets(listSecrets(config));
     const built = await buildGeneration({ ...of, services: this.#services, locate: loaded.locate });
     if ("problems" in built) return built;
-    const app = createApp({
-      gen: built.gen,
-      frontends: built.frontends,
-      ready: () => this.#ready(),
-      onRejected: (refusal) => this.#recordRejection("public", refusal),
-      files: this.#services.fileStore,
-      answerPeer: (question) => this.#answerPeer(question),
-    });
     return {
       built,
       config,
       loaded,
-      handler: createNodeHandler(
-        app,
-        createUnroutedResponder(built.frontends, (refusal) =>
-          this.#recordRejection("public", refusal),
-        ),
-        createExactRouteHandler(built.gen, built.frontends),
-      ),
+      handler: createNodeHandler({
+        exactRoute: createExactRouteHandler(built.gen, built.frontends),
+        answerHealth: createHealthResponder(() => this.#ready(), false),
+        loadRoutes: routesOf({
+          gen: built.gen,
+          frontends: built.frontends,
+          onRejected: (refusal) => this.#recordRejection("public", refusal),
+          files: this.#services.fileStore,
+          answerPeer: (question) => this.#answerPeer(question),
+        }),
+      }),
       adminHandler: this.#createAdminHandler(built),
       findSocket: createSocketLookup(built.sockets),
       loadedAt: wallClock(),
@@ -290,14 +290,10 @@ export class GenerationSlot {
   }: BuiltGeneration): ListenOptions["handler"] {
     const quiet: Generation = { ...gen, reportRequest: undefined };
     const refused: OnRejected = (refusal) => this.#recordRejection("admin", refusal);
-    const app = createApp({
-      gen: quiet,
-      frontends,
-      ready: () => this.#ready(),
-      onRejected: refused,
-      admin: true,
+    return createNodeHandler({
+      answerHealth: createHealthResponder(() => this.#ready(), true),
+      loadRoutes: routesOf({ gen: quiet, frontends, onRejected: refused, admin: true }),
     });
-    return createNodeHandler(app, createUnroutedResponder(frontends, refused));
   }
 
   swap(serving: LiveGeneration): void {
@@ -351,3 +347,6 @@ const socketLimitsOf = ({ bounds, writeTimeoutMs }: GatewayConfig) => ({
   ...bounds,
   stalledWindowMs: writeTimeoutMs,
 });
+
+const routesOf = (options: AppOptions) => async () =>
+  (await import("../http/generation-app.ts")).createRoutes(options);

@@ -2,6 +2,7 @@
 // used for routing, and its own errors are never sent to clients.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { H3, type H3Event } from "h3";
+import { NodeRequest, sendNodeResponse } from "srvx/node";
 import { nextRequestId } from "../../lib/request-id.ts";
 import { ERRORS, fail, getFault, type Fault } from "../../model/error.ts";
 import type { RejectedRequest } from "../../plugin/observer.ts";
@@ -13,6 +14,7 @@ import { runPipeline } from "../../pipeline/pipeline.ts";
 import type { FileStore } from "../services/image-file-store.ts";
 import { PEER_PATH, MAX_REQUEST_BYTES } from "../services/peer-gateways.ts";
 import { editDistance } from "../../lib/text.ts";
+import { hasStarted, type RequestHandler } from "./h3-adapter.ts";
 import type { Route } from "../../plugin/frontend.ts";
 
 /** Return value by which h3 recognizes that the response was already sent. */
@@ -21,8 +23,6 @@ const H3_HANDLED = Symbol.for("h3.handled");
 export interface AppOptions {
   gen: Generation;
   frontends: readonly MountedFrontend[];
-  /** State for `/readyz`. */
-  ready: () => { ready: boolean; state: string };
   /** Store of the images that clients requested by URL. */
   files?: Pick<FileStore, "serve">;
   /**
@@ -44,11 +44,36 @@ export interface AppOptions {
  */
 export type OnRejected = (refusal: Omit<RejectedRequest, "at" | "listener">) => void;
 
-export function createApp(options: AppOptions): H3 {
-  const { gen, frontends, ready, files, answerPeer, admin = false } = options;
+/** Creates the handler of all requests without a literal path. */
+export const createRoutes = (options: AppOptions): RequestHandler =>
+  createAppHandler(
+    createApp(options),
+    createUnroutedResponder(options.frontends, options.onRejected),
+  );
+
+/**
+ * Passes Node's requests and responses to h3. h3's own adapter ends a response again that a handler
+ * has already ended, which costs more than all other routing. This handler skips finished
+ * responses. A handler that writes to the Node response resolves when its response has started, and
+ * its return value is ignored. `respondUnrouted` replaces responses that h3 generates, for example
+ * for a malformed path.
+ */
+export const createAppHandler =
+  (
+    app: H3,
+    respondUnrouted?: (req: IncomingMessage, res: ServerResponse, status: number) => void,
+  ): RequestHandler =>
+  async (req, res) => {
+    const answer = await app.fetch(new NodeRequest({ req, res }));
+    if (hasStarted(res)) return;
+    if (respondUnrouted) respondUnrouted(req, res, answer.status);
+    else await sendNodeResponse(res, answer);
+  };
+
+function createApp(options: AppOptions): H3 {
+  const { gen, frontends, files, answerPeer, admin = false } = options;
   const app = new H3({ silent: true });
   const known = new Map<string, Set<string>>();
-  mountHealthRoutes(app, ready, admin);
   if (files) mountFileRoute(app, files, options.onRejected);
   if (answerPeer) mountPeerRoute(app, answerPeer, options.onRejected);
   for (const frontend of frontends)
@@ -107,25 +132,6 @@ export const createUnroutedResponder =
     const closest = findClosestFrontend(frontends, (req.url ?? "/").split("?", 1)[0]!);
     sendFault(res, closest, status < 500 ? BAD_PATH_FAULT : INTERNAL_FAULT, onRejected);
   };
-
-function mountHealthRoutes(app: H3, ready: AppOptions["ready"], admin: boolean): void {
-  const say = (event: H3Event, status: number, body: object) => {
-    const { req, res } = nodeRequestOf(event);
-    const text = JSON.stringify(body);
-    res.writeHead(status, { "content-type": "application/json", "content-length": text.length });
-    res.end(req.method === "HEAD" ? undefined : text);
-    return H3_HANDLED;
-  };
-  for (const method of ["GET", "HEAD"] as const) {
-    for (const path of ["/healthz", "/health"])
-      app.on(method, path, (e) => say(e, 200, { status: "ok" }));
-    app.on(method, "/readyz", (e) => {
-      const { ready: yes, state } = ready();
-      return say(e, yes ? 200 : 503, { status: state });
-    });
-    if (!admin) app.on(method, "/", (e) => say(e, 200, { name: "tollgate" }));
-  }
-}
 
 /**
  * Serves stored image files. No key is required, because the signed URL authorizes the request, and

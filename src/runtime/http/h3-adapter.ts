@@ -1,12 +1,11 @@
 // Finds the route of a literal path by one lookup. Nearly every request has such a path. h3 would
 // find the same route, but its search costs 6.0% more processor time per request. This was measured
-// with requests of 1 KB. All other paths are matched by h3.
+// with requests of 1 KB. All other paths are matched by h3 (`generation-app.ts`), which is loaded
+// with the first such request: h3 and srvx load Node's own copy of undici, an eighth of a start.
 import type { IncomingMessage, ServerResponse, RequestListener } from "node:http";
 import type { Generation } from "../../pipeline/generation.ts";
 import type { MountedFrontend, MountedRoute } from "../../pipeline/exchange/mounted.ts";
 import { runPipeline } from "../../pipeline/pipeline.ts";
-import type { H3 } from "h3";
-import { NodeRequest, sendNodeResponse } from "srvx/node";
 
 /** Handles a request. Returns undefined if h3 has to find the route. */
 export type ExactRouteHandler = (
@@ -51,43 +50,71 @@ export function createExactRouteLookup(
   };
 }
 
-// Passes Node's requests and responses to h3. h3's own adapter ends a response again that a handler
-// has already ended, which costs more than all other routing. This adapter skips finished
-// responses.
+/** Handles a request. Rejects only if the gateway itself fails. */
+export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 
-/**
- * Creates the request listener. A handler that writes to the Node response resolves when its
- * response has started, and its return value is ignored. `respondUnrouted` replaces responses that
- * h3 generates, for example for a malformed path. The exact-route handler is called before h3
- * searches for a route.
- */
-export function createNodeHandler(
-  app: H3,
-  respondUnrouted?: (req: IncomingMessage, res: ServerResponse, status: number) => void,
-  exactRoute?: ExactRouteHandler,
-): RequestListener {
-  const searched = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
-    try {
-      const answer = await app.fetch(new NodeRequest({ req, res }));
-      if (hasStarted(res)) return;
-      if (respondUnrouted) respondUnrouted(req, res, answer.status);
-      else await sendNodeResponse(res, answer);
-    } catch {
-      respondInternalError(res);
-    }
-  };
+export interface NodeHandlerOptions {
+  /** Handles requests to literal paths of frontends. */
+  readonly exactRoute?: ExactRouteHandler;
+  /** Answers health checks. Returns whether the request was one. */
+  readonly answerHealth?: (req: IncomingMessage, res: ServerResponse) => boolean;
+  /** Loads the handler of all other paths. It contains h3, and is loaded with its first request. */
+  readonly loadRoutes: () => RequestHandler | Promise<RequestHandler>;
+}
+
+/** Creates the request listener. */
+export function createNodeHandler({
+  exactRoute,
+  answerHealth,
+  loadRoutes,
+}: NodeHandlerOptions): RequestListener {
+  let routes: RequestHandler | Promise<RequestHandler> | undefined;
+  const search: RequestHandler = async (req, res) => (await (routes ??= loadRoutes()))(req, res);
   return (req, res) => {
     try {
-      const walking = exactRoute?.(req, res);
-      if (walking) walking.catch(() => respondInternalError(res));
-      else void searched(req, res);
+      const running = exactRoute?.(req, res);
+      if (running) running.catch(() => respondInternalError(res));
+      else if (!answerHealth?.(req, res)) search(req, res).catch(() => respondInternalError(res));
     } catch {
       respondInternalError(res);
     }
   };
 }
 
-const hasStarted = (res: ServerResponse) => res.headersSent || res.writableEnded || res.destroyed;
+/**
+ * Answers `/healthz`, `/health`, `/readyz`, and on the public listener `/`, so that a gateway that
+ * has just started answers them before h3 is loaded.
+ */
+export function createHealthResponder(
+  readReadiness: () => { ready: boolean; state: string },
+  isAdmin: boolean,
+): (req: IncomingMessage, res: ServerResponse) => boolean {
+  const OK = () => [200, { status: "ok" }] as const;
+  const bodies: Readonly<Record<string, (() => readonly [number, object]) | undefined>> = {
+    __proto__: null,
+    "/healthz": OK,
+    "/health": OK,
+    "/readyz": () => {
+      const { ready, state } = readReadiness();
+      return [ready ? 200 : 503, { status: state }];
+    },
+    "/": isAdmin ? undefined : () => [200, { name: "tollgate" }],
+  } as never;
+  return (req, res) => {
+    if (req.method !== "GET" && req.method !== "HEAD") return false;
+    const path = req.url!.split("?", 1)[0]!;
+    const make = bodies[path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path];
+    if (!make) return false;
+    const [status, body] = make();
+    const text = JSON.stringify(body);
+    res.writeHead(status, { "content-type": "application/json", "content-length": text.length });
+    res.end(req.method === "HEAD" ? undefined : text);
+    return true;
+  };
+}
+
+export const hasStarted = (res: ServerResponse) =>
+  res.headersSent || res.writableEnded || res.destroyed;
 
 /** Answers errors that h3 did not handle, without details for the client. */
 function respondInternalError(res: ServerResponse): void {

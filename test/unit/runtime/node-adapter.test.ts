@@ -2,7 +2,10 @@ import type { ServerResponse } from "node:http";
 import { H3, type H3Event } from "h3";
 import { afterEach, expect, test } from "vitest";
 import { createNodeHandler } from "../../../src/runtime/http/h3-adapter.ts";
-import { createUnroutedResponder } from "../../../src/runtime/http/generation-app.ts";
+import {
+  createAppHandler,
+  createUnroutedResponder,
+} from "../../../src/runtime/http/generation-app.ts";
 import { listen, type ListenerHandle } from "../../../src/runtime/http/listener.ts";
 import { turnEventLoop } from "../../kit/wait.ts";
 
@@ -22,7 +25,7 @@ async function ask(
   listening = await listen({
     host: "127.0.0.1",
     port: 0,
-    handler: createNodeHandler(app, ...more),
+    handler: createNodeHandler({ loadRoutes: () => createAppHandler(app, ...more) }),
   });
   return fetch(`${listening.url}${path}`, { method: "POST", body: "hello" });
 }

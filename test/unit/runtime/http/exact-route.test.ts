@@ -4,8 +4,10 @@ import { expect, it } from "vitest";
 import {
   createNodeHandler,
   createExactRouteLookup,
+  createHealthResponder,
   type ExactRouteHandler,
 } from "../../../../src/runtime/http/h3-adapter.ts";
+import { createAppHandler } from "../../../../src/runtime/http/generation-app.ts";
 import { listen } from "../../../../src/runtime/http/listener.ts";
 
 const routed = (...routes: readonly (readonly [string, string | readonly string[]])[]) => ({
@@ -55,7 +57,10 @@ it("equals h3's route for the same request line", () => {
 
 async function answer(straight: ExactRouteHandler): Promise<[number, string]> {
   const app = new H3({ silent: true }).get("/x", () => "searched");
-  const handler = createNodeHandler(app, undefined, straight);
+  const handler = createNodeHandler({
+    exactRoute: straight,
+    loadRoutes: () => createAppHandler(app),
+  });
   const { url, close } = await listen({ host: "127.0.0.1", port: 0, handler });
   try {
     const res = await fetch(`${url}/x`);
@@ -73,4 +78,37 @@ it("is tried before h3, and errors are handled as by h3", async () => {
     throw new Error("at once");
   };
   expect(await answer(atOnce)).toEqual([500, ""]);
+});
+
+it("answers health checks before it loads h3, and everything else after", async () => {
+  let loads = 0;
+  const handler = createNodeHandler({
+    answerHealth: createHealthResponder(() => ({ ready: false, state: "starting" }), true),
+    loadRoutes: async () => {
+      loads += 1;
+      return async (req, res) => void res.writeHead(404).end(req.url);
+    },
+  });
+  const { url, close } = await listen({ host: "127.0.0.1", port: 0, handler });
+  const ask = async (path: string, method = "GET") => {
+    const res = await fetch(url + path, { method });
+    return [res.status, await res.text()];
+  };
+  try {
+    expect(await ask("/health")).toEqual([200, '{"status":"ok"}']);
+    expect(await ask("/healthz/?now")).toEqual([200, '{"status":"ok"}']);
+    expect(await ask("/readyz")).toEqual([503, '{"status":"starting"}']);
+    expect(await ask("/readyz", "HEAD")).toEqual([503, ""]);
+    expect(loads).toBe(0);
+    const others = [ask("/"), ask("/health", "POST"), ask("/constructor"), ask("/health/x")];
+    expect(await Promise.all(others)).toEqual([
+      [404, "/"],
+      [404, "/health"],
+      [404, "/constructor"],
+      [404, "/health/x"],
+    ]);
+    expect(loads).toBe(1);
+  } finally {
+    await close(0);
+  }
 });
