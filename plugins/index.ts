@@ -9,6 +9,7 @@ export const builtin = {
     gemini: () => import("./frontends/gemini.ts"),
     images: () => import("./frontends/images.ts"),
     models: () => import("./frontends/models.ts"),
+    mcp: () => import("./frontends/mcp.ts"),
     messages: () => import("./frontends/messages.ts"),
     moderations: () => import("./frontends/moderations.ts"),
     rerank: () => import("./frontends/rerank.ts"),

@@ -7,6 +7,7 @@ const nameListOption = (description: string) =>
 export const GRANT_OPTIONS = {
   models: nameListOption("Allowed models. A * matches any text. Default: all"),
   frontends: nameListOption("Allowed frontends. Default: all"),
+  tools: nameListOption("Allowed tools, as <server>/<tool>. A * matches any text. Default: all"),
   privacy: {
     enum: ["off", "required", "strict"],
     description: "Minimum privacy of the requests",

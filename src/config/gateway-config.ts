@@ -250,6 +250,7 @@ export interface AccountConfig {
   readonly limits: readonly Limit[];
   readonly models: readonly string[] | undefined;
   readonly frontends: readonly string[] | undefined;
+  readonly tools?: readonly string[] | undefined;
   readonly privacy: Privacy | undefined;
   readonly labels: HeadersOut;
   readonly defaults?: KeyDefaults | undefined;

@@ -11,6 +11,7 @@ import type { JobLines } from "./store/job-lines.ts";
 import type { JobStore } from "./store/job.ts";
 import type { Store } from "./store/store.ts";
 import type { RequestHead } from "./exchange.ts";
+import type { OpenCall, OpenCallOptions } from "./open-call.ts";
 import type { SocketMessage } from "./socket.ts";
 
 /**
@@ -74,6 +75,16 @@ export type Context = Readonly<{
    */
   fetch: ProviderClient["fetch"];
   /**
+   * As `fetch`, for a response that is read while it arrives, such as a stream of events. Resolves
+   * when the headers have arrived. The body of a successful response has no size limit, so the
+   * plugin limits it. The body of any other response is complete. Rejects, or ends the body with an
+   * error, if no byte arrives for `idleMs`.
+   */
+  fetchStream(
+    url: string | URL,
+    init: NonNullable<Parameters<ProviderClient["fetch"]>[1]> & { idleMs: number },
+  ): Promise<Response>;
+  /**
    * Opens a WebSocket at this gateway's own client port, like any client. The plugin must send an
    * API key that was configured for it. All rules and limits apply, and the ledger contains a row
    * for each response. Resolves when the connection is open. Rejects with the error that a client
@@ -97,6 +108,17 @@ export type Context = Readonly<{
    * them separately.
    */
   sendSubrequest(request: Subrequest, of: SubrequestOptions): Promise<SubrequestResult>;
+  /**
+   * Reserves a call that the plugin makes itself and that is not a call of a model, such as a call
+   * of a tool. Resolves when the reserve row is durable. Make the call after that, and settle it
+   * with its result. Limits, budgets, and scopes of the key apply. Throws the error for the client
+   * if one of them rejects the call.
+   *
+   *     const call = await ctx.openCall({ parentRequest: x, provider: "mcp:github", model: tool, protocol: "mcp" });
+   *     const result = await callTool();
+   *     await call.settle({ outcome: "ok", state: "exact" });
+   */
+  openCall(options: OpenCallOptions): Promise<OpenCall>;
   /**
    * Finds the record of a client's secret key. Results are cached for 60 s by the hash of the
    * secret. Returns undefined if the key is unknown, revoked, or expired. Do not disclose to the

@@ -17,6 +17,11 @@ export interface Identity {
   models?: Opt<readonly string[]>;
   /** Names of the frontends that the client may use. Default: all. */
   frontends?: Opt<readonly string[]>;
+  /**
+   * Tools that the client may call, as patterns `<server>/<tool>` in which each `*` matches any
+   * text. Default: all.
+   */
+  tools?: Opt<readonly string[]>;
   /** Minimum privacy of the client's requests. Default: `off`. */
   privacy?: Opt<Privacy>;
   /**
@@ -31,7 +36,7 @@ export interface Identity {
    * that `tollgate accounts create` returned.
    *
    * The host adds the limits of that account and of all its parent accounts, and narrows the other
-   * fields. Models and frontends must be allowed by all these accounts, the strictest privacy
+   * fields. Models, frontends, and tools must be allowed by all these accounts, the strictest privacy
    * applies, and labels are combined. `x.identity` is the result. If the account does not exist or is closed,
    * each request is rejected with a 403.
    */

@@ -14,6 +14,7 @@ export function meteredUsage(
   if (of.state === "void") return 0n;
   // The client paid the provider, so no budget of money changes.
   if (unit === "nano_usd" && of.state === "external") return 0n;
+  if (unit === "calls") return taken;
   if (unit === "nano_usd") return of.costNano ?? taken;
   const { usage } = of;
   if (unit === "images" || unit === "searches" || unit === "characters" || unit === "seconds")

@@ -11,6 +11,7 @@ import type { GatewayStats } from "../plugin/gateway-stats.ts";
 import type { Context, ListedModel } from "../plugin/context.ts";
 import type { GatewayEvent } from "../plugin/gateway-event.ts";
 import { createPluginEvent } from "../model/plugin-event.ts";
+import type { OpenCallOptions, OpenCallResult } from "../plugin/open-call.ts";
 import type { KeyRecord } from "../plugin/store/account.ts";
 import { untracked } from "./resource-leaks.ts";
 
@@ -19,6 +20,11 @@ export interface LogLine {
   readonly level: "debug" | "info" | "warn" | "error";
   readonly fields: Readonly<Record<string, unknown>>;
   readonly message: string;
+}
+
+/** A call that a plugin opened. `result` is undefined until the plugin settles the call. */
+export interface OpenedTestCall extends OpenCallOptions {
+  readonly result: OpenCallResult | undefined;
 }
 
 /** Context that a test provides to the plugin. All members are optional. */
@@ -33,6 +39,8 @@ export interface TestContextOptions {
   readonly connect?: Context["connect"];
   /** Answers `ctx.sendSubrequest`. Default: every subrequest fails. */
   readonly sendSubrequest?: Context["sendSubrequest"];
+  /** Answers `ctx.openCall`. Default: every call is reserved, and recorded in `openedCalls`. */
+  readonly openCall?: Context["openCall"];
   /** Key records by secret. */
   readonly keys?: Readonly<Record<string, KeyRecord>>;
   readonly models?: readonly ListedModel[];
@@ -86,6 +94,8 @@ export interface TestContext extends AsyncDisposable {
   readonly logs: readonly LogLine[];
   /** Addresses that the plugin requested with `ctx.fetch`. */
   readonly fetchedUrls: readonly string[];
+  /** Calls that the plugin opened with `ctx.openCall`, with the result that settled them. */
+  readonly openedCalls: readonly OpenedTestCall[];
   /** Events that the plugin reported with `ctx.reportEvent`. */
   readonly reportedEvents: readonly GatewayEvent[];
   /**
@@ -106,6 +116,7 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
   const shared = lent.shared ?? new SharedResources();
   const logs: LogLine[] = [];
   const fetched: string[] = [];
+  const opened: (OpenCallOptions & { result: OpenCallResult | undefined })[] = [];
   const events: GatewayEvent[] = [];
   let owned = 0;
   let folder: string | undefined;
@@ -140,6 +151,20 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
       if (!lent.fetch)
         throw new Error(`No response is configured for ${String(url)} in this test.`);
       return untracked(() => lent.fetch!(url, init));
+    },
+    async fetchStream(url, { idleMs: _, ...init }) {
+      return ctx.fetch(url, init);
+    },
+    async openCall(options) {
+      if (lent.openCall) return lent.openCall(options);
+      opened.push({ ...options, result: undefined });
+      const at = opened.length - 1;
+      return {
+        id: `${options.parentRequest.id}.${at + 1}`,
+        async settle(result) {
+          opened[at]!.result ??= result;
+        },
+      };
     },
     async connect(path, options) {
       if (!lent.connect) throw new Error(`No connection is configured for ${path} in this test.`);
@@ -187,6 +212,7 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
     ctx: Object.freeze(ctx),
     logs,
     fetchedUrls: fetched,
+    openedCalls: opened,
     reportedEvents: events,
     get ownedCount() {
       return owned;

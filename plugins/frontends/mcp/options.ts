@@ -1,8 +1,5 @@
 // Options of the frontend `mcp`.
-
-/** Revisions of MCP that the gateway speaks, the newest first. */
-export const REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"] as const;
-export type Revision = (typeof REVISIONS)[number];
+import { REVISIONS } from "./revisions.ts";
 
 const toolPatterns = (description: string) =>
   ({
@@ -41,9 +38,7 @@ const CONDITION_SCHEMA = {
   properties: {
     tools: toolPatterns("Names of tools. A * matches any text"),
     keys: toolPatterns("IDs of the keys to which the condition applies. Default: all"),
-    accounts: toolPatterns(
-      "Accounts to which the condition applies, with the accounts nested under them. Default: all",
-    ),
+    accounts: toolPatterns("IDs of accounts to whose keys the condition applies. Default: all"),
     arguments: {
       type: "object",
       additionalProperties: true,
@@ -176,6 +171,13 @@ export const MCP_OPTIONS = {
       ),
       propertyNames: { pattern: NAME_PATTERN },
       description: "Sets of tools by name",
+    },
+    allowed_origins: {
+      type: "array",
+      items: { type: "string", pattern: "^https?://[^/]+$" },
+      default: [],
+      description:
+        "Origins of websites whose pages may use MCP, such as https://app.example.com. localhost is always allowed",
     },
     list_ttl_s: {
       type: "integer",

@@ -32,12 +32,15 @@ export interface CredentialResolver {
 }
 
 /** Value of `auth` of a server. */
-export type ServerAuth = { readonly type: "none" } | { readonly type: "token"; token: string };
+export interface ServerAuth {
+  readonly type: "none" | "token";
+  readonly token?: Opt<string>;
+}
 
 /** Creates the resolver of a server. */
-export function createCredentialResolver(auth: ServerAuth): CredentialResolver {
+export function createCredentialResolver(auth: ServerAuth = { type: "none" }): CredentialResolver {
   const headers: HeadersOut =
-    auth.type === "token" ? { authorization: `Bearer ${auth.token}` } : {};
+    auth.type === "token" ? { authorization: `Bearer ${auth.token ?? ""}` } : {};
   const credential: ServerCredential = { headers, owner: "shared" };
   return { resolve: () => credential };
 }

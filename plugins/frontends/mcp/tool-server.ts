@@ -42,6 +42,8 @@ export interface ServerCaller {
   readonly capabilities: JsonObject;
   /** Name and version of the client, if they are forwarded. */
   readonly clientInfo?: Opt<JsonObject>;
+  /** Minimum level of the log messages that the client wants. Default: it wants none. */
+  readonly logLevel?: Opt<string>;
   /** Aborts when the client has disconnected or canceled its request. */
   readonly signal: AbortSignal;
 }
@@ -108,6 +110,8 @@ export interface ToolServer {
     caller: ServerCaller,
     on: { event(event: ServerEvent): void; end(): void },
   ): Promise<void>;
+  /** Ends what the server keeps for a partition, such as a session. */
+  endPartition?(partition: string): void;
 }
 
 /** JSON-RPC error that a server returned, or that the gateway returns in its place. */
@@ -124,6 +128,8 @@ export class ServerError extends Error {
   readonly progress: "unsent" | "rejected" | "unknown";
   /** Challenge of the server for a credential: its `WWW-Authenticate` header. */
   readonly challenge: Opt<string>;
+  /** HTTP status of the response, if the error comes from it. */
+  readonly status: Opt<number>;
 
   constructor(
     message: string,
@@ -132,6 +138,7 @@ export class ServerError extends Error {
       progress: ServerError["progress"];
       data?: Opt<JsonObject>;
       challenge?: Opt<string>;
+      status?: Opt<number>;
     },
   ) {
     super(message);
@@ -139,5 +146,6 @@ export class ServerError extends Error {
     this.progress = of.progress;
     this.data = of.data;
     this.challenge = of.challenge;
+    this.status = of.status;
   }
 }

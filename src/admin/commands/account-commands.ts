@@ -155,6 +155,7 @@ class AccountCommands {
       })),
       models: mergeValue(input.models, before.models),
       frontends: mergeValue(input.frontends, before.frontends),
+      tools: mergeValue(input.tools, before.tools),
       privacy: mergeValue(input.privacy, before.privacy),
       labels: mergeConverted(input.labels, before.labels, toLabels),
       discloseLimits: mergeValue(input.discloseLimits, before.discloseLimits),

@@ -176,6 +176,7 @@ class KeyCommands {
       name: mergeValue(input.name, key.name),
       models: mergeValue(input.models, key.models),
       frontends: mergeValue(input.frontends, key.frontends),
+      tools: mergeValue(input.tools, key.tools),
       privacy: mergeValue(input.privacy, key.privacy),
       account: mergeValue(input.account, key.account),
       limits: mergeConverted(input.limits, key.limits, (limits) =>
@@ -248,7 +249,7 @@ class KeyCommands {
     tree: AccountTree,
     defaults: boolean,
   ): { record: KeyRecord; warned: string[] } {
-    const { name, models, frontends, privacy, account, expires, labels } = input;
+    const { name, models, frontends, tools, privacy, account, expires, labels } = input;
     const limits = parseLimits(input.limits ?? []);
     assertAccountExists(account, tree, "/account");
     const usual =
@@ -260,6 +261,7 @@ class KeyCommands {
       name,
       models,
       frontends,
+      tools,
       privacy,
       account,
       limits: toScopedLimits([...limits, ...more], `key:${id}`),
@@ -330,7 +332,7 @@ export async function identityOfKey(
   now: number,
 ): Promise<Identity> {
   const [key] = findKeyVersions(await repository.listKeys(), idOrName);
-  const { id, name, models, frontends, privacy, limits, labels, account } = key;
+  const { id, name, models, frontends, tools, privacy, limits, labels, account } = key;
   if ([key.revoked, key.expires].some((end) => end !== undefined && end <= now))
     fail(
       "conflict",
@@ -339,7 +341,7 @@ export async function identityOfKey(
         code: "key_ended",
       },
     );
-  return { id, name, models, frontends, privacy, limits, labels, account };
+  return { id, name, models, frontends, tools, privacy, limits, labels, account };
 }
 
 const versionOf = ({ version = 1 }: KeyRecord): number => version;

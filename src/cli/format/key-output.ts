@@ -85,6 +85,7 @@ function formatKey(key: ListedKey): string {
     ["expires", formatExpiry(key)],
     ["models", (key.models ?? ["all"]).join(", ")],
     ["frontends", (key.frontends ?? ["everywhere"]).join(", ")],
+    ["tools", key.tools?.join(", ")],
     ["privacy", key.privacy],
     ["account", key.account],
     ["limits", key.limits?.join(", ")],

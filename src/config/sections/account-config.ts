@@ -41,6 +41,9 @@ export const ACCOUNT_SCHEMA: Schema = closedObject(
       },
     ),
     frontends: names("Frontends that keys of the account may use. Default: all", { minItems: 1 }),
+    tools: names(
+      "Tools that keys of the account may call, as <server>/<tool>. Each * matches any text. Default: all",
+    ),
     privacy: {
       enum: ["off", "required", "strict"],
       description: "Minimum privacy level of requests with these keys",
@@ -133,6 +136,7 @@ const toAccountConfig = (id: string, raw: Mapping): AccountConfig => ({
   ),
   models: raw["models"] as readonly string[] | undefined,
   frontends: raw["frontends"] as readonly string[] | undefined,
+  tools: raw["tools"] as readonly string[] | undefined,
   privacy: raw["privacy"] as Privacy | undefined,
   labels: (raw["labels"] ?? {}) as HeadersOut,
   defaults: toKeyDefaults(raw["key_defaults"]),

@@ -19,7 +19,7 @@ export function assertFrontendAllowed(
     });
 }
 
-type Restrictions = Pick<Identity, "models" | "frontends" | "privacy" | "labels">;
+type Restrictions = Pick<Identity, "models" | "frontends" | "tools" | "privacy" | "labels">;
 
 const PRIVACY_ORDER: readonly (Privacy | undefined)[] = ["off", "required", "strict"];
 
@@ -160,8 +160,8 @@ function resolveAncestry(chain: readonly AccountDefinition[]): ResolvedAccount {
     limits.push(...(account.limits ?? []));
     if (account.discloseLimits === "hidden")
       for (const { scope } of account.limits ?? []) quiet.add(scope);
-    const { models, frontends, privacy, labels } = account;
-    narrowing = intersectRestrictions({ models, frontends, privacy, labels }, narrowing);
+    const { models, frontends, tools, privacy, labels } = account;
+    narrowing = intersectRestrictions({ models, frontends, tools, privacy, labels }, narrowing);
   }
   return {
     path: chain.map(({ id }) => id).join("/"),
@@ -180,6 +180,7 @@ export function intersectRestrictions<T extends Restrictions>(inner: T, outer: R
     ...inner,
     models: intersectLists(inner.models, outer.models, intersectPatterns),
     frontends: intersectLists(inner.frontends, outer.frontends, (a, b) => (a === b ? [a] : [])),
+    tools: intersectLists(inner.tools, outer.tools, intersectPatterns),
     privacy: stricterPrivacy(inner.privacy, outer.privacy),
     labels: inner.labels || outer.labels ? { ...outer.labels, ...inner.labels } : undefined,
   };

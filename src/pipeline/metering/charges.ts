@@ -92,6 +92,8 @@ export interface ReserveInputs {
   readonly price: Price | undefined;
   /** The job whose line the call is. */
   readonly job?: JobReserve;
+  /** Keyed hash of the arguments, for a call that is not a model's. */
+  readonly argumentsHash?: string | undefined;
 }
 
 /**
@@ -127,10 +129,12 @@ export async function reserveRow(
     clientRequest: {
       model: x.model,
       frontend: x.frontend,
-      protocol: x.protocol,
+      // A frontend without a protocol makes its calls itself, in the protocol of the call.
+      protocol: x.protocol === "" ? (call.protocol ?? "") : x.protocol,
       mode: call.mode,
       stream: x.stream,
       ...(x.privacy !== "off" && { policyBasis: formatPolicy(call.policy) }),
+      ...(of.argumentsHash !== undefined && { argumentsHash: of.argumentsHash }),
     },
     ...(of.job && { job: of.job }),
   };

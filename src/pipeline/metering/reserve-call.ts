@@ -227,6 +227,9 @@ function amountToClaim(
     case "characters":
     case "seconds":
       return BigInt(Math.ceil(estimatedUnits(ask, unit)));
+    // Calls of tools that clients make through the gateway are reserved separately.
+    case "calls":
+      return 0n;
     // Searches that the model starts by itself are known only afterwards.
     case "searches":
       return BigInt(Math.ceil(ask.exactUsage?.searches ?? 0));

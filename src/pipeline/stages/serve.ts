@@ -14,6 +14,7 @@ import {
   parseBody,
 } from "../body/read-body.ts";
 import { fail } from "../../model/error.ts";
+import { settleOpenCalls } from "../open-call.ts";
 import type { ConnectionState } from "../exchange/exchange-state.ts";
 
 /** Serves a route whose frontend answers requests itself. */
@@ -23,7 +24,11 @@ export async function serve(
   admit: (x: HostExchange) => void | Promise<void>,
 ): Promise<void> {
   if (!route.allowUnauthenticated) await admit(x);
-  return sendAnswer(x, await callServeRoute(x, route));
+  try {
+    return await sendAnswer(x, await callServeRoute(x, route));
+  } finally {
+    await settleOpenCalls(x);
+  }
 }
 
 /** Sends a response that a frontend made itself. */

@@ -29,6 +29,11 @@ export interface AccountRecord {
   models?: Opt<readonly string[]>;
   /** Names of the frontends that keys of the account may use. Default: all. */
   frontends?: Opt<readonly string[]>;
+  /**
+   * Tools that keys of the account may call, as patterns `<server>/<tool>` in which each `*` matches
+   * any text. Default: all.
+   */
+  tools?: Opt<readonly string[]>;
   /** Minimum privacy of requests of the account. Default: `off`. */
   privacy?: Opt<Privacy>;
   /** Labels for ledger rows of the account's keys. */

@@ -18,6 +18,8 @@ export interface ClientRequestInfo {
   stream: boolean;
   /** Basis of the data policy that applied to the call. */
   policyBasis?: Opt<string>;
+  /** Keyed hash of the arguments. Set for calls that are not calls of models. */
+  argumentsHash?: Opt<string>;
 }
 
 /**

@@ -11,6 +11,7 @@ export const COUNTED_UNITS = [
   "characters",
   "seconds",
   "searches",
+  "calls",
 ] as const;
 /** All values of `Limit.unit`. */
 export const LIMIT_UNITS = [...COUNTED_UNITS, "nano_usd"] as const;

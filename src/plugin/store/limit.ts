@@ -12,7 +12,10 @@ import { COUNTED_UNITS, LIMIT_SPANS } from "./limit-units.ts";
 export interface Limit {
   /** Scope of the count, such as `key:<id>` or `account:<id>`. */
   scope: string;
-  /** Unit of the count. `nano_usd` is cost in billionths of a US dollar. */
+  /**
+   * Unit of the count. `nano_usd` is cost in billionths of a US dollar. `calls` counts calls of
+   * tools.
+   */
   unit:
     | "requests"
     | "concurrent"
@@ -23,6 +26,7 @@ export interface Limit {
     | "characters"
     | "seconds"
     | "searches"
+    | "calls"
     | "nano_usd";
   /** Maximum in one window. */
   max: number | bigint;

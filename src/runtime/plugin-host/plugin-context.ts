@@ -11,6 +11,7 @@ import { createPluginEvent } from "../../model/plugin-event.ts";
 import { matchesPattern } from "../../catalog/model-names.ts";
 import { markAsHookFailure } from "../../pipeline/hooks/hook-guard.ts";
 import { runSubrequest } from "../../pipeline/pipeline.ts";
+import { openCall } from "../../pipeline/open-call.ts";
 import type { Generation } from "../../pipeline/generation.ts";
 import { createJobLines } from "./job-lines.ts";
 import type { ContextServices, Services } from "../services.ts";
@@ -69,6 +70,38 @@ export function createPluginContext({
 }: ContextOptions): Context {
   const log = services.log.child({ plugin: id });
   const peerQueries = new Set<string>();
+  // Loaded on demand, because most plugins never fetch and the module loads slowly.
+  const sendRequest = async (
+    to: string | URL,
+    init: Parameters<Context["fetch"]>[1],
+    idleMs?: number,
+  ): Promise<Response> => {
+    const { createProviderClient } = await import("./provider-client.ts");
+    const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
+    const line = {
+      credential,
+      signal: scope.closed,
+      ...(idleMs !== undefined && {
+        bound: "none" as const,
+        timeouts: { firstByteMs: idleMs, idleMs },
+      }),
+    };
+    const reached = isPath(to)
+      ? { ...line, ...(await createLocalAccess(services.localEndpoint())) }
+      : {
+          ...line,
+          reach: undefined,
+          dispatcher: undefined,
+          allowedOrigins: needs.origins,
+          allowsMetadataService: needs.usesMetadataService,
+          proxy: services.proxy,
+        };
+    return createProviderClient(reached)
+      .fetch(to, init)
+      .catch((problem: unknown) => {
+        throw markAsHookFailure(problem);
+      });
+  };
   return {
     id,
     log,
@@ -85,33 +118,15 @@ export function createPluginContext({
       services.pluginPeers.register(scope, topic, answer);
       return (question: Q) => services.pluginPeers.ask(topic, question) as Promise<A | undefined>;
     },
-    // Loaded on demand, because most plugins never fetch and the module loads slowly.
-    fetch: async (to, init) => {
-      const { createProviderClient } = await import("./provider-client.ts");
-      const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
-      const line = { credential, signal: scope.closed };
-      const reached = isPath(to)
-        ? { ...line, ...(await createLocalAccess(services.localEndpoint())) }
-        : {
-            ...line,
-            reach: undefined,
-            dispatcher: undefined,
-            allowedOrigins: needs.origins,
-            allowsMetadataService: needs.usesMetadataService,
-            proxy: services.proxy,
-          };
-      return createProviderClient(reached)
-        .fetch(to, init)
-        .catch((problem: unknown) => {
-          throw markAsHookFailure(problem);
-        });
-    },
+    fetch: (to, init) => sendRequest(to, init),
+    fetchStream: (to, { idleMs, ...init }) => sendRequest(to, init, idleMs),
     connect: async (path, options = {}) => {
       if (!isPath(path)) fail("internal", `${path} is not a path of this gateway.`);
       const { openOwnSocket } = await import("./own-socket.ts");
       return scopedSocket(scope, await openOwnSocket(services.localEndpoint(), path, options));
     },
     sendSubrequest: (request, of) => runSubrequest(id, request, of),
+    openCall,
     keys: services.keyCache!,
     catalog: createCatalogView(catalog),
     quoteCost: (candidate, usage) => quoteCost(candidate, usage, wallClock()),

@@ -174,16 +174,25 @@ const encodeClientRequest = ({
   mode,
   stream,
   policyBasis,
-}: ClientRequestInfo) => [model, frontend, protocol, mode, stream, policyBasis] as const;
-const decodeClientRequest = ([model, frontend, protocol, lane, stream, basis]: ReturnType<
-  typeof encodeClientRequest
->): AllFields<ClientRequestInfo> => ({
+  argumentsHash,
+}: ClientRequestInfo) =>
+  [model, frontend, protocol, mode, stream, policyBasis, argumentsHash] as const;
+const decodeClientRequest = ([
+  model,
+  frontend,
+  protocol,
+  lane,
+  stream,
+  basis,
+  argumentsHash,
+]: ReturnType<typeof encodeClientRequest>): AllFields<ClientRequestInfo> => ({
   model,
   frontend,
   protocol,
   mode: lane,
   stream,
   policyBasis: basis ?? undefined,
+  argumentsHash: argumentsHash ?? undefined,
 });
 
 type Ms = NonNullable<Settle["ms"]>;

@@ -78,6 +78,7 @@ function formatAccount(
     ["version", account.definedAt === undefined ? String(account.version) : undefined],
     ["models", (account.models ?? ["all"]).join(", ")],
     ["frontends", (account.frontends ?? ["everywhere"]).join(", ")],
+    ["tools", account.tools?.join(", ")],
     ["privacy", account.privacy],
     ["limits", account.limits?.join(", ")],
     ...limitUsageRows([account, ...above].flatMap(({ limitUsage }) => limitUsage ?? [])),

@@ -1,0 +1,205 @@
+// Finds the server of a name, and merges the lists of the servers of a scope.
+import type { JsonObject, RequestHead } from "tollgate/plugin";
+import { HiddenNames } from "./hidden-names.ts";
+import { ClientError, RPC_ERRORS } from "./json-rpc.ts";
+import { LIST_MEMBERS } from "./list-entries.ts";
+import {
+  unknownName,
+  type CachedList,
+  type ListEntry,
+  type MountedServer,
+} from "./mounted-server.ts";
+import { ownUri, publicName, serverOf, withPublicName } from "./public-names.ts";
+import type { Scope } from "./scopes.ts";
+import type { ListKind, ServerItem, ServerMethod } from "./tool-server.ts";
+
+/** The server of a request, with the parameters in the server's own names. */
+export interface Target {
+  readonly server: MountedServer;
+  readonly method: ServerMethod;
+  readonly params: JsonObject;
+  /** The tool of a call. */
+  readonly tool: ListEntry | undefined;
+}
+
+const PAGE_SIZE = 500;
+const MAX_CURSOR_LENGTH = 4_096;
+
+/** Returns the target of a request. Throws the same error for a hidden and for an unknown name. */
+export async function findTarget(
+  x: RequestHead,
+  scope: Scope,
+  method: ServerMethod,
+  params: JsonObject,
+): Promise<Target> {
+  switch (method) {
+    case "tools/call": {
+      const name = requireText(params["name"], "name");
+      const { server, entry } = await findEntry(x, scope, "tools", name);
+      return { server, method, params: { ...params, name: entry.key }, tool: entry };
+    }
+    case "prompts/get": {
+      const name = requireText(params["name"], "name");
+      const { server, entry } = await findEntry(x, scope, "prompts", name);
+      return { server, method, params: { ...params, name: entry.key }, tool: undefined };
+    }
+    case "resources/read": {
+      const { server, uri } = findResource(scope, requireText(params["uri"], "uri"));
+      return { server, method, params: { ...params, uri }, tool: undefined };
+    }
+    case "completion/complete": {
+      const ref = params["ref"] as JsonObject | undefined;
+      if (ref?.["type"] === "ref/prompt") {
+        const name = requireText(ref["name"], "ref.name");
+        const { server, entry } = await findEntry(x, scope, "prompts", name);
+        const own = { ...params, ref: { ...ref, name: entry.key } };
+        return { server, method, params: own, tool: undefined };
+      }
+      const { server, uri } = findResource(scope, requireText(ref?.["uri"], "ref.uri"));
+      return { server, method, params: { ...params, ref: { ...ref, uri } }, tool: undefined };
+    }
+  }
+}
+
+function requireText(value: unknown, field: string): string {
+  if (typeof value === "string") return value;
+  throw new ClientError(RPC_ERRORS.invalidParams, `${field} must be a string.`);
+}
+
+async function findEntry(
+  x: RequestHead,
+  { only, servers, access }: Scope,
+  kind: "tools" | "prompts",
+  name: string,
+): Promise<{ server: MountedServer; entry: ListEntry }> {
+  const what = kind === "tools" ? "tool" : "prompt";
+  const of = serverOf(name, false);
+  const server = only ?? servers.find((one) => one.name === of);
+  if (!server) throw unknownName(what, name);
+  if (kind === "prompts" && !access.covers(server.name)) throw unknownName(what, name);
+  const list = await server.list(kind, x, true);
+  const entry = (only ? list.entries : list.byPublicName).get(name);
+  if (!entry || (kind === "tools" && !access.permits(server.name, entry.key)))
+    throw unknownName(what, name);
+  return { server, entry };
+}
+
+/** Returns the server of a resource, and its own URI. */
+export function findResource(
+  { only, servers, access }: Scope,
+  uri: string,
+): { server: MountedServer; uri: string } {
+  const of = serverOf(uri, true);
+  const server = only ?? servers.find((one) => one.name === of);
+  if (!server || !access.covers(server.name)) throw unknownName("resource", uri);
+  return { server, uri: only ? uri : ownUri(server.name, uri) };
+}
+
+/** Servers of which the client may use a list. */
+export const serversWith = ({ servers, access }: Scope, kind: ListKind): readonly MountedServer[] =>
+  kind === "tools" ? servers : servers.filter(({ name }) => access.covers(name));
+
+/** Names of tools of a server that the client may not call. */
+export async function hiddenNames(
+  x: RequestHead,
+  { access }: Scope,
+  server: MountedServer,
+): Promise<HiddenNames> {
+  const list = await server.list("tools", x, true).catch(() => undefined);
+  return list ? hiddenNamesOf(list, server, access) : new HiddenNames([]);
+}
+
+const hiddenNamesOf = (
+  { allNames, entries }: CachedList,
+  { name }: MountedServer,
+  access: Scope["access"],
+): HiddenNames =>
+  new HiddenNames(
+    access.covers(name) && entries.size === allNames.length
+      ? []
+      : allNames.filter((tool) => !entries.has(tool) || !access.permits(name, tool)),
+  );
+
+/** One page of a merged list. */
+export interface ListPage {
+  readonly items: readonly ServerItem[];
+  readonly nextCursor: string | undefined;
+  /** How long the page is valid, in milliseconds. */
+  readonly ttlMs: number;
+}
+
+/**
+ * Returns a page of a list in a fixed order. Throws the error of a server if none can be read. If
+ * only some can be read, the page is not valid for any time.
+ */
+export async function listPage(
+  x: RequestHead,
+  scope: Scope,
+  kind: ListKind,
+  cursor: string | undefined,
+): Promise<ListPage> {
+  const { only, access } = scope;
+  const servers = serversWith(scope, kind);
+  const results = await Promise.allSettled(
+    servers.map(async (server) => {
+      const { capabilities } =
+        kind === "tools" ? { capabilities: undefined } : await server.describe(x);
+      // A server that does not have the list rejects the request for it.
+      const has = !capabilities || capabilities[capabilityOf(kind)] !== undefined;
+      return has ? server.list(kind, x) : undefined;
+    }),
+  );
+  const items: { key: string; item: ServerItem }[] = [];
+  let ttlMs = Infinity;
+  let failure: unknown;
+  for (const [at, result] of results.entries()) {
+    const server = servers[at]!;
+    if (result.status === "rejected") {
+      failure ??= result.reason;
+      ttlMs = 0;
+      continue;
+    }
+    const list = result.value;
+    if (!list) continue;
+    ttlMs = Math.min(ttlMs, Math.max(0, list.readAt + list.ttlMs - Date.now()));
+    const hidden = kind === "tools" ? hiddenNamesOf(list, server, access) : new HiddenNames([]);
+    for (const { key, item } of list.entries.values()) {
+      if (kind === "tools" && !access.permits(server.name, key)) continue;
+      const named = only ? item : withPublicName(server.name, kind, item);
+      items.push({
+        key: only ? key : publicName(server.name, kind, key),
+        item: hidden.removeFromJson(named),
+      });
+    }
+  }
+  if (failure !== undefined && results.every(({ status }) => status === "rejected")) throw failure;
+  return pageOf(items, cursor, Number.isFinite(ttlMs) ? ttlMs : 0);
+}
+
+const capabilityOf = (kind: ListKind): string =>
+  kind === "resourceTemplates" ? "resources" : LIST_MEMBERS[kind];
+
+function pageOf(
+  all: { readonly key: string; readonly item: ServerItem }[],
+  cursor: string | undefined,
+  ttlMs: number,
+): ListPage {
+  all.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+  const after = cursor === undefined ? undefined : openCursor(cursor);
+  const start = after === undefined ? 0 : all.findIndex(({ key }) => key > after);
+  const rest = start < 0 ? [] : all.slice(start, start + PAGE_SIZE);
+  const hasMore = start >= 0 && start + PAGE_SIZE < all.length;
+  return {
+    items: rest.map(({ item }) => item),
+    nextCursor: hasMore
+      ? Buffer.from(`after:${rest.at(-1)!.key}`).toString("base64url")
+      : undefined,
+    ttlMs,
+  };
+}
+
+function openCursor(cursor: string): string {
+  const text = cursor.length > MAX_CURSOR_LENGTH ? "" : Buffer.from(cursor, "base64url").toString();
+  if (text.startsWith("after:")) return text.slice("after:".length);
+  throw new ClientError(RPC_ERRORS.invalidParams, "Invalid cursor. Start again without a cursor.");
+}

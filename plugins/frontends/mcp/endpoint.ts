@@ -1,0 +1,388 @@
+// The MCP endpoint: reads the messages of clients and dispatches them by method. Both kinds of
+// clients use the same paths: those with a session, and those whose requests carry their metadata.
+import {
+  ERRORS,
+  fail,
+  getFault,
+  type Context,
+  type Fault,
+  type JsonObject,
+  type RequestHead,
+  type RouteResponse,
+} from "tollgate/plugin";
+import { ClientReply, type FinalMessage } from "./client-reply.ts";
+import { ClientRequests } from "./client-requests.ts";
+import { ClientSessions } from "./client-sessions.ts";
+import { readModernClient, unsupportedRevision, usesSession, type Client } from "./client.ts";
+import { findResource, hiddenNames, listPage, serversWith } from "./directory.ts";
+import { HiddenNames } from "./hidden-names.ts";
+import {
+  ClientError,
+  isResponse,
+  parseClientMessage,
+  RPC_ERRORS,
+  type RpcId,
+  type RpcRequest,
+} from "./json-rpc.ts";
+import { LIST_MEMBERS, LIST_METHODS } from "./list-entries.ts";
+import { Relay } from "./relay.ts";
+import { GATEWAY_INFO } from "./remote-server.ts";
+import { META, REVISIONS, withoutConnectionMeta } from "./revisions.ts";
+import type { Scope, Scopes } from "./scopes.ts";
+import { SealedState } from "./sealed-state.ts";
+import { EventStream, readFilter, type WantedEvents } from "./subscriptions.ts";
+import { SuspendedCalls } from "./suspended-calls.ts";
+import { ServerError, type ListKind, type ServerMethod } from "./tool-server.ts";
+
+const LISTS_BY_METHOD = new Map(
+  Object.entries(LIST_METHODS).map(([kind, method]) => [method, kind as ListKind]),
+);
+const RELAYED: ReadonlySet<string> = new Set<ServerMethod>([
+  "tools/call",
+  "prompts/get",
+  "resources/read",
+  "completion/complete",
+]);
+
+export class McpEndpoint {
+  readonly #ctx: Context;
+  readonly #scopes: Scopes;
+  readonly #origins: ReadonlySet<string>;
+  readonly #sessions: ClientSessions;
+  readonly #requests: ClientRequests;
+  readonly #relay: Relay;
+
+  constructor(ctx: Context, scopes: Scopes, allowedOrigins: readonly string[]) {
+    this.#ctx = ctx;
+    this.#scopes = scopes;
+    this.#origins = new Set(allowedOrigins);
+    const sealed = new SealedState(ctx);
+    this.#sessions = new ClientSessions(ctx, sealed);
+    this.#requests = new ClientRequests(ctx);
+    const suspended = new SuspendedCalls(ctx);
+    this.#relay = new Relay({ ctx, requests: this.#requests, suspended, sealed });
+  }
+
+  /** Handles a POST request: one message of a client. */
+  async handleMessage(x: RequestHead, body: Buffer): Promise<RouteResponse> {
+    let id: RpcId | undefined;
+    try {
+      this.#assertOrigin(x);
+      const scope = this.#scopeOf(x);
+      const message = parseClientMessage(body);
+      id = message.id ?? undefined;
+      if (isResponse(message)) {
+        const { profile } = this.#sessions.read(x, scope);
+        await this.#requests.deliver({ session: profile.sessionId, response: message });
+        return { status: 202 };
+      }
+      if (message.method === "initialize" && usesSession(x, message))
+        return await this.#initialize(x, scope, message);
+      const client = this.#readClient(x, scope, message);
+      if (id === undefined) return await this.#handleNotification(client, message);
+      return await this.#handleRequest(client, message, id);
+    } catch (problem) {
+      const { status, body: error, headers } = toErrorMessage(problem, id);
+      return { status, body: error, ...(headers && { headers }) };
+    }
+  }
+
+  /** Handles a GET request: the stream of events of a session. */
+  handleStream(x: RequestHead): RouteResponse {
+    return this.#respond(x, (scope) => {
+      const client = this.#sessions.read(x, scope);
+      const wanted: WantedEvents = {
+        lists: new Set<ListKind>(["tools", "prompts", "resources"]),
+        resources: [...this.#sessions.subscriptions(client)],
+      };
+      const reply = new ClientReply({ canStream: true, signal: x.signal });
+      return new EventStream(this.#ctx, client, reply, { wanted, id: undefined }).open();
+    });
+  }
+
+  /** Handles a DELETE request: the end of a session. */
+  handleDelete(x: RequestHead): RouteResponse {
+    return this.#respond(x, (scope) => {
+      this.#sessions.end(this.#sessions.read(x, scope));
+      return { status: 200 };
+    });
+  }
+
+  #respond(x: RequestHead, run: (scope: Scope) => RouteResponse): RouteResponse {
+    try {
+      this.#assertOrigin(x);
+      return run(this.#scopeOf(x));
+    } catch (problem) {
+      const { status, body } = toErrorMessage(problem, undefined);
+      return { status, body };
+    }
+  }
+
+  /** Rejects requests of websites, which could misuse a gateway in the visitor's network. */
+  #assertOrigin({ headers: { origin } }: RequestHead): void {
+    if (origin === undefined || this.#origins.has(origin)) return;
+    const host = URL.canParse(origin) ? new URL(origin).hostname : "";
+    if (host === "localhost" || host === "127.0.0.1" || host === "[::1]") return;
+    throw new ClientError(
+      RPC_ERRORS.implementation,
+      "The origin of this website is not allowed. The operator can add it to allowed_origins.",
+      { status: 403 },
+    );
+  }
+
+  #scopeOf(x: RequestHead): Scope {
+    const { name } = x.params;
+    return (
+      this.#scopes.find(name, x.identity!) ??
+      fail("not_found", "No MCP server or set has this name. Check the path.", {
+        code: "unknown_mcp_server",
+      })
+    );
+  }
+
+  #readClient(x: RequestHead, scope: Scope, message: RpcRequest): Client {
+    if (!usesSession(x, message)) return readModernClient(x, scope, message);
+    return this.#sessions.read(x, scope);
+  }
+
+  async #initialize(x: RequestHead, scope: Scope, message: RpcRequest): Promise<RouteResponse> {
+    const requested = message.params["protocolVersion"];
+    if (typeof requested !== "string") throw unsupportedRevision("");
+    const { id, revision } = this.#sessions.open(x, scope, message.params);
+    const { capabilities, instructions } = await this.#describe(x, scope);
+    const result = {
+      protocolVersion: revision,
+      capabilities,
+      serverInfo: GATEWAY_INFO,
+      ...(instructions !== undefined && { instructions }),
+    };
+    return {
+      status: 200,
+      headers: { "mcp-session-id": id, "cache-control": "no-store" },
+      body: { jsonrpc: "2.0", id: message.id!, result },
+    };
+  }
+
+  async #handleNotification(
+    client: Client,
+    { method, params }: RpcRequest,
+  ): Promise<RouteResponse> {
+    const canceled = params["requestId"];
+    const isCancel = method === "notifications/cancelled" && !client.isModern;
+    if (isCancel && (typeof canceled === "string" || typeof canceled === "number"))
+      await this.#requests.deliver({ session: client.profile.sessionId, canceled });
+    return { status: 202 };
+  }
+
+  #handleRequest(client: Client, message: RpcRequest, id: RpcId): Promise<RouteResponse> {
+    const { x } = client;
+    const accept = String(x.headers.accept ?? "*/*");
+    const canStream = /text\/event-stream|\*\/\*/.test(accept);
+    const reply = new ClientReply({ canStream, signal: x.signal });
+    if (client.isModern && message.method === "subscriptions/listen") {
+      const wanted = readFilter(message.params);
+      return Promise.resolve(new EventStream(this.#ctx, client, reply, { wanted, id }).open());
+    }
+    const done = client.isModern
+      ? () => undefined
+      : this.#requests.run(client.profile.sessionId, id, reply);
+    return reply.respond(async () => {
+      try {
+        const result = await this.#dispatch(client, message, reply);
+        return {
+          status: 200,
+          body: { jsonrpc: "2.0", id, result: withServerInfo(client, result) },
+        };
+      } catch (problem) {
+        return await this.#toClientMessage(client, message, problem, id);
+      } finally {
+        done();
+      }
+    });
+  }
+
+  async #dispatch(client: Client, message: RpcRequest, reply: ClientReply): Promise<JsonObject> {
+    const { method } = message;
+    const params = withoutMetaOfConnection(message.params);
+    if (RELAYED.has(method)) return this.#relay.run(client, method as ServerMethod, params, reply);
+    const kind = LISTS_BY_METHOD.get(method);
+    if (kind) return this.#list(client, kind, params["cursor"]);
+    const result = client.isModern
+      ? await this.#dispatchModern(client, method)
+      : this.#dispatchLegacy(client, method, params);
+    if (result) return result;
+    throw new ClientError(RPC_ERRORS.methodNotFound, `Method not found: ${method.slice(0, 128)}`, {
+      status: client.isModern ? 404 : 200,
+    });
+  }
+
+  async #dispatchModern({ x, scope }: Client, method: string): Promise<JsonObject | undefined> {
+    if (method !== "server/discover") return undefined;
+    const { capabilities, instructions } = await this.#describe(x, scope);
+    return {
+      supportedVersions: [...REVISIONS],
+      capabilities,
+      ...(instructions !== undefined && { instructions }),
+      ttlMs: 0,
+      cacheScope: "private",
+    };
+  }
+
+  #dispatchLegacy(client: Client, method: string, params: JsonObject): JsonObject | undefined {
+    switch (method) {
+      case "ping":
+        return {};
+      case "logging/setLevel":
+        this.#sessions.setLogLevel(client, params["level"]);
+        return {};
+      case "resources/subscribe":
+      case "resources/unsubscribe": {
+        const uri = String(params["uri"]);
+        findResource(client.scope, uri);
+        this.#sessions.setSubscription(client, uri, method === "resources/subscribe");
+        return {};
+      }
+      default:
+        return undefined;
+    }
+  }
+
+  async #list(
+    { x, scope, isModern }: Client,
+    kind: ListKind,
+    cursor: unknown,
+  ): Promise<JsonObject> {
+    if (cursor !== undefined && typeof cursor !== "string")
+      throw new ClientError(RPC_ERRORS.invalidParams, "cursor must be a string.");
+    const { items, nextCursor, ttlMs } = await listPage(x, scope, kind, cursor);
+    return {
+      [LIST_MEMBERS[kind]]: [...items],
+      ...(nextCursor !== undefined && { nextCursor }),
+      // The list depends on the key, whatever the server states.
+      ...(isModern && { ttlMs, cacheScope: "private" }),
+    };
+  }
+
+  /** Describes the servers of a scope. Throws the error of the server if there is only one. */
+  async #describe(
+    x: RequestHead,
+    scope: Scope,
+  ): Promise<{ capabilities: JsonObject; instructions: string | undefined }> {
+    const found = await Promise.allSettled(scope.servers.map((server) => server.describe(x)));
+    const [first] = found;
+    if (scope.only && first?.status === "rejected") throw first.reason;
+    const has = new Set<string>();
+    for (const [at, result] of found.entries())
+      if (result.status === "fulfilled" && scope.access.covers(scope.servers[at]!.name))
+        for (const name of Object.keys(result.value.capabilities)) has.add(name);
+    const capabilities: JsonObject = {
+      tools: { listChanged: true },
+      logging: {},
+      ...(has.has("prompts") && { prompts: { listChanged: true } }),
+      ...(has.has("resources") && { resources: { listChanged: true, subscribe: true } }),
+      ...(has.has("completions") && { completions: {} }),
+    };
+    // Instructions can name any tool of the server.
+    const isWhole = scope.only && scope.access.covers(scope.only.name);
+    const instructions =
+      isWhole && first?.status === "fulfilled"
+        ? (first.value.instructions ?? undefined)
+        : undefined;
+    return { capabilities, instructions };
+  }
+
+  async #toClientMessage(
+    { x, scope, isModern }: Client,
+    { method }: RpcRequest,
+    problem: unknown,
+    id: RpcId,
+  ): Promise<FinalMessage> {
+    if (!(problem instanceof ServerError)) {
+      const unexpected = !(problem instanceof ClientError) && !getFault(problem);
+      if (unexpected) this.#ctx.log.error({ err: problem, method }, "request of MCP failed");
+      return toErrorMessage(problem, id);
+    }
+    if (problem.progress !== "unsent" && problem.code === RPC_ERRORS.internal)
+      this.#ctx.log.warn({ method, reason: problem.message }, "MCP server failed");
+    const hidden = await Promise.all(
+      serversWith(scope, "tools").map((server) => hiddenNames(x, scope, server)),
+    );
+    const clean = <T extends JsonObject | string>(value: T): T =>
+      hidden.reduce<T>((text: T, names: HiddenNames) => names.removeFromJson(text, true), value);
+    const { message, data, challenge } = problem;
+    const error: JsonObject = {
+      code: clientCode(problem.code, isModern),
+      // The name in this error is the client's own.
+      message: problem.progress === "unsent" ? message : clean(message),
+      ...(data && { data: clean(data) }),
+      ...(challenge != null && { data: { ...data, wwwAuthenticate: challenge } }),
+    };
+    return { status: 200, body: { jsonrpc: "2.0", id, error } };
+  }
+}
+
+/** Codes that concern the connection between the gateway and the server, not the client's. */
+const HOP_CODES: ReadonlySet<number> = new Set([
+  RPC_ERRORS.headerMismatch,
+  RPC_ERRORS.unsupportedVersion,
+]);
+
+function clientCode(code: number, isModern: boolean): number {
+  if (!Number.isInteger(code) || HOP_CODES.has(code)) return RPC_ERRORS.internal;
+  // The newest revision has no code of its own for unknown resources.
+  return isModern && code === RPC_ERRORS.resourceNotFound ? RPC_ERRORS.invalidParams : code;
+}
+
+function withoutMetaOfConnection(params: JsonObject): JsonObject {
+  const { _meta: meta, ...own } = params;
+  if (meta === undefined) return own;
+  const kept = withoutConnectionMeta(meta as JsonObject);
+  return Object.keys(kept).length > 0 ? { ...own, _meta: kept } : own;
+}
+
+/** Adds the fields that each result of the newest revision has. */
+function withServerInfo({ isModern }: Client, result: JsonObject): JsonObject {
+  const { _meta: meta, resultType, ...own } = result;
+  if (!isModern) {
+    const { ttlMs: _, cacheScope: __, ...legacy } = own;
+    return meta === undefined ? legacy : { ...legacy, _meta: meta };
+  }
+  return {
+    resultType: resultType ?? "complete",
+    ...own,
+    _meta: { ...(meta as JsonObject | undefined), [META.serverInfo]: GATEWAY_INFO },
+  };
+}
+
+/** Returns the message for an error. */
+export function toErrorMessage(problem: unknown, id: RpcId | undefined): FinalMessage {
+  const respond = (status: number, error: JsonObject, headers?: Record<string, string>) => ({
+    status,
+    body: { jsonrpc: "2.0", ...(id !== undefined && { id }), error },
+    headers,
+  });
+  if (problem instanceof ClientError || problem instanceof ServerError) {
+    const { code, message, data } = problem;
+    const status = problem instanceof ClientError ? problem.status : 200;
+    return respond(status, { code, message, ...(data && { data }) });
+  }
+  const fault = getFault(problem);
+  if (!fault || fault.kind === "internal")
+    return respond(500, { code: RPC_ERRORS.internal, message: "Internal error" });
+  const { retryAfterMs } = fault;
+  const headers =
+    retryAfterMs == null ? undefined : { "retry-after": String(Math.ceil(retryAfterMs / 1_000)) };
+  return respond(ERRORS[fault.kind][0], faultError(fault), headers);
+}
+
+/** Returns the error of JSON-RPC for a fault of the gateway. */
+export const faultError = (fault: Fault): JsonObject => ({
+  code: RPC_ERRORS.implementation,
+  message: fault.message,
+  data: {
+    type: fault.kind,
+    ...(fault.code != null && { code: fault.code }),
+    ...(fault.retryAfterMs != null && { retryAfterMs: fault.retryAfterMs }),
+    ...fault.details,
+  },
+});

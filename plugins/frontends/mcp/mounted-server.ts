@@ -1,0 +1,281 @@
+// A server of the options, with its credential, rules, and cached lists.
+import type { Context, JsonObject, Price, RequestHead } from "tollgate/plugin";
+import { matchesGlob } from "tollgate/plugin";
+import { hash } from "node:crypto";
+import { CallConditions, type ConditionOptions } from "./call-conditions.ts";
+import { canonicalJson, RPC_ERRORS } from "./json-rpc.ts";
+import { hashTool, keyOf, readHeaderArguments, type HeaderArgument } from "./list-entries.ts";
+import { publicName } from "./public-names.ts";
+import type { CredentialResolver } from "./server-credential.ts";
+import {
+  ServerError,
+  type ListKind,
+  type ServerCaller,
+  type ServerDescription,
+  type ServerItem,
+  type ToolServer,
+} from "./tool-server.ts";
+
+/** Rules of a server. */
+export interface ServerRules {
+  readonly tools?: {
+    readonly allow?: readonly string[];
+    readonly deny?: readonly string[];
+    readonly pin?: Readonly<Record<string, string>>;
+    readonly on_change?: "warn" | "block";
+  };
+  readonly prices?: Readonly<Record<string, string>>;
+  readonly conditions?: readonly ConditionOptions[];
+  readonly zero_retention: boolean;
+}
+
+/** An entry of a list. */
+export interface ListEntry {
+  readonly item: ServerItem;
+  /** Name or URI at the server. */
+  readonly key: string;
+  /** Arguments of a tool that are mirrored in headers. */
+  readonly mirrored: readonly HeaderArgument[];
+}
+
+/** A list that was read at a time. */
+export interface CachedList {
+  readonly entries: ReadonlyMap<string, ListEntry>;
+  /** Tools by their names in scopes of several servers. */
+  readonly byPublicName: ReadonlyMap<string, ListEntry>;
+  /** Names of all entries that the server has, including those that are not offered. */
+  readonly allNames: readonly string[];
+  readonly readAt: number;
+  readonly ttlMs: number;
+}
+
+/** The client of a request, as servers see it. */
+export interface ClientProfile {
+  readonly capabilities: JsonObject;
+  readonly clientInfo: JsonObject | undefined;
+  readonly logLevel: string | undefined;
+  /** Separates sessions of one key. */
+  readonly sessionId: string;
+}
+
+/** Largest number of owners of credentials whose lists are cached. */
+const MAX_OWNERS = 1_000;
+/** How long an old list is used if the server does not respond, in list times. */
+const MAX_STALE_TTLS = 10;
+const MAX_TTL_MS = 3_600_000;
+const NO_CAPABILITIES: JsonObject = {};
+
+export class MountedServer {
+  readonly name: string;
+  readonly server: ToolServer;
+  readonly conditions: CallConditions;
+  readonly rules: ServerRules;
+  readonly #ctx: Context;
+  readonly #credentials: CredentialResolver;
+  readonly #ttlMs: number;
+  readonly #lists = new Map<string, CachedList>();
+  readonly #loading = new Map<string, Promise<CachedList>>();
+  readonly #descriptions = new Map<string, { at: number; value: Promise<ServerDescription> }>();
+  /** Hashes of tools when they were first seen, by name. */
+  readonly #seenHashes: Map<string, string>;
+  readonly #flagged = new Set<string>();
+
+  constructor(of: {
+    readonly server: ToolServer;
+    readonly rules: ServerRules;
+    readonly credentials: CredentialResolver;
+    readonly listTtlMs: number;
+    readonly ctx: Context;
+  }) {
+    this.name = of.server.name;
+    this.server = of.server;
+    this.rules = of.rules;
+    this.conditions = new CallConditions(of.rules.conditions ?? []);
+    this.#ctx = of.ctx;
+    this.#credentials = of.credentials;
+    this.#ttlMs = of.listTtlMs;
+    this.#seenHashes = of.ctx.shared(`tools ${this.name}`, () => new Map<string, string>());
+  }
+
+  /** Returns the price of a call. Undefined: it is free. */
+  priceOf(tool: string): Price | undefined {
+    const usd = this.rules.prices?.[tool] ?? this.rules.prices?.["*"];
+    return usd === undefined ? undefined : { lines: [{ unit: "tool_runs", usd, per: 1 }] };
+  }
+
+  /** Calls the server with the credential of the client. A rejected credential is renewed once. */
+  async withCaller<T>(
+    x: RequestHead,
+    client: ClientProfile,
+    signal: AbortSignal,
+    run: (caller: ServerCaller) => Promise<T>,
+  ): Promise<T> {
+    const credential = await this.#credentials.resolve(x);
+    const { capabilities, clientInfo, logLevel, sessionId } = client;
+    const callerOf = (own: typeof credential): ServerCaller => ({
+      credential: own,
+      partition: [
+        x.identity!.id,
+        sessionId,
+        own.owner,
+        hash("sha256", canonicalJson(capabilities)).slice(0, 16),
+      ].join("\n"),
+      capabilities,
+      clientInfo,
+      logLevel,
+      signal,
+    });
+    return this.#withRenewal(x, credential, callerOf, run);
+  }
+
+  /** Returns a list. `allowStale`: an expired list is returned immediately, and read again. */
+  async list(kind: ListKind, x: RequestHead, allowStale = false): Promise<CachedList> {
+    const credential = await this.#credentials.resolve(x);
+    const key = `${kind}\n${credential.owner}`;
+    const known = this.#lists.get(key);
+    const age = known ? Date.now() - known.readAt : Infinity;
+    if (known && age < known.ttlMs) return known;
+    const isUsable = known !== undefined && age < known.ttlMs * MAX_STALE_TTLS;
+    const loading = this.#load(key, kind, x, credential);
+    if (isUsable && allowStale) {
+      loading.catch(() => undefined);
+      return known;
+    }
+    try {
+      return await loading;
+    } catch (problem) {
+      const isRejected = problem instanceof ServerError && problem.progress === "rejected";
+      if (isUsable && !isRejected) return known;
+      throw problem;
+    }
+  }
+
+  /** Returns the server's description of itself. */
+  async describe(x: RequestHead): Promise<ServerDescription> {
+    const credential = await this.#credentials.resolve(x);
+    const known = this.#descriptions.get(credential.owner);
+    if (known && Date.now() - known.at < this.#ttlMs) return known.value;
+    const value = this.#withRenewal(x, credential, listCaller, (caller) =>
+      this.server.describe(caller),
+    );
+    this.#descriptions.set(credential.owner, { at: Date.now(), value });
+    trim(this.#descriptions);
+    value.catch(() => this.#descriptions.delete(credential.owner));
+    return value;
+  }
+
+  /** Discards the cached lists, because the server reported a change. */
+  invalidate(kind: ListKind): void {
+    for (const [key, list] of this.#lists)
+      if (key.startsWith(`${kind}\n`)) this.#lists.set(key, { ...list, ttlMs: 0 });
+  }
+
+  #load(
+    key: string,
+    kind: ListKind,
+    x: RequestHead,
+    credential: ServerCaller["credential"],
+  ): Promise<CachedList> {
+    const running = this.#loading.get(key);
+    if (running) return running;
+    const loading = this.#withRenewal(x, credential, listCaller, (caller) =>
+      this.server.list(kind, caller),
+    )
+      .then(({ items, ttlMs }) => {
+        const ttl = Math.min(ttlMs || this.#ttlMs, MAX_TTL_MS);
+        const list = this.#toCachedList(kind, items, ttl);
+        this.#lists.set(key, list);
+        trim(this.#lists);
+        return list;
+      })
+      .finally(() => this.#loading.delete(key));
+    this.#loading.set(key, loading);
+    return loading;
+  }
+
+  async #withRenewal<T>(
+    x: RequestHead,
+    credential: ServerCaller["credential"],
+    callerOf: (credential: ServerCaller["credential"]) => ServerCaller,
+    run: (caller: ServerCaller) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await run(callerOf(credential));
+    } catch (problem) {
+      if (!(problem instanceof ServerError) || problem.status !== 401) throw problem;
+      const renewed = await this.#credentials.renew?.(credential, x, problem.challenge);
+      if (!renewed) throw problem;
+      return run(callerOf(renewed));
+    }
+  }
+
+  #toCachedList(kind: ListKind, items: readonly ServerItem[], ttlMs: number): CachedList {
+    const entries = new Map<string, ListEntry>();
+    const byPublicName = new Map<string, ListEntry>();
+    const allNames: string[] = [];
+    for (const item of items) {
+      const key = keyOf(kind, item);
+      allNames.push(key);
+      if (kind === "tools" && !this.#isOffered(key, item)) continue;
+      const schema = item["inputSchema"] as JsonObject | undefined;
+      const mirrored = (kind === "tools" && schema && readHeaderArguments(schema)) || [];
+      const entry: ListEntry = { item, key, mirrored };
+      entries.set(key, entry);
+      byPublicName.set(publicName(this.name, kind, key), entry);
+    }
+    return { entries, byPublicName, allNames, readAt: Date.now(), ttlMs };
+  }
+
+  #isOffered(name: string, tool: ServerItem): boolean {
+    const { allow, deny, pin, on_change: reaction = "warn" } = this.rules.tools ?? {};
+    const matches = (patterns: readonly string[]) => patterns.some((one) => matchesGlob(one, name));
+    if (allow && !matches(allow)) return false;
+    if (deny && matches(deny)) return false;
+    const digest = hashTool(tool);
+    const pinned = pin && Object.hasOwn(pin, name) ? pin[name] : undefined;
+    if (pinned !== undefined) {
+      if (pinned === digest) return true;
+      this.#flag(name, digest, "blocked");
+      return false;
+    }
+    const before = this.#seenHashes.get(name);
+    if (before === undefined) this.#seenHashes.set(name, digest);
+    if (before === undefined || before === digest) return true;
+    this.#flag(name, digest, reaction === "block" ? "blocked" : "offered");
+    return reaction !== "block";
+  }
+
+  /** Reports a tool whose definition differs from the approved one, once for each definition. */
+  #flag(tool: string, digest: string, action: "blocked" | "offered"): void {
+    const key = `${tool}\n${digest}`;
+    if (this.#flagged.has(key)) return;
+    this.#flagged.add(key);
+    const fields = { server: this.name, tool, hash: digest, action };
+    this.#ctx.log.warn(fields, "definition of tool changed");
+    this.#ctx.reportEvent("tool_changed", fields);
+  }
+}
+
+/** Lists are read in a session of their own, which no client uses. */
+const listCaller = (credential: ServerCaller["credential"]): ServerCaller => ({
+  credential,
+  partition: `lists\n${credential.owner}`,
+  capabilities: NO_CAPABILITIES,
+  // The result is for all clients, so it does not end with one of them.
+  signal: AbortSignal.timeout(60_000),
+});
+
+/** Removes the oldest entries of a cache. */
+function trim(cache: Map<string, unknown>): void {
+  for (const key of cache.keys()) {
+    if (cache.size <= MAX_OWNERS) return;
+    cache.delete(key);
+  }
+}
+
+/** Error for a name that the client may not use or that does not exist. Both are the same. */
+export const unknownName = (what: string, name: string): ServerError =>
+  new ServerError(`Unknown ${what}: ${name.slice(0, 128)}`, {
+    code: RPC_ERRORS.invalidParams,
+    progress: "unsent",
+  });

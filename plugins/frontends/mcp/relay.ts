@@ -1,0 +1,345 @@
+// Relays requests to servers. Each call of a tool has a ledger row before it is sent. The client and
+// the server can speak different revisions: requests for input are converted between them.
+import { createHmac, hash } from "node:crypto";
+import { getFault, type Context, type ErrorKind, type JsonObject } from "tollgate/plugin";
+import type { ClientReply } from "./client-reply.ts";
+import type { ClientRequests } from "./client-requests.ts";
+import { assertArgumentHeaders, type Client } from "./client.ts";
+import { findTarget, hiddenNames, type Target } from "./directory.ts";
+import { mirrorArguments } from "./header-values.ts";
+import { canonicalJson, ClientError, isObject, RPC_ERRORS, wrongShape } from "./json-rpc.ts";
+import { argumentAt } from "./list-entries.ts";
+import { withPublicUris } from "./public-names.ts";
+import type { SealedState } from "./sealed-state.ts";
+import { INPUT_MS, SuspendableCall, type SuspendedCalls } from "./suspended-calls.ts";
+import { ServerError, type ServerMethod } from "./tool-server.ts";
+
+/** Largest number of requests for input during one request of a client with a session. */
+const MAX_ROUNDS = 8;
+const MAX_INPUTS = 16;
+
+/** Capability that a client needs for a request of a server. */
+const CAPABILITIES: Readonly<Record<string, string>> = {
+  "sampling/createMessage": "sampling",
+  "elicitation/create": "elicitation",
+  "roots/list": "roots",
+};
+
+export interface RelayServices {
+  readonly ctx: Context;
+  readonly requests: ClientRequests;
+  readonly suspended: SuspendedCalls;
+  readonly sealed: SealedState;
+}
+
+type AskClient = (method: string, params: JsonObject) => Promise<JsonObject>;
+
+export class Relay {
+  readonly #of: RelayServices;
+  readonly #hashKey: Uint8Array;
+
+  constructor(services: RelayServices) {
+    this.#of = services;
+    this.#hashKey = services.ctx.deriveSecret("mcp arguments");
+  }
+
+  /** Sends a request to its server and returns the result in the client's names. */
+  async run(
+    client: Client,
+    method: ServerMethod,
+    params: JsonObject,
+    reply: ClientReply,
+  ): Promise<JsonObject> {
+    const { requestState, inputResponses, ...own } = params;
+    const target = await findTarget(client.x, client.scope, method, own);
+    assertArgumentsAllowed(client, target);
+    const { tool } = target;
+    const values = target.params["arguments"];
+    if (client.isModern && tool)
+      assertArgumentHeaders(client.x, tool, (path) =>
+        isObject(values) ? argumentAt(values, path) : undefined,
+      );
+    const result = client.isModern
+      ? await this.#runStateless(client, target, reply, { requestState, inputResponses })
+      : await this.#runWithSession(client, target, reply);
+    return client.scope.only ? result : withPublicUris(target.server.name, result);
+  }
+
+  /** Runs a request of a client that receives requests for input as results. */
+  async #runStateless(
+    client: Client,
+    target: Target,
+    reply: ClientReply,
+    { requestState, inputResponses }: JsonObject,
+  ): Promise<JsonObject> {
+    const purpose = statePurpose(client, target);
+    const state = this.#openState(purpose, requestState);
+    if (inputResponses !== undefined && (!state || !isObject(inputResponses)))
+      throw new ClientError(
+        RPC_ERRORS.invalidParams,
+        "inputResponses must be an object, and needs the requestState of the result that asked for it.",
+      );
+    const suspendedId = state?.["suspended"];
+    const call =
+      typeof suspendedId === "string" ? this.#resume(suspendedId) : new SuspendableCall();
+    call.onNotification = (name, of) => this.#forward(client, target, reply, name, of);
+    const more = {
+      ...(isObject(inputResponses) && { inputResponses }),
+      ...(typeof state?.["server"] === "string" && { requestState: state["server"] }),
+    };
+    let isWaiting = typeof suspendedId === "string";
+    const running = this.#withRow(client, target, reply.signal, async () => {
+      isWaiting = false;
+      if (typeof suspendedId === "string")
+        call.answer(firstResponse(isObject(inputResponses) ? inputResponses : {}));
+      else
+        call.start(() =>
+          this.#send(client, target, call.signal, more, {
+            onNotification: (name, of) => call.onNotification(name, of),
+            askClient: (name, of) => call.ask(name, of),
+          }),
+        );
+      const step = await call.next(reply.signal);
+      if ("input" in step) {
+        const { method, params } = step.input;
+        this.#of.suspended.suspend(call);
+        return {
+          resultType: "input_required",
+          inputRequests: { input: { method, params } },
+          requestState: this.#seal(purpose, { suspended: call.id }),
+        };
+      }
+      if (step.result["resultType"] !== "input_required") return step.result;
+      const { requestState: server } = step.result;
+      const sealed = this.#seal(purpose, typeof server === "string" ? { server } : {});
+      return { ...step.result, requestState: sealed };
+    });
+    return running.catch((problem: unknown) => {
+      // A limit rejected the request, and the client can send it again.
+      if (isWaiting) this.#of.suspended.suspend(call);
+      throw problem;
+    });
+  }
+
+  #resume(id: string): SuspendableCall {
+    return (
+      this.#of.suspended.take(id) ??
+      failState(
+        "The request that waited for this input has ended. Send it again without requestState.",
+      )
+    );
+  }
+
+  #seal(purpose: string, state: JsonObject): string {
+    return this.#of.sealed.seal(purpose, { ...state, expires: Date.now() + 2 * INPUT_MS });
+  }
+
+  #openState(purpose: string, sealed: unknown): JsonObject | undefined {
+    if (sealed === undefined) return undefined;
+    const state = typeof sealed === "string" ? this.#of.sealed.open(purpose, sealed) : undefined;
+    if (!state || Number(state["expires"]) <= Date.now())
+      return failState("requestState is not valid for this request, or has expired.");
+    return state;
+  }
+
+  /** Runs a request of a client that receives requests for input during its request. */
+  async #runWithSession(client: Client, target: Target, reply: ClientReply): Promise<JsonObject> {
+    const ask: AskClient = (method, params) => {
+      const capability = CAPABILITIES[method];
+      if (capability === undefined || client.profile.capabilities[capability] === undefined)
+        return Promise.reject(
+          new ServerError(`The client does not support ${method}.`, {
+            code: RPC_ERRORS.methodNotFound,
+            progress: "unknown",
+          }),
+        );
+      return this.#of.requests.ask(client.profile.sessionId, reply, { method, params });
+    };
+    let more: JsonObject = {};
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const result = await this.#withRow(client, target, reply.signal, () =>
+        this.#send(client, target, reply.signal, more, {
+          onNotification: (name, of) => this.#forward(client, target, reply, name, of),
+          askClient: ask,
+        }),
+      );
+      if (result["resultType"] !== "input_required") return result;
+      more = await askForInputs(result, ask);
+    }
+    throw new ServerError("The server asked for input too often.", {
+      code: RPC_ERRORS.internal,
+      progress: "rejected",
+    });
+  }
+
+  async #send(
+    client: Client,
+    target: Target,
+    signal: AbortSignal,
+    more: JsonObject,
+    on: {
+      onNotification(method: string, params: JsonObject): void;
+      askClient: AskClient;
+    },
+  ): Promise<JsonObject> {
+    const { server, method, params, tool } = target;
+    const values = isObject(params["arguments"]) ? params["arguments"] : {};
+    const result = await server.withCaller(client.x, client.profile, signal, (caller) =>
+      server.server.request(
+        {
+          method,
+          params: { ...params, ...more },
+          ...(tool && { headers: mirrorArguments(tool.mirrored, values) }),
+          ...on,
+        },
+        caller,
+      ),
+    );
+    assertShape(method, result);
+    return result;
+  }
+
+  /** Runs a call of a tool between its reserve row and its settle row. */
+  async #withRow(
+    client: Client,
+    { server, method, params, tool }: Target,
+    signal: AbortSignal,
+    run: () => Promise<JsonObject>,
+  ): Promise<JsonObject> {
+    if (method !== "tools/call") return run();
+    const call = await this.#of.ctx.openCall({
+      parentRequest: client.x,
+      provider: `mcp:${server.name}`,
+      model: tool!.key,
+      protocol: "mcp",
+      price: server.priceOf(tool!.key),
+      argumentsHash: this.#hashArguments(params["arguments"]),
+      hasZeroRetention: server.rules.zero_retention,
+    });
+    let result: JsonObject;
+    try {
+      result = await run();
+    } catch (problem) {
+      await call.settle(resultOfFailure(problem, signal));
+      throw problem;
+    }
+    // A request for input is no result, so it is not billed.
+    const state = result["resultType"] === "input_required" ? "void" : "exact";
+    await call.settle({ outcome: "ok", state });
+    return result;
+  }
+
+  /** Equal arguments of calls have equal hashes, which nobody without the secret can compute. */
+  #hashArguments(values: unknown): string {
+    const mac = createHmac("sha256", this.#hashKey).update(canonicalJson(values ?? {}));
+    return mac.digest("hex").slice(0, 32);
+  }
+
+  /** Forwards a notification that belongs to the client's request. */
+  #forward(
+    client: Client,
+    { server }: Target,
+    reply: ClientReply,
+    method: string,
+    params: JsonObject,
+  ): void {
+    const isWanted =
+      method === "notifications/progress" ||
+      (method === "notifications/message" &&
+        (!client.isModern || client.profile.logLevel !== undefined));
+    if (!isWanted) return;
+    void hiddenNames(client.x, client.scope, server).then((hidden) =>
+      reply.notify(method, hidden.removeFromJson(params, true)),
+    );
+  }
+}
+
+const failState = (message: string): never => {
+  throw new ClientError(RPC_ERRORS.invalidParams, message);
+};
+
+/** What a sealed state is valid for: the key, the server, and the request without its metadata. */
+function statePurpose({ x }: Client, { server, method, params }: Target): string {
+  const { _meta: _, ...own } = params;
+  const digest = hash("sha256", canonicalJson(own));
+  return JSON.stringify([x.identity!.id, server.name, method, digest]);
+}
+
+/** The gateway asks for one input at a time. */
+const firstResponse = (responses: JsonObject): JsonObject | undefined =>
+  isObject(responses["input"]) ? responses["input"] : undefined;
+
+async function askForInputs(result: JsonObject, ask: AskClient): Promise<JsonObject> {
+  const { inputRequests, requestState } = result;
+  const requests = Object.entries(isObject(inputRequests) ? inputRequests : {});
+  if (requests.length > MAX_INPUTS) throw wrongShape(`asks for more than ${MAX_INPUTS} inputs`);
+  const inputResponses: Record<string, JsonObject> = {};
+  for (const [name, request] of requests) {
+    if (!isObject(request) || typeof request["method"] !== "string")
+      throw wrongShape("has an input request of the wrong type");
+    const params = isObject(request["params"]) ? request["params"] : {};
+    inputResponses[name] = await ask(request["method"], params);
+  }
+  return {
+    inputResponses,
+    ...(typeof requestState === "string" && { requestState }),
+  };
+}
+
+function assertArgumentsAllowed({ x }: Client, { server, params, tool }: Target): void {
+  if (!tool) return;
+  const values = params["arguments"] ?? {};
+  if (!isObject(values))
+    throw new ClientError(RPC_ERRORS.invalidParams, "arguments must be an object.");
+  const violation = server.conditions.findViolation(tool.key, values, x.identity!);
+  if (violation !== undefined)
+    throw new ClientError(
+      RPC_ERRORS.invalidParams,
+      `These arguments are not allowed for this key: ${violation}.`,
+      { data: { code: "arguments_not_allowed" } },
+    );
+}
+
+/** Members of results that must be lists. */
+const RESULT_MEMBERS: Readonly<Record<ServerMethod, string>> = {
+  "tools/call": "content",
+  "prompts/get": "messages",
+  "resources/read": "contents",
+  "completion/complete": "completion",
+};
+
+function assertShape(method: ServerMethod, result: JsonObject): void {
+  if (result["resultType"] === "input_required") {
+    const { inputRequests, requestState } = result;
+    if (method === "completion/complete") throw wrongShape("asks for input where it may not");
+    if (!isObject(inputRequests) && typeof requestState !== "string")
+      throw wrongShape("asks for no input");
+    return;
+  }
+  const member = RESULT_MEMBERS[method];
+  const value = result[member];
+  const isValid = method === "completion/complete" ? isObject(value) : Array.isArray(value);
+  // A result with structured content may have no other content.
+  if (
+    !isValid &&
+    !(method === "tools/call" && value === undefined && "structuredContent" in result)
+  )
+    throw wrongShape(`has no ${member}`);
+}
+
+/** Returns how a call is settled that failed. */
+function resultOfFailure(
+  problem: unknown,
+  signal: AbortSignal,
+): { outcome: ErrorKind; state: "estimated" | "void" } {
+  const fault = getFault(problem);
+  if (problem instanceof ServerError) {
+    const state = problem.progress === "unknown" ? "estimated" : "void";
+    if (signal.aborted) return { outcome: "canceled", state };
+    const isAuth = problem.status === 401 || problem.status === 403;
+    const kind = isAuth ? "upstream_auth" : problem.status === 504 ? "timeout" : "upstream";
+    return { outcome: kind, state };
+  }
+  if (signal.aborted) return { outcome: "canceled", state: "estimated" };
+  return { outcome: fault?.kind ?? "internal", state: "estimated" };
+}

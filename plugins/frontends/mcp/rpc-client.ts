@@ -1,0 +1,230 @@
+// Sends JSON-RPC messages to a remote server and reads its responses, with bounds on their size.
+import { getFault, type Context, type HeadersOut, type JsonObject } from "tollgate/plugin";
+import { createEventDecoder } from "tollgate/protocols/sse";
+import {
+  checkServerMessage,
+  isResponse,
+  RPC_ERRORS,
+  wrongShape,
+  type RpcId,
+  type RpcRequest,
+  type RpcResponse,
+} from "./json-rpc.ts";
+import { ServerError } from "./tool-server.ts";
+
+/** Largest message of a server, in bytes. */
+const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
+/** Largest stream of one response, in bytes. */
+const MAX_STREAM_BYTES = 64 * 1024 * 1024;
+
+/** Codes of connections that were never established, so nothing was sent. */
+const UNSENT_CODES = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** A message to a server. */
+export interface Posting {
+  readonly message: JsonObject;
+  readonly headers: HeadersOut;
+  readonly signal: AbortSignal;
+  /** Maximum time without data, in milliseconds. */
+  readonly idleMs: number;
+  /** Receives messages that precede the response. */
+  readonly onMessage?: ((message: RpcRequest) => void) | undefined;
+}
+
+/** Response of a server. `response` is undefined for a notification. */
+export interface PostedResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly response: RpcResponse | undefined;
+}
+
+type Fetch = Pick<Context, "fetchStream">;
+
+/** Sends a message. Resolves with the response, even if it is an error of JSON-RPC. */
+export async function post(ctx: Fetch, url: string, of: Posting): Promise<PostedResponse> {
+  const answer = await send(ctx, url, "POST", of, {
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+  });
+  const { status, headers } = answer;
+  // A response of the gateway has an ID and is not answered.
+  const id = "method" in of.message ? (of.message["id"] as RpcId | undefined) : undefined;
+  if (status === 202 || status === 204 || (status < 300 && id === undefined)) {
+    await answer.body?.cancel();
+    if (id !== undefined) throw wrongShape("is empty");
+    return { status, headers, response: undefined };
+  }
+  if (status >= 300) return { status, headers, response: await readError(answer) };
+  const response = await readResponse(answer, id!, of);
+  return { status, headers, response };
+}
+
+/** Opens the stream of a session. Resolves to undefined if the server has none. */
+export async function openStream(
+  ctx: Fetch,
+  url: string,
+  of: Omit<Posting, "message">,
+): Promise<(() => Promise<void>) | undefined> {
+  const answer = await send(ctx, url, "GET", of, { accept: "text/event-stream" });
+  if (answer.status >= 300 || !isEventStream(answer)) return undefined;
+  return async () => {
+    await readEvents(answer, of, () => undefined);
+  };
+}
+
+async function send(
+  ctx: Fetch,
+  url: string,
+  method: string,
+  of: Omit<Posting, "message"> & { readonly message?: JsonObject },
+  headers: HeadersOut,
+): Promise<Response> {
+  try {
+    return await ctx.fetchStream(url, {
+      method,
+      headers: { ...headers, ...of.headers },
+      ...(of.message && { body: JSON.stringify(of.message) }),
+      signal: of.signal,
+      idleMs: of.idleMs,
+    });
+  } catch (problem) {
+    throw toServerError(problem, of.signal);
+  }
+}
+
+/** Ends a session. Errors are ignored, because the server ends the session itself later. */
+export async function deleteSession(
+  ctx: Fetch,
+  url: string,
+  of: Omit<Posting, "message">,
+): Promise<void> {
+  const answer = await send(ctx, url, "DELETE", of, {}).catch(() => undefined);
+  await answer?.body?.cancel().catch(() => undefined);
+}
+
+/** Returns the error of JSON-RPC that the body contains. Throws if it contains none. */
+async function readError(answer: Response): Promise<RpcResponse> {
+  const { status, headers } = answer;
+  const text = await answer.text();
+  if (status === 401 || status === 403) {
+    const challenge = headers.get("www-authenticate") ?? undefined;
+    throw new ServerError(
+      status === 401
+        ? "The server rejected the gateway's credential."
+        : "The server does not permit this request with the gateway's credential.",
+      { code: RPC_ERRORS.internal, progress: "rejected", challenge, status },
+    );
+  }
+  try {
+    const message = checkServerMessage(text);
+    if (isResponse(message) && message.error) return message;
+  } catch {
+    // The error is not one of JSON-RPC.
+  }
+  const redirect = status < 400 ? " Redirects are not followed." : "";
+  throw new ServerError(`The server responded with the status ${status}.${redirect}`, {
+    code: RPC_ERRORS.internal,
+    progress: status < 500 ? "rejected" : "unknown",
+    status,
+  });
+}
+
+const isEventStream = (answer: Response): boolean =>
+  (answer.headers.get("content-type") ?? "").startsWith("text/event-stream");
+
+async function readResponse(answer: Response, id: RpcId, of: Posting): Promise<RpcResponse> {
+  if (isEventStream(answer)) {
+    let found: RpcResponse | undefined;
+    await readEvents(answer, of, (response) => {
+      if (response.id === id || (response.error && response.id === undefined)) found = response;
+      return found;
+    });
+    return found ?? failEnded();
+  }
+  if (!(answer.headers.get("content-type") ?? "").includes("json")) {
+    await answer.body?.cancel();
+    throw wrongShape("is neither JSON nor a stream of events");
+  }
+  const message = checkServerMessage((await readBytes(answer, of.signal)).toString("utf8"));
+  if (!isResponse(message)) throw wrongShape("is not a response");
+  if (message.id !== id && !message.error) throw wrongShape("has the ID of another request");
+  return message;
+}
+
+const failEnded = (): never => {
+  throw new ServerError("The server ended the stream without a result.", {
+    code: RPC_ERRORS.internal,
+    progress: "unknown",
+  });
+};
+
+async function readBytes(answer: Response, signal: AbortSignal): Promise<Buffer> {
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const piece of answer.body ?? []) {
+      size += piece.length;
+      if (size > MAX_MESSAGE_BYTES) throw wrongShape(`is larger than ${MAX_MESSAGE_BYTES} bytes`);
+      pieces.push(piece);
+    }
+  } catch (problem) {
+    throw toServerError(problem, signal);
+  }
+  return Buffer.concat(pieces);
+}
+
+/** Reads events until `onResponse` returns a response, or the stream ends. */
+async function readEvents(
+  answer: Response,
+  of: Omit<Posting, "message">,
+  onResponse: (response: RpcResponse) => RpcResponse | undefined,
+): Promise<void> {
+  let isDone = false;
+  const decoder = createEventDecoder(
+    (_, data) => {
+      if (isDone || data === "") return;
+      const message = checkServerMessage(data);
+      if (isResponse(message)) isDone = onResponse(message) !== undefined;
+      else of.onMessage?.(message);
+    },
+    { maxLineBytes: MAX_MESSAGE_BYTES, maxEventBytes: MAX_MESSAGE_BYTES },
+  );
+  let size = 0;
+  try {
+    for await (const piece of answer.body ?? []) {
+      size += piece.length;
+      if (size > MAX_STREAM_BYTES) throw wrongShape(`is larger than ${MAX_STREAM_BYTES} bytes`);
+      decoder.push(Buffer.from(piece));
+      if (isDone) return;
+    }
+    decoder.end();
+  } catch (problem) {
+    throw toServerError(problem, of.signal);
+  }
+}
+
+/** Converts a failure of the connection to an error of the server. */
+function toServerError(problem: unknown, signal: AbortSignal): unknown {
+  if (problem instanceof ServerError) return problem;
+  const fault = getFault(problem);
+  if (signal.aborted || fault?.kind === "canceled") return problem;
+  const code = String((problem as { cause?: { code?: unknown } }).cause?.code ?? "");
+  const isTimeout = fault?.kind === "timeout";
+  return new ServerError(
+    isTimeout
+      ? "The server did not respond in time."
+      : "The server cannot be reached, or its connection broke.",
+    {
+      code: RPC_ERRORS.internal,
+      progress: UNSENT_CODES.has(code) ? "unsent" : "unknown",
+      status: isTimeout ? 504 : 502,
+    },
+  );
+}

@@ -1,0 +1,123 @@
+// Requests of stateless clients to servers with sessions that ask the client for input. The request
+// to the server stays open while the client collects the input, and continues with its next request.
+import { randomUUID } from "node:crypto";
+import type { Context, JsonObject } from "tollgate/plugin";
+import { RPC_ERRORS } from "./json-rpc.ts";
+import { ServerError } from "./tool-server.ts";
+
+/** Time that a client has to provide the input, in milliseconds. */
+export const INPUT_MS = 5 * 60_000;
+const MAX_SUSPENDED = 1_000;
+const SWEEP_MS = 5_000;
+
+/** A request of the server for input. */
+interface InputRequest {
+  readonly method: string;
+  readonly params: JsonObject;
+  readonly resolve: (result: JsonObject) => void;
+  readonly reject: (problem: Error) => void;
+}
+
+/** Next event of a call: its result, or a request for input. */
+export type CallStep = { readonly result: JsonObject } | { readonly input: InputRequest };
+
+/** A call that can ask for input several times. */
+export class SuspendableCall {
+  readonly id = randomUUID();
+  readonly #controller = new AbortController();
+  readonly #inputs: InputRequest[] = [];
+  #result: Promise<CallStep> | undefined;
+  #wake: (() => void) | undefined;
+  expiresAt = 0;
+  /** Receives notifications. It belongs to the client's current request. */
+  onNotification: (method: string, params: JsonObject) => void = () => undefined;
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  start(run: (call: SuspendableCall) => Promise<JsonObject>): void {
+    this.#result = run(this).then((result) => ({ result }));
+    this.#result.catch(() => undefined);
+  }
+
+  abort(): void {
+    this.#controller.abort();
+  }
+
+  ask(method: string, params: JsonObject): Promise<JsonObject> {
+    return new Promise((resolve, reject) => {
+      this.#inputs.push({ method, params, resolve, reject });
+      this.#wake?.();
+    });
+  }
+
+  /** Request for input that the client has received. */
+  get pendingInput(): InputRequest | undefined {
+    return this.#inputs[0];
+  }
+
+  /** Answers the request for input that the client has received. */
+  answer(result: JsonObject | undefined): void {
+    const input = this.#inputs.shift();
+    if (result) input?.resolve(result);
+    else
+      input?.reject(
+        new ServerError("The client did not provide the input.", {
+          code: RPC_ERRORS.internal,
+          progress: "unknown",
+        }),
+      );
+  }
+
+  /** Resolves with the next event. `signal` aborts the call. */
+  async next(signal: AbortSignal): Promise<CallStep> {
+    const abort = () => this.abort();
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
+    try {
+      const [input] = this.#inputs;
+      if (input) return { input };
+      const asked = new Promise<CallStep>((resolve) => {
+        this.#wake = () => resolve({ input: this.#inputs[0]! });
+      });
+      return await Promise.race([this.#result!, asked]);
+    } finally {
+      this.#wake = undefined;
+      signal.removeEventListener("abort", abort);
+    }
+  }
+}
+
+export class SuspendedCalls {
+  readonly #calls: Map<string, SuspendableCall>;
+
+  constructor(ctx: Context) {
+    this.#calls = ctx.shared("suspended calls", () => new Map<string, SuspendableCall>());
+    ctx.runEvery(SWEEP_MS, () => {
+      const now = Date.now();
+      for (const call of this.#calls.values()) if (call.expiresAt <= now) this.#end(call);
+    });
+  }
+
+  /** Keeps a call until its input arrives. The oldest call is ended if there are too many. */
+  suspend(call: SuspendableCall): void {
+    call.expiresAt = Date.now() + INPUT_MS;
+    this.#calls.set(call.id, call);
+    const [oldest] = this.#calls.values();
+    if (this.#calls.size > MAX_SUSPENDED) this.#end(oldest!);
+  }
+
+  /** Returns a suspended call, once. */
+  take(id: string): SuspendableCall | undefined {
+    const call = this.#calls.get(id);
+    this.#calls.delete(id);
+    return call;
+  }
+
+  #end(call: SuspendableCall): void {
+    this.#calls.delete(call.id);
+    while (call.pendingInput) call.answer(undefined);
+    call.abort();
+  }
+}
