@@ -114,7 +114,15 @@ const PAGES: readonly ConfigPage[] = [
     title: "Frontends",
     about: "the entries under `frontends`, with the options of the built-in frontends",
     keys: ["frontends"],
-    plugins: Object.keys(builtinPlugins.frontend).map((name) => ["frontend", name] as const),
+    plugins: Object.keys(builtinPlugins.frontend)
+      .filter((name) => name !== "mcp")
+      .map((name) => ["frontend", name] as const),
+  },
+  {
+    slug: "mcp",
+    title: "MCP servers",
+    about: "the options of the frontend `mcp`",
+    plugins: [["frontend", "mcp"]],
   },
   {
     slug: "middleware",

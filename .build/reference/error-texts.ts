@@ -22,6 +22,10 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Check the connection of the client",
     408,
   ],
+  arguments_not_allowed: [
+    "A condition of the gateway rejects the arguments of the tool",
+    "Use other arguments. The operator sets `conditions` of the MCP server",
+  ],
   calls_unsupported: [
     "The provider of the model has no calls over WebRTC",
     "Connect with a WebSocket",
@@ -346,6 +350,10 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
   ],
   unknown_event: ["The Realtime API has no such event", "Use an event that the message lists"],
   unknown_event_type: ["A WebSocket message has an unknown `type`", "Send `response.create`"],
+  unknown_mcp_server: [
+    "No MCP server or set has this name, or the key may use none of its tools",
+    "Check the path",
+  ],
   unknown_message: ["The Live API has no such message", "Use a message that the message lists"],
   unknown_method: ["The method of the path is unknown", "Use a method that the message lists"],
   unknown_path: [

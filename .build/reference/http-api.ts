@@ -33,6 +33,10 @@ const ROUTES: Readonly<Record<string, string>> = {
   "POST /v1/uploads/:id/parts": "Adds a part to an upload, from a form",
   "POST /v1/uploads/:id/complete": "Joins the parts of an upload into a file",
   "POST /v1/uploads/:id/cancel": "Cancels an upload and deletes its parts",
+  "POST /mcp":
+    "Receives one message of the Model Context Protocol. `/mcp/:name` serves one server or set",
+  "GET /mcp": "Streams the events of an MCP session",
+  "DELETE /mcp": "Ends an MCP session",
   "POST /v1/batches": "Creates a batch from a file of requests, in OpenAI's format",
   "GET /v1/batches": "Lists the batches of the key's account",
   "GET /v1/batches/:id": "Returns one batch",

@@ -34,13 +34,14 @@ const PAGES: readonly ApiPage[] = [
       "plugin/problem",
       "lib/log/systemd-journal",
       "lib/text",
+      "lib/glob",
     ].map(file),
   },
   {
     slug: "context",
     title: "Plugin context",
     about: "the services that the gateway offers to a plugin",
-    from: ["plugin/context"].map(file),
+    from: ["plugin/context", "plugin/store/open-call"].map(file),
   },
   {
     slug: "provider",

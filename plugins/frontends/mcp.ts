@@ -4,8 +4,10 @@ import { defineFrontend } from "tollgate/plugin";
 import { acceptOption, extractCredential } from "./client-credential.ts";
 import { faultError, McpEndpoint } from "./mcp/endpoint.ts";
 import { MountedServer } from "./mcp/mounted-server.ts";
+import { findProblems } from "./mcp/option-problems.ts";
 import { MCP_OPTIONS } from "./mcp/options.ts";
-import { RemoteServer } from "./mcp/remote-server.ts";
+import { createOpenApiServer } from "./mcp/openapi-server.ts";
+import { RemoteServer } from "./mcp/remote/remote-server.ts";
 import { Scopes } from "./mcp/scopes.ts";
 import { createCredentialResolver } from "./mcp/server-credential.ts";
 
@@ -20,21 +22,25 @@ export default defineFrontend({
     ...MCP_OPTIONS,
     properties: { ...MCP_OPTIONS.properties, accept: acceptOption("bearer", "x-api-key") },
   },
-  setup(options, ctx) {
-    const servers = new Map(
-      Object.entries(options.servers).map(
-        ([name, { url, revision, auth, timeout_s: idle, ...rules }]) => [
-          name,
-          new MountedServer({
-            server: new RemoteServer(name, { url, revision, idleMs: idle * SECOND_MS }, ctx),
-            rules,
-            credentials: createCredentialResolver(auth),
-            listTtlMs: options.list_ttl_s * SECOND_MS,
-            ctx,
-          }),
-        ],
-      ),
-    );
+  needs: {
+    files: ({ servers }) =>
+      Object.values(servers).flatMap(({ openapi }) => openapi?.document ?? []),
+  },
+  check: findProblems,
+  async setup(options, ctx) {
+    const servers = new Map<string, MountedServer>();
+    for (const [
+      name,
+      { url, revision, auth, openapi, timeout_s: idle, ...rules },
+    ] of Object.entries(options.servers)) {
+      const idleMs = idle * SECOND_MS;
+      const server = openapi
+        ? await createOpenApiServer(ctx, { name, url, openapi, timeoutMs: idleMs })
+        : new RemoteServer(name, { url, revision, idleMs }, ctx);
+      const credentials = createCredentialResolver(auth);
+      const listTtlMs = options.list_ttl_s * SECOND_MS;
+      servers.set(name, new MountedServer({ server, rules, credentials, listTtlMs, ctx }));
+    }
     const sets = new Map(Object.entries(options.sets ?? {}));
     const endpoint = new McpEndpoint(ctx, new Scopes(servers, sets), options.allowed_origins);
     const path = ["/mcp", "/mcp/:name"];

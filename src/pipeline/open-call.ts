@@ -6,7 +6,7 @@ import type { Price } from "../model/facts.ts";
 import type { Usage } from "../model/usage.ts";
 import { calculateCost } from "../money/price.ts";
 import type { CallRecord } from "../plugin/call.ts";
-import type { OpenCall, OpenCallOptions, OpenCallResult } from "../plugin/open-call.ts";
+import type { OpenCall, OpenCallOptions, OpenCallResult } from "../plugin/store/open-call.ts";
 import type { Limit } from "../plugin/store/limit.ts";
 import { HostCall, recordSentCall } from "./exchange/call.ts";
 import { HostExchange } from "./exchange/exchange.ts";

@@ -11,7 +11,7 @@ import type { JobLines } from "./store/job-lines.ts";
 import type { JobStore } from "./store/job.ts";
 import type { Store } from "./store/store.ts";
 import type { RequestHead } from "./exchange.ts";
-import type { OpenCall, OpenCallOptions } from "./open-call.ts";
+import type { OpenCall, OpenCallOptions } from "./store/open-call.ts";
 import type { SocketMessage } from "./socket.ts";
 
 /**

@@ -20,7 +20,7 @@ export { nearest } from "../lib/text.ts";
 export { isSystemdJournal } from "../lib/log/systemd-journal.ts";
 export * from "./schema.ts";
 export * from "./context.ts";
-export * from "./open-call.ts";
+export * from "./store/open-call.ts";
 export * from "./store/audit.ts";
 export * from "./store/account.ts";
 export * from "./plugin.ts";

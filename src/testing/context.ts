@@ -11,7 +11,7 @@ import type { GatewayStats } from "../plugin/gateway-stats.ts";
 import type { Context, ListedModel } from "../plugin/context.ts";
 import type { GatewayEvent } from "../plugin/gateway-event.ts";
 import { createPluginEvent } from "../model/plugin-event.ts";
-import type { OpenCallOptions, OpenCallResult } from "../plugin/open-call.ts";
+import type { OpenCallOptions, OpenCallResult } from "../plugin/store/open-call.ts";
 import type { KeyRecord } from "../plugin/store/account.ts";
 import { untracked } from "./resource-leaks.ts";
 

@@ -21,8 +21,8 @@ const headerOf = (x: RequestHead, name: string): string | undefined => {
 };
 
 /**
- * Whether a request belongs to a session. A request with metadata of its own, or with the header of
- * another revision, does not.
+ * Whether a request belongs to a session: it has no revision in its metadata, and no header of a
+ * revision without sessions.
  */
 export function usesSession(x: RequestHead, { params }: RpcRequest): boolean {
   const meta = params["_meta"];

@@ -161,7 +161,7 @@ export async function listPage(
     }
     const list = result.value;
     if (!list) continue;
-    ttlMs = Math.min(ttlMs, Math.max(0, list.readAt + list.ttlMs - Date.now()));
+    ttlMs = Math.min(ttlMs, Math.max(0, list.readAt + list.ttlMs - performance.now()));
     const hidden = kind === "tools" ? hiddenNamesOf(list, server, access) : new HiddenNames([]);
     for (const { key, item } of list.entries.values()) {
       if (kind === "tools" && !access.permits(server.name, key)) continue;

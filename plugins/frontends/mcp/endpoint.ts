@@ -26,7 +26,7 @@ import {
 } from "./json-rpc.ts";
 import { LIST_MEMBERS, LIST_METHODS } from "./list-entries.ts";
 import { Relay } from "./relay.ts";
-import { GATEWAY_INFO } from "./remote-server.ts";
+import { GATEWAY_INFO } from "./remote/remote-settings.ts";
 import { META, REVISIONS, withoutConnectionMeta } from "./revisions.ts";
 import type { Scope, Scopes } from "./scopes.ts";
 import { SealedState } from "./sealed-state.ts";
@@ -329,7 +329,7 @@ const HOP_CODES: ReadonlySet<number> = new Set([
 
 function clientCode(code: number, isModern: boolean): number {
   if (!Number.isInteger(code) || HOP_CODES.has(code)) return RPC_ERRORS.internal;
-  // The newest revision has no code of its own for unknown resources.
+  // The newest revision has no separate code for unknown resources.
   return isModern && code === RPC_ERRORS.resourceNotFound ? RPC_ERRORS.invalidParams : code;
 }
 

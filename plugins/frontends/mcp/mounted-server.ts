@@ -2,7 +2,7 @@
 import type { Context, JsonObject, Price, RequestHead } from "tollgate/plugin";
 import { matchesGlob } from "tollgate/plugin";
 import { hash } from "node:crypto";
-import { CallConditions, type ConditionOptions } from "./call-conditions.ts";
+import { CallConditions, type ConditionOptions } from "./conditions/call-conditions.ts";
 import { canonicalJson, RPC_ERRORS } from "./json-rpc.ts";
 import { hashTool, keyOf, readHeaderArguments, type HeaderArgument } from "./list-entries.ts";
 import { publicName } from "./public-names.ts";
@@ -133,7 +133,7 @@ export class MountedServer {
     const credential = await this.#credentials.resolve(x);
     const key = `${kind}\n${credential.owner}`;
     const known = this.#lists.get(key);
-    const age = known ? Date.now() - known.readAt : Infinity;
+    const age = known ? performance.now() - known.readAt : Infinity;
     if (known && age < known.ttlMs) return known;
     const isUsable = known !== undefined && age < known.ttlMs * MAX_STALE_TTLS;
     const loading = this.#load(key, kind, x, credential);
@@ -154,11 +154,11 @@ export class MountedServer {
   async describe(x: RequestHead): Promise<ServerDescription> {
     const credential = await this.#credentials.resolve(x);
     const known = this.#descriptions.get(credential.owner);
-    if (known && Date.now() - known.at < this.#ttlMs) return known.value;
+    if (known && performance.now() - known.at < this.#ttlMs) return known.value;
     const value = this.#withRenewal(x, credential, listCaller, (caller) =>
       this.server.describe(caller),
     );
-    this.#descriptions.set(credential.owner, { at: Date.now(), value });
+    this.#descriptions.set(credential.owner, { at: performance.now(), value });
     trim(this.#descriptions);
     value.catch(() => this.#descriptions.delete(credential.owner));
     return value;
@@ -202,7 +202,11 @@ export class MountedServer {
     try {
       return await run(callerOf(credential));
     } catch (problem) {
-      if (!(problem instanceof ServerError) || problem.status !== 401) throw problem;
+      const isRejected =
+        problem instanceof ServerError &&
+        problem.progress === "rejected" &&
+        (problem.status === 401 || problem.challenge != null);
+      if (!isRejected) throw problem;
       const renewed = await this.#credentials.renew?.(credential, x, problem.challenge);
       if (!renewed) throw problem;
       return run(callerOf(renewed));
@@ -223,7 +227,7 @@ export class MountedServer {
       entries.set(key, entry);
       byPublicName.set(publicName(this.name, kind, key), entry);
     }
-    return { entries, byPublicName, allNames, readAt: Date.now(), ttlMs };
+    return { entries, byPublicName, allNames, readAt: performance.now(), ttlMs };
   }
 
   #isOffered(name: string, tool: ServerItem): boolean {
@@ -256,7 +260,7 @@ export class MountedServer {
   }
 }
 
-/** Lists are read in a session of their own, which no client uses. */
+/** Lists are read in a separate session, which no client uses. */
 const listCaller = (credential: ServerCaller["credential"]): ServerCaller => ({
   credential,
   partition: `lists\n${credential.owner}`,

@@ -155,11 +155,10 @@ const NAME_PATTERN = "^[a-z][a-z0-9-]{0,30}$";
 export const MCP_OPTIONS = {
   type: "object",
   additionalProperties: false,
-  required: ["servers"],
   properties: {
     servers: {
       type: "object",
-      minProperties: 1,
+      default: {},
       additionalProperties: SERVER_SCHEMA,
       propertyNames: { pattern: NAME_PATTERN },
       description: "Servers by name. Each is served at /mcp/<name>, and all of them at /mcp",

@@ -229,7 +229,7 @@ export class Relay {
     return result;
   }
 
-  /** Equal arguments of calls have equal hashes, which nobody without the secret can compute. */
+  /** Equal arguments have equal hashes, which can be computed only with the secret. */
   #hashArguments(values: unknown): string {
     const mac = createHmac("sha256", this.#hashKey).update(canonicalJson(values ?? {}));
     return mac.digest("hex").slice(0, 32);
@@ -258,7 +258,7 @@ const failState = (message: string): never => {
   throw new ClientError(RPC_ERRORS.invalidParams, message);
 };
 
-/** What a sealed state is valid for: the key, the server, and the request without its metadata. */
+/** Purpose of a sealed state: the key, the server, and the request without its metadata. */
 function statePurpose({ x }: Client, { server, method, params }: Target): string {
   const { _meta: _, ...own } = params;
   const digest = hash("sha256", canonicalJson(own));

@@ -1,5 +1,5 @@
-// Streams of events: changes of lists and resources. A client learns of a change of a list only if
-// the entries that it may see have changed.
+// Streams of events: changes of lists and resources. A change of a list is reported to a
+// client only if the entries that it may see have changed.
 import { hash } from "node:crypto";
 import type { Context, JsonObject, RouteResponse } from "tollgate/plugin";
 import type { ClientReply, FinalMessage } from "./client-reply.ts";

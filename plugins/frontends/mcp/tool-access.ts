@@ -19,8 +19,8 @@ export class ToolAccess {
   }
 
   /**
-   * Whether the client may use the whole server. Only then it may use prompts and resources, because
-   * these can refer to any tool.
+   * Whether the client may use the whole server. This is required for prompts and resources, because
+   * they can refer to any tool.
    */
   covers(server: string): boolean {
     return this.#matches(`${server}/${NO_TOOL}`);

@@ -33,7 +33,7 @@ const PARENT_DESCRIPTION = "Parent account. Default: none";
 const nameField = printed("Display name");
 const MODELS_DESCRIPTION =
   'Models that keys of the account may use, as in "openai/*". Default: all';
-const TOOLS_DESCRIPTION = 'Tools that keys of the account may call, as in "github/*". Default: all';
+const TOOLS_DESCRIPTION = 'Tools, as in "github/*". Default: all';
 const FRONTENDS_DESCRIPTION = "Frontends that keys of the account may use. Default: all";
 const defaultsField = withCli(
   {

@@ -23,7 +23,7 @@ import {
 const nameField = printed("Display name");
 const MODELS_DESCRIPTION = 'Models that the key may use, as in "openai/*". Default: all';
 const FRONTENDS_DESCRIPTION = "Frontends that the key may use. Default: all";
-const TOOLS_DESCRIPTION = 'Tools that the key may call, as in "github/*". Default: all';
+const TOOLS_DESCRIPTION = 'Tools, as in "github/*". Default: all';
 const ACCOUNT_DESCRIPTION = "Account that the key is charged to";
 
 const GRANT_FIELDS = {

@@ -1,10 +1,17 @@
 // A remote MCP server over streamable HTTP. The gateway finds out which revision the server speaks,
 // and calls it in that revision, whatever revision the client speaks.
 import type { Context, JsonObject } from "tollgate/plugin";
-import { encodeHeaderValue } from "./header-values.ts";
-import { isObject, RPC_ERRORS, wrongShape, type RpcRequest, type RpcResponse } from "./json-rpc.ts";
-import { findEntryFlaw, keyOf, LIST_MEMBERS, LIST_METHODS, MAX_ENTRIES } from "./list-entries.ts";
-import { isModern, META, REVISIONS, type Revision } from "./revisions.ts";
+import { encodeHeaderValue } from "../header-values.ts";
+import {
+  isObject,
+  RPC_ERRORS,
+  wrongShape,
+  type RpcRequest,
+  type RpcResponse,
+} from "../json-rpc.ts";
+import { findEntryFlaw, keyOf, LIST_MEMBERS, LIST_METHODS, MAX_ENTRIES } from "../list-entries.ts";
+import { isModern, META, REVISIONS, type Revision } from "../revisions.ts";
+import { GATEWAY_INFO, toRpcError, type RemoteServerSettings } from "./remote-settings.ts";
 import { post, type PostedResponse } from "./rpc-client.ts";
 import { RemoteSessions, type RemoteSession } from "./remote-sessions.ts";
 import {
@@ -18,18 +25,7 @@ import {
   type ServerList,
   type ServerRequest,
   type ToolServer,
-} from "./tool-server.ts";
-
-/** Settings of a remote server. */
-export interface RemoteServerSettings {
-  readonly url: string;
-  readonly revision: Revision | undefined;
-  /** Maximum time without data, in milliseconds. */
-  readonly idleMs: number;
-}
-
-/** Name of the gateway in messages to servers. */
-export const GATEWAY_INFO = { name: "tollgate", version: "1" } as const;
+} from "../tool-server.ts";
 
 /** Maximum time of a stream of events without data, in milliseconds. */
 const EVENTS_IDLE_MS = 3_600_000;
@@ -117,7 +113,7 @@ export class RemoteServer implements ToolServer {
     on: { event(event: ServerEvent): void; end(): void },
   ): Promise<void> {
     const revision = await this.#detectRevision(caller);
-    if (!isModern(revision)) return this.#sessions.listen(filter, caller, on);
+    if (!isModern(revision)) return this.#sessions.subscribe(filter, caller, on);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const notifications = {
       ...(filter.lists.has("tools") && { toolsListChanged: true }),
@@ -306,15 +302,3 @@ const failRevision = (offered: readonly unknown[]): never => {
     { code: RPC_ERRORS.internal, progress: "rejected" },
   );
 };
-
-/** Converts an error of JSON-RPC. The server did not run the request. */
-export const toRpcError = (
-  { code, message, data }: NonNullable<RpcResponse["error"]>,
-  status: number,
-): ServerError =>
-  new ServerError(message.slice(0, 4_096), {
-    code,
-    progress: "rejected",
-    status: status >= 300 ? status : undefined,
-    ...(isObject(data) && { data }),
-  });

@@ -1,10 +1,10 @@
 // Calls that are not calls of models, such as calls of tools. A plugin makes the call itself, and
 // the host reserves it before and settles it afterwards, like a call of a model.
-import type { ErrorKind } from "../model/error.ts";
-import type { Price } from "../model/facts.ts";
-import type { Usage } from "../model/usage.ts";
-import type { Opt } from "../model/values.ts";
-import type { RequestHead } from "./exchange.ts";
+import type { ErrorKind } from "../../model/error.ts";
+import type { Price } from "../../model/facts.ts";
+import type { Usage } from "../../model/usage.ts";
+import type { Opt } from "../../model/values.ts";
+import type { RequestHead } from "../exchange.ts";
 
 /** A call that a plugin wants to make on behalf of a client's request. */
 export interface OpenCallOptions {

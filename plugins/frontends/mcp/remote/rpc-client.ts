@@ -9,8 +9,8 @@ import {
   type RpcId,
   type RpcRequest,
   type RpcResponse,
-} from "./json-rpc.ts";
-import { ServerError } from "./tool-server.ts";
+} from "../json-rpc.ts";
+import { ServerError } from "../tool-server.ts";
 
 /** Largest message of a server, in bytes. */
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;

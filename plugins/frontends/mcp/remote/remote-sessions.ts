@@ -1,9 +1,9 @@
 // Sessions with a server that speaks a revision with sessions. Each partition has its own session,
 // so that a client never uses what the server keeps for another one.
 import type { Context, HeadersOut, JsonObject } from "tollgate/plugin";
-import { isObject, isRpcId, RPC_ERRORS, type RpcRequest } from "./json-rpc.ts";
-import { GATEWAY_INFO, toRpcError, type RemoteServerSettings } from "./remote-server.ts";
-import { isModern, isRevision, SESSION_REVISIONS, type Revision } from "./revisions.ts";
+import { isObject, isRpcId, RPC_ERRORS, type RpcRequest } from "../json-rpc.ts";
+import { GATEWAY_INFO, toRpcError, type RemoteServerSettings } from "./remote-settings.ts";
+import { isModern, isRevision, SESSION_REVISIONS, type Revision } from "../revisions.ts";
 import { deleteSession, openStream, post } from "./rpc-client.ts";
 import {
   ServerError,
@@ -12,7 +12,7 @@ import {
   type ServerDescription,
   type ServerEvent,
   type ServerRequest,
-} from "./tool-server.ts";
+} from "../tool-server.ts";
 
 /** A session with a server. */
 export interface RemoteSession {
@@ -154,7 +154,7 @@ export class RemoteSessions {
   }
 
   /** Reports the events of a session. */
-  async listen(
+  async subscribe(
     filter: EventFilter,
     caller: ServerCaller,
     on: { event(event: ServerEvent): void; end(): void },

@@ -1,0 +1,251 @@
+// MCP over the gateway: clients and servers in the newest revision and in one with sessions.
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { digestKey, mintKey } from "../../../../src/lib/api-key.ts";
+import { startInProcess, type InProcessGateway } from "../../../kit/in-process.ts";
+import { MODERN, openSession, send, sendModern, type McpAnswer } from "./client.ts";
+import { startFakeServer, type FakeServer, type FakeServerOptions } from "./fake-server.ts";
+
+const [all, some] = [mintKey().secret, mintKey().secret];
+
+let disposables = new AsyncDisposableStack();
+beforeEach(() => {
+  disposables = new AsyncDisposableStack();
+});
+afterEach(() => disposables.disposeAsync());
+
+async function start(
+  servers: Readonly<Record<string, FakeServerOptions>>,
+  more: {
+    readonly options?: object;
+    readonly server?: Readonly<Record<string, object>>;
+    readonly keys?: string;
+  } = {},
+): Promise<{ gateway: InProcessGateway; servers: Record<string, FakeServer>; url: string }> {
+  const started: Record<string, FakeServer> = {};
+  for (const [name, options] of Object.entries(servers))
+    started[name] = disposables.use(await startFakeServer(options));
+  const options = {
+    servers: Object.fromEntries(
+      Object.entries(started).map(([name, { url }]) => [name, { url, ...more.server?.[name] }]),
+    ),
+    ...more.options,
+  };
+  const gateway = disposables.use(
+    await startInProcess({
+      yaml: `
+frontends: [{ use: mcp, with: ${JSON.stringify(options)} }]
+providers: { demo: { use: demo } }
+middleware:
+  - use: auth
+    with:
+      keys:
+        - { id: all, digest: ${digestKey(all)} }
+        - { id: some, digest: ${digestKey(some)}${more.keys ?? ', tools: ["one/echo"]'} }
+`,
+    }),
+  );
+  return { gateway, servers: started, url: `${gateway.url}/mcp` };
+}
+
+const namesOf = ({ result }: McpAnswer): string[] =>
+  (result?.["tools"] as { name: string }[]).map(({ name }) => name);
+const textOf = ({ result, error }: McpAnswer): string =>
+  result ? (result["content"] as { text: string }[])[0]!.text : `${error?.code}: ${error?.message}`;
+
+/** Rows of the ledger, the oldest first. */
+async function rowsOf(gateway: InProcessGateway) {
+  const { items } = (await gateway.ask("ledger.list", {})) as { items: any[] };
+  return items;
+}
+
+describe.each(["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"] as const)(
+  "a server in %s",
+  (revision) => {
+    it("serves a client of the newest revision", async () => {
+      const { url } = await start({ one: { revision, tools: ["echo", "add"] } });
+      const client = { url, key: all };
+      const discovered = await sendModern(client, "server/discover");
+      expect(discovered.result).toMatchObject({
+        resultType: "complete",
+        cacheScope: "private",
+        capabilities: { tools: { listChanged: true } },
+      });
+      expect(discovered.result!["supportedVersions"]).toContain(MODERN);
+      const list = await sendModern(client, "tools/list");
+      expect(namesOf(list)).toEqual(["one__add", "one__echo"]);
+      expect(list.result).toMatchObject({ cacheScope: "private", resultType: "complete" });
+      const called = await sendModern(client, "tools/call", {
+        name: "one__echo",
+        arguments: { text: "hi" },
+      });
+      expect(textOf(called)).toBe('{"text":"hi"}');
+      expect(called.result!["resultType"]).toBe("complete");
+    });
+
+    it.each(["2025-11-25", "2025-06-18", "2025-03-26"])(
+      "serves a client with a session of %s",
+      async (own) => {
+        const { url } = await start({ one: { revision, tools: ["echo", "add"] } });
+        const client = await openSession({ url: `${url}/one`, key: all }, own);
+        expect(client.opened.result).toMatchObject({ protocolVersion: own });
+        expect(
+          (await client.post({ jsonrpc: "2.0", method: "notifications/initialized" })).status,
+        ).toBe(202);
+        const list = await client.send("tools/list");
+        expect(namesOf(list)).toEqual(["add", "echo"]);
+        expect(list.result).not.toHaveProperty("cacheScope");
+        const called = await client.send("tools/call", { name: "echo", arguments: { text: "hi" } });
+        expect(textOf(called)).toBe('{"text":"hi"}');
+        expect((await client.send("ping")).result).toEqual({});
+      },
+    );
+
+    it("forwards progress before the result", async () => {
+      const { url } = await start({
+        one: {
+          revision,
+          call: ({ send: notify, params }) => {
+            const { progressToken } = params["_meta"] as { progressToken: string };
+            notify({
+              jsonrpc: "2.0",
+              method: "notifications/progress",
+              params: { progressToken, progress: 1 },
+            });
+            return { content: [{ type: "text", text: "done" }] };
+          },
+        },
+      });
+      const params = { name: "echo", _meta: { progressToken: "token" } };
+      const called = await sendModern({ url: `${url}/one`, key: all }, "tools/call", params);
+      expect(called.messages).toMatchObject([
+        { method: "notifications/progress", params: { progressToken: "token", progress: 1 } },
+      ]);
+      expect(textOf(called)).toBe("done");
+      const client = await openSession({ url: `${url}/one`, key: all });
+      const again = await client.send("tools/call", params);
+      expect(again.messages).toHaveLength(1);
+    });
+  },
+);
+
+it("a key sees and calls its tools only, and an unknown tool gets the same error", async () => {
+  const { url, servers, gateway } = await start({
+    one: { revision: MODERN, tools: ["echo", "drop_table"], instructions: "Use drop_table." },
+    two: { revision: "2025-11-25", tools: ["read"] },
+  });
+  const client = { url, key: some };
+  expect(namesOf(await sendModern(client, "tools/list"))).toEqual(["one__echo"]);
+  const denied = await sendModern(client, "tools/call", { name: "one__drop_table" });
+  const unknown = await sendModern(client, "tools/call", { name: "one__drop_tables" });
+  expect(denied.error).toEqual({ code: -32_602, message: "Unknown tool: one__drop_table" });
+  expect(unknown.error).toEqual({ code: -32_602, message: "Unknown tool: one__drop_tables" });
+  const one = { url: `${url}/one`, key: some };
+  expect((await sendModern(one, "server/discover")).text).not.toContain("drop_table");
+  const hidden = await sendModern({ url: `${url}/two`, key: some }, "tools/list");
+  const missing = await sendModern({ url: `${url}/none`, key: some }, "tools/list");
+  expect([hidden.status, hidden.error]).toEqual([404, missing.error]);
+  expect(servers["two"]!.received).toEqual([]);
+  expect(servers["one"]!.received.filter(({ method }) => method === "tools/call")).toEqual([]);
+  expect(gateway.output()).not.toContain("tg_");
+});
+
+it("an error of a server contains no hidden names", async () => {
+  const { url } = await start({
+    one: {
+      revision: MODERN,
+      tools: ["echo", "drop_table"],
+      call: () => ({ error: { code: -32_602, message: "No. Did you mean drop_table?" } }),
+    },
+  });
+  const answer = await sendModern({ url, key: some }, "tools/call", { name: "one__echo" });
+  expect(answer.error).toEqual({ code: -32_602, message: "No. Did you mean [tool]?" });
+});
+
+it("no client's key is sent to a server, and the operator's token is", async () => {
+  const { url, servers } = await start(
+    { one: { revision: MODERN }, two: { revision: "2025-11-25" } },
+    { server: { one: { auth: { type: "token", token: "operator-token" } } } },
+  );
+  await sendModern({ url, key: all }, "tools/call", { name: "one__echo" });
+  await sendModern({ url, key: all }, "tools/call", { name: "two__echo" });
+  for (const { headers, body } of [...servers["one"]!.received, ...servers["two"]!.received])
+    expect(JSON.stringify([headers, body])).not.toContain(all);
+  for (const { headers } of servers["one"]!.received)
+    expect(headers.authorization).toBe("Bearer operator-token");
+});
+
+it("headers that differ from the body are rejected before anything is sent", async () => {
+  const { url, servers } = await start({ one: { revision: MODERN } });
+  const client = { url, key: all };
+  const call = (headers: object, body = {}) =>
+    sendModern(client, "tools/call", { name: "one__echo" }, { headers, body });
+  for (const headers of [
+    { "mcp-method": "tools/list" },
+    { "mcp-name": "one__add" },
+    { "mcp-name": "=?base64?!?=" },
+    { "mcp-protocol-version": "2025-11-26" },
+  ]) {
+    const { status, error } = await call(headers);
+    expect([status, error?.code]).toEqual([400, -32_020]);
+  }
+  const encoded = `=?base64?${Buffer.from("one__echo").toString("base64")}?=`;
+  expect((await call({ "mcp-name": encoded })).status).toBe(200);
+  const meta = { "io.modelcontextprotocol/protocolVersion": "1900-01-01" };
+  const old = await sendModern(
+    client,
+    "tools/list",
+    { _meta: meta },
+    { headers: { "mcp-protocol-version": "1900-01-01" } },
+  );
+  expect([old.status, old.error?.code]).toEqual([400, -32_022]);
+  expect(old.error!.data!["supported"]).toContain(MODERN);
+  const bare = await sendModern(client, "tools/list", {}, { body: { params: {} } });
+  expect([bare.status, bare.error?.code]).toEqual([400, -32_602]);
+  const unknown = await sendModern(client, "tools/delete");
+  expect([unknown.status, unknown.error?.code]).toEqual([404, -32_601]);
+  expect(servers["one"]!.received.filter(({ method }) => method === "tools/call")).toHaveLength(1);
+});
+
+it("bad messages get the errors of JSON-RPC", async () => {
+  const { url } = await start({ one: { revision: MODERN } });
+  const post = (body: string) => send({ url, key: all, headers: {}, body });
+  const codes: [string, number][] = [
+    ["{", -32_700],
+    ["[]", -32_600],
+    ['{"jsonrpc":"1.0"}', -32_600],
+    ['{"jsonrpc":"2.0","id":{},"method":"ping"}', -32_600],
+    ['{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32_600],
+    ["[".repeat(100_000), -32_600],
+    ['{"jsonrpc":"2.0","id":1,"method":"ping"}', -32_000],
+  ];
+  for (const [body, code] of codes) {
+    const { status, error } = await post(body);
+    expect([body.slice(0, 50), status, error?.code]).toEqual([body.slice(0, 50), 400, code]);
+  }
+  const website = await send({
+    url,
+    key: all,
+    headers: { origin: "https://evil.example" },
+    body: '{"jsonrpc":"2.0","id":1,"method":"ping"}',
+  });
+  expect(website.status).toBe(403);
+  expect((await send({ url, key: "tg_wrong", headers: {}, body: "{}" })).status).toBe(401);
+});
+
+it("a session belongs to one key and path, and ends", async () => {
+  const { url } = await start({ one: { revision: "2025-11-25" } });
+  const client = await openSession({ url, key: all });
+  const steal = (key: string, path = "") =>
+    send({
+      url: url + path,
+      key,
+      headers: { "mcp-session-id": client.id },
+      body: { jsonrpc: "2.0", id: 1, method: "ping" },
+    });
+  expect((await steal(all)).status).toBe(200);
+  expect((await steal(some)).status).toBe(404);
+  expect((await steal(all, "/one")).status).toBe(404);
+  const headers = { authorization: `Bearer ${all}`, "mcp-session-id": client.id };
+  expect((await fetch(url, { method: "DELETE", headers })).status).toBe(200);
+  expect((await steal(all)).status).toBe(404);
+});
