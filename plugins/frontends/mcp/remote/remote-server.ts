@@ -2,13 +2,7 @@
 // and calls it in that revision, whatever revision the client speaks.
 import type { Context, JsonObject } from "tollgate/plugin";
 import { encodeHeaderValue } from "../header-values.ts";
-import {
-  isObject,
-  RPC_ERRORS,
-  wrongShape,
-  type RpcRequest,
-  type RpcResponse,
-} from "../json-rpc.ts";
+import { isObject, RPC_ERRORS, wrongShape, type RpcRequest } from "../json-rpc.ts";
 import { findEntryFlaw, keyOf, LIST_MEMBERS, LIST_METHODS, MAX_ENTRIES } from "../list-entries.ts";
 import { isModern, META, REVISIONS, type Revision } from "../revisions.ts";
 import { GATEWAY_INFO, toRpcError, type RemoteServerSettings } from "./remote-settings.ts";

@@ -51,7 +51,7 @@ export class RemoteSessions {
     this.#nextId = nextId;
     ctx.runEvery(SWEEP_MS, () => this.#sweep());
     ctx.onDispose(() => {
-      for (const partition of [...this.#sessions.keys()]) this.end(partition);
+      for (const partition of this.#sessions.keys()) this.end(partition);
     });
   }
 

@@ -48,15 +48,9 @@ middleware:
 }
 
 const namesOf = ({ result }: McpAnswer): string[] =>
-  (result?.["tools"] as { name: string }[]).map(({ name }) => name);
+  ((result ?? {})["tools"] as { name: string }[]).map(({ name }) => name);
 const textOf = ({ result, error }: McpAnswer): string =>
   result ? (result["content"] as { text: string }[])[0]!.text : `${error?.code}: ${error?.message}`;
-
-/** Rows of the ledger, the oldest first. */
-async function rowsOf(gateway: InProcessGateway) {
-  const { items } = (await gateway.ask("ledger.list", {})) as { items: any[] };
-  return items;
-}
 
 describe.each(["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"] as const)(
   "a server in %s",
