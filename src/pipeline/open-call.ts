@@ -175,6 +175,9 @@ function createCandidate(
     },
     weight: 1,
     cooldown: undefined,
-    mounted: { endpoint: { definition: {} } } as never,
+    mounted: {
+      endpoint: { definition: {} },
+      credential: { name: credential ?? "default", fields: {} },
+    } as never,
   };
 }

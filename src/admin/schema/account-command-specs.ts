@@ -33,7 +33,7 @@ const PARENT_DESCRIPTION = "Parent account. Default: none";
 const nameField = printed("Display name");
 const MODELS_DESCRIPTION =
   'Models that keys of the account may use, as in "openai/*". Default: all';
-const TOOLS_DESCRIPTION = 'Tools, as in "github/*". Default: all';
+const TOOLS_DESCRIPTION = "Tools. Default: all";
 const FRONTENDS_DESCRIPTION = "Frontends that keys of the account may use. Default: all";
 const defaultsField = withCli(
   {
@@ -104,7 +104,7 @@ export const ACCOUNT_COMMAND_SPECS = {
         defaults: defaultsField,
         models: textList(MODELS_DESCRIPTION, "pattern"),
         frontends: textList(FRONTENDS_DESCRIPTION, "name"),
-        tools: textList(TOOLS_DESCRIPTION, "pattern"),
+        tools: textList(TOOLS_DESCRIPTION, "server/tool"),
         privacy,
         labels: LABELS_SCHEMA,
         discloseLimits: { enum: ["full", "hidden"], ...DISCLOSE_LIMITS },
@@ -138,7 +138,7 @@ export const ACCOUNT_COMMAND_SPECS = {
         defaults: nullable(defaultsField),
         models: nullable(textList(MODELS_DESCRIPTION, "pattern")),
         frontends: nullable(textList(FRONTENDS_DESCRIPTION, "name")),
-        tools: nullable(textList(TOOLS_DESCRIPTION, "pattern")),
+        tools: nullable(textList(TOOLS_DESCRIPTION, "server/tool")),
         privacy: NULLABLE_PRIVACY,
         labels: nullable(LABELS_SCHEMA),
         discloseLimits: { enum: ["full", "hidden", null], ...DISCLOSE_LIMITS },

