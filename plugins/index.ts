@@ -5,6 +5,7 @@ export const builtin = {
     "chat-completions": () => import("./frontends/chat-completions.ts"),
     completions: () => import("./frontends/completions.ts"),
     embeddings: () => import("./frontends/embeddings.ts"),
+    "claude-gateway": () => import("./frontends/claude-gateway.ts"),
     jobs: () => import("./frontends/jobs.ts"),
     gemini: () => import("./frontends/gemini.ts"),
     images: () => import("./frontends/images.ts"),

@@ -115,7 +115,7 @@ const PAGES: readonly ConfigPage[] = [
     about: "the entries under `frontends`, with the options of the built-in frontends",
     keys: ["frontends"],
     plugins: Object.keys(builtinPlugins.frontend)
-      .filter((name) => name !== "mcp")
+      .filter((name) => name !== "mcp" && name !== "claude-gateway")
       .map((name) => ["frontend", name] as const),
   },
   {
@@ -123,6 +123,12 @@ const PAGES: readonly ConfigPage[] = [
     title: "MCP servers",
     about: "the options of the frontend `mcp`",
     plugins: [["frontend", "mcp"]],
+  },
+  {
+    slug: "sign-in",
+    title: "Sign-in frontend",
+    about: "the options of the frontend `claude-gateway`",
+    plugins: [["frontend", "claude-gateway"]],
   },
   {
     slug: "middleware",

@@ -195,6 +195,12 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Use 1 to 256 letters, digits, `_`, `-`, or `.`",
   ],
   invalid_token: ["The token of the identity provider is not valid", "Sign in again"],
+  no_managed_settings: [
+    "The gateway has no settings of Claude Code for the account",
+    "No action is needed",
+  ],
+  session_ended: ["Access was revoked, or the session has ended", "Sign in again"],
+  token_expired: ["The access token has expired", "Renew it, or sign in again"],
   invalid_tool_arguments: [
     "The arguments of a tool call are not a JSON object",
     "Send the arguments that the model returned",
@@ -609,6 +615,10 @@ export const OPERATOR_ERRORS: Readonly<Record<string, ErrorText>> = {
   invalid_job: ["The record of a job is not valid", "Report the error with the log"],
   job_not_open: ["The job of a line has ended", "Report the error with the log"],
   key_ended: ["The key has expired or is revoked", "Use another key"],
+  key_not_allowed: [
+    "A plugin writes a key that does not have its prefix",
+    "Report it to the author of the plugin",
+  ],
   key_revoked: ["The key is revoked", "Create a new key"],
   listen_failed: ["An inherited socket cannot be used", "Check the service manager"],
   listen_refused: ["The gateway cannot listen on the address", "Choose another host or port"],

@@ -24,6 +24,21 @@ const ROUTES: Readonly<Record<string, string>> = {
     "Calls a model in Gemini's format. The last part of the path is the model and the method, such as `models/<model>:generateContent`",
   "GET /v1beta/models": "Lists the models in Gemini's format",
   "GET /v1beta/models/**:id": "Returns one model in Gemini's format",
+  "GET /.well-known/oauth-authorization-server": "Returns the endpoints of the sign-in (RFC 8414)",
+  "POST /oauth/device_authorization":
+    "Starts the sign-in of a device (RFC 8628). The body is a form",
+  "POST /oauth/token": "Returns the tokens of a device, or renews them. The body is a form",
+  "POST /oauth/revoke": "Ends the session of a token (RFC 7009). The body is a form",
+  "GET /oauth/callback": "Handles the return of a browser from the identity provider",
+  "GET /protocol": "Describes the endpoints of the gateway for signed-in clients, in Markdown",
+  "GET /managed/settings": "Returns the settings of Claude Code for the person's account",
+  "POST /v1/metrics": "Forwards metrics to the operator's collector, in OTLP over HTTP",
+  "POST /v1/logs": "Forwards log records to the operator's collector, in OTLP over HTTP",
+  "POST /v1/traces": "Forwards spans to the operator's collector, in OTLP over HTTP",
+  "GET /device": "Shows the page on which a person enters the code of a device",
+  "POST /device": "Sends the browser to the identity provider",
+  "POST /device/approve": "Approves the device",
+  "POST /device/deny": "Denies the device",
   "POST /v1/files": "Stores a file, from a form, in the format of OpenAI or Anthropic",
   "GET /v1/files": "Lists the files of the key's account",
   "GET /v1/files/:id": "Returns one file",
@@ -93,11 +108,21 @@ interface ServedRoute {
   readonly paths: readonly string[];
 }
 
+/** Options of frontends that cannot be mounted without. */
+const REQUIRED: Readonly<Record<string, object>> = {
+  "claude-gateway": {
+    public_url: "https://gateway.example.com",
+    oidc: { issuer: "https://login.example.com", client_id: "tollgate" },
+  },
+};
+
 async function routesOf(name: string): Promise<ServedRoute[]> {
   const { default: definition } = (await builtin.frontend[
     name as keyof typeof builtin.frontend
   ]()) as unknown as { default: Definition };
-  const { value } = getValidator((definition.options ?? { type: "object" }) as Schema)({});
+  const { value } = getValidator((definition.options ?? { type: "object" }) as Schema)(
+    REQUIRED[name] ?? {},
+  );
   const test = createTestContext();
   const setup = definition.setup as (options: never, ctx: never) => Frontend | Promise<Frontend>;
   const { routes, sockets = [] } = await setup(value as never, test.ctx as never);
@@ -130,8 +155,22 @@ function routeEntry(
     .join("\n\n");
 }
 
+/** Frontend that has its own page. */
+const SIGN_IN = "claude-gateway";
+
+async function signInPage(): Promise<ReferencePage> {
+  const routes = await routesOf(SIGN_IN);
+  return page("http-api/sign-in.md", [
+    "# Sign-in endpoints",
+    "This page is for authors of clients. It lists the routes of the frontend `claude-gateway`, which is described in [Sign in people with Claude Code](../../guides/sign-in.md).",
+    "```sh\ncurl -s https://gateway.example.com/oauth/device_authorization -d surface=my_client\n```",
+    ...routes.map((route) => routeEntry(route, [])),
+  ]);
+}
+
 async function endpointPage(): Promise<ReferencePage> {
-  const all = (await Promise.all(Object.keys(builtin.frontend).map(routesOf))).flat();
+  const names = Object.keys(builtin.frontend).filter((name) => name !== SIGN_IN);
+  const all = (await Promise.all(names.map(routesOf))).flat();
   const isDeployment = ({ paths }: ServedRoute) => paths[0]!.startsWith(DEPLOYMENT);
   const suffix = (path: string) => path.replace(/^.*\/:model|^\/v1/, "");
   const entries = all
@@ -404,6 +443,7 @@ const indexPage = (): ReferencePage =>
     "This page is for application developers and for the authors of programs that operate a gateway. It lists all HTTP endpoints of the gateway.",
     [
       "- **[Client endpoints](endpoints.md)**: the routes of the frontends, in the formats of OpenAI, Anthropic, Google, and others",
+      "- **[Sign-in endpoints](sign-in.md)**: the OAuth device flow, managed settings, and telemetry of signed-in clients",
       "- **[HTTP headers](headers.md)**: request headers and response headers",
       "- **[Errors](../errors.md)**: error codes, their HTTP status, and what to do",
       "- **[Admin API](admin.md)**: authentication, roles, and retries",
@@ -415,5 +455,12 @@ const indexPage = (): ReferencePage =>
   ]);
 
 export async function httpApiPages(): Promise<ReferencePage[]> {
-  return [indexPage(), await endpointPage(), headerPage(), adminIndex(), ...adminPages()];
+  return [
+    indexPage(),
+    await endpointPage(),
+    await signInPage(),
+    headerPage(),
+    adminIndex(),
+    ...adminPages(),
+  ];
 }

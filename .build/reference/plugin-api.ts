@@ -74,6 +74,16 @@ const PAGES: readonly ApiPage[] = [
     from: ["plugin/middleware", "plugin/identity", "plugin/client-secret"].map(file),
   },
   {
+    slug: "sign-in",
+    title: "Sign-in",
+    about: "clients of identity providers, claims, and access tokens",
+    from: [
+      "plugin/sign-in/oidc-client",
+      "plugin/sign-in/claims",
+      "plugin/sign-in/access-token",
+    ].map(file),
+  },
+  {
     slug: "observer",
     title: "Observers",
     about: "observer plugins",
@@ -387,24 +397,39 @@ export function pluginApiPages(): ReferencePage[] {
       ...entries.map(entry),
     ]),
   );
+  const modules = [...Map.groupBy(all, ({ module }) => module)];
+  const exportsOf = (own: typeof all) =>
+    own
+      .map(
+        ({ slug, title, entries }) =>
+          `- **[${title}](${slug}.md)**: ${entries
+            .map(({ name }) => `[${code(name)}](${slug}.md#${name.toLowerCase()})`)
+            .join(", ")}`,
+      )
+      .join("\n");
+  const others = modules.filter(([module]) => module !== PLUGIN);
   const index = page("plugin-api/README.md", [
     "# Plugin API",
-    "This page is for plugin authors. It lists all exports of the public modules, with a link to the page of each.",
+    "This page is for plugin authors. It lists all exports of `tollgate/plugin`, with a link to the page of each.",
     "The pages are generated from the types and their comments by `npm run docs:reference`. [The stability promise](../../plugins/promise.md) states what may change within API version 1. [api.txt](api.txt) contains all declarations without comments, for reviews of changes.",
-    ...[...Map.groupBy(all, ({ module }) => module)].flatMap(([module, own]) => [
-      `## ${code(module)}`,
-      own
-        .map(
-          ({ slug, title, entries }) =>
-            `- **[${title}](${slug}.md)**: ${entries
-              .map(({ name }) => `[${code(name)}](${slug}.md#${name.toLowerCase()})`)
-              .join(", ")}`,
-        )
-        .join("\n"),
-    ]),
+    ...modules
+      .filter(([module]) => module === PLUGIN)
+      .flatMap(([module, own]) => [`## ${code(module)}`, exportsOf(own)]),
+    "## Other modules",
+    `[Exports of other modules](modules.md) lists the exports of ${listed(others.map(([module]) => code(module)))}.`,
+    others
+      .flatMap(([, own]) =>
+        own.map(({ slug, title, about }) => `- **[${title}](${slug}.md)**: ${about}`),
+      )
+      .join("\n"),
     `Each protocol has a separate module, such as ${code("tollgate/protocols/messages")}, which exports the functions that create the protocol: ${listed(PROTOCOLS.map(code))}.`,
   ]);
-  return [index, ...pages];
+  const rest = page("plugin-api/modules.md", [
+    "# Exports of other modules",
+    "This page is for plugin authors. It lists the exports of the public modules other than `tollgate/plugin`, with a link to the page of each.",
+    ...others.flatMap(([module, own]) => [`## ${code(module)}`, exportsOf(own)]),
+  ]);
+  return [index, rest, ...pages];
 }
 
 /** Modules below `tollgate/protocols` without separate pages. */

@@ -2,8 +2,11 @@
 // never the key itself.
 import { createHash, timingSafeEqual } from "node:crypto";
 import {
+  AccessTokens,
   defineMiddleware,
   fail,
+  getFault,
+  isAccessToken,
   LIMIT_SCHEMA,
   openClientSecret,
   parseScopedLimit,
@@ -112,6 +115,19 @@ export default defineMiddleware({
     };
     const findByDigest = (digest: string) =>
       inFile(Buffer.from(digest, "hex")) ?? ctx.keys.findByDigest(digest);
+    const tokens = new AccessTokens(ctx);
+    /** A client that retries a rejected token would not ask the person to sign in. */
+    const admitSignedIn = async (x: RequestHead, token: string): Promise<void> => {
+      try {
+        const { key, session } = tokens.open(token);
+        const found = ctx.keys.findByDigest(tokens.keyDigest(key));
+        x.identify(tokens.check(session, found instanceof Promise ? await found : found));
+      } catch (error) {
+        if (getFault(error)?.kind === "unauthenticated")
+          x.setResponseHeader("x-should-retry", "false");
+        throw error;
+      }
+    };
     return {
       needsFirstKey: !anonymous && keys.length === 0,
       commands: {
@@ -134,6 +150,7 @@ export default defineMiddleware({
             code: "missing_api_key",
           });
         }
+        if (isAccessToken(secret)) return admitSignedIn(x, secret);
         const opened = openClientSecret(ctx, x, secret);
         // Most keys are cached, so that nothing has to be awaited.
         const who = opened ? findByDigest(opened.digest) : find(secret);

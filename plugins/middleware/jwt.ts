@@ -2,15 +2,19 @@
 // cloud or CI. The claims of the token determine the permissions.
 import { createHash } from "node:crypto";
 import {
+  CLAIM_ACCOUNT_SCHEMAS,
+  CLAIM_MAP_SCHEMA,
   defineMiddleware,
+  identityOfClaims,
+  isAccessToken,
   LIMIT_SCHEMA,
   parseScopedLimit,
+  type ClaimMap,
+  type Claims,
   type Context,
   type Identity,
 } from "tollgate/plugin";
 import {
-  identityOf,
-  type Claims,
   ALGORITHMS,
   type ValidatedToken,
   validateToken,
@@ -35,7 +39,6 @@ const VALIDATION_CACHE_MS = 60_000;
 const MAX_CACHED_TOKENS = 10_000;
 
 const claim = (description: string) => ({ type: "string", minLength: 1, description }) as const;
-const account = { type: "string", minLength: 1, "x-account": true } as const;
 
 export default defineMiddleware({
   api: 1,
@@ -99,42 +102,8 @@ export default defineMiddleware({
               default: 60,
               description: "Tolerated clock difference to the issuer, in seconds",
             },
-            map: {
-              type: "object",
-              additionalProperties: false,
-              default: {},
-              description:
-                "Claims that contain the client's properties: a claim path such as groups[0], or " +
-                "a JSON pointer",
-              properties: {
-                id: { ...claim("Claim with the ID of the client"), default: "sub" },
-                name: claim("Claim with the display name of the client"),
-                account: claim(
-                  "Claim with the account, or with a value that `accounts` maps to an account",
-                ),
-                models: claim("Claim with the models that the client may use"),
-                privacy: claim(
-                  "Claim with the minimum privacy of requests: a level, or true for required",
-                ),
-                labels: {
-                  type: "object",
-                  additionalProperties: { type: "string", minLength: 1 },
-                  description: "Labels of the ledger rows, each with its claim",
-                },
-              },
-            },
-            accounts: {
-              type: "object",
-              additionalProperties: account,
-              description:
-                "Accounts by claim value. If the claim is a list, its first value with an entry " +
-                "here applies",
-            },
-            account: {
-              ...account,
-              description:
-                "Account for tokens without an account. If unset, these tokens are rejected",
-            },
+            map: CLAIM_MAP_SCHEMA,
+            ...CLAIM_ACCOUNT_SCHEMAS,
             limits: {
               type: "array",
               items: LIMIT_SCHEMA,
@@ -179,7 +148,7 @@ export default defineMiddleware({
         if (x.identity || !secret?.startsWith("eyJ")) return undefined;
         if (secret.length > MAX_TOKEN_LENGTH) return fail("the token is too long");
         // Another middleware may recognize the secret.
-        if (!JWT_SHAPE.test(secret)) return undefined;
+        if (!JWT_SHAPE.test(secret) || isAccessToken(secret)) return undefined;
         // The hash covers the whole token, because two tokens may differ only in the last
         // character.
         const digest = createHash("sha256").update(secret).digest("base64");
@@ -206,7 +175,7 @@ interface IssuerOptions {
   readonly jwks_file?: string | undefined;
   readonly algorithms: Issuer["algorithms"];
   readonly clock_skew_s: number;
-  readonly map: Omit<Parameters<typeof identityOf>[2], "id"> & { readonly id: string };
+  readonly map: ClaimMap;
   readonly accounts?: { readonly [claimValue: string]: string } | undefined;
   readonly account?: string | undefined;
   readonly limits?: readonly string[] | undefined;
@@ -229,6 +198,6 @@ function createIssuer(
     skewMs: of.clock_skew_s * 1_000,
     keys: new KeySet(keys, source, ctx.log),
     identity: (claims: Claims) =>
-      identityOf(claims, name, map, { byClaim: accounts, default: usual }, limitsOf),
+      identityOfClaims(claims, `jwt:${name}`, map, { byClaim: accounts, default: usual }, limitsOf),
   };
 }

@@ -257,6 +257,8 @@ const contextHandlers = (ctx: Context, asks: PluginSubrequests): HostHandlers =>
   },
   find_key: (secret: unknown) => ctx.keys.find(String(secret)),
   find_key_by_digest: (digest: unknown) => ctx.keys.findByDigest(String(digest)),
+  read_key: (digest: unknown) => ctx.keys.read(String(digest)),
+  write_key: (record: unknown) => ctx.keys.write(record as never),
   read_file: async (path: unknown) => (await ctx.readFile(String(path))).toString("base64"),
 });
 

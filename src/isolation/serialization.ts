@@ -77,6 +77,7 @@ export function serializeExchange(x: RequestHead & Partial<Exchange>) {
     headers: x.headers,
     query: queryTextOf(x),
     credentialSources: x.credentialSources,
+    cookies: x.cookies,
     identity: x.identity,
     limits: x.limits,
     privacy: x.privacy,

@@ -183,6 +183,7 @@ function createHypotheticalExchange(
     signal: new AbortController().signal,
     certificate: undefined,
     credentialSources: [],
+    cookies: {},
     limits: [],
     identity: client.identity,
     get privacy() {

@@ -133,6 +133,20 @@ export type Context = Readonly<{
      * proves nothing, so never pass a digest that a client sent.
      */
     findByDigest(digest: string): KeyRecord | undefined | Promise<KeyRecord | undefined>;
+    /**
+     * Returns the stored record with this digest, even if the key is revoked or has expired. The
+     * result is not cached. Read a record before you change it.
+     */
+    read(digest: string): Promise<KeyRecord | undefined>;
+    /**
+     * Writes the key of a client that the plugin identifies in its own way, such as a person who
+     * signed in. Every process of every gateway on the store uses it within about 1 s.
+     *
+     * The ID must begin with the plugin's name in gateway.yaml and a colon, such as
+     * `claude-gateway:ann`. The `version` of a change must follow the version that was read;
+     * otherwise the promise rejects with the code `version_conflict`.
+     */
+    write(record: KeyRecord): Promise<void>;
   };
   /** Models that the gateway offers. */
   catalog: {

@@ -67,6 +67,11 @@ export type RequestHead = Readonly<{
    */
   credentialSources: readonly string[];
   /**
+   * Cookies that the route declares in `cookies`, by name. A cookie that was sent twice is omitted,
+   * because another site may have set one of them.
+   */
+  cookies: { readonly [name: string]: string };
+  /**
    * Aborts when the client disconnects before its response was sent. The signal is created when it
    * is first read.
    */

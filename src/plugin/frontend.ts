@@ -277,7 +277,18 @@ export interface RelayInput {
  * of `listener`: "public" for a frontend, "admin" for a middleware or an observer.
  */
 export type HandlerRoute<Usual extends "public" | "admin" = "public" | "admin"> = RouteHandler &
+  RouteCookies &
   (PublicAccess<Usual> | AdminAccess<Usual>);
+
+/** Cookies of a route for browsers. */
+export interface RouteCookies {
+  /**
+   * Names of the cookies that the handler can read in `x.cookies`. To set a cookie, return the header
+   * `set-cookie`. Names that begin with `tollgate` or `__Host-tollgate` are reserved for the console.
+   * Default: none.
+   */
+  cookies?: readonly string[];
+}
 
 type ListenerChoice<P extends string, Usual> = P extends Usual ? { listener?: P } : { listener: P };
 
@@ -335,7 +346,7 @@ export type PluginRoute = RouteAddress & HandlerRoute<"admin">;
  * A route that an observer serves. It is always on the admin listener, because an observer's data
  * is not meant for clients.
  */
-export type ObserverRoute = RouteAddress & RouteHandler & AdminAccess<"admin">;
+export type ObserverRoute = RouteAddress & RouteHandler & RouteCookies & AdminAccess<"admin">;
 
 /**
  * Handler of a route that its plugin serves. The host identifies the client first. If `body` is

@@ -167,6 +167,7 @@ const ROUTE_MEMBERS = {
   role: true,
   allowUnauthenticated: true,
   acceptsClientSecrets: true,
+  cookies: true,
   handle: true,
 } as const satisfies MemberTable<PipelineRoute> &
   MemberTable<Extract<HandlerRoute, { body: "bytes" }>> &

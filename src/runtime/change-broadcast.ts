@@ -43,6 +43,13 @@ export class ChangeBroadcast {
     await this.#callOthers("invalidateKeys");
   }
 
+  /** Called after keys were written, by a command or by a plugin of any process. */
+  keysChanged(): void {
+    this.invalidateKeys().catch((error: unknown) =>
+      this.#services.log.error({ err: error }, "change of keys not delivered to all workers"),
+    );
+  }
+
   async accountChanged(record: AccountRecord): Promise<void> {
     this.#services.accountCache.put(record);
     await this.#callOthers("accountChanged", record);

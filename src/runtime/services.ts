@@ -72,6 +72,7 @@ export const withCommitReports = (
   sink: Pick<ObserverSink, "reportCommit">,
   commits: DurationRecorder,
   thresholds: Pick<ThresholdDelivery, "deliver">,
+  keyChanges: KeyChanges = {},
 ): Pick<Store, "apply" | "lease"> => ({
   lease: store.lease,
   async apply(batch) {
@@ -81,9 +82,15 @@ export const withCommitReports = (
     sink.reportCommit(batch, verdicts);
     for (const verdict of verdicts)
       if (verdict.ok && verdict.thresholds) thresholds.deliver(verdict.thresholds);
+    if (batch.some((command) => command.do === "key")) keyChanges.notify?.();
     return verdicts;
   },
 });
+
+/** Called after a batch has changed keys. A plugin of any process may have sent it. */
+export interface KeyChanges {
+  notify?: () => void;
+}
 
 const FILE_SWEEP_MS = 60_000;
 /**
@@ -110,6 +117,8 @@ export interface Services {
   /** The store's read queries for clients. */
   readonly usageQueries: Pick<Store, "listEntries" | "sumEntries" | "readLimits">;
   readonly keyCache: KeyCache;
+  /** `notify` is set in the process that owns the store. */
+  readonly keyChanges: KeyChanges;
   /** Accounts from the store. Accounts of gateway.yaml belong to each generation. */
   readonly accountCache: AccountCache;
   /** Principals of the admin listener. Set in the process that has it. */
@@ -270,6 +279,7 @@ function attachStore(services: Writable<Services>, worker: boolean) {
       observerSink,
       commitDurations,
       services.thresholds,
+      services.keyChanges,
     );
   }
 }
@@ -416,6 +426,7 @@ export function createServices(
     rejections,
     jobRegistry,
     calls: {},
+    keyChanges: {},
     inFlightRequests,
     commitDurations,
     ledgerAvailability,

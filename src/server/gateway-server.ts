@@ -143,6 +143,8 @@ export class GatewayServer implements Gateway {
       this.#workerPool,
       this.#options.oldProcess,
     ]);
+    const changes = this.#changeBroadcast;
+    this.#services.keyChanges.notify = () => changes.keysChanged();
     if (this.#accountsChangedEarly) await this.#changeBroadcast.reloadAccounts();
     this.#generations = new GenerationSlot(this.#services);
     this.#listRefresher = this.#scope.own(createGatewayListRefresher(this.#services));

@@ -10,6 +10,7 @@ import { LifetimeScope, SharedResources } from "../lib/lifetime-scope.ts";
 import type { GatewayStats } from "../plugin/gateway-stats.ts";
 import type { Context, ListedModel } from "../plugin/context.ts";
 import type { GatewayEvent } from "../plugin/gateway-event.ts";
+import { createFault } from "../model/error.ts";
 import { createPluginEvent } from "../model/plugin-event.ts";
 import type { OpenCallOptions, OpenCallResult } from "../plugin/store/open-call.ts";
 import type { KeyRecord } from "../plugin/store/account.ts";
@@ -118,6 +119,7 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
   const fetched: string[] = [];
   const opened: (OpenCallOptions & { result: OpenCallResult | undefined })[] = [];
   const events: GatewayEvent[] = [];
+  const written = new Map<string, KeyRecord>();
   let owned = 0;
   let folder: string | undefined;
   const taken = <T>(thing: T): T => {
@@ -173,7 +175,14 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
     keys: {
       find: async (secret) => lent.keys?.[secret],
       findByDigest: async (digest) =>
-        Object.values(lent.keys ?? {}).find((key) => key.digest === digest),
+        Object.values(lent.keys ?? {}).find((key) => key.digest === digest) ?? written.get(digest),
+      read: async (digest) => written.get(digest),
+      async write(record) {
+        const before = written.get(record.digest);
+        if (before && record.version !== (before.version ?? 1) + 1)
+          throw createFault("invalid", "The key was changed.", { code: "version_conflict" });
+        written.set(record.digest, record);
+      },
     },
     catalog: {
       list: ({ operation }) =>

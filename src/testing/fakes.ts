@@ -52,6 +52,7 @@ export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done
     address: "127.0.0.1",
     certificate: undefined,
     credentialSources: [],
+    cookies: {},
     params: {},
     headers: { "content-type": "application/json", "user-agent": "test" },
     query: new URLSearchParams(),

@@ -22,7 +22,10 @@ export type InProcessGateway = Omit<Daemon, "kill" | "exit" | "stop"> & {
   stop(): Promise<void>;
 };
 
-export type InProcessOptions = Omit<DaemonOptions, "args" | "built" | "root">;
+export type InProcessOptions = Omit<DaemonOptions, "args" | "built" | "root"> & {
+  /** Port of the gateway. Default: any free port. */
+  readonly port?: number;
+};
 
 /** Starts a gateway on a free port. Disposing it ends open requests and, unless `dir` was given, removes its folder. */
 export async function startInProcess(of: InProcessOptions): Promise<InProcessGateway> {
@@ -52,7 +55,7 @@ export async function startInProcess(of: InProcessOptions): Promise<InProcessGat
     version,
     loadPlugin: createPluginLoader(),
     isBuiltin: (use, kind) => Object.hasOwn(builtinPlugins[kind], use),
-    overrides: { port: 0 },
+    overrides: { port: of.port ?? 0 },
     watchesConfig: true,
   });
   if ("problems" in gateway) {

@@ -13,6 +13,8 @@ import { BATCH_FORMATS } from "./batches/formats.ts";
 const WITH: Readonly<Record<string, unknown>> = {
   base_url: "http://127.0.0.1:9/v1",
   receivers: { chat: { url: "http://127.0.0.1:9", format: "slack" } },
+  public_url: "http://127.0.0.1:9",
+  oidc: { issuer: "http://127.0.0.1:9", client_id: "tollgate" },
   names: { "batch.example": { models: ["demo/*"] } },
   bills: { demo: { from: "openai", key: "k" } },
   issuers: { corp: { issuer: "https://x", audience: ["a"], jwks: "http://127.0.0.1:9/jwks" } },

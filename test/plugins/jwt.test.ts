@@ -22,7 +22,7 @@ import {
   startUpstream,
 } from "tollgate/testing";
 import jwt from "../../plugins/middleware/jwt.ts";
-import { claimAt, identityOf } from "../../plugins/middleware/jwt/claims.ts";
+import { claimAt, identityOfClaims } from "tollgate/plugin";
 import { KeySet, emptyKeyCache } from "../../plugins/middleware/jwt/key-set.ts";
 import { trialCount } from "../kit/law-effort.ts";
 
@@ -334,9 +334,9 @@ describe("claims", () => {
       fc.property(person, person, (a, b) => {
         for (const { issuer } of [a, b]) fc.pre(new RegExp(accepted.pattern).test(issuer));
         const [one, other] = [a, b].map(({ issuer, sub, name }) =>
-          identityOf(
+          identityOfClaims(
             { sub, name },
-            issuer,
+            `jwt:${issuer}`,
             { id: "sub", name: "name" },
             { default: "acme" },
             () => [],

@@ -75,6 +75,8 @@ export function createPluginContext(
       find: async (secret) => ((await gateway.call("find_key", secret)) ?? undefined) as never,
       findByDigest: async (digest) =>
         ((await gateway.call("find_key_by_digest", digest)) ?? undefined) as never,
+      read: async (digest) => ((await gateway.call("read_key", digest)) ?? undefined) as never,
+      write: async (record) => void (await gateway.call("write_key", record)),
     },
     env: (name) =>
       env.includes(name) || process.env[name] !== undefined
@@ -142,6 +144,7 @@ const HEAD_FIELDS = [
   "params",
   "headers",
   "credentialSources",
+  "cookies",
   "identity",
   "limits",
   "privacy",

@@ -131,6 +131,8 @@ export interface ExchangeState {
   readonly routePath: string;
   /** Whether clients may present a client secret in place of their key. */
   readonly acceptsClientSecrets: boolean;
+  /** Names of the cookies that the route's handler may read. */
+  readonly cookieNames: readonly string[];
   readonly connection: ConnectionState;
   readonly admission: AdmissionState;
   readonly body: BodyState;
@@ -153,6 +155,7 @@ export function createExchangeState(of: {
     route: "actionType" in of.route.route ? of.route.route : undefined,
     routePath: of.route.path,
     acceptsClientSecrets: isOpenToSecrets(of.route.route),
+    cookieNames: ("cookies" in of.route.route ? of.route.route.cookies : undefined) ?? NO_COOKIES,
     connection: {
       req: of.req,
       res: of.res,
@@ -225,6 +228,8 @@ export interface ReceivedBody {
   /** The response that the request continues. A provider's WebSocket may be able to do so. */
   continues: RouteInput["continues"];
 }
+
+const NO_COOKIES: readonly string[] = [];
 
 const isOpenToSecrets = (route: Route): boolean =>
   "acceptsClientSecrets" in route && route.acceptsClientSecrets === true;

@@ -16,7 +16,7 @@ import type { Generation } from "../generation.ts";
 import type { LiveExchange } from "../hooks/hook-guard.ts";
 import type { MountedRoute } from "./mounted.ts";
 import { stricterPrivacy, clientVisibleLimits } from "../accounts/accounts.ts";
-import { credentialSourcesOf, withoutSecretHeaders } from "./secret-headers.ts";
+import { credentialSourcesOf, readCookies, withoutSecretHeaders } from "./secret-headers.ts";
 import {
   createExchangeState,
   type BodyState,
@@ -191,6 +191,9 @@ export class HostExchange implements LiveExchange {
   }
   get credentialSources(): readonly string[] {
     return credentialSourcesOf(this.#connection.req);
+  }
+  get cookies(): { readonly [name: string]: string } {
+    return readCookies(this.#connection.req, this.state.cookieNames);
   }
   get signal(): AbortSignal {
     if (!this.#abortController) {

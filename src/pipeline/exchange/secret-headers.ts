@@ -32,3 +32,29 @@ export const credentialSourcesOf = (req: IncomingMessage): readonly string[] => 
   ...Object.keys(req.headers).filter((name) => SECRET_HEADERS.has(name)),
   ...querySecretNamesOf(req).map((name) => `?${name}`),
 ];
+
+/** Maximum number of cookies that are read. */
+const MAX_COOKIES = 50;
+
+/**
+ * Returns the cookies with these names. A cookie that was sent twice is omitted, because another
+ * site may have set one of them.
+ */
+export function readCookies(
+  req: IncomingMessage,
+  names: readonly string[],
+): { readonly [name: string]: string } {
+  const found: Record<string, string> = Object.create(null) as Record<string, string>;
+  const header = req.headers.cookie;
+  if (names.length === 0 || header === undefined) return found;
+  const twice = new Set<string>();
+  for (const part of header.split(";", MAX_COOKIES)) {
+    const at = part.indexOf("=");
+    const name = part.slice(0, at).trim();
+    if (at < 0 || !names.includes(name)) continue;
+    if (name in found) twice.add(name);
+    found[name] = part.slice(at + 1).trim();
+  }
+  for (const name of twice) delete found[name];
+  return found;
+}

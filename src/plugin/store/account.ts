@@ -82,8 +82,21 @@ export interface KeyRecord extends Identity {
    */
   version?: Opt<number>;
   /**
+   * Sessions of a person who signed in that ended before their access tokens expire. Their tokens
+   * are rejected. Unset for a key with a secret.
+   */
+  endedSessions?: Opt<readonly EndedSession[]>;
+  /**
    * Role of an admin token on the admin listener. Unset for a key for models. An admin token cannot
    * be used as a key for models. Stores keep this member like all others.
    */
   admin?: Opt<Role>;
+}
+
+/** A session that ended before its last access token expires. */
+export interface EndedSession {
+  /** ID of the session. */
+  readonly id: string;
+  /** Time at which its last access token expires, in Unix milliseconds. */
+  readonly until: number;
 }

@@ -180,6 +180,9 @@ function findSocketFlaw(route: SocketRoute): string | undefined {
     : `the socket ${[path].flat()[0]} must have either openSession or readModel`;
 }
 
+/** Names of the cookies of the console. */
+const RESERVED_COOKIE = /^(?:__Host-|__Secure-)?tollgate/i;
+
 function findRouteFlaw(
   route: AnyRoute,
   on: ListenerName,
@@ -195,6 +198,8 @@ function findRouteFlaw(
       ? "is a model route, which is allowed only on the public listener"
       : undefined;
   if (typeof route.handle !== "function") return "has no handler";
+  const reserved = [route.cookies ?? []].flat().find((name) => RESERVED_COOKIE.test(name));
+  if (reserved !== undefined) return `reads the cookie ${reserved}, which is reserved`;
   if (on !== "public" && on !== "admin")
     return `is on ${JSON.stringify(on)}, which must be public or admin`;
   if (on === "admin" && [route.path].flat().some(isApiPath)) return "is reserved for commands";

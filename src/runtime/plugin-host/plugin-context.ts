@@ -50,7 +50,13 @@ export interface ContextOptions {
     Partial<
       Pick<
         Services,
-        "keyCache" | "usageQueries" | "store" | "jobs" | "fleetSecret" | "observerSink"
+        | "keyCache"
+        | "ledgerQueue"
+        | "usageQueries"
+        | "store"
+        | "jobs"
+        | "fleetSecret"
+        | "observerSink"
       >
     >;
   needs: DeclaredNeeds;
@@ -127,7 +133,7 @@ export function createPluginContext({
     },
     sendSubrequest: (request, of) => runSubrequest(id, request, of),
     openCall,
-    keys: services.keyCache!,
+    keys: createKeyAccess(id, services),
     catalog: createCatalogView(catalog),
     quoteCost: (candidate, usage) => quoteCost(candidate, usage, wallClock()),
     ledger: {
@@ -157,6 +163,37 @@ export function createPluginContext({
       const dir = join(services.stateDir, id.replace(/[^\w.-]/g, "_"));
       mkdirSync(dir, { recursive: true, mode: 0o700 });
       return dir;
+    },
+  };
+}
+
+/** Returns the access to keys. A plugin can write only keys with its own prefix. */
+function createKeyAccess(id: string, services: ContextOptions["services"]): Context["keys"] {
+  const prefix = `${id.slice(id.indexOf(".") + 1)}:`;
+  return {
+    find: (secret) => services.keyCache!.find(secret),
+    findByDigest: (digest) => services.keyCache!.findByDigest(digest),
+    async read(digest) {
+      const record = await services.store!.findKey(digest);
+      return record?.id.startsWith(prefix) === true ? record : undefined;
+    },
+    async write(record) {
+      const { digest } = record;
+      if (!record.id.startsWith(prefix) || record.admin !== undefined)
+        fail("internal", `The ID of the key must begin with "${prefix}".`, {
+          code: "key_not_allowed",
+        });
+      const before = await services.store!.findKey(digest);
+      if (before && before.id !== record.id)
+        fail("internal", "The digest belongs to another key.", { code: "key_not_allowed" });
+      await services.ledgerQueue!.writeKey(record);
+      services.keyCache!.invalidate();
+      services.observerSink?.reportEvent({
+        type: "key",
+        at: wallClock(),
+        change: before ? "updated" : "created",
+        key: record.id,
+      });
     },
   };
 }

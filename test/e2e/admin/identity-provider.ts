@@ -1,5 +1,5 @@
-// A real identity provider for the admin listener, and a browser that is redirected to it and back.
-// A test controls its users, its signing keys, and its token endpoint.
+// A real identity provider, and a browser that is redirected to it and back. A test controls its
+// users, its signing keys, and its token endpoint.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import Provider from "oidc-provider";
@@ -31,7 +31,12 @@ export class Browser {
   readonly jar = new Map<string, Map<string, string>>();
 
   /** `accept`: media types that the browser accepts. */
-  async go(to: string, form?: Record<string, string>, accept = "*/*"): Promise<Response> {
+  async go(
+    to: string,
+    form?: Record<string, string>,
+    accept = "*/*",
+    headers: Record<string, string> = {},
+  ): Promise<Response> {
     const { host } = new URL(to);
     const cookies = this.jar.get(host) ?? new Map<string, string>();
     this.jar.set(host, cookies);
@@ -40,6 +45,7 @@ export class Browser {
       method: form ? "POST" : "GET",
       headers: {
         accept,
+        ...headers,
         cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join("; "),
       },
       ...(form && { body: new URLSearchParams(form) }),
@@ -53,14 +59,14 @@ export class Browser {
     return res;
   }
 
-  /** Follows redirects up to a gateway URL with this prefix, which is not requested. */
-  async follow(to: string, end: string): Promise<string> {
+  /** Follows redirects up to a URL with one of these prefixes, which is not requested. */
+  async follow(to: string, ends: string | readonly string[]): Promise<string> {
     for (let i = 0; i < 12; i++) {
       const res = await this.go(to);
       const next = res.headers.get("location");
       if (next === null) throw new Error(`${to} answers ${res.status}: ${await res.text()}`);
       to = new URL(next, to).href;
-      if (to.startsWith(end)) return to;
+      if ([ends].flat().some((end) => to.startsWith(end))) return to;
     }
     throw new Error("It goes on and on.");
   }
@@ -107,29 +113,42 @@ function memory() {
   };
 }
 
-export interface Identity extends AsyncDisposable {
+/** Identity provider whose users and keys a test controls. */
+export interface IdentityProvider extends AsyncDisposable {
   readonly issuer: string;
-  /** URL of the gateway's admin listener. */
-  readonly admin: string;
-  /** Its gateway.yaml, with these roles. */
-  yaml(roles: string): string;
+  /** Users who were removed. The provider refreshes none of their tokens. */
+  readonly removed: Set<string>;
+  /** Claims that replace those of a user. */
+  readonly claims: Map<string, Record<string, unknown>>;
+  /** Requests to the token endpoint, by grant type. */
+  readonly tokenRequests: string[];
   /** Signs with the first of these keys, and publishes exactly them. */
   signWith(...keys: readonly SigningKey[]): void;
   /** Replaces its token endpoint. Undefined: it responds itself. */
   forge(make: (() => Promise<string>) | undefined): void;
-  /** Up to the URL to which it redirects the browser. */
-  signedIn(
-    person: string,
-    browser?: Browser,
-  ): Promise<{ browser: Browser; back: string; nonce: string }>;
+  /** Status with which its token endpoint fails. Undefined: it responds itself. */
+  fail(status: number | undefined): void;
+  /** Signs a browser in, from an authorization URL up to a URL with the prefix `end`. */
+  signIn(browser: Browser, ask: string, person: string, end: string): Promise<string>;
 }
 
-export async function identity(...first: readonly SigningKey[]): Promise<Identity> {
-  const admin = `http://127.0.0.1:${await freePort()}`;
+/** Starts a provider at which `redirectUris` are registered. */
+export async function startIdentityProvider(
+  redirectUris: readonly string[],
+  ...first: readonly SigningKey[]
+): Promise<IdentityProvider> {
   let answer: (req: never, res: never) => unknown = () => {};
   let forged: (() => Promise<string>) | undefined;
+  let failure: number | undefined;
+  const removed = new Set<string>();
+  const claims = new Map<string, Record<string, unknown>>();
+  const tokenRequests: string[] = [];
   const idp = createServer(async (req, res) => {
-    if (req.url === "/token" && forged) {
+    if (req.url === "/token" && failure !== undefined) {
+      tokenRequests.push("failed");
+      res.statusCode = failure;
+      res.end("{}");
+    } else if (req.url === "/token" && forged) {
       res.setHeader("content-type", "application/json");
       res.end(
         JSON.stringify({ access_token: "a", token_type: "Bearer", id_token: await forged() }),
@@ -146,22 +165,24 @@ export async function identity(...first: readonly SigningKey[]): Promise<Identit
         {
           client_id: "tollgate",
           client_secret: SECRET,
-          redirect_uris: [`${admin}/admin/v1/oidc/callback`],
-          grant_types: ["authorization_code"],
+          redirect_uris: redirectUris,
+          grant_types: ["authorization_code", "refresh_token"],
           response_types: ["code"],
         },
       ],
       jwks: { keys: keys.map(({ jwk }) => jwk) },
       claims: { openid: ["sub", "groups"], email: ["email", "email_verified"], profile: ["name"] },
       conformIdTokenClaims: false,
+      // Some providers replace a refresh token at each use.
+      rotateRefreshToken: true,
       pkce: { required: () => true },
       features: { devInteractions: { enabled: false } },
       cookies: { keys: ["one"] },
       interactions: { url: (_ctx: unknown, { uid }: { uid: string }) => `/person/${uid}` },
-      findAccount: (_ctx: unknown, id: string) => ({
-        accountId: id,
-        claims: () => ({ sub: id, ...PEOPLE[id] }),
-      }),
+      findAccount: (_ctx: unknown, id: string) =>
+        removed.has(id)
+          ? undefined
+          : { accountId: id, claims: () => ({ sub: id, ...PEOPLE[id], ...claims.get(id) }) },
       // A user's clicks.
       async loadExistingGrant(ctx: {
         oidc: { session: { accountId: string }; params: { scope: string } };
@@ -173,6 +194,9 @@ export async function identity(...first: readonly SigningKey[]): Promise<Identit
         return grant;
       },
     } as never);
+    provider.on("grant.success", (ctx: { oidc: { params: { grant_type: string } } }) =>
+      tokenRequests.push(ctx.oidc.params.grant_type),
+    );
     const callback = provider.callback();
     answer = async (req: { url: string }, res: unknown) => {
       const person = /^\/person\/[^?]*\?as=(\w+)/.exec(req.url)?.[1];
@@ -180,14 +204,56 @@ export async function identity(...first: readonly SigningKey[]): Promise<Identit
       req.url = req.url.split("?")[0]!;
       return provider.interactionFinished(req as never, res as never, {
         login: { accountId: person },
+        consent: {},
       });
     };
   };
   signWith(...first);
   return {
     issuer,
-    admin,
+    removed,
+    claims,
+    tokenRequests,
     signWith,
+    forge: (make) => void (forged = make),
+    fail: (status) => void (failure = status),
+    async signIn(browser, ask, person, end) {
+      let at = ask;
+      for (let i = 0; i < 5 && !at.startsWith(end); i++) {
+        at = at.startsWith(`${issuer}/person/`) ? `${at}?as=${person}` : at;
+        at = await browser.follow(at, [`${issuer}/person/`, end]);
+      }
+      return at;
+    },
+    async [Symbol.asyncDispose]() {
+      idp.closeAllConnections();
+      await new Promise((resolve) => idp.close(resolve));
+    },
+  };
+}
+
+export interface Identity extends AsyncDisposable, Pick<IdentityProvider, "signWith" | "forge"> {
+  readonly issuer: string;
+  /** URL of the gateway's admin listener. */
+  readonly admin: string;
+  /** Its gateway.yaml, with these roles. */
+  yaml(roles: string): string;
+  /** Up to the URL to which it redirects the browser. */
+  signedIn(
+    person: string,
+    browser?: Browser,
+  ): Promise<{ browser: Browser; back: string; nonce: string }>;
+}
+
+export async function identity(...first: readonly SigningKey[]): Promise<Identity> {
+  const admin = `http://127.0.0.1:${await freePort()}`;
+  const idp = await startIdentityProvider([`${admin}/admin/v1/oidc/callback`], ...first);
+  const { issuer } = idp;
+  return {
+    issuer,
+    admin,
+    signWith: idp.signWith,
+    forge: idp.forge,
     yaml: (roles) => `
 admin:
   port: ${new URL(admin).port}
@@ -202,17 +268,12 @@ middleware: [auth]
 accounts: { acme: {}, research: { parent: acme } }
 providers: { demo: { use: demo } }
 `,
-    forge: (make) => void (forged = make),
     async signedIn(person, browser = new Browser()) {
-      const ask = await browser.follow(`${admin}/admin/v1/oidc`, `${issuer}/auth`);
-      const login = await browser.follow(ask, `${issuer}/person/`);
-      const back = await browser.follow(`${login}?as=${person}`, admin);
+      const ask = await browser.follow(`${admin}/admin/v1/oidc`, [`${issuer}/auth`]);
+      const back = await idp.signIn(browser, ask, person, admin);
       return { browser, back, nonce: new URL(ask).searchParams.get("nonce")! };
     },
-    async [Symbol.asyncDispose]() {
-      idp.closeAllConnections();
-      await new Promise((resolve) => idp.close(resolve));
-    },
+    [Symbol.asyncDispose]: () => idp[Symbol.asyncDispose](),
   };
 }
 

@@ -3,7 +3,7 @@
 import { exportJWK, generateKeyPair, SignJWT, type JWTPayload } from "jose";
 import { beforeAll, expect, it } from "vitest";
 import type { OidcConfig } from "../../../src/config/gateway-config.ts";
-import { OidcProvider } from "../../../src/admin/http/oidc-sign-in.ts";
+import { OidcClient } from "tollgate/plugin";
 
 const ISSUER = "https://login.example.com";
 const CLIENT = "toll gate";
@@ -54,7 +54,7 @@ interface Answers {
 }
 
 /** A provider with correct responses except for the configured defect. */
-async function providerOf({ discovered, token, keys, asked = [] }: Answers): Promise<OidcProvider> {
+async function providerOf({ discovered, token, keys, asked = [] }: Answers): Promise<OidcClient> {
   const jwks = {
     keys: [
       { ...(await exportJWK(own.publicKey)), kid: "own" },
@@ -68,7 +68,7 @@ async function providerOf({ discovered, token, keys, asked = [] }: Answers): Pro
     jwks_uri: `${ISSUER}/jwks`,
     ...discovered,
   };
-  return new OidcProvider(config, (async (url: string, init: RequestInit) => {
+  return new OidcClient(config, (async (url: string, init: RequestInit) => {
     asked.push(new Request(url, { ...init, signal: null }));
     if (url.endsWith("/openid-configuration")) return Response.json(there);
     if (url.endsWith("/token")) return Response.json({ id_token: token });
@@ -76,7 +76,7 @@ async function providerOf({ discovered, token, keys, asked = [] }: Answers): Pro
   }) as never);
 }
 const claimsOf = async (of: Answers) =>
-  (await providerOf(of)).exchangeCode("a code", "the verifier", NONCE);
+  (await (await providerOf(of)).exchangeCode("a code", "the verifier", NONCE)).claims;
 
 it("accepts a valid token of each algorithm; the code is sent with verifier and client secret", async () => {
   const asked: Request[] = [];
@@ -162,11 +162,11 @@ it("does not use a provider with another issuer, without endpoints, or with an i
 it("fetches the discovery document once, and again after a failure", async () => {
   const asked: Request[] = [];
   const provider = await providerOf({ asked });
-  await provider.authorizationUrl();
-  await provider.authorizationUrl();
+  await provider.authorizationUrl("flow");
+  await provider.authorizationUrl("flow");
   expect(asked).toHaveLength(1);
   let up = false;
-  const reached = new OidcProvider(config, (async () => {
+  const reached = new OidcClient(config, (async () => {
     if (!up) throw new Error("It is down.");
     return Response.json({
       issuer: ISSUER,
@@ -175,7 +175,7 @@ it("fetches the discovery document once, and again after a failure", async () =>
       jwks_uri: `${ISSUER}/k`,
     });
   }) as never);
-  await expect(reached.authorizationUrl()).rejects.toThrow("It is down.");
+  await expect(reached.authorizationUrl("flow")).rejects.toThrow("It is down.");
   up = true;
-  expect(await reached.authorizationUrl()).toBe(`${ISSUER}/a`);
+  expect(await reached.authorizationUrl("flow")).toMatch(`${ISSUER}/a?`);
 });

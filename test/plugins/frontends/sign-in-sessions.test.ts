@@ -1,0 +1,328 @@
+// Sign-ins and sessions on virtual time, with two gateways on one store: lifetimes, refreshes, reuse
+// of tokens, and an identity provider that removes people, changes groups, or is down.
+import fc from "fast-check";
+import { beforeEach, expect, it } from "vitest";
+import { AccessTokens, getFault, type Claims, type OidcTokens } from "tollgate/plugin";
+import { createMemoryJobs } from "tollgate/store";
+import { createTestContext } from "tollgate/testing";
+import {
+  DeviceGrants,
+  type DeviceGrant,
+} from "../../../plugins/frontends/claude-gateway/device-grants.ts";
+import { People, type PersonData } from "../../../plugins/frontends/claude-gateway/people.ts";
+import { RateLimit } from "../../../plugins/frontends/claude-gateway/rate-limit.ts";
+import { Seal, SealedRecords } from "../../../plugins/frontends/claude-gateway/sealed-records.ts";
+import {
+  Sessions,
+  type IssuedTokens,
+  type SessionData,
+} from "../../../plugins/frontends/claude-gateway/sessions.ts";
+import { trialCount } from "../../kit/law-effort.ts";
+
+const START = Date.UTC(2026, 10, 29);
+const HOUR = 3_600_000;
+const TOKEN = "first-token-of-the-provider";
+const ANN = { sub: "ann", email: "ann@example.com", email_verified: true, groups: ["platform"] };
+
+let now: number;
+beforeEach(() => {
+  now = START;
+});
+
+/** A provider whose refresh tokens are used once. */
+class Provider {
+  claims: Claims | undefined = ANN;
+  isDown = false;
+  asked = 0;
+  token = TOKEN;
+  async refresh(token: string): Promise<OidcTokens | undefined> {
+    this.asked++;
+    await Promise.resolve();
+    if (this.isDown) throw new Error("The provider is down.");
+    if (token !== this.token || !this.claims) return undefined;
+    this.token = `p${this.asked}`;
+    return { claims: this.claims, refreshToken: this.token };
+  }
+}
+
+function world() {
+  const jobs = createMemoryJobs();
+  const provider = new Provider();
+  const { ctx, logs, reportedEvents } = createTestContext({ id: "frontends.gateway", jobs });
+  const gateway = () => {
+    const seal = new Seal(ctx.deriveSecret("sign-in"));
+    const records = <Data>(kind: string) =>
+      new SealedRecords<Data>({ jobs: () => jobs, seal, kind, now: () => now });
+    const tokens = new AccessTokens(ctx, () => now);
+    const people = new People({
+      ctx,
+      prefix: "gateway",
+      tokens,
+      records: records<PersonData>("person"),
+      seal,
+      map: { id: "sub", account: "groups" },
+      accounts: { byClaim: { platform: "platform", research: "research" } },
+      groupsClaim: "groups",
+      limitsOf: async () => [],
+      now: () => now,
+    });
+    const grants = new DeviceGrants(records<DeviceGrant>("grant"), seal, () => now, 5_000);
+    const sessions = new Sessions({
+      ctx,
+      records: records<SessionData>("session"),
+      seal,
+      tokens,
+      people,
+      oidc: provider,
+      issuer: "https://gateway.example.com",
+      tokenTtlMs: HOUR,
+      sessionTtlMs: 30 * 24 * HOUR,
+      now: () => now,
+      sleep: () => Promise.resolve(),
+    });
+    const admit = async (token: string) => {
+      const { key, session } = tokens.open(token);
+      return tokens.check(session, await ctx.keys.findByDigest(tokens.keyDigest(key)));
+    };
+    return { tokens, people, grants, sessions, admit, seal, records };
+  };
+  return { jobs, provider, ctx, logs, reportedEvents, one: gateway(), two: gateway() };
+}
+
+const started = (of: ReturnType<typeof world>) =>
+  of.one.sessions.start({ claims: ANN, refreshToken: TOKEN });
+const issued = (result: IssuedTokens | string): IssuedTokens => {
+  if (typeof result === "string") throw new Error(result);
+  return result;
+};
+const codeOf = (error: unknown) => getFault(error)?.code;
+
+it("a refresh asks the provider: changed groups apply at once, and a removed person is out", async () => {
+  const at = world();
+  const first = await started(at);
+  expect((await at.two.admit(first.access_token)).account).toBe("platform");
+  now += HOUR;
+  at.provider.claims = { ...ANN, groups: ["research"] };
+  const second = issued(await at.two.sessions.refresh(first.refresh_token!));
+  expect(at.provider.asked).toBe(1);
+  expect((await at.one.admit(second.access_token)).account).toBe("research");
+  now += HOUR;
+  at.provider.claims = undefined;
+  expect(await at.one.sessions.refresh(second.refresh_token!)).toBe("invalid_grant");
+  // The access tokens of the session end with it.
+  await expect(at.two.admit(second.access_token)).rejects.toSatisfy(
+    (error) => codeOf(error) === "session_ended",
+  );
+  at.provider.claims = ANN;
+  expect(await at.one.sessions.refresh(second.refresh_token!)).toBe("invalid_grant");
+});
+
+it("a person whose groups give no access any more is out at the next refresh", async () => {
+  const at = world();
+  const first = await started(at);
+  now += HOUR;
+  at.provider.claims = { ...ANN, groups: ["visitors"] };
+  expect(await at.two.sessions.refresh(first.refresh_token!)).toBe("invalid_grant");
+  await expect(at.one.admit(first.access_token)).rejects.toThrow();
+});
+
+it("a provider that is down ends no session and gives no token", async () => {
+  const at = world();
+  const first = await started(at);
+  now += HOUR;
+  at.provider.isDown = true;
+  for (let tries = 0; tries < 3; tries++)
+    expect(await at.one.sessions.refresh(first.refresh_token!)).toBe("temporarily_unavailable");
+  at.provider.isDown = false;
+  const second = issued(await at.one.sessions.refresh(first.refresh_token!));
+  expect((await at.two.admit(second.access_token)).id).toBe("gateway:ann");
+  expect(JSON.stringify(at.logs)).not.toContain(TOKEN);
+});
+
+it("concurrent refreshes of one token at two gateways use the provider's token once", async () => {
+  const at = world();
+  const first = await started(at);
+  now += HOUR;
+  const all = await Promise.all(
+    Array.from({ length: 6 }, (_, i) =>
+      (i % 2 === 0 ? at.one : at.two).sessions.refresh(first.refresh_token!),
+    ),
+  );
+  expect(at.provider.asked).toBe(1);
+  // A token is accepted again only as the predecessor of the current one.
+  const good = all.filter((each) => typeof each !== "string");
+  expect(good.length).toBeGreaterThanOrEqual(1);
+});
+
+it("a token that was rotated is accepted for 30 s, if nothing newer was used", async () => {
+  const at = world();
+  const first = await started(at);
+  now += HOUR;
+  issued(await at.one.sessions.refresh(first.refresh_token!));
+  now += 20_000;
+  const again = issued(await at.two.sessions.refresh(first.refresh_token!));
+  now += 40_000;
+  expect(await at.one.sessions.refresh(first.refresh_token!)).toBe("invalid_grant");
+  expect(await at.one.sessions.refresh(again.refresh_token!)).toBe("invalid_grant");
+  expect(at.reportedEvents).toMatchObject([{ name: "refresh_token_reused" }]);
+});
+
+it("access tokens expire with a tolerance for clocks, and sessions end after 30 days", async () => {
+  const at = world();
+  const first = await started(at);
+  now += HOUR + 29_000;
+  await at.one.admit(first.access_token);
+  now += 2_000;
+  await expect(at.one.admit(first.access_token)).rejects.toSatisfy(
+    (error) => codeOf(error) === "token_expired",
+  );
+  // A gateway whose clock is behind accepts a token that another one has just issued.
+  now = START - 20_000;
+  await at.two.admit(first.access_token);
+  now = START - 60_000;
+  await expect(at.two.admit(first.access_token)).rejects.toThrow("not valid yet");
+  now = START + 30 * 24 * HOUR + 1;
+  expect(await at.one.sessions.refresh(first.refresh_token!)).toBe("invalid_grant");
+});
+
+it("without a token of the provider, there is no refresh token", async () => {
+  const at = world();
+  const tokens = await at.one.sessions.start({ claims: ANN, refreshToken: undefined });
+  expect(tokens.refresh_token).toBeUndefined();
+  await at.two.admit(tokens.access_token);
+  await at.one.sessions.revoke(tokens.access_token);
+  await expect(at.two.admit(tokens.access_token)).rejects.toThrow("has ended");
+});
+
+it("a revoked key rejects tokens, refreshes, and sign-ins until it is restored", async () => {
+  const at = world();
+  const first = await started(at);
+  const digest = at.one.tokens.keyDigest("gateway:ann");
+  const key = (await at.ctx.keys.read(digest))!;
+  await at.ctx.keys.write({ ...key, revoked: now, version: (key.version ?? 1) + 1 });
+  expect(await at.two.sessions.refresh(first.refresh_token!)).toBe("invalid_grant");
+  await expect(started(at)).rejects.toSatisfy((error) => codeOf(error) === "key_revoked");
+  expect(await at.two.people.restore("gateway:ann")).toBe(true);
+  await at.one.admit((await started(at)).access_token);
+  expect(await at.two.people.restore("gateway:nobody")).toBe(false);
+});
+
+it("law: in whatever order tokens are used, only the newest is accepted after the grace period", async () => {
+  const step = fc.record({
+    token: fc.nat(20),
+    gateway: fc.boolean(),
+    waitMs: fc.constantFrom(0, 1_000, 31_000, HOUR),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+      now = START;
+      const at = world();
+      const known = [(await started(at)).refresh_token!];
+      let isEnded = false;
+      for (const { token, gateway, waitMs } of steps) {
+        now += waitMs;
+        const index = token % known.length;
+        const result = await (gateway ? at.one : at.two).sessions.refresh(known[index]!);
+        if (typeof result === "string") isEnded = true;
+        else known.push(result.refresh_token!);
+        // Older tokens than the last two are never accepted, and the session stays ended.
+        if (index < known.length - 3 || isEnded) expect(result).toBe("invalid_grant");
+      }
+      now += 31_000;
+      const newest = await at.one.sessions.refresh(known.at(-1)!);
+      expect(typeof newest === "string").toBe(isEnded);
+      now += 31_000;
+      for (const token of known) expect(await at.two.sessions.refresh(token)).toBe("invalid_grant");
+      if (typeof newest !== "string")
+        expect(await at.one.sessions.refresh(newest.refresh_token!)).toBe("invalid_grant");
+    }),
+    { numRuns: trialCount(60) },
+  );
+});
+
+it("a device code is redeemed once, at whatever gateway, and only before it expires", async () => {
+  const at = world();
+  const { userCode, deviceCode } = await at.one.grants.start({ address: "a", surface: undefined });
+  const grant = (await at.two.grants.findByUserCode(userCode.toLowerCase().replace("-", " ")))!;
+  const person = { claims: ANN, refreshToken: TOKEN };
+  await at.two.grants.change(grant, { state: "approved", person });
+  const all = await Promise.all([
+    at.one.grants.redeem(deviceCode),
+    at.two.grants.redeem(deviceCode),
+    at.one.grants.redeem(deviceCode),
+  ]);
+  expect(all.filter((each) => typeof each !== "string")).toHaveLength(1);
+  const late = await at.one.grants.start({ address: "a", surface: undefined });
+  now += 600_001;
+  expect(await at.two.grants.redeem(late.deviceCode)).toBe("expired_token");
+  expect(await at.two.grants.findByUserCode(late.userCode)).toBeUndefined();
+});
+
+it("two browsers cannot both take a grant, and a stale one changes nothing", async () => {
+  const at = world();
+  const { userCode } = await at.one.grants.start({ address: "a", surface: undefined });
+  const [a, b] = [
+    (await at.one.grants.findByUserCode(userCode))!,
+    (await at.two.grants.findByUserCode(userCode))!,
+  ];
+  expect(await at.one.grants.change(a, { browser: "one" })).toBe(true);
+  expect(await at.two.grants.change(b, { browser: "two" })).toBe(false);
+});
+
+it("user codes are random: 20 letters in 8 places", async () => {
+  const at = world();
+  const codes = new Set<string>();
+  for (let i = 0; i < 200; i++)
+    codes.add((await at.one.grants.start({ address: "a", surface: undefined })).userCode);
+  expect(codes.size).toBe(200);
+  for (const place of [0, 1, 2, 3, 5, 6, 7, 8])
+    expect(new Set([...codes].map((code) => code[place])).size).toBeGreaterThan(15);
+});
+
+it("records are unreadable without the secret, and cannot be exchanged", async () => {
+  const at = world();
+  await started(at);
+  const { deviceCode, userCode } = await at.one.grants.start({ address: "a", surface: undefined });
+  const all: string[] = [];
+  for (const kind of ["person", "session", "grant"])
+    for (const record of (await at.jobs.list({ kind })).items) all.push(JSON.stringify(record));
+  expect(all).toHaveLength(3);
+  for (const secret of ["ann@example.com", TOKEN, userCode, deviceCode.split(".")[1]!])
+    expect(all.join("\n")).not.toContain(secret);
+  const sealed = at.one.seal.seal("one", "text");
+  expect(at.two.seal.open("one", sealed)).toBe("text");
+  expect(at.two.seal.open("two", sealed)).toBeUndefined();
+  for (const bad of ["", "AAAA", sealed.slice(1), `${sealed}AAAA`])
+    expect(at.one.seal.open("one", bad)).toBeUndefined();
+});
+
+it("expired records are deleted", async () => {
+  const at = world();
+  await at.one.grants.start({ address: "a", surface: undefined });
+  await at.one.grants.start({ address: "a", surface: undefined });
+  const records = at.one.records<DeviceGrant>("grant");
+  await records.sweep("one");
+  expect((await at.jobs.list({ kind: "grant" })).items).toHaveLength(2);
+  now += 600_001;
+  await records.sweep("one");
+  expect((await at.jobs.list({ kind: "grant" })).items).toHaveLength(0);
+});
+
+it("an address is limited per minute; one IPv6 network counts as one address", () => {
+  let at = 0;
+  const limit = new RateLimit(2, 60_000, () => at);
+  expect([limit.take("10.0.0.1"), limit.take("10.0.0.1"), limit.take("10.0.0.1")]).toEqual([
+    undefined,
+    undefined,
+    60,
+  ]);
+  expect(limit.take("10.0.0.2")).toBeUndefined();
+  expect(limit.take("2001:db8::1")).toBeUndefined();
+  expect(limit.take("2001:db8:0:0:5::1")).toBeUndefined();
+  expect(limit.take("2001:db8::ffff")).toBe(60);
+  expect(limit.take("2001:db8:0:1::1")).toBeUndefined();
+  at = 60_000;
+  expect(limit.take("10.0.0.1")).toBeUndefined();
+  // An attacker with many addresses uses bounded memory.
+  for (let i = 0; i < 30_000; i++) limit.take(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
+});
