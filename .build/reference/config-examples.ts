@@ -216,6 +216,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   public_url: "https://llm.example.com",
   state_dir: "./state",
   "jobs.dir": "/mnt/shared/tollgate",
+  "background.dir": "/mnt/shared/tollgate",
   include: ["providers/*.yaml"],
   allow: ["tollgate-store-postgres"],
   response_headers: ["x-tollgate-provider", "x-tollgate-cost"],

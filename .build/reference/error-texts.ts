@@ -95,6 +95,26 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "A file is larger than the limit, or an image is larger than `files.max_file`",
     "Send a smaller file, request base64 data, or raise the limit",
   ],
+  too_many_stored_responses: [
+    "The account has the maximum number of background responses",
+    "Delete responses, or wait until they expire",
+  ],
+  too_many_streams: [
+    "The account reads too many background responses as streams",
+    "Close streams, or read the responses without streaming",
+  ],
+  response_elsewhere: [
+    "Another gateway stores the content of the background response",
+    "Set `background.dir` to a folder that all gateways use",
+  ],
+  response_unavailable: [
+    "The content of the background response is not complete",
+    "Send the request again",
+  ],
+  input_not_stored: [
+    "The input of a background response is not stored",
+    "Keep the input in the client",
+  ],
   too_many_files: ["The account has the maximum number of files", "Delete files"],
   too_many_uploads: ["The account has the maximum number of open uploads", "Cancel one of them"],
   too_many_upload_parts: ["An upload has the maximum number of parts", "Send larger parts"],

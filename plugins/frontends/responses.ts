@@ -10,12 +10,13 @@ import {
   type JsonObject,
   type RouteInput,
 } from "tollgate/plugin";
+import { failItem, failPreviousResponse, responses } from "tollgate/protocols/responses";
 import {
-  failItem,
-  failPreviousResponse,
-  failResponse,
-  responses,
-} from "tollgate/protocols/responses";
+  backgroundOption,
+  createBackground,
+  storedResponseRoutes,
+} from "./background/background-routes.ts";
+import type { FindLedgerEntry } from "./background/background-routes.ts";
 import { ConversationMemory } from "./conversation-memory.ts";
 import { ItemMemory, finalResponseText } from "./item-memory.ts";
 import { ResponsesSession, type ResponsesSocketOptions } from "./responses-socket.ts";
@@ -65,18 +66,38 @@ export default defineFrontend({
           "Memory per process for recent responses, for SDKs that reference items by ID. 0 " +
           "disables it",
       },
+      background: backgroundOption,
     },
   },
-  setup({ accept: schemes, reasoning, item_memory_mb }, ctx) {
+  setup({ accept: schemes, reasoning, item_memory_mb, background: settings }, ctx) {
+    const background = settings && createBackground(settings, ctx);
     const memory = createItemMemory(item_memory_mb, ctx);
     const find: FindItem | undefined = memory && createItemFinder(memory, ctx);
     const conversations = createConversationMemory(item_memory_mb, ctx);
     const made = (x: RequestHead, id: string) => findLedgerEntry(ctx, x, id);
     const readInput = async (x: RequestHead, body: Body): Promise<RouteInput> => {
       rejectStoredContent(body);
+      if (body["background"] === true)
+        fail("invalid", "background is not supported over a WebSocket. Send an HTTP request.", {
+          param: "background",
+          code: "unsupported_parameter",
+        });
+      return readForeground(x, body);
+    };
+    /** Returns the model, and the provider's ID of a background response that is continued. */
+    const resolvePrevious = async (x: RequestHead, body: Body) => {
+      const previous = body["previous_response_id"];
+      const known = previous == null ? undefined : await background?.find(x, String(previous));
+      const upstreamId = known?.upstreamId;
+      const edits = upstreamId === undefined ? undefined : { previous_response_id: upstreamId };
+      return { model: await resolveModel(x, { ...body, ...edits }, made), edits };
+    };
+    const readForeground = async (x: RequestHead, body: Body): Promise<RouteInput> => {
+      const { model, edits } = await resolvePrevious(x, body);
+      const items = await resolveReferences(x, body["input"], find);
       return {
-        model: await resolveModel(x, body, made),
-        edits: await resolveReferences(x, body["input"], find),
+        model,
+        edits: edits || items ? { ...edits, ...items } : undefined,
         record:
           memory && body["store"] !== false && x.privacy === "off"
             ? {
@@ -86,22 +107,14 @@ export default defineFrontend({
             : undefined,
       };
     };
-    /**
-     * Creates an operation on a stored response. It is sent to the provider that created the
-     * response, and only for the key that requested it.
-     */
-    const byId = (name: string) => ({
-      actionType: "relay" as const,
-      action: name,
-      async readInput(x: RequestHead): Promise<RouteInput> {
-        const id = x.params["id"] ?? "";
-        const entry = await made(x, id);
-        return {
-          model: entry?.target ?? failResponse(id),
-          stream: x.query.get("stream") === "true",
-        };
-      },
-    });
+    const readHttpInput = async (x: RequestHead, body: Body): Promise<RouteInput> => {
+      rejectStoredContent(body);
+      if (body["background"] !== true) return readForeground(x, body);
+      if (!background) return rejectBackground();
+      const { edits, ...input } = await readForeground(x, body);
+      const run = background.begin(x, body);
+      return { ...input, ...run, edits: { ...edits, ...run.edits } };
+    };
     return {
       protocol: responses({ reasoning }),
       extractCredential: (headers) => extractCredential(headers, schemes),
@@ -110,7 +123,7 @@ export default defineFrontend({
           method: "POST",
           path: [...versionedPaths("/responses"), ...azurePaths("/responses")],
           actionType: "generate",
-          readInput,
+          readInput: readHttpInput,
         },
         {
           method: "POST",
@@ -127,24 +140,7 @@ export default defineFrontend({
             };
           },
         },
-        {
-          method: "GET",
-          path: [...versionedPaths("/responses/:id"), ...azurePaths("/responses/:id")],
-          ...byId("retrieve"),
-        },
-        {
-          method: "DELETE",
-          path: [...versionedPaths("/responses/:id"), ...azurePaths("/responses/:id")],
-          ...byId("delete"),
-        },
-        {
-          method: "GET",
-          path: [
-            ...versionedPaths("/responses/:id/input_items"),
-            ...azurePaths("/responses/:id/input_items"),
-          ],
-          ...byId("input_items"),
-        },
+        ...storedResponseRoutes({ background, findEntry: made }),
       ],
       sockets: [
         {
@@ -252,26 +248,21 @@ function isReference(item: JsonObject): boolean {
   return type === "item_reference";
 }
 
-/**
- * Rejects a background response, which continues after the request, and a stored conversation,
- * which every client could find. No provider setting makes these safe.
- */
+const rejectBackground = (): never =>
+  fail(
+    "invalid",
+    "background is not enabled on this gateway. Use stream: true, or ask the operator to set background of the frontend.",
+    { param: "background", code: "unsupported_parameter" },
+  );
+
+/** Rejects a stored conversation, which every client could find. No provider setting makes it safe. */
 function rejectStoredContent(body: Body): void {
-  if (body["background"] === true)
-    fail(
-      "invalid",
-      "background is not supported, because work without a client connection cannot be " +
-        "billed. Use stream: true.",
-      { param: "background", code: "unsupported_parameter" },
-    );
   if (body["conversation"] != null)
     fail("invalid", "conversation is not supported. Send the whole conversation in input.", {
       param: "conversation",
       code: "unsupported_parameter",
     });
 }
-
-type FindLedgerEntry = (x: RequestHead, id: string) => Promise<LedgerEntry | undefined>;
 
 /**
  * Returns the ledger entry of a response, which contains its provider. Only the key that paid for

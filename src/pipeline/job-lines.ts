@@ -112,8 +112,8 @@ export async function planLine(
     if (x.stream) fail("invalid", "A line of a batch cannot be streamed.", { param: "stream" });
     await inspect(x);
     const { frontend, body, routing } = x.state;
-    const { facts, pinnedTarget, answer } = body.received!;
-    if (answer) fail("unsupported", "This request cannot run in a batch.");
+    const { facts, pinnedTarget, answer, background } = body.received!;
+    if (answer || background) fail("unsupported", "This request cannot run in a batch.");
     const { operationSpec } = x;
     const { rewritten: rewrittenRequest } = body;
     const inputs = {

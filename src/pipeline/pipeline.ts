@@ -21,6 +21,7 @@ import {
   MAX_SUBREQUEST_DEPTH,
   excludePluginHooks,
 } from "./subrequest.ts";
+import { runInBackground } from "./background-request.ts";
 import { HostExchange, type SubrequestOrigin } from "./exchange/exchange.ts";
 import type { SocketLane } from "./exchange/socket-lane.ts";
 import type { Generation } from "./generation.ts";
@@ -162,6 +163,7 @@ async function runToSettlement(x: HostExchange, mounted: MountedRoute): Promise<
     }
     const settling = settle(x);
     if (settling) await settling;
+    if (x.backgroundRequest) await x.backgroundRequest.end();
   } finally {
     completeClaim(x);
     x.state.admission.permit.onPipelineEnd();
@@ -187,6 +189,12 @@ async function runStages(x: HostExchange, { route: routeDefinition }: MountedRou
   const queued = subrequestOrigin ? undefined : permit.acquire();
   if (queued) await queued;
   await x.readBody();
+  const { background, answer } = body.received!;
+  if (background) runInBackground(x, background);
+  if (answer && x.actionType === "relay") {
+    permit.releaseWork();
+    return sendAnswer(x, answer);
+  }
   const { scopes } = gen;
   if (!scopes.isEmpty) scopeValuesOf(x);
   const claiming = claimIdempotencyKey(x);
@@ -210,7 +218,6 @@ async function runStages(x: HostExchange, { route: routeDefinition }: MountedRou
     admission,
   });
   const plan = isPromise(routed) ? await routed : routed;
-  const { answer } = body.received!;
   if (answer) return sendAnswer(x, answer);
   if (x.actionType === "count") return countTokens(x, plan);
   if (x.actionType === "relay") return relay(x, plan);

@@ -148,14 +148,50 @@ export interface RouteInput {
   record?: Opt<{ maxBytes: number; onRecorded(got: RecordedResponse): Sync }>;
   /**
    * Response that the frontend creates itself, for a request that needs no provider. It is sent
-   * after the model was resolved, so the client needs permission for the model. Nothing is billed.
+   * after the model was resolved, so the client needs permission for the model. The answer of a
+   * `relay` is sent without that. Nothing is billed.
    */
   answer?: Opt<RouteResponse>;
+  /**
+   * Runs the request in the background: it continues when the client has its response or has
+   * disconnected. The request has to be streamed. Default: the client receives the response of the
+   * model.
+   */
+  background?: Opt<BackgroundRun>;
   /**
    * The response that the request continues. `edits` contains the complete input. A provider's
    * WebSocket that can continue the response receives only the items that are new.
    */
   continues?: Opt<ContinuedResponse>;
+}
+
+/**
+ * A request that runs in the background. It passes through the whole request pipeline like any
+ * other request, with one ledger row for each call. Only its response goes to the frontend.
+ *
+ * A shutdown waits for it up to `shutdown.timeout`, and then cancels it.
+ */
+export interface BackgroundRun {
+  /** Cancels the request, as a client that disconnects would. */
+  readonly signal: AbortSignal;
+  /**
+   * Called once, when the first call is reserved and before it is sent. Returns the response for the
+   * client. If it throws, nothing is sent to the provider, and the client receives the error. It is
+   * not called if the request fails before that. The client then receives that error.
+   */
+  accept(): Promise<RouteResponse>;
+  /** Called for each event of the response, with its data. The provider waits for the promise. */
+  onEvent(data: string): Promise<void>;
+  /** Called once after `accept`, when the request is settled. */
+  onEnd(end: BackgroundEnd): Promise<void>;
+}
+
+/** How a request in the background ended. */
+export interface BackgroundEnd {
+  /** Whether the response ended before it was complete, such as after a cancellation. */
+  readonly isTruncated: boolean;
+  /** The error response that a client would have received in place of events. */
+  readonly error: Opt<{ readonly status: number; readonly body: string }>;
 }
 
 /**

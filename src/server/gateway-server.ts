@@ -334,6 +334,7 @@ export class GatewayServer implements Gateway {
   async kill(): Promise<void> {
     this.#lameDuck.cancel();
     await this.#listener?.destroy();
+    this.#services.inFlightRequests.cancelBackground();
     await this.stop();
   }
 

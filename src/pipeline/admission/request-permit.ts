@@ -99,12 +99,21 @@ export class RequestPermit {
   }
 
   /**
+   * Releases everything but memory. Called when only the response is left to be sent, which the
+   * frontend produces itself.
+   */
+  releaseWork(): void {
+    this.releaseSlots();
+    if (this.#isAdmitted) this.#limits.admissionQueue.release(this.#key);
+    this.#isAdmitted = false;
+  }
+
+  /**
    * Called when the request's pipeline ends. Memory is released when the response has also been
    * sent.
    */
   onPipelineEnd(): void {
-    this.releaseSlots();
-    if (this.#isAdmitted) this.#limits.admissionQueue.release(this.#key);
+    this.releaseWork();
     this.#isPipelineDone = true;
     if (this.#isResponseDone) this.#releaseMemory();
   }

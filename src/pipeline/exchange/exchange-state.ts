@@ -26,7 +26,8 @@ import type { MultipartLayout } from "../body/multipart-body.ts";
 /** The connection to the client, and its measurements. */
 export interface ConnectionState {
   readonly req: IncomingMessage;
-  readonly res: ServerResponse;
+  /** The response that the pipeline writes. A request that runs in the background has another one. */
+  res: ServerResponse;
   readonly startedAt: number;
   bytesIn: number;
   bytesOut: number;
@@ -225,6 +226,8 @@ export interface ReceivedBody {
   record: RouteInput["record"];
   /** The response that the frontend made itself. No provider is called. */
   answer: RouteInput["answer"];
+  /** Set if the request runs in the background. */
+  background: RouteInput["background"];
   /** The response that the request continues. A provider's WebSocket may be able to do so. */
   continues: RouteInput["continues"];
 }

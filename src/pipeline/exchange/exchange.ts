@@ -79,6 +79,16 @@ export interface LineReply {
   readonly body: Buffer;
 }
 
+/** A request that runs in the background, without its client. */
+export interface BackgroundRequest {
+  /** Sends the response to the client, the first time it is called. */
+  accept(): Promise<void>;
+  /** Called when the request is settled. */
+  end(): Promise<void>;
+  /** Cancels the request. */
+  cancel(): void;
+}
+
 /** The line of a job that a request is. */
 export interface ExchangeJobLine {
   /** Terms that the provider applies to all lines, whatever it reports. */
@@ -115,6 +125,7 @@ export class HostExchange implements LiveExchange {
   #size: Exchange["inputSize"] | undefined;
   #abortController: AbortController | undefined;
   #trace: RequestTrace | undefined;
+  #backgroundRequest: BackgroundRequest | undefined;
   readonly #receiveBody: (exchange: HostExchange) => Promise<HostExchange>;
 
   constructor(of: {
@@ -137,12 +148,20 @@ export class HostExchange implements LiveExchange {
     this.session = of.session;
     this.jobLine = of.jobLine;
     this.state = createExchangeState(of);
-    const { gen, connection, admission, body } = this.state;
+    const { connection, body } = this.state;
     this.#connection = connection;
     this.#body = body;
-    of.res.on("close", () => {
+    this.#watch(of.res);
+  }
+
+  /** Calls the listeners when the client disconnects. */
+  #watch(res: ServerResponse): void {
+    const { gen, connection, admission } = this.state;
+    res.on("close", () => {
+      // The request runs in the background.
+      if (connection.res !== res) return;
       admission.permit.onResponseEnd();
-      if (of.res.writableFinished) return;
+      if (res.writableFinished) return;
       connection.isDisconnected = true;
       this.#abortController?.abort();
       for (const leave of connection.disconnectListeners) {
@@ -156,6 +175,18 @@ export class HostExchange implements LiveExchange {
         }
       }
     });
+  }
+
+  /** Runs the request in the background. Its response is written to `res` from here on. */
+  runInBackground(run: BackgroundRequest, res: ServerResponse): void {
+    this.#backgroundRequest = run;
+    this.#connection.res = res;
+    this.#watch(res);
+  }
+
+  /** Set if the request runs in the background. */
+  get backgroundRequest(): BackgroundRequest | undefined {
+    return this.#backgroundRequest;
   }
 
   get isHypothetical(): false {

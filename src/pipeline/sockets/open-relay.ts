@@ -206,6 +206,7 @@ function receivedBody({ model, facts }: RelayInput, action: string): ReceivedBod
     edits: undefined,
     record: undefined,
     answer: undefined,
+    background: undefined,
     continues: undefined,
   };
 }

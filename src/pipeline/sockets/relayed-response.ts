@@ -310,6 +310,7 @@ function createExchange(target: RelayTarget, start: ResponseStart): HostExchange
     edits: undefined,
     record: undefined,
     answer: undefined,
+    background: undefined,
     continues: undefined,
   };
   return x;

@@ -179,6 +179,8 @@ export class AttemptExecution {
     await reserveCall(call, out, this.#tally, { isRunning: reply !== undefined });
     gen.admissionQueue.recordOverhead(performance.now() - began);
     this.#onReserved();
+    const { backgroundRequest } = call.exchange;
+    if (backgroundRequest) await backgroundRequest.accept();
     if (connection.isDisconnected) fail("canceled", "The client disconnected.");
     if (call.cancelReason) throw call.cancelReason;
     this.#tally.sentAt = performance.now();
@@ -271,6 +273,7 @@ export class AttemptExecution {
    */
   async #sendHookReply(given: HookReply): Promise<void> {
     const { exchange: x } = this.#call;
+    if (x.backgroundRequest) await x.backgroundRequest.accept();
     if (given.type === "synthetic") {
       const usage = await this.#settleSynthetic(given.synthetic);
       const body = encodeSyntheticResponse(this.#call, given.synthetic, usage);

@@ -76,6 +76,7 @@ export async function receive(x: HostExchange): Promise<HostExchange> {
     edits: read?.edits,
     record: read?.record,
     answer: read?.answer,
+    background: read?.background,
     continues: read?.continues,
   };
   return x;

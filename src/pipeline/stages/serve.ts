@@ -17,6 +17,12 @@ import { fail } from "../../model/error.ts";
 import { settleOpenCalls } from "../open-call.ts";
 import type { ConnectionState } from "../exchange/exchange-state.ts";
 
+/** The connection that receives a response. */
+export type ClientConnection = Pick<
+  ConnectionState,
+  "res" | "isDisconnected" | "disconnectListeners" | "bytesOut"
+>;
+
 /** Serves a route whose frontend answers requests itself. */
 export async function serve(
   x: HostExchange,
@@ -35,11 +41,12 @@ export async function serve(
 export async function sendAnswer(
   x: HostExchange,
   { status, headers, body }: RouteResponse,
+  connection: ClientConnection = x.state.connection,
 ): Promise<void> {
-  const { connection } = x.state;
   if (isStreamBody(body)) {
     const head = createServedHeaders(x, headers, "application/octet-stream");
-    return new ServedStream(x, body).run(() => connection.res.writeHead(status, head));
+    const stream = new ServedStream(x, body, connection);
+    return stream.run(() => connection.res.writeHead(status, head));
   }
   const bytes = encodeBody(body);
   const head = createServedHeaders(x, headers, bytes && "application/json");
@@ -101,7 +108,7 @@ type Chunk = string | Uint8Array;
 
 class ServedStream {
   readonly #x: HostExchange;
-  readonly #connection: ConnectionState;
+  readonly #connection: ClientConnection;
   readonly #chunks: AsyncIterator<Chunk>;
   /**
    * Ends the current wait when the client disconnects. Racing promises would keep one promise in
@@ -111,10 +118,10 @@ class ServedStream {
   #hasSentHeaders = false;
   #isDone = false;
 
-  constructor(x: HostExchange, body: AsyncIterable<Chunk>) {
+  constructor(x: HostExchange, body: AsyncIterable<Chunk>, connection: ClientConnection) {
     this.#x = x;
     this.#chunks = body[Symbol.asyncIterator]();
-    this.#connection = x.state.connection;
+    this.#connection = connection;
     this.#connection.disconnectListeners.push(() => this.#wake?.());
   }
 

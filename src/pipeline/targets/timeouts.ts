@@ -78,9 +78,11 @@ export const classesOf = (kinds: Iterable<string>): readonly string[] => [
 /**
  * Applies the client's timeouts. SDKs send their timeouts: for the whole response, or between two
  * reads of the socket. The client would not receive a later response. The read timeout applies only
- * to non-streaming responses, because streams contain pings.
+ * to non-streaming responses, because streams contain pings. A request in the background continues
+ * without the client.
  */
 function applyClientLimits(times: CallTimes, x: HostExchange): EffectiveTimeouts {
+  if (x.backgroundRequest) return times;
   const { req, startedAt } = x.state.connection;
   const clientTotalMs = parseSecondsToMs(req.headers["x-stainless-timeout"]);
   const clientReadMs = parseSecondsToMs(req.headers["x-stainless-read-timeout"]);

@@ -83,6 +83,8 @@ export class GenerationSlot {
   #listener: ListenerHandle | undefined;
   readonly #sockets: SocketServer;
   #draining = false;
+  /** When `drain` was called, on the monotonic clock. */
+  #drainedSince = -Infinity;
   #isOpen = false;
   #readyzWasQueried = false;
 
@@ -132,6 +134,7 @@ export class GenerationSlot {
    */
   drain(isReported = true): void {
     this.#draining ||= isReported;
+    this.#drainedSince = performance.now();
     this.#current?.built.signalLeave();
     const { open } = this.#sockets;
     if (isReported) open.drain();
@@ -333,7 +336,18 @@ export class GenerationSlot {
   /** Resolves when the last exchange of all generations has ended. */
   async whenDrained(): Promise<void> {
     const all = [...(this.#current ? [this.#current.built] : []), ...this.#retired];
+    const timeoutMs = this.#current?.config.shutdown.timeoutMs ?? 0;
+    const restMs = Math.max(0, this.#drainedSince + timeoutMs - performance.now());
+    const timer = setTimeout(() => this.#cancelBackground(), restMs).unref();
     await Promise.all(all.map((built) => built.retire()));
+    clearTimeout(timer);
+  }
+
+  /** Cancels the requests without a client, which no closed connection ends. */
+  #cancelBackground(): void {
+    const cut = this.#services.inFlightRequests.cancelBackground();
+    if (cut > 0)
+      this.#services.log.warn({ cut }, "drain timeout reached, background requests canceled");
   }
 
   #ready(): { ready: boolean; state: string } {

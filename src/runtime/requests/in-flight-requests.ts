@@ -76,6 +76,13 @@ export class InFlightRequests {
     last.index = place.index;
   }
 
+  /** Cancels the requests that run in the background. Returns their number. */
+  cancelBackground(): number {
+    const running = this.#entries.flatMap(({ exchange }) => exchange?.backgroundRequest ?? []);
+    for (const request of running) request.cancel();
+    return running.length;
+  }
+
   /**
    * Lists the oldest requests. Requests that a frontend answers itself are excluded, because they
    * end quickly.

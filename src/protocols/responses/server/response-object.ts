@@ -145,3 +145,23 @@ function textEcho(options: JsonObject | undefined): JsonObject {
         : format,
   };
 }
+
+/** Creates the response to a request with `background: true`. `model`: the name that it has. */
+export const createQueuedResponse = (
+  body: JsonObject,
+  { id, created, model }: { readonly id: string; readonly created: number; readonly model: string },
+): JsonObject => ({
+  id,
+  object: "response",
+  created_at: created,
+  completed_at: null,
+  status: "queued",
+  model,
+  error: null,
+  incomplete_details: null,
+  output: [],
+  usage: null,
+  ...echoRequest(body),
+  store: true,
+  background: true,
+});

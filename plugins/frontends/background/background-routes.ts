@@ -1,0 +1,136 @@
+// Options of background responses, and the routes of stored responses: those of the gateway, and
+// those of providers.
+import type {
+  Context,
+  LedgerEntry,
+  RequestHead,
+  Route,
+  RouteInput,
+  RouteResponse,
+} from "tollgate/plugin";
+import { fail } from "tollgate/plugin";
+import { failResponse } from "tollgate/protocols/responses";
+import { azurePaths, versionedPaths } from "../route-paths.ts";
+import { BackgroundService } from "./background-service.ts";
+import type { StoredResponse } from "./response-record.ts";
+
+const MIB = 1024 * 1024;
+
+export const backgroundOption = {
+  type: "object",
+  additionalProperties: false,
+  description:
+    "Settings for responses that run in the background. Their content is stored, encrypted. Default: background requests are rejected",
+  properties: {
+    dir: {
+      type: "string",
+      "x-path": true,
+      minLength: 1,
+      description:
+        "Folder for the content of background responses, relative to gateway.yaml. Gateways with one store serve the responses of each other if this folder is on a shared disk. Default: a folder of this gateway in state_dir",
+    },
+    keep_minutes: {
+      type: "integer",
+      minimum: 1,
+      maximum: 43_200,
+      default: 60,
+      description: "How long a response is stored after it has ended, in minutes",
+    },
+    max_response_mb: {
+      type: "integer",
+      minimum: 1,
+      maximum: 1_024,
+      default: 16,
+      description: "Maximum size of all events of a response, in MiB. A larger response fails",
+    },
+    max_responses: {
+      type: "integer",
+      minimum: 1,
+      maximum: 10_000,
+      default: 1_000,
+      description: "Maximum number of stored responses of an account, or of a key without one",
+    },
+  },
+} as const;
+
+interface BackgroundSettings {
+  readonly dir?: string | undefined;
+  readonly keep_minutes: number;
+  readonly max_response_mb: number;
+  readonly max_responses: number;
+}
+
+export const createBackground = (
+  { dir, keep_minutes, max_response_mb, max_responses }: BackgroundSettings,
+  ctx: Context,
+): BackgroundService =>
+  new BackgroundService(ctx, {
+    dir,
+    keepMs: keep_minutes * 60_000,
+    maxResponseBytes: max_response_mb * MIB,
+    maxResponses: max_responses,
+  });
+
+/** Returns the ledger entry of a response that a provider stores. */
+export type FindLedgerEntry = (x: RequestHead, id: string) => Promise<LedgerEntry | undefined>;
+
+/** Serves an operation on a background response. */
+type ServeStored = (
+  background: BackgroundService,
+  x: RequestHead,
+  stored: StoredResponse,
+) => Promise<RouteResponse>;
+
+/**
+ * Creates the routes of stored responses. The gateway serves its own background responses. Every
+ * other ID is sent to the provider that created the response, and only for the key that requested
+ * it.
+ */
+export function storedResponseRoutes({
+  background,
+  findEntry,
+}: {
+  readonly background: BackgroundService | undefined;
+  readonly findEntry: FindLedgerEntry;
+}): readonly Route[] {
+  const byId = (name: string, serve: ServeStored) => ({
+    actionType: "relay" as const,
+    action: name,
+    async readInput(x: RequestHead): Promise<RouteInput> {
+      const id = x.params["id"] ?? "";
+      const stored = await background?.find(x, id);
+      if (stored && background)
+        return { model: stored.model, answer: await serve(background, x, stored) };
+      const entry = await findEntry(x, id);
+      return {
+        model: entry?.target ?? failResponse(id),
+        stream: x.query.get("stream") === "true",
+      };
+    },
+  });
+  const pathsOf = (path: string) => [...versionedPaths(path), ...azurePaths(path)];
+  const one = pathsOf("/responses/:id");
+  return [
+    { method: "GET", path: one, ...byId("retrieve", (of, x, stored) => of.read(x, stored)) },
+    { method: "DELETE", path: one, ...byId("delete", (of, _, stored) => of.delete(stored)) },
+    {
+      method: "POST",
+      path: pathsOf("/responses/:id/cancel"),
+      async handle(x) {
+        const id = x.params["id"] ?? "";
+        const body = (await background?.cancel(x, id)) ?? failResponse(id);
+        return { status: 200, body };
+      },
+    },
+    {
+      method: "GET",
+      path: pathsOf("/responses/:id/input_items"),
+      ...byId("input_items", async () => failInputItems()),
+    },
+  ];
+}
+
+const failInputItems = (): never =>
+  fail("unsupported", "The input of a background response is not stored.", {
+    code: "input_not_stored",
+  });

@@ -1,0 +1,431 @@
+// Responses that run in the background, as their clients use them.
+import { randomBytes } from "node:crypto";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  fail,
+  type Body,
+  type Context,
+  type Json,
+  type JsonObject,
+  type RequestHead,
+  type RouteInput,
+  type RouteResponse,
+} from "tollgate/plugin";
+import { createQueuedResponse, failResponse } from "tollgate/protocols/responses";
+import { createFileSecrets, type FileSecrets } from "../jobs/file-secrets.ts";
+import { ownerNameOf, ownerOf, type Owner } from "../jobs/owned-records.ts";
+import { ActiveRun, LEASE_MS, type OpenResponse } from "./background-run.ts";
+import { EventLogReader, EventLogWriter } from "./event-log.ts";
+import {
+  encodeLineForClient,
+  failedLine,
+  failedResponse,
+  responseOf,
+  type EventLine,
+} from "./response-events.ts";
+import {
+  isFinal,
+  isVersionConflict,
+  ResponseRecords,
+  type FailureReason,
+  type StoredResponse,
+} from "./response-record.ts";
+
+/** Prefix of IDs. */
+const PREFIX = "resp";
+/** Time between two searches for expired responses, in milliseconds. */
+const SWEEP_MS = 30_000;
+/** Time between two reads of a log that another process writes, in milliseconds. */
+const POLL_MS = 250;
+/** Number of such reads between two reads of the record. */
+const POLLS_PER_RECORD = 4;
+/** Time in milliseconds after which a silent stream gets a comment. */
+const PING_MS = 15_000;
+/** Time in milliseconds to wait for a cancellation in another process. */
+const CANCEL_WAIT_MS = 15_000;
+/** Maximum number of streams that an owner reads at the same time, per process. */
+const MAX_STREAMS = 100;
+
+const MESSAGES: Readonly<Record<FailureReason, string>> = {
+  gateway_stopped: "The gateway that ran this response stopped before it was complete.",
+  storage: "The response could not be stored.",
+};
+
+export interface BackgroundOptions {
+  /** Folder that several gateways share. Default: a folder of this gateway. */
+  readonly dir?: string | undefined;
+  readonly keepMs: number;
+  readonly maxResponseBytes: number;
+  /** Maximum number of responses that an owner has. */
+  readonly maxResponses: number;
+}
+
+export class BackgroundService {
+  readonly #ctx: Context;
+  readonly #options: BackgroundOptions;
+  readonly #records: ResponseRecords;
+  /** The runs of this process, of all generations. */
+  readonly #runs: Map<string, ActiveRun>;
+  /** Name of this process in leases. */
+  readonly #instance = randomBytes(9).toString("base64url");
+  readonly #cancelElsewhere: (id: string) => Promise<boolean | undefined>;
+  readonly #streams = new Map<string, number>();
+  #secrets: FileSecrets | undefined;
+
+  constructor(ctx: Context, options: BackgroundOptions) {
+    this.#ctx = ctx;
+    this.#options = options;
+    this.#records = new ResponseRecords(
+      () =>
+        ctx.jobs ??
+        fail("unavailable", "This gateway's store keeps no background responses.", {
+          code: "no_jobs",
+        }),
+    );
+    this.#runs = ctx.shared("background responses", () => new Map<string, ActiveRun>());
+    this.#cancelElsewhere = ctx.createPeerQuery("cancel background", (id: string) => {
+      const run = this.#runs.get(id);
+      run?.cancel();
+      return run && true;
+    });
+    if (ctx.jobs) ctx.runEvery(SWEEP_MS, () => this.sweep());
+  }
+
+  get #fileSecrets(): FileSecrets {
+    return (this.#secrets ??= createFileSecrets(this.#ctx.deriveSecret("background responses")));
+  }
+
+  #path = (id: string): string => join(this.#options.dir ?? this.#ctx.stateDir(), id);
+
+  /** Returns how a request runs in the background. */
+  begin(x: RequestHead, body: Body): Pick<RouteInput, "background" | "edits" | "stream"> {
+    if (body["store"] === false)
+      fail("invalid", "background requires store: true, because the response is stored.", {
+        param: "background",
+      });
+    const owner = ownerOf(x);
+    const isStreamed = body["stream"] === true;
+    const { maxResponseBytes: maxBytes, keepMs } = this.#options;
+    const digest = x.identity?.digest;
+    const run = new ActiveRun({
+      records: this.#records,
+      maxBytes,
+      keepMs,
+      create: (active) => this.#create(active, { x, owner, body, isStreamed }),
+      isKeyValid: async () =>
+        digest == null || (await this.#ctx.keys.findByDigest(digest)) !== undefined,
+      onEnded: (id) => void this.#runs.delete(id),
+      warn: (fields, message) => this.#ctx.log.warn(fields, message),
+    });
+    return { background: run, stream: true, edits: { background: undefined, stream: true } };
+  }
+
+  async #create(
+    run: ActiveRun,
+    of: {
+      readonly x: RequestHead;
+      readonly owner: Owner;
+      readonly body: Body;
+      readonly isStreamed: boolean;
+    },
+  ): Promise<OpenResponse> {
+    const { x, owner, body, isStreamed } = of;
+    const secrets = this.#fileSecrets;
+    const id = secrets.createId(PREFIX, owner.name);
+    const model = String(body["model"]);
+    const created = Math.floor(Date.now() / 1_000);
+    const base = createQueuedResponse(body as JsonObject, {
+      id: `${PREFIX}_${id}`,
+      created,
+      model,
+    });
+    const key = randomBytes(32);
+    const log = await EventLogWriter.create(this.#path(id), key, run.onWritten);
+    try {
+      await log.appendAlone(JSON.stringify(base));
+      const data = { key: secrets.wrapKey(owner.name, id, key), model, request: x.id };
+      const lease = { id, instance: this.#instance, dueAt: Date.now() + LEASE_MS };
+      const stored = await this.#records.create(owner, lease, data);
+      this.#runs.set(id, run);
+      await this.#keepWithinLimit(owner, id);
+      const answer = isStreamed
+        ? this.#streamOf(owner, stored, -1)
+        : ({ status: 200, body: base } as const);
+      return { stored, log, base, answer };
+    } catch (error) {
+      this.#runs.delete(id);
+      await log.close().catch(() => undefined);
+      await this.#erase(id);
+      throw error;
+    }
+  }
+
+  /** Throws if the owner has too many responses. */
+  async #keepWithinLimit(owner: Owner, id: string): Promise<void> {
+    const { maxResponses } = this.#options;
+    if ((await this.#records.count(owner, maxResponses + 1)) <= maxResponses) return;
+    await this.#records.delete(id);
+    fail(
+      "quota",
+      `You have ${maxResponses} background responses, the maximum. Delete responses you no longer need, or wait until they expire.`,
+      { code: "too_many_stored_responses" },
+    );
+  }
+
+  /** Deletes a response with its log. */
+  async #erase(id: string): Promise<void> {
+    await this.#records.delete(id).catch(() => undefined);
+    await rm(this.#path(id), { force: true }).catch(() => undefined);
+  }
+
+  /**
+   * Returns a response of this client. Undefined for an ID that is not one of its background
+   * responses, in the same time whether it exists or not.
+   */
+  async find(x: RequestHead, id: string): Promise<StoredResponse | undefined> {
+    const owner = ownerOf(x);
+    const own = this.#fileSecrets.parseId(id, PREFIX, owner.name);
+    if (own === undefined) return undefined;
+    const found = await this.#records.read(own);
+    const isOwned =
+      found !== undefined && ownerNameOf(found.record.key, found.record.account) === owner.name;
+    return isOwned ? this.#endIfLost(found) : undefined;
+  }
+
+  /** Marks a response as failed if the lease of its process has ended. */
+  async #endIfLost(found: StoredResponse): Promise<StoredResponse> {
+    const { id, dueAt = 0 } = found.record;
+    if (isFinal(found.state) || dueAt > Date.now() || this.#runs.has(id)) return found;
+    try {
+      return await this.#markLost(found);
+    } catch (error) {
+      if (!isVersionConflict(error)) throw error;
+      return (await this.#records.read(id)) ?? found;
+    }
+  }
+
+  #markLost(lost: StoredResponse): Promise<StoredResponse> {
+    const dueAt = Date.now() + this.#options.keepMs;
+    const state = lost.cancelRequestedAt === undefined ? "failed" : "canceled";
+    return this.#records.change(lost, { state, dueAt, data: { reason: "gateway_stopped" } });
+  }
+
+  /** Returns a response as it is now, or the stream of its events. */
+  async read(x: RequestHead, stored: StoredResponse): Promise<RouteResponse> {
+    const owner = ownerOf(x);
+    if (x.query.get("stream") === "true")
+      return this.#streamOf(owner, stored, readStartingAfter(x.query.get("starting_after")));
+    return { status: 200, body: await this.#readNow(owner, stored) };
+  }
+
+  async #readNow(owner: Owner, stored: StoredResponse): Promise<Json> {
+    const log = await this.#openLog(owner, stored);
+    let base: JsonObject;
+    try {
+      base = await readBase(log);
+    } finally {
+      await log.close();
+    }
+    if (stored.last === undefined) return withState(base, stored);
+    const tail = await this.#openLog(owner, stored, stored.last);
+    try {
+      const [line] = (await tail.next(stored.bytes)) ?? failContent();
+      return responseOf(line!, base);
+    } finally {
+      await tail.close();
+    }
+  }
+
+  async #openLog(
+    owner: Owner,
+    { record: { id }, key }: StoredResponse,
+    at?: StoredResponse["last"],
+  ): Promise<EventLogReader> {
+    const secret = this.#fileSecrets.unwrapKey(owner.name, id, key);
+    try {
+      return await EventLogReader.open(this.#path(id), secret, at);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      return failElsewhere();
+    }
+  }
+
+  #streamOf(owner: Owner, stored: StoredResponse, after: number): RouteResponse {
+    const open = this.#streams.get(owner.name) ?? 0;
+    if (open >= MAX_STREAMS)
+      fail("rate_limited", `More than ${MAX_STREAMS} streams of background responses are open.`, {
+        code: "too_many_streams",
+        retryAfterMs: 1_000,
+      });
+    return {
+      status: 200,
+      headers: {
+        "content-type": "text/event-stream; charset=utf-8",
+        "cache-control": "no-cache",
+        "x-accel-buffering": "no",
+      },
+      body: this.#countedStream(owner, this.#follow(owner, stored, after)),
+    };
+  }
+
+  async *#countedStream(owner: Owner, events: AsyncGenerator<string, void>) {
+    this.#streams.set(owner.name, (this.#streams.get(owner.name) ?? 0) + 1);
+    try {
+      yield* events;
+    } finally {
+      const rest = this.#streams.get(owner.name)! - 1;
+      if (rest > 0) this.#streams.set(owner.name, rest);
+      else this.#streams.delete(owner.name);
+    }
+  }
+
+  /** Yields the events after this number, until the response has ended. */
+  async *#follow(
+    owner: Owner,
+    stored: StoredResponse,
+    after: number,
+  ): AsyncGenerator<string, void> {
+    const { id } = stored.record;
+    const log = await this.#openLog(owner, stored);
+    try {
+      const base = await readBase(log);
+      let current = stored;
+      let sequence = 0;
+      for (let silentMs = 0, polls = 0; ;) {
+        const run = this.#runs.get(id);
+        const seen = run?.changes ?? 0;
+        const lines = await log.next(current.bytes);
+        if (lines) {
+          const fresh = lines.slice(Math.max(0, after + 1 - sequence));
+          sequence += lines.length;
+          silentMs = 0;
+          if (fresh.length > 0) yield fresh.map(encodeLineForClient).join("");
+          continue;
+        }
+        if (isFinal(current.state)) break;
+        await (run ? run.whenChanged(seen, PING_MS) : sleep(POLL_MS));
+        silentMs += run ? PING_MS : POLL_MS;
+        if (silentMs >= PING_MS && !run?.isEnded) {
+          silentMs = 0;
+          yield ": ping\n\n";
+        }
+        // A run that has ended has written its record before.
+        if (run ? !run.isEnded : ++polls % POLLS_PER_RECORD !== 0) continue;
+        const found = await this.#records.read(id);
+        if (!found) return;
+        current = await this.#endIfLost(found);
+      }
+      const last = lastLine(current, base, sequence);
+      if (last !== undefined && sequence > after) yield encodeLineForClient(last);
+    } finally {
+      await log.close();
+    }
+  }
+
+  /** Cancels a response that runs, and returns it as it is then. */
+  async cancel(x: RequestHead, id: string): Promise<Json> {
+    const found = (await this.find(x, id)) ?? failResponse(id);
+    return this.#readNow(ownerOf(x), await this.#end(found));
+  }
+
+  async #end(stored: StoredResponse): Promise<StoredResponse> {
+    const { id } = stored.record;
+    if (isFinal(stored.state)) return stored;
+    const run = this.#runs.get(id);
+    if (run) {
+      run.cancel();
+      await run.ended;
+      return (await this.#records.read(id)) ?? stored;
+    }
+    await this.#requestCancellation(stored);
+    await this.#cancelElsewhere(id);
+    for (let waited = 0; waited < CANCEL_WAIT_MS; waited += POLL_MS) {
+      const found = await this.#records.read(id);
+      if (!found || isFinal(found.state)) return found ?? stored;
+      await sleep(POLL_MS);
+    }
+    return stored;
+  }
+
+  /** Marks a response that another process runs. That process cancels it when it renews its lease. */
+  async #requestCancellation(stored: StoredResponse): Promise<void> {
+    for (let before: StoredResponse | undefined = stored; before && !isFinal(before.state);) {
+      const { dueAt = Date.now() } = before.record;
+      try {
+        await this.#records.change(before, { dueAt, data: { cancelRequestedAt: Date.now() } });
+        return;
+      } catch (error) {
+        if (!isVersionConflict(error)) throw error;
+        before = await this.#records.read(stored.record.id);
+      }
+    }
+  }
+
+  /** Deletes a response. A response that runs is canceled first. */
+  async delete(stored: StoredResponse): Promise<RouteResponse> {
+    await this.#end(stored);
+    const { id } = stored.record;
+    await this.#erase(id);
+    return { status: 200, body: { id: `${PREFIX}_${id}`, object: "response", deleted: true } };
+  }
+
+  /** Deletes expired responses, and ends those whose process has stopped. */
+  async sweep(): Promise<void> {
+    for (const due of await this.#records.leaseDue(this.#instance)) {
+      if (isFinal(due.state)) await this.#erase(due.record.id);
+      else
+        await this.#markLost(due).catch((error: unknown) => {
+          if (!isVersionConflict(error)) throw error;
+        });
+    }
+  }
+}
+
+/** Reads the response before its first event. */
+async function readBase(log: EventLogReader): Promise<JsonObject> {
+  const [text] = (await log.next()) ?? failContent();
+  return JSON.parse(text!) as JsonObject;
+}
+
+/** Returns a response whose log has no last event. */
+function withState(base: JsonObject, { state, reason }: StoredResponse): JsonObject {
+  if (state === "canceled") return { ...base, status: "cancelled" };
+  if (state !== "running") return failedResponse(base, MESSAGES[reason ?? "gateway_stopped"]);
+  return { ...base, status: "in_progress" };
+}
+
+/** Returns the last event of a response that failed without one. */
+function lastLine(
+  stored: StoredResponse,
+  base: JsonObject,
+  sequence: number,
+): EventLine | undefined {
+  const { state, last } = stored;
+  return state === "failed" && last === undefined
+    ? failedLine(withState(base, stored), sequence)
+    : undefined;
+}
+
+function readStartingAfter(text: string | null): number {
+  if (text === null) return -1;
+  if (!/^\d{1,15}$/.test(text))
+    fail("invalid", `starting_after must be a sequence number, not "${text.slice(0, 64)}".`, {
+      param: "starting_after",
+    });
+  return Number(text);
+}
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+const failContent = (): never =>
+  fail("unavailable", "The content of this response is not available.", {
+    code: "response_unavailable",
+  });
+
+const failElsewhere = (): never =>
+  fail(
+    "unavailable",
+    "Another gateway stores this response. To share responses, set background.dir of the frontend to a folder that all gateways use.",
+    { code: "response_elsewhere" },
+  );
