@@ -69,6 +69,7 @@ export const CI: readonly string[] = [
   "test/e2e/operations/grid.test.ts",
   "test/e2e/operations/uploads.test.ts",
   "test/e2e/ledger/hanging-store.test.ts",
+  "test/e2e/jobs/background.test.ts",
   "test/e2e/images/addresses.test.ts",
   "test/e2e/images/live.test.ts",
   "test/e2e/images/sdks.test.ts",

@@ -17,6 +17,7 @@ import {
   storedResponseRoutes,
 } from "./background/background-routes.ts";
 import type { FindLedgerEntry } from "./background/background-routes.ts";
+import { createResponseKind } from "./background/response-kind.ts";
 import { ConversationMemory } from "./conversation-memory.ts";
 import { ItemMemory, finalResponseText } from "./item-memory.ts";
 import { ResponsesSession, type ResponsesSocketOptions } from "./responses-socket.ts";
@@ -117,6 +118,7 @@ export default defineFrontend({
     };
     return {
       protocol: responses({ reasoning }),
+      jobKinds: background ? [createResponseKind(background)] : [],
       extractCredential: (headers) => extractCredential(headers, schemes),
       routes: [
         {

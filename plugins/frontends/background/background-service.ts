@@ -33,7 +33,7 @@ import {
 } from "./response-record.ts";
 
 /** Prefix of IDs. */
-const PREFIX = "resp";
+export const PREFIX = "resp";
 /** Time between two searches for expired responses, in milliseconds. */
 const SWEEP_MS = 30_000;
 /** Time between two reads of a log that another process writes, in milliseconds. */
@@ -47,7 +47,7 @@ const CANCEL_WAIT_MS = 15_000;
 /** Maximum number of streams that an owner reads at the same time, per process. */
 const MAX_STREAMS = 100;
 
-const MESSAGES: Readonly<Record<FailureReason, string>> = {
+export const FAILURES: Readonly<Record<FailureReason, string>> = {
   gateway_stopped: "The gateway that ran this response stopped before it was complete.",
   storage: "The response could not be stored.",
 };
@@ -144,7 +144,8 @@ export class BackgroundService {
     const log = await EventLogWriter.create(this.#path(id), key, run.onWritten);
     try {
       await log.appendAlone(JSON.stringify(base));
-      const data = { key: secrets.wrapKey(owner.name, id, key), model, request: x.id };
+      const origin = { request: x.id, trace: x.trace };
+      const data = { key: secrets.wrapKey(owner.name, id, key), model, origin };
       const lease = { id, instance: this.#instance, dueAt: Date.now() + LEASE_MS };
       const stored = await this.#records.create(owner, lease, data);
       this.#runs.set(id, run);
@@ -332,14 +333,12 @@ export class BackgroundService {
   async #end(stored: StoredResponse): Promise<StoredResponse> {
     const { id } = stored.record;
     if (isFinal(stored.state)) return stored;
+    await this.requestCancellation(stored);
     const run = this.#runs.get(id);
     if (run) {
-      run.cancel();
       await run.ended;
       return (await this.#records.read(id)) ?? stored;
     }
-    await this.#requestCancellation(stored);
-    await this.#cancelElsewhere(id);
     for (let waited = 0; waited < CANCEL_WAIT_MS; waited += POLL_MS) {
       const found = await this.#records.read(id);
       if (!found || isFinal(found.state)) return found ?? stored;
@@ -348,8 +347,16 @@ export class BackgroundService {
     return stored;
   }
 
+  /** Requests the cancellation of a response that runs, in this process or in another one. */
+  async requestCancellation(stored: StoredResponse): Promise<void> {
+    const run = this.#runs.get(stored.record.id);
+    if (run) return run.cancel();
+    await this.#markCanceled(stored);
+    await this.#cancelElsewhere(stored.record.id);
+  }
+
   /** Marks a response that another process runs. That process cancels it when it renews its lease. */
-  async #requestCancellation(stored: StoredResponse): Promise<void> {
+  async #markCanceled(stored: StoredResponse): Promise<void> {
     for (let before: StoredResponse | undefined = stored; before && !isFinal(before.state);) {
       const { dueAt = Date.now() } = before.record;
       try {
@@ -391,7 +398,7 @@ async function readBase(log: EventLogReader): Promise<JsonObject> {
 /** Returns a response whose log has no last event. */
 function withState(base: JsonObject, { state, reason }: StoredResponse): JsonObject {
   if (state === "canceled") return { ...base, status: "cancelled" };
-  if (state !== "running") return failedResponse(base, MESSAGES[reason ?? "gateway_stopped"]);
+  if (state !== "running") return failedResponse(base, FAILURES[reason ?? "gateway_stopped"]);
   return { ...base, status: "in_progress" };
 }
 

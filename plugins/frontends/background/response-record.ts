@@ -1,6 +1,6 @@
 // Records of background responses. A record has no prompts and no responses: these are encrypted in
 // the log of the response.
-import { getFault, type JobRecord, type JobStore } from "tollgate/plugin";
+import { getFault, type JobOrigin, type JobRecord, type JobStore } from "tollgate/plugin";
 import type { Owner } from "../jobs/owned-records.ts";
 import type { LogPosition } from "./event-log.ts";
 
@@ -17,8 +17,10 @@ export interface ResponseData {
   readonly key: string;
   /** Model name as the client wrote it. */
   readonly model: string;
-  /** ID of the request, which the ledger rows contain. */
-  readonly request: string;
+  /** The request that created the response. The ledger rows contain its ID. */
+  readonly origin: JobOrigin;
+  /** In Unix milliseconds. */
+  readonly endedAt?: number | undefined;
   /** The provider's ID of the response. */
   readonly upstreamId?: string | undefined;
   /** Begin of the frame with the last event, if the response has ended with an event. */
@@ -37,7 +39,7 @@ export interface StoredResponse extends ResponseData {
 
 export const isFinal = (state: ResponseState): boolean => state !== "running";
 
-const parse = ({ data, ...record }: JobRecord): StoredResponse => ({
+export const parseResponse = ({ data, ...record }: JobRecord): StoredResponse => ({
   ...(JSON.parse(data) as ResponseData),
   record,
   state: record.state as ResponseState,
@@ -93,7 +95,7 @@ export class ResponseRecords {
   /** Returns a response of any owner. */
   async read(id: string): Promise<StoredResponse | undefined> {
     const record = await this.#jobs().find(id);
-    return record?.kind === RESPONSE_KIND ? parse(record) : undefined;
+    return record?.kind === RESPONSE_KIND ? parseResponse(record) : undefined;
   }
 
   /**
@@ -107,7 +109,8 @@ export class ResponseRecords {
     const { record, state: _, ...content } = before;
     const owner = isFinal(state) ? undefined : record.owner;
     const next = { ...record, version: record.version + 1, state, dueAt, owner };
-    const changed: ResponseData = { ...content, ...data };
+    const endedAt = isFinal(state) ? (before.endedAt ?? Date.now()) : undefined;
+    const changed: ResponseData = { ...content, ...data, endedAt };
     await this.#jobs().put({ ...next, data: JSON.stringify(changed) });
     return { ...changed, record: next, state };
   }
@@ -125,7 +128,7 @@ export class ResponseRecords {
       limit: 100,
       kinds,
     });
-    return due.map(parse);
+    return due.map(parseResponse);
   }
 
   /** Deletes a response, whatever its version is. Its log is unreadable from then on. */
