@@ -84,6 +84,7 @@ export const builtin = {
   },
   middleware: {
     "agent-hints": () => import("./middleware/agent-hints.ts"),
+    "prompt-caches": () => import("./middleware/prompt-caches.ts"),
     auth: () => import("./middleware/auth.ts"),
     "client-certificates": () => import("./middleware/client-certificates.ts"),
     jwt: () => import("./middleware/jwt.ts"),

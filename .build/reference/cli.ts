@@ -72,6 +72,12 @@ export const GROUPS: readonly CommandGroup[] = [
     commands: ["usage", "invoice", "reconcile", "ledger", "erase", "backup", "restore", "store"],
   },
   {
+    slug: "caches",
+    title: "Prompt cache commands",
+    about: "commands for prompt caches",
+    commands: ["caches"],
+  },
+  {
     slug: "plugins",
     title: "Plugin commands",
     about: "commands for the users and authors of plugins",
@@ -102,6 +108,7 @@ export const JSON_OUTPUT: Readonly<Record<string, readonly string[] | string>> =
   "keys list": ["keys"],
   "sessions list": ["sessions"],
   usage: ["by", "tz", "rows", "total"],
+  caches: ["by", "rows"],
   invoice: [
     "account",
     "month",

@@ -140,6 +140,7 @@ const PAGES: readonly ConfigPage[] = [
       ["middleware", "usage"],
       ["middleware", "zdr"],
       ["middleware", "agent-hints"],
+      ["middleware", "prompt-caches"],
     ],
   },
   {

@@ -136,6 +136,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: GATEWAY["ledger.totals"].summary,
     load: () => import("./commands/ledger/usage.ts"),
   },
+  caches: {
+    summary: GATEWAY["ledger.caches"].summary,
+    load: () => import("./commands/ledger/caches.ts"),
+  },
   invoice: {
     summary: "Write the invoice of an account for a month",
     load: () => import("./commands/ledger/invoice.ts"),

@@ -49,6 +49,8 @@ export interface GatewayConfig extends ResolvedSection<typeof CORE_OPTIONS> {
   readonly timeouts: Timeouts;
   /** Maximum time in milliseconds for which a client may read nothing of its response. */
   readonly writeTimeoutMs: number;
+  /** Time without content after which a client gets a ping in its event stream. */
+  readonly pingIntervalMs: number;
   readonly store: MountConfig<StoreDef<any> & Branded<"store">>;
   readonly frontends: readonly MountConfig<FrontendDef<any> & Branded<"frontend">>[];
   readonly middleware: readonly MiddlewareConfig[];

@@ -60,6 +60,7 @@ export function resolveConfig(
     admin: toAdminConfig(root.admin),
     timeouts,
     writeTimeoutMs: parseDuration(root.timeouts.client_write)!,
+    pingIntervalMs: parseDuration(root.timeouts.client_ping)!,
     store: toMountConfig(mountsOf("store")[0]!),
     frontends: mountsOf("frontend").map(toMountConfig),
     middleware: mountsOf("middleware").map((mount) =>

@@ -52,6 +52,8 @@ export interface Generation {
   readonly slowRequestMs: number;
   /** How long a client may stop reading its response, in milliseconds. */
   readonly writeTimeoutMs: number;
+  /** Time without content after which a client gets a ping in its event stream. */
+  readonly pingIntervalMs: number;
   readonly providers: ReadonlyMap<string, MountedProvider>;
   readonly resolver: CandidateResolver;
   readonly catalog: Catalog;

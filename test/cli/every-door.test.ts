@@ -94,6 +94,7 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
   "usage.series": [{ step: "hour", by: "provider", from: 0, to: 1, most: 5 }],
   "usage.forecast": [{ days: 7 }],
   "ledger.totals": [{ by: ["key", "day"] }, "--by", "key,day"],
+  "ledger.caches": [{ by: "model" }, "--by", "model"],
   "ledger.entries": [{ limit: 10 }, "--rows", "--once"],
   "ledger.verify": [{}],
   get "ledger.adjust"(): [JsonObject, ...string[]] {

@@ -294,3 +294,34 @@ function checkCharge(of: Record<string, string>): void {
   expect(of["ConsumedUnit"]).not.toBe("");
   expect(of["PricingQuantity"]).toBe(of["ConsumedQuantity"]);
 }
+
+describe("tollgate caches", () => {
+  const caches = (...words: string[]) => asksHere("caches", ...words);
+
+  it("shows each key, and JSON with its counts", async () => {
+    const table = await caches();
+    expect(table.out).toMatch(/^key +calls +input +cached +share +written +never read/);
+    const { by, rows } = JSON.parse((await caches("--json")).out) as {
+      by: string;
+      rows: readonly Record<string, unknown>[];
+    };
+    expect(by).toBe("key");
+    expect(rows).toHaveLength(2);
+    expect(rows.find(({ key_name: name }) => name === FORMULA)).toMatchObject({
+      calls: 2,
+      cached_tokens: 0,
+      cached_percent: 0,
+      written_tokens: 0,
+      unread_tokens: 0,
+    });
+  });
+
+  it("groups by the values of a label, and rejects unknown groups", async () => {
+    const { rows } = JSON.parse((await caches("--scope", "x-team", "--json")).out) as {
+      rows: readonly { name: string }[];
+    };
+    expect(rows.map(({ name }) => name)).toContain("core");
+    expect((await caches("--by", "keys")).err).toContain('did you mean "key"?');
+    expect((await caches("--by", "key", "--scope", "x-team")).code).not.toBe(0);
+  });
+});

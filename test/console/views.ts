@@ -33,6 +33,7 @@ export const VIEWS: readonly View[] = [
   { name: "config-check", address: "/config?view=check", shows: "Another gateway.yaml" },
   { name: "fleet", address: "/fleet", shows: "this one", inDocs: true },
   { name: "ledger", address: "/ledger", shows: "Verify now" },
+  { name: "caches", address: "/caches", shows: "Cached share" },
   { name: "bills", address: "/bills", shows: "Compare with a bill" },
   { name: "audit", address: "/audit", shows: "keys.create", inDocs: true },
   { name: "admins", address: "/admins", shows: "Defined in gateway.yaml", inDocs: true },

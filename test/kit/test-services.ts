@@ -62,6 +62,8 @@ const TOLERANT: Pick<MiddlewareConfig, "timeoutMs" | "onError"> = {
 };
 
 export interface TestServicesOptions {
+  /** Default: 15 s. */
+  pingIntervalMs?: number;
   frontend?: Protocol;
   providers: Record<
     string,
@@ -198,6 +200,7 @@ export async function startTestServices(of: TestServicesOptions) {
     log: { level: "info", slowRequestMs: 60_000 },
     timeouts: TIMEOUTS,
     writeTimeoutMs: 60_000,
+    pingIntervalMs: of.pingIntervalMs ?? 15_000,
     overload: of.overload ?? { maxConcurrent: 10_000, maxQueueWaitMs: 1_000 },
     scopes: new Map(),
     accounts: new Map(

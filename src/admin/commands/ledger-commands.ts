@@ -14,6 +14,7 @@ import type {
   StoreCommand,
   LedgerTotal,
 } from "../../plugin/store/store.ts";
+import { cacheDimensions, summarizeCaches, type CacheGroup, type CacheUse } from "./cache-use.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
 import {
   type KnownNames,
@@ -39,6 +40,15 @@ export interface UsageSums {
   readonly rows: readonly UsageSum[];
   /** Total of all calls. A call with two labels is in two rows but counts once in this total. */
   readonly total: UsageSum;
+  /** Names of the keys in `rows`, by their IDs. */
+  readonly keyNames: Readonly<Record<string, string>>;
+}
+
+/** Use of prompt caches by group. */
+export interface CacheReport {
+  /** Name of the grouping. */
+  readonly by: string;
+  readonly rows: readonly CacheUse[];
   /** Names of the keys in `rows`, by their IDs. */
   readonly keyNames: Readonly<Record<string, string>>;
 }
@@ -102,6 +112,21 @@ export function createLedgerCommands(
       if (rows.length === 0) await assertKnownNames(query, store, targets(), giver?.account);
       const names = by.includes("key") ? await keyNamesOf(rows, store) : {};
       return { rows, total: total ?? sumRows(rows), keyNames: names };
+    },
+    "ledger.caches": async (input, giver): Promise<CacheReport> => {
+      const { by = "key", scope } = input;
+      if (scope !== undefined && input.by !== undefined)
+        fail("invalid", "scope and by cannot be used together.", { code: "bad_input" });
+      const group: CacheGroup =
+        scope === undefined ? { dimension: by } : { dimension: "label", prefix: `${scope}=` };
+      const query = await toLedgerQuery(input, store);
+      const sums = await store.sumEntries({ ...query, by: cacheDimensions(group) });
+      if (sums.length === 0) await assertKnownNames(query, store, targets(), giver?.account);
+      return {
+        by: scope ?? by,
+        rows: summarizeCaches(sums, group),
+        keyNames: group.dimension === "key" ? await keyNamesOf(sums, store) : {},
+      };
     },
     "ledger.entries": async (input): Promise<ResultPage<LedgerEntry>> =>
       store.listEntries(await toLedgerQuery(input, store), {

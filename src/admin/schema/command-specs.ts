@@ -22,7 +22,12 @@ import { REQUEST_COMMAND_SPECS } from "./request-command-specs.ts";
 import { SCOPE_COMMAND_SPECS } from "./scope-command-specs.ts";
 import { SOCKET_COMMAND_SPECS } from "./socket-command-specs.ts";
 import { BUILT_IN_OPERATIONS } from "../../model/operations/built-in-operations.ts";
-import { DIMENSIONS, TIME_ZONE_FIELD, USAGE_COMMAND_SPECS } from "./usage-command-specs.ts";
+import {
+  CACHE_DIMENSIONS,
+  DIMENSIONS,
+  TIME_ZONE_FIELD,
+  USAGE_COMMAND_SPECS,
+} from "./usage-command-specs.ts";
 import type { Infer } from "../../plugin/schema.ts";
 
 export const COMMAND_SPECS = {
@@ -331,6 +336,42 @@ export const COMMAND_SPECS = {
     worksOffline: "store",
   },
   ...USAGE_COMMAND_SPECS,
+  "ledger.caches": {
+    summary: "Report the use of prompt caches",
+    input: {
+      type: "object",
+      additionalProperties: false,
+      properties: {
+        ...LEDGER_FILTER,
+        by: withCli(
+          {
+            enum: CACHE_DIMENSIONS,
+            description: `One of ${CACHE_DIMENSIONS.join(", ")} (default: key)`,
+          },
+          { value: "what" },
+        ),
+        scope: withCli(
+          text("Group by the members of a scope, such as session. Replaces the grouping by key"),
+          { value: "name" },
+        ),
+      },
+    },
+    output: outputSchema("by", "rows", "keyNames"),
+    role: "viewer",
+    writes: false,
+    cli: {
+      words: "caches",
+      description:
+        "Shows which share of the input providers read from their prompt caches, and how many tokens were written to a cache and never read.",
+      examples: [
+        "tollgate caches",
+        "tollgate caches --scope session --since 24h",
+        "tollgate caches --by model --json",
+      ],
+    },
+    accountScope: { accountMember: "account", defaultsToOwn: true, keyMember: "key" },
+    worksOffline: "store",
+  },
   "ledger.entries": {
     summary: "List rows of the ledger",
     input: {

@@ -21,6 +21,16 @@ export const DIMENSIONS = [
   "labels",
 ] as const satisfies readonly TotalsBy[];
 
+/** Dimensions by which the use of prompt caches is grouped. */
+export const CACHE_DIMENSIONS = [
+  "key",
+  "account",
+  "provider",
+  "model",
+  "credential",
+  "frontend",
+] as const satisfies readonly TotalsBy[];
+
 export const TIME_ZONE_FIELD = withCli(text("Time zone, such as Europe/Berlin. Default: UTC"), {
   value: "zone",
 });

@@ -43,6 +43,10 @@ const TIMEOUTS_SCHEMA = section(
       { quick: { first_byte: "60s" } },
     ),
     client_write: duration("Maximum time that a client may read nothing of its response", "60s"),
+    client_ping: duration(
+      "Time without content after which a client gets a ping in its event stream",
+      "15s",
+    ),
   },
 );
 

@@ -20,7 +20,6 @@ const OPEN_AFTER_BYTES = 64 * 1024;
 const COMMIT_AFTER_BYTES = 1024 * 1024;
 const uncork = (res: ServerResponse): void => res.uncork();
 const CONTENT_TYPE = /^[\x21-\x7e][\x20-\x7e]{0,255}$/;
-const PING_EVERY_MS = 15_000;
 /**
  * Unsent bytes beyond which the provider's response is paused. Node's own high-water mark would
  * allow each stalled client to keep one more read of the provider's response in memory.
@@ -265,7 +264,7 @@ export class ClientResponse implements TimerEntry {
     if (
       this.hasSentHeaders &&
       !this.#isAwaitingSettlement &&
-      now - this.#lastWrite > PING_EVERY_MS
+      now - this.#lastWrite > this.#state.gen.pingIntervalMs
     ) {
       if (!this.isCommitted || (this.writer?.isBetweenEvents ?? true))
         this.#writeRaw(this.#pings.next());

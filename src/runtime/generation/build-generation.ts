@@ -173,6 +173,7 @@ function createGeneration(
     maxResponseBytes: config.bounds.responseBytes,
     slowRequestMs: config.log.slowRequestMs,
     writeTimeoutMs: config.writeTimeoutMs,
+    pingIntervalMs: config.pingIntervalMs,
     providers,
     resolver: new CandidateResolver({
       providers,

@@ -21,6 +21,7 @@ import {
 } from "tollgate/testing";
 import { callControl } from "../../../src/admin/socket/control-client.ts";
 import { digestKey, mintKey } from "../../../src/lib/api-key.ts";
+import { dial, isTerminal } from "../../kit/socket-client.ts";
 import { spellings } from "../../rig/privacy/canary.ts";
 
 const DEV = mintKey().secret;
@@ -125,7 +126,7 @@ beforeAll(async () => {
   at = await startTestGateway({
     plugins: { spy, watcher },
     yaml: `
-frontends: [messages, models, usage, chat-completions, jobs]
+frontends: [messages, models, usage, chat-completions, responses, jobs]
 middleware:
   - use: auth
     with:
@@ -346,6 +347,16 @@ describe("the bill", () => {
       expect.stringContaining("$0.000001 left"),
     ]);
   });
+});
+
+test("over a WebSocket, the credential is not accepted, and the client is told where to send it", async () => {
+  const before = max.requests.length;
+  await using client = await dial(at.url, { key: DEV, headers: { "x-api-key": TOKEN } });
+  client.send({ type: "response.create", model: "max/claude-sonnet-4-6", input: "Hi" });
+  const events = await client.until((one) => isTerminal(one) || one.type === "error");
+  expect(JSON.stringify(events)).toContain("over HTTP");
+  expect(JSON.stringify(events)).not.toContain(TOKEN);
+  expect(max.requests.length).toBe(before);
 });
 
 test("canary: the credential is in no sink", async () => {

@@ -72,3 +72,40 @@ test.each(roads)("%s, an upstream of %s: silent %s its first token", async (clie
   for (const [, sdk, reads] of readers)
     expect([sdk, await reads(got)]).toEqual([sdk, "One two three"]);
 });
+
+test("timeouts.client_ping is the time without content after which a ping is sent", async () => {
+  const time = installTestClock();
+  let up: ServerResponse | undefined;
+  await using upstream = await startBackend((_req, res) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.write(
+      encodeText(chats["responses"]!.server!, SAID, createResponseContext({ stream: true })).slice(
+        0,
+        700,
+      ),
+    );
+    up = res;
+  });
+  await using s = await startTestServices({
+    frontend: chats["messages"]!,
+    pingIntervalMs: 3_000,
+    providers: {
+      p: {
+        endpoints: [{ protocol: chats["responses"]!, base: upstream.base, auth: "none" as const }],
+        timeouts: { ...TIMEOUTS, firstByteMs: LONG, idleMs: LONG, totalMs: LONG },
+      },
+    },
+  });
+  const asking = s.ask({ ...LEAST["messages"], model: "p/m", stream: true });
+  await until(() => up !== undefined);
+  time.skip(11_000);
+  const reader = (await asking).body!.pipeThrough(new TextDecoderStream()).getReader();
+  let got = "";
+  const count = () => got.split(chats["messages"]!.server!.ping!).length - 1;
+  for (let pings = count(); pings < 3; pings = count()) {
+    time.skip(4_000);
+    const before = got.length;
+    while (got.length === before) got += (await reader.read()).value ?? "";
+  }
+  up!.destroy();
+});

@@ -130,6 +130,25 @@ describe("model discovery", () => {
     expect(res.status).toBe(200);
   });
 
+  test("answers within 3 s while a provider's model list hangs", async () => {
+    await using hanging = await startUpstream({ "*": () => new Promise<never>(() => {}) });
+    await using gateway = await startTestGateway({
+      yaml: `${ONE_KEY}
+frontends: [messages, models]
+store: memory
+providers:
+  anthropic: { use: anthropic, with: { api_key: sk-upstream-000000, base_url: "${hanging.url}" } }
+`,
+    });
+    const res = await fetch(`${gateway.url}/v1/models?limit=1000`, {
+      headers: BEARER,
+      signal: AbortSignal.timeout(30_000),
+    });
+    const { data } = (await res.json()) as { data: readonly { id: string }[] };
+    // The built-in list is used, and nothing waits for the provider.
+    expect(data.some(({ id }) => id.startsWith("anthropic/claude-"))).toBe(true);
+  });
+
   test("lists id, display_name, and description of each model", async () => {
     const { data } = (await (await discover(BEARER)).json()) as { data: Record<string, string>[] };
     const found = data.find(({ id }) => id === "anthropic/claude-sonnet-4-6")!;

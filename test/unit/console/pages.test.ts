@@ -437,3 +437,24 @@ it("Jobs offers no cancellation to a viewer, and explains an empty list", async 
   await jobs.shows("No job was found.");
   expect(jobs.text()).not.toContain("Cancel the job");
 });
+
+it("Prompt caches shows the cached share by key, and in total", async () => {
+  setAllowedCommands([...ALL, "ledger.caches"]);
+  const row = { calls: 2, input: 1_000, read: 800, written: 100, unread: 0 };
+  using caches = await page("caches", "CachesPage", {
+    "ledger.caches": () => ({
+      by: "key",
+      rows: [
+        { name: "key_a", ...row },
+        { name: "key_b", ...row, read: 0, unread: 100 },
+      ],
+      keyNames: { key_a: "laptop" },
+    }),
+  });
+  await caches.shows("40.0%");
+  expect(firstCells(caches, 5)).toEqual([
+    "key | calls | input | cached | share",
+    "laptop | 2 | 1,000 | 800 | 80.0%",
+    "key_b | 2 | 1,000 | 0 | 0.0%",
+  ]);
+});

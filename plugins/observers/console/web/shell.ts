@@ -18,6 +18,7 @@ import { RequestsPage } from "./pages/requests/requests.ts";
 import { AdminsPage } from "./pages/admins.ts";
 import { AuditPage } from "./pages/audit.ts";
 import { BILL_COMMANDS, BillsPage } from "./pages/bills.ts";
+import { CachesPage } from "./pages/caches.ts";
 import { ConfigResponse } from "./pages/config.ts";
 import { FleetPage } from "./pages/fleet.ts";
 import { KeysPage } from "./pages/keys/keys.ts";
@@ -325,6 +326,14 @@ const PAGES: readonly PageDefinition[] = [
     icon: "ledger",
     component: LedgerPage,
     requiredCommands: ["ledger.status"],
+  },
+  {
+    path: "/caches",
+    title: "Prompt caches",
+    group: "Govern",
+    icon: "usage",
+    component: CachesPage,
+    requiredCommands: ["ledger.caches"],
   },
   {
     path: "/bills",

@@ -1,0 +1,204 @@
+// The middleware `prompt-caches`: which requests change what was sent before, and where breakpoints
+// are added.
+import * as fc from "fast-check";
+import { describe, expect, it, test } from "vitest";
+import type { Json, JsonObject, Outgoing } from "tollgate/plugin";
+import { jsonResponse, startTestGateway, startUpstream } from "tollgate/testing";
+import { addBreakpoints } from "../../../plugins/middleware/prompt-caches/breakpoints.ts";
+import { ConversationPrefixes } from "../../../plugins/middleware/prompt-caches/conversation-prefixes.ts";
+import { promptSections } from "../../../plugins/middleware/prompt-caches/prompt-sections.ts";
+
+const sectionsOf = (body: JsonObject) => promptSections((field) => body[field])!;
+const message = (text: string, role = "user"): JsonObject => ({
+  role,
+  content: [{ type: "text", text }],
+});
+const LONG = "x".repeat(200);
+
+describe("the comparison with the previous request", () => {
+  const texts = fc.array(fc.string({ maxLength: 300 }), { minLength: 1, maxLength: 8 });
+
+  test("law: more messages after the same ones are no change, and any other message is", () => {
+    fc.assert(
+      fc.property(texts, texts, fc.nat(), fc.nat(), (before, more, seed, at) => {
+        const memory = new ConversationPrefixes(10, seed);
+        const system = [{ type: "text", text: LONG }];
+        const earlier = { system, messages: before.map((text) => message(text)) };
+        const later = { system, messages: [...before, ...more].map((text) => message(text)) };
+        expect(memory.compare("a", sectionsOf(earlier))).toBeUndefined();
+        expect(memory.compare("a", sectionsOf(later))).toBeUndefined();
+        expect(memory.compare("a", sectionsOf(later))).toBeUndefined();
+        const changed = structuredClone(later);
+        const index = at % changed.messages.length;
+        changed.messages[index] = message(`${LONG}${index}${LONG}`, "assistant");
+        changed.messages.push(message(LONG));
+        const prefix =
+          sectionsOf({ ...later, messages: later.messages.slice(0, index) })?.items ?? [];
+        const length = prefix.reduce((sum, { text }) => sum + text.length, 0);
+        const change = memory.compare("a", sectionsOf(changed));
+        // The last characters of the previous request may be too few for a hash.
+        const whole = sectionsOf(later).items.reduce((sum, { text }) => sum + text.length, 0);
+        if (change) {
+          expect(change.to).toBeGreaterThan(length);
+          expect(change.kept).toBeLessThan(1);
+        } else expect(whole - length).toBeLessThan(64 + 40);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("names the place of the first difference, to 64 characters", () => {
+    const memory = new ConversationPrefixes(10, 1);
+    const messages = [message(LONG), message(LONG, "assistant"), message("Go on.")];
+    memory.compare("a", sectionsOf({ system: LONG, messages }));
+    expect(memory.compare("a", sectionsOf({ system: `y${LONG}`, messages }))).toMatchObject({
+      section: "instructions",
+      path: "system",
+      from: 0,
+      to: 64,
+      kept: 0,
+    });
+    const other = [message(LONG), message(`${LONG}!`, "assistant"), message("Go on.")];
+    expect(memory.compare("a", sectionsOf({ system: `y${LONG}`, messages: other }))).toMatchObject({
+      section: "messages",
+      path: "messages[1]",
+    });
+  });
+
+  it("ignores breakpoints, and keeps conversations apart", () => {
+    const memory = new ConversationPrefixes(10, 1);
+    const marked = {
+      role: "user",
+      content: [{ type: "text", text: LONG, cache_control: { type: "ephemeral" } }],
+    };
+    memory.compare("a", sectionsOf({ messages: [marked] }));
+    expect(
+      memory.compare("a", sectionsOf({ messages: [message(LONG), message("b")] })),
+    ).toBeUndefined();
+    expect(memory.compare("b", sectionsOf({ messages: [message("other")] }))).toBeUndefined();
+  });
+
+  it("keeps a limited number of conversations and hashes", () => {
+    const memory = new ConversationPrefixes(3, 1);
+    for (let i = 0; i < 100; i++)
+      memory.compare(`c${i}`, sectionsOf({ messages: [message(LONG)] }));
+    const one = Math.floor(sectionsOf({ messages: [message(LONG)] }).items[0]!.text.length / 64);
+    expect(memory.size).toBe(3 * one);
+  });
+});
+
+describe("breakpoints", () => {
+  const outgoing = (body: JsonObject): Pick<Outgoing, "get" | "set"> => ({
+    get: (field) => body[field],
+    set: (field, value) => void ((body as Record<string, Json>)[field] = value as Json),
+  });
+  const add = (body: JsonObject): JsonObject => {
+    addBreakpoints(outgoing(body) as Outgoing);
+    return body;
+  };
+  const count = (value: unknown): number =>
+    JSON.stringify(value).split('"cache_control"').length - 1;
+  const without = (value: unknown): unknown =>
+    JSON.parse(
+      JSON.stringify(value, (key, of: unknown) => (key === "cache_control" ? undefined : of)),
+    );
+
+  it("are on the last tool, system block, and message", () => {
+    const mark = { cache_control: { type: "ephemeral" } };
+    expect(
+      add({ tools: [{ name: "a" }, { name: "b" }], system: "Help.", messages: [message("Hi")] }),
+    ).toEqual({
+      tools: [{ name: "a" }, { name: "b", ...mark }],
+      system: [{ type: "text", text: "Help.", ...mark }],
+      messages: [{ role: "user", content: [{ type: "text", text: "Hi", ...mark }] }],
+    });
+  });
+
+  test("law: at most 4, those of the client stay, and nothing else changes", () => {
+    const mark = fc.constantFrom({}, { cache_control: { type: "ephemeral", ttl: "1h" } });
+    const block = fc
+      .tuple(fc.constantFrom("text", "thinking", "tool_result"), fc.string(), mark)
+      .map(([type, text, of]) => ({ type, text, ...of }));
+    const blocks = fc.array(block, { maxLength: 3 });
+    const body = fc.record({
+      tools: fc.array(
+        mark.map((of) => ({ name: "t", ...of })),
+        { maxLength: 2 },
+      ),
+      system: fc.oneof(fc.string(), blocks),
+      messages: fc.array(
+        blocks.map((content) => ({ role: "user", content })),
+        { maxLength: 3 },
+      ),
+    });
+    fc.assert(
+      fc.property(body, (given) => {
+        const before = structuredClone(given);
+        const after = add(structuredClone(given) as unknown as JsonObject);
+        const own = count(before);
+        expect(count(after)).toBeLessThanOrEqual(Math.max(4, own));
+        expect(count(after)).toBeGreaterThanOrEqual(own);
+        for (const name of ["tools", "system", "messages"] as const)
+          if (count(before[name]) > 0) expect(after[name]).toEqual(before[name]);
+        const text = (value: unknown) =>
+          typeof value === "string" ? [{ type: "text", text: value }] : value;
+        expect(without({ ...after, system: text(after["system"]) })).toEqual(
+          without({ ...before, system: text(before.system) }),
+        );
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+it("labels and logs a changed prefix, without a text of the request", async () => {
+  await using up = await startUpstream({
+    "*": jsonResponse({
+      id: "m",
+      type: "message",
+      role: "assistant",
+      model: "m",
+      content: [{ type: "text", text: "Yes" }],
+      stop_reason: "end_turn",
+      stop_sequence: null,
+      usage: { input_tokens: 9, output_tokens: 1, cache_read_input_tokens: 3 },
+    }),
+  });
+  await using at = await startTestGateway({
+    yaml: `
+frontends: [messages, chat-completions]
+middleware: [door, { use: prompt-caches, with: { breakpoints: true } }]
+providers:
+  claude: { use: anthropic-compatible, with: { base_url: "${up.url}/v1" } }
+`,
+  });
+  const ask = async (system: string, messages: readonly JsonObject[]) => {
+    const res = await fetch(`${at.url}/v1/messages`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-claude-code-session-id": "s" },
+      body: JSON.stringify({ model: "claude/m", max_tokens: 9, system, messages }),
+    });
+    expect(res.status).toBe(200);
+  };
+  const secret = `a secret ${LONG}`;
+  await ask(secret, [message(LONG)]);
+  await ask(secret, [message(LONG), message("Yes", "assistant"), message(LONG)]);
+  await ask(`other ${secret}`, [message(LONG), message("Yes", "assistant"), message(LONG)]);
+  await ask(`more ${secret}`, [message(LONG)]);
+  const labels = at.storeCommands.flatMap((one) =>
+    one.do === "reserve" ? [one.labels["prompt_prefix"]] : [],
+  );
+  expect(labels).toEqual([undefined, undefined, "instructions", "instructions"]);
+  const lines = at.logs.filter(({ message: text }) => text === "prompt prefix changed");
+  expect(lines).toHaveLength(2);
+  expect(lines[0]!.fields).toMatchObject({
+    section: "instructions",
+    path: "system",
+    from: 0,
+    to: 64,
+  });
+  expect(JSON.stringify(at.logs)).not.toContain("secret");
+  expect(up.requests.at(-1)!.json().messages[0].content[0].cache_control).toEqual({
+    type: "ephemeral",
+  });
+});
