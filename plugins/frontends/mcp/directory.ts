@@ -173,7 +173,7 @@ export async function listPage(
     }
   }
   if (failure !== undefined && results.every(({ status }) => status === "rejected")) throw failure;
-  return pageOf(items, cursor, Number.isFinite(ttlMs) ? ttlMs : 0);
+  return pageOf(items, cursor, Number.isFinite(ttlMs) ? Math.floor(ttlMs) : 0);
 }
 
 const capabilityOf = (kind: ListKind): string =>

@@ -68,6 +68,7 @@ describe.each(["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"] as const)
       const list = await sendModern(client, "tools/list");
       expect(namesOf(list)).toEqual(["one__add", "one__echo"]);
       expect(list.result).toMatchObject({ cacheScope: "private", resultType: "complete" });
+      expect(Number.isInteger(list.result!["ttlMs"])).toBe(true);
       const called = await sendModern(client, "tools/call", {
         name: "one__echo",
         arguments: { text: "hi" },
