@@ -127,6 +127,7 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/plugins/stores/transfer.test.ts": ["src/store", "plugins/stores"],
   "test/plugins/stores/crash.test.ts": ["src/store", "plugins/stores"],
   "test/e2e/jobs/provider-batches.test.ts": ["plugins/frontends/jobs", "src/protocols/batches"],
+  "test/e2e/jobs/background-crash.test.ts": ["plugins/frontends/background", "src/runtime"],
   "test/e2e/plugins/third-party.test.ts": ["src/loader", "src/testing"],
   "test/e2e/ledger/fleet.test.ts": ["plugins/stores/postgres"],
   "test/e2e/ledger/price-feed-workers.test.ts": ["src/catalog/prices", "src/runtime/workers"],
@@ -517,6 +518,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
     "test/plugins/batches",
     "test/clouds/batches.test.ts",
   ],
+  "test/e2e/jobs/background-crash.test.ts": ["test/plugins/background"],
   "test/rig/money/batches.test.ts": ["test/e2e/jobs"],
   "test/rig/money/budget.test.ts": [
     "test/e2e/lifecycle/websockets.test.ts",

@@ -2,8 +2,9 @@
 // client receives a response of the frontend.
 import type { ServerResponse } from "node:http";
 import { fail } from "../model/error.ts";
-import type { BackgroundEnd, BackgroundRun } from "../plugin/frontend.ts";
+import type { BackgroundEnd, BackgroundRun, RouteResponse } from "../plugin/frontend.ts";
 import type { BackgroundRequest, HostExchange } from "./exchange/exchange.ts";
+import { attributeFault } from "./faults/fault-source.ts";
 import { EventResponse, type WholeResponse } from "./sockets/event-response.ts";
 import { sendAnswer, type ClientConnection } from "./stages/serve.ts";
 
@@ -67,7 +68,13 @@ class DetachedRequest implements BackgroundRequest {
   }
 
   async #accept(): Promise<void> {
-    const answer = await this.#run.accept();
+    let answer: RouteResponse;
+    try {
+      answer = await this.#run.accept();
+    } catch (error) {
+      // No other candidate would be accepted either.
+      throw attributeFault(error, "gateway");
+    }
     this.#isAccepted = true;
     // The response can be a stream that is as long as the request.
     sendAnswer(this.#x, answer, this.#client).catch((err: unknown) => {

@@ -244,7 +244,7 @@ function routes(): ScriptedRoutes {
 }
 
 const yaml = (url: string) => `
-frontends: [chat-completions, messages, responses, images, embeddings, rerank, speech, transcriptions, gemini, models]
+frontends: [chat-completions, messages, { use: responses, with: { background: {} } }, images, embeddings, rerank, speech, transcriptions, gemini, models]
 middleware: [auth, { use: usage, with: { label_headers: [${CHECK}] } }]
 store: memory
 providers:

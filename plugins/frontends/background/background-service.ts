@@ -1,6 +1,6 @@
 // Responses that run in the background, as their clients use them.
 import { randomBytes } from "node:crypto";
-import { rm } from "node:fs/promises";
+import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import {
   fail,
@@ -36,6 +36,8 @@ import {
 export const PREFIX = "resp";
 /** Time between two searches for expired responses, in milliseconds. */
 const SWEEP_MS = 30_000;
+/** Age in milliseconds after which a log without a record is deleted. A crash can leave one. */
+const ORPHAN_MS = 24 * 3_600_000;
 /** Time between two reads of a log that another process writes, in milliseconds. */
 const POLL_MS = 250;
 /** Number of such reads between two reads of the record. */
@@ -89,14 +91,22 @@ export class BackgroundService {
       run?.cancel();
       return run && true;
     });
-    if (ctx.jobs) ctx.runEvery(SWEEP_MS, () => this.sweep());
+    if (!ctx.jobs) return;
+    ctx.runEvery(SWEEP_MS, () => this.sweep());
+    ctx.runEvery(ORPHAN_MS / 24, () => this.deleteOrphans());
   }
 
   get #fileSecrets(): FileSecrets {
     return (this.#secrets ??= createFileSecrets(this.#ctx.deriveSecret("background responses")));
   }
 
-  #path = (id: string): string => join(this.#options.dir ?? this.#ctx.stateDir(), id);
+  /** Folder of the logs. A folder of the operator may contain other files. */
+  get #folder(): string {
+    const { dir } = this.#options;
+    return dir === undefined ? this.#ctx.stateDir() : join(dir, "responses");
+  }
+
+  #path = (id: string): string => join(this.#folder, id);
 
   /** Returns how a request runs in the background. */
   begin(x: RequestHead, body: Body): Pick<RouteInput, "background" | "edits" | "stream"> {
@@ -385,6 +395,16 @@ export class BackgroundService {
         await this.#markLost(due).catch((error: unknown) => {
           if (!isVersionConflict(error)) throw error;
         });
+    }
+  }
+
+  /** Deletes old logs that no record names. */
+  async deleteOrphans(): Promise<void> {
+    const oldest = Date.now() - ORPHAN_MS;
+    for (const name of await readdir(this.#folder).catch(() => [])) {
+      const found = await stat(this.#path(name)).catch(() => undefined);
+      if (!found?.isFile() || found.mtimeMs > oldest || (await this.#records.read(name))) continue;
+      await rm(this.#path(name), { force: true });
     }
   }
 }

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,36 @@ def responses_stream_helper(of: Case) -> None:
     thoughts = [part.text for item in answer.output if item.type == "reasoning" for part in item.summary]
     assert "".join(thoughts) in ("", THOUGHT), thoughts
     count_response(of, answer.usage)
+
+
+@check()
+def responses_in_background(of: Case) -> None:
+    asking = client(of).responses
+    answer = asking.create(model=of.model, input="Hello", background=True)
+    while answer.status in ("queued", "in_progress"):
+        time.sleep(0.05)
+        answer = asking.retrieve(answer.id)
+    same(answer.status, "completed")
+    same(answer.output_text, HELLO)
+    count_response(of, answer.usage)
+
+
+@check()
+def responses_in_background_resumed(of: Case) -> None:
+    asking = client(of).responses
+    events: list[Any] = []
+    for event in asking.create(model=of.model, input="Hello", background=True, stream=True):
+        events.append(event)
+        if len(events) == 2:
+            break
+    answer = events[0].response
+    events += asking.retrieve(answer.id, stream=True, starting_after=events[-1].sequence_number)
+    same([event.sequence_number for event in events], list(range(len(events))))
+    said = [event.delta for event in events if event.type == "response.output_text.delta"]
+    same("".join(said), HELLO)
+    same(events[-1].response.id, answer.id)
+    count_response(of, events[-1].response.usage)
+    asking.delete(answer.id)
 
 
 def responses_loop(of: Case, stream: bool) -> None:

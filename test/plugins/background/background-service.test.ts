@@ -1,7 +1,6 @@
 // Background responses of several processes with one store and one folder: each of them serves every
 // response, one that stops is replaced, and nothing is left behind.
-import { readdirSync } from "node:fs";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, expect, it, vi } from "vitest";
@@ -15,6 +14,8 @@ import { until } from "../../kit/wait.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "tollgate-background-"));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+const logsOf = (folder: string): string[] => readdirSync(join(folder, "responses"));
 
 let jobs: JobStore;
 /** Keys that are still valid, by their digest. */
@@ -96,7 +97,7 @@ it("a process follows the stream of another one, and reads its response", async 
   const stored = (await other.find(request(), running.id))!;
   await other.delete(stored);
   expect(await one.find(request(), running.id)).toBe(undefined);
-  expect(readdirSync(dir)).toEqual([]);
+  expect(logsOf(dir)).toEqual([]);
 });
 
 it("a response is canceled through another process, and its lease is renewed", async () => {
@@ -167,7 +168,7 @@ it("a response fails if its process stopped, which cannot end it later", async (
     vi.setSystemTime(Date.now() + 61_000);
     await other.sweep();
     expect(await other.find(request(), running.id)).toBe(undefined);
-    expect(readdirSync(dir)).toEqual([]);
+    expect(logsOf(dir)).toEqual([]);
   } finally {
     vi.useRealTimers();
   }
@@ -187,7 +188,7 @@ it("a sweep ends responses of stopped processes, and deletes expired ones", asyn
     expect(await statusOf(other, lost.id)).toBe("failed");
     vi.setSystemTime(Date.now() + 60_001);
     await other.sweep();
-    expect(readdirSync(dir)).toEqual([]);
+    expect(logsOf(dir)).toEqual([]);
     expect((await jobs.list({})).items).toEqual([]);
     await lost.run.onEnd({ isTruncated: true, error: undefined });
   } finally {
@@ -210,4 +211,21 @@ it("a gateway without the folder says so, and an owner has a limited number of s
   for (const stream of await Promise.all(streams))
     expect(stream).toEqual(["a", "response.completed"]);
   expect(await collect(await read(one, running.id, "stream=true"))).toHaveLength(2);
+  await one.delete((await one.find(request(), running.id))!);
+});
+
+it("logs without a record are deleted after a day, and no other file", async () => {
+  const one = startProcess();
+  const running = await start(one);
+  const [old, recent] = ["o".repeat(32), "r".repeat(32)];
+  for (const name of [old, recent]) writeFileSync(join(dir, "responses", name), "x");
+  const twoDaysAgo = Date.now() / 1_000 - 172_800;
+  for (const name of [old, running.id.slice("resp_".length)])
+    utimesSync(join(dir, "responses", name), twoDaysAgo, twoDaysAgo);
+  await one.deleteOrphans();
+  expect(logsOf(dir).toSorted()).toEqual([running.id.slice("resp_".length), recent].toSorted());
+  rmSync(join(dir, "responses", recent));
+  await running.end();
+  expect(await statusOf(one, running.id)).toBe("completed");
+  await one.delete((await one.find(request(), running.id))!);
 });
