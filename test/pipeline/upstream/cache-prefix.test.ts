@@ -101,7 +101,9 @@ const protocolAt = (path: string): string =>
     ([word]) => path.includes(`/${word}`),
   )?.[1] ?? "gemini";
 
-describe.each(["", "rewriting"])("with the hooks [%s]", (hooks) => {
+const BREAKPOINTS = "{ use: prompt-caches, with: { breakpoints: true } }";
+
+describe.each(["", "rewriting", BREAKPOINTS])("with the hooks [%s]", (hooks) => {
   let up: TestUpstream;
   let at: TestGateway;
   beforeAll(async () => {
@@ -138,7 +140,9 @@ providers:
   };
 
   it.each(
-    Object.keys(FRONTENDS).flatMap((from) => PROVIDERS.map((to): [string, string] => [from, to])),
+    Object.keys(FRONTENDS).flatMap((from) =>
+      (hooks === BREAKPOINTS ? ["claude"] : PROVIDERS).map((to): [string, string] => [from, to]),
+    ),
   )("from %s to %s", async (from, to) => {
     const model = `${to}/model-${from}`;
     const texts: ReturnType<typeof cachedText>[][] = [];

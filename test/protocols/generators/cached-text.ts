@@ -15,11 +15,15 @@ export function cachedText(
   body: Body,
 ): { readonly whole: string; readonly prefix: string } {
   const [before, list] = PARTS[protocol]!;
-  const head = before.map((name) => `${name}:${JSON.stringify(body[name])}`).join("\n");
+  const head = before.map((name) => `${name}:${toText(body[name])}`).join("\n");
   const value = body[list];
   // OpenAI's Responses API accepts a text in place of a list with one message.
-  const whole = `${head}\n${JSON.stringify(
+  const whole = `${head}\n${toText(
     typeof value === "string" ? [{ role: "user", content: value }] : value,
   )}`;
   return { whole, prefix: whole.replace(/[\]}"]+$/, "") };
 }
+
+/** A breakpoint is a mark, and no part of the prompt. */
+const toText = (value: unknown): string | undefined =>
+  JSON.stringify(value, (key, each: unknown) => (key === "cache_control" ? undefined : each));
