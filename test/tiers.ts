@@ -121,6 +121,7 @@ export const CI: readonly string[] = [
  */
 export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/clients/realtime/python.test.ts": ["src/protocols", "src/pipeline/sockets"],
+  "test/clients/signed-in.test.ts": ["plugins/frontends", "src/plugin/sign-in", "src/protocols"],
   "test/pipeline/goodput/goodput.test.ts": ["src/pipeline/admission"],
   "test/rig/privacy/zdr.test.ts": ["src/pipeline", "src/protocols"],
   "test/plugins/stores/postgres/budgets/budget-leases.test.ts": ["plugins/stores/postgres"],
@@ -371,6 +372,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   "test/cli/completion.test.ts": ["test/cli/help.test.ts"],
   "test/cli/plugins/check-plugin.test.ts": ["test/unit/testing", "test/plugins/templates.test.ts"],
   "test/clients/realtime/python.test.ts": ["test/clients/realtime/realtime.test.ts"],
+  "test/clients/signed-in.test.ts": ["test/e2e/sign-in", "test/clients/clients.test.ts"],
   "test/clouds/conformance.test.ts": [
     "test/clouds/aws-laws.test.ts",
     "test/clouds/azure.test.ts",
