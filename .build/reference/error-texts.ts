@@ -635,6 +635,7 @@ export const OPERATOR_ERRORS: Readonly<Record<string, ErrorText>> = {
   invalid_job: ["The record of a job is not valid", "Report the error with the log"],
   job_not_open: ["The job of a line has ended", "Report the error with the log"],
   key_ended: ["The key has expired or is revoked", "Use another key"],
+  unknown_spend_limit: ["There is no spend limit with this ID", "List the spend limits"],
   key_not_allowed: [
     "A plugin writes a key that does not have its prefix",
     "Report it to the author of the plugin",

@@ -22,6 +22,7 @@ import { protocolPage } from "./claude-gateway/protocol-page.ts";
 import { RateLimit } from "./claude-gateway/rate-limit.ts";
 import { Seal, SealedRecords } from "./claude-gateway/sealed-records.ts";
 import { Sessions, type SessionData } from "./claude-gateway/sessions.ts";
+import { SpendLimits, type SpendLimitData } from "./claude-gateway/spend-limits.ts";
 import { SIGNALS, TelemetryRelay } from "./claude-gateway/telemetry-relay.ts";
 
 const anthropic = messages().server!;
@@ -174,6 +175,13 @@ export default defineFrontend({
           },
         },
       },
+      spend_limits: {
+        type: "boolean",
+        default: false,
+        description:
+          "Whether the admin listener serves /v1/organizations/spend_limits, with which admins set " +
+          "the spend limits of people, in the format of Anthropic's Admin API",
+      },
       behind_proxy: {
         type: "boolean",
         default: false,
@@ -204,7 +212,15 @@ export default defineFrontend({
       ctx.fetch,
     );
     const limits = (options.limits ?? []).map((limit) => parseScopedLimit(limit, ""));
-    const people = new People({
+    const spendLimits = new SpendLimits({
+      ctx,
+      records: records<SpendLimitData>("spend-limit"),
+      seal,
+      people: () => people,
+      defaults: limits,
+      now,
+    });
+    const people: People = new People({
       ctx,
       prefix: ctx.id.slice(ctx.id.indexOf(".") + 1),
       tokens,
@@ -213,7 +229,7 @@ export default defineFrontend({
       map: options.map,
       accounts: { byClaim: options.accounts, default: options.account },
       groupsClaim: options.groups,
-      limitsOf: async ({ keyId }) => limits.map((limit) => ({ ...limit, scope: `key:${keyId}` })),
+      limitsOf: (person) => spendLimits.limitsOf(person),
       now,
     });
     const sessions = new Sessions({
@@ -275,6 +291,7 @@ export default defineFrontend({
             headers: { "content-type": "text/markdown; charset=utf-8" },
           }),
         },
+        ...(options.spend_limits ? spendLimits.routes() : []),
         { method: "GET", path: "/managed/settings", handle: (x) => settings.serve(x) },
         ...SIGNALS.map((signal) => ({
           method: "POST",
