@@ -1,12 +1,13 @@
 // Frontend for /v1/files, /v1/uploads, and batches: stores the files of clients, encrypted, and runs
 // their lines. One path serves the SDKs of OpenAI and Anthropic.
+import { parseWebhookSecret, WEBHOOK_SECRET_HINT } from "tollgate/plugin";
 import { defineFrontend } from "tollgate/plugin";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { acceptOption, extractCredential } from "./client-credential.ts";
 import { anthropicBatchRoutes } from "./jobs/anthropic-batches.ts";
 import { BatchEngine } from "./jobs/batch-engine.ts";
-import { createBatchKind } from "./jobs/batch-kind.ts";
+import { createBatchKind } from "./jobs/reports/batch-kind.ts";
 import { BatchRecords } from "./jobs/batch-record.ts";
 import { BatchService } from "./jobs/batch-service.ts";
 import { fileRoutes } from "./jobs/file-routes.ts";
@@ -15,6 +16,7 @@ import { openaiBatchRoutes } from "./jobs/openai-batches.ts";
 import { isAnthropicClient } from "./jobs/request-fields.ts";
 import { Storage } from "./jobs/storage.ts";
 import { uploadRoutes } from "./jobs/upload-routes.ts";
+import { Webhooks } from "./jobs/reports/webhooks.ts";
 import { UploadService } from "./jobs/upload-service.ts";
 
 const openai = images().server!;
@@ -23,6 +25,9 @@ const anthropic = messages().server!;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const MIB = 1024 * 1024;
+
+const textsOption = (description: string) =>
+  ({ type: "array", items: { type: "string", minLength: 1 }, minItems: 1, description }) as const;
 
 export default defineFrontend({
   api: 1,
@@ -55,6 +60,39 @@ export default defineFrontend({
         default: 10_240,
         description: "Maximum size of all files of an account, or of a key without one, in MiB",
       },
+      webhooks: {
+        type: "array",
+        maxItems: 64,
+        default: [],
+        description: "Receivers of webhooks, which report the end of jobs. Default: none",
+        items: {
+          type: "object",
+          additionalProperties: false,
+          required: ["url", "secret"],
+          properties: {
+            url: {
+              type: "string",
+              pattern: "^https?://",
+              "x-expects": "an address such as https://app.example.com/webhooks",
+              "x-origin": true,
+              "x-secret": true,
+              description: "URL of the receiver",
+            },
+            secret: {
+              type: "string",
+              "x-secret": true,
+              description: "Secret that signs the webhooks: whsec_ and 24 to 64 bytes in base64",
+            },
+            events: textsOption(
+              "Types of events, such as batch.completed or batch.*. Default: all",
+            ),
+            accounts: textsOption(
+              "Accounts whose jobs are reported, without nested accounts. Default: all",
+            ),
+            keys: textsOption("IDs of the keys whose jobs are reported. Default: all"),
+          },
+        },
+      },
       keep_batches_days: {
         type: "integer",
         minimum: 1,
@@ -64,7 +102,19 @@ export default defineFrontend({
       },
     },
   },
-  setup({ accept: schemes, dir, ...options }, ctx) {
+  check: ({ webhooks }) =>
+    webhooks.flatMap(({ secret }, n) =>
+      parseWebhookSecret(secret)
+        ? []
+        : [
+            {
+              path: `/webhooks/${n}/secret`,
+              message: "is not a valid webhook secret",
+              hint: WEBHOOK_SECRET_HINT,
+            },
+          ],
+    ),
+  setup({ webhooks: receivers, accept: schemes, dir, ...options }, ctx) {
     const limits = {
       fileBytes: options.max_file_mb * MIB,
       ownerBytes: options.max_account_mb * MIB,
@@ -75,7 +125,11 @@ export default defineFrontend({
     const records = new BatchRecords(() => storage.jobs);
     const engine = new BatchEngine(storage, records);
     const batches = new BatchService(storage, records, engine.wake);
-    if (ctx.jobs) engine.start();
+    const webhooks = new Webhooks(ctx, receivers);
+    if (ctx.jobs) {
+      engine.start();
+      webhooks.start();
+    }
     ctx.runEvery(HOUR_MS, () => files.sweep());
     return {
       extractCredential: (headers) => extractCredential(headers, schemes),
@@ -88,6 +142,7 @@ export default defineFrontend({
         ...anthropicBatchRoutes(batches, files),
       ],
       jobKinds: [createBatchKind(batches)],
+      beforeJobEnds: (job) => webhooks.announce(job),
     };
   },
 });

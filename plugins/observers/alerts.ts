@@ -1,5 +1,6 @@
 // Notifies operators of events that need attention, by signed webhook or chat message. An alert is
 // written to disk before the gateway treats it as accepted. Delivery is retried for one day.
+import { parseWebhookSecret, WEBHOOK_SECRET_HINT } from "tollgate/plugin";
 import { join } from "node:path";
 import { defineObserver, type Context, type Problem } from "tollgate/plugin";
 import {
@@ -13,7 +14,7 @@ import {
 } from "./alerts/alert.ts";
 import { certificateAlerts, expiryAlerts } from "./alerts/expiry-alerts.ts";
 import { type DigestPeriod, lastCompletePeriod, createDigest } from "./alerts/spend-digest.ts";
-import { Delivery, type Receiver, parseSecret, createTestCommand } from "./alerts/delivery.ts";
+import { Delivery, type Receiver, createTestCommand } from "./alerts/delivery.ts";
 import { OngoingFailures, fromCharge, fromEvent, fromRequest } from "./alerts/alert-sources.ts";
 import { Outbox } from "./alerts/outbox.ts";
 import { checkSpend } from "./alerts/unusual-spend.ts";
@@ -167,13 +168,13 @@ export default defineObserver({
         yield {
           path,
           message: "has no secret, so the receiver cannot verify the sender",
-          hint: SECRET_HINT,
+          hint: WEBHOOK_SECRET_HINT,
         };
-      else if (secret !== undefined && !parseSecret(secret))
+      else if (secret !== undefined && !parseWebhookSecret(secret))
         yield {
           path: `${path}/secret`,
           message: "is not a valid webhook secret",
-          hint: SECRET_HINT,
+          hint: WEBHOOK_SECRET_HINT,
         };
     }
     for (const [i, rule] of rules.entries())
@@ -189,7 +190,11 @@ export default defineObserver({
     const { gateway, queue_size: queueSize, retry_ms: retryMs } = options;
     const receivers = Object.entries(options.receivers).map(
       ([name, { secret, ...to }]): Receiver => {
-        return { name, ...to, secret: secret === undefined ? undefined : parseSecret(secret) };
+        return {
+          name,
+          ...to,
+          secret: secret === undefined ? undefined : parseWebhookSecret(secret),
+        };
       },
     );
     const names = receivers.map(({ name }) => name);
@@ -311,5 +316,3 @@ function scheduleDigest(
     lastSent = from;
   });
 }
-
-const SECRET_HINT = 'write whsec_ and 24 to 64 bytes in base64: "whsec_$(openssl rand -base64 32)"';

@@ -17,6 +17,7 @@ export * from "../lib/queue/bounded-queue.ts";
 export * from "../lib/queue/batch-loop.ts";
 export * from "../lib/queue/batch-queue.ts";
 export { nearest } from "../lib/text.ts";
+export * from "../lib/webhook-signature.ts";
 export { isSystemdJournal } from "../lib/log/systemd-journal.ts";
 export * from "./schema.ts";
 export * from "./context.ts";

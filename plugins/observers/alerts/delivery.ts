@@ -1,8 +1,8 @@
 // Delivers alerts to one receiver, one after the other. Each alert is retried for up to one day.
+import { createWebhookHeaders } from "tollgate/plugin";
 import type { Context, Json, PluginCommand } from "tollgate/plugin";
 import type { Alert } from "./alert.ts";
 import type { Outbox, PendingDelivery } from "./outbox.ts";
-import { createHmac } from "node:crypto";
 
 const REQUEST_TIMEOUT_MS = 5_000;
 const DAY_MS = 86_400_000;
@@ -47,7 +47,7 @@ export async function sendAlert(
       headers: {
         "content-type": "application/json",
         "user-agent": "tollgate-alerts",
-        ...signatureHeaders(alert.id, body, secret, now),
+        ...createWebhookHeaders(alert.id, body, secret, now),
       },
       body,
       signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), ...(over ? [over] : [])]),
@@ -171,44 +171,6 @@ export function formatChatMessage({ type, gateway, subject, runbook, data }: Ale
 
 const escapeSlack = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-
-// Signs alerts by the Standard Webhooks specification, so that a receiver can verify their origin
-// and age. https://www.standardwebhooks.com
-
-const SECRET_PREFIX = "whsec_";
-/** Bounds of the specification, in bytes. */
-const MIN_SECRET_BYTES = 24;
-const MAX_SECRET_BYTES = 64;
-
-/** Decodes a secret, or returns undefined if it is invalid. */
-export function parseSecret(text: string): Buffer | undefined {
-  if (!text.startsWith(SECRET_PREFIX)) return undefined;
-  const base64 = text.slice(SECRET_PREFIX.length);
-  const bytes = Buffer.from(base64, "base64");
-  // Node ignores invalid base64 characters. The decoded secret would then differ from the
-  // receiver's.
-  const same = bytes.toString("base64").replace(/=+$/, "") === base64.replace(/=+$/, "");
-  return same && bytes.length >= MIN_SECRET_BYTES && bytes.length <= MAX_SECRET_BYTES
-    ? bytes
-    : undefined;
-}
-
-/**
- * Returns the headers of one attempt. `now` is the time of the attempt in Unix milliseconds,
- * because receivers reject old timestamps.
- */
-export function signatureHeaders(
-  id: string,
-  body: string,
-  secret: Buffer | undefined,
-  now: number,
-): Readonly<Record<string, string>> {
-  const timestamp = String(Math.floor(now / 1_000));
-  const headers = { "webhook-id": id, "webhook-timestamp": timestamp };
-  if (!secret) return headers;
-  const signature = createHmac("sha256", secret).update(`${id}.${timestamp}.${body}`);
-  return { ...headers, "webhook-signature": `v1,${signature.digest("base64")}` };
-}
 
 // The command that sends a test alert to each receiver and reports the receiver's response.
 

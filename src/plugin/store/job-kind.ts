@@ -94,6 +94,8 @@ export interface JobOrigin {
 export interface EndedJob extends JobDescription {
   /** ID of its record. */
   readonly record: string;
+  /** State that its record is about to have. */
+  readonly state: string;
   /** Kind of the job. */
   readonly kind: string;
   /** ID of the key that created the job. */

@@ -51,9 +51,9 @@ const isEnded = ({ openStates }: JobKind, record: JobRecord | undefined): boolea
 function endedJob(kind: JobKind, record: JobRecord): EndedJob | undefined {
   if (!isEnded(kind, record)) return undefined;
   const description = kind.describe(record);
-  const { key, account, createdAt } = record;
+  const { id, state, kind: name, key, account, createdAt } = record;
   return description
-    ? { ...description, record: record.id, kind: record.kind, key, account, createdAt }
+    ? { ...description, record: id, state, kind: name, key, account, createdAt }
     : undefined;
 }
 

@@ -1,4 +1,6 @@
 // Operators list, show, and cancel the jobs of all clients, with their cost so far.
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import OpenAI, { toFile } from "openai";
@@ -14,8 +16,11 @@ const [alice, bob] = [mintKey().secret, mintKey().secret];
 const key = (id: string, secret: string, account: string) =>
   `{ id: ${id}, digest: ${digestKey(secret)}, account: ${account} }`;
 const provider = fileURLToPath(new URL("../../kit/batch-provider.ts", import.meta.url));
-const YAML = `
-frontends: [chat-completions, jobs]
+const webhookSecret = `whsec_${Buffer.alloc(24, 3).toString("base64")}`;
+const yamlOf = (webhookUrl: string) => `
+frontends:
+  - chat-completions
+  - { use: jobs, with: { webhooks: [{ url: "${webhookUrl}", secret: "${webhookSecret}", accounts: [research], events: ["batch.*"] }] } }
 observers: [metrics]
 admin: { port: 0 }
 accounts: { acme: {}, research: { parent: acme }, other: {} }
@@ -24,10 +29,25 @@ middleware:
   - { use: auth, with: { keys: [${key("alice", alice, "research")}, ${key("bob", bob, "other")}] } }
 `;
 let gateway: InProcessGateway;
-beforeAll(async () => {
-  gateway = await startInProcess({ yaml: YAML });
+/** Requests that the receiver of webhooks got. */
+const webhooks: { readonly body: string; readonly headers: IncomingHttpHeaders }[] = [];
+const receiver = createServer((req, res) => {
+  const parts: Buffer[] = [];
+  req.on("data", (part: Buffer) => void parts.push(part));
+  req.on("end", () => {
+    webhooks.push({ body: Buffer.concat(parts).toString(), headers: req.headers });
+    res.writeHead(204).end();
+  });
 });
-afterAll(() => gateway?.[Symbol.asyncDispose]());
+beforeAll(async () => {
+  await new Promise<void>((resolve) => void receiver.listen(0, "127.0.0.1", resolve));
+  const { port } = receiver.address() as AddressInfo;
+  gateway = await startInProcess({ yaml: yamlOf(`http://127.0.0.1:${port}/hook`) });
+});
+afterAll(async () => {
+  await gateway?.[Symbol.asyncDispose]();
+  receiver.close();
+});
 beforeEach(() => void resetFakeBatches());
 
 async function create(apiKey: string, model = "fake/small", lines = 1): Promise<string> {
@@ -135,4 +155,27 @@ it("metrics count open and ended jobs by kind", async () => {
   const text = await scrape();
   expect(sumSamples(text, "tollgate_jobs_ended_total", 'status="completed"')).toBeGreaterThan(1);
   expect(text).toContain('tollgate_jobs_open{kind="batch"} 0');
+});
+
+it("the ends of an account's batches arrive as signed webhooks, once each", async () => {
+  const [foreign, own] = [await create(bob), await create(alice)];
+  await statusIs(foreign, "completed");
+  await statusIs(own, "completed");
+  const canceled = await create(alice, "fake/endless");
+  await statusIs(canceled, "running");
+  await gateway.ask("jobs.cancel", { id: canceled });
+  const bodiesOf = (id: string) => webhooks.filter(({ body }) => body.includes(id));
+  await until(() => bodiesOf(own).length > 0 && bodiesOf(canceled).length > 0);
+  expect(bodiesOf(foreign)).toEqual([]);
+  const client = new OpenAI({ apiKey: "k" });
+  for (const [id, type] of [
+    [own, "batch.completed"],
+    [canceled, "batch.cancelled"],
+  ] as const) {
+    const [{ body, headers } = { body: "", headers: {} }, ...more] = bodiesOf(id);
+    expect(more).toEqual([]);
+    const sent = headers as Record<string, string>;
+    const event = await client.webhooks.unwrap(body, sent, webhookSecret);
+    expect(event).toMatchObject({ object: "event", type, data: { id } });
+  }
 });

@@ -1,5 +1,6 @@
 // The parts of the observer `alerts`: alerts and their frequency, signatures, and alerts for a
 // receiver that is down.
+import { createWebhookHeaders, parseWebhookSecret } from "tollgate/plugin";
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -33,8 +34,6 @@ import {
   sendAlert,
   type Receiver,
   formatChatMessage,
-  parseSecret,
-  signatureHeaders,
 } from "../../../plugins/observers/alerts/delivery.ts";
 import {
   OngoingFailures,
@@ -77,7 +76,7 @@ describe("signatures", () => {
   const judge = new OpenAI({ apiKey: "k", webhookSecret: SECRET });
   const [alert, now] = [nth(1), Date.now()];
   const body = JSON.stringify(alert);
-  const headers = signatureHeaders(alert.id, body, parseSecret(SECRET), now);
+  const headers = createWebhookHeaders(alert.id, body, parseWebhookSecret(SECRET), now);
 
   it("are accepted by another implementation of Standard Webhooks, and rejected with another secret", async () => {
     expect(await judge.webhooks.unwrap(body, headers)).toEqual(alert);
@@ -90,7 +89,7 @@ describe("signatures", () => {
       [body.replace("here", "there"), headers],
       [body, { ...headers, "webhook-id": "msg_1" }],
       [body, { ...headers, "webhook-timestamp": String(Math.floor(now / 1_000) + 1) }],
-      [body, signatureHeaders(alert.id, body, parseSecret(SECRET), now - HOUR)],
+      [body, createWebhookHeaders(alert.id, body, parseWebhookSecret(SECRET), now - HOUR)],
     ] as const;
     for (const [text, said] of changed)
       await expect(judge.webhooks.unwrap(text, said)).rejects.toThrow();
@@ -105,7 +104,7 @@ describe("signatures", () => {
     [`whsec_${"!".repeat(40)}`, undefined],
     [`whsec_${Buffer.alloc(24, 1).toString("base64")}`, 24],
   ])("a secret of %j has %j bytes", (text, bytes) => {
-    expect(parseSecret(text)?.length).toBe(bytes);
+    expect(parseWebhookSecret(text)?.length).toBe(bytes);
   });
 
   it("a webhook without a secret is rejected, and so is a rule for an unknown receiver", () => {
@@ -458,7 +457,7 @@ const receiver: Receiver = {
   name: "ops",
   url: "https://ops.example/hook",
   format: "webhook",
-  secret: parseSecret(SECRET),
+  secret: parseWebhookSecret(SECRET),
 };
 
 /** A receiver with configurable responses, and a clock that a test moves. */

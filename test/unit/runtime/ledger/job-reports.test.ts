@@ -107,7 +107,12 @@ it("law: any sequence of writes reports each ended job once, and no other kind",
 });
 
 it("the event has the cost in dollars, and the request", () => {
-  const job = { ...kind.describe(recordOf({ state: "completed" }))!, record: "a", kind: "batch" };
+  const job = {
+    ...kind.describe(recordOf({ state: "completed" }))!,
+    record: "a",
+    state: "completed",
+    kind: "batch",
+  };
   expect(jobEndedEvent({ ...job, key: "alice", createdAt: NOON })).toMatchObject({
     type: "job_ended",
     at: NOON + 1,

@@ -15,7 +15,7 @@ import {
 import { ConfirmButton, toast } from "../parts/overlay.ts";
 import { Table, type Column } from "../parts/table.ts";
 import { isAllowed } from "../session.ts";
-import { formatAgo, formatCount, formatDateTime, formatDuration } from "../format.ts";
+import { formatAgo, formatCount, formatDateTime } from "../format.ts";
 
 interface Job {
   readonly id: string;
@@ -67,7 +67,7 @@ function Sums({ of: { items } }: { of: JobsResponse }) {
       { name: "Open jobs", value: formatCount(open.length) },
       {
         name: "Oldest open job",
-        value: open.length > 0 ? formatDuration(Date.now() - oldest) : "–",
+        value: open.length > 0 ? formatAgo(oldest) : "–",
       },
       { name: "Failed jobs", value: formatCount(failed), tone: failed > 0 ? "warn" : "" },
     ]}

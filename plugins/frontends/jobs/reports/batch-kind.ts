@@ -1,7 +1,7 @@
 // Describes batches for operators, and reports how they ended.
 import type { JobDescription, JobKind, JobRecord, JobStatus } from "tollgate/plugin";
-import { BATCH_KIND, parseBatch, progressOf, type BatchState } from "./batch-record.ts";
-import type { BatchService } from "./batch-service.ts";
+import { BATCH_KIND, parseBatch, progressOf, type BatchState } from "../batch-record.ts";
+import type { BatchService } from "../batch-service.ts";
 
 const STATUS: Readonly<Record<BatchState, JobStatus>> = {
   reserving: "queued",
