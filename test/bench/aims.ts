@@ -1,6 +1,7 @@
 // Compares the goals, row by row, with the results.
 import { excess, median, ratio, type Figure, type Result } from "./rounds.ts";
 import { NO_HOOK } from "./hooks.ts";
+import { NO_SCOPE, THREE_SCOPES } from "./scopes.ts";
 import { AFTER, BEFORE, type Found } from "./steps.ts";
 
 export interface Aim {
@@ -107,6 +108,8 @@ export function aims({ results, grown, start, streamKb, young }: Found, fsyncUs:
     times(lane, "everything", "no observer", "CPU", cost, "≤", 1.12);
     times(lane, "metrics", "no observer", "CPU", cost, "≤", 1.03);
   }
+  for (const lane of ["scopes", "scopes-sse"])
+    times(lane, THREE_SCOPES, NO_SCOPE, "CPU", cost, "≤", 1.05);
   const beside = (lane: string, mine: string, what: string, figure: Figure, bound: number) => {
     const [a, b] = [at(results, lane, mine), at(results, lane, NO_HOOK)];
     if (a && b) aim(lane, `${mine}: ${what}`, excess(a, b, figure), "≤", bound, "µs");

@@ -1,6 +1,7 @@
 // The measurements, one step after another. The first steps share targets that run at the same
 // time. The others start their own.
 import { asking, watching } from "./hooks.ts";
+import { withScopes } from "./scopes.ts";
 import { growth, type Grown } from "./growth.ts";
 import { type Length, type Lane, laneOf, lanes } from "./lanes.ts";
 import { measure, sample, takes, type Result, type Side } from "./rounds.ts";
@@ -216,6 +217,8 @@ export function stepsOf(plan: Plan): Steps {
         ALIKE,
       ),
       pair("everything-sse", "the same, SSE at full speed", "sse-full", withEverything, ALIKE),
+      pair("scopes", "with three scopes and without, JSON 1 KB", "json-1k", withScopes, ALIKE),
+      pair("scopes-sse", "the same, SSE at full speed", "sse-full", withScopes, ALIKE),
       pair("child", "a hook in a child, here, and none, JSON 1 KB", "json-1k", asking, ALIKE),
       pair("child-500", "the same, open loop, 500 a second: its way", "rate-500", asking),
       pair("watch", "answers watched, and not, SSE at full speed", "sse-full", watching, ALIKE),

@@ -53,6 +53,10 @@ export interface GateOptions {
   /** An additional middleware, in YAML's flow style, and files next to the config. */
   middleware?: string;
   files?: Readonly<Record<string, string>>;
+  /** Whether the models of the lanes have a price, which budgets require. */
+  priced?: boolean;
+  /** Entries under `scopes:`, in YAML's flow style. */
+  scopes?: string;
   /** Entries under `observers:`, in YAML's flow style. */
   observers?: string;
   /** Additional models of routes in the file. */
@@ -71,14 +75,16 @@ export interface GateOptions {
 const SCRAPER = "bench-scraper-0123456789abcdef";
 const SCRAPE_MS = 5_000;
 
+const PRICES = `, models: { ${["bench-s2048", "bench-e200"].map((id) => `"${id}": { price: { input: 1, output: 2 } }`).join(", ")} }`;
+
 const yaml = (mock: number, of: GateOptions) => `
 listen: { host: 127.0.0.1, port: 0 }
 ${of.workers === undefined ? "" : `workers: ${of.workers}\n`}log: { level: warn }
 store: ${of.store ?? `{ use: sqlite, with: { durability: ${of.durability ?? "power"} } }`}
 frontends: [chat-completions, messages, responses, models]
 middleware: [auth, zdr, limits, usage${of.middleware === undefined ? "" : `, ${of.middleware}`}]
-${of.observers === undefined ? "" : `observers: ${of.observers}\nadmin: { port: 0, tokens: { scraper: { role: metrics, token: ${SCRAPER} } } }\n`}providers:
-  up: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1", list_models: false } }
+${of.scopes === undefined ? "" : `scopes: ${of.scopes}\n`}${of.observers === undefined ? "" : `observers: ${of.observers}\nadmin: { port: 0, tokens: { scraper: { role: metrics, token: ${SCRAPER} } } }\n`}providers:
+  up: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1", list_models: false }${of.priced ? PRICES : ""} }
   re: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1", list_models: false, responses: true } }
   an: { use: anthropic-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1" } }
 models:
