@@ -91,9 +91,10 @@ export function checkCommand(c: StoreCommand): void {
         if (typeof max === "number" && !(Number.isSafeInteger(max) && max >= 0))
           rejectField("max", `of ${scope} is ${max}, which is not a whole number`);
         if (max < 0) rejectField("max", `of ${scope} is negative`);
-        if (isReservedScope(scope) && !isMemberScope(scope))
+        const isReserved = isReservedScope(scope);
+        if (isReserved && !isMemberScope(scope))
           rejectField("scope", `${scope} starts with ~, which is reserved`);
-        if (maxMembers !== undefined && !isMemberScope(scope))
+        if (maxMembers !== undefined && !isReserved)
           rejectField("maxMembers", `of ${scope} is set, but the scope belongs to no group`);
       }
       if (c.job) checkJobReserve(c, c.job);

@@ -41,18 +41,16 @@ export function chargeScopes(call: HostCall, known: Labels): ScopeCharge {
     }
     const owner = ownerOf(config, x);
     const countsOnly = config.overflow === "warn" || isDowngraded;
-    if (isCounted)
-      addLimits(limits, config.limits, scopes.scopeOf(config, owner, value), {
-        config,
-        countsOnly,
-        isFirst: call.n === 1,
-      });
-    if (isDowngraded)
-      addLimits(limits, config.downgrade!.limits, scopes.scopeOf(config, `${owner}+`, value), {
-        config,
-        countsOnly: false,
-        isFirst: call.n === downgrade.firstCall,
-      });
+    if (isCounted) {
+      const options = { limits: config.limits, countsOnly, isFirst: call.n === 1 };
+      limits.push(...scopes.limitsOf(config, scopes.scopeOf(config, owner, value), options));
+    }
+    if (isDowngraded) {
+      const isFirst = call.n === downgrade.firstCall;
+      const options = { limits: config.downgrade!.limits, countsOnly: false, isFirst };
+      const scope = scopes.scopeOf(config, `${owner}+`, value);
+      limits.push(...scopes.limitsOf(config, scope, options));
+    }
     if (config.hold) holds.push(config.hold);
     if (value !== undefined && known[config.name] === undefined && config.label !== "none")
       labels[config.name] =
@@ -91,31 +89,4 @@ function ownerOf({ within }: ScopeConfig, x: HostExchange): string {
   if (within === "gateway") return "";
   const account = x.state.admission.account?.path;
   return account === undefined ? key : `account:${account}`;
-}
-
-function addLimits(
-  limits: Limit[],
-  of: ScopeConfig["limits"],
-  scope: string,
-  {
-    config,
-    countsOnly,
-    isFirst,
-  }: {
-    readonly config: ScopeConfig;
-    readonly countsOnly: boolean;
-    readonly isFirst: boolean;
-  },
-): void {
-  const isMember = config.from.length > 0;
-  for (const limit of of) {
-    // A second attempt belongs to the same request, so it is not counted as another request.
-    if (!isFirst && limit.unit === "requests") continue;
-    limits.push({
-      scope,
-      ...limit,
-      ...(isMember && { maxMembers: config.maxMembers }),
-      ...(countsOnly && { countsOnly }),
-    });
-  }
 }

@@ -4,7 +4,11 @@ import { createHmac } from "node:crypto";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { ScopeConfig } from "../../config/gateway-config.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
-import { formatMemberScope, parseMemberScope } from "../../plugin/store/member-scope.ts";
+import {
+  formatMemberScope,
+  isReservedScope,
+  parseMemberScope,
+} from "../../plugin/store/member-scope.ts";
 
 /** Maximum number of cached scopes, which need not be hashed again. */
 const MAX_CACHED_SCOPES = 10_000;
@@ -18,6 +22,8 @@ export class Scopes {
   readonly hasDowngrades: boolean;
   readonly #secret: Uint8Array;
   readonly #cache = new BoundedMap<string, string>(MAX_CACHED_SCOPES);
+  /** Limits by scope and by the options that they depend on. */
+  readonly #limits = new BoundedMap<string, (readonly Limit[] | undefined)[]>(MAX_CACHED_SCOPES);
 
   /**
    * @param secret Secret that all gateways of a store share. The hashes of values depend on it.
@@ -53,6 +59,17 @@ export class Scopes {
     return scope;
   }
 
+  /**
+   * Returns the limits of a scope that `scopeOf` returned. Later calls of the same scope share the
+   * objects.
+   */
+  limitsOf(config: ScopeConfig, scope: string, of: LimitOptions): readonly Limit[] {
+    let variants = this.#limits.get(scope);
+    if (!variants) this.#limits.set(scope, (variants = []));
+    const variant = (of.countsOnly ? 1 : 0) + (of.isFirst ? 2 : 0);
+    return (variants[variant] ??= createLimits(config, scope, of));
+  }
+
   /** Returns the hash with which ledger rows can contain a value. */
   hashOf(config: ScopeConfig, value: string): string {
     return this.#hash(`${config.name}\0${value}`).slice(0, HASH_LENGTH);
@@ -63,6 +80,28 @@ export class Scopes {
   }
 }
 
+/** Options of the limits of one call. */
+interface LimitOptions {
+  readonly limits: ScopeConfig["limits"];
+  readonly countsOnly: boolean;
+  /** Whether the call counts as a request. A second attempt belongs to the same request. */
+  readonly isFirst: boolean;
+}
+
+const createLimits = (
+  { from, maxMembers }: ScopeConfig,
+  scope: string,
+  { limits, countsOnly, isFirst }: LimitOptions,
+): readonly Limit[] =>
+  limits
+    .filter(({ unit }) => isFirst || unit !== "requests")
+    .map((limit) => ({
+      scope,
+      ...limit,
+      ...(from.length > 0 && { maxMembers }),
+      ...(countsOnly && { countsOnly }),
+    }));
+
 /** Returns the name of the scope that a limit belongs to. Undefined for limits of keys and accounts. */
 export function scopeNameOf(scope: string): string | undefined {
   const member = parseMemberScope(scope);
@@ -70,6 +109,16 @@ export function scopeNameOf(scope: string): string | undefined {
   return /^scope:([^:]+)/.exec(scope)?.[1];
 }
 
+/** Readable forms of members' scopes. */
+const READABLE_SCOPES = new BoundedMap<string, string>(MAX_CACHED_SCOPES);
+
 /** Returns a limit with a scope that people can read. The hash of a member is left out. */
-export const withScopeName = <L extends Pick<Limit, "scope">>(limit: L): L =>
-  parseMemberScope(limit.scope) ? { ...limit, scope: `scope:${scopeNameOf(limit.scope)}` } : limit;
+export function withScopeName<L extends Pick<Limit, "scope">>(limit: L): L {
+  if (!isReservedScope(limit.scope)) return limit;
+  let scope = READABLE_SCOPES.get(limit.scope);
+  if (scope === undefined) {
+    scope = `scope:${scopeNameOf(limit.scope)}`;
+    READABLE_SCOPES.set(limit.scope, scope);
+  }
+  return { ...limit, scope };
+}

@@ -33,8 +33,18 @@ export function formatMemberScope(group: string, idleMs: number, id: string): st
 /** Whether a scope is reserved for members of groups. */
 export const isReservedScope = (scope: string): boolean => scope.startsWith(MARK);
 
+/** Scopes of members that were checked. A member's calls follow each other. */
+const CHECKED_SCOPES = new Set<string>();
+const MAX_CHECKED_SCOPES = 10_000;
+
 /** Whether a scope is the scope of a member. */
-export const isMemberScope = (scope: string): boolean => MEMBER_SCOPE.test(scope);
+export function isMemberScope(scope: string): boolean {
+  if (CHECKED_SCOPES.has(scope)) return true;
+  if (!MEMBER_SCOPE.test(scope)) return false;
+  if (CHECKED_SCOPES.size >= MAX_CHECKED_SCOPES) CHECKED_SCOPES.clear();
+  CHECKED_SCOPES.add(scope);
+  return true;
+}
 
 /** Parses the scope of a member. Returns undefined for any other scope. */
 export function parseMemberScope(scope: string): GroupMember | undefined {

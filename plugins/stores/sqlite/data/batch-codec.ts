@@ -3,7 +3,8 @@
 // them. Fields that the ledger rules need are sent separately.
 //
 //   t  terms       the text for the next number; f: forget all numbers
-//   r  a reserve   at, terms, hold, claims, attempt, other fields, job
+//   l  a limit     the text for the next number; m: forget all numbers
+//   r  a reserve   at, terms, hold, claims (number of the limit and amount), attempt, other fields, job
 //   s  a settle    at, attempt, other fields
 //   x  any other   the whole command as JSON
 //
@@ -48,9 +49,10 @@ export interface BatchEncoder {
  */
 export function createBatchEncoder(): BatchEncoder {
   const numbering = createTermsNumbering();
+  const limits = createLimitNumbering();
   const reserve = (c: Timed<Reserve>): string =>
     `r\t${Math.floor(c.at)}\t${numbering.numberOf(termsOf(c))}\t${c.holdNano === null ? "null" : `"${c.holdNano}"`}\t${
-      c.claims.length === 0 ? "" : JSON.stringify(c.claims.map(encodeClaim))
+      c.claims.length === 0 ? "" : limits.encodeClaims(c.claims)
     }\t${JSON.stringify(c.attempt)}\t${JSON.stringify(c.request)},${c.number}${c.job ? `\t${encodeJob(c.job)}` : ""}`;
   const line = (c: StoreCommand): string =>
     c.do === "reserve" ? reserve(c) : c.do === "settle" ? encodeSettle(c) : `x\t${toJson(c)}`;
@@ -62,6 +64,7 @@ export function createBatchEncoder(): BatchEncoder {
       for (const command of batch) text += `${line(command)}\n`;
       const { forget, texts } = numbering.takeNewTexts();
       for (let i = texts.length; i-- > 0;) text = `t\t${texts[i]}\n${text}`;
+      text = limits.takeNewLines() + text;
       return forget ? `f\n${text}` : text;
     },
   };
@@ -80,40 +83,41 @@ const encodeJob = (job: JobReserve): string => toJson(job);
 const decodeJob = (text: string): JobReserve => fromJson<JobReserve>(text);
 
 type LimitClaim = Limit & { take: bigint };
-/** The last two elements are absent unless the scope is a member of a group. */
-type ClaimTuple = readonly [
+/** A limit. The last two elements are set for members of groups only. */
+type LimitTuple = readonly [
   scope: string,
   unit: Limit["unit"],
   max: number | string,
   per: Limit["per"],
-  take: string,
-  maxMembers?: number | null,
-  countsOnly?: 1,
+  maxMembers: number | null,
+  countsOnly: 0 | 1,
 ];
 
-function encodeClaim({ scope, unit, max, per, take, maxMembers, countsOnly }: LimitClaim) {
+const encodeLimit = ({ scope, unit, max, per, maxMembers, countsOnly }: Limit): string => {
   const amount = typeof max === "bigint" ? String(max) : max;
-  const claim: ClaimTuple = [scope, unit, amount, per, String(take)];
-  if (countsOnly) return [...claim, maxMembers ?? null, 1] as const;
-  return maxMembers === undefined ? claim : ([...claim, maxMembers] as const);
+  const tuple: LimitTuple = [scope, unit, amount, per, maxMembers ?? null, countsOnly ? 1 : 0];
+  return JSON.stringify(tuple);
+};
+
+function decodeLimit(text: string): Limit {
+  const [scope, unit, max, per, maxMembers, countsOnly] = JSON.parse(text) as LimitTuple;
+  return {
+    scope,
+    unit,
+    max: typeof max === "string" ? BigInt(max) : max,
+    per,
+    maxMembers: maxMembers ?? undefined,
+    countsOnly: countsOnly === 1 ? true : undefined,
+  };
 }
-const decodeClaim = ([
-  scope,
-  unit,
-  max,
-  per,
-  take,
-  maxMembers,
-  countsOnly,
-]: ClaimTuple): LimitClaim => ({
-  scope,
-  unit,
-  max: typeof max === "string" ? BigInt(max) : max,
-  per,
-  take: BigInt(take),
-  maxMembers: maxMembers ?? undefined,
-  countsOnly: countsOnly ? true : undefined,
-});
+
+/** Decodes the claims of a reserve, in the form `<number>:<amount>,…`. */
+const decodeClaims = (text: string, limits: readonly Limit[]): LimitClaim[] =>
+  text.split(",").map((part) => {
+    const colon = part.indexOf(":");
+    const { scope, unit, max, per, maxMembers, countsOnly } = limits[Number(part.slice(0, colon))]!;
+    return { scope, unit, max, per, maxMembers, countsOnly, take: BigInt(part.slice(colon + 1)) };
+  });
 
 /** The text of terms, shared by all calls that have the same terms. */
 export interface EncodedTerms {
@@ -186,6 +190,7 @@ export const toEncodedSettle = (c: Timed<Settle>): EncodedSettle =>
 /** Creates the decoder of one thread. The decoder keeps the terms of each number. */
 export function createBatchDecoder(): (text: string) => EncodedCommand[] {
   let terms: EncodedTerms[] = [];
+  let limits: Limit[] = [];
   const NONE: readonly LimitClaim[] = [];
 
   function reserve(f: readonly string[]): EncodedReserve {
@@ -198,7 +203,7 @@ export function createBatchDecoder(): (text: string) => EncodedCommand[] {
       at: Number(f[1]),
       terms: terms[Number(f[2])]!,
       hold: own.slice(0, from - 1),
-      claims: f[4] === "" ? NONE : (JSON.parse(f[4]!) as ClaimTuple[]).map(decodeClaim),
+      claims: f[4] === "" ? NONE : decodeClaims(f[4]!, limits),
       identity: own.slice(from),
       attempt: parseQuoted(own.slice(from, from + f[5]!.length)),
       ...(f[7] !== undefined && { job: decodeJob(f[7]) }),
@@ -223,6 +228,12 @@ export function createBatchDecoder(): (text: string) => EncodedCommand[] {
           break;
         case "f":
           terms = [];
+          break;
+        case "l":
+          limits.push(decodeLimit(f[1]!));
+          break;
+        case "m":
+          limits = [];
           break;
         default:
           commands.push(fromJson<OtherCommand>(f[1]!));
@@ -337,11 +348,65 @@ export function decodeResults(
 // by number.
 
 /**
- * Maximum count of terms with a number, and the maximum per key. Labels can have arbitrary values,
- * so both are bounded.
+ * Maximum count of terms with a number, and the maximum per key and labels. Labels can have
+ * arbitrary values, so both are bounded.
  */
 const MAX_NUMBERS = 4_096;
-const MAX_NUMBERS_PER_KEY = 16;
+const MAX_NUMBERS_PER_GROUP = 16;
+
+/** Maximum count of limits with a number. Clients choose the values of members. */
+const MAX_LIMITS = 16_384;
+
+interface LimitNumbering {
+  /** Encodes the claims of a reserve: the number of each limit, and the amount. */
+  encodeClaims(claims: readonly LimitClaim[]): string;
+  /** Returns the lines that the other thread needs before it receives these numbers. */
+  takeNewLines(): string;
+}
+
+/**
+ * Creates a numbering of limits. Limits are found by their scope, whose text usually is the same
+ * object, so its hash is already known.
+ */
+function createLimitNumbering(): LimitNumbering {
+  const known = new Map<string, { limit: Limit; number: number }[]>();
+  let lines = "";
+  let next = 0;
+  const numberOf = (claim: LimitClaim): number => {
+    let own = known.get(claim.scope);
+    if (!own) known.set(claim.scope, (own = []));
+    for (const { limit, number } of own) if (isSameLimit(limit, claim)) return number;
+    const { take: _, ...limit } = claim;
+    own.push({ limit, number: next });
+    lines += `l\t${encodeLimit(limit)}\n`;
+    return next++;
+  };
+  return {
+    encodeClaims(claims) {
+      let text = "";
+      for (const claim of claims)
+        text += `${text === "" ? "" : ","}${numberOf(claim)}:${claim.take}`;
+      return text;
+    },
+    takeNewLines() {
+      const newLines = lines;
+      lines = "";
+      if (next > MAX_LIMITS) {
+        known.clear();
+        next = 0;
+        lines = "m\n";
+      }
+      return newLines;
+    },
+  };
+}
+
+const isSameLimit = (a: Limit, b: Limit): boolean =>
+  a.unit === b.unit &&
+  a.per === b.per &&
+  a.max === b.max &&
+  a.maxMembers === b.maxMembers &&
+  a.countsOnly === b.countsOnly;
 
 interface TermsNumbering {
   numberOf(of: CallTerms): number;
@@ -376,14 +441,15 @@ function createTermsNumbering(): TermsNumbering {
       ...(job !== undefined && { job }),
     };
     texts.push(serializeTerms(copy));
-    if (mine.unshift({ of: copy, number: next }) > MAX_NUMBERS_PER_KEY) mine.pop();
+    if (mine.unshift({ of: copy, number: next }) > MAX_NUMBERS_PER_GROUP) mine.pop();
     return next++;
   }
 
   return {
     numberOf(of) {
-      let mine = known.get(of.key);
-      if (!mine) known.set(of.key, (mine = []));
+      const name = groupOf(of);
+      let mine = known.get(name);
+      if (!mine) known.set(name, (mine = []));
       for (const one of mine) if (isSameTerms(one.of, of)) return one.number;
       return learn(of, mine);
     },
@@ -398,6 +464,13 @@ function createTermsNumbering(): TermsNumbering {
       return newTexts;
     },
   };
+}
+
+/** Returns the name of a group of terms: the key and the values of the labels. */
+function groupOf({ key, labels }: CallTerms): string {
+  let name = key;
+  for (const label in labels) name += `\n${labels[label]}`;
+  return name;
 }
 
 const isSameTerms = (a: CallTerms, b: CallTerms): boolean =>
