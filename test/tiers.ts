@@ -187,6 +187,11 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/rig/drills/drills.test.ts": ["src/runtime", "src/server", "src/pipeline"],
   "test/rig/routing/failover.test.ts": ["src/pipeline"],
   "test/rig/faults/faults.test.ts": ["src/pipeline"],
+  "test/rig/fleet/sim/first-calls-mutants.test.ts": [
+    "plugins/stores/postgres",
+    "src/store",
+    "test/rig/fleet/sim",
+  ],
   "test/rig/fleet/sim/fleet-sim-mutants.test.ts": ["plugins/stores/postgres", "test/rig/fleet/sim"],
   "test/rig/fleet/fleet.test.ts": ["plugins/stores/postgres"],
   "test/rig/fuzz/fuzz.test.ts": ["src/pipeline", "src/protocols"],
@@ -484,6 +489,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/rig/faults/faults.test.ts": ["test/pipeline/routing/provider-errors.test.ts"],
   "test/rig/fleet/fleet.test.ts": ["test/rig/fleet/sim/fleet-sim.test.ts"],
+  "test/rig/fleet/sim/first-calls-mutants.test.ts": ["test/rig/fleet/sim/first-calls.test.ts"],
   "test/rig/fleet/sim/fleet-sim-mutants.test.ts": ["test/rig/fleet/sim/fleet-sim.test.ts"],
   "test/rig/fuzz/fuzz.test.ts": [
     "test/e2e/protocols/ambiguous-bodies.test.ts",

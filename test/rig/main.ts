@@ -18,6 +18,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   "fleet-mutants": () => import("./fleet/fleet-mutants.ts"),
   "fleet-rolling-update": () => import("./fleet/fleet-rolling-update.ts"),
   "fleet-worlds": () => import("./fleet/fleet-worlds.ts"),
+  "first-calls": () => import("./fleet/sim/first-calls.ts"),
   "fleet-sim": () => import("./fleet/sim/fleet-sim.ts"),
   "fleet-size": () => import("./fleet/fleet-size.ts"),
   "fleet-model": () => import("./fleet/fleet-model.ts"),
