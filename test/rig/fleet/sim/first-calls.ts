@@ -104,21 +104,24 @@ async function serveWorlds(
   }
 }
 
+/** Options of a world. */
+interface WorldOptions {
+  readonly database: SimulatedDatabase;
+  readonly time: VirtualTime;
+  readonly gateways: readonly Gateway[];
+  readonly chance: Chance;
+  readonly name: string;
+  readonly counts: Record<string, number>;
+}
+
 class FirstCallsWorld {
-  readonly #of: {
-    readonly database: SimulatedDatabase;
-    readonly time: VirtualTime;
-    readonly gateways: readonly Gateway[];
-    readonly chance: Chance;
-    readonly name: string;
-    readonly counts: Record<string, number>;
-  };
+  readonly #of: WorldOptions;
   readonly #places: number;
   readonly #members: readonly Member[];
   readonly #wrong: string[] = [];
   #calls = 0;
 
-  constructor(of: FirstCallsWorld["#of"]) {
+  constructor(of: WorldOptions) {
     this.#of = of;
     const { chance, name } = of;
     const count = 1 + chance.below(4);
