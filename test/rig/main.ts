@@ -27,6 +27,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   crash: () => import("./ledger/crash.ts"),
   budget: () => import("./money/budget.ts"),
   batches: () => import("./money/batches.ts"),
+  "batch-memory": () => import("./money/batch-memory.ts"),
   reservations: () => import("./money/reservations.ts"),
   usage: () => import("./money/usage.ts"),
   "client-disconnects": () => import("./connections/client-disconnects.ts"),

@@ -192,9 +192,7 @@ class BatchStep {
     if (state === "running" || state === "canceling") {
       for (let index = 0; index < this.#batch.batches.length; index++) await this.#advance(index);
       if (!this.#batch.batches.every((one) => one.state === "ended")) return this.#poll();
-      const [outputFile, errorFile] = [this.#newFileId(), this.#newFileId()];
-      const data = { failures: 0, outputFile, errorFile };
-      await this.#writeLeased({ state: "reading", data });
+      await this.#writeLeased({ state: "reading", data: { failures: 0 } });
     }
     if (this.#batch.state === "reading") {
       const data = await readResults({
@@ -215,8 +213,6 @@ class BatchStep {
     const next = Math.min(POLL_MS.most, Math.round(pollMs * POLL_GROWTH));
     return this.#write({ data: { failures: 0, pollMs: next }, dueAt: Date.now() + pollMs });
   }
-
-  #newFileId = (): string => this.#storage.secrets.createId("file", this.#owner.name);
 
   /** Postpones the batch after an error. */
   async postpone(err: unknown): Promise<void> {
@@ -338,8 +334,16 @@ class BatchStep {
 
   /** Ends a batch: all its lines are billed. */
   async #finish(): Promise<void> {
-    const { batches, record, lostNano } = this.#batch;
+    const { batches, record, lostNano, results = [], times } = this.#batch;
     const state = finalState(this.#batch);
+    // Only the gateway that has the batch gets here, so no other one creates files for it.
+    for (const { name, expiresAt, ...file } of results)
+      await this.#storage.files.create(this.#owner, name, times.finishing!, {
+        ...file,
+        expiresAt,
+        purpose: "batch_output",
+        mime: "application/jsonl",
+      });
     if (record.attempt != null && batches.length > 0) {
       const isUnreadable = batches.some((one) => one.outcome === "unreadable");
       const outcome = isUnreadable ? "unreadable" : state === "completed" ? "ok" : state;

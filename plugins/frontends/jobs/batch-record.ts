@@ -37,6 +37,12 @@ export interface LineFile extends Content {
   readonly name: string;
 }
 
+/** A file with results. Its name is the ID of the client's file, without its prefix. */
+export interface ResultFile extends LineFile {
+  readonly filename: string;
+  readonly expiresAt: number;
+}
+
 /** A part of the lines, which one provider runs. */
 export interface ProviderBatch {
   /** Without headers, which are in the first text line of `input`. */
@@ -123,6 +129,8 @@ export interface BatchData {
   readonly origin?: JobOrigin | undefined;
   /** Cost of all billed lines, in billionths of a US dollar. */
   readonly costNano?: string | undefined;
+  /** The files with the results, whose records are created when the batch ends. */
+  readonly results?: readonly ResultFile[] | undefined;
   /** Estimated cost of lost lines, in billionths of a US dollar. */
   readonly lostNano?: string | undefined;
   /** Times of state changes, in Unix milliseconds. */

@@ -13,11 +13,12 @@ import type {
   BatchOutcome,
   BatchUsage,
   LineCounts,
+  LineFile,
   ProviderBatch,
+  ResultFile,
   StoredBatch,
 } from "./batch-record.ts";
-import { FileService } from "./file-service.ts";
-import { BlobWriter } from "./line-files.ts";
+import { LineWriter } from "./line-files.ts";
 import { LineIndex } from "./line-index.ts";
 import type { Owner } from "./owned-records.ts";
 import { resultFormats, type ResultFormat } from "./result-formats.ts";
@@ -56,10 +57,9 @@ class ResultReader {
   readonly #batch: StoredBatch;
   readonly #signal: AbortSignal;
   readonly #format: ResultFormat;
-  readonly #files: FileService;
   readonly #onPart: ReadOptions["onPart"];
-  readonly #output: ResultFile;
-  readonly #errors: ResultFile;
+  readonly #output: ResultWriter;
+  readonly #errors: ResultWriter;
   readonly #counts: { -readonly [M in keyof LineCounts]: number };
   readonly #usage: { -readonly [M in keyof BatchUsage]: number };
   #lostNano = 0n;
@@ -76,21 +76,18 @@ class ResultReader {
     this.#signal = signal;
     this.#onPart = onPart;
     this.#format = resultFormats[batch.format];
-    this.#files = new FileService(storage);
-    this.#output = new ResultFile(storage, batch.outputFile!);
-    this.#errors = new ResultFile(storage, batch.errorFile!);
+    this.#output = new ResultWriter(storage, owner);
+    this.#errors = new ResultWriter(storage, owner);
     this.#counts = { total: batch.counts.total, succeeded: 0, failed: 0, canceled: 0, expired: 0 };
     this.#usage = { input: 0, cached: 0, output: 0, reasoning: 0 };
   }
 
   /** The file for lines that failed. */
-  get #failures(): ResultFile {
+  get #failures(): ResultWriter {
     return this.#format.hasErrorFile ? this.#errors : this.#output;
   }
 
   async run(): Promise<Partial<BatchData>> {
-    // An earlier attempt may have created them.
-    for (const { id } of [this.#output, this.#errors]) await this.#storage.files.delete(id);
     const lines = await LineIndex.create(this.#storage, this.#owner, {
       file: this.#batch.lines,
       count: this.#batch.counts.total,
@@ -112,8 +109,7 @@ class ResultReader {
       usage: this.#usage,
       lostNano: this.#lostNano.toString(),
       costNano: (this.#costNano + this.#lostNano).toString(),
-      outputFile: await this.#store(this.#output, "output"),
-      errorFile: await this.#store(this.#errors, "error"),
+      ...(await this.#finishFiles()),
     };
   }
 
@@ -247,42 +243,47 @@ class ResultReader {
     await this.#failures.write(this.#format.encodeUnrun(n, id, outcome, message));
   }
 
-  /** Creates the record of a file of results. Returns undefined if the file is empty. */
-  async #store(file: ResultFile, name: string): Promise<string | undefined> {
-    const written = await file.finish();
-    if (!written) return undefined;
-    const now = Date.now();
-    const { bytes, key } = written;
-    await this.#files.create(this.#owner, file.id, key, now, {
-      bytes,
-      filename: `batch_${this.#batch.record.id}_${name}.jsonl`,
-      purpose: "batch_output",
-      mime: "application/jsonl",
-      expiresAt: now + this.#batch.keepMs,
-    });
-    return file.id;
+  /** Returns the files that are not empty. Their records are created when the batch ends. */
+  async #finishFiles(): Promise<Pick<BatchData, "outputFile" | "errorFile" | "results">> {
+    const { record, keepMs } = this.#batch;
+    const expiresAt = Date.now() + keepMs;
+    const results: ResultFile[] = [];
+    const finish = async (file: ResultWriter, kind: string) => {
+      const written = await file.finish();
+      if (!written) return undefined;
+      results.push({ ...written, filename: `batch_${record.id}_${kind}.jsonl`, expiresAt });
+      return written.name;
+    };
+    const outputFile = await finish(this.#output, "output");
+    const errorFile = await finish(this.#errors, "error");
+    return { outputFile, errorFile, results };
   }
 }
 
-/** A file of results. It is created with its first line. */
-class ResultFile {
-  readonly id: string;
+/**
+ * Writes a file of results, which is created with its first line. Each attempt writes new files, so
+ * that a gateway that lost its lease cannot replace those of another one.
+ */
+class ResultWriter {
   readonly #storage: Storage;
-  #writer: BlobWriter | undefined;
+  readonly #owner: Owner;
+  #writer: LineWriter | undefined;
 
-  constructor(storage: Storage, id: string) {
+  constructor(storage: Storage, owner: Owner) {
     this.#storage = storage;
-    this.id = id;
+    this.#owner = owner;
   }
 
   async write(text: string): Promise<void> {
-    this.#writer ??= new BlobWriter(this.#storage, this.id);
+    if (!this.#writer) {
+      const id = this.#storage.secrets.createId("file", this.#owner.name);
+      this.#writer = new LineWriter(this.#storage, this.#owner, id);
+    }
     await this.#writer.write(`${text}\n`);
   }
 
-  async finish(): Promise<{ readonly bytes: number; readonly key: Uint8Array } | undefined> {
-    const { key } = this.#writer ?? {};
-    return key && { bytes: await this.#writer!.finish(), key };
+  async finish(): Promise<LineFile | undefined> {
+    return this.#writer?.finish();
   }
 
   async discard(): Promise<void> {

@@ -1,7 +1,13 @@
 // Routes of /v1/batches, in OpenAI's format.
 import { fail, type Body, type Json, type RequestHead, type Route } from "tollgate/plugin";
 import type { BatchPlanner } from "./batch-planner.ts";
-import { progressOf, type BatchState, type InputError, type StoredBatch } from "./batch-record.ts";
+import {
+  isFinal,
+  progressOf,
+  type BatchState,
+  type InputError,
+  type StoredBatch,
+} from "./batch-record.ts";
 import type { BatchService } from "./batch-service.ts";
 import { ok, pathsOf } from "./file-routes.ts";
 import type { FileService } from "./file-service.ts";
@@ -227,7 +233,7 @@ function encodeBatch(batch: StoredBatch) {
   const { record, state, times, path, inputFile, model, expiresAt, errors, usage } = batch;
   const ended = (of: BatchState) => (state === of ? seconds(times[of]) : null);
   const { createdAt } = record;
-  const isRead = usage !== undefined;
+  const isRead = usage !== undefined && isFinal(state);
   return {
     id: `batch_${record.id}`,
     object: "batch",

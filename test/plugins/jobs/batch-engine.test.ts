@@ -145,3 +145,20 @@ it("the price of the time when the batch was created is passed to each line", as
   const bills = [...world.bills.values()].map(([bill]) => bill!.price);
   expect(bills).toEqual([old, old, old]);
 });
+
+it("an idle engine sends one statement per minute to the store", async () => {
+  const gateway = world.start();
+  const ended1 = await ended(gateway, await gateway.create(alice, ["m"]));
+  await world.until(() => Date.now() > ended1.times.completed! + 5 * 60_000);
+  let statements = 0;
+  for (const name of ["put", "find", "list", "lease", "nextDueAt", "delete"] as const) {
+    const original = world.jobs[name] as (...args: unknown[]) => Promise<never>;
+    world.jobs[name] = (...args: unknown[]) => {
+      statements++;
+      return original(...args);
+    };
+  }
+  const start = Date.now();
+  await world.until(() => Date.now() >= start + HOUR_MS);
+  expect(statements).toBeLessThanOrEqual(61);
+});

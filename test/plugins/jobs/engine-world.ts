@@ -13,7 +13,6 @@ import {
   type Context,
   type EndpointBatches,
   type JobLines,
-  type JobRecord,
   type LineBilling,
   type Opt,
   type Price,
@@ -137,7 +136,10 @@ export class Gateway {
     });
     const ctx: Context = {
       ...this.context.ctx,
-      jobs: mapMethods(jobs, (run) => (this.#isDead ? new Promise<never>(() => {}) : run())),
+      jobs: mapMethods(jobs, async (run) => {
+        this.#requireAlive();
+        return run();
+      }),
       jobLines: this.#jobLines(),
     };
     this.storage = new Storage(ctx, limits, world.dir);
@@ -147,9 +149,13 @@ export class Gateway {
     engine.start();
   }
 
-  /** Stops everything that the process does, in the middle of whatever it does. */
+  /** Stops the process: from now on, nothing that it does has an effect. */
   kill(): void {
     this.#isDead = true;
+  }
+
+  #requireAlive(): void {
+    if (this.#isDead) throw new Error("This process was killed.");
   }
 
   /** Creates a batch with lines for some models. */
@@ -177,8 +183,10 @@ export class Gateway {
   #jobLines(): JobLines {
     const world = this.#world;
     const { behavior } = world;
-    const live = <T>(run: () => T | Promise<T>): Promise<T> =>
-      this.#isDead ? new Promise<never>(() => {}) : Promise.resolve().then(run);
+    const live = async <T>(run: () => T | Promise<T>): Promise<T> => {
+      this.#requireAlive();
+      return run();
+    };
     return {
       planLine: async ({ body }) => ({
         target: targetOf((JSON.parse(body.toString()) as { model: string }).model),
@@ -210,13 +218,14 @@ export class Gateway {
   #provider(): EndpointBatches {
     const { sent, behavior } = this.#world;
     const batchOf = (reference: string) => sent.get(reference) ?? fail("not_found", "Gone.");
-    const isDead = () => this.#isDead;
+    const requireAlive = () => this.#requireAlive();
     return {
       limits: { lines: 50_000, bytes: 2 ** 30 },
       async submit({ key, lines }) {
         await behavior.before("submit");
         const all: { id: string; body: string }[] = [];
         for await (const line of lines()) all.push(line);
+        requireAlive();
         const reference = behavior.reference(`${key}.${sent.size}`);
         sent.set(reference, { key, lines: all, isCanceled: false });
         behavior.afterSubmit();
@@ -233,7 +242,7 @@ export class Gateway {
       async *readResults(reference) {
         await behavior.before("readResults");
         for (const result of behavior.results(batchOf(reference))) {
-          if (isDead()) await new Promise<never>(() => {});
+          requireAlive();
           yield result;
         }
       },
@@ -278,6 +287,5 @@ function mapMethods<T extends object>(
   });
 }
 
-export const dataSizeOf = ({ data }: JobRecord): number => Buffer.byteLength(data);
 export const randomText = (bytes: number): string =>
   randomBytes(bytes).toString("hex").slice(0, bytes);

@@ -1,0 +1,242 @@
+// One large batch, and the memory of the gateway's process while the file is uploaded, the batch is
+// created, its lines are sent, and its results are read. The client and the provider run in the
+// process of this rig.
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer, request, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setInterval as ticks } from "node:timers/promises";
+import { readJsonLines } from "tollgate/protocols/batches";
+import { startDaemon } from "../../kit/process/daemon.ts";
+import { until } from "../../kit/wait.ts";
+import type { Rig, RigResult } from "../rig.ts";
+
+const PATH = "/v1/chat/completions";
+
+export interface BatchMemory {
+  readonly lines: number;
+  readonly megabytes: number;
+  /** Memory above that of the idle process that the batch may use. */
+  readonly limitMib: number;
+}
+
+export async function runBatchMemory(
+  { lines, megabytes, limitMib }: BatchMemory,
+  say: (line: string) => void = () => {},
+): Promise<RigResult> {
+  await using provider = await startProvider();
+  await using gateway = await startDaemon({
+    yaml: `
+frontends: [chat-completions, jobs]
+providers:
+  fake:
+    use: openai-compatible
+    with: { base_url: "${provider.url}", api_key: secret, batches: true }
+    models: { m: { price: { input: 1, output: 2 } } }
+middleware: [auth]
+`,
+  });
+  const client = { url: gateway.url, key: gateway.key };
+  await runBatch(client, 200, 4_000, () => {});
+  const memory = watchMemory(gateway.pid);
+  const idle = memory.now();
+  const counts: Record<string, number> = { lines, megabytes, idleMib: Math.round(idle) };
+  const received = await runBatch(client, lines, (megabytes * 1_000_000) / lines, (phase) => {
+    const above = Math.round(memory.takePeak() - idle);
+    counts[phase] = above;
+    say(`${phase}: ${above} MiB above idle`);
+  });
+  await memory.end();
+  const wrong: string[] = [];
+  if (received !== lines) wrong.push(`${received} results, not ${lines}`);
+  for (const phase of ["upload", "create", "run", "download"])
+    if (counts[phase]! > limitMib) wrong.push(`${phase} uses ${counts[phase]} MiB above idle`);
+  return { wrong, counts, seed: 0 };
+}
+
+/** Reads the memory of a process until it is told to stop. */
+function watchMemory(pid: number) {
+  const now = (): number => {
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    return Number(/^VmRSS:\s+(\d+)/m.exec(status)![1]) / 1024;
+  };
+  let peak = 0;
+  const stop = new AbortController();
+  const watching = (async () => {
+    for await (const _ of ticks(20, undefined, { signal: stop.signal }))
+      peak = Math.max(peak, now());
+  })().catch(() => undefined);
+  return {
+    now,
+    takePeak() {
+      const taken = Math.max(peak, now());
+      peak = 0;
+      return taken;
+    },
+    end() {
+      stop.abort();
+      return watching;
+    },
+  };
+}
+
+interface Client {
+  readonly url: string;
+  readonly key: string;
+}
+
+/** Runs a batch, and returns the number of its results. Calls `onPhase` at the end of each phase. */
+async function runBatch(
+  client: Client,
+  lines: number,
+  lineBytes: number,
+  onPhase: (name: string) => void,
+): Promise<number> {
+  const file = await upload(client, lines, lineBytes);
+  onPhase("upload");
+  const body = JSON.stringify({ input_file_id: file, endpoint: PATH, completion_window: "24h" });
+  const created = await fetchJson(client, "/v1/batches", { method: "POST", body });
+  onPhase("create");
+  let batch = created;
+  await until(
+    async () => {
+      batch = await fetchJson(client, `/v1/batches/${String(created["id"])}`);
+      return ["completed", "failed", "expired"].includes(String(batch["status"]));
+    },
+    undefined,
+    1_000_000,
+  );
+  onPhase("run");
+  const response = await fetch(
+    `${client.url}/v1/files/${String(batch["output_file_id"])}/content`,
+    {
+      headers: { authorization: `Bearer ${client.key}` },
+    },
+  );
+  let found = 0;
+  for await (const _ of readJsonLines(response.body as unknown as AsyncIterable<Uint8Array>))
+    found++;
+  onPhase("download");
+  return found;
+}
+
+async function fetchJson(
+  { url, key }: Client,
+  path: string,
+  init: RequestInit = {},
+): Promise<Record<string, unknown>> {
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const response = await fetch(`${url}${path}`, { ...init, headers });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`);
+  return JSON.parse(text) as Record<string, unknown>;
+}
+
+/** Sends a file as it is created, and returns its ID. */
+async function upload({ url, key }: Client, lines: number, lineBytes: number): Promise<string> {
+  const sent = request(`${url}/v1/files`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${key}`,
+      "content-type": "multipart/form-data; boundary=edge",
+    },
+  });
+  const responded = once(sent, "response") as Promise<[IncomingMessage]>;
+  const send = async (text: string) => {
+    if (!sent.write(text)) await once(sent, "drain");
+  };
+  await send(
+    '--edge\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--edge\r\n' +
+      'content-disposition: form-data; name="file"; filename="in.jsonl"\r\n\r\n',
+  );
+  for (let n = 0; n < lines; n++) {
+    const head = `{"custom_id":"request-${n}","method":"POST","url":"${PATH}","body":{"model":"fake/m","max_tokens":10,"messages":[{"role":"user","content":"`;
+    await send(`${head}${"word ".repeat(Math.max(0, lineBytes - head.length - 8) / 5)}"}]}}\n`);
+  }
+  sent.end("\r\n--edge--\r\n");
+  const [response] = await responded;
+  let text = "";
+  for await (const piece of response) text += String(piece);
+  return (JSON.parse(text) as { id: string }).id;
+}
+
+/** Starts a provider with OpenAI's files and batches. It keeps only the IDs of the lines. */
+async function startProvider() {
+  const files = new Map<string, string[]>();
+  const batches = new Map<string, string>();
+  const handle = async (req: IncomingMessage, res: ServerResponse) => {
+    const { pathname } = new URL(req.url!, "http://provider");
+    const [, , kind, id] = pathname.split("/");
+    const reply = (value: object) => res.end(JSON.stringify(value));
+    if (req.method === "POST" && kind === "files") {
+      const ids: string[] = [];
+      for await (const line of readJsonLines(req)) ids.push(String(line["custom_id"]));
+      const name = `file-${files.size}`;
+      files.set(
+        name,
+        ids.filter((one) => one !== "undefined"),
+      );
+      return reply({ id: name, status: "processed" });
+    }
+    if (req.method === "POST" && kind === "batches") {
+      let text = "";
+      for await (const piece of req) text += String(piece);
+      const { input_file_id } = JSON.parse(text) as { input_file_id: string };
+      const name = `batch-${batches.size}`;
+      batches.set(name, input_file_id);
+      return reply({ id: name, status: "validating" });
+    }
+    if (kind === "batches" && id)
+      return reply({ id, status: "completed", output_file_id: `out-${batches.get(id)}` });
+    if (kind === "batches") return reply({ data: [] });
+    if (req.method === "GET" && id?.startsWith("out-")) {
+      for (const line of files.get(id.slice(4))!)
+        if (!res.write(`${JSON.stringify(resultOf(line))}\n`)) await once(res, "drain");
+      return res.end();
+    }
+    return reply({ id, deleted: true, data: [] });
+  };
+  const server = createServer((req, res) => void handle(req, res).catch(() => res.destroy()));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+const resultOf = (id: string) => ({
+  id: `r-${id}`,
+  custom_id: id,
+  response: {
+    status_code: 200,
+    request_id: `q-${id}`,
+    body: {
+      id: `chatcmpl-${id}`,
+      object: "chat.completion",
+      created: 1,
+      model: "m",
+      choices: [
+        {
+          index: 0,
+          finish_reason: "stop",
+          message: { role: "assistant", content: "an answer of some words ".repeat(20) },
+        },
+      ],
+      usage: { prompt_tokens: 900, completion_tokens: 10, total_tokens: 910 },
+    },
+  },
+  error: null,
+});
+
+export const rig: Rig = {
+  options: { lines: 50_000, megabytes: 200, limit: 64 },
+  run: ({ lines, megabytes, limit }, say) =>
+    runBatchMemory(
+      { lines: Number(lines), megabytes: Number(megabytes), limitMib: Number(limit) },
+      say,
+    ),
+};
