@@ -25,7 +25,7 @@ import { resultFormats, type ResultFormat } from "./result-formats.ts";
 import type { Storage } from "./storage.ts";
 
 /** Number of lines that are billed at the same time. */
-const CONCURRENT_LINES = 256;
+const CONCURRENT_LINES = 64;
 /** Number of times that missing results are waited for. */
 const MISSING_RETRIES = 6;
 

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { openChunks, sealChunks, sealedSize, sealedSpan } from "./chunk-cipher.ts";
+import { openChunks, SEALED_BYTES, sealChunks, sealedSize, sealedSpan } from "./chunk-cipher.ts";
 
 /** Age in milliseconds after which a file that no record names is deleted. */
 const ORPHAN_MS = 24 * 3_600_000;
@@ -60,7 +60,12 @@ export class BlobFolder {
     to = bytes,
   ): AsyncGenerator<Buffer, void> {
     const span = sealedSpan(bytes, from, to);
-    const sealed = createReadStream(this.#path(name), { start: span.from, end: span.to - 1 });
+    // Each piece is a chunk, so that pieces need not be joined.
+    const sealed = createReadStream(this.#path(name), {
+      start: span.from,
+      end: span.to - 1,
+      highWaterMark: SEALED_BYTES,
+    });
     let [skip, left] = [span.skip, to - from];
     for await (const chunk of openChunks(key, bytes, span, sealed)) {
       const wanted = chunk.subarray(skip, skip + left);

@@ -6,7 +6,7 @@ import { createCipheriv, createDecipheriv } from "node:crypto";
 const CHUNK_BYTES = 64 * 1024;
 const TAG_BYTES = 16;
 /** Size of an encrypted chunk. The last one may be smaller. */
-const SEALED_BYTES = CHUNK_BYTES + TAG_BYTES;
+export const SEALED_BYTES = CHUNK_BYTES + TAG_BYTES;
 
 /** A span of the encrypted file that contains whole chunks. */
 export interface SealedSpan {
@@ -50,11 +50,11 @@ export async function* sealChunks(
     if (length <= CHUNK_BYTES) continue;
     let all: Buffer = Buffer.concat(rest);
     for (; all.length > CHUNK_BYTES; all = all.subarray(CHUNK_BYTES))
-      yield sealChunk(key, number++, false, all.subarray(0, CHUNK_BYTES));
+      yield* sealChunk(key, number++, false, all.subarray(0, CHUNK_BYTES));
     rest = [all];
     length = all.length;
   }
-  yield sealChunk(key, number, true, Buffer.concat(rest));
+  yield* sealChunk(key, number, true, rest.length === 1 ? rest[0]! : Buffer.concat(rest));
 }
 
 /**
@@ -77,7 +77,8 @@ export async function* openChunks(
     return chunk;
   };
   for await (const piece of sealed) {
-    rest = rest.length === 0 ? Buffer.from(piece) : Buffer.concat([rest, piece]);
+    const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
+    rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
     while (rest.length >= SEALED_BYTES) yield open(SEALED_BYTES);
   }
   if (rest.length > 0) yield open(rest.length);
@@ -90,9 +91,17 @@ const nonceOf = (number: number, isLast: boolean): Buffer => {
   return nonce;
 };
 
-function sealChunk(key: Uint8Array, number: number, isLast: boolean, chunk: Uint8Array): Buffer {
+/** Yields the pieces of an encrypted chunk. Joining them would need a second buffer per chunk. */
+function* sealChunk(
+  key: Uint8Array,
+  number: number,
+  isLast: boolean,
+  chunk: Uint8Array,
+): Generator<Buffer, void> {
   const cipher = createCipheriv("aes-256-gcm", key, nonceOf(number, isLast));
-  return Buffer.concat([cipher.update(chunk), cipher.final(), cipher.getAuthTag()]);
+  yield cipher.update(chunk);
+  cipher.final();
+  yield cipher.getAuthTag();
 }
 
 function openChunk(key: Uint8Array, number: number, isLast: boolean, sealed: Buffer): Buffer {
@@ -101,5 +110,8 @@ function openChunk(key: Uint8Array, number: number, isLast: boolean, sealed: Buf
   });
   const end = Math.max(0, sealed.length - TAG_BYTES);
   decipher.setAuthTag(sealed.subarray(end));
-  return Buffer.concat([decipher.update(sealed.subarray(0, end)), decipher.final()]);
+  const chunk = decipher.update(sealed.subarray(0, end));
+  // Throws if the chunk was changed. With GCM, it returns no more bytes.
+  decipher.final();
+  return chunk;
 }
