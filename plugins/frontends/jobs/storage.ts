@@ -1,6 +1,6 @@
 // The content of files on disk and their records in the store, with the limits of each owner.
 import { fail, type Context, type Opt } from "tollgate/plugin";
-import { BlobFolder } from "./blob-folder.ts";
+import { BlobFolder } from "./blobs/blob-folder.ts";
 import { createFileSecrets, type FileSecrets } from "./file-secrets.ts";
 import { InFlight, type Amounts, type InFlightPart } from "./in-flight.ts";
 import { OwnedRecords, type Owned, type Owner } from "./owned-records.ts";

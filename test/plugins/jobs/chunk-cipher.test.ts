@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, expect, it } from "vitest";
-import { BlobFolder } from "../../../plugins/frontends/jobs/blob-folder.ts";
+import { BlobFolder } from "../../../plugins/frontends/jobs/blobs/blob-folder.ts";
 import { createFileSecrets } from "../../../plugins/frontends/jobs/file-secrets.ts";
 import { trialCount } from "../../kit/law-effort.ts";
 
