@@ -412,7 +412,6 @@ const VALUES: Readonly<Record<string, unknown>> = {
   "conditions[].accounts": ["research"],
   "conditions[].arguments": { required: ["owner"] },
   "sets.<name>": ["github/get_*"],
-  allowed_origins: ["https://app.example.com"],
 };
 
 const isKnown = (name: string): boolean => Object.hasOwn(VALUES, name);

@@ -42,7 +42,7 @@ export default defineFrontend({
       servers.set(name, new MountedServer({ server, rules, credentials, listTtlMs, ctx }));
     }
     const sets = new Map(Object.entries(options.sets ?? {}));
-    const endpoint = new McpEndpoint(ctx, new Scopes(servers, sets), options.allowed_origins);
+    const endpoint = new McpEndpoint(ctx, new Scopes(servers, sets));
     const path = ["/mcp", "/mcp/:name"];
     return {
       extractCredential: (headers) => extractCredential(headers, options.accept),

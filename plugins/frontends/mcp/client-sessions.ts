@@ -68,13 +68,14 @@ export class ClientSessions {
         "Session not found. Open another session with initialize.",
         { status: 404 },
       );
-    const { c: capabilities, i: clientInfo } = data;
+    const { c, i: clientInfo } = data;
+    const capabilities = c as JsonObject;
     return {
       x,
-      scope,
+      scope: { ...scope, capabilities },
       isModern: false,
       profile: {
-        capabilities: capabilities as JsonObject,
+        capabilities,
         clientInfo:
           Object.keys(clientInfo as JsonObject).length > 0 ? (clientInfo as JsonObject) : undefined,
         logLevel: settings?.logLevel,

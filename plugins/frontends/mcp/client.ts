@@ -56,7 +56,7 @@ export function readModernClient(x: RequestHead, scope: Scope, message: RpcReque
   const { [META.clientInfo]: info, [META.logLevel]: level } = meta;
   return {
     x,
-    scope,
+    scope: { ...scope, capabilities },
     isModern: true,
     profile: {
       capabilities,

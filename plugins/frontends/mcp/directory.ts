@@ -68,7 +68,7 @@ function requireText(value: unknown, field: string): string {
 
 async function findEntry(
   x: RequestHead,
-  { only, servers, access }: Scope,
+  { only, servers, access, capabilities }: Scope,
   kind: "tools" | "prompts",
   name: string,
 ): Promise<{ server: MountedServer; entry: ListEntry }> {
@@ -77,7 +77,7 @@ async function findEntry(
   const server = only ?? servers.find((one) => one.name === of);
   if (!server) throw unknownName(what, name);
   if (kind === "prompts" && !access.covers(server.name)) throw unknownName(what, name);
-  const list = await server.list(kind, x, true);
+  const list = await server.list(kind, x, { capabilities, allowStale: true });
   const entry = (only ? list.entries : list.byPublicName).get(name);
   if (!entry || (kind === "tools" && !access.permits(server.name, entry.key)))
     throw unknownName(what, name);
@@ -102,10 +102,12 @@ export const serversWith = ({ servers, access }: Scope, kind: ListKind): readonl
 /** Names of tools of a server that the client may not call. */
 export async function hiddenNames(
   x: RequestHead,
-  { access }: Scope,
+  { access, capabilities }: Scope,
   server: MountedServer,
 ): Promise<HiddenNames> {
-  const list = await server.list("tools", x, true).catch(() => undefined);
+  const list = await server
+    .list("tools", x, { capabilities, allowStale: true })
+    .catch(() => undefined);
   return list ? hiddenNamesOf(list, server, access) : new HiddenNames([]);
 }
 
@@ -146,7 +148,7 @@ export async function listPage(
         kind === "tools" ? { capabilities: undefined } : await server.describe(x);
       // A server that does not have the list rejects the request for it.
       const has = !capabilities || capabilities[capabilityOf(kind)] !== undefined;
-      return has ? server.list(kind, x) : undefined;
+      return has ? server.list(kind, x, { capabilities: scope.capabilities }) : undefined;
     }),
   );
   const items: { key: string; item: ServerItem }[] = [];

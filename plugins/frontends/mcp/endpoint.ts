@@ -47,15 +47,13 @@ const RELAYED: ReadonlySet<string> = new Set<ServerMethod>([
 export class McpEndpoint {
   readonly #ctx: Context;
   readonly #scopes: Scopes;
-  readonly #origins: ReadonlySet<string>;
   readonly #sessions: ClientSessions;
   readonly #requests: ClientRequests;
   readonly #relay: Relay;
 
-  constructor(ctx: Context, scopes: Scopes, allowedOrigins: readonly string[]) {
+  constructor(ctx: Context, scopes: Scopes) {
     this.#ctx = ctx;
     this.#scopes = scopes;
-    this.#origins = new Set(allowedOrigins);
     const sealed = new SealedState(ctx);
     this.#sessions = new ClientSessions(ctx, sealed);
     this.#requests = new ClientRequests(ctx);
@@ -67,7 +65,6 @@ export class McpEndpoint {
   async handleMessage(x: RequestHead, body: Buffer): Promise<RouteResponse> {
     let id: RpcId | undefined;
     try {
-      this.#assertOrigin(x);
       const scope = this.#scopeOf(x);
       const message = parseClientMessage(body);
       id = message.id ?? undefined;
@@ -110,24 +107,11 @@ export class McpEndpoint {
 
   #respond(x: RequestHead, run: (scope: Scope) => RouteResponse): RouteResponse {
     try {
-      this.#assertOrigin(x);
       return run(this.#scopeOf(x));
     } catch (problem) {
       const { status, body } = toErrorMessage(problem, undefined);
       return { status, body };
     }
-  }
-
-  /** Rejects requests of websites, which could misuse a gateway in the visitor's network. */
-  #assertOrigin({ headers: { origin } }: RequestHead): void {
-    if (origin === undefined || this.#origins.has(origin)) return;
-    const host = URL.canParse(origin) ? new URL(origin).hostname : "";
-    if (host === "localhost" || host === "127.0.0.1" || host === "[::1]") return;
-    throw new ClientError(
-      RPC_ERRORS.implementation,
-      "The origin of this website is not allowed. The operator can add it to allowed_origins.",
-      { status: 403 },
-    );
   }
 
   #scopeOf(x: RequestHead): Scope {

@@ -63,7 +63,8 @@ const MAX_OWNERS = 1_000;
 /** How long an old list is used if the server does not respond, in list times. */
 const MAX_STALE_TTLS = 10;
 const MAX_TTL_MS = 3_600_000;
-const NO_CAPABILITIES: JsonObject = {};
+/** Capabilities of clients that a server can require for a tool. */
+const ASKING_CAPABILITIES = ["sampling", "elicitation", "roots"] as const;
 
 export class MountedServer {
   readonly name: string;
@@ -129,14 +130,19 @@ export class MountedServer {
   }
 
   /** Returns a list. `allowStale`: an expired list is returned immediately, and read again. */
-  async list(kind: ListKind, x: RequestHead, allowStale = false): Promise<CachedList> {
+  async list(
+    kind: ListKind,
+    x: RequestHead,
+    { capabilities, allowStale = false }: { capabilities: JsonObject; allowStale?: boolean },
+  ): Promise<CachedList> {
     const credential = await this.#credentials.resolve(x);
-    const key = `${kind}\n${credential.owner}`;
+    const own = ASKING_CAPABILITIES.filter((name) => capabilities[name] !== undefined);
+    const key = [kind, credential.owner, ...own].join("\n");
     const known = this.#lists.get(key);
     const age = known ? performance.now() - known.readAt : Infinity;
     if (known && age < known.ttlMs) return known;
     const isUsable = known !== undefined && age < known.ttlMs * MAX_STALE_TTLS;
-    const loading = this.#load(key, kind, x, credential);
+    const loading = this.#load(key, kind, x, { credential, own });
     if (isUsable && allowStale) {
       loading.catch(() => undefined);
       return known;
@@ -174,11 +180,15 @@ export class MountedServer {
     key: string,
     kind: ListKind,
     x: RequestHead,
-    credential: ServerCaller["credential"],
+    {
+      credential,
+      own,
+    }: { readonly credential: ServerCaller["credential"]; readonly own: readonly string[] },
   ): Promise<CachedList> {
     const running = this.#loading.get(key);
     if (running) return running;
-    const loading = this.#withRenewal(x, credential, listCaller, (caller) =>
+    const callerOf = (given: typeof credential) => listCaller(given, own);
+    const loading = this.#withRenewal(x, credential, callerOf, (caller) =>
       this.server.list(kind, caller),
     )
       .then(({ items, ttlMs }) => {
@@ -261,10 +271,13 @@ export class MountedServer {
 }
 
 /** Lists are read in a separate session, which no client uses. */
-const listCaller = (credential: ServerCaller["credential"]): ServerCaller => ({
+const listCaller = (
+  credential: ServerCaller["credential"],
+  capabilities: readonly string[] = [],
+): ServerCaller => ({
   credential,
-  partition: `lists\n${credential.owner}`,
-  capabilities: NO_CAPABILITIES,
+  partition: ["lists", credential.owner, ...capabilities].join("\n"),
+  capabilities: Object.fromEntries(capabilities.map((name) => [name, {}])),
   // The result is for all clients, so it does not end with one of them.
   signal: AbortSignal.timeout(60_000),
 });

@@ -171,13 +171,6 @@ export const MCP_OPTIONS = {
       propertyNames: { pattern: NAME_PATTERN },
       description: "Sets of tools by name",
     },
-    allowed_origins: {
-      type: "array",
-      items: { type: "string", pattern: "^https?://[^/]+$" },
-      default: [],
-      description:
-        "Origins of websites whose pages may use MCP, such as https://app.example.com. localhost is always allowed",
-    },
     list_ttl_s: {
       type: "integer",
       minimum: 1,

@@ -1,5 +1,5 @@
 // The paths at which clients use servers: one server, a set of tools, or everything.
-import type { Identity } from "tollgate/plugin";
+import type { Identity, JsonObject } from "tollgate/plugin";
 import type { MountedServer } from "./mounted-server.ts";
 import { ToolAccess } from "./tool-access.ts";
 
@@ -12,7 +12,11 @@ export interface Scope {
   /** The only server, whose names are used unchanged. */
   readonly only: MountedServer | undefined;
   readonly access: ToolAccess;
+  /** Capabilities of the client. A server can offer tools only to clients with a capability. */
+  readonly capabilities: JsonObject;
 }
+
+const NO_CAPABILITIES: JsonObject = {};
 
 export class Scopes {
   readonly #servers: ReadonlyMap<string, MountedServer>;
@@ -39,6 +43,6 @@ export class Scopes {
       access.mayReach(one.name),
     );
     if (name !== undefined && servers.length === 0) return undefined;
-    return { name: name ?? "", servers, only, access };
+    return { name: name ?? "", servers, only, access, capabilities: NO_CAPABILITIES };
   }
 }

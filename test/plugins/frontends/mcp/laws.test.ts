@@ -90,7 +90,6 @@ async function startFrontend(servers: Readonly<Record<string, MemoryServer>>) {
       ]),
     ),
     sets: {},
-    allowed_origins: [],
     accept: ["bearer"],
     list_ttl_s: 60,
   };
