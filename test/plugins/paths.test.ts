@@ -44,6 +44,7 @@ const ROUTES: readonly (readonly [method: string, path: string])[] = [
   ["GET", "/responses/resp_nobody"],
   ["DELETE", "/responses/resp_nobody"],
   ["GET", "/responses/resp_nobody/input_items"],
+  ["POST", "/responses/resp_nobody/cancel"],
   ["GET", "/models"],
   ["GET", `/models/${MODEL}`],
   ["GET", "/usage"],
