@@ -3,6 +3,7 @@
 // configured for it. No other code can read it: no plugin, log, trace, ledger row, or retry.
 import type { IncomingMessage } from "node:http";
 import { fail } from "../../model/error.ts";
+import { CLIENT_CREDENTIAL } from "../../model/usage.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import type { HostCandidate, Credential } from "./mounted.ts";
 
@@ -19,8 +20,8 @@ export const isClientCredential = (credential: Credential): boolean =>
   credential.clientAccounts !== undefined;
 
 /** Whether the client pays the calls to this candidate. */
-export const isPaidByClient = ({ mounted }: HostCandidate): boolean =>
-  isClientCredential(mounted.credential);
+export const isPaidByClient = ({ credential }: Pick<HostCandidate, "credential">): boolean =>
+  credential === CLIENT_CREDENTIAL;
 
 export class ClientCredential {
   readonly #headers: HeadersOut;
