@@ -104,6 +104,7 @@ describe("print", () => {
           quick:
             first_byte: 60s
         client_write: 60s
+        client_ping: 15s
       public_url: https://llm.test
       state_dir: /etc/tollgate/.tollgate
       allow_empty: false

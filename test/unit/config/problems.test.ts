@@ -37,6 +37,7 @@ it("IDs are stable slugs for CI scripts: this test shows a changed one", () => {
     config/bad-value
     config/bad-variable
     config/bare-variable
+    config/client-credential
     config/defined-twice
     config/duplicate-key
     config/empty-file
