@@ -80,6 +80,7 @@ export const CI: readonly string[] = [
   "test/e2e/admin/request-history.test.ts",
   "test/e2e/observers/notices.test.ts",
   "test/e2e/observers/observers.test.ts",
+  "test/e2e/sign-in/workers.test.ts",
   "test/e2e/plugins/declared-needs.test.ts",
   "test/e2e/plugins/isolated-socket.test.ts",
   "test/e2e/plugins/isolated-plugins.test.ts",
