@@ -104,6 +104,14 @@ store:
     url: "\${env:TOLLGATE_STORE_URL}"
     on_outage: offline_budget
 ${PROVIDER}`),
+  jobs: yaml(`
+frontends:
+  - chat-completions
+  - use: jobs
+    with:
+      dir: /mnt/shared/tollgate
+      webhooks: [{ url: "https://app.example.com/webhooks", secret: "\${env:WEBHOOK_SECRET}" }]
+${PROVIDER}`),
   frontends: yaml(`
 frontends:
   - chat-completions

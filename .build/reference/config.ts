@@ -115,8 +115,14 @@ const PAGES: readonly ConfigPage[] = [
     about: "the entries under `frontends`, with the options of the built-in frontends",
     keys: ["frontends"],
     plugins: Object.keys(builtinPlugins.frontend)
-      .filter((name) => name !== "mcp" && name !== "claude-gateway")
+      .filter((name) => !["mcp", "claude-gateway", "jobs"].includes(name))
       .map((name) => ["frontend", name] as const),
+  },
+  {
+    slug: "jobs",
+    title: "Jobs frontend",
+    about: "the options of the frontend `jobs`",
+    plugins: [["frontend", "jobs"]],
   },
   {
     slug: "mcp",
