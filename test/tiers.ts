@@ -61,6 +61,8 @@ export const CI: readonly string[] = [
   "test/cli/plugins/plugin-commands.test.ts",
   "test/cli/serve.test.ts",
   "test/clients/clients.test.ts",
+  "test/clients/mcp/matrix.test.ts",
+  "test/e2e/ledger/mcp-kill.test.ts",
   "test/clients/realtime/realtime.test.ts",
   "test/docs/examples.test.ts",
   "test/e2e/admin/roles.test.ts",
