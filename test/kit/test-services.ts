@@ -10,7 +10,11 @@ import type {
   ModelRoute,
   ProviderConfig,
 } from "../../src/config/gateway-config.ts";
-import { createNodeHandler, createExactRouteHandler } from "../../src/runtime/http/h3-adapter.ts";
+import {
+  createNodeHandler,
+  createExactRouteHandler,
+  createHealthResponder,
+} from "../../src/runtime/http/h3-adapter.ts";
 import { createRoutes } from "../../src/runtime/http/generation-app.ts";
 import { buildGeneration } from "../../src/runtime/generation/build-generation.ts";
 import { createServices, type Services } from "../../src/runtime/services.ts";
@@ -345,6 +349,7 @@ export async function startTestServices(of: TestServicesOptions) {
   const server = createServer(
     createNodeHandler({
       exactRoute: createExactRouteHandler(built.gen, built.frontends),
+      answerHealth: createHealthResponder(() => ({ ready: true, state: "ready" }), false),
       loadRoutes: () => createRoutes({ gen: built.gen, frontends: built.frontends }),
     }),
   );
