@@ -73,6 +73,11 @@ export interface RouteAddress {
   method: string;
   /** Path or paths of the route. */
   path: string | readonly string[];
+  /**
+   * Maximum time of `handle` in milliseconds, without the time in which the client sends its body.
+   * Default: 60,000.
+   */
+  timeoutMs?: Opt<number>;
 }
 /**
  * A route of a frontend. Its requests are sent to models, or the frontend handles them itself. By

@@ -157,6 +157,7 @@ const ENDPOINT_MEMBERS = {
 const ROUTE_MEMBERS = {
   method: true,
   path: true,
+  timeoutMs: true,
   actionType: true,
   action: true,
   protocol: true,

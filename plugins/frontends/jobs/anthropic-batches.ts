@@ -2,7 +2,7 @@
 import { fail, type Body, type Json, type RequestHead, type Route } from "tollgate/plugin";
 import type { BatchPlanner } from "./batch-planner.ts";
 import { isFinal, type InputError, type StoredBatch } from "./batch-record.ts";
-import type { BatchService } from "./batch-service.ts";
+import { CREATE_MS, type BatchService } from "./batch-service.ts";
 import { ok } from "./file-routes.ts";
 import type { FileService } from "./file-service.ts";
 import { memberText } from "./line-text.ts";
@@ -24,6 +24,7 @@ export function anthropicBatchRoutes(batches: BatchService, files: FileService):
       method: "POST",
       path: all,
       body: "stream",
+      timeoutMs: CREATE_MS,
       async handle(x: RequestHead, content: AsyncIterable<Uint8Array>) {
         rejectZeroRetention(x);
         const input = new ListReader();

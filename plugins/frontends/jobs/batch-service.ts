@@ -13,7 +13,7 @@ import type { Owner } from "./owned-records.ts";
 import type { Storage } from "./storage.ts";
 
 /** Time in milliseconds within which a batch has to be created. An engine then deletes the rest. */
-const CREATE_MS = 30 * 60_000;
+export const CREATE_MS = 30 * 60_000;
 /** Time in milliseconds within which the lines of a batch run. */
 const WINDOW_MS = 24 * 3_600_000;
 /**

@@ -8,7 +8,7 @@ import {
   type InputError,
   type StoredBatch,
 } from "./batch-record.ts";
-import type { BatchService } from "./batch-service.ts";
+import { CREATE_MS, type BatchService } from "./batch-service.ts";
 import { ok, pathsOf } from "./file-routes.ts";
 import type { FileService } from "./file-service.ts";
 import { findJsonError, memberText, splitLines, type TextLine } from "./line-text.ts";
@@ -37,6 +37,7 @@ export function openaiBatchRoutes(batches: BatchService, files: FileService): re
       method: "POST",
       path: all,
       body: "json",
+      timeoutMs: CREATE_MS,
       handle: async (x: RequestHead, body: Body) => ok(await createBatch(batches, files, x, body)),
     },
     {

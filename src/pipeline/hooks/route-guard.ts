@@ -24,7 +24,9 @@ export function guardRoute<R extends Route | SocketRoute>(
   const hook = "actionType" in route ? "readInput" : "readModel" in route ? "readModel" : "handle";
   const run = (route as unknown as { [hook: string]: unknown })[hook];
   if (typeof run !== "function") return route;
-  const { timeoutMs, check } = ROUTE_GUARDS[hook];
+  const { timeoutMs: usualMs, check } = ROUTE_GUARDS[hook];
+  const timeoutMs =
+    (hook === "handle" && "timeoutMs" in route ? route.timeoutMs : undefined) ?? usualMs;
   const policy: HookFailurePolicy = {
     ...of,
     timeoutMs,
