@@ -110,7 +110,7 @@ frontends:
   - use: jobs
     with:
       dir: /mnt/shared/tollgate
-      webhooks: [{ url: "https://app.example.com/webhooks", secret: "\${env:WEBHOOK_SECRET}" }]
+      max_file_mb: 1024
 ${PROVIDER}`),
   frontends: yaml(`
 frontends:
