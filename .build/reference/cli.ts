@@ -63,7 +63,7 @@ export const GROUPS: readonly CommandGroup[] = [
     slug: "access",
     title: "Account and admin commands",
     about: "commands for accounts, scopes, admin tokens, sessions, and the audit log",
-    commands: ["accounts", "scopes", "admins", "sessions", "audit"],
+    commands: ["accounts", "scopes", "mcp", "admins", "sessions", "audit"],
   },
   {
     slug: "ledger",
@@ -87,6 +87,9 @@ export const GROUPS: readonly CommandGroup[] = [
 
 /** Members of the JSON output of commands that print more than the result of a gateway command. */
 export const JSON_OUTPUT: Readonly<Record<string, readonly string[] | string>> = {
+  "mcp list": ["servers"],
+  "mcp test": ["servers"],
+  "mcp connect": ["url", "connections"],
   serve: "Log lines as JSON. If the config is rejected: `ok`, `file`, and `problems`.",
   check: ["ok", "file", "problems", "unmountedProviders"],
   print: "The config is printed as YAML. If it is rejected: `ok`, `file`, and `problems`.",

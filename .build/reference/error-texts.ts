@@ -44,6 +44,30 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "The account of the key may not use its own credential",
     "Use another model, or ask the operator. Operators: see `client_accounts`",
   ],
+  connect_denied: ["The authorization server denied the connection", "Connect again"],
+  mcp_connect_failed: [
+    "The server or its authorization server cannot be used",
+    "Operators: see the gateway log",
+  ],
+  connect_link_expired: ["The link to connect has expired", "Repeat the request for a new link"],
+  connect_other_issuer: [
+    "The response is from another authorization server",
+    "Connect again, and report it to an operator",
+  ],
+  connect_other_person: [
+    "The link to connect belongs to another person",
+    "Sign in as that person, or as an operator",
+  ],
+  identity_token_required: [
+    "The server requires a token of the identity provider",
+    "Send a token in place of the API key",
+  ],
+  invalid_audience: [
+    "The token was issued for another resource",
+    "Request a token for the URL that the message names",
+  ],
+  token_refresh_busy: ["Another gateway refreshes the access token", "Retry later"],
+  token_refresh_failed: ["The authorization server does not respond", "Retry later"],
   client_secret_expired: ["The client secret has expired", "Create another client secret"],
   client_secret_needs_key: [
     "A client secret was requested without an API key of the gateway",

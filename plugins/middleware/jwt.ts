@@ -19,6 +19,7 @@ import {
   type ValidatedToken,
   validateToken,
   invalidTokenError,
+  readAccessToken,
   readIssuer,
   type Issuer,
 } from "./jwt/claims.ts";
@@ -140,8 +141,9 @@ export default defineMiddleware({
       const now = Date.now();
       const holder = await validateToken(token, issuer, now);
       const until = Math.min(holder.validUntil, now + VALIDATION_CACHE_MS);
-      remember(digest, { identity: holder.identity, validUntil: until });
-      return holder.identity;
+      const identity = { ...holder.identity, accessToken: readAccessToken(token) };
+      remember(digest, { identity, validUntil: until });
+      return identity;
     };
     return {
       admit(x, secret) {

@@ -103,6 +103,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "List and explain models",
     load: () => import("./commands/config/models.ts"),
   },
+  mcp: {
+    summary: "List and test MCP servers, and connect accounts",
+    load: () => import("./commands/access/mcp.ts"),
+  },
   policy: {
     summary: "Explain the data policies of a model's providers",
     load: () => import("./commands/access/policy.ts"),

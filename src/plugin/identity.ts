@@ -47,6 +47,22 @@ export interface Identity {
    */
   digest?: Opt<string>;
   /**
+   * Claims of the access token that identified the client. Unset if the client was identified in
+   * another way, such as by an API key.
+   */
+  accessToken?: Opt<{
+    /** Issuer of the token. */
+    readonly issuer: string;
+    /** Subject of the token. */
+    readonly subject: string;
+    /** Audiences of the token. One of them was accepted by the middleware. */
+    readonly audience: readonly string[];
+    /** Scopes of the token. */
+    readonly scopes: readonly string[];
+    /** SHA-256 of the token, in hexadecimal. */
+    readonly digest: string;
+  }>;
+  /**
    * The client secret that the client presented in place of its key. The host rejects an expired
    * secret, except on a connection that is already open. It also rejects the secret on routes
    * without `acceptsClientSecrets`.

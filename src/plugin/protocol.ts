@@ -417,4 +417,6 @@ export interface ErrorResponse {
   status?: Opt<number>;
   /** JSON body of the response. */
   body: JsonObject;
+  /** Headers of the response, such as `www-authenticate`. Default: the headers of the host. */
+  headers?: Opt<HeadersOut>;
 }

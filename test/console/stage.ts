@@ -35,7 +35,7 @@ const SOON = new Date(Date.now() + 16 * 86_400_000).toISOString().slice(0, 10);
 
 const yamlOf = (upstream: string): string => `
 admin: { port: 0 }
-frontends: [chat-completions, messages, responses, gemini, completions, images, embeddings, rerank, moderations, speech, transcriptions, realtime, models, usage, jobs]
+frontends: [chat-completions, messages, responses, gemini, completions, images, embeddings, rerank, moderations, speech, transcriptions, realtime, models, usage, jobs, { use: mcp, with: { servers: { billing: { url: "${upstream}/billing", prices: { "*": "0.002" }, openapi: { document: ./billing.yaml } } } } }]
 middleware: [auth, zdr, limits, usage]
 observers: [console, { use: reconcile, with: { bills: { acme: { from: azure, files: [./bill.csv] } } } }]
 providers:
@@ -59,6 +59,18 @@ accounts:
   house:
     name: The whole house
     limits: [usd=40/month]
+`;
+
+/** An API whose operations are tools. */
+const BILLING = `openapi: 3.1.0
+info: { title: Billing, version: "1" }
+paths:
+  /invoices:
+    get: { operationId: listInvoices, summary: List the invoices of a customer }
+    post: { operationId: createInvoice, summary: Create an invoice }
+  /invoices/{id}:
+    parameters: [{ name: id, in: path, required: true, schema: { type: string } }]
+    get: { operationId: getInvoice, summary: Show an invoice }
 `;
 
 const NAMES = [
@@ -90,7 +102,7 @@ async function makeKeys(ask: Daemon["ask"]) {
 export async function openStage(): Promise<Stage> {
   const upstream = await startRealtimeUpstream({ models: ["gpt-realtime"] });
   const yaml = yamlOf(upstream.url);
-  const before = await startDaemon({ yaml });
+  const before = await startDaemon({ yaml, files: { "billing.yaml": BILLING } });
   const made = await makeKeys(before.ask);
   await before.stop();
   await writePast(before.stateDir, made, Date.now());
@@ -154,6 +166,35 @@ async function connect(url: string, keys: readonly string[]): Promise<readonly S
   return [talks, ...(await Promise.all(waiting))];
 }
 
+const MCP_REVISION = "2026-07-28";
+
+/** One call of a tool. */
+const callTool = (url: string, secret: string, name: string, id: number) =>
+  fetch(`${url}/mcp/billing`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${secret}`,
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": MCP_REVISION,
+      "mcp-method": "tools/call",
+      "mcp-name": name,
+    },
+    body: JSON.stringify({
+      jsonrpc: "2.0",
+      id,
+      method: "tools/call",
+      params: {
+        name,
+        arguments: {},
+        _meta: {
+          "io.modelcontextprotocol/protocolVersion": MCP_REVISION,
+          "io.modelcontextprotocol/clientCapabilities": {},
+        },
+      },
+    }),
+  }).then((response) => response.text());
+
 async function play(url: string, keys: readonly string[], rounds: number): Promise<void> {
   const chat = (secret: string, body: object, path?: string) => ask(url, secret, body, path);
   for (let i = 0; i < rounds; i++) {
@@ -172,6 +213,7 @@ async function play(url: string, keys: readonly string[], rounds: number): Promi
         "/v1/messages",
       ),
       ...(i % 4 === 0 ? [chat(secret, { model: "acme/fail", messages: said("invalid") })] : []),
+      ...(i % 3 === 0 ? [callTool(url, secret, "listInvoices", i)] : []),
       ...(i % 9 === 0 ? [chat("tg_wrong", { model: "demo/echo", messages: said("Hello") })] : []),
       ...(i % 6 === 0 ? [chat(secret, { model: "demo/slow", messages: said(WORDS) })] : []),
     ]);

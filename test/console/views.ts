@@ -24,6 +24,7 @@ export const VIEWS: readonly View[] = [
   { name: "model", address: "/models?model=acme/echo", shows: "Model metadata and sources" },
   { name: "providers", address: "/providers", shows: "Health" },
   { name: "provider", address: "/providers?provider=acme", shows: "Recent errors", inDocs: true },
+  { name: "mcp", address: "/mcp", shows: "billing/listInvoices" },
   { name: "routing", address: "/routing?model=fast", shows: "called first", inDocs: true },
   { name: "keys", address: "/keys", shows: "nightly batch", inDocs: true },
   { name: "key-new", address: "/keys?new=key", shows: "Create the key" },

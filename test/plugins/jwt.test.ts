@@ -50,6 +50,7 @@ const signed = (claims: JWTPayload = {}, kid = "RS256 old", head: object = {}) =
 /** The middleware with an issuer whose keys a test chooses. */
 async function door(more: object = {}, kids: string[] = ALGORITHMS.map((alg) => `${alg} old`)) {
   const asked: string[] = [];
+  const accessTokens: Identity["accessToken"][] = [];
   const at = createTestContext({
     fetch: async (url) => {
       asked.push(String(url));
@@ -70,7 +71,11 @@ async function door(more: object = {}, kids: string[] = ALGORITHMS.map((alg) => 
   const { admit } = await jwt.setup({ issuers: { corp } } as never, at.ctx);
   const ask = (token: string | undefined) => {
     let who: Identity | undefined;
-    const waiting = admit!({ identify: (one: Identity) => void (who = one) } as never, token);
+    const identify = ({ accessToken, ...one }: Identity) => {
+      who = one;
+      accessTokens.push(accessToken);
+    };
+    const waiting = admit!({ identify } as never, token);
     return waiting ? waiting.then(() => who) : who;
   };
   const refusal = async (token: string) => {
@@ -81,10 +86,24 @@ async function door(more: object = {}, kids: string[] = ALGORITHMS.map((alg) => 
       return fault ? `${fault.kind} ${fault.code}: ${fault.message}` : String(error);
     }
   };
-  return { ask, refusal, asked, kids };
+  return { ask, refusal, asked, kids, accessTokens };
 }
 
 describe("a token", () => {
+  it("discloses its issuer, subject, audience, and scopes, and no more", async () => {
+    const { ask, accessTokens } = await door();
+    const token = await signed({ scope: "read write" });
+    await ask(token);
+    await ask(token);
+    await ask(await signed({ scp: ["read"] }));
+    const digest = createHash("sha256").update(token).digest("hex");
+    expect(accessTokens).toEqual([
+      { issuer: ISSUER, subject: "ann", audience: ["tollgate"], scopes: ["read", "write"], digest },
+      { issuer: ISSUER, subject: "ann", audience: ["tollgate"], scopes: ["read", "write"], digest },
+      expect.objectContaining({ scopes: ["read"] }),
+    ]);
+  });
+
   it.each(ALGORITHMS)("signed with %s identifies its subject", async (alg) => {
     const { ask } = await door();
     expect(await ask(await signed({}, `${alg} old`))).toMatchObject({ id: "jwt:corp:ann" });
@@ -193,7 +212,7 @@ describe("the token cache", () => {
     const token = await signed({ exp: now() + 3_600 });
     const first = await ask(token);
     kids.length = 0;
-    expect(ask(token)).toBe(first);
+    expect(ask(token)).toEqual(first);
     // Equal except for the last character of its signature.
     const alike = ask(`${token.slice(0, -1)}${token.endsWith("A") ? "Q" : "A"}`);
     expect(alike).toBeInstanceOf(Promise);

@@ -11,7 +11,13 @@ import {
 } from "./mounted-server.ts";
 import { ownUri, publicName, serverOf, withPublicName } from "./public-names.ts";
 import type { Scope } from "./scopes.ts";
-import type { ListKind, ServerItem, ServerMethod } from "./tool-server.ts";
+import {
+  ServerError,
+  URL_ELICITATION_REQUIRED,
+  type ListKind,
+  type ServerItem,
+  type ServerMethod,
+} from "./tool-server.ts";
 
 /** The server of a request, with the parameters in the server's own names. */
 export interface Target {
@@ -159,6 +165,7 @@ export async function listPage(
     if (result.status === "rejected") {
       failure ??= result.reason;
       ttlMs = 0;
+      if (kind === "tools" && isUnconnected(result.reason)) items.push(connectTool(server.name));
       continue;
     }
     const list = result.value;
@@ -176,6 +183,19 @@ export async function listPage(
   }
   if (failure !== undefined && results.every(({ status }) => status === "rejected")) throw failure;
   return pageOf(items, cursor, Number.isFinite(ttlMs) ? Math.floor(ttlMs) : 0);
+}
+
+const isUnconnected = (problem: unknown): boolean =>
+  problem instanceof ServerError && problem.code === URL_ELICITATION_REQUIRED;
+
+/**
+ * The entry of a server whose user has not connected an account. A call of it, as of every tool of
+ * the server, asks the user to connect.
+ */
+function connectTool(server: string): { readonly key: string; readonly item: ServerItem } {
+  const name = publicName(server, "tools", "connect");
+  const description = `Asks the user to connect an account for ${server}. After that, the tools of ${server} are listed.`;
+  return { key: name, item: { name, description, inputSchema: { type: "object" } } };
 }
 
 const capabilityOf = (kind: ListKind): string =>

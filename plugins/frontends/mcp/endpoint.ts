@@ -32,7 +32,12 @@ import type { Scope, Scopes } from "./scopes.ts";
 import { SealedState } from "./sealed-state.ts";
 import { EventStream, readFilter, type WantedEvents } from "./subscriptions.ts";
 import { SuspendedCalls } from "./suspended-calls.ts";
-import { ServerError, type ListKind, type ServerMethod } from "./tool-server.ts";
+import {
+  ServerError,
+  URL_ELICITATION_REQUIRED,
+  type ListKind,
+  type ServerMethod,
+} from "./tool-server.ts";
 
 const LISTS_BY_METHOD = new Map(
   Object.entries(LIST_METHODS).map(([kind, method]) => [method, kind as ListKind]),
@@ -288,6 +293,15 @@ export class McpEndpoint {
     }
     if (problem.progress !== "unsent" && problem.code === RPC_ERRORS.internal)
       this.#ctx.log.warn({ method, reason: problem.message }, "MCP server failed");
+    // The gateway wrote this error itself, and a link must not be changed.
+    if (problem.code === URL_ELICITATION_REQUIRED) {
+      const { message, data } = problem;
+      const code = clientCode(problem.code, isModern);
+      return {
+        status: 200,
+        body: { jsonrpc: "2.0", id, error: { code, message, ...(data && { data }) } },
+      };
+    }
     const hidden = await Promise.all(
       serversWith(scope, "tools").map((server) => hiddenNames(x, scope, server)),
     );
@@ -313,6 +327,8 @@ const HOP_CODES: ReadonlySet<number> = new Set([
 
 function clientCode(code: number, isModern: boolean): number {
   if (!Number.isInteger(code) || HOP_CODES.has(code)) return RPC_ERRORS.internal;
+  // The newest revision asks for input with a result, and has no code for it.
+  if (isModern && code === URL_ELICITATION_REQUIRED) return RPC_ERRORS.implementation;
   // The newest revision has no separate code for unknown resources.
   return isModern && code === RPC_ERRORS.resourceNotFound ? RPC_ERRORS.invalidParams : code;
 }

@@ -14,6 +14,13 @@ const USD = {
   "x-expects": "an amount in US dollars as text, such as '0.005'",
 } as const;
 
+const HTTP_URL = {
+  type: "string",
+  pattern: "^https?://",
+  "x-expects": "an address such as https://login.example.com",
+  "x-origin": true,
+} as const;
+
 /** How the gateway identifies itself to a server. */
 const AUTH_SCHEMA = {
   type: "object",
@@ -21,12 +28,58 @@ const AUTH_SCHEMA = {
   required: ["type"],
   description: "Credential for the server. Default: none. A client's key is never sent",
   properties: {
-    type: { enum: ["none", "token"], description: "none, or token: a fixed bearer token" },
+    type: {
+      enum: ["none", "token", "client_credentials", "token_exchange", "user"],
+      description:
+        "none. token: a fixed token. client_credentials: a token of an authorization server, which all clients share. token_exchange: the client's token is exchanged for one of the server (RFC 8693). user: each user connects an own account",
+    },
     token: {
       type: "string",
       minLength: 1,
       "x-secret": true,
-      description: "Bearer token. Required for the type token",
+      description: "Token. Required for the type token",
+    },
+    header: {
+      type: "string",
+      pattern: "^[A-Za-z][A-Za-z0-9-]{0,63}$",
+      "x-expects": "the name of a header, such as x-api-key",
+      description:
+        "Header of the token, for the type token. Default: authorization, with the scheme Bearer",
+    },
+    issuer: {
+      ...HTTP_URL,
+      description:
+        "Issuer of the tokens. Its metadata contains the endpoints. Default for the type user: the issuer that the server names",
+    },
+    token_url: {
+      ...HTTP_URL,
+      description: "Token endpoint, as an alternative to issuer. Not for the type user",
+    },
+    client_id: {
+      type: "string",
+      minLength: 1,
+      description:
+        "ID of the gateway at the issuer. Default for the type user: the gateway registers itself (RFC 7591)",
+    },
+    client_secret: {
+      type: "string",
+      minLength: 1,
+      "x-secret": true,
+      description: "Secret of the gateway at the issuer. Default: none",
+    },
+    scopes: {
+      type: "array",
+      items: {
+        type: "string",
+        pattern: "^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$",
+        "x-expects": "a scope",
+      },
+      description: "Scopes that are requested. Default: those that the server names",
+    },
+    audience: {
+      type: "string",
+      minLength: 1,
+      description: "Audience of the token, for the type token_exchange. Default: none",
     },
   },
 } as const;
@@ -148,6 +201,60 @@ export const SERVER_SCHEMA = {
   },
 } as const;
 
+/** The frontend as an OAuth resource server. */
+const AUTHORIZATION_SCHEMA = {
+  type: "object",
+  additionalProperties: false,
+  required: ["resource", "servers"],
+  description:
+    "Tells clients where to get a token. The middleware jwt validates the tokens. Default: clients use API keys",
+  properties: {
+    resource: {
+      type: "string",
+      pattern: "^https?://[^?#]+$",
+      "x-expects": "an address such as https://gateway.example.com",
+      description:
+        "Public URL of the gateway, without /mcp. A token is accepted if its audience is this URL or a path under it that contains the request's path",
+    },
+    servers: {
+      type: "array",
+      minItems: 1,
+      items: { type: "string", pattern: "^https?://", "x-expects": "the URL of an issuer" },
+      description: "Issuers of the tokens",
+    },
+    scopes: {
+      type: "object",
+      additionalProperties: toolPatterns("Tools as <server>/<tool>. A * matches any text"),
+      description:
+        "Tools that a scope permits, by scope. A token without a scope of a tool cannot use the tool. Default: scopes restrict nothing",
+    },
+  },
+} as const;
+
+/** Connections of users to servers. */
+const CONNECTIONS_SCHEMA = {
+  type: "object",
+  additionalProperties: false,
+  required: ["admin_url"],
+  description: "Required for servers with auth of the type user",
+  properties: {
+    admin_url: {
+      type: "string",
+      pattern: "^https?://[^?#]+$",
+      "x-expects": "an address such as https://admin.example.com",
+      description:
+        "URL of the admin listener, as browsers see it. Users connect their accounts at /mcp/connect",
+    },
+    encryption_keys: {
+      type: "array",
+      minItems: 1,
+      items: { type: "string", minLength: 1, "x-secret": true },
+      description:
+        "Secrets of at least 32 characters that encrypt the credentials of users. The first one encrypts, and all of them decrypt, so a new key can be put first. Default: a secret in the store",
+    },
+  },
+} as const;
+
 /** Pattern of names of servers and sets. */
 const NAME_PATTERN = "^[a-z][a-z0-9-]{0,30}$";
 
@@ -171,6 +278,8 @@ export const MCP_OPTIONS = {
       propertyNames: { pattern: NAME_PATTERN },
       description: "Sets of tools by name",
     },
+    authorization: AUTHORIZATION_SCHEMA,
+    connections: CONNECTIONS_SCHEMA,
     list_ttl_s: {
       type: "integer",
       minimum: 1,

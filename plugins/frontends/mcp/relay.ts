@@ -12,7 +12,7 @@ import { argumentAt } from "./list-entries.ts";
 import { withPublicUris } from "./public-names.ts";
 import type { SealedState } from "./sealed-state.ts";
 import { INPUT_MS, SuspendableCall, type SuspendedCalls } from "./suspended-calls.ts";
-import { ServerError, type ServerMethod } from "./tool-server.ts";
+import { ServerError, URL_ELICITATION_REQUIRED, type ServerMethod } from "./tool-server.ts";
 
 /** Largest number of requests for input during one request of a client with a session. */
 const MAX_ROUNDS = 8;
@@ -45,6 +45,31 @@ export class Relay {
 
   /** Sends a request to its server and returns the result in the client's names. */
   async run(
+    client: Client,
+    method: ServerMethod,
+    params: JsonObject,
+    reply: ClientReply,
+  ): Promise<JsonObject> {
+    const { requestState, inputResponses: _, ...own } = params;
+    const connect = client.isModern ? connectPurpose(client) : undefined;
+    if (connect === undefined) return this.#runOn(client, method, params, reply);
+    // The user has been asked to connect an account, which the request does not depend on.
+    const isConnecting =
+      typeof requestState === "string" && this.#of.sealed.open(connect, requestState) !== undefined;
+    try {
+      return await this.#runOn(client, method, isConnecting ? own : params, reply);
+    } catch (problem) {
+      const input = toConnectInput(client, problem);
+      if (!input) throw problem;
+      return {
+        resultType: "input_required",
+        inputRequests: { connect: input },
+        requestState: this.#seal(connect, {}),
+      };
+    }
+  }
+
+  async #runOn(
     client: Client,
     method: ServerMethod,
     params: JsonObject,
@@ -252,6 +277,23 @@ export class Relay {
       reply.notify(method, hidden.removeFromJson(params, true)),
     );
   }
+}
+
+const connectPurpose = ({ x }: Client): string => JSON.stringify(["connect", x.identity!.id]);
+
+/**
+ * Returns the request that asks the user of a client to open a URL. Undefined for other problems,
+ * and for clients that cannot show a URL.
+ */
+function toConnectInput({ profile }: Client, problem: unknown): JsonObject | undefined {
+  if (!(problem instanceof ServerError) || problem.code !== URL_ELICITATION_REQUIRED)
+    return undefined;
+  const { elicitation } = profile.capabilities;
+  if (!isObject(elicitation) || elicitation["url"] === undefined) return undefined;
+  const [first] = (problem.data?.["elicitations"] ?? []) as JsonObject[];
+  if (!first) return undefined;
+  const { elicitationId: _, ...params } = first;
+  return { method: "elicitation/create", params };
 }
 
 const failState = (message: string): never => {

@@ -21,24 +21,28 @@ const NO_CAPABILITIES: JsonObject = {};
 export class Scopes {
   readonly #servers: ReadonlyMap<string, MountedServer>;
   readonly #sets: ReadonlyMap<string, readonly string[]>;
+  readonly #tokenTools: (identity: Identity) => readonly string[] | undefined;
 
+  /** @param tokenTools Returns the patterns of tools that the scopes of a token permit. */
   constructor(
     servers: ReadonlyMap<string, MountedServer>,
     sets: ReadonlyMap<string, readonly string[]>,
+    tokenTools: (identity: Identity) => readonly string[] | undefined,
   ) {
     this.#servers = servers;
     this.#sets = sets;
+    this.#tokenTools = tokenTools;
   }
 
   /**
    * Returns the scope of a path. Undefined if it does not exist or the client may use nothing of it,
    * so that both are the same for the client.
    */
-  find(name: string | undefined, { tools }: Identity): Scope | undefined {
+  find(name: string | undefined, identity: Identity): Scope | undefined {
     const only = name === undefined ? undefined : this.#servers.get(name);
     const set = name === undefined || only ? undefined : this.#sets.get(name);
     if (name !== undefined && !only && !set) return undefined;
-    const access = new ToolAccess(tools ?? undefined, set);
+    const access = new ToolAccess(identity.tools ?? undefined, set, this.#tokenTools(identity));
     const servers = (only ? [only] : [...this.#servers.values()]).filter((one) =>
       access.mayReach(one.name),
     );

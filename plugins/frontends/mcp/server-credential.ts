@@ -30,17 +30,3 @@ export interface CredentialResolver {
     challenge: Opt<string>,
   ): Promise<ServerCredential | undefined>;
 }
-
-/** Value of `auth` of a server. */
-export interface ServerAuth {
-  readonly type: "none" | "token";
-  readonly token?: Opt<string>;
-}
-
-/** Creates the resolver of a server. */
-export function createCredentialResolver(auth: ServerAuth = { type: "none" }): CredentialResolver {
-  const headers: HeadersOut =
-    auth.type === "token" ? { authorization: `Bearer ${auth.token ?? ""}` } : {};
-  const credential: ServerCredential = { headers, owner: "shared" };
-  return { resolve: () => credential };
-}

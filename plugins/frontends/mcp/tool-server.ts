@@ -114,6 +114,9 @@ export interface ToolServer {
   endPartition?(partition: string): void;
 }
 
+/** Code of MCP for an error that asks the client's user to open a URL. */
+export const URL_ELICITATION_REQUIRED = -32_042;
+
 /** JSON-RPC error that a server returned, or that the gateway returns in its place. */
 export class ServerError extends Error {
   override readonly name = "ServerError";

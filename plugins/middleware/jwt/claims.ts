@@ -1,4 +1,5 @@
 // Validates the tokens of one issuer: signature, audience, and validity period.
+import { hash } from "node:crypto";
 import { createFault, type Claims, type Identity } from "tollgate/plugin";
 import { decodeJwt, errors, jwtVerify } from "jose";
 import type { KeySet } from "./key-set.ts";
@@ -70,4 +71,16 @@ export function readIssuer(token: string): string {
   } catch {
     throw invalidTokenError();
   }
+}
+
+/** Returns the claims of a validated token for frontends. Entra ID sends scopes in `scp`. */
+export function readAccessToken(token: string): NonNullable<Identity["accessToken"]> {
+  const { iss, sub, aud, scope, scp } = decodeJwt(token);
+  return {
+    issuer: iss ?? "",
+    subject: sub ?? "",
+    audience: [aud ?? []].flat(),
+    scopes: [scope ?? scp].flat().flatMap((one) => (typeof one === "string" ? one.split(" ") : [])),
+    digest: hash("sha256", token),
+  };
 }

@@ -91,7 +91,9 @@ function renderError(x: HostExchange, problem: unknown, fault: Fault): RenderedE
   return {
     status: status ?? errorResponse?.status ?? ERRORS[fault.kind][0],
     body: JSON.stringify(errorResponse?.body ?? createPlainError(clientFault, x.id)),
-    headers: [],
+    headers: Object.entries(errorResponse?.headers ?? {}).filter(
+      (header): header is [string, string] => typeof header[1] === "string",
+    ),
     retryHeaders: createRetryHeaders(problem, fault),
   };
 }

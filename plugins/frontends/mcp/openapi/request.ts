@@ -162,42 +162,57 @@ const DELIMITERS: Partial<Record<ParameterStyle, string>> = {
   pipeDelimited: "%7C",
 };
 
-function writeList(
-  { in: place, style, explode, name }: ParameterBinding,
+/** Joins encoded values. Throws if one of them contains the separator, which cannot be expressed. */
+function join(
+  { argument, style }: ParameterBinding,
   values: readonly string[],
-): readonly string[] {
+  delimiter = DELIMITERS[style] ?? ",",
+): string {
+  if (values.some((value) => value.includes(delimiter)))
+    throw new ArgumentError(
+      `A value of the argument "${argument}" contains "${decodeURIComponent(delimiter)}", which separates the values.`,
+    );
+  return values.join(delimiter);
+}
+
+function writeList(parameter: ParameterBinding, values: readonly string[]): readonly string[] {
+  const { in: place, style, explode, name } = parameter;
   if (values.length === 0) return [];
   if (place === "query" || place === "cookie") {
     const own = encodeName(name);
     return explode
       ? values.map((value) => `${own}=${value}`)
-      : [`${own}=${values.join(DELIMITERS[style] ?? ",")}`];
+      : [`${own}=${join(parameter, values)}`];
   }
-  if (style === "label") return [`.${values.join(explode ? "." : ",")}`];
+  if (style === "label") return [`.${join(parameter, values, explode ? "." : ",")}`];
   if (style === "matrix") {
     const own = `;${encodeName(name)}=`;
-    return [explode ? values.map((value) => own + value).join("") : own + values.join(",")];
+    return [explode ? values.map((value) => own + value).join("") : own + join(parameter, values)];
   }
-  return [values.join(",")];
+  return [join(parameter, values)];
 }
 
 function writeObject(
-  { in: place, style, explode, name }: ParameterBinding,
+  parameter: ParameterBinding,
   members: readonly (readonly [name: string, value: string])[],
 ): readonly string[] {
+  const { in: place, style, explode, name } = parameter;
   if (members.length === 0) return [];
   const own = encodeName(name);
   const pairs = members.map(([key, value]) => `${key}=${value}`);
   if (place === "query" || place === "cookie") {
     if (style === "deepObject") return members.map(([key, value]) => `${own}%5B${key}%5D=${value}`);
-    return explode ? pairs : [`${own}=${members.flat().join(DELIMITERS[style] ?? ",")}`];
+    return explode ? pairs : [`${own}=${join(parameter, members.flat())}`];
   }
-  if (style === "label") return [`.${explode ? pairs.join(".") : members.flat().join(",")}`];
+  if (style === "label")
+    return [`.${explode ? join(parameter, pairs, ".") : join(parameter, members.flat())}`];
   if (style === "matrix")
     return [
-      explode ? pairs.map((pair) => `;${pair}`).join("") : `;${own}=${members.flat().join(",")}`,
+      explode
+        ? pairs.map((pair) => `;${pair}`).join("")
+        : `;${own}=${join(parameter, members.flat())}`,
     ];
-  return [explode ? pairs.join(",") : members.flat().join(",")];
+  return [join(parameter, explode ? pairs : members.flat())];
 }
 
 const isStructured = (value: Json): boolean => typeof value === "object" && value !== null;
@@ -223,7 +238,7 @@ const encodeAll = (text: string): string => {
 };
 
 /** Characters that `allowReserved` leaves as they are. The others would end or split the query. */
-const RESERVED = /%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)/g;
+const RESERVED = /%(?:3A|2F|3F|40|21|24|27|28|29|2A|3B)/g;
 
 /** Encodes a name. Brackets and dots are common in names, and safe. */
 const encodeName = (name: string): string => encodeURIComponent(name);

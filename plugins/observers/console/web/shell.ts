@@ -22,6 +22,7 @@ import { CachesPage } from "./pages/caches.ts";
 import { ConfigResponse } from "./pages/config.ts";
 import { FleetPage } from "./pages/fleet.ts";
 import { KeysPage } from "./pages/keys/keys.ts";
+import { MCP_COMMANDS, McpPage } from "./pages/mcp.ts";
 import { LedgerPage } from "./pages/ledger/ledger.ts";
 import { ModelsPage } from "./pages/models/models.ts";
 import { ProvidersPage } from "./pages/providers/providers.ts";
@@ -270,6 +271,14 @@ const PAGES: readonly PageDefinition[] = [
     icon: "providers",
     component: ProvidersPage,
     requiredCommands: ["providers.list"],
+  },
+  {
+    path: "/mcp",
+    title: "MCP",
+    group: "Serve",
+    icon: "tools",
+    component: McpPage,
+    requiredCommands: Object.values(MCP_COMMANDS),
   },
   {
     path: "/routing",

@@ -57,10 +57,15 @@ const parameter = fc
         ...each,
         json: false,
         explode: false,
-        value: typeof each.value === "string" ? [each.value] : each.value,
+        value: withoutDelimiters(typeof each.value === "string" ? [each.value] : each.value),
       };
     return { ...each, json };
   });
+
+/** These styles cannot express values that contain their delimiter. */
+function withoutDelimiters(of: Value): Value {
+  return JSON.parse(JSON.stringify(of).replaceAll(/[ |]/g, "_")) as Value;
+}
 
 /** Reads a value back. `raw` is the encoded text, for places with a name without it. */
 function readBack(

@@ -4,7 +4,7 @@ import type { JsonObject } from "tollgate/plugin";
 import {
   createOpenApiServer,
   type OpenApiOptions,
-} from "../../../../plugins/frontends/mcp/openapi-server.ts";
+} from "../../../../plugins/frontends/mcp/openapi/server.ts";
 import type { ServerCaller } from "../../../../plugins/frontends/mcp/tool-server.ts";
 
 const YAML = `openapi: 3.0.3
@@ -182,6 +182,19 @@ describe("tools of an OpenAPI document", () => {
       "https://api.example.com/v1/invoices/..%2F..%2Fadmin%3Fx%3D1%23y",
       "https://api.example.com/v1/invoices/%40evil.example",
     ]);
+  });
+
+  it("reject values that their style cannot express", async () => {
+    const parameters =
+      "[{ name: a, in: query, style: pipeDelimited, explode: false, schema: { type: array } }]";
+    const document = `openapi: 3.1.0\npaths:\n  /a:\n    get: { operationId: a, parameters: ${parameters} }\n`;
+    const { call, sent } = await server({}, undefined, document);
+    expect(await call("a", { a: ["b", "c|d"] })).toMatchObject({
+      isError: true,
+      content: [{ text: 'A value of the argument "a" contains "|", which separates the values.' }],
+    });
+    await call("a", { a: ["b", "c d"] });
+    expect(sent.map(({ url }) => url)).toEqual(["https://api.example.com/v1/a?a=b%7Cc%20d"]);
   });
 
   it("report wrong arguments to the model", async () => {

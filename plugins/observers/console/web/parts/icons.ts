@@ -14,6 +14,7 @@ const PATHS = {
   accounts: "M8 2.5v3M4 10.5v-2h8v2M8 5.5v3M2.5 10.5h3v3h-3zM10.5 10.5h3v3h-3zM6.5 2.5h3v3h-3z",
   models: "M8 2 13.5 5v6L8 14l-5.500-3V5zM2.500 5 8 8l5.500-3M8 8v6",
   providers: "M3 3.500h10v3.500H3zM3 9h10v3.500H3zM5 5.200h.1M5 10.700h.1",
+  tools: "M9.500 5.500a3 3 0 0 1 4-3l-2 2 .5 1.500 1.500.5 2-2a3 3 0 0 1-4 3.500l-6 6-2-2z",
   routing: "M3 4h3c3 0 3 8 6 8h1.500M11.500 10 13.500 12l-2 2M3 12h2M11.500 2l2 2-2 2M10 4h3.500",
   config: "M3 4.500h6M12 4.500h1M3 11.500h1M7 11.500h6M9 3h3v3H9zM4 10h3v3H4z",
   fleet: "M2.5 3h4v4h-4zM9.5 3h4v4h-4zM6 10h4v3.5H6zM4.5 7v1.5h7V7M8 8.5V10",

@@ -7,11 +7,11 @@ import {
   type ServerCaller,
   type ServerRequest,
   type ToolServer,
-} from "./tool-server.ts";
-import { MAX_DOCUMENT_LENGTH, OpenApiDocument } from "./openapi/document.ts";
-import { ArgumentError, buildRequest, type ApiRequest } from "./openapi/request.ts";
-import { readBounded, readToolResult, toolError } from "./openapi/result.ts";
-import { createOperationTools, type OperationTool } from "./openapi/tools.ts";
+} from "../tool-server.ts";
+import { MAX_DOCUMENT_LENGTH, OpenApiDocument } from "./document.ts";
+import { ArgumentError, buildRequest, type ApiRequest } from "./request.ts";
+import { readBounded, readToolResult, toolError } from "./result.ts";
+import { createOperationTools, type OperationTool } from "./tools.ts";
 
 /** How long a document from a URL is used until it is requested again, in milliseconds. */
 const DOCUMENT_TTL_MS = 600_000;
@@ -71,6 +71,7 @@ export async function createOpenApiServer(
       throw new ServerError("The API rejected the gateway's credential.", {
         code: INTERNAL_ERROR,
         progress: "rejected",
+        status: 401,
         challenge: response.headers.get("www-authenticate") ?? "Bearer",
       });
     }
