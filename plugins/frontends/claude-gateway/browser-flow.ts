@@ -39,7 +39,7 @@ const DECIDED = {
 } as const;
 const PROVIDER_FAILED = [
   "Sign-in failed",
-  "The identity provider returned no valid response. Try again, or ask your operator to check the gateway log.",
+  "The identity provider returned no valid response. Start the sign-in anew, or ask your operator to check the gateway log.",
 ] as const;
 
 export class BrowserFlow {
@@ -62,7 +62,8 @@ export class BrowserFlow {
     const rejected = this.#rejectOtherSite(x);
     if (rejected) return rejected;
     const wait = this.#of.attempts.take(this.#of.addressOf(x));
-    if (wait !== undefined) return codePage("", `Too many attempts. Try again in ${wait} s.`, 429);
+    if (wait !== undefined)
+      return codePage("", `Too many attempts. Wait ${wait} s before the next one.`, 429);
     const code = form.get("user_code") ?? "";
     const grant = await this.#of.grants.findByUserCode(code);
     if (!grant) return codePage("", "The code is unknown or has expired. Check it.", 400);

@@ -96,7 +96,7 @@ async function authorize(of: OauthOptions, x: RequestHead, form: Form): Promise<
   const address = of.addressOf(x);
   const wait = of.starts.take(address) ?? of.allStarts.take("all");
   if (wait !== undefined)
-    return problem(429, "slow_down", `Too many sign-ins. Try again in ${wait} s.`, {
+    return problem(429, "slow_down", `Too many sign-ins. Wait ${wait} s before the next one.`, {
       "retry-after": String(wait),
     });
   const surface = form

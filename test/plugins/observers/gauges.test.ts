@@ -33,6 +33,10 @@ const SAID: GatewayStats = {
   inFlight: 5,
   inFlightByFrontend: { messages: 3, embeddings: 0 },
   webSocketsByFrontend: { responses: 2 },
+  jobs: [
+    { kind: "batch", open: 2, oldestAt: 1_794_000_000_250 },
+    { kind: "response", open: 0, oldestAt: null },
+  ],
   cooldowns: [
     {
       provider: "p",
@@ -112,6 +116,8 @@ const EXPECTED = {
   tollgate_processes_unresponsive: ["1"],
   tollgate_in_flight: ['frontend="messages" 3', 'frontend="embeddings" 0'],
   tollgate_websockets: ['frontend="responses" 2'],
+  tollgate_jobs_open: ['kind="batch" 2', 'kind="response" 0'],
+  tollgate_jobs_oldest_timestamp_seconds: ['kind="batch" 1794000000.25'],
   tollgate_config_generation: ["4"],
   tollgate_config_reload_success: ["1"],
   tollgate_config_reload_last_success_timestamp_seconds: ["1794000000.5"],

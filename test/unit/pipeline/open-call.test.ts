@@ -1,8 +1,9 @@
 // Calls that a plugin makes itself: their rows, limits, prices, and the end of their request.
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { digestKey, mintKey } from "../../../src/lib/api-key.ts";
 import { defineFrontend, fail, type OpenCallOptions } from "tollgate/plugin";
 import { startGateway, type StartedGateway } from "tollgate/testing";
+import { until } from "../../kit/wait.ts";
 
 const { secret } = mintKey();
 /** Middleware with a key and a limit. */
@@ -83,7 +84,8 @@ it.each([
 ])("a call that ends as %s is settled", async (state, expected) => {
   await using gateway = await start({ price: PRICE });
   await call(gateway, state);
-  await vi.waitFor(() => expect(gateway.calls).toMatchObject([expected]), 20_000);
+  await until(() => gateway.calls.some((call) => call.state === expected.state));
+  expect(gateway.calls).toMatchObject([expected]);
 });
 
 it("a call without a price is free and exact", async () => {

@@ -1,9 +1,10 @@
 // Laws of MCP, with generated servers and clients, without a network.
 import fc from "fast-check";
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { createTestContext } from "tollgate/testing";
 import type { RequestHead, RouteResponse } from "tollgate/plugin";
 import mcp from "../../../../plugins/frontends/mcp.ts";
+import { until } from "../../../kit/wait.ts";
 
 type Json = Record<string, any>;
 
@@ -279,7 +280,7 @@ it("each call of a tool has a row before it leaves, and the row is settled", asy
           // Each request of the client has one row, also if the call is sent again in another session.
           expect(test.openedCalls).toHaveLength(at + 1);
           // A call that its client has left is settled a moment later.
-          await vi.waitFor(() => expect(test.openedCalls[at]!.result).toBeDefined(), 20_000);
+          await until(() => test.openedCalls[at]!.result !== undefined);
         }
         const calls = sent.filter(({ body }) => body.includes('"tools/call"'));
         expect(calls.length).toBeGreaterThanOrEqual(steps.length);
