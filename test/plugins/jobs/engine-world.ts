@@ -58,7 +58,7 @@ export const answer = (id: string): BatchResult => ({
 });
 
 /** The cost of a line, and what is reserved for it, in nano-dollars. */
-export const LINE_COST = 300n;
+const LINE_COST = 300n;
 export const LINE_HOLD = 1_000n;
 
 export class EngineWorld {

@@ -35,7 +35,7 @@ const SAID: GatewayStats = {
   webSocketsByFrontend: { responses: 2 },
   jobs: [
     { kind: "batch", open: 2, oldestAt: 1_794_000_000_250 },
-    { kind: "response", open: 0, oldestAt: null },
+    { kind: "response", open: 0 },
   ],
   cooldowns: [
     {
