@@ -39,7 +39,7 @@ const DECIDED = {
 } as const;
 const PROVIDER_FAILED = [
   "Sign-in failed",
-  "The identity provider returned no valid response. Start the sign-in anew, or ask your operator to check the gateway log.",
+  "The identity provider returned no valid response. Start the sign-in again, or ask your operator to check the gateway log.",
 ] as const;
 
 export class BrowserFlow {
