@@ -42,7 +42,7 @@ it("each list of limits in the config, in options, and in commands uses one sche
     ([path, node]) =>
       path.endsWith("/properties/limits") && [node["type"]].flat().includes("array"),
   );
-  expect(lists.length).toBe(16);
+  expect(lists.length).toBe(17);
   for (const [path, node] of lists) expect([path, node["items"]]).toEqual([path, LIMIT_SCHEMA]);
   const places = lists.map(([path]) => path.replace(/\/.*/, ""));
   expect(new Set(places)).toEqual(
@@ -52,6 +52,7 @@ it("each list of limits in the config, in options, and in commands uses one sche
       "plugin jwt",
       "plugin client-certificates",
       "plugin limits",
+      "plugin claude-gateway",
       "keys.create",
       "keys.update",
       "keys.import",
