@@ -60,6 +60,7 @@ export const CI: readonly string[] = [
   "test/cli/plugins/plugin-lock.test.ts",
   "test/cli/plugins/plugin-commands.test.ts",
   "test/cli/serve.test.ts",
+  "test/clients/client-sessions.test.ts",
   "test/clients/clients.test.ts",
   "test/clients/mcp/matrix.test.ts",
   "test/e2e/ledger/mcp-kill.test.ts",

@@ -57,8 +57,7 @@ export const answer = (id: string): BatchResult => ({
   body: { ok: true },
 });
 
-/** The cost of a line, and what is reserved for it, in nano-dollars. */
-const LINE_COST = 300n;
+/** Amount reserved for a line, in nano-dollars. */
 export const LINE_HOLD = 1_000n;
 
 export class EngineWorld {

@@ -10,7 +10,7 @@ import {
 
 const FOLDER = join(import.meta.dirname, "../../../plugins/frontends");
 /** Frontends that have no route to a model, and that cannot be created without options and a store. */
-const WITHOUT_MODELS = ["claude-gateway.ts", "jobs.ts"];
+const WITHOUT_MODELS = ["claude-gateway.ts", "jobs.ts", "mcp.ts"];
 const FILES = readdirSync(FOLDER).filter(
   (each) => each.endsWith(".ts") && !WITHOUT_MODELS.includes(each),
 );

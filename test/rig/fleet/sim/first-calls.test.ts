@@ -4,7 +4,7 @@ import { NIGHTLY } from "../../../kit/law-effort.ts";
 import { SimulatedDatabase } from "./database.ts";
 import { firstCalls } from "./first-calls.ts";
 
-const WORLDS = NIGHTLY ? 10_000 : 40;
+const WORLDS = NIGHTLY ? 10_000 : 10;
 let database: SimulatedDatabase;
 beforeAll(async () => void (database = await SimulatedDatabase.create()), 120_000);
 
