@@ -316,7 +316,8 @@ export class BackgroundService {
         }
         if (isFinal(current.state)) break;
         await (run ? run.whenChanged(seen, PING_MS) : sleep(POLL_MS));
-        silentMs += run ? PING_MS : POLL_MS;
+        if (run === undefined) silentMs += POLL_MS;
+        else silentMs = run.changes === seen ? silentMs + PING_MS : 0;
         if (silentMs >= PING_MS && !run?.isEnded) {
           silentMs = 0;
           yield ": ping\n\n";

@@ -69,7 +69,16 @@ export function createNodeHandler({
   loadRoutes,
 }: NodeHandlerOptions): RequestListener {
   let routes: RequestHandler | Promise<RequestHandler> | undefined;
-  const search: RequestHandler = async (req, res) => (await (routes ??= loadRoutes()))(req, res);
+  const search: RequestHandler = async (req, res) => {
+    try {
+      routes = await (routes ??= loadRoutes());
+    } catch (error) {
+      // The next request tries to load them again.
+      routes = undefined;
+      throw error;
+    }
+    return routes(req, res);
+  };
   return (req, res) => {
     try {
       const running = exactRoute?.(req, res);

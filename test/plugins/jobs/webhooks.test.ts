@@ -197,3 +197,15 @@ it("law: whatever fails and whichever gateway stops, each ended job is accepted 
     { numRuns: trialCount(25) },
   );
 });
+
+it("delivers while jobs end more often than it looks for deliveries", async () => {
+  const { jobs, accepted, startGateway } = fleet();
+  const { webhooks } = startGateway();
+  for (let count = 0; count < 40; count++) {
+    const id = `job-${count}`;
+    await jobs.put(recordOf(id, 1, "completed"));
+    await webhooks.announce(jobOf(id));
+    await pass(500);
+  }
+  expect(accepted.length).toBeGreaterThan(30);
+});

@@ -89,6 +89,8 @@ export class Webhooks {
   readonly #name = randomBytes(9).toString("base64url");
   readonly #running = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
+  /** Time at which the timer fires. */
+  #wakeAt = Infinity;
   #isStopped = false;
   #isReading = false;
 
@@ -119,8 +121,10 @@ export class Webhooks {
   /** Stores a delivery for each receiver of the job's event. It may be called again. */
   async announce(job: EndedJob): Promise<void> {
     for (const [receiver, options] of this.#receivers)
-      if (isReceiver(options, job)) await this.#store(receiver, job);
-    if (this.#receivers.size > 0) this.#sleep(UNWRITTEN_MS);
+      if (isReceiver(options, job)) {
+        await this.#store(receiver, job);
+        this.#sleep(UNWRITTEN_MS);
+      }
   }
 
   async #store(receiver: string, job: EndedJob): Promise<void> {
@@ -160,15 +164,21 @@ export class Webhooks {
       });
   }
 
+  /** Looks for due deliveries after this time, or earlier if that was asked for before. */
   #sleep(ms: number): void {
+    const at = Date.now() + Math.max(0, ms);
+    if (this.#isStopped || at >= this.#wakeAt) return;
     clearTimeout(this.#timer);
-    if (this.#isStopped) return;
-    this.#timer = setTimeout(() => void this.#run(), Math.max(0, ms)).unref();
+    this.#wakeAt = at;
+    this.#timer = setTimeout(() => {
+      this.#wakeAt = Infinity;
+      void this.#run();
+    }, at - Date.now()).unref();
   }
 
   /** Starts each delivery that is due. */
   async #run(): Promise<void> {
-    if (this.#isReading) return;
+    if (this.#isReading) return this.#sleep(UNWRITTEN_MS);
     this.#isReading = true;
     let sleepMs = MAX_SLEEP_MS;
     try {

@@ -112,3 +112,22 @@ it("answers health checks before it loads h3, and everything else after", async 
     await close(0);
   }
 });
+
+it("loads h3 again after a load that failed", async () => {
+  let loads = 0;
+  const handler = createNodeHandler({
+    loadRoutes: async () => {
+      loads += 1;
+      if (loads === 1) throw new Error("too many open files");
+      return async (_req, res) => void res.end("found");
+    },
+  });
+  const { url, close } = await listen({ host: "127.0.0.1", port: 0, handler });
+  try {
+    const statuses: number[] = [];
+    for (let times = 0; times < 3; times++) statuses.push((await fetch(`${url}/x`)).status);
+    expect([statuses, loads]).toEqual([[500, 200, 200], 2]);
+  } finally {
+    await close(0);
+  }
+});
