@@ -47,7 +47,8 @@ ${content}
       "content-type": "text/html; charset=utf-8",
       "cache-control": "no-store",
       "content-security-policy": POLICY,
-      "referrer-policy": "no-referrer",
+      // With "no-referrer", browsers would send the forms of these pages with `Origin: null`.
+      "referrer-policy": "same-origin",
       "x-content-type-options": "nosniff",
       "x-frame-options": "DENY",
       ...(cookie !== undefined && { "set-cookie": cookie }),

@@ -221,7 +221,7 @@ it("the pages run no scripts, cannot be framed, and set a strict cookie", async 
   expect(res.headers.get("content-security-policy")).toMatch(
     /^default-src 'none'; style-src 'sha256-[\w+/=]+'; base-uri 'none'; frame-ancestors 'none'$/,
   );
-  expect(res.headers.get("referrer-policy")).toBe("no-referrer");
+  expect(res.headers.get("referrer-policy")).toBe("same-origin");
   expect(res.headers.get("cache-control")).toBe("no-store");
   const device = await startDevice(url);
   const asked = await submit(new Browser(), url, "/device", { user_code: device.user_code });
@@ -230,6 +230,26 @@ it("the pages run no scripts, cannot be framed, and set a strict cookie", async 
   );
   // The redirect leads to the configured provider, whatever the form contains.
   expect(asked.headers.get("location")).toContain(`${at.idp.issuer}/auth?`);
+});
+
+it("browsers send the forms of all pages with the gateway's origin, and null is rejected", async () => {
+  /** Returns the `Origin` of a form on this page: Fetch standard, "append a request Origin header". */
+  const originOf = (page: Response) =>
+    page.headers.get("referrer-policy") === "no-referrer" ? "null" : url;
+  const device = await startDevice(url);
+  const browser = new Browser();
+  const send = (path: string, origin: string, form = {}) =>
+    browser.go(`${url}${path}`, form, "text/html", { origin, "sec-fetch-site": "same-origin" });
+  const code = { user_code: device.user_code };
+  const form = await browser.go(device.verification_uri_complete);
+  expect((await send("/device", "null", code)).status).toBe(403);
+  const asked = await send("/device", originOf(form), code);
+  expect(asked.status).toBe(303);
+  const back = await at.idp.signIn(browser, asked.headers.get("location")!, "ann", url);
+  const question = await browser.go(back);
+  expect((await send("/device/approve", "null")).status).toBe(403);
+  expect((await send("/device/approve", originOf(question))).status).toBe(200);
+  expect((await poll(url, device.device_code)).status).toBe(200);
 });
 
 it("a refresh shortly after the sign-in does not ask the identity provider again", async () => {
