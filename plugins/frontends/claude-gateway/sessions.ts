@@ -104,12 +104,8 @@ export class Sessions {
     while (performance.now() < until) {
       const session = await this.#of.records.find(opened.id);
       if (!session) return "invalid_grant";
-      if (!this.#isCurrent(session, opened.generation)) {
-        this.#of.ctx.log.warn({ key: session.data.keyId }, "refresh token used twice");
-        this.#of.ctx.reportEvent("refresh_token_reused", { key: session.data.keyId });
-        await this.#end(session);
-        return "invalid_grant";
-      }
+      if (opened.generation !== session.data.generation)
+        return this.#refreshAgain(session, opened.generation);
       const done = await this.#tryRefresh(session);
       if (done !== "again") return done;
       await this.#of.sleep(POLL_MS);
@@ -127,14 +123,28 @@ export class Sessions {
       await this.#of.people.endSession(access.key, access.session, this.#lastExpiry());
   }
 
+  /**
+   * Answers a token that was used before. Several clients may send one token at the same time, and
+   * all of them get the token that is valid now.
+   */
+  async #refreshAgain(session: Session, generation: number): Promise<IssuedTokens | RefreshProblem> {
+    const { data, id } = session;
+    if (!this.#isPredecessor(session, generation)) {
+      this.#of.ctx.log.warn({ key: data.keyId }, "refresh token used twice");
+      this.#of.ctx.reportEvent("refresh_token_reused", { key: data.keyId });
+      return this.#end(session);
+    }
+    const person = await this.#findAdmitted(data.keyId);
+    return person ? this.#issue(person, id, data.generation) : this.#end(session);
+  }
+
   async #tryRefresh(session: Session): Promise<IssuedTokens | RefreshProblem | "again"> {
     const { records, people, oidc, ctx, now } = this.#of;
     const { keyId, subject, checkedAt, busyUntil = 0, providerToken } = session.data;
     const age = now() - checkedAt;
     if (age >= 0 && age < CONFIRMATION_MS) {
-      const person = (await people.isAdmitted(keyId)) ? await people.find(keyId) : undefined;
-      if (!person) return this.#end(session);
-      return this.#rotate(session, person, {});
+      const person = await this.#findAdmitted(keyId);
+      return person ? this.#rotate(session, person, {}) : this.#end(session);
     }
     if (busyUntil > now()) return "again";
     // Providers replace their tokens too, so only one request at a time may use one.
@@ -178,10 +188,16 @@ export class Sessions {
     return "invalid_grant";
   }
 
-  #isCurrent({ data }: Session, generation: number): boolean {
-    if (generation === data.generation) return true;
-    const age = this.#of.now() - data.rotatedAt;
-    return generation === data.generation - 1 && age >= 0 && age < REUSE_GRACE_MS;
+  /** Returns whether the token was replaced by the current one a short time ago. */
+  #isPredecessor({ data }: Session, generation: number): boolean {
+    // The clock of the gateway that replaced it may be ahead.
+    const age = Math.abs(this.#of.now() - data.rotatedAt);
+    return generation === data.generation - 1 && age < REUSE_GRACE_MS;
+  }
+
+  async #findAdmitted(keyId: string): Promise<PersonData | undefined> {
+    const { people } = this.#of;
+    return (await people.isAdmitted(keyId)) ? people.find(keyId) : undefined;
   }
 
   #issue(person: PersonData, session: string, generation: number | undefined): IssuedTokens {
