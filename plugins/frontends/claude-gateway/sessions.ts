@@ -62,7 +62,8 @@ const MAX_TOKEN_LENGTH = 400;
 const REUSE_GRACE_MS = 30_000;
 /** Age up to which a confirmation of the identity provider is used again. */
 const CONFIRMATION_MS = 30_000;
-const BUSY_MS = 10_000;
+/** A refresh at the identity provider consists of up to three requests of 5 s each. */
+const BUSY_MS = 20_000;
 /** Clients wait for about 3.5 s. */
 const MAX_WAIT_MS = 3_000;
 const POLL_MS = 100;
@@ -127,7 +128,10 @@ export class Sessions {
    * Answers a token that was used before. Several clients may send one token at the same time, and
    * all of them get the token that is valid now.
    */
-  async #refreshAgain(session: Session, generation: number): Promise<IssuedTokens | RefreshProblem> {
+  async #refreshAgain(
+    session: Session,
+    generation: number,
+  ): Promise<IssuedTokens | RefreshProblem> {
     const { data, id } = session;
     if (!this.#isPredecessor(session, generation)) {
       this.#of.ctx.log.warn({ key: data.keyId }, "refresh token used twice");
@@ -148,24 +152,26 @@ export class Sessions {
     }
     if (busyUntil > now()) return "again";
     // Providers replace their tokens too, so only one request at a time may use one.
-    const busy = await records.replace(session, { ...session.data, busyUntil: now() + BUSY_MS });
+    let busy = await records.replace(session, { ...session.data, busyUntil: now() + BUSY_MS });
     if (!busy) return "again";
+    let { data } = busy;
     try {
       const confirmed = await oidc.refresh(providerToken, subject);
       if (!confirmed) {
         ctx.log.info({ key: keyId }, "session ended at identity provider");
         return await this.#end(busy);
       }
+      // The old token may be invalid now, so the new token is stored before anything else can fail.
+      data = { ...data, providerToken: confirmed.refreshToken ?? providerToken };
+      const stored = await records.replace(busy, data);
+      if (!stored) return "again";
+      busy = stored;
       const person = await people.admit(confirmed.claims);
-      return await this.#rotate(busy, person, {
-        checkedAt: now(),
-        busyUntil: undefined,
-        providerToken: confirmed.refreshToken ?? providerToken,
-      });
+      return await this.#rotate(busy, person, { checkedAt: now(), busyUntil: undefined });
     } catch (error) {
       if (getFault(error)?.kind === "forbidden") return this.#end(busy);
       ctx.log.warn({ err: error, key: keyId }, "identity provider refresh failed");
-      await records.replace(busy, { ...busy.data, busyUntil: undefined });
+      await records.replace(busy, { ...data, busyUntil: undefined });
       return "temporarily_unavailable";
     }
   }

@@ -18,6 +18,7 @@ import {
   type SessionData,
 } from "../../../plugins/frontends/claude-gateway/sessions.ts";
 import { trialCount } from "../../kit/law-effort.ts";
+import { turnEventLoop, until } from "../../kit/wait.ts";
 
 const START = Date.UTC(2026, 10, 29);
 const HOUR = 3_600_000;
@@ -78,7 +79,7 @@ function world() {
       tokenTtlMs: HOUR,
       sessionTtlMs: 30 * 24 * HOUR,
       now: () => now,
-      sleep: () => Promise.resolve(),
+      sleep: () => turnEventLoop(1),
     });
     const admit = async (token: string) => {
       const { key, session } = tokens.open(token);
@@ -137,6 +138,50 @@ it("a provider that is down ends no session and gives no token", async () => {
   const second = issued(await at.one.sessions.refresh(first.refresh_token!));
   expect((await at.two.admit(second.access_token)).id).toBe("gateway:ann");
   expect(JSON.stringify(at.logs)).not.toContain(TOKEN);
+});
+
+it("the provider's new token is kept if the store fails before the refresh is done", async () => {
+  for (const failing of ["people", "first write", "last write"]) {
+    const at = world();
+    const first = await started(at);
+    now += HOUR;
+    const put = at.jobs.put.bind(at.jobs);
+    let left = failing === "last write" ? 2 : 1;
+    at.jobs.put = (record) => {
+      const isFailing = record.kind === (failing === "people" ? "person" : "session");
+      if (at.provider.asked === 1 && isFailing && left > 0 && --left === 0)
+        return Promise.reject(new Error("The store is down."));
+      return put(record);
+    };
+    expect(await at.one.sessions.refresh(first.refresh_token!)).toBe("temporarily_unavailable");
+    expect([failing, left]).toEqual([failing, 0]);
+    const second = issued(await at.two.sessions.refresh(first.refresh_token!));
+    await at.one.admit(second.access_token);
+    expect(at.provider.asked).toBe(2);
+  }
+});
+
+it("one gateway at a time asks a slow provider, which has 20 s", async () => {
+  const at = world();
+  const first = await started(at);
+  now += HOUR;
+  const answer = Promise.withResolvers<void>();
+  const refresh = at.provider.refresh.bind(at.provider);
+  let asked = 0;
+  at.provider.refresh = async (token) => {
+    asked++;
+    await answer.promise;
+    return refresh(token);
+  };
+  const slow = at.one.sessions.refresh(first.refresh_token!);
+  await until(() => asked === 1);
+  now += 19_000;
+  const waiting = at.two.sessions.refresh(first.refresh_token!);
+  await turnEventLoop();
+  answer.resolve();
+  issued(await slow);
+  issued(await waiting);
+  expect(asked).toBe(1);
 });
 
 it("concurrent refreshes of one token at two gateways use the provider's token once", async () => {
