@@ -181,10 +181,14 @@ export class Sessions {
     person: PersonData,
     change: Partial<SessionData>,
   ): Promise<IssuedTokens | "again"> {
-    const generation = session.data.generation + 1;
-    const changed = { ...session.data, ...change, generation, rotatedAt: this.#of.now() };
+    const { data, id } = session;
+    const { keyId } = person;
+    const generation = data.generation + 1;
+    // The ID of the key may come from a claim that changes, such as the email address.
+    if (keyId !== data.keyId) await this.#of.people.endSession(data.keyId, id, this.#lastExpiry());
+    const changed = { ...data, ...change, keyId, generation, rotatedAt: this.#of.now() };
     const saved = await this.#of.records.replace(session, changed);
-    return saved ? this.#issue(person, session.id, generation) : "again";
+    return saved ? this.#issue(person, id, generation) : "again";
   }
 
   /** Ends a session: its refresh tokens and its access tokens are rejected. */

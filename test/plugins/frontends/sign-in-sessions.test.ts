@@ -46,7 +46,7 @@ class Provider {
   }
 }
 
-function world() {
+function world({ id = "sub" } = {}) {
   const jobs = createMemoryJobs();
   const provider = new Provider();
   const { ctx, logs, reportedEvents } = createTestContext({ id: "frontends.gateway", jobs });
@@ -61,7 +61,7 @@ function world() {
       tokens,
       records: records<PersonData>("person"),
       seal,
-      map: { id: "sub", account: "groups" },
+      map: { id, account: "groups" },
       accounts: { byClaim: { platform: "platform", research: "research" } },
       groupsClaim: "groups",
       limitsOf: async () => [],
@@ -116,6 +116,28 @@ it("a refresh asks the provider: changed groups apply at once, and a removed per
   );
   at.provider.claims = ANN;
   expect(await at.one.sessions.refresh(second.refresh_token!)).toBe("invalid_grant");
+});
+
+it("if the ID of a person changes, the session continues with the new key, and old tokens end", async () => {
+  const at = world({ id: "email" });
+  const first = await started(at);
+  expect((await at.two.admit(first.access_token)).id).toBe("gateway:ann@example.com");
+  now += HOUR;
+  at.provider.claims = { ...ANN, email: "ann@new.example.com" };
+  const second = issued(await at.one.sessions.refresh(first.refresh_token!));
+  expect((await at.two.admit(second.access_token)).id).toBe("gateway:ann@new.example.com");
+  await expect(at.two.admit(first.access_token)).rejects.toSatisfy(
+    (error) => codeOf(error) === "session_ended",
+  );
+  // A refresh without the provider continues with the new key.
+  const third = issued(await at.two.sessions.refresh(second.refresh_token!));
+  expect(at.provider.asked).toBe(1);
+  expect((await at.one.admit(third.access_token)).id).toBe("gateway:ann@new.example.com");
+  await at.one.sessions.revoke(third.refresh_token!);
+  for (const { access_token } of [second, third])
+    await expect(at.two.admit(access_token)).rejects.toSatisfy(
+      (error) => codeOf(error) === "session_ended",
+    );
 });
 
 it("a person whose groups give no access any more is out at the next refresh", async () => {
