@@ -292,6 +292,7 @@ function createSignIn(options: Options, ctx: Context) {
     tokens,
     people,
     oidc: client,
+    oidcIssuer: oidc.issuer,
     issuer: origin,
     tokenTtlMs: ttl * 1_000,
     sessionTtlMs: options.session_days * DAY_MS,

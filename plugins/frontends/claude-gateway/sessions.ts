@@ -14,6 +14,8 @@ import type { Seal, Sealed, SealedRecords } from "./sealed-records.ts";
 
 export interface SessionData {
   readonly keyId: string;
+  /** Issuer URL of the identity provider. No other provider gets `providerToken`. */
+  readonly issuer: string;
   /** Subject at the identity provider. */
   readonly subject: string;
   /** Number of the refresh token that is valid now. */
@@ -45,6 +47,9 @@ export interface SessionsOptions {
   readonly tokens: AccessTokens;
   readonly people: People;
   readonly oidc: Pick<OidcClient, "refresh">;
+  /** Issuer URL of the identity provider. */
+  readonly oidcIssuer: string;
+  /** Issuer of the access tokens. */
   readonly issuer: string;
   readonly tokenTtlMs: number;
   readonly sessionTtlMs: number;
@@ -78,7 +83,7 @@ export class Sessions {
 
   /** Starts a session. Throws the fault `forbidden` if the person has no access. */
   async start({ claims, refreshToken }: SignedInPerson): Promise<IssuedTokens> {
-    const { people, records, now, sessionTtlMs } = this.#of;
+    const { people, records, now, oidcIssuer, sessionTtlMs } = this.#of;
     const person = await people.admit(claims);
     const id = `ses_${randomBytes(16).toString("hex")}`;
     // Without a token of the identity provider, it cannot be asked again.
@@ -87,6 +92,7 @@ export class Sessions {
       key: person.keyId,
       data: {
         keyId: person.keyId,
+        issuer: oidcIssuer,
         subject: String(claims["sub"]),
         generation: 1,
         rotatedAt: now(),
@@ -105,6 +111,11 @@ export class Sessions {
     while (performance.now() < until) {
       const session = await this.#of.records.find(opened.id);
       if (!session) return "invalid_grant";
+      if (session.data.issuer !== this.#of.oidcIssuer) {
+        const { keyId: key } = session.data;
+        this.#of.ctx.log.info({ key }, "session of previous identity provider ended");
+        return this.#end(session);
+      }
       if (opened.generation !== session.data.generation)
         return this.#refreshAgain(session, opened.generation);
       const done = await this.#tryRefresh(session);

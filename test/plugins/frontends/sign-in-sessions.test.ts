@@ -22,6 +22,7 @@ import { turnEventLoop, until } from "../../kit/wait.ts";
 
 const START = Date.UTC(2026, 10, 29);
 const HOUR = 3_600_000;
+const ISSUER = "https://login.example.com";
 const TOKEN = "first-token-of-the-provider";
 const ANN = { sub: "ann", email: "ann@example.com", email_verified: true, groups: ["platform"] };
 
@@ -46,11 +47,11 @@ class Provider {
   }
 }
 
-function world({ id = "sub" } = {}) {
+function world({ id = "sub", twoIssuer = ISSUER } = {}) {
   const jobs = createMemoryJobs();
   const provider = new Provider();
   const { ctx, logs, reportedEvents } = createTestContext({ id: "frontends.gateway", jobs });
-  const gateway = () => {
+  const gateway = (oidcIssuer = ISSUER) => {
     const seal = new Seal(ctx.deriveSecret("sign-in"));
     const records = <Data>(kind: string) =>
       new SealedRecords<Data>({ jobs: () => jobs, seal, kind, now: () => now });
@@ -76,6 +77,7 @@ function world({ id = "sub" } = {}) {
       people,
       oidc: provider,
       issuer: "https://gateway.example.com",
+      oidcIssuer,
       tokenTtlMs: HOUR,
       sessionTtlMs: 30 * 24 * HOUR,
       now: () => now,
@@ -87,7 +89,7 @@ function world({ id = "sub" } = {}) {
     };
     return { tokens, people, grants, sessions, admit, seal, records };
   };
-  return { jobs, provider, ctx, logs, reportedEvents, one: gateway(), two: gateway() };
+  return { jobs, provider, ctx, logs, reportedEvents, one: gateway(), two: gateway(twoIssuer) };
 }
 
 const started = (of: ReturnType<typeof world>) =>
@@ -138,6 +140,17 @@ it("if the ID of a person changes, the session continues with the new key, and o
     await expect(at.two.admit(access_token)).rejects.toSatisfy(
       (error) => codeOf(error) === "session_ended",
     );
+});
+
+it("after a change of the identity provider, sessions end, and tokens stay with their provider", async () => {
+  const at = world({ twoIssuer: "https://other.example.com" });
+  const first = await started(at);
+  now += HOUR;
+  expect(await at.two.sessions.refresh(first.refresh_token!)).toBe("invalid_grant");
+  expect(at.provider.asked).toBe(0);
+  await expect(at.one.admit(first.access_token)).rejects.toSatisfy(
+    (error) => codeOf(error) === "session_ended",
+  );
 });
 
 it("a person whose groups give no access any more is out at the next refresh", async () => {
