@@ -19,6 +19,7 @@ async function start(
     readonly options?: object;
     readonly server?: Readonly<Record<string, object>>;
     readonly keys?: string;
+    readonly middleware?: string;
   } = {},
 ): Promise<{ gateway: InProcessGateway; servers: Record<string, FakeServer>; url: string }> {
   const started: Record<string, FakeServer> = {};
@@ -35,7 +36,7 @@ async function start(
       yaml: `
 frontends: [{ use: mcp, with: ${JSON.stringify(options)} }]
 providers: { demo: { use: demo } }
-middleware:
+middleware:${more.middleware ?? ""}
   - use: auth
     with:
       keys:
@@ -167,6 +168,46 @@ it("no client's key is sent to a server, and the operator's token is", async () 
     expect(JSON.stringify([headers, body])).not.toContain(all);
   for (const { headers } of servers["one"]!.received)
     expect(headers.authorization).toBe("Bearer operator-token");
+});
+
+it("a request with zero data retention reaches only servers that declare it", async () => {
+  const offers: FakeServerOptions = {
+    revision: MODERN,
+    prompts: [{ name: "greet" }],
+    resources: [{ uri: "file:///a", name: "a" }],
+  };
+  const { url, servers } = await start(
+    { one: offers, two: offers },
+    { server: { two: { zero_retention: true } }, middleware: "\n  - zdr" },
+  );
+  const requests: [string, object][] = [
+    ["tools/call", { name: "echo" }],
+    ["prompts/get", { name: "greet" }],
+    ["resources/read", { uri: "file:///a" }],
+    ["completion/complete", { ref: { type: "ref/prompt", name: "greet" }, argument: {} }],
+  ];
+  const change = { headers: { "service-zdr": "required" } };
+  for (const [method, params] of requests) {
+    const denied = await sendModern({ url: `${url}/one`, key: all }, method, params, change);
+    expect([method, denied.status, denied.error]).toEqual([
+      method,
+      403,
+      {
+        code: -32_000,
+        message:
+          "mcp:one is not known to have zero data retention, which this request requires.",
+        data: { type: "privacy", code: "zdr_unavailable" },
+      },
+    ]);
+    const { error } = await sendModern({ url: `${url}/two`, key: all }, method, params, change);
+    expect([method, error?.data?.["code"]]).toEqual([method, undefined]);
+  }
+  const sent = (name: string) =>
+    new Set(servers[name]!.received.map(({ method }) => method)).intersection(
+      new Set(requests.map(([method]) => method)),
+    );
+  expect([...sent("one")]).toEqual([]);
+  expect(sent("two").size).toBe(requests.length);
 });
 
 it("headers that differ from the body are rejected before anything is sent", async () => {
