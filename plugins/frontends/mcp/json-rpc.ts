@@ -53,18 +53,36 @@ export class ClientError extends Error {
 /** Maximum nesting depth of a message. */
 const MAX_DEPTH = 64;
 
+/** Maximum number of JSON values in a message of a client. */
+const MAX_CLIENT_VALUES = 100_000;
+/** Maximum number of JSON values in a message of a server. Results can contain long lists. */
+const MAX_SERVER_VALUES = 1_000_000;
+
 /** Whether JSON text is nested deeper than a limit. Reads each character once. */
-export function isTooDeep(text: string, max = MAX_DEPTH): boolean {
+export const isTooDeep = (text: string, max = MAX_DEPTH): boolean =>
+  findExcess(text, { depth: max, values: Infinity }) === "depth";
+
+/**
+ * Returns the first bound that JSON text exceeds. Reads each character once. The whole
+ * text, each list, each object, and each comma count as 1 value.
+ */
+function findExcess(
+  text: string,
+  max: { readonly depth: number; readonly values: number },
+): "depth" | "values" | undefined {
   let depth = 0;
+  let values = 1;
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at);
     if (unit === 0x22) {
       at = endOfString(text, at);
     } else if (unit === 0x7b || unit === 0x5b) {
-      if (++depth > max) return true;
+      if (++depth > max.depth) return "depth";
+      if (++values > max.values) return "values";
     } else if (unit === 0x7d || unit === 0x5d) depth--;
+    else if (unit === 0x2c && ++values > max.values) return "values";
   }
-  return false;
+  return undefined;
 }
 
 /** Returns the position of the closing quote. */
@@ -91,11 +109,12 @@ const MAX_ID_LENGTH = 256;
 /** Parses the body of a client. Throws a `ClientError` if it is not one message. */
 export function parseClientMessage(body: Buffer): RpcRequest | RpcResponse {
   const text = body.toString("utf8");
-  if (isTooDeep(text))
-    throw new ClientError(
-      RPC_ERRORS.invalidRequest,
-      `The message is nested deeper than ${MAX_DEPTH} levels.`,
-      { status: 400 },
+  const excess = findExcess(text, { depth: MAX_DEPTH, values: MAX_CLIENT_VALUES });
+  if (excess === "depth")
+    throw invalidRequest(`The message is nested deeper than ${MAX_DEPTH} levels.`);
+  if (excess === "values")
+    throw invalidRequest(
+      `The message has more than ${MAX_CLIENT_VALUES} JSON values, which is the maximum of the gateway. Send long data as text, or in several requests.`,
     );
   let message: unknown;
   try {
@@ -129,7 +148,9 @@ const invalidRequest = (message: string) =>
 
 /** Checks a message of a server. Throws a `ServerError` if it is not a message. */
 export function checkServerMessage(text: string): RpcRequest | RpcResponse {
-  if (isTooDeep(text)) throw wrongShape("is nested too deep");
+  const excess = findExcess(text, { depth: MAX_DEPTH, values: MAX_SERVER_VALUES });
+  if (excess === "depth") throw wrongShape("is nested too deep");
+  if (excess === "values") throw wrongShape(`has more than ${MAX_SERVER_VALUES} JSON values`);
   let message: unknown;
   try {
     message = JSON.parse(text);
