@@ -405,6 +405,9 @@ export class UserConnections {
       );
       const state = isFinal ? "expired" : "connected";
       const left = await vault.finish(leased, server.name, state, credential);
+      const current = left ?? (await vault.find(record.key, server.name));
+      if (!current || !isSameConnection(current, leased))
+        return current ?? { ...leased, state: "expired" };
       if (isFinal) return left ?? { ...leased, state: "expired" };
       if (!isRejected && credential.expiresAt > Date.now())
         return { ...leased, state: "connected" };
@@ -412,22 +415,36 @@ export class UserConnections {
         code: "token_refresh_failed",
       });
     }
-    // A new refresh token often replaces the old refresh token, so it must not be lost.
-    for (let attempt = 1; ; attempt++)
+    return this.#keep(leased, server, next);
+  }
+
+  /**
+   * Stores refreshed tokens, unless the connection was deleted or replaced during the refresh. A new
+   * refresh token often replaces the old refresh token, so it must not be lost.
+   */
+  async #keep(
+    leased: StoredCredential,
+    server: ConnectableServer,
+    next: UserCredential,
+  ): Promise<StoredCredential> {
+    const { vault } = this.#options;
+    let held = leased;
+    for (let attempt = 1; attempt <= SAVE_ATTEMPTS; attempt++)
       try {
-        const saved = await vault.finish(leased, server.name, "connected", next);
+        const saved = await vault.finish(held, server.name, "connected", next);
         if (saved) return saved;
-        // The lease ended too early. The newest tokens replace those that another gateway stored.
-        await vault.save(
-          { id: record.key, account: record.account ?? undefined },
-          server.name,
-          next,
-        );
-        return { ...leased, state: "connected", credential: next };
+        // The lease was lost. The record shows whether it is still the same connection.
+        const current = await vault.find(leased.record.key, server.name);
+        if (!current) return { ...leased, state: "expired" };
+        if (!isSameConnection(current, leased)) return current;
+        held = current;
       } catch (error) {
         if (attempt === SAVE_ATTEMPTS) throw error;
         await sleep(POLL_MS * attempt);
       }
+    return fail("unavailable", "The access token is being refreshed. Retry.", {
+      code: "token_refresh_busy",
+    });
   }
 
   /** Throws the error that asks the client's user to connect. */
@@ -469,6 +486,10 @@ function authorizationUrl(endpoint: string, parameters: Readonly<Record<string, 
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
   return url.href;
 }
+
+/** Whether a record still has the refresh token that was read from it before. */
+const isSameConnection = (now: StoredCredential, before: StoredCredential): boolean =>
+  now.credential.refreshToken === before.credential.refreshToken;
 
 const cacheKey = (owner: string, server: string): string => JSON.stringify([owner, server]);
 

@@ -295,6 +295,58 @@ describe("the refresh of a token", () => {
     expect((await vault.find("anna", "tracker"))!.state).toBe("connected");
   });
 
+  it.each(["a disconnect", "an erasure"])("writes nothing after %s during the request", async (how) => {
+    const { authorization, connect, connections, jobs, token } = fleet({
+      options: { lifetimeS: 30 },
+    });
+    await connect();
+    authorization.onToken = async () => {
+      if (how === "a disconnect") return connections.disconnect("anna", "tracker");
+      const [record] = (await jobs.list({ kind: "user_credential" })).items;
+      await jobs.delete(record!.id, record!.version);
+    };
+    expect(await message(token())).toContain("Connect your account");
+    expect(authorization.refreshes).toBe(1);
+    expect((await jobs.list({ kind: "user_credential" })).items).toEqual([]);
+    expect(await connections.list("anna")).toEqual([{ server: "tracker", state: "none" }]);
+  });
+
+  it.each(["succeeds", "is denied", "fails"])("that %s keeps an account that was connected meanwhile", async (how) => {
+    const { authorization, connect, connections, jobs, token } = fleet({
+      options: { lifetimeS: 30 },
+    });
+    await connect();
+    authorization.onToken = async () => {
+      authorization.onToken = () => {};
+      await connections.disconnect("anna", "tracker");
+      await connect();
+      if (how === "is denied") authorization.grants[0]!.isRevoked = true;
+      authorization.isDown = how === "fails";
+    };
+    const used = await token();
+    const second = authorization.grants[1]!;
+    const stored = (await new CredentialVault(jobs, KEYS, "mcp").find("anna", "tracker"))!;
+    expect(stored.credential.refreshToken).toBe(second.refreshToken);
+    expect(second.accessTokens.has(used)).toBe(true);
+  });
+
+  it("stores its tokens if only the lease was lost", async () => {
+    const { authorization, connect, jobs, token } = fleet({ options: { lifetimeS: 30 } });
+    await connect();
+    const vault = new CredentialVault(jobs, KEYS, "mcp");
+    authorization.onToken = async () => {
+      authorization.onToken = () => {};
+      expect(
+        await vault.lease((await vault.find("anna", "tracker"))!, "other", Date.now() + 60_000),
+      ).toBeDefined();
+    };
+    expect(authorization.isValid(await token())).toBe(true);
+    expect(await vault.find("anna", "tracker")).toMatchObject({
+      state: "connected",
+      credential: { refreshToken: authorization.grants[0]!.refreshToken },
+    });
+  });
+
   it("loses no refresh token, whatever the store and the gateways do", async () => {
     await fc.assert(
       fc.asyncProperty(
