@@ -194,8 +194,7 @@ it("a request with zero data retention reaches only servers that declare it", as
       403,
       {
         code: -32_000,
-        message:
-          "mcp:one is not known to have zero data retention, which this request requires.",
+        message: "mcp:one is not known to have zero data retention, which this request requires.",
         data: { type: "privacy", code: "zdr_unavailable" },
       },
     ]);
