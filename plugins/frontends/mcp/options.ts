@@ -65,7 +65,8 @@ const AUTH_SCHEMA = {
       type: "string",
       minLength: 1,
       "x-secret": true,
-      description: "Secret of the gateway at the issuer. Default: none",
+      description:
+        "Secret of the gateway at the issuer. Requires issuer or token_url. Default: none",
     },
     scopes: {
       type: "array",

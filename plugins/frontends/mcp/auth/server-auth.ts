@@ -56,6 +56,13 @@ export function* checkServerAuth(
   const isGrant = auth.type === "client_credentials" || auth.type === "token_exchange";
   if (isGrant && (auth.issuer === undefined) === (auth.token_url === undefined))
     yield { path, message: "requires issuer or token_url, but not both" };
+  // Otherwise the server chooses the party to which the secret is sent.
+  if (auth.type === "user" && auth.client_secret !== undefined && auth.issuer === undefined)
+    yield {
+      path: `${path}/client_secret`,
+      message: "client_secret requires issuer",
+      hint: "set issuer to the authorization server that issued the secret",
+    };
   if (auth.type === "user" && !hasConnections)
     yield {
       path,

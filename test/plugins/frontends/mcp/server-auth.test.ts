@@ -172,6 +172,12 @@ describe("the option auth", () => {
       "/servers/a/auth the type user requires the option connections of the frontend",
     ]);
     expect(problems({ type: "user" }, true)).toEqual([]);
+    const own = { type: "user", client_id: "ours", client_secret: "s" } as const;
+    expect(problems(own, true)).toEqual([
+      "/servers/a/auth/client_secret client_secret requires issuer",
+    ]);
+    expect(problems({ ...own, issuer: "https://login.example.com" }, true)).toEqual([]);
+    expect(problems({ type: "user", client_id: "ours" }, true)).toEqual([]);
   });
 });
 
