@@ -58,6 +58,10 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "The link to connect belongs to another person",
     "Sign in as that person, or as an operator",
   ],
+  connect_other_server: [
+    "The response belongs to the connection of another server",
+    "Connect again, and report it to an operator",
+  ],
   identity_token_required: [
     "The server requires a token of the identity provider",
     "Send a token in place of the API key",

@@ -242,6 +242,8 @@ providers: { demo: { use: demo } }
     });
     const ticket = ticketIn(asked.inputRequests.connect.params.url);
 
+    const callback = await fetch(`${admin}/mcp/connect/callback/tracker?code=c&state=s`);
+    expect(callback.status).toBe(200);
     const page = await fetch(`${admin}/mcp/connect`);
     expect(page.status).toBe(200);
     expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");

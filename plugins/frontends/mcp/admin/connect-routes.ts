@@ -11,6 +11,7 @@ import {
   type RouteResponse,
 } from "tollgate/plugin";
 import {
+  CALLBACK_PATH,
   CONNECT_PATH,
   type ConnectTicket,
   type UserConnections,
@@ -42,7 +43,7 @@ export function connectRoutes(connections: UserConnections): readonly Route[] {
   });
   return [
     page(CONNECT_PATH),
-    page(`${CONNECT_PATH}/callback`),
+    page(`${CALLBACK_PATH}/:server`),
     post("list", async (x, { id }) => ({
       person: x.identity?.name ?? "",
       client: id,
@@ -63,6 +64,7 @@ export function connectRoutes(connections: UserConnections): readonly Route[] {
       body: "json",
       async handle(x, body) {
         const server = await connections.finish(personOf(x), {
+          server: text(body, "server"),
           state: text(body, "state"),
           code: optional(body, "code"),
           iss: optional(body, "iss"),
@@ -172,10 +174,11 @@ const run = async () => {
     sessionStorage.setItem("ticket", given);
     history.replaceState(null, "", location.pathname + location.search);
   }
-  if (!location.pathname.endsWith("/callback")) return list();
+  const [, of] = location.pathname.split("/callback/");
+  if (of === undefined) return list();
   const { code, state, iss, error } = Object.fromEntries(new URLSearchParams(location.search));
   history.replaceState(null, "", "/mcp/connect");
-  const { server } = await send("finish", { code, state, iss, error });
+  const { server } = await send("finish", { server: decodeURIComponent(of), code, state, iss, error });
   await list(server + " is connected. You can close this page and repeat the request.");
 };
 run().catch(showError);

@@ -24,7 +24,8 @@ import { seal, unseal, type SealKeys } from "./sealed-data.ts";
 
 /** Path of the page at which users connect, on the admin listener. */
 export const CONNECT_PATH = "/mcp/connect";
-const CALLBACK_PATH = `${CONNECT_PATH}/callback`;
+/** Path to which authorization servers redirect, before the name of the server. */
+export const CALLBACK_PATH = `${CONNECT_PATH}/callback`;
 
 /** Time for which a connect URL is valid, in milliseconds. */
 const TICKET_MS = 3_600_000;
@@ -199,7 +200,7 @@ export class UserConnections {
       return authorizationUrl(authorization.authorizationEndpoint, {
         response_type: "code",
         client_id: client.id,
-        redirect_uri: this.#redirectUri(),
+        redirect_uri: this.#redirectUri(name),
         state: seal(this.#options.keys, ["flow"], JSON.parse(JSON.stringify(flow)) as Json),
         code_challenge: createHash("sha256").update(verifier).digest("base64url"),
         code_challenge_method: "S256",
@@ -213,6 +214,8 @@ export class UserConnections {
   async finish(
     person: string,
     response: {
+      /** Server of the redirect URI. */
+      server: string;
       code?: string | undefined;
       state: string;
       iss?: string | undefined;
@@ -223,6 +226,10 @@ export class UserConnections {
     if (flow.person !== person)
       return fail("forbidden", "Another person started this connection. Start again.", {
         code: "connect_other_person",
+      });
+    if (response.server !== flow.server)
+      return fail("forbidden", "The response is for another server. Start again.", {
+        code: "connect_other_server",
       });
     const isOther = response.iss !== undefined ? response.iss !== flow.issuer : flow.sendsIssuer;
     if (isOther)
@@ -239,7 +246,7 @@ export class UserConnections {
       const tokens = await requestToken(this.#options.ctx.fetch, flow.tokenEndpoint, flow.client, {
         grant_type: "authorization_code",
         code,
-        redirect_uri: this.#redirectUri(),
+        redirect_uri: this.#redirectUri(flow.server),
         code_verifier: flow.verifier,
         resource: flow.resource,
       });
@@ -267,8 +274,10 @@ export class UserConnections {
         });
   }
 
-  #redirectUri(): string {
-    return this.#options.adminUrl.replace(/\/$/, "") + CALLBACK_PATH;
+  /** Each server has its own URI, so that a response for one server cannot end a flow of another. */
+  #redirectUri(server: string): string {
+    const { adminUrl } = this.#options;
+    return `${adminUrl.replace(/\/$/, "")}${CALLBACK_PATH}/${encodeURIComponent(server)}`;
   }
 
   #find(name: string): ConnectableServer {
@@ -285,10 +294,11 @@ export class UserConnections {
     if (server.clientId !== undefined) return { id: server.clientId, secret: server.clientSecret };
     const { ctx } = this.#options;
     const clients = ctx.shared("registered clients", () => new Map<string, RegisteredClient>());
-    const key = JSON.stringify([of.issuer, this.#redirectUri()]);
+    const redirectUri = this.#redirectUri(server.name);
+    const key = JSON.stringify([of.issuer, redirectUri]);
     const known = clients.get(key);
     if (known && known.until > Date.now()) return known.client;
-    const client = await registerClient(ctx.fetch, of, this.#redirectUri());
+    const client = await registerClient(ctx.fetch, of, redirectUri);
     clients.set(key, { client, until: Date.now() + 86_400_000 });
     return client;
   }

@@ -97,7 +97,7 @@ export class FakeAuthorization {
   };
 
   /** What the browser does: the user signs in and consents. Returns the query with which it comes back. */
-  authorize(url: string): { code: string; state: string; iss: string } {
+  authorize(url: string): { server: string; code: string; state: string; iss: string } {
     const { searchParams: given } = new URL(url);
     const code = this.#secret("code");
     this.codes.set(code, {
@@ -106,7 +106,8 @@ export class FakeAuthorization {
       redirect: given.get("redirect_uri")!,
       resource: given.get("resource")!,
     });
-    return { code, state: given.get("state")!, iss: this.urls.issuer };
+    const server = given.get("redirect_uri")!.split("/").at(-1)!;
+    return { server, code, state: given.get("state")!, iss: this.urls.issuer };
   }
 
   isValid(token: string): boolean {

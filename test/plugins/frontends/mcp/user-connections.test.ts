@@ -93,8 +93,8 @@ describe("a connection", () => {
       code_challenge_method: "S256",
       resource: RESOURCE,
       scope: "read write",
-      redirect_uri: "https://admin.example.com/mcp/connect/callback",
-      client_id: "registered https://admin.example.com/mcp/connect/callback",
+      redirect_uri: "https://admin.example.com/mcp/connect/callback/tracker",
+      client_id: "registered https://admin.example.com/mcp/connect/callback/tracker",
     });
     expect(await connections.finish("p", authorization.authorize(url.href))).toBe("tracker");
     expect(authorization.isValid(await token())).toBe(true);
@@ -142,6 +142,9 @@ describe("a connection", () => {
     expect(
       await message(connections.finish("p", { ...back, code: undefined, error: "access_denied" })),
     ).toContain("denied");
+    expect(await message(connections.finish("p", { ...back, server: "other" }))).toContain(
+      "another server",
+    );
     expect(authorization.requests.filter(({ url }) => url.endsWith("/token"))).toEqual([]);
     expect(await connections.finish("p", back)).toBe("tracker");
     expect(await message(connections.finish("p", back))).toContain("invalid_grant");
@@ -295,40 +298,46 @@ describe("the refresh of a token", () => {
     expect((await vault.find("anna", "tracker"))!.state).toBe("connected");
   });
 
-  it.each(["a disconnect", "an erasure"])("writes nothing after %s during the request", async (how) => {
-    const { authorization, connect, connections, jobs, token } = fleet({
-      options: { lifetimeS: 30 },
-    });
-    await connect();
-    authorization.onToken = async () => {
-      if (how === "a disconnect") return connections.disconnect("anna", "tracker");
-      const [record] = (await jobs.list({ kind: "user_credential" })).items;
-      await jobs.delete(record!.id, record!.version);
-    };
-    expect(await message(token())).toContain("Connect your account");
-    expect(authorization.refreshes).toBe(1);
-    expect((await jobs.list({ kind: "user_credential" })).items).toEqual([]);
-    expect(await connections.list("anna")).toEqual([{ server: "tracker", state: "none" }]);
-  });
-
-  it.each(["succeeds", "is denied", "fails"])("that %s keeps an account that was connected meanwhile", async (how) => {
-    const { authorization, connect, connections, jobs, token } = fleet({
-      options: { lifetimeS: 30 },
-    });
-    await connect();
-    authorization.onToken = async () => {
-      authorization.onToken = () => {};
-      await connections.disconnect("anna", "tracker");
+  it.each(["a disconnect", "an erasure"])(
+    "writes nothing after %s during the request",
+    async (how) => {
+      const { authorization, connect, connections, jobs, token } = fleet({
+        options: { lifetimeS: 30 },
+      });
       await connect();
-      if (how === "is denied") authorization.grants[0]!.isRevoked = true;
-      authorization.isDown = how === "fails";
-    };
-    const used = await token();
-    const second = authorization.grants[1]!;
-    const stored = (await new CredentialVault(jobs, KEYS, "mcp").find("anna", "tracker"))!;
-    expect(stored.credential.refreshToken).toBe(second.refreshToken);
-    expect(second.accessTokens.has(used)).toBe(true);
-  });
+      authorization.onToken = async () => {
+        if (how === "a disconnect") return connections.disconnect("anna", "tracker");
+        const [record] = (await jobs.list({ kind: "user_credential" })).items;
+        await jobs.delete(record!.id, record!.version);
+      };
+      expect(await message(token())).toContain("Connect your account");
+      expect(authorization.refreshes).toBe(1);
+      expect((await jobs.list({ kind: "user_credential" })).items).toEqual([]);
+      expect(await connections.list("anna")).toEqual([{ server: "tracker", state: "none" }]);
+    },
+  );
+
+  it.each(["succeeds", "is denied", "fails"])(
+    "that %s keeps an account that was connected meanwhile",
+    async (how) => {
+      const { authorization, connect, connections, jobs, token } = fleet({
+        options: { lifetimeS: 30 },
+      });
+      await connect();
+      authorization.onToken = async () => {
+        authorization.onToken = () => {};
+        await connections.disconnect("anna", "tracker");
+        await connect();
+        if (how === "is denied") authorization.grants[0]!.isRevoked = true;
+        authorization.isDown = how === "fails";
+      };
+      const used = await token();
+      const second = authorization.grants[1]!;
+      const stored = (await new CredentialVault(jobs, KEYS, "mcp").find("anna", "tracker"))!;
+      expect(stored.credential.refreshToken).toBe(second.refreshToken);
+      expect(second.accessTokens.has(used)).toBe(true);
+    },
+  );
 
   it("stores its tokens if only the lease was lost", async () => {
     const { authorization, connect, jobs, token } = fleet({ options: { lifetimeS: 30 } });
