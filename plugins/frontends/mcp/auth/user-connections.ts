@@ -321,8 +321,9 @@ export class UserConnections {
   async #current(x: RequestHead, server: ConnectableServer): Promise<StoredCredential> {
     const stored = await this.#read(ownerOf(x).id, server.name);
     if (!stored || stored.state === "expired") return this.#rejectUnconnected(x, server);
-    const { expiresAt } = stored.credential;
-    if (expiresAt > Date.now() + REFRESH_BEFORE_MS) return stored;
+    const { expiresAt, refreshToken } = stored.credential;
+    // A token that cannot be refreshed is used until the server rejects it. Its end may be assumed.
+    if (refreshToken === undefined || expiresAt > Date.now() + REFRESH_BEFORE_MS) return stored;
     return this.#refresh(x, server, stored);
   }
 
@@ -498,8 +499,10 @@ function authorizationUrl(endpoint: string, parameters: Readonly<Record<string, 
 }
 
 /** Whether a record still has the refresh token that was read from it before. */
-const isSameConnection = (now: StoredCredential, before: StoredCredential): boolean =>
-  now.credential.refreshToken === before.credential.refreshToken;
+const isSameConnection = (
+  { credential: now }: StoredCredential,
+  { credential: before }: StoredCredential,
+): boolean => (now.refreshToken ?? now.accessToken) === (before.refreshToken ?? before.accessToken);
 
 const cacheKey = (owner: string, server: string): string => JSON.stringify([owner, server]);
 

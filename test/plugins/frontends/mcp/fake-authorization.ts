@@ -30,6 +30,8 @@ export interface AuthorizationOptions {
   /** Endpoint of another party in the metadata. */
   readonly tokenEndpoint?: string;
   readonly lifetimeS?: number;
+  /** Whether responses have a refresh token and a lifetime. Default: true. */
+  readonly refreshes?: boolean;
 }
 
 export class FakeAuthorization {
@@ -169,6 +171,8 @@ export class FakeAuthorization {
     const token = this.#secret("access");
     grant.accessTokens.add(token);
     grant.refreshToken = this.#secret("refresh");
+    if (this.options.refreshes === false)
+      return Response.json({ access_token: token, token_type: "bearer" });
     return Response.json({
       access_token: token,
       refresh_token: grant.refreshToken,

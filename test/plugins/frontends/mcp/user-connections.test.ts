@@ -1,6 +1,6 @@
 // Accounts of users at servers: the flow that connects them, the vault that keeps their tokens, and the refresh by several gateways.
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createMemoryJobs } from "tollgate/store";
 import type { JobRecord, JobStore, RequestHead } from "tollgate/plugin";
 import {
@@ -231,6 +231,25 @@ describe("the vault", () => {
     });
     expect(await at("old").find("anna", "tracker")).toBeUndefined();
   });
+});
+
+it("a token without a refresh token is used until the server rejects it", async () => {
+  const { connect, connections, token } = fleet({ options: { refreshes: false } });
+  await connect();
+  const first = await token();
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 100 * 86_400_000 });
+  try {
+    expect(await token()).toBe(first);
+    expect(await connections.list("anna")).toEqual([{ server: "tracker", state: "connected" }]);
+    const resolver = connections.resolverOf(SERVER);
+    const given = await resolver.resolve(request());
+    expect(await message(resolver.renew!(given, request(), "Bearer"))).toContain(
+      "Connect your account",
+    );
+    expect(await connections.list("anna")).toEqual([{ server: "tracker", state: "expired" }]);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 describe("the refresh of a token", () => {
