@@ -25,6 +25,9 @@ import {
 const EVENTS_IDLE_MS = 3_600_000;
 const MAX_PAGES = 200;
 
+/** Statuses with which a server with sessions rejects a request without one. */
+const SESSION_STATUSES: ReadonlySet<number> = new Set([400, 404, 405]);
+
 export class RemoteServer implements ToolServer {
   readonly name: string;
   readonly #ctx: Context;
@@ -53,7 +56,7 @@ export class RemoteServer implements ToolServer {
         serverInfo: isObject(info) ? info : undefined,
       };
     }
-    const { description } = await this.#sessions.open(caller);
+    const { description } = await this.#openSession(caller);
     return description;
   }
 
@@ -107,7 +110,10 @@ export class RemoteServer implements ToolServer {
     on: { event(event: ServerEvent): void; end(): void },
   ): Promise<void> {
     const revision = await this.#detectRevision(caller);
-    if (!isModern(revision)) return this.#sessions.subscribe(filter, caller, on);
+    if (!isModern(revision)) {
+      await this.#openSession(caller);
+      return this.#sessions.subscribe(filter, caller, on);
+    }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const notifications = {
       ...(filter.lists.has("tools") && { toolsListChanged: true }),
@@ -158,8 +164,7 @@ export class RemoteServer implements ToolServer {
     const answer = await this.#postModern(newest, "server/discover", {}, caller, {
       headers: {},
     }).catch((problem: unknown) => {
-      // A server with sessions rejects a request without one in its own way.
-      if (problem instanceof ServerError && problem.progress === "rejected" && !problem.challenge)
+      if (problem instanceof ServerError && SESSION_STATUSES.has(problem.status ?? 0))
         return undefined;
       throw problem;
     });
@@ -172,7 +177,20 @@ export class RemoteServer implements ToolServer {
       if (Array.isArray(offered))
         return REVISIONS.find((one) => offered.includes(one)) ?? failRevision(offered);
     }
+    // Other errors, such as those of an overloaded server, do not show its revision.
+    if (error && answer!.status >= 300 && !SESSION_STATUSES.has(answer!.status))
+      throw toRpcError(error, answer!.status);
     return REVISIONS[1];
+  }
+
+  /** Opens a session. If the server opens none, its revision is determined again. */
+  async #openSession(caller: ServerCaller): Promise<RemoteSession> {
+    try {
+      return await this.#sessions.open(caller);
+    } catch (problem) {
+      this.#revision = undefined;
+      throw problem;
+    }
   }
 
   async #callModern(
@@ -239,7 +257,7 @@ export class RemoteServer implements ToolServer {
     request?: ServerRequest,
   ): Promise<JsonObject> {
     for (let attempt = 1; ; attempt++) {
-      const session = await this.#sessions.open(caller);
+      const session = await this.#openSession(caller);
       try {
         return await this.#postLegacy(session, method, params, caller, request);
       } catch (problem) {

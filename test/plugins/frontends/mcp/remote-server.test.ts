@@ -1,0 +1,84 @@
+// The revision of a remote server, as the gateway finds it out.
+import { expect, it } from "vitest";
+import type { Context } from "tollgate/plugin";
+import { RemoteServer } from "../../../../plugins/frontends/mcp/remote/remote-server.ts";
+import type { ServerCaller } from "../../../../plugins/frontends/mcp/tool-server.ts";
+
+const MODERN = "2026-07-28";
+const LEGACY = "2025-11-25";
+const CALLER: ServerCaller = {
+  credential: { headers: {}, owner: "shared" },
+  partition: "p",
+  capabilities: {},
+  signal: new AbortController().signal,
+};
+
+type Answer = (message: { id: number; method: string }) => Response;
+
+const rpc = (id: number, of: object, status = 200) =>
+  Response.json({ jsonrpc: "2.0", id, ...of }, { status });
+const modern: Answer = ({ id, method }) =>
+  method === "server/discover"
+    ? rpc(id, { result: { supportedVersions: [MODERN], capabilities: {} } })
+    : rpc(id, { error: { code: -32_601, message: "Method not found" } }, 404);
+const sessions =
+  (status: number): Answer =>
+  ({ id, method }) =>
+    method === "server/discover"
+      ? new Response("no session", { status })
+      : method === "initialize"
+        ? rpc(id, { result: { protocolVersion: LEGACY, capabilities: {} } })
+        : new Response(null, { status: 202 });
+
+/** A server that answers its first requests in another way. */
+function serverWith(answer: Answer, first: Answer[] = []) {
+  const methods: string[] = [];
+  const ctx = {
+    fetchStream: (_: string, { body }: { body: string }) => {
+      const message = JSON.parse(body) as { id: number; method: string };
+      methods.push(message.method);
+      return Promise.resolve((first.shift() ?? answer)(message));
+    },
+    runEvery: () => undefined,
+    onDispose: () => undefined,
+  } as unknown as Context;
+  const settings = { url: "https://mcp.example/mcp", revision: undefined, idleMs: 1_000 };
+  return { server: new RemoteServer("one", settings, ctx), methods };
+}
+
+it.each([301, 401, 403, 408, 429, 500, 503])(
+  "a status of %s does not show the revision",
+  async (status) => {
+    const failures: Answer[] = [
+      () => new Response("failed", { status }),
+      ({ id }) => rpc(id, { error: { code: -32_000, message: "failed" } }, status),
+    ];
+    for (const failure of failures) {
+      const { server, methods } = serverWith(modern, [failure]);
+      await expect(server.describe(CALLER)).rejects.toMatchObject({ status });
+      expect(methods).toEqual(["server/discover"]);
+      expect(await server.describe(CALLER)).toMatchObject({ revision: MODERN });
+    }
+  },
+);
+
+it.each([400, 404, 405])("a status of %s shows a server with sessions", async (status) => {
+  const { server, methods } = serverWith(sessions(status));
+  expect(await server.describe(CALLER)).toMatchObject({ revision: LEGACY });
+  expect(await server.describe(CALLER)).toMatchObject({ revision: LEGACY });
+  expect(methods).toEqual(["server/discover", "initialize", "notifications/initialized"]);
+});
+
+it("the revision is determined again if no session can be opened", async () => {
+  const uses: ((server: RemoteServer) => Promise<unknown>)[] = [
+    (server) => server.describe(CALLER),
+    (server) => server.list("tools", CALLER),
+    (server) =>
+      server.listen({ lists: new Set(), resources: [] }, CALLER, { event() {}, end() {} }),
+  ];
+  for (const use of uses) {
+    const { server } = serverWith(modern, [() => new Response("starting", { status: 404 })]);
+    await expect(use(server)).rejects.toThrow("Method not found");
+    expect(await server.describe(CALLER)).toMatchObject({ revision: MODERN });
+  }
+});
