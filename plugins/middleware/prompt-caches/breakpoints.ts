@@ -14,53 +14,71 @@ export function addBreakpoints(out: Outgoing): void {
     name,
     out.get(name) as Json | undefined,
   ]);
-  let free = MAX_BREAKPOINTS - fields.reduce((sum, [, value]) => sum + countBreakpoints(value), 0);
+  const marks: Json[] = [];
+  collectBreakpoints({ cache_control: (out.get("cache_control") ?? null) as Json }, marks);
+  for (const [, value] of fields) collectBreakpoints(value, marks);
+  // Claude rejects a breakpoint of 1 hour after one of 5 minutes, so none is added to those of 1 hour.
+  if (marks.some((one) => isObject(one) && one["ttl"] === "1h")) return;
+  let free = MAX_BREAKPOINTS - marks.length;
   // The last message is worth most: its breakpoint covers everything before it.
   for (const [name, value] of fields.toReversed()) {
     if (free <= 0) return;
-    if (countBreakpoints(value) > 0) continue;
-    const marked = name === "messages" ? markLastMessage(value) : markLast(value, name === "tools");
+    if (hasBreakpoint(value)) continue;
+    const marked = name === "messages" ? markLastMessage(value) : mark(value, name === "tools");
     if (marked === undefined) continue;
     out.set(name, marked);
     free--;
   }
 }
 
-/** Counts the breakpoints in a value, at any depth. Bodies have a limited depth. */
-function countBreakpoints(value: Json | undefined): number {
-  if (typeof value !== "object" || value === null) return 0;
-  if (Array.isArray(value))
-    return value.reduce<number>((sum, each) => sum + countBreakpoints(each), 0);
-  let count = 0;
-  for (const name in value as JsonObject)
-    if (name === "cache_control") count += (value as JsonObject)[name] ? 1 : 0;
+/** Adds the breakpoints in a value to a list, at any depth. Bodies have a limited depth. */
+function collectBreakpoints(value: Json | undefined, marks: Json[]): void {
+  if (typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) {
+    for (const each of value) collectBreakpoints(each, marks);
+    return;
+  }
+  for (const [name, member] of Object.entries(value as JsonObject))
+    if (name === "cache_control") {
+      if (member) marks.push(member);
+    }
     // Arguments of a tool and schemas are data of the client.
-    else if (name !== "input" && name !== "input_schema")
-      count += countBreakpoints((value as JsonObject)[name]);
-  return count;
+    else if (name !== "input" && name !== "input_schema") collectBreakpoints(member, marks);
 }
 
-/** Returns the list with a breakpoint on its last item. Undefined if that item cannot have one. */
-function markLast(value: Json | undefined, isTools: boolean): Json | undefined {
+function hasBreakpoint(value: Json | undefined): boolean {
+  const marks: Json[] = [];
+  collectBreakpoints(value, marks);
+  return marks.length > 0;
+}
+
+/**
+ * Returns the list with a breakpoint on its last item. Undefined if that item cannot have one. A
+ * deferred tool cannot have one, so the last tool before it has it.
+ */
+function mark(value: Json | undefined, isTools: boolean): Json | undefined {
   if (typeof value === "string" && value !== "")
     return [{ type: "text", text: value, cache_control: BREAKPOINT }];
   if (!Array.isArray(value)) return undefined;
-  const last = value.at(-1);
+  const at = isTools ? value.findLastIndex((tool) => !isDeferred(tool)) : value.length - 1;
+  const last = value[at];
   if (!isObject(last) || !(isTools || isMarkable(last))) return undefined;
-  return [...value.slice(0, -1), { ...last, cache_control: BREAKPOINT }];
+  return value.with(at, { ...last, cache_control: BREAKPOINT });
 }
 
 function markLastMessage(value: Json | undefined): Json | undefined {
   if (!Array.isArray(value)) return undefined;
   const last = value.at(-1);
   if (!isObject(last)) return undefined;
-  const content = markLast(last["content"] as Json | undefined, false);
+  const content = mark(last["content"] as Json | undefined, false);
   return content === undefined ? undefined : [...value.slice(0, -1), { ...last, content }];
 }
 
 /** An empty text must not have a breakpoint. */
 const isMarkable = ({ type, text }: JsonObject): boolean =>
   typeof type === "string" && MARKABLE.has(type) && text !== "";
+
+const isDeferred = (tool: Json): boolean => isObject(tool) && tool["defer_loading"] === true;
 
 const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);

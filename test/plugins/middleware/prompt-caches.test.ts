@@ -114,8 +114,37 @@ describe("breakpoints", () => {
     });
   });
 
+  const HOUR = { cache_control: { type: "ephemeral", ttl: "1h" } };
+  const MARK = { cache_control: { type: "ephemeral" } };
+
+  it.each<[string, JsonObject]>([
+    ["a system block", { system: [{ type: "text", text: "Help.", ...HOUR }] }],
+    ["a tool", { tools: [{ name: "a", ...HOUR }] }],
+    ["a block of a message", { messages: [{ role: "user", content: [{ ...HOUR }] }] }],
+    ["the request", HOUR],
+  ])("are not added if the client set one of 1 hour on %s", (_, own) => {
+    const body = { tools: [{ name: "a" }], system: "Help.", messages: [message("Hi")], ...own };
+    expect(add(structuredClone(body))).toEqual(body);
+  });
+
+  it("are on the last tool that is not deferred", () => {
+    const deferred = { name: "b", defer_loading: true };
+    expect(add({ tools: [{ name: "a" }, deferred, deferred] })).toEqual({
+      tools: [{ name: "a", ...MARK }, deferred, deferred],
+    });
+    expect(add({ tools: [deferred] })).toEqual({ tools: [deferred] });
+  });
+
+  it("count one of the request as one of the 4", () => {
+    const block = { type: "text", text: "Help.", ...MARK };
+    const body = { ...MARK, system: [block, block], messages: [message("Hi")] };
+    const added = add({ ...structuredClone(body), tools: [{ name: "a" }] });
+    expect(count(added)).toBe(4);
+    expect(added["tools"]).toEqual([{ name: "a" }]);
+  });
+
   test("law: at most 4, those of the client stay, and nothing else changes", () => {
-    const mark = fc.constantFrom({}, { cache_control: { type: "ephemeral", ttl: "1h" } });
+    const mark = fc.constantFrom({}, MARK, HOUR);
     const block = fc
       .tuple(fc.constantFrom("text", "thinking", "tool_result"), fc.string(), mark)
       .map(([type, text, of]) => ({ type, text, ...of }));
