@@ -279,12 +279,14 @@ class BatchStep {
   }
 
   async #submit(index: number, batches: EndpointBatches, client: BatchClient): Promise<void> {
+    const { target, key, count, bytes, input } = this.#batch.batches[index]!;
+    // Read first: a part whose file cannot be read is not submitted, so it stays planned.
+    const headers = await this.#readHeaders(input);
+    this.#aborter.signal.throwIfAborted();
     this.#isSubmitting = true;
     await this.#change(index, { state: "submitting" });
-    const { target, key, count, bytes, input } = this.#batch.batches[index]!;
     const lines = () => this.#readInput(input);
     const { model, path } = target;
-    const headers = await this.#readHeaders(input);
     const of = { key, model, path, headers, count, bytes, lines };
     try {
       const reference = await batches.submit(of, client);

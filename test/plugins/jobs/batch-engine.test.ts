@@ -134,6 +134,19 @@ it("a record fits in a store, whatever the provider returns", async () => {
   expect(world.reserved.size).toBe(1);
 });
 
+it("a part that was not sent, because its file cannot be read, expires without a bill", async () => {
+  const gateway = world.start();
+  const created = await gateway.create(alice, ["good", "bad", "good"]);
+  await gateway.storage.blobs.delete(created.batches[1]!.input.name);
+  const batch = await ended(gateway, created);
+  expect(batch).toMatchObject({
+    state: "expired",
+    batches: [{ outcome: "completed" }, { outcome: "expired" }],
+    counts: { succeeded: 2, expired: 1, failed: 0 },
+  });
+  expect([...world.settled.values()]).toMatchObject([{ costNano: 0n }]);
+});
+
 it("the price of the time when the batch was created is passed to each line", async () => {
   const priceOf = (usd: string): Price => ({ lines: [{ unit: "input", usd, per: 1_000_000 }] });
   const gateway = world.start();
