@@ -157,8 +157,8 @@ class BatchStep {
   readonly #renewal: NodeJS.Timeout;
   #batch: StoredBatch;
   #isSubmitting = false;
-  /** Index of the provider batch whose results are read. */
-  #readingPart = 0;
+  /** Index of the provider batch whose results are read. Undefined while the lines are read. */
+  #readingPart: number | undefined;
   #writing: Promise<unknown> = Promise.resolve();
 
   constructor(storage: Storage, records: BatchRecords, batch: StoredBatch) {
@@ -227,18 +227,20 @@ class BatchStep {
     const dueAt = Date.now() + Math.max(ms, fault?.retryAfterMs ?? 0);
     const isHopeless = Date.now() > expiresAt + GIVE_UP_MS;
     const batches = isHopeless ? this.#batch.batches.map(giveUp) : this.#batch.batches;
+    const reading = this.#readingPart;
     const data = this.#isUnreadable(failures)
       ? {
           failures: 0,
+          ...(reading === undefined && { areLinesUnreadable: true }),
           batches: batches.map((part, index) =>
-            index === this.#readingPart ? { ...part, isUnreadable: true } : part,
+            index === reading ? { ...part, isUnreadable: true } : part,
           ),
         }
       : { failures: failures + 1, batches };
     await this.#write({ data, dueAt }).catch(() => undefined);
   }
 
-  /** Whether the results of a part could not be read for so long that they never will be. */
+  /** Whether the lines, or the results of a part, could not be read for too long. */
   #isUnreadable(failures: number): boolean {
     const { state, times } = this.#batch;
     const isLate = Date.now() > (times.reading ?? 0) + UNREADABLE.ms;

@@ -80,6 +80,7 @@ interface OpenBatch {
   readonly writer: LineWriter;
   count: number;
   bytes: number;
+  holdNano: bigint;
   /** Price of the last line. Undefined before the first line. */
   price: Price | null | undefined;
 }
@@ -167,6 +168,7 @@ export class BatchPlanner {
         ...(price !== batch.price && { price }),
       };
       batch.price = price;
+      batch.holdNano += holdNano ?? 0n;
       await this.#lines.write(`${JSON.stringify(header)}\n`);
       await this.#lines.write(`${body.toString().replaceAll("\r", " ")}\n`);
     } catch (error) {
@@ -196,7 +198,8 @@ export class BatchPlanner {
       const key = `${this.#id}-${index}`;
       // The headers are in the file, because they can be large.
       const stored = { ...target, headers: {} };
-      batches.push({ target: stored, key, input, count, bytes, state: "planned" });
+      const holdNano = batch.holdNano.toString();
+      batches.push({ target: stored, key, input, count, bytes, holdNano, state: "planned" });
     }
     return {
       lines: await this.#lines.finish(),
@@ -239,7 +242,7 @@ export class BatchPlanner {
       const index = this.#all.length;
       const writer = new LineWriter(this.#storage, this.#owner, `${this.#id}~${index}`);
       await writer.write(`${JSON.stringify(target.headers)}\n`);
-      batch = { index, target, writer, count: 0, bytes: 0, price: undefined };
+      batch = { index, target, writer, count: 0, bytes: 0, holdNano: 0n, price: undefined };
       this.#open.set(name, batch);
       this.#all.push(batch);
     }

@@ -53,6 +53,8 @@ export interface ProviderBatch {
   readonly count: number;
   /** Sum of the lengths of all bodies. */
   readonly bytes: number;
+  /** Highest cost of its lines whose price is known, in billionths of a US dollar. */
+  readonly holdNano?: string | undefined;
   /**
    * `submitting`: it is unknown whether the provider has received the batch. `ended`: results can be
    * read, if `reference` is set.
@@ -118,6 +120,8 @@ export interface BatchData {
   readonly labels: Readonly<Record<string, string | undefined>>;
   /** Lines of the client, with the errors of invalid ones. */
   readonly lines: LineFile;
+  /** Whether reading that file failed so often that the next attempt is the last. */
+  readonly areLinesUnreadable?: boolean | undefined;
   readonly batches: readonly ProviderBatch[];
   readonly counts: LineCounts;
   readonly usage?: BatchUsage | undefined;

@@ -6,6 +6,7 @@ import {
   inputTokens,
   type BatchResult,
   type JobLines,
+  type LedgerEntry,
   type LineResponse,
 } from "tollgate/plugin";
 import type {
@@ -28,6 +29,7 @@ import type { Storage } from "./storage.ts";
 const CONCURRENT_LINES = 64;
 /** Number of times that missing results are waited for. */
 const MISSING_RETRIES = 6;
+const LINES_UNREADABLE = "The gateway could not read the lines of this batch for a day.";
 
 interface ReadOptions {
   readonly storage: Storage;
@@ -88,14 +90,15 @@ class ResultReader {
   }
 
   async run(): Promise<Partial<BatchData>> {
-    const lines = await LineIndex.create(this.#storage, this.#owner, {
-      file: this.#batch.lines,
-      count: this.#batch.counts.total,
-      onFault: ({ n, id, fault }) => {
-        this.#counts.failed++;
-        return this.#failures.write(this.#format.encodeFault(n, id, fault!));
-      },
-    });
+    let lines: LineIndex;
+    try {
+      lines = await this.#indexLines();
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      if (!this.#batch.areLinesUnreadable) throw error;
+      await this.discard();
+      return this.#endWithoutLines();
+    }
     const batches: ProviderBatch[] = [];
     for (const [index, part] of this.#batch.batches.entries()) {
       this.#onPart(index);
@@ -107,9 +110,59 @@ class ResultReader {
       batches,
       counts: this.#counts,
       usage: this.#usage,
+      ...this.#costs(),
+      ...(await this.#finishFiles()),
+    };
+  }
+
+  #indexLines(): Promise<LineIndex> {
+    return LineIndex.create(this.#storage, this.#owner, {
+      file: this.#batch.lines,
+      count: this.#batch.counts.total,
+      onFault: ({ n, id, fault }) => {
+        this.#counts.failed++;
+        return this.#failures.write(this.#format.encodeFault(n, id, fault!));
+      },
+    });
+  }
+
+  /**
+   * Ends a batch whose lines cannot be read. The batch has no result files, because the IDs of its
+   * lines are unknown. Parts that a provider may have run are billed as estimates.
+   */
+  async #endWithoutLines(): Promise<Partial<BatchData>> {
+    const { batches: parts, counts: planned } = this.#batch;
+    const counts = { ...planned };
+    let run = 0;
+    let holdNano = 0n;
+    const batches = parts.map((part): ProviderBatch => {
+      const { outcome = "completed", reference, count } = part;
+      const isUnsent = reference === undefined && outcome !== "lost";
+      counts[isUnsent && (outcome === "canceled" || outcome === "expired") ? outcome : "failed"] +=
+        count;
+      if (isUnsent || outcome === "failed") return part;
+      run += count;
+      holdNano += BigInt(part.holdNano ?? "0");
+      return { ...part, outcome: "unreadable", message: part.message ?? LINES_UNREADABLE };
+    });
+    let billed = 0;
+    for (let n = 1; run > 0 && n <= counts.total; n++) {
+      this.#signal.throwIfAborted();
+      const bill = await this.#findBill(n);
+      if (!bill) continue;
+      billed++;
+      this.#costNano += bill.costNano ?? 0n;
+    }
+    // The part of each bill is unknown, so each line counts as an average line.
+    const unbilled = Math.max(0, run - billed);
+    this.#lostNano = run > 0 ? (holdNano * BigInt(unbilled)) / BigInt(run) : 0n;
+    return { batches, counts, usage: this.#usage, ...this.#costs() };
+  }
+
+  #costs(): Pick<BatchData, "lostNano" | "costNano"> {
+    return {
       lostNano: this.#lostNano.toString(),
       costNano: (this.#costNano + this.#lostNano).toString(),
-      ...(await this.#finishFiles()),
     };
   }
 
@@ -221,16 +274,16 @@ class ResultReader {
       const { id, holdNano } = await lines.read(n);
       const end = outcome === "completed" ? "lost" : outcome;
       const isEstimated = end === "lost" || end === "unreadable";
-      if (isEstimated && !(await this.#isBilled(n))) this.#lostNano += holdNano ?? 0n;
+      if (isEstimated && !(await this.#findBill(n))) this.#lostNano += holdNano ?? 0n;
       await this.#writeUnrun(n, id, end, message);
     }
   }
 
-  /** Whether a line was billed when the results were read before. */
-  async #isBilled(n: number): Promise<boolean> {
+  /** Returns the ledger row of a line that was billed when the results were read before. */
+  async #findBill(n: number): Promise<LedgerEntry | undefined> {
     const attempt = `${this.#batch.record.attempt}.${n}.1`;
     const { items } = await this.#storage.ctx.ledger.listEntries({ attempt }, { limit: 1 });
-    return items.length > 0;
+    return items[0];
   }
 
   async #writeUnrun(

@@ -134,6 +134,27 @@ it("a record fits in a store, whatever the provider returns", async () => {
   expect(world.reserved.size).toBe(1);
 });
 
+it("a batch whose lines cannot be read for a day ends, and only submitted lines without a bill are estimated", async () => {
+  const gateway = world.start();
+  world.behavior.results = function* ({ lines }) {
+    yield answer(lines[0]!.id);
+    fail("unavailable", "Cut off.");
+  };
+  const created = await gateway.create(alice, ["good", "good", "good", "bad"]);
+  await gateway.storage.blobs.delete(created.batches[1]!.input.name);
+  await world.until(() => world.bills.size === 1);
+  await gateway.storage.blobs.delete(created.lines.name);
+  const batch = await failForADay(gateway, created);
+  expect(batch).toMatchObject({
+    state: "expired",
+    batches: [{ outcome: "unreadable" }, { outcome: "expired" }],
+    counts: { total: 4, succeeded: 0, failed: 3, expired: 1 },
+  });
+  expect([...world.settled.values()]).toEqual([
+    { costNano: 2n * LINE_HOLD, outcome: "unreadable" },
+  ]);
+});
+
 it("a part that was not sent, because its file cannot be read, expires without a bill", async () => {
   const gateway = world.start();
   const created = await gateway.create(alice, ["good", "bad", "good"]);
