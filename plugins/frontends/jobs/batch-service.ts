@@ -93,8 +93,10 @@ export class BatchService {
       this.#wake();
       return running;
     } catch (error) {
-      await planner.discard();
-      if (reserved) await this.records.delete(reserved).catch(() => undefined);
+      // After a reservation, an engine releases it and deletes the lines and the record.
+      if (!reserved) await planner.discard();
+      else await this.records.change(reserved, { dueAt: Date.now() }).catch(() => undefined);
+      this.#wake();
       throw error;
     }
   }

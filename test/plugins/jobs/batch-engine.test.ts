@@ -1,8 +1,10 @@
 // The batch engine on virtual time: how long batches are kept, results that cannot be read, and the
 // size of records.
+import { readdir } from "node:fs/promises";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { fail, type Price } from "tollgate/plugin";
 import type { StoredBatch } from "../../../plugins/frontends/jobs/batch-record.ts";
+import { CREATE_MS } from "../../../plugins/frontends/jobs/batch-service.ts";
 import { MAX_JOB_DATA_BYTES } from "../../../src/store/job-table.ts";
 import {
   answer,
@@ -166,6 +168,23 @@ it("a part that was not sent, because its file cannot be read, expires without a
     counts: { succeeded: 2, expired: 1, failed: 0 },
   });
   expect([...world.settled.values()]).toMatchObject([{ costNano: 0n }]);
+});
+
+it("a batch whose creation fails after its reservation releases it, and leaves no lines", async () => {
+  const gateway = world.start();
+  const start = Date.now();
+  let made: string | undefined;
+  const { put } = world.jobs;
+  world.jobs.put = (record) => {
+    made = record.id;
+    return record.state === "running" ? fail("unavailable", "The store is down.") : put(record);
+  };
+  await expect(gateway.create(alice, ["m"])).rejects.toThrow("The store is down.");
+  await world.until(async () => (await gateway.records.read(made!)) === undefined);
+  expect([...world.settled]).toEqual([[`batch_${made}`, { costNano: 0n, outcome: "canceled" }]]);
+  expect(world.reserved.size).toBe(1);
+  expect(await readdir(world.dir, { recursive: true })).toEqual([]);
+  expect(Date.now()).toBeLessThan(start + CREATE_MS);
 });
 
 it("the price of the time when the batch was created is passed to each line", async () => {
