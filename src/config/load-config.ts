@@ -146,8 +146,13 @@ export async function loadConfig(file: string, options: LoadConfigOptions): Prom
   const mounts = await mountPlugins(root, file, options.loadPlugin, context);
   // Names may be declared in a file that could not be read, so they are not reported as unknown.
   if (completeness === "all") {
-    const providers = isMapping(root["providers"]) ? Object.keys(root["providers"]) : [];
-    const names = { providers, unmountedProviders };
+    const entries = isMapping(root["providers"]) ? root["providers"] : {};
+    const providers = Object.keys(entries);
+    const clientProviders = providers.filter((name) => {
+      const entry = entries[name];
+      return isMapping(entry) && entry["credential"] === "client";
+    });
+    const names = { providers, unmountedProviders, clientProviders };
     checkMiddleware(root["middleware"], mounts, names, report);
     checkAccounts(root, mounts, report);
     checkScopes(root, names, report);

@@ -10,6 +10,8 @@ export interface DeclaredNames {
   /** All keys under `providers:`. */
   readonly providers: readonly string[];
   readonly unmountedProviders: ReadonlyMap<string, string>;
+  /** Providers with `credential: client`. */
+  readonly clientProviders: readonly string[];
 }
 
 /** A candidate with its position. */
@@ -70,7 +72,38 @@ export function checkModels(models: Mapping, names: DeclaredNames, report: Repor
     if (key.includes("*") && mounted) report(problem.unreachableModel(first), at, "key");
     leads.set(key, checkCandidates(key, candidateReferences(models[key], at), keys, names, report));
   }
+  checkClientProviders(models, leads, names, report);
   for (const circle of findCycles(leads)) report(problem.aliasCycle(circle.path), circle.pointer);
+}
+
+/**
+ * Reports a model with two providers that are called with the client's own credential. A request
+ * has one such credential, and only its own provider may receive it.
+ */
+function checkClientProviders(
+  models: Mapping,
+  aliases: ReadonlyMap<string, readonly NameReference[]>,
+  { clientProviders }: DeclaredNames,
+  report: ReportProblem,
+): void {
+  if (clientProviders.length < 2) return;
+  const listFor = (key: string, path: readonly string[]): NameReference[] =>
+    candidateReferences(models[key], childPointer("/models", key)).flatMap(({ name, pointer }) => {
+      const alias = aliases.get(key)?.find((one) => one.pointer === pointer)?.name;
+      const provider = providerNameOf(name);
+      if (alias === undefined)
+        return clientProviders.includes(provider) ? [{ name: provider, pointer }] : [];
+      if (path.includes(alias)) return [];
+      // Further providers of the alias are reported where the alias is defined.
+      return listFor(alias, [...path, alias])
+        .slice(0, 1)
+        .map((first) => ({ name: first.name, pointer }));
+    });
+  for (const key of aliases.keys()) {
+    const [first, ...others] = listFor(key, [key]);
+    const other = others.find(({ name }) => name !== first!.name);
+    if (other) report(problem.twoClientProviders(first!.name, other.name), other.pointer);
+  }
 }
 
 /** Reports weights that the strategy in `pick` does not use. */

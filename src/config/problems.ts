@@ -388,6 +388,12 @@ export const problem = {
       "credential: client requires client_accounts",
       'list the accounts that may use it, or "*" for every key',
     ),
+  twoClientProviders: (first: string, other: string) =>
+    error(
+      "config/client-credential",
+      `providers ${first} and ${other} both have credential: client, but a client's credential is sent to only one provider`,
+      `remove the candidate of ${other}, or use a separate model name for it`,
+    ),
   clientAccountsUnused: () =>
     error(
       "config/client-credential",

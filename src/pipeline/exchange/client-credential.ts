@@ -5,11 +5,13 @@ import type { IncomingMessage } from "node:http";
 import { fail } from "../../model/error.ts";
 import { CLIENT_CREDENTIAL } from "../../model/usage.ts";
 import type { HeadersOut } from "../../model/values.ts";
-import type { HostCandidate, Credential } from "./mounted.ts";
+import type { HostCandidate, Credential, MountedEndpoint } from "./mounted.ts";
 
+/** Header of the token of a subscription, which providers accept next to their header for keys. */
+const TOKEN_HEADER = "authorization";
 /** Headers in which clients send their credential for a provider. */
-const CREDENTIAL_HEADERS: readonly string[] = ["authorization", "x-api-key"];
-/** Headers that name the account of such a credential. Without a credential, they are not sent. */
+const CREDENTIAL_HEADERS: readonly string[] = [TOKEN_HEADER, "x-api-key"];
+/** Headers that name the account of a token. They are sent only next to the token. */
 const ACCOUNT_HEADERS: readonly string[] = ["chatgpt-account-id"];
 /** A key or client secret of a gateway. It is never sent to a provider. */
 const GATEWAY_SECRET = /(?:^|[^0-9A-Za-z])(?:tg|ek)_[0-9A-Za-z]/;
@@ -36,7 +38,10 @@ export class ClientCredential {
    * `key`: the credential that identified the client to the gateway. Returns undefined if the
    * request contains no other credential.
    */
-  static take(req: IncomingMessage, key: string | undefined): ClientCredential | undefined {
+  static take(
+    req: Pick<IncomingMessage, "headers" | "rawHeaders">,
+    key: string | undefined,
+  ): ClientCredential | undefined {
     const headers: Record<string, string> = {};
     const isOwn = (value: string) =>
       (key === undefined || !value.includes(key)) && !GATEWAY_SECRET.test(value);
@@ -58,11 +63,36 @@ export class ClientCredential {
     return this.#isSent;
   }
 
-  /** Returns the headers for the call. It can be called once. */
-  send(): HeadersOut {
+  /** Whether the client sent a credential that the endpoint can be called with. */
+  fits(endpoint: MountedEndpoint): boolean {
+    return this.#headerFor(endpoint) !== undefined;
+  }
+
+  /**
+   * Returns the headers for the call, with exactly one credential: the client may have sent a key
+   * of another service in the other header. It can be called once.
+   */
+  send(endpoint: MountedEndpoint): HeadersOut {
     if (this.#isSent) fail("internal", "A client's credential can be sent only once.");
+    const name =
+      this.#headerFor(endpoint) ?? fail("internal", "The client sent no credential that fits.");
     this.#isSent = true;
-    return this.#headers;
+    const headers: Record<string, string | undefined> = { [name]: this.#headers[name] };
+    if (name === TOKEN_HEADER)
+      for (const account of ACCOUNT_HEADERS) headers[account] = this.#headers[account];
+    return headers;
+  }
+
+  /**
+   * Returns the header of the credential for an endpoint: the endpoint's own header, or else the
+   * header of tokens. Returns undefined if the client sent neither.
+   */
+  #headerFor({ transport }: MountedEndpoint): string | undefined {
+    const auth = transport?.definition.auth;
+    const own = typeof auth === "object" && "header" in auth ? auth.header.toLowerCase() : "";
+    return [own, TOKEN_HEADER].find(
+      (name) => CREDENTIAL_HEADERS.includes(name) && this.#headers[name] !== undefined,
+    );
   }
 
   /** Replaces the credential in a text of the provider. */
@@ -78,7 +108,10 @@ export class ClientCredential {
   }
 }
 
-function removeHeader(req: IncomingMessage, name: string): void {
+function removeHeader(
+  req: Pick<IncomingMessage, "headers" | "rawHeaders">,
+  name: string,
+): void {
   delete req.headers[name];
   const { rawHeaders } = req;
   for (let i = rawHeaders.length - 2; i >= 0; i -= 2)

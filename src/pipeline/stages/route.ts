@@ -80,6 +80,7 @@ export function route(inputs: RouteInputs): RoutePlan | Promise<RoutePlan> {
     x.stream,
     isAllowed,
   );
+  const clientProvider = clientProviderOf(routing.resolution) ?? clientProviderOf(resolution);
   routing.resolution = resolution;
   // Candidates are ordered before the hooks run, so hooks see them in the order in which they would
   // be tried. The hooks' order is final.
@@ -88,7 +89,7 @@ export function route(inputs: RouteInputs): RoutePlan | Promise<RoutePlan> {
     orderCandidates(
       inputs,
       resolution,
-      filterCandidates(inputs, resolution.candidates, isAllowed, excluded),
+      filterCandidates(inputs, resolution.candidates, isAllowed, excluded, clientProvider),
     ),
     excluded,
   );
@@ -97,12 +98,20 @@ export function route(inputs: RouteInputs): RoutePlan | Promise<RoutePlan> {
     : createPlan(inputs, list, resolution, isAllowed, excluded);
 }
 
+/**
+ * Returns the provider to which the client's own credential is bound: the first one in the order of
+ * gateway.yaml, whatever its health. After a downgrade, it is the provider of the requested model.
+ */
+const clientProviderOf = (resolution: Resolution | undefined): string | undefined =>
+  resolution?.candidates.find(isPaidByClient)?.provider;
+
 /** Filters candidates by their metadata and by the request. */
 function filterCandidates(
   { frontend, x, operationSpec, facts, pinnedTarget, downgradeModel, admission }: RouteInputs,
   all: readonly HostCandidate[],
   isAllowed: IsNameAllowed,
   excluded: ExcludedCandidate[],
+  clientProvider: string | undefined,
 ): readonly HostCandidate[] {
   // A key may read a stored object if its ledger row belongs to the key. To continue a stored
   // object, the request needs a model. The key must be allowed to use that model, by the name in
@@ -123,8 +132,18 @@ function filterCandidates(
         "model_not_allowed",
         "this key may not use it",
       );
-    if (admission && isPaidByClient(candidate))
-      if (!hasClientCredential(candidate, admission, excluded)) return false;
+    if (isPaidByClient(candidate)) {
+      if (candidate.provider !== clientProvider)
+        return exclude(
+          excluded,
+          candidate,
+          "credential",
+          "unauthenticated",
+          MISSING_CODE,
+          `the client's credential is sent only to ${clientProvider}`,
+        );
+      if (admission && !hasClientCredential(candidate, admission, excluded)) return false;
+    }
     if (
       pinnedTarget &&
       (pinnedTarget.credential !== candidate.credential || candidate.protocol !== x.protocol)
@@ -223,7 +242,7 @@ function hasClientCredential(
       NOT_ALLOWED_CODE,
       "this key's account may not use its own credential",
     );
-  if (clientCredential) return true;
+  if (clientCredential?.fits(candidate.mounted.endpoint)) return true;
   return exclude(
     excluded,
     candidate,

@@ -131,7 +131,8 @@ function signAndDispatch(
   };
   if (isPaidByClient(call.candidate)) {
     const own = call.exchange.state.admission.clientCredential;
-    return dispatchSigned(call, wire, unsigned, own?.send() ?? rejectWithoutCredential());
+    const { endpoint } = call.candidate.mounted;
+    return dispatchSigned(call, wire, unsigned, own?.send(endpoint) ?? rejectWithoutCredential());
   }
   let signing: ReturnType<typeof createAuthHeaders>;
   try {

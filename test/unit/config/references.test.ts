@@ -4,7 +4,11 @@ import { checkModels, findPattern } from "../../../src/config/name-references.ts
 
 const check = (models: Record<string, unknown>, providers = ["demo"], unmounted: string[] = []) => {
   const said: string[] = [];
-  const names = { providers, unmountedProviders: new Map(unmounted.map((name) => [name, "why"])) };
+  const names = {
+    providers,
+    clientProviders: [],
+    unmountedProviders: new Map(unmounted.map((name) => [name, "why"])),
+  };
   checkModels(models, names, (words, pointer) => said.push(`${words.id} ${pointer}`));
   return said;
 };

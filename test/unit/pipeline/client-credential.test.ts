@@ -1,0 +1,84 @@
+// The client's own credential: which credential is taken from a request, which one is sent to an
+// endpoint, and to which provider it is bound.
+import { describe, expect, it } from "vitest";
+import { ClientCredential } from "../../../src/pipeline/exchange/client-credential.ts";
+import { route } from "../../../src/pipeline/stages/route.ts";
+
+const TOKEN = "canary0oat01QWxsIHlvdXIga2V5cyBhcmUgYmVsb25n";
+const endpoint = (header: string) =>
+  ({ transport: { definition: { auth: { header, field: "api_key" } } }, definition: {} }) as never;
+const ANTHROPIC = endpoint("x-api-key");
+const OPENAI = endpoint("Authorization");
+
+const take = (headers: Record<string, string>) =>
+  ClientCredential.take(
+    { headers: { ...headers }, rawHeaders: Object.entries(headers).flat() },
+    "tg_own",
+  );
+/** The headers of a call, without those that are not sent. */
+const sent = (headers: Record<string, string>, to: never) =>
+  JSON.parse(JSON.stringify(take(headers)!.send(to))) as unknown;
+
+describe("an endpoint receives exactly one credential", () => {
+  const authorization = `Bearer ${TOKEN}`;
+  const both = { authorization, "x-api-key": "sk-other", "chatgpt-account-id": "acct-1" };
+
+  it("is the one in its own header, or else the token", () => {
+    expect(sent(both, ANTHROPIC)).toEqual({ "x-api-key": "sk-other" });
+    expect(sent(both, OPENAI)).toEqual({ authorization, "chatgpt-account-id": "acct-1" });
+    expect(sent({ authorization }, ANTHROPIC)).toEqual({ authorization });
+    expect(sent(both, endpoint("x-goog-api-key"))).toMatchObject({ authorization });
+  });
+
+  it("is missing if the client sent only a key for another header", () => {
+    const key = take({ "x-api-key": "sk-other" })!;
+    expect([key.fits(ANTHROPIC), key.fits(OPENAI)]).toEqual([true, false]);
+    expect(() => key.send(OPENAI)).toThrow();
+    expect(key.isSent).toBe(false);
+  });
+});
+
+describe("routing binds the credential to the first provider of the model", () => {
+  const candidate = (provider: string, credential: string) => ({
+    id: `${provider}/m`,
+    provider,
+    model: "m",
+    protocol: "messages",
+    credential,
+    mode: "passthrough",
+    info: {},
+    mounted: { endpoint: ANTHROPIC, credential: { clientAccounts: ["*"] } },
+  });
+  const inputs = (...candidates: unknown[]) =>
+    ({
+      gen: {
+        resolver: {
+          resolve: () => ({ candidates, failoverOn: new Set(), strategy: "ordered" }),
+        },
+        targetHealth: { inOrder: (list: unknown) => ({ candidates: list, rested: [] }) },
+      },
+      frontend: { hooks: { lists: { route: [], watch: [] } } },
+      x: { model: "best", body: {}, privacy: "off", actionType: "count", features: [], state: {} },
+      operationSpec: {},
+      facts: { features: [] },
+      routing: { excluded: [] },
+      admission: { clientCredential: take({ authorization: `Bearer ${TOKEN}` }) },
+    }) as any;
+  const idsOf = async (of: any) => (await route(of)).candidates.map(({ id }) => id);
+
+  it("so another provider is no candidate, whatever happens to the first", async () => {
+    const of = inputs(candidate("max", "client"), candidate("codex", "client"));
+    expect(await idsOf(of)).toEqual(["max/m"]);
+    expect(of.routing.excluded).toMatchObject([
+      { code: "client_credential_missing", candidate: { id: "codex/m" } },
+    ]);
+  });
+
+  it("and a downgrade does not bind it to another provider", async () => {
+    const of = inputs(candidate("max", "client"));
+    await route(of);
+    const other = inputs(candidate("codex", "client"), candidate("own", "default"));
+    const again = { ...other, routing: of.routing, downgradeModel: "codex/m" };
+    expect(await idsOf(again)).toEqual(["own/m"]);
+  });
+});
