@@ -5,6 +5,7 @@ import type { IncomingMessage } from "node:http";
 import { fail } from "../../model/error.ts";
 import { CLIENT_CREDENTIAL } from "../../model/usage.ts";
 import type { HeadersOut } from "../../model/values.ts";
+import { isAccessToken } from "../../plugin/sign-in/access-token.ts";
 import type { HostCandidate, Credential, MountedEndpoint } from "./mounted.ts";
 
 /** Header of the token of a subscription, which providers accept next to their header for keys. */
@@ -13,8 +14,10 @@ const TOKEN_HEADER = "authorization";
 const CREDENTIAL_HEADERS: readonly string[] = [TOKEN_HEADER, "x-api-key"];
 /** Headers that name the account of a token. They are sent only next to the token. */
 const ACCOUNT_HEADERS: readonly string[] = ["chatgpt-account-id"];
-/** A key or client secret of a gateway. It is never sent to a provider. */
-const GATEWAY_SECRET = /(?:^|[^0-9A-Za-z])(?:tg|ek)_[0-9A-Za-z]/;
+/** Prefixes of the gateway's own secrets: keys, refresh tokens, and client secrets. */
+const GATEWAY_SECRET = /^(?:tgr?|ek)_/;
+/** Separates the scheme, the token, and the values of a header that was sent twice. */
+const VALUE_SEPARATOR = /[\s,]+/;
 const MASKED = "[secret]";
 
 /** Whether calls with this credential are paid by the client. */
@@ -44,7 +47,8 @@ export class ClientCredential {
   ): ClientCredential | undefined {
     const headers: Record<string, string> = {};
     const isOwn = (value: string) =>
-      (key === undefined || !value.includes(key)) && !GATEWAY_SECRET.test(value);
+      (key === undefined || !value.includes(key)) &&
+      !value.split(VALUE_SEPARATOR).some(isGatewaySecret);
     for (const name of CREDENTIAL_HEADERS) {
       const value = req.headers[name];
       if (typeof value === "string" && value.trim() !== "" && isOwn(value)) headers[name] = value;
@@ -108,10 +112,11 @@ export class ClientCredential {
   }
 }
 
-function removeHeader(
-  req: Pick<IncomingMessage, "headers" | "rawHeaders">,
-  name: string,
-): void {
+/** Whether a token was issued by a gateway, even by another one. It is never sent to a provider. */
+const isGatewaySecret = (token: string): boolean =>
+  GATEWAY_SECRET.test(token) || isAccessToken(token);
+
+function removeHeader(req: Pick<IncomingMessage, "headers" | "rawHeaders">, name: string): void {
   delete req.headers[name];
   const { rawHeaders } = req;
   for (let i = rawHeaders.length - 2; i >= 0; i -= 2)

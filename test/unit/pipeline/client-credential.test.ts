@@ -1,6 +1,7 @@
 // The client's own credential: which credential is taken from a request, which one is sent to an
 // endpoint, and to which provider it is bound.
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, test } from "vitest";
+import { AccessTokens } from "tollgate/plugin";
 import { ClientCredential } from "../../../src/pipeline/exchange/client-credential.ts";
 import { route } from "../../../src/pipeline/stages/route.ts";
 
@@ -35,6 +36,28 @@ describe("an endpoint receives exactly one credential", () => {
     expect([key.fits(ANTHROPIC), key.fits(OPENAI)]).toEqual([true, false]);
     expect(() => key.send(OPENAI)).toThrow();
     expect(key.isSent).toBe(false);
+  });
+});
+
+describe("a credential of the gateway is never taken", () => {
+  const tokens = new AccessTokens({ deriveSecret: () => new Uint8Array(32) } as never);
+  const access = tokens.create({ key: "k", session: "s", expiresAt: Date.now() + 60_000 });
+
+  test.each([
+    ["a key", "tg_0123456789"],
+    ["a client secret", "ek_0123456789"],
+    ["a refresh token", "tgr_-0123456789"],
+    ["an access token", access],
+    ["one of two keys", "sk-other, tg_0123456789"],
+  ])("%s", (_what, secret) => {
+    expect(take({ "x-api-key": secret })).toBeUndefined();
+    expect(take({ authorization: `Bearer ${secret}` })).toBeUndefined();
+    expect(take({ authorization: `bearer   ${secret} ` })).toBeUndefined();
+  });
+
+  it("but a long token may contain the same characters", () => {
+    const authorization = `Bearer ${TOKEN}-tg_abc.ek_def`;
+    expect(sent({ authorization }, OPENAI)).toEqual({ authorization });
   });
 });
 
