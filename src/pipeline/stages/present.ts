@@ -5,7 +5,11 @@ import type { FinishReason, ModelEvent } from "../../model/event.ts";
 import type { ClientResponse } from "../response/client-response.ts";
 import { waitForRow, SETTLE_TIMEOUT_MS, settleCall } from "../metering/settle-call.ts";
 import { attributeFault } from "../faults/fault-source.ts";
-import { toClientFault, validateEvents } from "../upstream/provider-failure.ts";
+import {
+  toClientAccountFault,
+  toClientFault,
+  validateEvents,
+} from "../upstream/provider-failure.ts";
 import { timeoutsFor } from "../targets/timeouts.ts";
 import type { HostCall } from "../exchange/call.ts";
 import {
@@ -177,7 +181,8 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
   }
 
   #failFrom(problem: unknown, who: "target" | "answer"): void {
-    this.onError(attributeFault(problem, who, this.#call.provider));
+    const fault = attributeFault(problem, who, this.#call.provider);
+    this.onError(toClientAccountFault(this.#call, fault));
   }
 
   onData(chunk: Buffer): void {

@@ -28,7 +28,36 @@ const CLIENT_ACCOUNT_ERRORS: ReadonlySet<ErrorKind> = new Set([
   "forbidden",
   "quota",
   "rate_limited",
+  "upstream_auth",
+  "upstream_quota",
 ]);
+
+/**
+ * Returns the kind of an error of a call that the client pays. An error of the account concerns the
+ * client, which can sign in again, and not the operator.
+ */
+export function clientFaultKind(kind: ErrorKind, status?: number): ErrorKind {
+  if (kind === "upstream_quota") return "quota";
+  if (kind !== "upstream_auth") return kind;
+  return status === 403 ? "forbidden" : "unauthenticated";
+}
+
+/**
+ * Converts the error of a response that the client pays, such as an error event in a stream, to an
+ * error of the client's account. The error then contains no credential. Changes the fault in place.
+ */
+export function toClientAccountFault(call: HostCall, problem: unknown): unknown {
+  const fault = isPaidByClient(call.candidate) ? getFault(problem) : undefined;
+  if (!fault) return problem;
+  const own = call.exchange.state.admission.clientCredential;
+  const mask = (text: string) => own?.mask(text) ?? text;
+  fault.kind = clientFaultKind(fault.kind);
+  fault.message = mask(fault.message);
+  if (fault.code !== undefined) fault.code = mask(fault.code);
+  if (fault.param !== undefined) fault.param = mask(fault.param);
+  if (fault.details) fault.details = JSON.parse(mask(JSON.stringify(fault.details))) as JsonObject;
+  return problem;
+}
 
 /**
  * Records a failure for the target's health and, if it concerns the account, in the operator's log.

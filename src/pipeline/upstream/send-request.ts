@@ -1,6 +1,6 @@
 import { isPromise } from "../../lib/is-promise.ts";
 import { BOUNDS } from "../../lib/bounds.ts";
-import { fail, createFault, getFault, type ErrorKind } from "../../model/error.ts";
+import { fail, createFault, getFault } from "../../model/error.ts";
 import type { HeadersIn, HeadersOut } from "../../model/values.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 import { createAuthHeaders, renewToken, tokenVersion } from "./credential.ts";
@@ -9,7 +9,7 @@ import { isPaidByClient } from "../exchange/client-credential.ts";
 import type { LineReply } from "../exchange/exchange.ts";
 import type { EndpointTransport } from "../exchange/mounted.ts";
 import { flattenHeaders, type OutgoingRequest, type BodyChunks } from "./outgoing-request.ts";
-import { toProviderFault } from "./provider-failure.ts";
+import { clientFaultKind, toProviderFault } from "./provider-failure.ts";
 import { markAccountLimit } from "../faults/rate-limits.ts";
 import { timeoutsFor } from "../targets/timeouts.ts";
 import { HandshakeRejection } from "./provider-socket.ts";
@@ -255,14 +255,4 @@ function throwUpstreamError(
   if (receivedBody.length < BOUNDS.errorBody.max)
     errorResponses.set(problem, { status, headers, body: errorBody, isPaidByClient: isClients });
   throw problem;
-}
-
-/**
- * Returns the kind of an error of a call that the client pays. An error of the account concerns the
- * client, which can sign in again, and not the operator.
- */
-function clientFaultKind(kind: ErrorKind, status: number): ErrorKind {
-  if (kind === "upstream_quota") return "quota";
-  if (kind !== "upstream_auth") return kind;
-  return status === 403 ? "forbidden" : "unauthenticated";
 }

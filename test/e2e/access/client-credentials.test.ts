@@ -113,6 +113,7 @@ let accessLog: string;
 beforeAll(async () => {
   const routes = {
     "POST /v1/messages/count_tokens": () => jsonResponse({ input_tokens: 42 }),
+    "POST /v1/responses": () => next ?? jsonResponse({}, 500),
     "POST /v1/messages": (asked: { json(): any }) =>
       next ?? {
         ...(asked.json().stream ? eventStreamResponse(EVENTS) : jsonResponse(MESSAGE)),
@@ -147,6 +148,11 @@ providers:
     credential: client
     client_accounts: [engineering]
     with: { base_url: "${max.url}" }
+  codex:
+    use: openai
+    credential: client
+    client_accounts: [engineering]
+    with: { base_url: "${max.url}/v1" }
   own:
     use: anthropic
     with: { api_key: sk-operator-000000, base_url: "${other.url}" }
@@ -319,6 +325,44 @@ describe("failures", () => {
       expect((await ask()).status).toBe(200);
     },
   );
+
+  const errorEvent = (type: string) =>
+    event({ type: "error", error: { type, message: `Account problem: ${TOKEN}` } });
+
+  test.each([
+    ["authentication_error", 401],
+    ["permission_error", 401],
+    ["billing_error", 402],
+    ["rate_limit_error", 429],
+  ])("an event %s in a stream is the client's, and causes no cooldown", async (type, status) => {
+    for (const started of [false, true]) {
+      next = eventStreamResponse([...(started ? EVENTS.slice(0, 3) : []), errorEvent(type)]);
+      const answer = await ask(undefined, { stream: true });
+      expect(answer.status).toBe(started ? 200 : status);
+      expect(answer.text).toContain("Account problem");
+      expect(answer.text).not.toContain(TOKEN);
+      next = undefined;
+      const others = other.requests.length;
+      expect((await ask(undefined, { model: "both" })).status).toBe(200);
+      expect(other.requests.length).toBe(others);
+    }
+  });
+
+  test("a failed response of the Responses API is the client's, and causes no cooldown", async () => {
+    const error = { code: "insufficient_quota", message: `You exceeded your quota: ${TOKEN}` };
+    const response = { id: "resp_1", object: "response", status: "failed", error, output: [] };
+    const request = { path: "/v1/responses", model: "codex/gpt-5", input: "Hi", stream: true };
+    const headers = { ...OWN, "x-tollgate-key": DEV };
+    for (const _ of [1, 2]) {
+      next = eventStreamResponse([event({ type: "response.failed", response })]);
+      const answer = await ask(headers, { ...request, messages: undefined, max_tokens: undefined });
+      expect(answer.text).toContain("You exceeded your quota");
+      expect(answer.text).not.toContain(TOKEN);
+      expect(answer.text).not.toContain("gateway's account");
+    }
+    const warnings = at.logs.filter((one) => JSON.stringify(one).includes("rejected credential"));
+    expect(warnings).toEqual([]);
+  });
 
   test("a redirect is not followed", async () => {
     next = { ...jsonResponse({}, 307), headers: { location: `${other.url}/v1/messages` } };
