@@ -201,10 +201,10 @@ it("a request with zero data retention reaches only servers that declare it", as
     const { error } = await sendModern({ url: `${url}/two`, key: all }, method, params, change);
     expect([method, error?.data?.["code"]]).toEqual([method, undefined]);
   }
-  const sent = (name: string) =>
-    new Set(servers[name]!.received.map(({ method }) => method)).intersection(
-      new Set(requests.map(([method]) => method)),
-    );
+  const sent = (name: string) => {
+    const received = new Set(servers[name]!.received.map(({ method }) => method));
+    return new Set(requests.map(([method]) => method).filter((method) => received.has(method)));
+  };
   expect([...sent("one")]).toEqual([]);
   expect(sent("two").size).toBe(requests.length);
 });
