@@ -203,10 +203,10 @@ it("a request with zero data retention reaches only servers that declare it", as
   }
   const sent = (name: string) => {
     const received = new Set(servers[name]!.received.map(({ method }) => method));
-    return new Set(requests.map(([method]) => method).filter((method) => received.has(method)));
+    return requests.map(([method]) => method).filter((method) => received.has(method));
   };
-  expect([...sent("one")]).toEqual([]);
-  expect(sent("two").size).toBe(requests.length);
+  expect(sent("one")).toEqual([]);
+  expect(sent("two")).toHaveLength(requests.length);
 });
 
 it("headers that differ from the body are rejected before anything is sent", async () => {
