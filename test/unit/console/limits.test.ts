@@ -1,6 +1,7 @@
 // The console's forms accept the same limits as the gateway.
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import { COUNTED_UNITS } from "../../../src/plugin/store/limit-units.ts";
 import {
   isLimit,
   limitError,
@@ -43,4 +44,9 @@ it.each([
   ["concurrent=4", "Concurrent requests"],
 ])("%s has the name %s", (text, name) => {
   expect(limitTitle(text)).toBe(name);
+});
+
+it("the console knows each unit", () => {
+  for (const unit of COUNTED_UNITS.filter((each) => each !== "concurrent"))
+    expect([unit, isLimit(`${unit}=5/day`)]).toEqual([unit, true]);
 });

@@ -1,7 +1,7 @@
 // Parses limits such as usd=300/month. This module imports nothing from the page, because tests
 // compare it with the gateway's own parser.
 const SPAN = "/(?:minute|hour|day|week|month|total)";
-const COUNTED = "(?:requests|tokens|input|output|images|characters|seconds|searches)";
+const COUNTED = "(?:requests|tokens|input|output|images|characters|seconds|searches|calls)";
 const LIMIT_PATTERN = new RegExp(
   `^(?:usd=\\d{1,9}(?:\\.\\d{1,9})?${SPAN}|${COUNTED}=\\d{1,15}${SPAN}|concurrent=\\d{1,15})$`,
 );
