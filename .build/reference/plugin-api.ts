@@ -71,7 +71,9 @@ const PAGES: readonly ApiPage[] = [
     slug: "middleware",
     title: "Middleware",
     about: "middleware plugins and their hooks",
-    from: ["plugin/middleware", "plugin/identity", "plugin/client-secret"].map(file),
+    from: ["plugin/middleware", "plugin/identity", "plugin/client-secret", "lib/encryption"].map(
+      file,
+    ),
   },
   {
     slug: "sign-in",

@@ -1,9 +1,9 @@
 // Client secrets: short-lived secrets that a frontend creates for a client, and that a browser
 // presents in place of the client's key. A client secret is encrypted and contains the hash of the
 // key. It is therefore valid at all gateways on the store, and only for as long as the key is.
-import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import { fail } from "../model/error.ts";
+import { decrypt, encrypt } from "../lib/encryption.ts";
 import type { Privacy } from "../model/facts.ts";
 import type { Json } from "../model/values.ts";
 import type { Context } from "./context.ts";
@@ -30,9 +30,6 @@ const CLIENT_SECRET_PREFIX = "ek_";
 const MAX_LENGTH = 8_192;
 /** Maximum size of the decrypted content in bytes. */
 const MAX_CONTENT_BYTES = 262_144;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-const CIPHER = "aes-256-gcm";
 
 const secretKey = (ctx: Pick<Context, "deriveSecret">): Uint8Array =>
   ctx.deriveSecret("client secrets");
@@ -56,7 +53,7 @@ export function createClientSecret(
     });
   const content = Buffer.from(JSON.stringify([digest, x.frontend, expiresAt, x.privacy, data]));
   // Content that could not be decrypted is not compressed, which would take long.
-  const secret = content.length > MAX_CONTENT_BYTES ? undefined : encrypt(secretKey(ctx), content);
+  const secret = content.length > MAX_CONTENT_BYTES ? undefined : encode(secretKey(ctx), content);
   if (secret === undefined || secret.length > MAX_LENGTH)
     return fail(
       "too_large",
@@ -66,13 +63,8 @@ export function createClientSecret(
   return secret;
 }
 
-function encrypt(key: Uint8Array, content: Buffer): string {
-  const nonce = randomBytes(NONCE_BYTES);
-  const cipher = createCipheriv(CIPHER, key, nonce);
-  const text = deflateRawSync(content);
-  const sealed = Buffer.concat([nonce, cipher.update(text), cipher.final(), cipher.getAuthTag()]);
-  return CLIENT_SECRET_PREFIX + sealed.toString("base64url");
-}
+const encode = (key: Uint8Array, content: Buffer): string =>
+  CLIENT_SECRET_PREFIX + encrypt(key, deflateRawSync(content)).toString("base64url");
 
 /**
  * Decrypts a client secret. Returns undefined if the text is no client secret of this store. Throws
@@ -87,7 +79,7 @@ export function openClientSecret(
   secret: string,
 ): OpenedClientSecret | undefined {
   if (!secret.startsWith(CLIENT_SECRET_PREFIX) || secret.length > MAX_LENGTH) return undefined;
-  const content = decrypt(secretKey(ctx), secret.slice(CLIENT_SECRET_PREFIX.length));
+  const content = decode(secretKey(ctx), secret.slice(CLIENT_SECRET_PREFIX.length));
   if (content === undefined) return undefined;
   const [digest, frontend, expiresAt, privacy, data] = content;
   if (frontend !== x.frontend)
@@ -99,18 +91,10 @@ export function openClientSecret(
 
 type Content = [digest: string, frontend: string, expiresAt: number, privacy: Privacy, data: Json];
 
-function decrypt(key: Uint8Array, text: string): Content | undefined {
-  const sealed = Buffer.from(text, "base64url");
-  const end = sealed.length - TAG_BYTES;
-  if (end <= NONCE_BYTES) return undefined;
+function decode(key: Uint8Array, text: string): Content | undefined {
+  const packed = decrypt(key, Buffer.from(text, "base64url"));
+  if (packed === undefined) return undefined;
   try {
-    const nonce = sealed.subarray(0, NONCE_BYTES);
-    const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
-    decipher.setAuthTag(sealed.subarray(end));
-    const packed = Buffer.concat([
-      decipher.update(sealed.subarray(NONCE_BYTES, end)),
-      decipher.final(),
-    ]);
     const content = inflateRawSync(packed, { maxOutputLength: MAX_CONTENT_BYTES });
     return JSON.parse(content.toString()) as Content;
   } catch {

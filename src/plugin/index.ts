@@ -12,6 +12,7 @@ export * from "../model/operations/index.ts";
 export * from "../model/event.ts";
 export * from "../model/facts.ts";
 export { collectResponse, createResponseCollector } from "../model/response-collector.ts";
+export * from "../lib/encryption.ts";
 export { matchesGlob } from "../lib/glob.ts";
 export * from "../lib/queue/bounded-queue.ts";
 export * from "../lib/queue/batch-loop.ts";

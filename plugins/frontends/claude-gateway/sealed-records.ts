@@ -1,11 +1,7 @@
 // Short-lived state that all gateways on the store share, encrypted, as records of jobs. A change
 // succeeds only if no other gateway has changed the record in the meantime.
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from "node:crypto";
-import { fail, getFault, type JobRecord, type JobStore } from "tollgate/plugin";
-
-const CIPHER = "aes-256-gcm";
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
+import { createHmac, hkdfSync } from "node:crypto";
+import { decrypt, encrypt, fail, getFault, type JobRecord, type JobStore } from "tollgate/plugin";
 
 /** Encrypts texts with a secret of all gateways on the store. */
 export class Seal {
@@ -19,30 +15,12 @@ export class Seal {
 
   /** @param purpose A text with which the result can be opened, and with no other. */
   seal(purpose: string, text: string): string {
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv(CIPHER, this.#key, nonce).setAAD(Buffer.from(purpose));
-    return Buffer.concat([
-      nonce,
-      cipher.update(text),
-      cipher.final(),
-      cipher.getAuthTag(),
-    ]).toString("base64url");
+    return encrypt(this.#key, text, purpose).toString("base64url");
   }
 
   /** Returns undefined if the text was not sealed for this purpose. */
   open(purpose: string, sealed: string): string | undefined {
-    const bytes = Buffer.from(sealed, "base64url");
-    const end = bytes.length - TAG_BYTES;
-    if (end < NONCE_BYTES) return undefined;
-    try {
-      const nonce = bytes.subarray(0, NONCE_BYTES);
-      const cipher = createDecipheriv(CIPHER, this.#key, nonce, { authTagLength: TAG_BYTES });
-      cipher.setAAD(Buffer.from(purpose)).setAuthTag(bytes.subarray(end));
-      const text = cipher.update(bytes.subarray(NONCE_BYTES, end));
-      return Buffer.concat([text, cipher.final()]).toString();
-    } catch {
-      return undefined;
-    }
+    return decrypt(this.#key, Buffer.from(sealed, "base64url"), purpose)?.toString();
   }
 
   /** Returns a name from which the text cannot be found. */

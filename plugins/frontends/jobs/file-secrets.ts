@@ -1,19 +1,11 @@
 // IDs and keys of files. An ID contains a code over its owner, so a foreign ID is rejected without
 // a query, in the same time whether it exists or not. The key of a file is random. Its record
 // contains it, encrypted for its owner, so deleting the record makes the content unreadable.
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHmac,
-  hkdfSync,
-  randomBytes,
-  timingSafeEqual,
-} from "node:crypto";
+import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
+import { decrypt, encrypt, fail } from "tollgate/plugin";
 
 const RANDOM_BYTES = 16;
 const CODE_BYTES = 8;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
 
 /** An ID: its kind, and the rest. */
 const ID = /^([a-z]+)[-_]([\w-]{32})$/;
@@ -54,21 +46,9 @@ export function createFileSecrets(secret: Uint8Array): FileSecrets {
       const isOwn = timingSafeEqual(expected, checked.subarray(RANDOM_BYTES));
       return isWhole && isOwn ? text : undefined;
     },
-    wrapKey(owner, id, key) {
-      const nonce = randomBytes(NONCE_BYTES);
-      const cipher = createCipheriv("aes-256-gcm", ownerKey(owner), nonce).setAAD(Buffer.from(id));
-      const sealed = [nonce, cipher.update(key), cipher.final(), cipher.getAuthTag()];
-      return Buffer.concat(sealed).toString("base64url");
-    },
-    unwrapKey(owner, id, wrapped) {
-      const sealed = Buffer.from(wrapped, "base64url");
-      const end = sealed.length - TAG_BYTES;
-      const options = { authTagLength: TAG_BYTES };
-      const nonce = sealed.subarray(0, NONCE_BYTES);
-      const decipher = createDecipheriv("aes-256-gcm", ownerKey(owner), nonce, options)
-        .setAAD(Buffer.from(id))
-        .setAuthTag(sealed.subarray(end));
-      return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, end)), decipher.final()]);
-    },
+    wrapKey: (owner, id, key) => encrypt(ownerKey(owner), key, id).toString("base64url"),
+    unwrapKey: (owner, id, wrapped) =>
+      decrypt(ownerKey(owner), Buffer.from(wrapped, "base64url"), id) ??
+      fail("internal", "The key of a file cannot be decrypted."),
   };
 }

@@ -1,7 +1,8 @@
 // Queries between gateways on one store, over their public ports: data of a plugin's other
 // instances, and image files that another gateway stores. Messages are encrypted with a secret that
 // the store shares with all gateways, so no client can send or read them.
-import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
+import { createHmac } from "node:crypto";
+import { decrypt, encrypt } from "../../lib/encryption.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import { readInstances } from "./fleet.ts";
@@ -23,29 +24,21 @@ const PEERS_TTL_MS = 2_000;
  */
 const MAX_MESSAGE_AGE_MS = 120_000;
 
-const [IV, TAG] = [12, 16];
-const CIPHER = "aes-256-gcm";
-
 const deriveKey = (secret: Uint8Array): Buffer =>
   createHmac("sha256", secret).update("between gateways").digest();
 
 /** Encrypts a plain value for holders of the same secret. */
 export function encryptMessage(secret: Uint8Array, value: unknown): Buffer {
-  const iv = randomBytes(IV);
-  const cipher = createCipheriv(CIPHER, deriveKey(secret), iv);
-  const text = JSON.stringify({ at: wallClock(), value });
-  return Buffer.concat([iv, cipher.update(text), cipher.final(), cipher.getAuthTag()]);
+  return encrypt(deriveKey(secret), JSON.stringify({ at: wallClock(), value }));
 }
 
 /**
  * Returns the decrypted value, or undefined if it was encrypted with another secret or is too old.
  */
 export function decryptMessage(secret: Uint8Array, bytes: Buffer): { value?: unknown } | undefined {
-  if (bytes.length < IV + TAG) return undefined;
+  const text = decrypt(deriveKey(secret), bytes);
+  if (text === undefined) return undefined;
   try {
-    const cipher = createDecipheriv(CIPHER, deriveKey(secret), bytes.subarray(0, IV));
-    cipher.setAuthTag(bytes.subarray(-TAG));
-    const text = Buffer.concat([cipher.update(bytes.subarray(IV, -TAG)), cipher.final()]);
     const { at, value } = JSON.parse(text.toString()) as { at: number; value?: unknown };
     return Math.abs(wallClock() - at) < MAX_MESSAGE_AGE_MS ? { value } : undefined;
   } catch {
