@@ -1,6 +1,5 @@
 // Runs batches. Each process of a gateway has an engine. An engine leases a batch, takes its next step, and writes
 // the result, so that another gateway continues where one stopped.
-import { randomBytes } from "node:crypto";
 import {
   fail,
   getFault,
@@ -18,8 +17,9 @@ import type {
   ProviderBatch,
   StoredBatch,
 } from "./batch-record.ts";
-import { isFinal, isVersionConflict } from "./batch-record.ts";
+import { BATCH_KIND, isFinal, isVersionConflict, parseBatch } from "./batch-record.ts";
 import { readResults } from "./batch-results.ts";
+import { LeaseLoop } from "./lease-loop.ts";
 import { readLineFile } from "./line-files.ts";
 import { splitAllLines, splitLines } from "./line-text.ts";
 import { ownerNameOf, type Owner } from "./owned-records.ts";
@@ -27,9 +27,6 @@ import type { Storage } from "./storage.ts";
 
 /** Length of a lease in milliseconds. A long step renews it. */
 const LEASE_MS = 60_000;
-/** Longest sleep in milliseconds. Batches of other gateways may become due. */
-const MAX_SLEEP_MS = 60_000;
-const MIN_SLEEP_MS = 50;
 /** Time between two polls in milliseconds: at first, and at most. */
 const POLL_MS = { first: 100, most: 60_000 };
 /** Factor by which the time between two polls grows. */
@@ -62,75 +59,30 @@ const PERMANENT_ERRORS: ReadonlySet<ErrorKind> = new Set([
 
 export class BatchEngine {
   readonly #storage: Storage;
-  readonly #ctx: Context;
   readonly #records: BatchRecords;
-  #timer: NodeJS.Timeout | undefined;
-  #dueAt = Infinity;
-  #isRunning = false;
-  #isStopped = false;
-  readonly #steps = new Set<Promise<void>>();
-  /** Name of this engine in leases. */
-  readonly #name = randomBytes(9).toString("base64url");
+  readonly #loop: LeaseLoop;
+  /** Looks for work now. */
+  readonly wake: () => void;
 
   constructor(storage: Storage, records: BatchRecords) {
     this.#storage = storage;
-    this.#ctx = storage.ctx;
     this.#records = records;
+    const { ctx } = storage;
+    this.#loop = new LeaseLoop({
+      ctx,
+      jobs: () => storage.jobs,
+      kind: BATCH_KIND,
+      leaseMs: LEASE_MS,
+      concurrent: CONCURRENT_STEPS,
+      run: async (record) => this.#takeStep(parseBatch(record)),
+      onPaused: (err) => ctx.log.warn({ err }, "batch engine paused, will retry"),
+    });
+    this.wake = () => this.#loop.wake();
   }
 
   /** Starts after the gateway has started. */
   start(): void {
-    this.#sleepUntil(Date.now() + MIN_SLEEP_MS);
-    const stop = () => {
-      this.#isStopped = true;
-      clearTimeout(this.#timer);
-    };
-    this.#ctx.signal.addEventListener("abort", stop, { once: true });
-    this.#ctx.onDispose(async () => {
-      stop();
-      await Promise.all(this.#steps);
-    });
-  }
-
-  /** Looks for work now. */
-  wake = (): void => {
-    if (!this.#isRunning) this.#sleepUntil(Date.now());
-    else this.#dueAt = 0;
-  };
-
-  #sleepUntil(at: number): void {
-    clearTimeout(this.#timer);
-    if (this.#isStopped) return;
-    const ms = Math.min(MAX_SLEEP_MS, Math.max(0, at - Date.now()));
-    this.#timer = setTimeout(() => void this.#run(), ms).unref();
-  }
-
-  /** Takes the next step of each batch that is due. */
-  async #run(): Promise<void> {
-    this.#isRunning = true;
-    this.#dueAt = Infinity;
-    try {
-      while (!this.#isStopped && this.#steps.size < CONCURRENT_STEPS) {
-        const next = await this.#records.nextDueAt();
-        if (next === undefined || next > Date.now()) {
-          this.#dueAt = Math.min(this.#dueAt, next ?? Infinity);
-          break;
-        }
-        const batch = await this.#records.lease(this.#name, LEASE_MS);
-        if (!batch) break;
-        const step: Promise<void> = this.#takeStep(batch).finally(() => {
-          this.#steps.delete(step);
-          this.wake();
-        });
-        this.#steps.add(step);
-      }
-    } catch (err) {
-      this.#ctx.log.warn({ err }, "batch engine paused, will retry");
-      this.#dueAt = Date.now() + MAX_SLEEP_MS;
-    } finally {
-      this.#isRunning = false;
-      this.#sleepUntil(Math.max(this.#dueAt, Date.now() + MIN_SLEEP_MS));
-    }
+    this.#loop.start();
   }
 
   async #takeStep(leased: StoredBatch): Promise<void> {

@@ -293,17 +293,6 @@ export class BatchRecords {
     }
   }
 
-  async lease(owner: string, leaseMs: number): Promise<StoredBatch | undefined> {
-    const at = Date.now();
-    const kinds = [BATCH_KIND];
-    const [record] = await this.#jobs().lease({ at, owner, leaseMs, limit: 1, kinds });
-    return record && parseBatch(record);
-  }
-
-  nextDueAt(): Promise<number | undefined> {
-    return this.#jobs().nextDueAt([BATCH_KIND]);
-  }
-
   async delete({ record: { id, version } }: StoredBatch): Promise<void> {
     await this.#jobs().delete(id, version);
   }

@@ -1,6 +1,6 @@
 // Reports the end of jobs to clients by webhooks. A delivery is a record in the store, which is
 // written before the end of the job. Any gateway on the store delivers it, so none is lost.
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import {
   createWebhookHeaders,
   getFault,
@@ -10,16 +10,16 @@ import {
   type JobRecord,
   type JobStore,
 } from "tollgate/plugin";
+import { LeaseLoop } from "../lease-loop.ts";
 
 const KIND = "webhook";
 /** Length of a lease in milliseconds. It is longer than a delivery. */
 const LEASE_MS = 60_000;
 const TIMEOUT_MS = 15_000;
-/** Longest sleep in milliseconds. Deliveries of other gateways may become due. */
-const MAX_SLEEP_MS = 60_000;
-const MIN_SLEEP_MS = 50;
 /** Delay in milliseconds before a delivery is repeated: at first, and at most. */
 const RETRY_MS = { first: 5_000, most: 3_600_000 };
+/** Delay of a first delivery in milliseconds, in which the end of the job is usually written. */
+const FIRST_DELAY_MS = 50;
 /** Shortest delay in milliseconds until a job is read again whose end is not written. */
 const UNWRITTEN_MS = 1_000;
 /** Time in milliseconds after which a delivery ends without success. */
@@ -86,17 +86,23 @@ export const encodeEvent = (id: string, { event, endedAt, job }: DeliveryData): 
 export class Webhooks {
   readonly #ctx: Context;
   readonly #receivers: ReadonlyMap<string, WebhookOptions>;
-  readonly #name = randomBytes(9).toString("base64url");
-  readonly #running = new Set<Promise<void>>();
-  #timer: NodeJS.Timeout | undefined;
-  /** Time at which the timer fires. */
-  #wakeAt = Infinity;
-  #isStopped = false;
-  #isReading = false;
+  readonly #loop: LeaseLoop;
 
   constructor(ctx: Context, receivers: readonly WebhookOptions[]) {
     this.#ctx = ctx;
     this.#receivers = new Map(receivers.map((one) => [hash(one.url), one]));
+    this.#loop = new LeaseLoop({
+      ctx,
+      jobs: () => this.#jobs,
+      kind: KIND,
+      leaseMs: LEASE_MS,
+      concurrent: CONCURRENT_DELIVERIES,
+      run: (record) =>
+        this.#deliver(record).catch((err: unknown) =>
+          ctx.log.warn({ err }, "webhook not delivered, will retry"),
+        ),
+      onPaused: (err) => ctx.log.warn({ err }, "webhooks paused, will retry"),
+    });
   }
 
   get #jobs(): JobStore {
@@ -105,17 +111,7 @@ export class Webhooks {
 
   /** Starts to deliver. Nothing happens if there is no receiver. */
   start(): void {
-    if (this.#receivers.size === 0) return;
-    this.#sleep(MIN_SLEEP_MS);
-    const stop = () => {
-      this.#isStopped = true;
-      clearTimeout(this.#timer);
-    };
-    this.#ctx.signal.addEventListener("abort", stop, { once: true });
-    this.#ctx.onDispose(async () => {
-      stop();
-      await Promise.all(this.#running);
-    });
+    if (this.#receivers.size > 0) this.#loop.start();
   }
 
   /** Stores a delivery for each receiver of the job's event. It may be called again. */
@@ -123,7 +119,7 @@ export class Webhooks {
     for (const [receiver, options] of this.#receivers)
       if (isReceiver(options, job)) {
         await this.#store(receiver, job);
-        this.#sleep(UNWRITTEN_MS);
+        this.#loop.wake(Date.now() + UNWRITTEN_MS);
       }
   }
 
@@ -155,61 +151,13 @@ export class Webhooks {
         version: (stored?.version ?? 0) + 1,
         createdAt: stored?.createdAt ?? Date.now(),
         state: "pending",
-        dueAt: Date.now() + MIN_SLEEP_MS,
+        dueAt: Date.now() + FIRST_DELAY_MS,
         data: JSON.stringify(data),
       })
       .catch((error: unknown) => {
         // Another gateway has stored it.
         if (getFault(error)?.code !== "version_conflict") throw error;
       });
-  }
-
-  /** Looks for due deliveries after this time, or earlier if that was asked for before. */
-  #sleep(ms: number): void {
-    const at = Date.now() + Math.max(0, ms);
-    if (this.#isStopped || at >= this.#wakeAt) return;
-    clearTimeout(this.#timer);
-    this.#wakeAt = at;
-    this.#timer = setTimeout(() => {
-      this.#wakeAt = Infinity;
-      void this.#run();
-    }, at - Date.now()).unref();
-  }
-
-  /** Starts each delivery that is due. */
-  async #run(): Promise<void> {
-    if (this.#isReading) return this.#sleep(UNWRITTEN_MS);
-    this.#isReading = true;
-    let sleepMs = MAX_SLEEP_MS;
-    try {
-      while (!this.#isStopped && this.#running.size < CONCURRENT_DELIVERIES) {
-        const next = await this.#jobs.nextDueAt([KIND]);
-        if (next === undefined || next > Date.now()) {
-          sleepMs = Math.min(MAX_SLEEP_MS, (next ?? Infinity) - Date.now());
-          break;
-        }
-        const [record] = await this.#jobs.lease({
-          at: Date.now(),
-          owner: this.#name,
-          leaseMs: LEASE_MS,
-          limit: 1,
-          kinds: [KIND],
-        });
-        if (!record) break;
-        const work: Promise<void> = this.#deliver(record)
-          .catch((err: unknown) => this.#ctx.log.warn({ err }, "webhook not delivered, will retry"))
-          .finally(() => {
-            this.#running.delete(work);
-            this.#sleep(MIN_SLEEP_MS);
-          });
-        this.#running.add(work);
-      }
-    } catch (err) {
-      this.#ctx.log.warn({ err }, "webhooks paused, will retry");
-    } finally {
-      this.#isReading = false;
-      this.#sleep(Math.max(MIN_SLEEP_MS, sleepMs));
-    }
   }
 
   async #deliver(record: JobRecord): Promise<void> {
