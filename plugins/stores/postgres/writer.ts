@@ -290,10 +290,7 @@ class InstanceWriter implements Writer {
         await slices.returnLeases(sql, this.#node.requirePosition().instance, mine);
     }
     const results = await this.#node.applySlowPath(sql, batch);
-    // The batch is written, so an error of this query must not fail it.
-    await this.#fullGroups
-      ?.record(sql, this.#settings.schema, batch, results, this.databaseNow(0))
-      .catch(() => undefined);
+    this.#fullGroups?.record(batch, results, this.databaseNow(0));
     return results;
   }
 

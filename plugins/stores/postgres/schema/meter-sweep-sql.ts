@@ -56,10 +56,8 @@ export const lockGroupsSql = (schema: string): string =>
 /** Scope of the member that a meter belongs to. */
 const SCOPE_SQL = "substr(m.id, position('|~' IN m.id) + 1)";
 
-/** Returns the condition for the members that groups $1 have at a time. */
-const presentMembersSql = (
-  time: string,
-): string => `split_part(m.id, '~', 2) = ANY ($1::text[]) AND position('|~' IN m.id) > 0 AND ${MEMBER_SQL}
+/** Returns the condition for a meter that keeps its member in the group at a time. */
+const keepsMemberSql = (time: string): string => `${MEMBER_SQL}
       AND (m.reserved > 0 OR m.at > ${time} - ${IDLE_MS_SQL}
         OR ${PER_SQL} IN ('day', 'week', 'month') AND m.level > 0 AND ${END_SQL} > ${time})`;
 
@@ -70,11 +68,12 @@ const presentMembersSql = (
 export const countMembersSql = (schema: string): string =>
   `SELECT split_part(m.id, '~', 2) AS name, count(DISTINCT ${SCOPE_SQL})::text AS members
     FROM ${schema}.meter m
-    WHERE ${presentMembersSql("$3::bigint")}
+    WHERE split_part(m.id, '~', 2) = ANY ($1::text[]) AND position('|~' IN m.id) > 0
+      AND ${keepsMemberSql("$3::bigint")}
       AND NOT ${SCOPE_SQL} = ANY ($2::text[])
     GROUP BY 1`;
 
-/** Returns SQL that lists the scopes of the members of the groups $1 at the time $2. */
-export const memberScopesSql = (schema: string): string =>
-  `SELECT DISTINCT split_part(m.id, '~', 2) AS name, ${SCOPE_SQL} AS scope
-    FROM ${schema}.meter m WHERE ${presentMembersSql("$2::bigint")}`;
+/** Returns SQL that lists which of the meters $1 keep their members in the group at the time $2. */
+export const presentMetersSql = (schema: string): string =>
+  `SELECT m.id FROM ${schema}.meter m
+    WHERE m.id = ANY ($1::text[]) AND ${keepsMemberSql("$2::bigint")}`;

@@ -21,8 +21,10 @@ export async function applyFastPath(
   const of = { made: connection.connectionCount, at: context.limitTime(0) };
   const deniedResults =
     denialCache?.denyFromCache(batch, node.openCalls, of) ?? new Map<string, CommandResult>();
-  fullGroups?.denyNewMembers(batch, deniedResults, {
+  await fullGroups?.denyNewMembers(batch, deniedResults, {
     ...of,
+    sql,
+    schema: context.settings.schema,
     openCalls: node.openCalls,
     known: node.members,
   });

@@ -15,7 +15,7 @@ it(
     const { wrong, counts } = await firstCalls(database, { seed: 1, worlds: WORLDS });
     expect(wrong).toEqual([]);
     // Worlds without denials and restarts would pass too.
-    for (const name of ["denied", "full", "restarts"])
+    for (const name of ["denied", "full", "restarts", "joined"])
       expect(counts[name], name).toBeGreaterThan(WORLDS / 20);
     if (NIGHTLY) console.log(`${WORLDS} worlds: ${JSON.stringify(counts)}`);
   },

@@ -1,6 +1,7 @@
 // Parallel first calls of new members at several gateways, on virtual time. In each world, a new
 // group gets a burst of calls. No member may exceed its limits, no group its places, each amount is
-// taken once, and no call is denied that fits. Then the windows of some members start again.
+// taken once, and no call is denied that fits. Then the windows of some members start again, and a
+// place that becomes free is taken at one gateway while another one has just seen a full group.
 import { formatMemberScope } from "../../../../src/plugin/store/member-scope.ts";
 import type { Limit } from "../../../../src/plugin/store/limit.ts";
 import { reserveCommand, settleCommand } from "../../../../src/testing/store.ts";
@@ -70,7 +71,7 @@ async function serveWorlds(
   database.clear();
   const time = new VirtualTime();
   const restore = time.install(createChance(of.seed));
-  const counts = { calls: 0, denied: 0, full: 0, restarts: 0 };
+  const counts = { calls: 0, denied: 0, full: 0, restarts: 0, joined: 0 };
   try {
     const server = new Server(time, database, createChance(of.seed + 1));
     const wrong: string[] = [];
@@ -151,7 +152,39 @@ class FirstCallsWorld {
       this.#of.counts["restarts"]!++;
       await this.#burst();
     }
+    const present = this.#members.filter(({ calls }) => calls > 0).length;
+    if (this.#wrong.length === 0 && present === this.#places) await this.#joinElsewhere();
     return this.#wrong;
+  }
+
+  /**
+   * A gateway denies a new member, because the group is full. A place becomes free, another gateway
+   * admits the member, and the first one must serve it from then on.
+   */
+  async #joinElsewhere(): Promise<void> {
+    const { chance, time, gateways, name, database, counts } = this.#of;
+    const one = chance.below(GATEWAYS);
+    const other = (one + 1 + chance.below(GATEWAYS - 1)) % GATEWAYS;
+    // No gateway has seen a full group in the last second.
+    await time.pass(1_100);
+    const scope = formatMemberScope(name, IDLE_MS, "late");
+    const limits: Limit[] = [{ scope, unit: "nano_usd", max: 100n * TAKE, per: "total" }];
+    const late: Member = { scope, limits, cost: 0n, calls: 0, admitted: 0, idleMs: 0 };
+    const ask = async (gateway: Gateway): Promise<boolean> => {
+      const attempt = `${name}.${this.#calls++}`;
+      const call: Call = { attempt, gateway, members: [late], ok: undefined };
+      this.#reserve(call, false);
+      await time.until(() => call.ok !== undefined, ANSWER_MS);
+      return call.ok === true;
+    };
+    if (await ask(gateways[one]!))
+      return void this.#wrong.push("a full group has a place for another member");
+    const leaves = this.#members.find(({ calls }) => calls > 0)!;
+    database.rows(`DELETE FROM tollgate.meter WHERE id LIKE '%|${leaves.scope}'`);
+    counts["joined"]!++;
+    if (!(await ask(gateways[other]!))) return void this.#wrong.push("a free place is not used");
+    if (!(await ask(gateways[one]!)))
+      this.#wrong.push("a member that another gateway has admitted is denied");
   }
 
   /** Lets the meters of the group become older. Windows of idle members start again. */
