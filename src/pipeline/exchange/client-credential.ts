@@ -88,13 +88,14 @@ export class ClientCredential {
   }
 
   /**
-   * Returns the header of the credential for an endpoint: the endpoint's own header, or else the
-   * header of tokens. Returns undefined if the client sent neither.
+   * Returns the header of the credential for an endpoint: the header of tokens, or else the
+   * endpoint's own header. A client that signed in sends a token, and a key next to it often belongs
+   * to another service. Returns undefined if the client sent neither.
    */
   #headerFor({ transport }: MountedEndpoint): string | undefined {
     const auth = transport?.definition.auth;
     const own = typeof auth === "object" && "header" in auth ? auth.header.toLowerCase() : "";
-    return [own, TOKEN_HEADER].find(
+    return [TOKEN_HEADER, own].find(
       (name) => CREDENTIAL_HEADERS.includes(name) && this.#headers[name] !== undefined,
     );
   }

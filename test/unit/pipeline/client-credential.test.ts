@@ -24,8 +24,9 @@ describe("an endpoint receives exactly one credential", () => {
   const authorization = `Bearer ${TOKEN}`;
   const both = { authorization, "x-api-key": "sk-other", "chatgpt-account-id": "acct-1" };
 
-  it("is the one in its own header, or else the token", () => {
-    expect(sent(both, ANTHROPIC)).toEqual({ "x-api-key": "sk-other" });
+  it("is the token, or else the one in its own header", () => {
+    expect(sent(both, ANTHROPIC)).toEqual({ authorization, "chatgpt-account-id": "acct-1" });
+    expect(sent({ "x-api-key": "sk-other" }, ANTHROPIC)).toEqual({ "x-api-key": "sk-other" });
     expect(sent(both, OPENAI)).toEqual({ authorization, "chatgpt-account-id": "acct-1" });
     expect(sent({ authorization }, ANTHROPIC)).toEqual({ authorization });
     expect(sent(both, endpoint("x-goog-api-key"))).toMatchObject({ authorization });
