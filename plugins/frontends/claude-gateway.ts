@@ -26,6 +26,7 @@ import { Seal, SealedRecords } from "./claude-gateway/sealed-records.ts";
 import { Sessions, type SessionData } from "./claude-gateway/sessions.ts";
 import { SpendLimits, type SpendLimitData } from "./claude-gateway/spend-limits.ts";
 import { SIGNALS, TelemetryRelay } from "./claude-gateway/telemetry-relay.ts";
+import { WaitingGrants } from "./claude-gateway/waiting-grants.ts";
 
 const anthropic = messages().server!;
 
@@ -34,8 +35,8 @@ const DAY_MS = 86_400_000;
 /** Sign-ins that one address may start, and codes that it may try, per minute. */
 const STARTS = 30;
 const ATTEMPTS = 20;
-/** Sign-ins that all addresses together may start within the lifetime of a code. */
-const ALL_STARTS = 1_000;
+/** Sign-ins that wait for approval at the same time, of all addresses. */
+const MAX_WAITING = 1_000;
 
 const text = (description: string) => ({ type: "string", minLength: 1, description }) as const;
 
@@ -302,7 +303,13 @@ function createSignIn(options: Options, ctx: Context) {
   // The counts survive a reload.
   const limitFor = (name: string, max: number, windowMs: number): RateLimit =>
     ctx.shared(name, () => new RateLimit(max, windowMs));
-  const grants = new DeviceGrants(grantRecords, seal, now, intervalS * 1_000);
+  const grants = new DeviceGrants({
+    records: grantRecords,
+    seal,
+    waiting: ctx.shared("waiting grants", () => new WaitingGrants(MAX_WAITING)),
+    now,
+    intervalMs: intervalS * 1_000,
+  });
   const addressOf = (x: RequestHead): string =>
     options.behind_proxy ? forwardedAddressOf(x) : x.address;
   const browser = new BrowserFlow({
@@ -323,7 +330,6 @@ function createSignIn(options: Options, ctx: Context) {
     sessions,
     browser,
     starts: limitFor("starts", STARTS, MINUTE_MS),
-    allStarts: limitFor("all starts", ALL_STARTS, 10 * MINUTE_MS),
     intervalS,
     notice: options.login_notice,
     addressOf,

@@ -3,6 +3,7 @@
 import { createHash, randomBytes, randomInt, timingSafeEqual } from "node:crypto";
 import type { OidcTokens } from "tollgate/plugin";
 import type { Seal, Sealed, SealedRecords } from "./sealed-records.ts";
+import type { WaitingGrants } from "./waiting-grants.ts";
 
 /** Time in which a person must approve a device, in seconds. */
 export const GRANT_TTL_S = 600;
@@ -41,56 +42,61 @@ export type DeviceProblem =
 export const hashOf = (text: string): string =>
   createHash("sha256").update(text).digest("base64url");
 
+export interface DeviceGrantsOptions {
+  readonly records: SealedRecords<DeviceGrant>;
+  readonly seal: Seal;
+  readonly waiting: WaitingGrants;
+  readonly now: () => number;
+  /** Minimum time between two polls of a device. */
+  readonly intervalMs: number;
+}
+
 export class DeviceGrants {
-  readonly #records: SealedRecords<DeviceGrant>;
-  readonly #seal: Seal;
-  readonly #now: () => number;
-  readonly #intervalMs: number;
+  readonly #of: DeviceGrantsOptions;
   /** Time of the last poll by grant, in this process. */
   readonly #polls = new Map<string, number>();
 
-  constructor(
-    records: SealedRecords<DeviceGrant>,
-    seal: Seal,
-    now: () => number,
-    intervalMs: number,
-  ) {
-    this.#records = records;
-    this.#seal = seal;
-    this.#now = now;
-    this.#intervalMs = intervalMs;
+  constructor(of: DeviceGrantsOptions) {
+    this.#of = of;
   }
 
+  /** Starts a sign-in. If too many wait for approval, the oldest of the largest network ends. */
   async start(of: Pick<DeviceGrant, "address" | "surface">) {
+    const { records, waiting, now } = this.#of;
     for (;;) {
       const userCode = createUserCode();
       const secret = randomBytes(32).toString("base64url");
       const id = this.#idOf(userCode);
-      const made = await this.#records.create(id, {
+      const expiresAt = now() + GRANT_TTL_S * 1_000;
+      const made = await records.create(id, {
         key: "sign-in",
         data: { ...of, deviceHash: hashOf(secret), state: "pending", userCode },
-        expiresAt: this.#now() + GRANT_TTL_S * 1_000,
+        expiresAt,
       });
-      if (made) return { userCode, deviceCode: `${id}.${secret}` };
+      if (!made) continue;
+      const ended = waiting.add(id, { address: of.address, expiresAt, now: now() });
+      // A sign-in that a person has completed at the identity provider continues.
+      if (ended !== undefined) await records.delete(ended, ({ state }) => state === "pending");
+      return { userCode, deviceCode: `${id}.${secret}` };
     }
   }
 
   /** Returns a grant that can be approved. */
   async findByUserCode(text: string): Promise<StoredGrant | undefined> {
     const code = normalizeUserCode(text);
-    const grant = code === undefined ? undefined : await this.#records.find(this.#idOf(code));
+    const grant = code === undefined ? undefined : await this.#of.records.find(this.#idOf(code));
     return grant && isOpen(grant) ? grant : undefined;
   }
 
   /** Returns the open grant that this browser handles. */
   async findForBrowser(id: string, browser: string): Promise<StoredGrant | undefined> {
-    const grant = await this.#records.find(id);
+    const grant = await this.#of.records.find(id);
     return grant && isOpen(grant) && grant.data.browser === hashOf(browser) ? grant : undefined;
   }
 
   /** Returns false if the grant was changed in the meantime. */
   async change(grant: StoredGrant, change: Partial<DeviceGrant>): Promise<boolean> {
-    return (await this.#records.replace(grant, { ...grant.data, ...change })) !== undefined;
+    return (await this.#of.records.replace(grant, { ...grant.data, ...change })) !== undefined;
   }
 
   /** Returns the person who approved the device, once. */
@@ -98,7 +104,7 @@ export class DeviceGrants {
     const [id = "", secret = ""] = deviceCode.split(".");
     if (deviceCode.length > MAX_DEVICE_CODE || !/^dev_[0-9a-f]{40}$/.test(id))
       return "expired_token";
-    const grant = await this.#records.find(id);
+    const grant = await this.#of.records.find(id);
     if (!grant || !equal(grant.data.deviceHash, hashOf(secret))) return "expired_token";
     const { state, person } = grant.data;
     if (state === "denied") return "access_denied";
@@ -111,17 +117,17 @@ export class DeviceGrants {
   }
 
   #isTooFast(id: string): boolean {
-    const now = this.#now();
+    const now = this.#of.now();
     const last = this.#polls.get(id) ?? -Infinity;
     this.#polls.delete(id);
     this.#polls.set(id, now);
     if (this.#polls.size > MAX_POLLS) this.#polls.delete(this.#polls.keys().next().value!);
     // A clock that was set back must not slow a device down.
-    return now >= last && now - last < this.#intervalMs * POLL_TOLERANCE;
+    return now >= last && now - last < this.#of.intervalMs * POLL_TOLERANCE;
   }
 
   #idOf(userCode: string): string {
-    return `dev_${this.#seal.hide(`user code ${userCode}`)}`;
+    return `dev_${this.#of.seal.hide(`user code ${userCode}`)}`;
   }
 }
 

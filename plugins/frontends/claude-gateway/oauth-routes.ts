@@ -41,7 +41,6 @@ export interface OauthOptions {
   readonly sessions: Sessions;
   readonly browser: BrowserFlow;
   readonly starts: RateLimit;
-  readonly allStarts: RateLimit;
   readonly intervalS: number;
   readonly notice: string | undefined;
   readonly addressOf: (x: RequestHead) => string;
@@ -94,11 +93,16 @@ const metadata = ({ origin }: OauthOptions): RouteResponse =>
 async function authorize(of: OauthOptions, x: RequestHead, form: Form): Promise<RouteResponse> {
   if (!form) return problem(400, "invalid_request", "The body must be a form of up to 16 KiB.");
   const address = of.addressOf(x);
-  const wait = of.starts.take(address) ?? of.allStarts.take("all");
+  const wait = of.starts.take(address);
   if (wait !== undefined)
-    return problem(429, "slow_down", `Too many sign-ins. Wait ${wait} s before the next one.`, {
-      "retry-after": String(wait),
-    });
+    return problem(
+      429,
+      "slow_down",
+      `Too many sign-ins from this address. Wait ${wait} s before the next one.`,
+      {
+        "retry-after": String(wait),
+      },
+    );
   const surface = form
     .get("surface")
     ?.replace(/[^\w .-]/g, "")

@@ -34,7 +34,7 @@ export class RateLimit {
 }
 
 /** Returns the network of an address. One host can use every IPv6 address of its /64 network. */
-function networkOf(address: string): string {
+export function networkOf(address: string): string {
   if (!address.includes(":") || address.startsWith("::ffff:")) return address;
   const [head = "", tail] = address.split("::");
   const groups = head === "" ? [] : head.split(":");

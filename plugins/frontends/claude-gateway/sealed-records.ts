@@ -91,11 +91,18 @@ export class SealedRecords<Data> {
     return this.#put({ ...record, version: record.version + 1, data, expiresAt });
   }
 
-  /** Deletes a record, even if it was changed since it was read. */
-  async delete(id: string): Promise<void> {
+  /**
+   * Deletes a record, even if it was changed since it was read.
+   * @param isDeletable Whether a record with this content may be deleted. Default: every record.
+   */
+  async delete(id: string, isDeletable?: (data: Data) => boolean): Promise<void> {
     for (let tries = 0; tries < 10; tries++) {
       const record = await this.#jobs.find(id);
       if (record?.kind !== this.#of.kind) return;
+      if (isDeletable) {
+        const read = this.#read(record);
+        if (!read || !isDeletable(read.data)) return;
+      }
       try {
         return await this.#jobs.delete(id, record.version);
       } catch (error) {

@@ -167,17 +167,17 @@ export class Sessions {
     if (!busy) return "again";
     let { data } = busy;
     try {
-      const confirmed = await oidc.refresh(providerToken, subject);
-      if (!confirmed) {
+      const refreshed = await oidc.refresh(providerToken);
+      if (!refreshed) {
         ctx.log.info({ key: keyId }, "session ended at identity provider");
         return await this.#end(busy);
       }
       // The old token may be invalid now, so the new token is stored before anything else can fail.
-      data = { ...data, providerToken: confirmed.refreshToken ?? providerToken };
+      data = { ...data, providerToken: refreshed.refreshToken };
       const stored = await records.replace(busy, data);
       if (!stored) return "again";
       busy = stored;
-      const person = await people.admit(confirmed.claims);
+      const person = await people.admit(await refreshed.readClaims(subject));
       return await this.#rotate(busy, person, { checkedAt: now(), busyUntil: undefined });
     } catch (error) {
       if (getFault(error)?.kind === "forbidden") return this.#end(busy);

@@ -2,7 +2,7 @@
 // of tokens, and an identity provider that removes people, changes groups, or is down.
 import fc from "fast-check";
 import { beforeEach, expect, it } from "vitest";
-import { AccessTokens, getFault, type Claims, type OidcTokens } from "tollgate/plugin";
+import { AccessTokens, getFault, type Claims, type OidcRefresh } from "tollgate/plugin";
 import { createMemoryJobs } from "tollgate/store";
 import { createTestContext } from "tollgate/testing";
 import {
@@ -17,11 +17,13 @@ import {
   type IssuedTokens,
   type SessionData,
 } from "../../../plugins/frontends/claude-gateway/sessions.ts";
+import { WaitingGrants } from "../../../plugins/frontends/claude-gateway/waiting-grants.ts";
 import { trialCount } from "../../kit/law-effort.ts";
 import { turnEventLoop, until } from "../../kit/wait.ts";
 
 const START = Date.UTC(2026, 10, 29);
 const HOUR = 3_600_000;
+const MAX_WAITING = 20;
 const ISSUER = "https://login.example.com";
 const TOKEN = "first-token-of-the-provider";
 const ANN = { sub: "ann", email: "ann@example.com", email_verified: true, groups: ["platform"] };
@@ -35,15 +37,24 @@ beforeEach(() => {
 class Provider {
   claims: Claims | undefined = ANN;
   isDown = false;
+  /** Whether the request of the claims, after the refresh, fails. */
+  hidesClaims = false;
   asked = 0;
   token = TOKEN;
-  async refresh(token: string): Promise<OidcTokens | undefined> {
+  async refresh(token: string): Promise<OidcRefresh | undefined> {
     this.asked++;
     await Promise.resolve();
     if (this.isDown) throw new Error("The provider is down.");
-    if (token !== this.token || !this.claims) return undefined;
+    const { claims } = this;
+    if (token !== this.token || !claims) return undefined;
     this.token = `p${this.asked}`;
-    return { claims: this.claims, refreshToken: this.token };
+    return {
+      refreshToken: this.token,
+      readClaims: async () => {
+        if (this.hidesClaims) throw new Error("The provider's keys cannot be read.");
+        return claims;
+      },
+    };
   }
 }
 
@@ -68,7 +79,13 @@ function world({ id = "sub", twoIssuer = ISSUER } = {}) {
       limitsOf: async () => [],
       now: () => now,
     });
-    const grants = new DeviceGrants(records<DeviceGrant>("grant"), seal, () => now, 5_000);
+    const grants = new DeviceGrants({
+      records: records<DeviceGrant>("grant"),
+      seal,
+      waiting: new WaitingGrants(MAX_WAITING),
+      now: () => now,
+      intervalMs: 5_000,
+    });
     const sessions = new Sessions({
       ctx,
       records: records<SessionData>("session"),
@@ -194,6 +211,19 @@ it("the provider's new token is kept if the store fails before the refresh is do
     await at.one.admit(second.access_token);
     expect(at.provider.asked).toBe(2);
   }
+});
+
+it("the provider's new token is kept if the provider's keys or claims cannot be read after it", async () => {
+  const at = world();
+  const first = await started(at);
+  now += HOUR;
+  at.provider.hidesClaims = true;
+  for (const gateway of [at.one, at.two, at.one])
+    expect(await gateway.sessions.refresh(first.refresh_token!)).toBe("temporarily_unavailable");
+  at.provider.hidesClaims = false;
+  const second = issued(await at.two.sessions.refresh(first.refresh_token!));
+  await at.one.admit(second.access_token);
+  expect(at.provider.asked).toBe(4);
 });
 
 it("one gateway at a time asks a slow provider, which has 20 s", async () => {
@@ -401,6 +431,63 @@ it("two browsers cannot both take a grant, and a stale one changes nothing", asy
   ];
   expect(await at.one.grants.change(a, { browser: "one" })).toBe(true);
   expect(await at.two.grants.change(b, { browser: "two" })).toBe(false);
+});
+
+it("a flood of sign-ins ends its own oldest ones, and no others", async () => {
+  const at = world();
+  const start = (address: string) => at.one.grants.start({ address, surface: undefined });
+  const isOpen = async ({ userCode }: { userCode: string }) =>
+    (await at.two.grants.findByUserCode(userCode)) !== undefined;
+  const ann = await start("192.0.2.1");
+  const flood = [];
+  for (let i = 0; i < 3 * MAX_WAITING; i++) {
+    flood.push(await start("203.0.113.9"));
+    now += 10;
+  }
+  const bob = await start("192.0.2.2");
+  expect(await Promise.all([ann, bob, flood.at(-1)!].map(isOpen))).toEqual([true, true, true]);
+  expect(await at.one.grants.redeem(flood[0]!.deviceCode)).toBe("expired_token");
+  expect((await at.jobs.list({ kind: "grant" })).items).toHaveLength(MAX_WAITING);
+  // A person who has signed in at the identity provider can still approve.
+  const oldest = (await Promise.all(flood.map(isOpen))).indexOf(true);
+  const grant = (await at.one.grants.findByUserCode(flood[oldest]!.userCode))!;
+  const person = { claims: ANN, refreshToken: TOKEN };
+  await at.one.grants.change(grant, { state: "identified", person });
+  for (let i = 0; i < MAX_WAITING; i++) await start("203.0.113.9");
+  expect(await isOpen(flood[oldest]!)).toBe(true);
+});
+
+it("law: a network with no more than its share of waiting sign-ins loses none", () => {
+  const step = fc.record({ network: fc.nat(9), waitMs: fc.constantFrom(0, 1, 1_000, 300_000) });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 300 }), fc.integer({ min: 1, max: 30 }), (all, max) => {
+      const waiting = new WaitingGrants(max);
+      let open: { id: string; network: number; expiresAt: number }[] = [];
+      let time = 0;
+      for (const [i, { network, waitMs }] of all.entries()) {
+        time += waitMs;
+        const grant = { id: `g${i}`, network, expiresAt: time + 600_000 };
+        const ended = waiting.add(grant.id, {
+          address: `10.0.0.${network}`,
+          expiresAt: grant.expiresAt,
+          now: time,
+        });
+        open = [...open.filter(({ expiresAt }) => expiresAt > time), grant];
+        const lost = open.find(({ id }) => id === ended);
+        expect(lost !== undefined).toBe(open.length > max);
+        if (lost) {
+          const networks = new Set(open.map((one) => one.network));
+          const own = open.filter((one) => one.network === lost.network);
+          expect(own.length).toBeGreaterThan(max / networks.size);
+          expect(lost).toBe(own[0]);
+          open = open.filter((one) => one !== lost);
+        }
+        expect(waiting.size).toBeGreaterThanOrEqual(open.length);
+        expect(waiting.size).toBeLessThanOrEqual(max);
+      }
+    }),
+    { numRuns: trialCount(100) },
+  );
 });
 
 it("user codes are random: 20 letters in 8 places", async () => {
