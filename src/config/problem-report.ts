@@ -65,6 +65,8 @@ const LIKELY_SECRET_DEFAULT = new RegExp(
 
 /** Values of such keys that are no secrets: numbers, words of YAML, and public keys. */
 const PUBLIC_VALUE = /^(\d+|true|false|null|ed25519:.*)\s*$/;
+/** The value of `credential` with which a client sends its own credential. */
+const CLIENT_CREDENTIAL = /^credential["']?[ \t]*:[ \t]*client\s*$/;
 
 /** Returns the text with its secrets masked. The length does not change. */
 function maskSecrets(source: SourceFile, hide: readonly SourceSpan[]): string {
@@ -74,7 +76,9 @@ function maskSecrets(source: SourceFile, hide: readonly SourceSpan[]): string {
       text = text.slice(0, start) + maskLiterals(text.slice(start, end)) + text.slice(end);
   return text
     .replace(LIKELY_SECRET, (whole, key: string, open: string, value: string) =>
-      PUBLIC_VALUE.test(value) ? whole : key + open + maskText(value),
+      PUBLIC_VALUE.test(value) || CLIENT_CREDENTIAL.test(key + value)
+        ? whole
+        : key + open + maskText(value),
     )
     .replace(LIKELY_SECRET_DEFAULT, (_, before: string, value: string) => before + maskText(value));
 }

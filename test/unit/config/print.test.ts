@@ -389,4 +389,13 @@ describe("printed problems", () => {
     expect(other.problems[0]!.frame).toContain("api_key: ${env:A:-**********}");
     expect(formatProblems(problems)).not.toMatch(/sk-live-77|abc-88/);
   });
+  it("show that a client sends its own credential, which is no secret", async () => {
+    const { problems } = await read(
+      'providers:\n  max:\n    credential: client\n    "credential": "client"\n   x: [\n',
+    );
+    const shown = formatProblems(problems);
+    expect(shown).toContain("credential: client");
+    const other = await read("x:\n  credential: clients-own\n  api_credential: client\n y: 1\n");
+    expect(formatProblems(other.problems)).not.toMatch(/clients-own|: client$/m);
+  });
 });
