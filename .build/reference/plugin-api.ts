@@ -81,6 +81,7 @@ const PAGES: readonly ApiPage[] = [
     about: "clients of identity providers, claims, and access tokens",
     from: [
       "plugin/sign-in/oidc-client",
+      "plugin/sign-in/oauth-requests",
       "plugin/sign-in/claims",
       "plugin/sign-in/access-token",
     ].map(file),

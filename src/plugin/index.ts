@@ -35,6 +35,7 @@ export * from "./store/member-scope.ts";
 export * from "./identity.ts";
 export * from "./client-secret.ts";
 export * from "./sign-in/oidc-client.ts";
+export * from "./sign-in/oauth-requests.ts";
 export * from "./sign-in/claims.ts";
 export * from "./sign-in/access-token.ts";
 export * from "./store/account.ts";

@@ -2,8 +2,15 @@
 // tokens, and refresh tokens. The gateway's own sign-in of operators uses it as well.
 import { createHash } from "node:crypto";
 import { createFault } from "../../model/error.ts";
-import type { Opt } from "../../model/values.ts";
+import type { JsonObject, Opt } from "../../model/values.ts";
 import type { ProviderClient } from "../call.ts";
+import {
+  basicAuthorization,
+  OAuthError,
+  readIssuerMetadata,
+  requestOAuthJson,
+  type OAuthRequest,
+} from "./oauth-requests.ts";
 
 /** The registration of this gateway at an identity provider. */
 export interface OidcSettings {
@@ -26,10 +33,25 @@ export type OidcClaims = Readonly<Record<string, unknown>>;
 
 /** Tokens that the provider issued for a person. */
 export interface OidcTokens {
-  /** Verified claims of the ID token, or of the userinfo endpoint if there is no ID token. */
+  /** Verified claims of the ID token. */
   readonly claims: OidcClaims;
   /** Token with which the claims can be requested again. Unset if the provider issued none. */
   readonly refreshToken?: Opt<string>;
+}
+
+/** The provider's answer to a refresh token that it accepted. */
+export interface OidcRefresh {
+  /**
+   * Token of the next refresh. The provider may accept the previous token no longer, so store this
+   * one before you call `readClaims`, which can fail.
+   */
+  readonly refreshToken: string;
+  /**
+   * Called at any time after the refresh. Returns the current claims, from the verified ID token or
+   * from the userinfo endpoint. Throws if the provider cannot be reached, or if the response is about
+   * another person than `subject`.
+   */
+  readClaims(subject: string): Promise<OidcClaims>;
 }
 
 /** The response of a browser that returned from the provider. */
@@ -41,23 +63,16 @@ export interface OidcReturn {
 }
 
 const TIMEOUT_MS = 5_000;
-const MAX_RESPONSE_BYTES = 256 * 1024;
 const MAX_CODE_LENGTH = 4_096;
 const ALGORITHMS = ["RS256", "ES256", "EdDSA"];
 const CLOCK_SKEW_S = 60;
 const DISCOVERY_TTL_MS = 600_000;
 
-interface DiscoveryDocument {
-  readonly authorization_endpoint: string;
-  readonly token_endpoint: string;
-  readonly jwks_uri: string;
-  readonly userinfo_endpoint?: unknown;
-}
-
-interface TokenResponse {
-  readonly id_token?: unknown;
-  readonly access_token?: unknown;
-  readonly refresh_token?: unknown;
+interface Endpoints {
+  readonly authorization: string;
+  readonly token: string;
+  readonly keys: string;
+  readonly userinfo: string | undefined;
 }
 
 /** Returns one of the three values that are derived from the secret of a browser. */
@@ -77,7 +92,7 @@ export class OidcClient {
   /** The settings of the client. */
   readonly settings: OidcSettings;
   readonly #fetch: ProviderClient["fetch"];
-  #discovery: { readonly at: number; readonly found: Promise<DiscoveryDocument> } | undefined;
+  #discovery: { readonly at: number; readonly found: Promise<Endpoints> } | undefined;
 
   /** Creates a client. It sends no request before its first method is called. */
   constructor(settings: OidcSettings, fetch: ProviderClient["fetch"]) {
@@ -91,7 +106,7 @@ export class OidcClient {
    */
   async authorizationUrl(flowToken: string): Promise<string> {
     const { clientId, callbackUrl, scopes, parameters } = this.settings;
-    const url = new URL((await this.#discoverCached()).authorization_endpoint);
+    const url = new URL((await this.#discoverCached()).authorization);
     const challenge = createHash("sha256")
       .update(deriveFlowValue("verifier", flowToken))
       .digest("base64url");
@@ -140,38 +155,44 @@ export class OidcClient {
       redirect_uri: this.settings.callbackUrl,
       code_verifier: verifier,
     });
-    if (typeof answer.id_token !== "string") throw new Error("The response has no ID token.");
-    const claims = await this.#verifyIdToken(answer.id_token, nonce);
-    return { claims, refreshToken: textOf(answer.refresh_token) };
+    const idToken = textOf(answer["id_token"]);
+    if (idToken === undefined) throw new Error("The response has no ID token.");
+    const claims = await this.#verifyIdToken(idToken, nonce);
+    return { claims, refreshToken: textOf(answer["refresh_token"]) };
   }
 
   /**
-   * Requests the current claims of a person. Returns undefined if the provider has ended the
-   * person's session. Throws if the provider cannot be reached, or if the response is about another
-   * person than `subject`.
+   * Exchanges a refresh token. Returns undefined if the provider has ended the person's session.
+   * Throws if the provider cannot be reached.
    */
-  async refresh(refreshToken: string, subject: string): Promise<OidcTokens | undefined> {
+  async refresh(refreshToken: string): Promise<OidcRefresh | undefined> {
     const answer = await this.#requestTokens({
       grant_type: "refresh_token",
       refresh_token: refreshToken,
     }).catch((error: unknown) => {
-      if (error instanceof InvalidGrant) return undefined;
+      if (error instanceof OAuthError && error.code === "invalid_grant") return undefined;
       throw error;
     });
     if (!answer) return undefined;
-    const claims =
-      typeof answer.id_token === "string"
-        ? await this.#verifyIdToken(answer.id_token)
-        : await this.#readUserinfo(textOf(answer.access_token));
-    if (claims["sub"] !== subject) throw new Error("The response is about another person.");
-    return { claims, refreshToken: textOf(answer.refresh_token) ?? refreshToken };
+    const idToken = textOf(answer["id_token"]);
+    return {
+      refreshToken: textOf(answer["refresh_token"]) ?? refreshToken,
+      readClaims: async (subject) => {
+        const claims =
+          idToken === undefined
+            ? await this.#readUserinfo(textOf(answer["access_token"]))
+            : await this.#verifyIdToken(idToken);
+        if (claims["sub"] !== subject) throw new Error("The response is about another person.");
+        return claims;
+      },
+    };
   }
 
-  async #requestTokens(fields: Record<string, string>): Promise<TokenResponse> {
+  async #requestTokens(fields: Record<string, string>): Promise<JsonObject> {
     const { clientId, clientSecret } = this.settings;
-    const { token_endpoint } = await this.#discoverCached();
+    const { token } = await this.#discoverCached();
     const isPublic = clientSecret === undefined || clientSecret === null;
-    return this.#fetchJson(token_endpoint, {
+    return this.#fetchJson(token, {
       method: "POST",
       headers: {
         "content-type": "application/x-www-form-urlencoded",
@@ -185,9 +206,9 @@ export class OidcClient {
   async #verifyIdToken(token: string, nonce?: string): Promise<OidcClaims> {
     const { createLocalJWKSet, jwtVerify } = await import("jose");
     const { issuer, clientId } = this.settings;
-    const { jwks_uri } = await this.#discoverCached();
-    const keys = createLocalJWKSet((await this.#fetchJson(jwks_uri)) as never);
-    const { payload } = await jwtVerify(token, keys, {
+    const { keys } = await this.#discoverCached();
+    const keySet = createLocalJWKSet((await this.#fetchJson(keys)) as never);
+    const { payload } = await jwtVerify(token, keySet, {
       issuer,
       audience: clientId,
       algorithms: ALGORITHMS,
@@ -204,15 +225,13 @@ export class OidcClient {
   }
 
   async #readUserinfo(accessToken: string | undefined): Promise<OidcClaims> {
-    const { userinfo_endpoint: url } = await this.#discoverCached();
-    if (accessToken === undefined || typeof url !== "string" || !/^https?:\/\//.test(url))
+    const { userinfo } = await this.#discoverCached();
+    if (accessToken === undefined || userinfo === undefined)
       throw new Error("The response has no ID token, and the provider has no userinfo endpoint.");
-    return (await this.#fetchJson(url, {
-      headers: { authorization: `Bearer ${accessToken}` },
-    })) as OidcClaims;
+    return this.#fetchJson(userinfo, { headers: { authorization: `Bearer ${accessToken}` } });
   }
 
-  #discoverCached(): Promise<DiscoveryDocument> {
+  #discoverCached(): Promise<Endpoints> {
     const now = performance.now();
     if (this.#discovery && now - this.#discovery.at < DISCOVERY_TTL_MS)
       return this.#discovery.found;
@@ -223,53 +242,24 @@ export class OidcClient {
     return found;
   }
 
-  async #discover(): Promise<DiscoveryDocument> {
+  async #discover(): Promise<Endpoints> {
     const { issuer } = this.settings;
-    const at = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
-    const document = (await this.#fetchJson(at)) as unknown as DiscoveryDocument & {
-      issuer: unknown;
+    const { endpoint } = await readIssuerMetadata(this.#fetch, issuer, {
+      urls: [`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`],
+      timeoutMs: TIMEOUT_MS,
+    });
+    const required = (name: string): string =>
+      endpoint(name) ?? failOAuth(`The provider's metadata has no ${name}.`);
+    return {
+      authorization: required("authorization_endpoint"),
+      token: required("token_endpoint"),
+      keys: required("jwks_uri"),
+      userinfo: endpoint("userinfo_endpoint"),
     };
-    if (document.issuer !== issuer)
-      throw new Error(`The issuer is ${String(document.issuer)}, not the configured one.`);
-    for (const name of ["authorization_endpoint", "token_endpoint", "jwks_uri"] as const)
-      if (typeof document[name] !== "string" || !/^https?:\/\//.test(document[name]))
-        throw new Error(`The provider's metadata has no ${name}.`);
-    return document;
   }
 
-  async #fetchJson(
-    url: string,
-    init: Parameters<ProviderClient["fetch"]>[1] = {},
-  ): Promise<object> {
-    const answer = await this.#fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
-    const parts: Uint8Array[] = [];
-    let length = 0;
-    for await (const part of answer.body ?? []) {
-      length += part.length;
-      if (length > MAX_RESPONSE_BYTES)
-        throw new Error(`The response is larger than ${MAX_RESPONSE_BYTES} bytes.`);
-      parts.push(part);
-    }
-    const text = Buffer.concat(parts).toString("utf8");
-    if (!answer.ok) {
-      if (isInvalidGrant(text)) throw new InvalidGrant("The provider rejected the grant.");
-      throw new Error(`${new URL(url).pathname} returned status ${answer.status}.`);
-    }
-    const parsed: unknown = JSON.parse(text);
-    if (typeof parsed !== "object" || parsed === null)
-      throw createFault("upstream", "The response is not a JSON object.");
-    return parsed;
-  }
-}
-
-/** The provider rejected a code or a refresh token. */
-class InvalidGrant extends Error {}
-
-function isInvalidGrant(text: string): boolean {
-  try {
-    return (JSON.parse(text) as { error?: unknown } | null)?.error === "invalid_grant";
-  } catch {
-    return false;
+  #fetchJson(url: string, init: Omit<OAuthRequest, "timeoutMs"> = {}): Promise<JsonObject> {
+    return requestOAuthJson(this.#fetch, url, { ...init, timeoutMs: TIMEOUT_MS });
   }
 }
 
@@ -280,6 +270,6 @@ function reject(why: string): never {
   throw createFault("unauthenticated", why, { code: "oidc_refused" });
 }
 
-/** According to RFC 6749, section 2.3.1, both are form-encoded first. */
-const basicAuthorization = (id: string, secret: string): string =>
-  `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString("base64")}`;
+function failOAuth(message: string): never {
+  throw new OAuthError("invalid_response", message);
+}

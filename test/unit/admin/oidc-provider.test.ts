@@ -50,11 +50,18 @@ interface Answers {
   readonly discovered?: object;
   readonly token?: unknown;
   readonly keys?: Response;
+  readonly refreshed?: object;
   readonly asked?: Request[];
 }
 
 /** A provider with correct responses except for the configured defect. */
-async function providerOf({ discovered, token, keys, asked = [] }: Answers): Promise<OidcClient> {
+async function providerOf({
+  discovered,
+  token,
+  keys,
+  refreshed,
+  asked = [],
+}: Answers): Promise<OidcClient> {
   const jwks = {
     keys: [
       { ...(await exportJWK(own.publicKey)), kid: "own" },
@@ -71,7 +78,8 @@ async function providerOf({ discovered, token, keys, asked = [] }: Answers): Pro
   return new OidcClient(config, (async (url: string, init: RequestInit) => {
     asked.push(new Request(url, { ...init, signal: null }));
     if (url.endsWith("/openid-configuration")) return Response.json(there);
-    if (url.endsWith("/token")) return Response.json({ id_token: token });
+    if (url.endsWith("/token")) return Response.json(refreshed ?? { id_token: token });
+    if (url.endsWith("/userinfo")) return Response.json({ sub: "ann", email: "a@example.com" });
     return keys ?? Response.json(jwks);
   }) as never);
 }
@@ -146,15 +154,17 @@ it("does not use a provider with another issuer, without endpoints, or with an i
     { token_endpoint: undefined },
     { jwks_uri: "file:///etc/passwd" },
     { authorization_endpoint: "javascript:alert(1)" },
+    { token_endpoint: "http://login.example.com/token" },
+    { userinfo_endpoint: 7 },
   ])
     await expect(claimsOf({ token, discovered })).rejects.toThrow(
-      /The issuer is https|metadata has no /,
+      /of the issuer "https|metadata has (?:no|an invalid) /,
     );
   const large = JSON.stringify({ keys: [], more: "x".repeat(300_000) });
   for (const [keys, why] of [
-    [new Response(large), /larger than/],
-    [Response.json({ keys: [] }, { status: 503 }), /returned status 503/],
-    [new Response("no JSON"), /./],
+    [new Response(large), /too large/],
+    [Response.json({ keys: [] }, { status: 503 }), /responded with status 503/],
+    [new Response("no JSON"), /did not respond with a JSON object/],
   ] as const)
     await expect(claimsOf({ token, keys })).rejects.toThrow(why);
 });
@@ -178,4 +188,26 @@ it("fetches the discovery document once, and again after a failure", async () =>
   await expect(reached.authorizationUrl("flow")).rejects.toThrow("It is down.");
   up = true;
   expect(await reached.authorizationUrl("flow")).toMatch(`${ISSUER}/a?`);
+});
+
+it("a refresh returns the new token before it reads keys or claims, which may fail", async () => {
+  const refreshed = { id_token: "not a token", refresh_token: "the next one" };
+  for (const of of [
+    { refreshed },
+    { refreshed: { ...refreshed, id_token: await signed({ ...fitting(), sub: "bob" }) } },
+    {
+      refreshed: { ...refreshed, id_token: await signed(fitting()) },
+      keys: Response.json({}, { status: 503 }),
+    },
+    { refreshed: { access_token: "a", refresh_token: "the next one" } },
+  ]) {
+    const result = await (await providerOf(of)).refresh("the first one");
+    expect(result!.refreshToken).toBe("the next one");
+    await expect(result!.readClaims("ann")).rejects.toThrow();
+  }
+  const there = { userinfo_endpoint: `${ISSUER}/userinfo` };
+  const provider = await providerOf({ discovered: there, refreshed: { access_token: "a" } });
+  const result = (await provider.refresh("the first one"))!;
+  expect(result.refreshToken).toBe("the first one");
+  expect(await result.readClaims("ann")).toMatchObject({ email: "a@example.com" });
 });

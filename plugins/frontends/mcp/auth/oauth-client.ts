@@ -1,24 +1,20 @@
 // A client of OAuth authorization servers: discovery (RFC 9728, RFC 8414), registration (RFC 7591),
 // and token requests. Metadata comes from other parties, so each value is checked before it is used.
-import type { Context, JsonObject } from "tollgate/plugin";
+import {
+  basicAuthorization,
+  isHttpUrl,
+  OAuthError,
+  readFirstDocument,
+  readIssuerMetadata,
+  requestOAuthJson,
+  type Context,
+} from "tollgate/plugin";
 
 const TIMEOUT_MS = 10_000;
-const MAX_RESPONSE_BYTES = 262_144;
 /** Assumed lifetime of a token whose response states none, in seconds. */
 const USUAL_LIFETIME_S = 3_600;
 
 type Fetch = Context["fetch"];
-
-/** An error of an authorization server. Its message contains no token and no secret. */
-export class OAuthError extends Error {
-  /** Code of the server, such as `invalid_grant`, or `invalid_response`. */
-  readonly code: string;
-
-  constructor(code: string, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
 
 /** Metadata of an authorization server. */
 export interface AuthorizationServer {
@@ -72,7 +68,7 @@ export async function discoverResource(
     `${origin}/.well-known/oauth-protected-resource${path}`,
     ...(path === "" ? [] : [`${origin}/.well-known/oauth-protected-resource`]),
   ];
-  const found = await firstDocument(fetch, candidates);
+  const found = await readFirstDocument(fetch, candidates, TIMEOUT_MS);
   const { resource, authorization_servers: servers, scopes_supported: scopes } = found;
   if (typeof resource !== "string" || !containsPath(resource, url))
     throw new OAuthError("invalid_response", "The metadata describes another resource.");
@@ -95,21 +91,15 @@ export async function discoverAuthorizationServer(
 ): Promise<AuthorizationServer> {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, "");
-  const found = await firstDocument(fetch, [
-    `${origin}/.well-known/oauth-authorization-server${path}`,
-    `${origin}/.well-known/openid-configuration${path}`,
-    `${origin}${path}/.well-known/openid-configuration`,
-  ]);
-  if (found["issuer"] !== issuer)
-    throw new OAuthError("invalid_response", "The metadata is of another issuer.");
-  const endpoint = (name: string): string | undefined => {
-    const value = found[name];
-    if (value === undefined) return undefined;
-    if (!isHttpUrl(value) || (value.startsWith("http:") && !issuer.startsWith("http:")))
-      throw new OAuthError("invalid_response", `The metadata has an invalid ${name}.`);
-    return value;
-  };
-  const methods = found["code_challenge_methods_supported"];
+  const { document, endpoint } = await readIssuerMetadata(fetch, issuer, {
+    urls: [
+      `${origin}/.well-known/oauth-authorization-server${path}`,
+      `${origin}/.well-known/openid-configuration${path}`,
+      `${origin}${path}/.well-known/openid-configuration`,
+    ],
+    timeoutMs: TIMEOUT_MS,
+  });
+  const methods = document["code_challenge_methods_supported"];
   if (Array.isArray(methods) && !methods.includes("S256"))
     throw new OAuthError("invalid_response", "The authorization server does not support PKCE.");
   return {
@@ -118,7 +108,7 @@ export async function discoverAuthorizationServer(
     tokenEndpoint:
       endpoint("token_endpoint") ?? fail("invalid_response", "The metadata has no token endpoint."),
     registrationEndpoint: endpoint("registration_endpoint"),
-    sendsIssuer: found["authorization_response_iss_parameter_supported"] === true,
+    sendsIssuer: document["authorization_response_iss_parameter_supported"] === true,
   };
 }
 
@@ -134,7 +124,8 @@ export async function registerClient(
       "The authorization server registers no clients. Set client_id of the server.",
     );
   const isLocal = /^https?:\/\/(?:localhost|127\.0\.0\.1|\[::1\])[:/]/.test(redirectUri);
-  const answer = await requestJson(fetch, registrationEndpoint, {
+  const answer = await requestOAuthJson(fetch, registrationEndpoint, {
+    timeoutMs: TIMEOUT_MS,
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json" },
     body: JSON.stringify({
@@ -179,7 +170,8 @@ export async function requestToken(
     form.append("client_id", client.id);
     if (client.secret !== undefined) form.append("client_secret", client.secret);
   }
-  const answer = await requestJson(fetch, endpoint, {
+  const answer = await requestOAuthJson(fetch, endpoint, {
+    timeoutMs: TIMEOUT_MS,
     method: "POST",
     headers,
     body: form.toString(),
@@ -216,60 +208,8 @@ export function containsPath(outer: string, inner: string): boolean {
   return a.origin === b.origin && (b.pathname === path || b.pathname.startsWith(`${path}/`));
 }
 
-const isHttpUrl = (value: unknown): value is string =>
-  typeof value === "string" && /^https?:\/\//.test(value) && URL.canParse(value);
-
 const originOf = (url: string): string | undefined =>
   URL.canParse(url) ? new URL(url).origin : undefined;
-
-/** According to RFC 6749, section 2.3.1, both are form-encoded first. */
-const basicAuthorization = (id: string, secret: string): string =>
-  `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString("base64")}`;
-
-/** Returns the first document that exists. */
-async function firstDocument(fetch: Fetch, urls: readonly string[]): Promise<JsonObject> {
-  let problem: unknown;
-  for (const url of urls)
-    try {
-      return await requestJson(fetch, url, { headers: { accept: "application/json" } });
-    } catch (error) {
-      problem ??= error;
-    }
-  throw problem;
-}
-
-async function requestJson(
-  fetch: Fetch,
-  url: string,
-  init: Parameters<Fetch>[1],
-): Promise<JsonObject> {
-  const response = await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  for await (const part of response.body ?? []) {
-    length += part.length;
-    if (length > MAX_RESPONSE_BYTES) return fail("invalid_response", "The response is too large.");
-    parts.push(part);
-  }
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(Buffer.concat(parts).toString("utf8"));
-  } catch {
-    parsed = undefined;
-  }
-  const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
-  const { host } = new URL(url);
-  if (!response.ok) {
-    const code = isObject ? (parsed as JsonObject)["error"] : undefined;
-    return fail(
-      typeof code === "string" && /^\w{1,64}$/.test(code) ? code : "request_failed",
-      `${host} responded with status ${response.status}${typeof code === "string" && /^\w{1,64}$/.test(code) ? ` (${code})` : ""}.`,
-    );
-  }
-  return isObject
-    ? (parsed as JsonObject)
-    : fail("invalid_response", `${host} did not respond with a JSON object.`);
-}
 
 const fail = (code: string, message: string): never => {
   throw new OAuthError(code, message);

@@ -2,9 +2,9 @@
 // exchange (RFC 8693). In an exchange, the client's token goes to the operator's authorization
 // server only, and the server receives the token that was issued for it.
 import { createHash } from "node:crypto";
-import { AccountTokens, fail, type Context, type RequestHead } from "tollgate/plugin";
+import { AccountTokens, fail, OAuthError, type Context, type RequestHead } from "tollgate/plugin";
 import type { CredentialResolver, ServerCredential } from "../server-credential.ts";
-import { discoverAuthorizationServer, OAuthError, requestToken } from "./oauth-client.ts";
+import { discoverAuthorizationServer, requestToken } from "./oauth-client.ts";
 
 /** Maximum number of client tokens that are kept for an exchange. */
 const MAX_SUBJECT_TOKENS = 10_000;

@@ -2,7 +2,7 @@
 // stay in the vault. A client receives only the URL at which its user connects.
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fail, type Context, type Json, type RequestHead } from "tollgate/plugin";
+import { fail, OAuthError, type Context, type Json, type RequestHead } from "tollgate/plugin";
 import type { CredentialResolver, ServerCredential } from "../server-credential.ts";
 import { ServerError, URL_ELICITATION_REQUIRED } from "../tool-server.ts";
 import type {
@@ -14,7 +14,6 @@ import type {
 import {
   discoverAuthorizationServer,
   discoverResource,
-  OAuthError,
   registerClient,
   requestToken,
   type AuthorizationServer,
