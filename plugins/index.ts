@@ -85,6 +85,7 @@ export const builtin = {
   middleware: {
     "agent-hints": () => import("./middleware/agent-hints.ts"),
     "prompt-caches": () => import("./middleware/prompt-caches.ts"),
+    "remote-mcp": () => import("./middleware/remote-mcp.ts"),
     auth: () => import("./middleware/auth.ts"),
     "client-certificates": () => import("./middleware/client-certificates.ts"),
     jwt: () => import("./middleware/jwt.ts"),

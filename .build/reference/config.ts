@@ -147,6 +147,7 @@ const PAGES: readonly ConfigPage[] = [
       ["middleware", "zdr"],
       ["middleware", "agent-hints"],
       ["middleware", "prompt-caches"],
+      ["middleware", "remote-mcp"],
     ],
   },
   {

@@ -297,6 +297,10 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "The key may not use a model that the request names",
     "Use an allowed model, or ask the operator",
   ],
+  mcp_server_not_allowed: [
+    "The request names an MCP server that this gateway does not let providers call",
+    "Use a server of the gateway, or ask the operator to allow the server",
+  ],
   model_not_found: [
     "The model is unknown, or the key may not use it",
     "Choose a model from `GET /v1/models`",

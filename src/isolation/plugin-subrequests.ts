@@ -1,7 +1,7 @@
 // Subrequests that an isolated plugin sends on behalf of an open request. A subrequest is aborted
 // when the plugin cancels it, and all subrequests are aborted when the plugin ends.
 import { fail } from "../model/error.ts";
-import type { JsonObject } from "../model/values.ts";
+import type { HeadersIn, JsonObject } from "../model/values.ts";
 import type { SubrequestResult, Context } from "../plugin/context.ts";
 import type { RequestHead } from "../plugin/exchange.ts";
 import type { KnownRequests } from "./known-requests.ts";
@@ -27,7 +27,7 @@ export class PluginSubrequests {
    * the subrequest, with which the plugin can cancel it.
    */
   async send(raw: unknown): Promise<SubrequestResult> {
-    const { exchange, n, path, body } = isMapping(raw) ? raw : {};
+    const { exchange, n, path, body, headers } = isMapping(raw) ? raw : {};
     const as = this.#requests.get(String(exchange))?.exchange;
     if (!as || typeof path !== "string" || !isMapping(body))
       return fail("invalid", "A subrequest needs a path, a body, and an open request.");
@@ -35,7 +35,11 @@ export class PluginSubrequests {
     if (typeof n === "number") this.#open.set(n, aborter);
     try {
       return await this.#send(
-        { path, body: body as JsonObject },
+        {
+          path,
+          body: body as JsonObject,
+          headers: isMapping(headers) ? (headers as HeadersIn) : undefined,
+        },
         { parentRequest: as, signal: aborter.signal },
       );
     } finally {

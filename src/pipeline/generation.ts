@@ -24,7 +24,12 @@ import type { CandidateResolver } from "./routing/resolver.ts";
 import type { ConcurrencyCounter } from "./admission/request-permit.ts";
 import type { TimerWheel } from "./admission/timer-wheel.ts";
 import type { Exchange } from "../plugin/exchange.ts";
-import type { HostCandidate, MountedProvider, MountedRoute } from "./exchange/mounted.ts";
+import type {
+  HostCandidate,
+  MountedProvider,
+  MountedRoute,
+  SubrequestRoute,
+} from "./exchange/mounted.ts";
 import type { Price } from "../model/facts.ts";
 import type { Reserve, Settle, StoreCommand, CommandResult } from "../plugin/store/store.ts";
 import type { Usage } from "../model/usage.ts";
@@ -70,8 +75,10 @@ export interface Generation {
   readonly timerWheel: TimerWheel;
   /** Whether a provider is called with the clients' own credentials. */
   readonly acceptsClientCredentials: boolean;
-  /** Returns the route for a subrequest that a plugin makes. */
+  /** Returns the route of model requests at a path. */
   findRoute(path: string): MountedRoute | undefined;
+  /** Returns the route for a subrequest that a plugin makes, with the parameters of its path. */
+  findSubrequestRoute(path: string): SubrequestRoute | undefined;
   /** Passes a finished request to the observers. Undefined if there are none. */
   readonly reportRequest: ((record: ObservedRequest) => void) | undefined;
   /** Limits the bytes that the whole process holds at the same time. */

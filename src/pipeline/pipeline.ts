@@ -9,6 +9,7 @@ import { fail, getFault } from "../model/error.ts";
 import { scopeValuesOf } from "./scopes/scope-values.ts";
 import { SCOPE_EXHAUSTED } from "./metering/charges.ts";
 import type { SubrequestResult, SubrequestOptions, Subrequest } from "../plugin/context.ts";
+import type { RouteInput } from "../plugin/frontend.ts";
 import { admit } from "./stages/admit.ts";
 import { relay, countTokens } from "./stages/unbilled.ts";
 import { claimIdempotencyKey, freeIfUnbilled, completeClaim } from "./stages/idempotency-stage.ts";
@@ -109,8 +110,8 @@ const NO_SOCKET: Partial<SocketOrigin> = {};
 /** Runs a subrequest for a plugin, on behalf of the request that the plugin is handling. */
 export async function runSubrequest(
   pluginId: string,
-  { path, body }: Subrequest,
-  { parentRequest, signal }: SubrequestOptions,
+  request: Subrequest,
+  { parentRequest, signal, onEvent }: SubrequestOptions,
 ): Promise<SubrequestResult> {
   const parent =
     parentRequest instanceof HostExchange
@@ -120,14 +121,17 @@ export async function runSubrequest(
     fail("internal", `Subrequests can be nested at most ${MAX_SUBREQUEST_DEPTH} levels deep.`, {
       code: "subrequest_too_deep",
     });
-  if (body["stream"] === true) fail("invalid", "A subrequest cannot be streamed.");
+  const { path } = request;
+  if (request.body["stream"] === true && !onEvent)
+    fail("invalid", "A subrequest can be streamed only with onEvent.");
   const { gen } = parent.state;
-  const targetRoute = gen.findRoute(path) ?? fail("not_found", `No frontend serves ${path}.`);
+  const { mounted: targetRoute, params } =
+    gen.findSubrequestRoute(path) ?? fail("not_found", `No frontend serves ${path}.`);
   const origin: SubrequestOrigin = {
     parentRequest: parent,
     pluginIds: [...new Set([...(parent.subrequestOrigin?.pluginIds ?? []), pluginId])],
   };
-  const { req, res, responseBody } = createSubrequestConnection(origin, path, body);
+  const { req, res, responseBody } = createSubrequestConnection(origin, request, onEvent);
   const mounted = excludePluginHooks(targetRoute, origin.pluginIds);
   const x = new HostExchange({
     id: nextRequestId(),
@@ -135,7 +139,7 @@ export async function runSubrequest(
     route: mounted,
     req,
     res,
-    params: {},
+    params,
     receive,
     origin,
   });
@@ -176,8 +180,13 @@ async function runToSettlement(x: HostExchange, mounted: MountedRoute): Promise<
  * `await` costs a promise and a microtask.
  */
 async function runStages(x: HostExchange, { route: routeDefinition }: MountedRoute): Promise<void> {
-  if ("handle" in routeDefinition) return serve(x, routeDefinition, admit);
   const { subrequestOrigin } = x;
+  if ("handle" in routeDefinition)
+    return serve(
+      x,
+      routeDefinition,
+      subrequestOrigin ? () => inheritFromParent(x, subrequestOrigin) : admit,
+    );
   const { gen, body, routing, admission } = x.state;
   const { permit } = admission;
   // A subrequest uses its parent's admission slot. If a subrequest waited for a separate slot,
@@ -193,7 +202,7 @@ async function runStages(x: HostExchange, { route: routeDefinition }: MountedRou
   if (background) runInBackground(x, background);
   if (answer && x.actionType === "relay") {
     permit.releaseWork();
-    return sendAnswer(x, answer);
+    return sendAnswer(x, await answerOf(answer));
   }
   const { scopes } = gen;
   if (!scopes.isEmpty) scopeValuesOf(x);
@@ -218,11 +227,14 @@ async function runStages(x: HostExchange, { route: routeDefinition }: MountedRou
     admission,
   });
   const plan = isPromise(routed) ? await routed : routed;
-  if (answer) return sendAnswer(x, answer);
+  if (answer) return sendAnswer(x, await answerOf(answer));
   if (x.actionType === "count") return countTokens(x, plan);
   if (x.actionType === "relay") return relay(x, plan);
   return scopes.hasDowngrades ? dispatchOrDowngrade(x, plan) : dispatch(x, plan, present);
 }
+
+const answerOf = (answer: NonNullable<RouteInput["answer"]>) =>
+  typeof answer === "function" ? answer() : answer;
 
 /**
  * Calls the plan's candidates. If the limit of a scope rejects the request and names another model,

@@ -1,50 +1,93 @@
 // A request that a plugin makes on behalf of another request. A subrequest uses the same pipeline
 // and the same key, and has its own ledger rows. Only its connection is simulated.
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { fail, createFault } from "../model/error.ts";
-import type { Json, JsonObject } from "../model/values.ts";
-import type { SubrequestResult } from "../plugin/context.ts";
+import { fail, createFault, type Fault } from "../model/error.ts";
+import type { Json } from "../model/values.ts";
+import type { Subrequest, SubrequestOptions, SubrequestResult } from "../plugin/context.ts";
 import { assertFrontendAllowed } from "./accounts/accounts.ts";
 import { assertPrivacySupported } from "./privacy/zero-retention.ts";
 import { markAsHookFailure } from "./hooks/hook-guard.ts";
 import type { HostExchange, SubrequestOrigin } from "./exchange/exchange.ts";
 import type { MountedRoute } from "./exchange/mounted.ts";
+import { withoutSecretHeaders } from "./exchange/secret-headers.ts";
 import { createVirtualRequest, VirtualResponse } from "./exchange/virtual-connection.ts";
+import { EventResponse } from "./sockets/event-response.ts";
 
 /** Maximum depth of nested subrequests, such as a judge that calls a judge. */
 export const MAX_SUBREQUEST_DEPTH = 4;
 
 /**
  * The simulated connection of a subrequest. Its body is already present, and its response is
- * buffered.
+ * buffered or passed on event by event.
  */
 export interface SubrequestConnection {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
-  /** Resolves when the response ends: to its bytes, or to undefined if it was truncated. */
+  /**
+   * Resolves when the response ends: to its bytes, or to undefined if it was truncated. The bytes of
+   * a stream are "null". Rejects with the error of `onEvent`.
+   */
   readonly responseBody: Promise<Buffer | undefined>;
 }
 
 /** Header with the client's timeout in seconds. A subrequest gets the remaining time. */
 const CLIENT_TIMEOUT_HEADER = "x-stainless-timeout";
+const STREAMED = Buffer.from("null");
 
 export function createSubrequestConnection(
   origin: SubrequestOrigin,
-  path: string,
-  body: JsonObject,
+  { path, body, headers: given }: Subrequest,
+  onEvent: SubrequestOptions["onEvent"],
 ): SubrequestConnection {
   const { req: parentReq, startedAt } = origin.parentRequest.state.connection;
   const raw = Buffer.from(JSON.stringify(body));
-  const headers: Record<string, string> = {};
+  const headers: Record<string, string | string[]> = {};
+  for (const [name, value] of Object.entries(given ?? {}))
+    if (value !== undefined) headers[name.toLowerCase()] = value;
   const clientTimeoutSeconds = Number(parentReq.headers[CLIENT_TIMEOUT_HEADER]);
   if (clientTimeoutSeconds > 0)
     headers[CLIENT_TIMEOUT_HEADER] = String(
       Math.max(1, clientTimeoutSeconds - (performance.now() - startedAt) / 1_000),
     );
   if (parentReq.headers["x-tollgate-strict"] === "true") headers["x-tollgate-strict"] = "true";
-  const req = createVirtualRequest({ path, headers, body: raw, socket: parentReq.socket });
+  const req = createVirtualRequest({
+    path,
+    headers: withoutSecretHeaders(headers),
+    body: raw,
+    socket: parentReq.socket,
+  });
+  if (onEvent) return { req, ...createStreamedResponse(onEvent) };
   const res = new BufferedServerResponse();
   return { req, res: res.asServerResponse, responseBody: res.whenDone };
+}
+
+/** Creates a response whose events are passed on one after the other. */
+function createStreamedResponse(
+  onEvent: NonNullable<SubrequestOptions["onEvent"]>,
+): Pick<SubrequestConnection, "res" | "responseBody"> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer | undefined>();
+  // The error is also the result of the subrequest, which is read later.
+  promise.catch(() => undefined);
+  let passing: Promise<void> | undefined;
+  let whole: Buffer | undefined;
+  const response = new EventResponse({
+    onEvent(data) {
+      const passed = (passing ?? Promise.resolve()).then(() => onEvent(data));
+      passing = passed.catch((error: unknown) => {
+        reject(error);
+        response.destroy();
+      });
+    },
+    onWhole: ({ body }) => void (whole = Buffer.from(body)),
+    onTruncated: () => resolve(undefined),
+    whenWritable: () => passing,
+  });
+  response.once("finish", () => {
+    const end = () => resolve(whole ?? STREAMED);
+    if (passing) void passing.then(end);
+    else end();
+  });
+  return { res: response.asServerResponse, responseBody: promise };
 }
 
 /** Buffers a response. */
@@ -107,11 +150,13 @@ export async function readSubrequestResult(
   const bytes = await responseBody;
   const { outcome, billing } = x.state;
   if (outcome.fault || !bytes) {
-    const { kind, message, code } = outcome.fault ?? {
+    const { kind, message, ...more } = outcome.fault ?? {
       kind: "canceled",
       message: "The subrequest was canceled.",
     };
-    throw markAsHookFailure(createFault(kind, message, { code, details: { subrequest: x.id } }));
+    const { code, param, retryAfterMs } = more as Fault;
+    const details = { ...(more as Fault).details, subrequest: x.id };
+    throw markAsHookFailure(createFault(kind, message, { code, param, retryAfterMs, details }));
   }
   return { id: x.id, body: JSON.parse(bytes.toString()) as Json, calls: billing.records };
 }

@@ -1,7 +1,7 @@
 import type { EffectivePolicy, ModelInfo, Privacy } from "../model/facts.ts";
 import type { Operation } from "../model/request.ts";
 import type { OperationSpec } from "../model/operations/operation-spec.ts";
-import type { HeadersOut, Opt, Json, JsonObject } from "../model/values.ts";
+import type { HeadersIn, HeadersOut, Opt, Json, JsonObject } from "../model/values.ts";
 import type { Usage } from "../model/usage.ts";
 import type { Candidate, ProviderClient, CallRecord } from "./call.ts";
 import type { Identity } from "./identity.ts";
@@ -244,15 +244,17 @@ export type Logger = Readonly<
   >
 >;
 
-/** A request that a plugin sends to a model through the gateway, at the path of a frontend. */
+/** A request that a plugin sends through the gateway, at the path of a frontend. */
 export interface Subrequest {
   /**
-   * Path without parameters, such as "/v1/chat/completions" or "/v1/embeddings". Its frontend must
-   * be mounted.
+   * Path of a model request, such as "/v1/chat/completions", or of a `POST` route that a frontend
+   * handles, such as "/mcp/github". The route reads its body as JSON or bytes.
    */
   path: string;
-  /** Body in the protocol of that path, without streaming. */
+  /** Body in the protocol of that path. */
   body: JsonObject;
+  /** Headers of the request, such as `anthropic-beta`. Credentials are not used. Default: none. */
+  headers?: Opt<HeadersIn>;
 }
 
 /** Options of a subrequest. */
@@ -264,6 +266,17 @@ export interface SubrequestOptions {
   parentRequest: RequestHead;
   /** Cancels the subrequest. It is also canceled when the client disconnects. */
   signal?: Opt<AbortSignal>;
+  /**
+   * Called for each event of a streamed response, with its data. The next event is read when the
+   * promise resolves. If it rejects, the subrequest is canceled and rejects with the same error. Not
+   * available in an isolated plugin. Default: the subrequest may not be streamed.
+   *
+   *     await ctx.sendSubrequest(
+   *       { path: "/v1/responses", body: { ...body, stream: true } },
+   *       { parentRequest: x, onEvent: (data) => show(JSON.parse(data)) },
+   *     );
+   */
+  onEvent?: Opt<(data: string) => void | Promise<void>>;
 }
 
 /** Result of a subrequest. */
@@ -273,7 +286,7 @@ export interface SubrequestResult {
    * `parent`.
    */
   id: string;
-  /** Response body, as a client would receive it. */
+  /** Response body, as a client would receive it. Null if it was streamed. */
   body: Json;
   /** Records of the subrequest's calls, with usage and cost. */
   calls: readonly CallRecord[];

@@ -154,9 +154,12 @@ export interface RouteInput {
   /**
    * Response that the frontend creates itself, for a request that needs no provider. It is sent
    * after the model was resolved, so the client needs permission for the model. The answer of a
-   * `relay` is sent without that. Nothing is billed.
+   * `relay` is sent without that. Nothing is billed, except subrequests.
+   *
+   * A function is called when the response is sent. It can send subrequests on behalf of the request.
+   * The client receives the error of a `fail()`. Any other error results in a 500.
    */
-  answer?: Opt<RouteResponse>;
+  answer?: Opt<RouteResponse | (() => Promise<RouteResponse>)>;
   /**
    * Runs the request in the background: it continues when the client has its response or has
    * disconnected. The request has to be streamed. Default: the client receives the response of the

@@ -60,12 +60,17 @@ export function createPluginContext(
         headers: got.headers,
       });
     },
-    async sendSubrequest({ path, body }, { parentRequest, signal }) {
+    async sendSubrequest({ path, body, headers }, { parentRequest, signal, onEvent }) {
       signal?.throwIfAborted();
+      if (onEvent)
+        fail("internal", "onEvent is not available in an isolated plugin.", {
+          code: "not_outside",
+        });
       const n = ++subrequestCount;
       const cancel = () => gateway.notify("cancel", { n });
       signal?.addEventListener("abort", cancel, { once: true });
-      const answer = gateway.call("subrequest", { exchange: parentRequest.id, n, path, body });
+      const request = { exchange: parentRequest.id, n, path, body, headers };
+      const answer = gateway.call("subrequest", request);
       const got = withSignal(answer, signal ?? undefined);
       return (await got.finally(() =>
         signal?.removeEventListener("abort", cancel),

@@ -44,6 +44,13 @@ export interface MountedRoute {
   readonly path: string;
 }
 
+/** The route of a subrequest. */
+export interface SubrequestRoute {
+  readonly mounted: MountedRoute;
+  /** Parameters of the path. */
+  readonly params: { readonly [name: string]: string };
+}
+
 /** A path at which clients open a WebSocket. */
 export interface MountedSocket {
   /** The frontend in the protocol of the route. */

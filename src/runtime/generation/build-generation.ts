@@ -14,6 +14,7 @@ import type {
   MountedFrontend,
   MountedProvider,
   MountedRoute,
+  SubrequestRoute,
   MountedSocket,
 } from "../../pipeline/exchange/mounted.ts";
 import { Accounts } from "../../pipeline/accounts/accounts.ts";
@@ -159,7 +160,8 @@ function createGeneration(
 ): Generation {
   const { catalog, providers, mounted, inFlight } = made;
   const { entryPaths } = mounted;
-  const subrequestRoutes = subrequestRoutesOf(mounted.frontends);
+  const modelRoutes = modelRoutesOf(mounted.frontends);
+  const handlerRoutes = handlerRoutesOf(mounted.frontends);
   const { models, unmountedProviders } = config;
   return {
     number,
@@ -194,7 +196,11 @@ function createGeneration(
     acceptsClientCredentials: [...providers.values()].some(({ credentials }) =>
       credentials.some(isClientCredential),
     ),
-    findRoute: (path) => subrequestRoutes.get(path),
+    findRoute: (path) => modelRoutes.get(path),
+    findSubrequestRoute(path) {
+      const mounted = modelRoutes.get(path);
+      return mounted ? { mounted, params: {} } : findHandlerRoute(handlerRoutes, path);
+    },
     timerWheel: services.timerWheel,
     reportRequest:
       config.observers.length > 0 || config.requestHistory > 0
@@ -219,10 +225,8 @@ function createGeneration(
 const scopeSecret = ({ fleetSecret }: Services): Uint8Array =>
   new Uint8Array(hkdfSync("sha256", fleetSecret ?? "", "", "scopes", 32));
 
-/** Returns the routes that a request with only a body can use. */
-function subrequestRoutesOf(
-  frontends: readonly MountedFrontend[],
-): ReadonlyMap<string, MountedRoute> {
+/** Returns the routes of models that a request with only a body can use. */
+function modelRoutesOf(frontends: readonly MountedFrontend[]): ReadonlyMap<string, MountedRoute> {
   const found = new Map<string, MountedRoute>();
   for (const frontend of frontends)
     for (const route of frontend.routes)
@@ -235,6 +239,46 @@ function subrequestRoutesOf(
         for (const path of [route.path].flat())
           if (!path.includes(":") && !found.has(path)) found.set(path, { frontend, route, path });
   return found;
+}
+
+/**
+ * Returns the routes that frontends handle themselves and that a request with only a body can use.
+ * A parameter matches one segment of a path.
+ */
+function handlerRoutesOf(
+  frontends: readonly MountedFrontend[],
+): readonly (MountedRoute & { readonly pattern: RegExp })[] {
+  return frontends.flatMap((frontend) =>
+    frontend.routes.flatMap((route) =>
+      "handle" in route &&
+      route.method === "POST" &&
+      (route.body === "json" || route.body === "bytes")
+        ? [route.path]
+            .flat()
+            .filter((path) => !path.includes("**"))
+            .map((path) => ({ frontend, route, path, pattern: patternOf(path) }))
+        : [],
+    ),
+  );
+}
+
+const patternOf = (path: string): RegExp =>
+  new RegExp(
+    `^${path
+      .split(/:([A-Za-z]\w*)/)
+      .map((part, at) => (at % 2 ? `(?<${part}>[^/?]+)` : part.replaceAll(/[.+*?()[\]]/g, "\\$&")))
+      .join("")}$`,
+  );
+
+function findHandlerRoute(
+  routes: readonly (MountedRoute & { readonly pattern: RegExp })[],
+  path: string,
+): SubrequestRoute | undefined {
+  for (const { pattern, ...mounted } of routes) {
+    const found = pattern.exec(path);
+    if (found) return { mounted, params: { ...found.groups } };
+  }
+  return undefined;
 }
 
 /**

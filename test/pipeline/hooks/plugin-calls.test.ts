@@ -2,6 +2,7 @@
 // apply, and they end with it.
 import { describe, expect, it } from "vitest";
 import {
+  defineFrontend,
   defineMiddleware,
   fail,
   type SubrequestResult,
@@ -265,7 +266,113 @@ describe("ctx.sendSubrequest", () => {
     expect(reserves(at)).toEqual([]);
   });
 
-  it("is not streamed, and needs a path of a frontend", async () => {
+  it("passes on the events of a stream one after the other", async () => {
+    const events: string[] = [];
+    const errors: string[] = [];
+    let [open, most] = [0, 0];
+    let result: SubrequestResult | undefined;
+    const streaming = defineMiddleware({
+      api: 1,
+      name: "streaming",
+      summary: "Streams a subrequest",
+      sends: "nowhere",
+      setup: (_options, ctx) => ({
+        async inspect(_request, x) {
+          const messages = [{ role: "user", content: "x" }];
+          const body = { model: "up/model", messages, stream: true };
+          const onEvent = async (data: string) => {
+            most = Math.max(most, ++open);
+            await new Promise(setImmediate);
+            events.push(data);
+            open--;
+          };
+          result = await ctx.sendSubrequest({ path: CHAT, body }, { parentRequest: x, onEvent });
+          const failed = await Promise.allSettled([
+            ctx.sendSubrequest(
+              { path: CHAT, body },
+              { parentRequest: x, onEvent: () => Promise.reject(new Error("full")) },
+            ),
+            ctx.sendSubrequest(
+              { path: CHAT, body: { ...body, model: "nowhere/none" } },
+              { parentRequest: x, onEvent },
+            ),
+          ]);
+          errors.push(...failed.map((each) => String((each as PromiseRejectedResult).reason)));
+        },
+      }),
+    });
+    await using at = await started([door(), streaming]);
+    expect((await at.ask("up/model", "hello")).status).toBe(200);
+    expect([most, errors]).toEqual([1, ["Error: full", expect.stringContaining("nowhere/none")]]);
+    expect(events.at(-1)).toBe("[DONE]");
+    const text = events.slice(0, -1).map((data) => {
+      const [choice] = (JSON.parse(data) as { choices: { delta: { content?: string } }[] }).choices;
+      return choice?.delta.content ?? "";
+    });
+    expect(text.join("")).toBe("Yes");
+    expect(result).toMatchObject({ body: null, calls: [{ state: "exact" }] });
+    expect(reserves(at)).toHaveLength(3);
+  });
+
+  it("reaches a route that a frontend handles, with headers and without credentials", async () => {
+    let result: SubrequestResult | undefined;
+    const seen: unknown[] = [];
+    const own = defineFrontend({
+      api: 1,
+      name: "own",
+      summary: "Handles a route",
+      setup: () => ({
+        routes: [
+          {
+            method: "POST",
+            path: "/own/:name",
+            body: "json",
+            handle(x, body) {
+              seen.push([x.params["name"], x.identity?.id, x.headers, body]);
+              return { status: 200, body: { done: true } };
+            },
+          },
+          { method: "GET", path: "/own", handle: () => ({ status: 200 }) },
+        ],
+      }),
+    });
+    const calling = defineMiddleware({
+      api: 1,
+      name: "calling",
+      summary: "Calls a route",
+      sends: "nowhere",
+      setup: (_options, ctx) => ({
+        async inspect(_request, x) {
+          const headers = { "X-Own": "1", Authorization: "Bearer secret" };
+          const of = { parentRequest: x };
+          const request = { path: "/own/a.b", body: { b: 1 }, headers };
+          result = await ctx.sendSubrequest(request, of);
+          for (const path of ["/own", "/own/a/b", "/own/"])
+            await expect(ctx.sendSubrequest({ ...request, path }, of)).rejects.toThrow(
+              "No frontend",
+            );
+        },
+      }),
+    });
+    await using at = await startGateway({
+      config: `frontends: [chat-completions, own]\nmiddleware: [door, calling]\n${PROVIDERS}`,
+      plugins: { door: door(), calling, own },
+      upstream: scriptedModel(say("Yes"), ["model"]),
+      env: { UPKEY: "sk-up" },
+    });
+    expect((await at.ask("up/model", "hello")).status).toBe(200);
+    expect(result).toMatchObject({ body: { done: true }, calls: [] });
+    expect(seen).toEqual([
+      [
+        "a.b",
+        "client",
+        { "x-own": "1", "content-type": "application/json", "content-length": "7" },
+        { b: 1 },
+      ],
+    ]);
+  });
+
+  it("is streamed only with onEvent, and needs a path of a frontend", async () => {
     const of: Judging = { heard: [], failed: [] };
     const stray = defineMiddleware({
       api: 1,
@@ -288,7 +395,7 @@ describe("ctx.sendSubrequest", () => {
     await at.ask("up/model", "hello");
     expect(of.failed).toEqual([
       expect.stringContaining("No frontend"),
-      expect.stringContaining("cannot be streamed"),
+      expect.stringContaining("only with onEvent"),
       expect.stringContaining("must be a request"),
     ]);
   });
