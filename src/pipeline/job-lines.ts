@@ -300,6 +300,7 @@ function identifyOwner(x: HostExchange, { key, account, labels }: LineBilling): 
   if (account !== undefined)
     x.state.admission.account = {
       path: account,
+      ids: account.split("/"),
       limits: [],
       hiddenScopes: new Set(),
       restrictions: {},

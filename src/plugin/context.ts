@@ -183,6 +183,11 @@ export type Context = Readonly<{
   jobs: Opt<JobStore>;
   /** Runs the lines of jobs and bills them. Undefined if the store keeps no jobs. */
   jobLines: Opt<JobLines>;
+  /** Bounds of the config that a plugin applies to bodies that it parses itself. */
+  bounds: {
+    /** Maximum number of JSON values in one request: `bounds.json_values`. */
+    readonly jsonValues: number;
+  };
   /**
    * Returns 32 bytes that all gateways on the store derive for this purpose, even if they restart.
    * Use it to sign IDs and to encrypt files. All plugins get the same bytes for the same purpose.

@@ -42,6 +42,11 @@ export interface Identity {
    */
   account?: Opt<string>;
   /**
+   * IDs of the account and all its parent accounts, the outermost first. The host sets it in
+   * `x.identity`. Unset if the client has no account.
+   */
+  accountPath?: Opt<readonly string[]>;
+  /**
    * SHA-256 of the client's API key, in hexadecimal. Client secrets refer to the key by it. Unset
    * if the client is identified in another way.
    */

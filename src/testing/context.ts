@@ -5,6 +5,7 @@ import { hash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { BOUNDS } from "../lib/bounds.ts";
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { LifetimeScope, SharedResources } from "../lib/lifetime-scope.ts";
 import type { GatewayStats } from "../plugin/gateway-stats.ts";
@@ -54,6 +55,8 @@ export interface TestContextOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Files that `ctx.readFile` returns, by path. */
   readonly files?: Readonly<Record<string, string | Uint8Array>>;
+  /** Bound `ctx.bounds.jsonValues`. Default: the default of the config. */
+  readonly maxJsonValues?: number;
   /** Stats that `ctx.stats()` returns. Default: an idle gateway with one process. */
   readonly stats?: GatewayStats;
   /**
@@ -193,6 +196,7 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
     quoteCost: lent.price ?? (() => null),
     jobs: lent.jobs,
     jobLines: undefined,
+    bounds: { jsonValues: lent.maxJsonValues ?? BOUNDS.jsonValues.max },
     deriveSecret: (purpose) => hash("sha256", purpose, "buffer"),
     reportEvent: (name, data) =>
       void events.push({ at: wallClock(), ...createPluginEvent(ctx.id, name, data) }),

@@ -128,6 +128,18 @@ const hiddenNamesOf = (
       : allNames.filter((tool) => !entries.has(tool) || !access.permits(name, tool)),
   );
 
+/** Returns a function that removes the names of tools that the client may not call from errors. */
+export async function createErrorCleaner(
+  x: RequestHead,
+  scope: Scope,
+): Promise<<T extends JsonObject | string>(value: T) => T> {
+  const hidden = await Promise.all(
+    serversWith(scope, "tools").map((server) => hiddenNames(x, scope, server)),
+  );
+  return <T extends JsonObject | string>(value: T): T =>
+    hidden.reduce<T>((text, names) => names.removeFromJson(text, true), value);
+}
+
 /** One page of a merged list. */
 export interface ListPage {
   readonly items: readonly ServerItem[];

@@ -14,8 +14,7 @@ import { ClientReply, type FinalMessage } from "./client-reply.ts";
 import { ClientRequests } from "./client-requests.ts";
 import { ClientSessions } from "./client-sessions.ts";
 import { readModernClient, unsupportedRevision, usesSession, type Client } from "./client.ts";
-import { findResource, hiddenNames, listPage, serversWith } from "./directory.ts";
-import { HiddenNames } from "./hidden-names.ts";
+import { createErrorCleaner, findResource, listPage } from "./directory.ts";
 import {
   ClientError,
   isResponse,
@@ -71,7 +70,7 @@ export class McpEndpoint {
     let id: RpcId | undefined;
     try {
       const scope = this.#scopeOf(x);
-      const message = parseClientMessage(body);
+      const message = parseClientMessage(body, this.#ctx.bounds.jsonValues);
       id = message.id ?? undefined;
       if (isResponse(message)) {
         const { profile } = this.#sessions.read(x, scope);
@@ -227,7 +226,8 @@ export class McpEndpoint {
       case "resources/subscribe":
       case "resources/unsubscribe": {
         const uri = String(params["uri"]);
-        findResource(client.scope, uri);
+        const { server } = findResource(client.scope, uri);
+        if (method === "resources/subscribe") server.assertRetention(client.x);
         this.#sessions.setSubscription(client, uri, method === "resources/subscribe");
         return {};
       }
@@ -293,8 +293,8 @@ export class McpEndpoint {
     }
     if (problem.progress !== "unsent" && problem.code === RPC_ERRORS.internal)
       this.#ctx.log.warn({ method, reason: problem.message }, "MCP server failed");
-    // The gateway wrote this error itself, and a link must not be changed.
-    if (problem.code === URL_ELICITATION_REQUIRED) {
+    // A link of the gateway must not be changed.
+    if (problem.isFromGateway) {
       const { message, data } = problem;
       const code = clientCode(problem.code, isModern);
       return {
@@ -302,11 +302,7 @@ export class McpEndpoint {
         body: { jsonrpc: "2.0", id, error: { code, message, ...(data && { data }) } },
       };
     }
-    const hidden = await Promise.all(
-      serversWith(scope, "tools").map((server) => hiddenNames(x, scope, server)),
-    );
-    const clean = <T extends JsonObject | string>(value: T): T =>
-      hidden.reduce<T>((text: T, names: HiddenNames) => names.removeFromJson(text, true), value);
+    const clean = await createErrorCleaner(x, scope);
     const { message, data, challenge } = problem;
     const error: JsonObject = {
       code: clientCode(problem.code, isModern),

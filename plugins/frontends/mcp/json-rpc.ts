@@ -53,8 +53,6 @@ export class ClientError extends Error {
 /** Maximum nesting depth of a message. */
 const MAX_DEPTH = 64;
 
-/** Maximum number of JSON values in a message of a client. */
-const MAX_CLIENT_VALUES = 100_000;
 /** Maximum number of JSON values in a message of a server. Results can contain long lists. */
 const MAX_SERVER_VALUES = 1_000_000;
 
@@ -106,15 +104,18 @@ export const isRpcId = (value: unknown): value is RpcId =>
 /** Longest ID of a request, in characters. */
 const MAX_ID_LENGTH = 256;
 
-/** Parses the body of a client. Throws a `ClientError` if it is not one message. */
-export function parseClientMessage(body: Buffer): RpcRequest | RpcResponse {
+/**
+ * Parses the body of a client. Throws a `ClientError` if it is not one message, or if it has more
+ * JSON values than `maxValues`.
+ */
+export function parseClientMessage(body: Buffer, maxValues: number): RpcRequest | RpcResponse {
   const text = body.toString("utf8");
-  const excess = findExcess(text, { depth: MAX_DEPTH, values: MAX_CLIENT_VALUES });
+  const excess = findExcess(text, { depth: MAX_DEPTH, values: maxValues });
   if (excess === "depth")
     throw invalidRequest(`The message is nested deeper than ${MAX_DEPTH} levels.`);
   if (excess === "values")
     throw invalidRequest(
-      `The message has more than ${MAX_CLIENT_VALUES} JSON values, which is the maximum of the gateway. Send long data as text, or in several requests.`,
+      `The message has more than ${maxValues} JSON values, which is the maximum of the gateway. Send long data as text, or in several requests.`,
     );
   let message: unknown;
   try {

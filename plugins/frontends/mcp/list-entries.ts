@@ -109,12 +109,12 @@ export function argumentAt(values: JsonObject, path: readonly string[]): unknown
 
 /**
  * Returns the SHA-256 of the parts of a tool that a model reads: name, title, description, schemas,
- * and annotations.
+ * and annotations. `binding` contains further parts that decide what a call does.
  */
-export function hashTool(tool: ServerItem): string {
+export function hashTool(tool: ServerItem, binding?: JsonObject): string {
   const { name, title, description, inputSchema, outputSchema, annotations } = tool;
   return hash(
     "sha256",
-    canonicalJson({ name, title, description, inputSchema, outputSchema, annotations }),
+    canonicalJson({ name, title, description, inputSchema, outputSchema, annotations, binding }),
   );
 }

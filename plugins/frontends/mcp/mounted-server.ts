@@ -1,6 +1,6 @@
 // A server of the options, with its credential, rules, and cached lists.
 import type { Context, JsonObject, Price, RequestHead } from "tollgate/plugin";
-import { matchesGlob } from "tollgate/plugin";
+import { fail, matchesGlob } from "tollgate/plugin";
 import { hash } from "node:crypto";
 import { CallConditions, type ConditionOptions } from "./conditions/call-conditions.ts";
 import { canonicalJson, RPC_ERRORS } from "./json-rpc.ts";
@@ -13,6 +13,7 @@ import {
   type ServerCaller,
   type ServerDescription,
   type ServerItem,
+  type ServerList,
   type ToolServer,
 } from "./tool-server.ts";
 
@@ -36,6 +37,8 @@ export interface ListEntry {
   readonly key: string;
   /** Arguments of a tool that are mirrored in headers. */
   readonly mirrored: readonly HeaderArgument[];
+  /** Hash of a tool's definition. Empty for other entries. */
+  readonly hash: string;
 }
 
 /** A list that was read at a time. */
@@ -100,8 +103,19 @@ export class MountedServer {
 
   /** Returns the price of a call. Undefined: it is free. */
   priceOf(tool: string): Price | undefined {
-    const usd = this.rules.prices?.[tool] ?? this.rules.prices?.["*"];
+    const { prices = {} } = this.rules;
+    const usd = Object.hasOwn(prices, tool) ? prices[tool] : prices["*"];
     return usd === undefined ? undefined : { lines: [{ unit: "tool_runs", usd, per: 1 }] };
+  }
+
+  /** Throws if the request requires zero data retention and the server is not known to have it. */
+  assertRetention(x: RequestHead): void {
+    if (x.privacy === "off" || this.rules.zero_retention) return;
+    fail(
+      "privacy",
+      `mcp:${this.name} is not known to have zero data retention, which this request requires.`,
+      { code: "zdr_unavailable" },
+    );
   }
 
   /** Calls the server with the credential of the client. A rejected credential is renewed once. */
@@ -191,9 +205,8 @@ export class MountedServer {
     const loading = this.#withRenewal(x, credential, callerOf, (caller) =>
       this.server.list(kind, caller),
     )
-      .then(({ items, ttlMs }) => {
-        const ttl = Math.min(ttlMs || this.#ttlMs, MAX_TTL_MS);
-        const list = this.#toCachedList(kind, items, ttl);
+      .then((read) => {
+        const list = this.#toCachedList(kind, read);
         this.#lists.set(key, list);
         trim(this.#lists);
         return list;
@@ -223,29 +236,30 @@ export class MountedServer {
     }
   }
 
-  #toCachedList(kind: ListKind, items: readonly ServerItem[], ttlMs: number): CachedList {
+  #toCachedList(kind: ListKind, { items, bindings, ttlMs }: ServerList): CachedList {
     const entries = new Map<string, ListEntry>();
     const byPublicName = new Map<string, ListEntry>();
     const allNames: string[] = [];
     for (const item of items) {
       const key = keyOf(kind, item);
       allNames.push(key);
-      if (kind === "tools" && !this.#isOffered(key, item)) continue;
+      const digest = kind === "tools" ? hashTool(item, bindings?.get(key)) : "";
+      if (kind === "tools" && !this.#isOffered(key, digest)) continue;
       const schema = item["inputSchema"] as JsonObject | undefined;
       const mirrored = (kind === "tools" && schema && readHeaderArguments(schema)) || [];
-      const entry: ListEntry = { item, key, mirrored };
+      const entry: ListEntry = { item, key, mirrored, hash: digest };
       entries.set(key, entry);
       byPublicName.set(publicName(this.name, kind, key), entry);
     }
-    return { entries, byPublicName, allNames, readAt: performance.now(), ttlMs };
+    const ttl = Math.min(ttlMs || this.#ttlMs, MAX_TTL_MS);
+    return { entries, byPublicName, allNames, readAt: performance.now(), ttlMs: ttl };
   }
 
-  #isOffered(name: string, tool: ServerItem): boolean {
+  #isOffered(name: string, digest: string): boolean {
     const { allow, deny, pin, on_change: reaction = "warn" } = this.rules.tools ?? {};
     const matches = (patterns: readonly string[]) => patterns.some((one) => matchesGlob(one, name));
     if (allow && !matches(allow)) return false;
     if (deny && matches(deny)) return false;
-    const digest = hashTool(tool);
     const pinned = pin && Object.hasOwn(pin, name) ? pin[name] : undefined;
     if (pinned !== undefined) {
       if (pinned === digest) return true;

@@ -92,7 +92,9 @@ const CONDITION_SCHEMA = {
   properties: {
     tools: toolPatterns("Names of tools. A * matches any text"),
     keys: toolPatterns("IDs of the keys to which the condition applies. Default: all"),
-    accounts: toolPatterns("IDs of accounts to whose keys the condition applies. Default: all"),
+    accounts: toolPatterns(
+      "IDs of accounts. The condition applies to their keys and to the keys of accounts under them. Default: all",
+    ),
     arguments: {
       type: "object",
       additionalProperties: true,

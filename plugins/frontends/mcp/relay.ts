@@ -1,15 +1,14 @@
 // Relays requests to servers. Each call of a tool has a ledger row before it is sent. The client and
 // the server can speak different revisions: requests for input are converted between them.
 import { createHmac, hash } from "node:crypto";
-import { fail, getFault, type Context, type ErrorKind, type JsonObject } from "tollgate/plugin";
+import { getFault, type Context, type ErrorKind, type JsonObject } from "tollgate/plugin";
 import type { ClientReply } from "./client-reply.ts";
 import type { ClientRequests } from "./client-requests.ts";
 import { assertArgumentHeaders, type Client } from "./client.ts";
-import { findTarget, hiddenNames, type Target } from "./directory.ts";
+import { createErrorCleaner, findTarget, hiddenNames, type Target } from "./directory.ts";
 import { mirrorArguments } from "./header-values.ts";
 import { canonicalJson, ClientError, isObject, RPC_ERRORS, wrongShape } from "./json-rpc.ts";
 import { argumentAt } from "./list-entries.ts";
-import type { MountedServer } from "./mounted-server.ts";
 import { withPublicUris } from "./public-names.ts";
 import type { SealedState } from "./sealed-state.ts";
 import { INPUT_MS, SuspendableCall, type SuspendedCalls } from "./suspended-calls.ts";
@@ -60,8 +59,12 @@ export class Relay {
     try {
       return await this.#runOn(client, method, isConnecting ? own : params, reply);
     } catch (problem) {
-      const input = toConnectInput(client, problem);
-      if (!input) throw problem;
+      const written = toConnectInput(client, problem);
+      if (!written) throw problem;
+      const { isFromGateway } = problem as ServerError;
+      const input = isFromGateway
+        ? written
+        : (await createErrorCleaner(client.x, client.scope))(written);
       return {
         resultType: "input_required",
         inputRequests: { connect: input },
@@ -232,7 +235,7 @@ export class Relay {
     signal: AbortSignal,
     run: () => Promise<JsonObject>,
   ): Promise<JsonObject> {
-    assertRetention(client, server);
+    server.assertRetention(client.x);
     if (method !== "tools/call") return run();
     const call = await this.#of.ctx.openCall({
       parentRequest: client.x,
@@ -296,16 +299,6 @@ function toConnectInput({ profile }: Client, problem: unknown): JsonObject | und
   if (!first) return undefined;
   const { elicitationId: _, ...params } = first;
   return { method: "elicitation/create", params };
-}
-
-/** Throws if the request requires zero data retention and the server is not known to have it. */
-function assertRetention({ x }: Client, { name, rules }: MountedServer): void {
-  if (x.privacy === "off" || rules.zero_retention) return;
-  fail(
-    "privacy",
-    `mcp:${name} is not known to have zero data retention, which this request requires.`,
-    { code: "zdr_unavailable" },
-  );
 }
 
 const failState = (message: string): never => {

@@ -67,8 +67,12 @@ export class EventStream {
     this.#id = of.id;
   }
 
-  /** Opens the stream. It ends when the client disconnects or the config is replaced. */
+  /**
+   * Opens the stream. It ends when the client disconnects or the config is replaced. Throws if a
+   * server of a resource does not have the privacy that the client requires.
+   */
   open(): RouteResponse {
+    for (const server of this.#resourcesByServer().keys()) server.assertRetention(this.#client.x);
     return this.#reply.stream(() => this.#run());
   }
 

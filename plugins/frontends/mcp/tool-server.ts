@@ -13,6 +13,11 @@ export type ServerItem = JsonObject;
 export interface ServerList {
   /** Entries in the server's order. Names are unique, and entries that are not valid are missing. */
   readonly items: readonly ServerItem[];
+  /**
+   * Parts of tools that decide what a call does and that clients do not see, by the name of the
+   * tool, such as the method and path of an operation. The hash of a tool covers them.
+   */
+  readonly bindings?: Opt<ReadonlyMap<string, JsonObject>>;
   /** Time for which the list is valid, in milliseconds. Default: `list_ttl` of the config. */
   readonly ttlMs?: Opt<number>;
 }
@@ -133,6 +138,8 @@ export class ServerError extends Error {
   readonly challenge: Opt<string>;
   /** HTTP status of the response, if the error comes from it. */
   readonly status: Opt<number>;
+  /** Whether the gateway wrote the message and the data, so that they name no tool of a server. */
+  readonly isFromGateway: boolean;
 
   constructor(
     message: string,
@@ -142,6 +149,7 @@ export class ServerError extends Error {
       data?: Opt<JsonObject>;
       challenge?: Opt<string>;
       status?: Opt<number>;
+      isFromGateway?: boolean;
     },
   ) {
     super(message);
@@ -150,5 +158,6 @@ export class ServerError extends Error {
     this.data = of.data;
     this.challenge = of.challenge;
     this.status = of.status;
+    this.isFromGateway = of.isFromGateway ?? false;
   }
 }

@@ -33,7 +33,7 @@ export interface RestoreResult {
 }
 
 export async function restoreBackup(
-  config: Pick<GatewayConfig, "store" | "file" | "stateDir">,
+  config: Pick<GatewayConfig, "store" | "file" | "bounds" | "stateDir">,
   of: {
     readonly log: Log;
     readonly backup: AsyncIterable<Uint8Array>;
@@ -166,7 +166,7 @@ async function moveIntoPlace(name: string, from: string, to: string): Promise<vo
 
 /** Returns the store with its scope, which closes it. */
 export async function createClosedStore(
-  config: Pick<GatewayConfig, "store" | "file" | "stateDir">,
+  config: Pick<GatewayConfig, "store" | "file" | "bounds" | "stateDir">,
   log: Log,
 ): Promise<{ store: Store; context: ContextServices; scope: LifetimeScope } & AsyncDisposable> {
   const scope = new LifetimeScope();

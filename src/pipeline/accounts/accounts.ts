@@ -41,6 +41,8 @@ export interface StoredAccounts {
 export interface ResolvedAccount {
   /** Account IDs from the outermost account to this account, such as "acme/research". */
   readonly path: string;
+  /** IDs of the accounts in `path`. */
+  readonly ids: readonly string[];
   /** Limits of the account and all its ancestors. Each limit applies to each call. */
   readonly limits: readonly Limit[];
   /** Scopes of limits whose numbers are hidden from clients. */
@@ -113,10 +115,10 @@ export class Accounts {
   }
 
   /** Returns the key's identity, narrowed by the restrictions of its account. */
-  restrict(who: Identity, { restrictions }: ResolvedAccount): Identity {
+  restrict(who: Identity, { ids, restrictions }: ResolvedAccount): Identity {
     const known = this.#identities.get(who);
     if (known) return known;
-    const narrow = intersectRestrictions(who, restrictions);
+    const narrow = { ...intersectRestrictions(who, restrictions), accountPath: ids };
     this.#identities.set(who, narrow);
     return narrow;
   }
@@ -163,8 +165,10 @@ function resolveAncestry(chain: readonly AccountDefinition[]): ResolvedAccount {
     const { models, frontends, tools, privacy, labels } = account;
     narrowing = intersectRestrictions({ models, frontends, tools, privacy, labels }, narrowing);
   }
+  const ids = chain.map(({ id }) => id);
   return {
-    path: chain.map(({ id }) => id).join("/"),
+    path: ids.join("/"),
+    ids,
     limits,
     hiddenScopes: quiet,
     restrictions: narrowing,

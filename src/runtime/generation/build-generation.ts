@@ -87,7 +87,7 @@ export async function buildGeneration(
 ): Promise<BuiltGeneration | { problems: readonly LocatedProblem[] }> {
   const { config, services, probesProviders = true } = options;
   const scope = new LifetimeScope();
-  const setup = new PluginSetup(scope, services, options.locate, config.file);
+  const setup = new PluginSetup(scope, services, options.locate, config);
   const { problems, commands } = setup;
 
   const providers = await mountProviders(config, setup, probesProviders);

@@ -18,7 +18,7 @@ import { withTimeout } from "./queued-command.ts";
 import type { ContextServices } from "../services.ts";
 
 export async function setUpStore(
-  { store, file }: Pick<GatewayConfig, "store" | "file">,
+  { store, file, bounds }: Pick<GatewayConfig, "store" | "file" | "bounds">,
   contextServices: ContextServices,
   scope: LifetimeScope,
 ): Promise<Store> {
@@ -32,6 +32,7 @@ export async function setUpStore(
     scope,
     services: contextServices,
     needs,
+    bounds,
     catalog,
   });
   const instance = await store.definition.setup(store.options, ctx);
@@ -49,7 +50,7 @@ export async function setUpStore(
  * `instance` is the ID of this process in the store.
  */
 export async function openStore(
-  config: Pick<GatewayConfig, "store" | "file">,
+  config: Pick<GatewayConfig, "store" | "file" | "bounds">,
   contextServices: ContextServices,
   scope: LifetimeScope,
   {

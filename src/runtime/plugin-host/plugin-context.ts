@@ -60,6 +60,8 @@ export interface ContextOptions {
       >
     >;
   needs: DeclaredNeeds;
+  /** Bounds of the config. */
+  bounds: Context["bounds"];
   /** Returns the generation's catalog. Available after its providers are mounted. */
   catalog: () => Catalog;
   /** Returns the plugin's generation. Undefined while it is built. A store has none. */
@@ -71,6 +73,7 @@ export function createPluginContext({
   scope,
   services,
   needs,
+  bounds: { jsonValues },
   catalog,
   generation = () => undefined,
 }: ContextOptions): Context {
@@ -145,6 +148,7 @@ export function createPluginContext({
     },
     jobs: services.jobs ?? services.store?.jobs,
     jobLines: services.store?.jobs && createJobLines(generation),
+    bounds: { jsonValues },
     deriveSecret: (purpose) =>
       new Uint8Array(hkdfSync("sha256", services.fleetSecret!, "", `plugins: ${purpose}`, 32)),
     reportEvent(name, data) {

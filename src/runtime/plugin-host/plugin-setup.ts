@@ -3,7 +3,7 @@
 import type { Catalog } from "../../catalog/catalog.ts";
 import { resolveNeeds } from "../../config/sections/plugin-needs.ts";
 import { problem, type ProblemText } from "../../config/problems.ts";
-import type { LocatedProblem, MountConfig } from "../../config/gateway-config.ts";
+import type { GatewayConfig, LocatedProblem, MountConfig } from "../../config/gateway-config.ts";
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import { publicErrorText } from "../../model/error.ts";
 import type { PluginKind } from "../../plugin/define.ts";
@@ -42,14 +42,18 @@ export class PluginSetup {
   readonly scope: LifetimeScope;
   readonly services: Services;
   readonly #locate: ProblemLocator;
-  readonly #configFile: string;
+  readonly #config: Pick<GatewayConfig, "file" | "bounds">;
 
-  /** @param file Path of gateway.yaml. */
-  constructor(scope: LifetimeScope, services: Services, locate: ProblemLocator, file: string) {
+  constructor(
+    scope: LifetimeScope,
+    services: Services,
+    locate: ProblemLocator,
+    config: Pick<GatewayConfig, "file" | "bounds">,
+  ) {
     this.scope = scope;
     this.services = services;
     this.#locate = locate;
-    this.#configFile = file;
+    this.#config = config;
   }
 
   addProblem(id: string, problem: ProblemText, side?: "key" | "value"): void {
@@ -100,7 +104,7 @@ export class PluginSetup {
 
   needsOf({ definition, options }: Pick<MountConfig<any>, "definition" | "options">) {
     return resolveNeeds(definition, options, {
-      configFile: this.#configFile,
+      configFile: this.#config.file,
       env: this.services.env,
     });
   }
@@ -110,7 +114,8 @@ export class PluginSetup {
     const needs = this.needsOf({ definition, options });
     const catalog = () => this.catalog!;
     const generation = () => this.generation;
-    const ctx = createPluginContext({ id, scope, services, needs, catalog, generation });
+    const { bounds } = this.#config;
+    const ctx = createPluginContext({ id, scope, services, needs, bounds, catalog, generation });
     return definition.setup(options, ctx);
   }
 }

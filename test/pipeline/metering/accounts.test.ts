@@ -228,6 +228,7 @@ it("in any tree, a key may do what all of its accounts allow, and nothing else",
           const who: Identity = { id: "k", models: own, account: id };
           const narrow = made.restrict(who, branch);
           expect(made.restrict(who, branch)).toBe(narrow);
+          expect(narrow.accountPath).toEqual(path.map((each) => each.id));
           expect(narrow.labels).toEqual(Object.assign({}, ...path.map((each) => each.labels)));
           const rank = Math.max(...path.map((each) => RANK.indexOf(each.privacy)));
           expect(RANK.indexOf(narrow.privacy ?? undefined)).toBe(rank);

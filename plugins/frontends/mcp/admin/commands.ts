@@ -11,7 +11,6 @@ import {
 } from "tollgate/plugin";
 import type { AuthenticatedServer } from "../auth/server-auth.ts";
 import type { UserConnections } from "../auth/user-connections.ts";
-import { hashTool } from "../list-entries.ts";
 import type { MountedServer } from "../mounted-server.ts";
 
 /** A server of the options, with what is mounted for it. */
@@ -108,10 +107,10 @@ async function testServer({ name, mounted }: ServedServer, x: RequestHead): Prom
   try {
     const { revision } = await mounted.describe(x);
     const { entries } = await mounted.list("tools", x, { capabilities: {} });
-    const tools = [...entries.values()].map(({ key, item }) => ({
+    const tools = [...entries.values()].map(({ key, item, hash }) => ({
       name: key,
       description: String(item["description"] ?? "").slice(0, 200),
-      hash: hashTool(item),
+      hash,
       ...priceOf(mounted, key),
     }));
     return { name, ok: true, ms: elapsed(), ...(revision != null && { revision }), tools };

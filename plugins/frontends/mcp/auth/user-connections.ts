@@ -466,6 +466,7 @@ export class UserConnections {
       progress: "rejected",
       data: { elicitations: [{ mode: "url", elicitationId: randomUUID(), url, message }] },
       challenge: challenge ?? "Bearer",
+      isFromGateway: true,
     });
   }
 }

@@ -27,7 +27,7 @@ export class CallConditions {
     for (const { tools, keys, accounts, validate } of this.#conditions) {
       if (!tools.some((pattern) => matchesGlob(pattern, tool))) continue;
       if (keys && !keys.includes(identity.id)) continue;
-      if (accounts && !accounts.includes(identity.account ?? "")) continue;
+      if (accounts && !isCharged(identity, accounts)) continue;
       if (validate(values)) continue;
       const { instancePath = "", message = "is not allowed" } = validate.errors?.[0] ?? {};
       return `${instancePath === "" ? "The arguments" : instancePath} ${message}`;
@@ -35,3 +35,7 @@ export class CallConditions {
     return undefined;
   }
 }
+
+/** Whether a client is charged to one of these accounts or to an account under it. */
+const isCharged = ({ account, accountPath }: Identity, accounts: readonly string[]): boolean =>
+  (accountPath ?? [account ?? ""]).some((id) => accounts.includes(id));

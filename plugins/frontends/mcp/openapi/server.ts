@@ -83,8 +83,10 @@ export async function createOpenApiServer(
       capabilities: { tools: {} },
       serverInfo: { name, version: "1" },
     }),
-    list: async (kind: ListKind) =>
-      kind === "tools" ? { items: (await loadTools()).map(toItem) } : { items: [] },
+    async list(kind: ListKind) {
+      const tools = kind === "tools" ? await loadTools() : [];
+      return { items: tools.map(toItem), bindings: new Map(tools.map(toBinding)) };
+    },
     async request({ method, params }: ServerRequest, caller: ServerCaller): Promise<JsonObject> {
       if (method !== "tools/call")
         throw new ServerError("An API with an OpenAPI document has tools only.", {
@@ -113,6 +115,12 @@ const toItem = ({ name, title, description, inputSchema, annotations }: Operatio
   inputSchema,
   annotations: { ...annotations, ...(title !== undefined && { title }) } as Json,
 });
+
+/** The request of a tool, which a changed document can direct to another operation. */
+const toBinding = ({ name, request }: OperationTool): [name: string, binding: JsonObject] => [
+  name,
+  request as unknown as JsonObject,
+];
 
 /** Returns a function that returns the tools. Its errors name the line and column. */
 async function createLoader(

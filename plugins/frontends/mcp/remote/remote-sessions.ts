@@ -60,6 +60,9 @@ export class RemoteSessions {
     const { partition } = caller;
     const known = this.#sessions.get(partition);
     if (known) {
+      // The map is ordered by the last use.
+      this.#sessions.delete(partition);
+      this.#sessions.set(partition, known);
       const session = await known.session;
       session.usedAt = Date.now();
       return session;

@@ -1,57 +1,8 @@
 // MCP over the gateway: clients and servers in the newest revision and in one with sessions.
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { digestKey, mintKey } from "../../../../src/lib/api-key.ts";
-import { startInProcess, type InProcessGateway } from "../../../kit/in-process.ts";
-import { MODERN, openSession, send, sendModern, type McpAnswer } from "./client.ts";
-import { startFakeServer, type FakeServer, type FakeServerOptions } from "./fake-server.ts";
-
-const [all, some] = [mintKey().secret, mintKey().secret];
-
-let disposables = new AsyncDisposableStack();
-beforeEach(() => {
-  disposables = new AsyncDisposableStack();
-});
-afterEach(() => disposables.disposeAsync());
-
-async function start(
-  servers: Readonly<Record<string, FakeServerOptions>>,
-  more: {
-    readonly options?: object;
-    readonly server?: Readonly<Record<string, object>>;
-    readonly keys?: string;
-    readonly middleware?: string;
-  } = {},
-): Promise<{ gateway: InProcessGateway; servers: Record<string, FakeServer>; url: string }> {
-  const started: Record<string, FakeServer> = {};
-  for (const [name, options] of Object.entries(servers))
-    started[name] = disposables.use(await startFakeServer(options));
-  const options = {
-    servers: Object.fromEntries(
-      Object.entries(started).map(([name, { url }]) => [name, { url, ...more.server?.[name] }]),
-    ),
-    ...more.options,
-  };
-  const gateway = disposables.use(
-    await startInProcess({
-      yaml: `
-frontends: [{ use: mcp, with: ${JSON.stringify(options)} }]
-providers: { demo: { use: demo } }
-middleware:${more.middleware ?? ""}
-  - use: auth
-    with:
-      keys:
-        - { id: all, digest: ${digestKey(all)} }
-        - { id: some, digest: ${digestKey(some)}${more.keys ?? ', tools: ["one/echo"]'} }
-`,
-    }),
-  );
-  return { gateway, servers: started, url: `${gateway.url}/mcp` };
-}
-
-const namesOf = ({ result }: McpAnswer): string[] =>
-  ((result ?? {})["tools"] as { name: string }[]).map(({ name }) => name);
-const textOf = ({ result, error }: McpAnswer): string =>
-  result ? (result["content"] as { text: string }[])[0]!.text : `${error?.code}: ${error?.message}`;
+import { describe, expect, it } from "vitest";
+import { MODERN, openSession, send, sendModern } from "./client.ts";
+import type { FakeServerOptions } from "./fake-server.ts";
+import { all, namesOf, some, start, textOf } from "./gateway.ts";
 
 describe.each(["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"] as const)(
   "a server in %s",
@@ -157,6 +108,41 @@ it("an error of a server contains no hidden names", async () => {
   expect(answer.error).toEqual({ code: -32_602, message: "No. Did you mean [tool]?" });
 });
 
+it("a URL that a server asks its user to open contains no hidden names", async () => {
+  const { url } = await start({
+    one: {
+      revision: MODERN,
+      tools: ["echo", "drop_table"],
+      call: () => ({
+        error: {
+          code: -32_042,
+          message: "Permit drop_table.",
+          data: {
+            elicitations: [
+              {
+                mode: "url",
+                elicitationId: "1",
+                url: "https://one.example/",
+                message: "drop_table",
+              },
+            ],
+          },
+        },
+      }),
+    },
+  });
+  for (const capabilities of [{}, { elicitation: { url: {} } }]) {
+    const client = { url, key: some, capabilities };
+    const answer = await sendModern(client, "tools/call", { name: "one__echo" });
+    expect(answer.text).toContain("[tool]");
+    expect(answer.text).not.toContain("drop_table");
+    const session = await openSession(client);
+    const again = await session.send("tools/call", { name: "one__echo" });
+    expect([again.error?.code, again.error?.message]).toEqual([-32_042, "Permit [tool]."]);
+    expect(again.text).not.toContain("drop_table");
+  }
+});
+
 it("no client's key is sent to a server, and the operator's token is", async () => {
   const { url, servers } = await start(
     { one: { revision: MODERN }, two: { revision: "2025-11-25" } },
@@ -201,6 +187,38 @@ it("a request with zero data retention reaches only servers that declare it", as
     const { error } = await sendModern({ url: `${url}/two`, key: all }, method, params, change);
     expect([method, error?.data?.["code"]]).toEqual([method, undefined]);
   }
+  const subscribe = { notifications: { resourceSubscriptions: ["file:///a"] } };
+  const denied = await sendModern(
+    { url: `${url}/one`, key: all },
+    "subscriptions/listen",
+    subscribe,
+    change,
+  );
+  expect([denied.status, denied.error?.data]).toEqual([
+    403,
+    { type: "privacy", code: "zdr_unavailable" },
+  ]);
+  const session = await openSession({ url: `${url}/one`, key: all });
+  const inSession = (body: object | undefined, headers: object) =>
+    fetch(`${url}/one`, {
+      method: body ? "POST" : "GET",
+      headers: {
+        authorization: `Bearer ${all}`,
+        "mcp-session-id": session.id,
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        ...headers,
+      },
+      ...(body && { body: JSON.stringify({ jsonrpc: "2.0", id: 1, ...body }) }),
+    });
+  const message = { method: "resources/subscribe", params: { uri: "file:///a" } };
+  expect((await inSession(message, change.headers)).status).toBe(403);
+  expect((await inSession(message, {})).status).toBe(200);
+  // The resource was subscribed to without the requirement, which the stream of events has.
+  expect((await inSession(undefined, change.headers)).status).toBe(403);
+  expect(servers["one"]!.received.map(({ method }) => method)).not.toContain(
+    "subscriptions/listen",
+  );
   const sent = (name: string) => {
     const received = new Set(servers[name]!.received.map(({ method }) => method));
     return requests.map(([method]) => method).filter((method) => received.has(method));
@@ -239,6 +257,22 @@ it("headers that differ from the body are rejected before anything is sent", asy
   const unknown = await sendModern(client, "tools/delete");
   expect([unknown.status, unknown.error?.code]).toEqual([404, -32_601]);
   expect(servers["one"]!.received.filter(({ method }) => method === "tools/call")).toHaveLength(1);
+});
+
+it("a message has as many JSON values as the config allows", async () => {
+  const { url } = await start(
+    { one: { revision: MODERN } },
+    { yaml: "bounds: { json_values: 50 }" },
+  );
+  const call = (values: number) =>
+    sendModern({ url: `${url}/one`, key: all }, "tools/call", {
+      name: "echo",
+      arguments: { list: Array.from({ length: values }, () => 0) },
+    });
+  expect((await call(20)).status).toBe(200);
+  const rejected = await call(60);
+  expect([rejected.status, rejected.error?.code]).toEqual([400, -32_600]);
+  expect(rejected.error!.message).toContain("more than 50 JSON values");
 });
 
 it("bad messages get the errors of JSON-RPC", async () => {
@@ -283,4 +317,33 @@ it("a session belongs to one key and path, and ends", async () => {
   const headers = { authorization: `Bearer ${all}`, "mcp-session-id": client.id };
   expect((await fetch(url, { method: "DELETE", headers })).status).toBe(200);
   expect((await steal(all)).status).toBe(404);
+});
+
+it("a condition for an account applies to the accounts under it", async () => {
+  const { url } = await start(
+    { one: { revision: MODERN } },
+    {
+      server: {
+        one: {
+          conditions: [
+            {
+              tools: ["echo"],
+              accounts: ["acme"],
+              arguments: { type: "object", properties: { owner: { const: "acme" } } },
+            },
+          ],
+        },
+      },
+      keys: ", account: research",
+      yaml: "accounts: { acme: {}, research: { parent: acme } }",
+    },
+  );
+  const call = (key: string, owner: string) =>
+    sendModern({ url: `${url}/one`, key }, "tools/call", { name: "echo", arguments: { owner } });
+  expect(textOf(await call(some, "acme"))).toBe('{"owner":"acme"}');
+  expect((await call(some, "other")).error).toMatchObject({
+    code: -32_602,
+    data: { code: "arguments_not_allowed" },
+  });
+  expect(textOf(await call(all, "other"))).toBe('{"owner":"other"}');
 });

@@ -5,6 +5,7 @@ import {
   createOpenApiServer,
   type OpenApiOptions,
 } from "../../../../plugins/frontends/mcp/openapi/server.ts";
+import { hashTool } from "../../../../plugins/frontends/mcp/list-entries.ts";
 import type { ServerCaller } from "../../../../plugins/frontends/mcp/tool-server.ts";
 
 const YAML = `openapi: 3.0.3
@@ -97,6 +98,8 @@ async function server(
     );
   return {
     sent,
+    built,
+    caller,
     call,
     list: async () =>
       (await built.list("tools", caller)).items as readonly {
@@ -339,4 +342,29 @@ describe("a document from a URL", () => {
     expect(await list()).toHaveLength(3);
     expect(sent).toHaveLength(2);
   });
+});
+
+it("the hash of a tool covers the request that a call sends", async () => {
+  const pets = (path: string, method: string, place = "query") => `openapi: 3.0.3
+info: { title: Pets, version: "1" }
+paths:
+  ${path}:
+    ${method}:
+      operationId: find
+      description: Finds pets.
+      parameters: [{ name: kind, in: ${place}, schema: { type: string } }]
+`;
+  const hashOf = async (document: string) => {
+    const { built, caller } = await server({}, undefined, document);
+    const { items, bindings } = await built.list("tools", caller);
+    return hashTool(items[0]!, bindings!.get("find"));
+  };
+  const before = await hashOf(pets("/pets", "get"));
+  expect(await hashOf(pets("/pets", "get"))).toBe(before);
+  for (const changed of [
+    pets("/admin/pets", "get"),
+    pets("/pets", "head"),
+    pets("/pets", "get", "header"),
+  ])
+    expect(await hashOf(changed)).not.toBe(before);
 });

@@ -82,3 +82,30 @@ it("the revision is determined again if no session can be opened", async () => {
     expect(await server.describe(CALLER)).toMatchObject({ revision: MODERN });
   }
 });
+
+it("the session that was not used for longest is ended if there are too many", async () => {
+  const ended: string[] = [];
+  let opened = 0;
+  const ctx = {
+    fetchStream: (_: string, init: { method: string; body: string; headers: object }) => {
+      if (init.method === "DELETE") {
+        ended.push((init.headers as Record<string, string>)["mcp-session-id"]!);
+        return Promise.resolve(new Response(null, { status: 200 }));
+      }
+      const message = JSON.parse(init.body) as { id: number; method: string };
+      const response = sessions(400)(message);
+      if (message.method === "initialize")
+        response.headers.set("mcp-session-id", `session-${++opened}`);
+      return Promise.resolve(response);
+    },
+    runEvery: () => undefined,
+    onDispose: () => undefined,
+  } as unknown as Context;
+  const settings = { url: "https://mcp.example/mcp", revision: LEGACY, idleMs: 1_000 } as const;
+  const server = new RemoteServer("one", settings, ctx);
+  const use = (partition: string) => server.describe({ ...CALLER, partition });
+  for (let n = 1; n <= 1_000; n++) await use(`client ${n}`);
+  await use("client 1");
+  await use("client 1001");
+  expect(ended).toEqual(["session-2"]);
+});
