@@ -178,7 +178,7 @@ function requireTransfer(
   );
 }
 
-type StoreConfig = Pick<GatewayConfig, "store" | "file" | "stateDir">;
+type StoreConfig = Pick<GatewayConfig, "store" | "file" | "bounds" | "stateDir">;
 
 /**
  * Returns the config of a store. `named`: a gateway.yaml or the name of a store. For a name, the
