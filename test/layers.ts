@@ -182,7 +182,7 @@ export function clockBound(file: string, source: string): string[] {
 export function unexplained(file: string, source: string): string[] {
   const lines = source.split("\n");
   return lines.flatMap((line, i) => {
-    const method = /^ {2,4}(?:readonly )?(\w+)\??(?:<[^>]*>)?\(/.exec(line)?.[1];
+    const method = /^ {2,4}(?:readonly )?(?!super\b)(\w+)\??(?:<[^>]*>)?\(/.exec(line)?.[1];
     if (method === undefined || lines[i - 1]?.trimEnd().endsWith("*/")) return [];
     return [`${file}:${i + 1} does not say when ${method} is called`];
   });

@@ -105,16 +105,14 @@ export async function readIssuerMetadata(
       "invalid_response",
       `The metadata is of the issuer ${JSON.stringify(found)?.slice(0, 200)}, not of ${issuer}.`,
     );
-  return {
-    document,
-    endpoint(name) {
-      const value = document[name];
-      if (value === undefined) return undefined;
-      if (!isHttpUrl(value) || (value.startsWith("http:") && !issuer.startsWith("http:")))
-        throw new OAuthError("invalid_response", `The metadata has an invalid ${name}.`);
-      return value;
-    },
+  const endpoint = (name: string): string | undefined => {
+    const value = document[name];
+    if (value === undefined) return undefined;
+    if (!isHttpUrl(value) || (value.startsWith("http:") && !issuer.startsWith("http:")))
+      throw new OAuthError("invalid_response", `The metadata has an invalid ${name}.`);
+    return value;
   };
+  return { document, endpoint };
 }
 
 /** Returns the first JSON object that one of the URLs has. Throws the error of the first one. */
