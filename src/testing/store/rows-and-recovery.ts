@@ -255,6 +255,7 @@ export const entryLaws: readonly Law[] = [
         mode: "translated",
         stream: true,
         policyBasis: "row",
+        argumentsHash: "sha256:1",
       } as const;
       const parts = [
         {
