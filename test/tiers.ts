@@ -249,6 +249,12 @@ export const PROGRAMS: readonly Program[] = [
   {
     name: "console",
     tier: "ci",
+    args: source("test/console/proof.ts", "--brief"),
+    needs: ["/usr/bin/chromium"],
+  },
+  {
+    name: "console attacks",
+    tier: "nightly",
     args: source("test/console/proof.ts"),
     needs: ["/usr/bin/chromium"],
   },
@@ -261,7 +267,7 @@ export const PROGRAMS: readonly Program[] = [
   {
     name: "metrics",
     tier: "ci",
-    args: source("test/rig/main.ts", "metrics", "--requests", "400", "--names", "200"),
+    args: source("test/rig/main.ts", "metrics", "--requests", "150", "--names", "100"),
     needs: ["/usr/bin/promtool"],
   },
   {

@@ -247,6 +247,8 @@ export async function written(
   context: BrowserContext,
   views: readonly { readonly address: string }[],
   wrong: Wrong,
+  /** How many payloads are also written into addresses of pages. */
+  inAddresses = 12,
 ): Promise<number> {
   const { gateway } = stage;
   const said = { messages: [{ role: "user", content: "Hello" }] };
@@ -278,7 +280,7 @@ export async function written(
     "/usage?by=label",
     "/usage?by=key",
     "/requests?failed=yes",
-    ...PAYLOADS.slice(0, 12).flatMap((payload) => [
+    ...PAYLOADS.slice(0, inAddresses).flatMap((payload) => [
       `/keys?q=${encodeURIComponent(payload)}`,
       `/models?model=${encodeURIComponent(payload)}`,
       `/routing?model=${encodeURIComponent(payload)}`,

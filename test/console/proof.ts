@@ -1,4 +1,5 @@
 // `npm run console:proof`: an operator's journey and attacks on the console, in Debian's Chromium.
+// `--brief`: fewer pages with hostile names, and no pages with hostile error texts.
 import {
   forgery,
   fixation,
@@ -14,6 +15,7 @@ import { journey } from "./journey.ts";
 import { openStage } from "./stage.ts";
 import { VIEWS } from "./views.ts";
 
+const isBrief = process.argv.includes("--brief");
 const wrong: Wrong = [];
 await using stage = await openStage();
 await stage.play(2);
@@ -27,8 +29,8 @@ const steps = {
   framed: () => framed(stage, context, wrong),
   fixation: () => fixation(stage, browser, wrong),
   hosts: () => strangeHosts(stage, wrong),
-  written: () => written(stage, context, VIEWS, wrong),
-  errors: () => errorTexts(browser, wrong),
+  written: () => written(stage, context, VIEWS, wrong, isBrief ? 3 : 12),
+  ...(!isBrief && { errors: () => errorTexts(browser, wrong) }),
   guessing: () => guessing(stage, wrong),
 };
 for (const [name, step] of Object.entries(steps)) {
