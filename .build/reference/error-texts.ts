@@ -297,6 +297,10 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "The key may not use a model that the request names",
     "Use an allowed model, or ask the operator",
   ],
+  mcp_list_failed: [
+    "An MCP server of the gateway cannot list its tools",
+    "Check the path of the server, and the message",
+  ],
   mcp_server_not_allowed: [
     "The request names an MCP server that this gateway does not let providers call",
     "Use a server of the gateway, or ask the operator to allow the server",
@@ -362,6 +366,10 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
   ],
   thread_unsupported_request: ["Message threads are not stored", "Send the whole conversation"],
   tls: ["The client used HTTPS on an HTTP port", "Use `http://`, or configure `listen.tls`", 400],
+  tool_timeout: [
+    "The turns and tool calls of a request took too long",
+    "Ask for less. Operators: raise `timeout_s` of `gateway_mcp`",
+  ],
   too_deep: ["The body is nested too deeply", "Send a flatter body"],
   too_many_connections: [
     "Too many connections are open",

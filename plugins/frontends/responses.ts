@@ -20,6 +20,9 @@ import type { FindLedgerEntry } from "./background/background-routes.ts";
 import { createResponseKind } from "./background/response-kind.ts";
 import { ConversationMemory } from "./conversation-memory.ts";
 import { ItemMemory, finalResponseText } from "./item-memory.ts";
+import { modelToolsOption } from "./model-tools/options.ts";
+import type { ToolRequest } from "./model-tools/responses/tool-request.ts";
+import { ResponsesTools } from "./model-tools/responses/responses-tools.ts";
 import { ResponsesSession, type ResponsesSocketOptions } from "./responses-socket.ts";
 import { acceptOption, extractCredential } from "./client-credential.ts";
 import { versionedPaths, azurePaths } from "./route-paths.ts";
@@ -68,10 +71,12 @@ export default defineFrontend({
           "disables it",
       },
       background: backgroundOption,
+      gateway_mcp: modelToolsOption,
     },
   },
-  setup({ accept: schemes, reasoning, item_memory_mb, background: settings }, ctx) {
+  setup({ accept: schemes, reasoning, item_memory_mb, background: settings, gateway_mcp }, ctx) {
     const background = settings && createBackground(settings, ctx);
+    const gatewayTools = gateway_mcp && new ResponsesTools(ctx, gateway_mcp);
     const memory = createItemMemory(item_memory_mb, ctx);
     const find: FindItem | undefined = memory && createItemFinder(memory, ctx);
     const conversations = createConversationMemory(item_memory_mb, ctx);
@@ -89,7 +94,9 @@ export default defineFrontend({
     const resolvePrevious = async (x: RequestHead, body: Body) => {
       const previous = body["previous_response_id"];
       const known = previous == null ? undefined : await background?.find(x, String(previous));
-      const upstreamId = known?.upstreamId;
+      const upstreamId =
+        known?.upstreamId ??
+        (previous == null ? undefined : await gatewayTools?.findUpstreamId(x, String(previous)));
       const edits = upstreamId === undefined ? undefined : { previous_response_id: upstreamId };
       return { model: await resolveModel(x, { ...body, ...edits }, made), edits };
     };
@@ -108,8 +115,35 @@ export default defineFrontend({
             : undefined,
       };
     };
+    const readToolInput = async (
+      x: RequestHead,
+      body: Body,
+      request: ToolRequest,
+    ): Promise<RouteInput> => {
+      const own = gatewayTools!.editsOf(request, body);
+      const { edits, ...input } = await readForeground(x, { ...body, ...own });
+      if (request.servers.length === 0) return { ...input, edits: { ...own, ...edits } };
+      if (body["background"] === true)
+        fail("unsupported", "background cannot be used with MCP servers of this gateway.", {
+          param: "background",
+          code: "unsupported_parameter",
+        });
+      const { record, ...rest } = input;
+      const onEnd = (response: JsonObject) => {
+        const recorded = Buffer.from(JSON.stringify(response));
+        if (record && memory && recorded.length <= MAX_REMEMBERED_RESPONSE)
+          rememberResponse(memory, x, { contentType: "application/json", body: recorded });
+      };
+      return {
+        ...rest,
+        edits: { ...own, ...edits },
+        answer: () => gatewayTools!.respond(x, body as JsonObject, request, onEnd),
+      };
+    };
     const readHttpInput = async (x: RequestHead, body: Body): Promise<RouteInput> => {
       rejectStoredContent(body);
+      const toolRequest = gatewayTools?.read(x, body);
+      if (toolRequest) return readToolInput(x, body, toolRequest);
       if (body["background"] !== true) return readForeground(x, body);
       if (!background) return rejectBackground();
       const { edits, ...input } = await readForeground(x, body);

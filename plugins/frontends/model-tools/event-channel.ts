@@ -1,0 +1,78 @@
+// The stream of events that a client receives while turns and tools run.
+import { BoundedQueue, type RouteResponse } from "tollgate/plugin";
+
+/** Time between two comments that keep a silent stream open, in milliseconds. */
+const KEEP_ALIVE_MS = 15_000;
+const MAX_QUEUED = 64;
+
+const STREAM_HEADERS = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache",
+  "x-accel-buffering": "no",
+} as const;
+
+export class EventChannel {
+  readonly #queue = new BoundedQueue<string>({ maxItems: MAX_QUEUED, overflow: "wait" });
+  #onEvent: (() => void) | undefined;
+  #onRoom: (() => void) | undefined;
+  #isOpen = true;
+
+  /** Sends an event. Resolves when the next one may be sent. */
+  async send(event: string): Promise<void> {
+    if (!this.#isOpen) return;
+    this.#queue.push(event);
+    this.#onEvent?.();
+    while (this.#queue.isFull && this.#isOpen)
+      await new Promise<void>((resolve) => (this.#onRoom = resolve));
+  }
+
+  /**
+   * Returns the response of the events that `run` sends. Rejects with its error if it fails before
+   * its first event. `cancel` is called if the client disconnects.
+   */
+  async respond(run: () => Promise<void>, cancel: () => void): Promise<RouteResponse> {
+    let isDone = false;
+    const running = run().finally(() => {
+      isDone = true;
+      this.#onEvent?.();
+    });
+    running.catch(() => undefined);
+    await Promise.race([running, new Promise<void>((resolve) => (this.#onEvent = resolve))]);
+    if (this.#queue.length === 0 && isDone) await running;
+    const events = this.#stream(running, () => isDone, cancel);
+    return { status: 200, headers: STREAM_HEADERS, body: events };
+  }
+
+  async *#stream(
+    running: Promise<void>,
+    isDone: () => boolean,
+    cancel: () => void,
+  ): AsyncGenerator<string> {
+    try {
+      while (true) {
+        const events = this.#queue.take(MAX_QUEUED);
+        if (events.length > 0) {
+          this.#onRoom?.();
+          yield events.join("");
+        } else if (isDone()) break;
+        else if (!(await this.#waitForEvent())) yield ": keep-alive\n\n";
+      }
+      await running;
+    } finally {
+      this.#isOpen = false;
+      this.#onRoom?.();
+      cancel();
+    }
+  }
+
+  /** Resolves to false if no event was sent for the time of a keep-alive. */
+  #waitForEvent(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), KEEP_ALIVE_MS);
+      this.#onEvent = () => {
+        clearTimeout(timer);
+        resolve(true);
+      };
+    });
+  }
+}
