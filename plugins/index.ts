@@ -19,6 +19,7 @@ export const builtin = {
     speech: () => import("./frontends/speech.ts"),
     transcriptions: () => import("./frontends/transcriptions.ts"),
     usage: () => import("./frontends/usage.ts"),
+    videos: () => import("./frontends/videos.ts"),
   },
   provider: {
     bfl: listed("bfl", () => import("./providers/bfl.ts")),

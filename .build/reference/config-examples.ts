@@ -345,6 +345,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   rerank: ["*rerank*"],
   speech: ["tts*"],
   transcriptions: ["*whisper*"],
+  videos: ["sora*"],
   migrate_url: "postgres://owner@db.internal:5432/tollgate",
   read_url: "postgres://reader@replica.internal:5432/tollgate",
   "postgres.url": "postgres://gateway@db.internal:5432/tollgate",

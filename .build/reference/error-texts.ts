@@ -156,6 +156,21 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "Use another model, or send the request outside of a batch",
   ],
   batch_not_ended: ["The batch is running", "Wait for its end, or cancel it"],
+  videos_not_supported: ["No provider of the model generates videos", "Use a video model"],
+  remix_not_supported: [
+    "The provider of the video cannot change videos",
+    "Create a video with a complete prompt",
+  ],
+  video_not_ready: ["The video is not complete", "Retrieve it until its status is `completed`"],
+  video_not_ended: ["The video is being generated", "Wait for its end"],
+  video_content_unavailable: [
+    "The video failed, or the provider has deleted its content",
+    "Create the video again",
+  ],
+  provider_removed: [
+    "gateway.yaml does not contain the provider of the video any more",
+    "Operators: add the provider again",
+  ],
   empty_batch: ["The batch contains no requests", "Add requests"],
   batch_line_too_long: ["A line of the batch is too long", "Shorten the request"],
   too_few_lines: [
@@ -575,6 +590,18 @@ export const PROVIDER_ERRORS: Readonly<Record<string, ErrorText>> = {
   file_not_processed: [
     "The provider did not process the lines of a batch in time",
     "Submit the batch again",
+  ],
+  video_expired: ["The video was not complete within 24 hours", "Create the video again"],
+  video_deleted: ["The provider does not have the video any more", "Create the video again"],
+  video_lost: [
+    "The gateway cannot determine whether the provider generated the video",
+    "Create the video again. The reservation was billed as an estimate",
+  ],
+  video_failed: ["The provider could not generate the video", "Change the prompt, or try again"],
+  content_filtered: ["The provider filtered the video", "Change the prompt"],
+  too_many_redirects: [
+    "The provider redirects the download of a video too often",
+    "Read the content again later",
   ],
   moderation_blocked: ["The moderation of the provider blocked the request", "Change the content"],
   no_credential: ["The credential is incomplete", "Operators: complete the credential"],

@@ -56,6 +56,18 @@ const PAGES: readonly ApiPage[] = [
     from: ["plugin/batch"].map(file),
   },
   {
+    slug: "provider-videos",
+    title: "Videos of providers",
+    about: "the API for videos of a provider",
+    from: [file("plugin/jobs/video"), `${file("model/request")}:VideoRequest`],
+  },
+  {
+    slug: "job-calls",
+    title: "Calls of jobs",
+    about: "the planning and billing of calls that end long after their request",
+    from: ["plugin/jobs/job-calls"].map(file),
+  },
+  {
     slug: "job-lines",
     title: "Lines of jobs",
     about: "the planning and billing of the lines of jobs",

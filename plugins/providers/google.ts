@@ -21,6 +21,8 @@ import { embeddingModel } from "./operation-facts.ts";
 import { realtimeModel } from "./realtime-facts.ts";
 import { geminiBatches } from "./google/batches.ts";
 import { generateImages } from "./google/multiple-images.ts";
+import { geminiVideos } from "./google/videos.ts";
+import { videoModel, VIDEO_SIZES } from "./video-facts.ts";
 
 const VERSION = "v1beta";
 const LIVE_PATH = `/ws/google.ai.generativelanguage.${VERSION}.GenerativeService.BidiGenerateContent`;
@@ -51,7 +53,14 @@ export default defineProvider({
   credential: apiKeySchema,
   facts: {
     asOf: "2026-11-22",
-    models: [embeddingModel("gemini-embedding-001", "0.15"), ...LIVE_MODELS],
+    models: [
+      embeddingModel("gemini-embedding-001", "0.15"),
+      ...LIVE_MODELS,
+      videoModel("veo-3.1-generate-preview", [
+        { usd: "0.4", sizes: [...VIDEO_SIZES.p720, ...VIDEO_SIZES.p1080] },
+        { usd: "0.6", sizes: VIDEO_SIZES.p2160 },
+      ]),
+    ],
   },
   options: {
     type: "object",
@@ -93,6 +102,13 @@ export default defineProvider({
           auth,
           servesModel: isLiveModel,
           sockets: { live: { path: LIVE_PATH } },
+        },
+        {
+          operation: "video" as const,
+          videos: geminiVideos,
+          base,
+          auth,
+          servesModel: isVideoModel,
         },
         // A request returns one image, so several images require several requests.
         {
@@ -139,7 +155,9 @@ const isImageModel = (model: string): boolean => /-image\b|banana/.test(model);
 
 /** Models that listen and speak over a socket. */
 const isLiveModel = (model: string): boolean => /-live\b|native-audio/.test(model);
-const isChatModel = (model: string): boolean => !isImageModel(model) && !isLiveModel(model);
+const isVideoModel = (model: string): boolean => model.startsWith("veo-");
+const isChatModel = (model: string): boolean =>
+  !isImageModel(model) && !isLiveModel(model) && !isVideoModel(model);
 
 /** Models in the list that do not serve chat, images, or embeddings through this API. */
 const UNSUPPORTED_MODEL = /-tts\b|embedding|aqa|veo|imagen|lyria/;
@@ -190,6 +208,8 @@ function infoOf(row: JsonObject): readonly ModelInfo[] {
       },
     ];
   if (isLiveModel(model)) return [];
+  if (isVideoModel(model) && methods.includes("predictLongRunning"))
+    return [{ model, operation: "video", name: asNonEmptyText(row["displayName"]) }];
   if (!methods.includes("generateContent") || UNSUPPORTED_MODEL.test(name)) return [];
   const drawing = isImageModel(model);
   const thinks = row["thinking"];

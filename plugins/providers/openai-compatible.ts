@@ -152,6 +152,14 @@ export default defineProvider({
           "Models that transcribe, at /audio/transcriptions and /audio/translations. A * " +
           'matches any text: "*whisper*". Default: none',
       },
+      videos: {
+        type: "array",
+        items: { type: "string", minLength: 1 },
+        minItems: 1,
+        description:
+          'Models that generate videos, at /videos. A * matches any text: "sora*". ' +
+          "Default: none",
+      },
       image_response_format: {
         enum: ["b64_json", "base64", "bytes", "url"],
         default: "b64_json",
@@ -179,6 +187,7 @@ export default defineProvider({
       summary: "",
       keyRequirement: "optional",
       ...(o.batches && { batches: { protocols: BATCH_PROTOCOLS } }),
+      ...(o.videos && { videos: { servedModels: o.videos } }),
       ...(o.key_header !== undefined && { auth: { header: o.key_header } }),
       protocols: {
         "chat-completions": {
@@ -220,12 +229,13 @@ export default defineProvider({
       endpoints: endpointsOf(row, normalizeBaseUrl(o.base_url, undefined)),
       ...(o.list_models && {
         listModels: (line) => {
-          const { images, embeddings, speech, transcriptions } = o;
+          const { images, embeddings, speech, transcriptions, videos } = o;
           const shape = {
             ...(images && { images }),
             ...(embeddings && { embeddings }),
             ...(speech && { speech }),
             ...(transcriptions && { transcriptions }),
+            ...(videos && { videos }),
           };
           return fetchModelList(line, shape, operationsOf(row));
         },

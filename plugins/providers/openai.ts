@@ -9,6 +9,7 @@ import {
   speechModel,
 } from "./operation-facts.ts";
 import { realtimeModel } from "./realtime-facts.ts";
+import { videoModel, VIDEO_SIZES } from "./video-facts.ts";
 
 /** Rates of audio and images that several realtime models share. */
 const AUDIO = { input: "32", cached: "0.4", output: "64" };
@@ -58,6 +59,8 @@ const REALTIME_MODELS: readonly ModelInfo[] = [
   }),
 ];
 
+const VIDEO_MODELS = ["sora-*"];
+
 /** Days after which OpenAI deletes the lines and the results of a batch. */
 const BATCH_DAYS = 30;
 
@@ -78,7 +81,9 @@ export default fromRow({
     },
     dataPolicy: { retention: { kind: "days", days: BATCH_DAYS }, requires: "unavailable" },
   },
+  videos: { servedModels: VIDEO_MODELS },
   models: {
+    videos: VIDEO_MODELS,
     images: ["gpt-image-*", "chatgpt-image-*", "dall-e-*"],
     realtime: [
       "gpt-realtime",
@@ -102,6 +107,11 @@ export default fromRow({
         retires: "2027-01-06",
       }),
       ...REALTIME_MODELS,
+      videoModel("sora-2", [{ usd: "0.1", sizes: VIDEO_SIZES.p720 }]),
+      videoModel("sora-2-pro", [
+        { usd: "0.3", sizes: VIDEO_SIZES.p720 },
+        { usd: "0.5", sizes: VIDEO_SIZES.p1024 },
+      ]),
       transcriptionModel("whisper-1", "100"),
       transcriptionModel("gpt-transcribe", "75"),
       transcriptionModel("gpt-4o-transcribe"),

@@ -37,6 +37,8 @@ export interface Operations {
   realtime: { request: RealtimeRequest; item: never };
   /** Transcription and translation of audio. */
   transcript: { request: TranscriptRequest; item: TranscriptItem };
+  /** Video generation. */
+  video: { request: VideoRequest; item: never };
 }
 export type { CommonRequest } from "./common-request.ts";
 /** Name of an operation: a key of `Operations`. */
@@ -45,6 +47,22 @@ export type Operation = keyof Operations & string;
 export type ModelRequest<K extends Operation = Operation> = Operations[K]["request"];
 /** One element of a response that is a list. */
 export type ResponseItem<K extends Operation = Operation> = Operations[K]["item"];
+
+/** A video to generate. The provider generates it after it has accepted the request. */
+export type VideoRequest = Readonly<
+  CommonRequest & {
+    /** The model type. */
+    operation: "video";
+    /** Description of the video. */
+    prompt: string;
+    /** Length in seconds. Default: the provider's. */
+    seconds?: Opt<number>;
+    /** Width and height in pixels, such as `1280x720`. Default: the provider's. */
+    size?: Opt<string>;
+    /** Image with which the video begins. */
+    image?: Opt<Media>;
+  }
+>;
 
 /** A conversation that the model continues, independent of any protocol. */
 export type ChatRequest = Readonly<

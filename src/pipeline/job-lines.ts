@@ -139,7 +139,7 @@ export async function planLine(
 }
 
 /** Whether a limit counts the lines of a job. A rate would drain while the job runs. */
-const countsForJobs = ({ per }: Limit): boolean =>
+export const countsForJobs = ({ per }: Limit): boolean =>
   per === "day" || per === "week" || per === "month" || per === "total";
 
 const rejectBatches = (model: string): never =>
@@ -171,7 +171,7 @@ function planCall(x: HostExchange, candidate: HostCandidate): PlannedLine {
   };
 }
 
-const requireHostExchange = (parent: unknown): HostExchange =>
+export const requireHostExchange = (parent: unknown): HostExchange =>
   parent instanceof HostExchange ? parent : fail("internal", "parentRequest must be a request.");
 
 /** Returns the batches of an endpoint, if they serve the model. */

@@ -7,6 +7,7 @@ import type { Candidate, ProviderClient, CallRecord } from "./call.ts";
 import type { Identity } from "./identity.ts";
 import type { GatewayStats } from "./gateway-stats.ts";
 import type { KeyRecord } from "./store/account.ts";
+import type { JobCalls } from "./jobs/job-calls.ts";
 import type { JobLines } from "./store/job-lines.ts";
 import type { JobStore } from "./store/job.ts";
 import type { Store } from "./store/store.ts";
@@ -17,7 +18,8 @@ import type { SocketMessage } from "./socket.ts";
 /**
  * Services that the host provides to one plugin, from its `setup` on. Every resource has an owner.
  * When the config generation has ended, resources are released in reverse order. The context of a
- * store has no `keys`, `catalog`, `ledger`, `jobs`, and `jobLines`, because these are built from the store.
+ * store has no `keys`, `catalog`, `ledger`, `jobs`, `jobLines`, and `jobCalls`, because these are
+ * built from the store.
  */
 export type Context = Readonly<{
   /**
@@ -188,6 +190,8 @@ export type Context = Readonly<{
     /** Maximum number of JSON values in one request: `bounds.json_values`. */
     readonly jsonValues: number;
   };
+  /** Plans and bills calls that are jobs, such as videos. Undefined if the store keeps no jobs. */
+  jobCalls: Opt<JobCalls>;
   /**
    * Returns 32 bytes that all gateways on the store derive for this purpose, even if they restart.
    * Use it to sign IDs and to encrypt files. All plugins get the same bytes for the same purpose.

@@ -14,7 +14,13 @@ import type {
 import type { Hooks, MiddlewareDef, MiddlewareExtras } from "./middleware.ts";
 import type { Observer, ObserverDef } from "./observer.ts";
 import type { Commands, Needs } from "./plugin.ts";
-import type { NativeEndpoint, Provider, ProviderDef, ProtocolEndpoint } from "./provider.ts";
+import type {
+  NativeEndpoint,
+  Provider,
+  ProviderDef,
+  ProtocolEndpoint,
+  VideoEndpoint,
+} from "./provider.ts";
 import type { Store } from "./store/store.ts";
 import type { StoreDef } from "./store/store-definition.ts";
 
@@ -152,7 +158,10 @@ const ENDPOINT_MEMBERS = {
   operation: true,
   run: true,
   countTokens: true,
-} as const satisfies MemberTable<ProtocolEndpoint> & MemberTable<NativeEndpoint>;
+  videos: true,
+} as const satisfies MemberTable<ProtocolEndpoint> &
+  MemberTable<NativeEndpoint> &
+  MemberTable<VideoEndpoint>;
 
 const ROUTE_MEMBERS = {
   method: true,

@@ -9,6 +9,7 @@ import type {
 import type { Operation, ModelRequest } from "../model/request.ts";
 import type { HeadersIn, HeadersOut, Opt, Sync } from "../model/values.ts";
 import type { EndpointBatches } from "./batch.ts";
+import type { EndpointVideos } from "./jobs/video.ts";
 import type { Call, ProviderClient } from "./call.ts";
 import type { Outgoing } from "./outgoing.ts";
 import type { Plugin, Setup } from "./plugin.ts";
@@ -67,7 +68,8 @@ export interface Provider<C = unknown> {
 /** One way to call a backend: with a protocol and its codec, or with code of the plugin. */
 export type Endpoint<C = unknown> =
   | ProtocolEndpoint<C>
-  | { [K in Operation]: NativeEndpoint<C, K> }[Operation];
+  | { [K in Operation]: NativeEndpoint<C, K> }[Operation]
+  | VideoEndpoint<C>;
 
 /**
  * Origins and authentication of an endpoint. They depend only on the options. A request cannot
@@ -253,4 +255,13 @@ export interface NativeEndpoint<C = unknown, K extends Operation = Operation>
    * host estimates.
    */
   countTokens?(request: ModelRequest<K>, call: Call, credential: C): Promise<number>;
+}
+
+/** An endpoint that generates videos, as jobs. */
+export interface VideoEndpoint<C = unknown>
+  extends Partial<EndpointConnection<C>>, EndpointCapabilities {
+  /** Model type that the endpoint serves. */
+  operation: "video";
+  /** Starts, polls, and reads videos. */
+  videos: EndpointVideos;
 }

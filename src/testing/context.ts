@@ -197,6 +197,7 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
     jobs: lent.jobs,
     jobLines: undefined,
     bounds: { jsonValues: lent.maxJsonValues ?? BOUNDS.jsonValues.max },
+    jobCalls: undefined,
     deriveSecret: (purpose) => hash("sha256", purpose, "buffer"),
     reportEvent: (name, data) =>
       void events.push({ at: wallClock(), ...createPluginEvent(ctx.id, name, data) }),

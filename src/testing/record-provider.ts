@@ -155,6 +155,7 @@ async function recordEndpoint(
     );
     return exchanges;
   }
+  if (!("run" in endpoint)) throw new Error("An endpoint of videos cannot be recorded.");
   const call = fakes.call({
     protocol: null,
     model: of.model,

@@ -34,7 +34,7 @@ declare const image: ImageRequest;
 export const onlyServer: Protocol<"chat"> = { id: "x", operationSpec: chatOperation, server };
 export const onlyClient: Protocol<"chat"> = { id: "x", operationSpec: chatOperation, client };
 // @ts-expect-error  a kind is one of those there are
-export const wrongKind: Protocol = { id: "x", operationSpec: { ...chatOperation, name: "video" } };
+export const wrongKind: Protocol = { id: "x", operationSpec: { ...chatOperation, name: "dance" } };
 is<Same<ModelRequest<"image">, ImageRequest>>();
 
 // ── a conversation is what its turns have in common ──

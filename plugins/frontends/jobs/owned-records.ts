@@ -41,7 +41,7 @@ export const ownerNameOf = (key: string, account: Opt<string>): string =>
   account == null ? `key:${key}` : `account:${account}`;
 
 /** Whether the record belongs to the owner. A key that left its account left its files there. */
-const isOwned = (record: JobRecord, { key, account }: Owner): boolean =>
+export const isOwned = (record: JobRecord, { key, account }: Owner): boolean =>
   record.account === account && (account !== undefined || record.key === key);
 
 const isConflict = (error: unknown): boolean => getFault(error)?.code === "version_conflict";

@@ -9,6 +9,7 @@ import { realtimeOperation } from "./realtime-operation.ts";
 import { rerankOperation } from "./rerank-operation.ts";
 import { speechOperation } from "./speech-operation.ts";
 import { transcriptOperation } from "./transcript-operation.ts";
+import { videoOperation } from "./video-operation.ts";
 
 export { chatOperation } from "./chat-operation.ts";
 export { completionOperation } from "./completion-operation.ts";
@@ -19,6 +20,7 @@ export { realtimeOperation } from "./realtime-operation.ts";
 export { rerankOperation } from "./rerank-operation.ts";
 export { speechOperation } from "./speech-operation.ts";
 export { transcriptOperation } from "./transcript-operation.ts";
+export { videoOperation } from "./video-operation.ts";
 
 /**
  * The operations that the gateway supports without any package, each with the frontends that every
@@ -40,4 +42,6 @@ export const builtInOperations: readonly {
   { operation: speechOperation, frontends: ["speech"] },
   { operation: transcriptOperation, frontends: ["transcriptions"] },
   { operation: realtimeOperation, frontends: ["realtime"] },
+  // The frontend stores records of videos, so operators enable it.
+  { operation: videoOperation, frontends: [] },
 ];

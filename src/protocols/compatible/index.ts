@@ -16,6 +16,7 @@ import {
   type DataPolicy,
   type Facts,
   type Stability,
+  type VideoEndpoint,
 } from "../../plugin/index.ts";
 import { matchesGlob } from "../../lib/glob.ts";
 import { type BatchDialect, openAiBatches } from "../batches/index.ts";
@@ -33,6 +34,7 @@ import { rerank, voyageRerank } from "../rerank/index.ts";
 import { responses, type ResponsesDialect } from "../responses/index.ts";
 import { speech } from "../speech/index.ts";
 import { transcriptions } from "../transcriptions/index.ts";
+import { openAiVideos, type VideoDialect } from "../videos/index.ts";
 
 export {
   fetchModelList,
@@ -110,6 +112,35 @@ function optionsOf(row: ProviderRow): ObjectSchema {
  * address that the operator did not choose.
  */
 export function endpointsOf(row: ProviderRow, base: string): Endpoint<{ api_key?: string }>[] {
+  return [...protocolEndpointsOf(row, base), ...videoEndpointsOf(row, base)];
+}
+
+/** Returns the authentication of a row: its own header, or a bearer token. */
+const authOf = ({ auth }: ProviderRow) =>
+  auth
+    ? ({ ...auth, field: "api_key" } as const)
+    : ({ header: "authorization", prefix: "Bearer ", field: "api_key" } as const);
+
+function videoEndpointsOf(row: ProviderRow, base: string): VideoEndpoint<{ api_key?: string }>[] {
+  if (!row.videos) return [];
+  const { servedModels, dataPolicy, ...dialect } = row.videos;
+  return [
+    {
+      operation: "video",
+      base,
+      auth: authOf(row),
+      ...(row.headers && { headers: row.headers }),
+      servesModel: (model) => servedModels.some((pattern) => matchesGlob(pattern, model)),
+      ...(dataPolicy && { dataPolicy }),
+      videos: openAiVideos(dialect),
+    },
+  ];
+}
+
+function protocolEndpointsOf(
+  row: ProviderRow,
+  base: string,
+): ProtocolEndpoint<{ api_key?: string }>[] {
   return (Object.keys(row.protocols) as ProtocolName[]).flatMap((id) => {
     const {
       base: own,
@@ -132,12 +163,7 @@ export function endpointsOf(row: ProviderRow, base: string): Endpoint<{ api_key?
       {
         protocol,
         base: own === undefined ? base : joinBaseUrl(base, own),
-        auth:
-          header !== undefined
-            ? { header, field: "api_key" }
-            : row.auth
-              ? { ...row.auth, field: "api_key" }
-              : { header: "authorization", prefix: "Bearer ", field: "api_key" },
+        auth: header !== undefined ? { header, field: "api_key" } : authOf(row),
         ...(Object.keys(all).length > 0 && { headers: all }),
         ...(servedModels && {
           servesModel: (model: string) =>
@@ -182,11 +208,12 @@ const OPERATION_PATHS: { readonly [id in ProtocolName]?: ProtocolEndpoint["paths
  * other operations.
  */
 export const operationsOf = (row: ProviderRow): ReadonlySet<Operation> =>
-  new Set(
-    (Object.keys(row.protocols) as ProtocolName[]).map(
+  new Set([
+    ...(Object.keys(row.protocols) as ProtocolName[]).map(
       (id) => createProtocol(id, row.protocols[id] ?? {}, row).operationSpec.name,
     ),
-  );
+    ...(row.videos ? (["video"] as const) : []),
+  ]);
 
 /** Version headers of protocols that reject requests without one. */
 const VERSION_HEADERS: { readonly [id in ProtocolName]?: HeadersOut } = {
@@ -318,6 +345,14 @@ export interface ProviderRow {
   can?: FeatureSupport;
   /** Batches, and the protocols of their requests. Default: the provider has none. */
   batches?: BatchDialect & { readonly protocols: readonly ProtocolName[] };
+  /**
+   * Videos in the format of OpenAI, and the models that generate them. A pattern may contain one
+   * `*`, which matches any text. Default: the provider has none.
+   */
+  videos?: VideoDialect & {
+    readonly servedModels: readonly string[];
+    readonly dataPolicy?: Partial<DataPolicy>;
+  };
   dataPolicy?: DataPolicy;
   facts?: Facts;
   /**

@@ -33,6 +33,8 @@ export interface ModelListFormat {
   transcriptions?: readonly string[];
   /** IDs of realtime models. Default: none. */
   realtime?: readonly string[];
+  /** IDs of video models. Default: none. */
+  videos?: readonly string[];
 }
 
 /** Location of the list. `{data: […]}`, `{models: […]}`, and a bare list are all in use. */
@@ -95,6 +97,7 @@ function operationOf(
     speech = [],
     transcriptions = [],
     realtime = [],
+    videos = [],
   }: ModelListFormat,
   kinds: ReadonlySet<Operation>,
 ): Operation | undefined {
@@ -102,6 +105,8 @@ function operationOf(
   if (type === "image" || images.some((pattern) => matchesGlob(pattern, model))) return "image";
   if (realtime.some((pattern) => matchesGlob(pattern, model)))
     return kinds.has("realtime") ? "realtime" : undefined;
+  if (videos.some((pattern) => matchesGlob(pattern, model)))
+    return kinds.has("video") ? "video" : undefined;
   const embeds = type === undefined ? EMBEDDING_MODEL.test(model) : /embed/.test(type);
   if (embeds || embeddings.some((pattern) => matchesGlob(pattern, model)))
     return kinds.has("embedding") ? "embedding" : undefined;

@@ -13,6 +13,7 @@ import { markAsHookFailure } from "../../pipeline/hooks/hook-guard.ts";
 import { runSubrequest } from "../../pipeline/pipeline.ts";
 import { openCall } from "../../pipeline/open-call.ts";
 import type { Generation } from "../../pipeline/generation.ts";
+import { createJobCalls } from "./job-calls.ts";
 import { createJobLines } from "./job-lines.ts";
 import type { ContextServices, Services } from "../services.ts";
 import type { LocalEndpoint } from "../http/local-endpoint.ts";
@@ -149,6 +150,7 @@ export function createPluginContext({
     jobs: services.jobs ?? services.store?.jobs,
     jobLines: services.store?.jobs && createJobLines(generation),
     bounds: { jsonValues },
+    jobCalls: services.store?.jobs && createJobCalls(generation),
     deriveSecret: (purpose) =>
       new Uint8Array(hkdfSync("sha256", services.fleetSecret!, "", `plugins: ${purpose}`, 32)),
     reportEvent(name, data) {

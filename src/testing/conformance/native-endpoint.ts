@@ -27,7 +27,7 @@ import { credentialWithEnv } from "./recorded-endpoints.ts";
 import { notCheckedMessage, type ConformanceSubject } from "./subject.ts";
 import {
   collectEvents,
-  isProtocolEndpoint,
+  isNativeEndpoint,
   pickModel,
   sampleRequest,
   runNative,
@@ -35,7 +35,7 @@ import {
 } from "./operation.ts";
 
 const nativeEndpoints = ({ endpoints }: Provider): AnyNativeEndpoint[] =>
-  endpoints.filter((endpoint): endpoint is AnyNativeEndpoint => !isProtocolEndpoint(endpoint));
+  endpoints.filter(isNativeEndpoint);
 
 function subjectRecordings({ recordings: folder }: ConformanceSubject): readonly Recording[] {
   const own = folder && existsSync(join(folder, "native")) ? join(folder, "native") : folder;

@@ -30,6 +30,10 @@ import { notCheckedMessage, type ConformanceSubject } from "./subject.ts";
 export const isProtocolEndpoint = (endpoint: Endpoint): endpoint is ProtocolEndpoint =>
   "protocol" in endpoint;
 
+/** Whether the endpoint sends the requests of the host's calls itself. */
+export const isNativeEndpoint = (endpoint: Endpoint): endpoint is AnyNativeEndpoint =>
+  "run" in endpoint;
+
 /**
  * Returns a sample request. For an operation that a package adds, the sample is taken from the
  * `operations` of the options.
@@ -59,7 +63,7 @@ export async function checkAborts(of: Provider, subject: ConformanceSubject): Pr
     const way = (signal: AbortSignal) => createProviderClient(up, endpoint, credential, signal);
     if (listModels) await stopsOnAbort(up, "models()", (signal) => listModels(way(signal)));
     if (checkReady) await stopsOnAbort(up, "ready()", (signal) => checkReady(way(signal)));
-    if (isProtocolEndpoint(endpoint)) continue;
+    if (!isNativeEndpoint(endpoint)) continue;
     await stopsOnAbort(up, "run()", (signal) => {
       const exchange = fakes.exchange({ signal });
       return collectEvents(
@@ -156,7 +160,7 @@ export async function checkFailingUpstreams(
       const way = createProviderClient(up, endpoint, credential);
       const work: Promise<unknown>[] = [];
       if (of.listModels) work.push(of.listModels(way));
-      if (!isProtocolEndpoint(endpoint))
+      if (isNativeEndpoint(endpoint))
         work.push(collectEvents(endpoint, fakes.call({ ...way, protocol: null }), subject));
       for (const one of work) one.catch((error: unknown) => observed.push(error));
       for (const one of work)
@@ -175,7 +179,7 @@ export async function checkFailingUpstreams(
  */
 export async function checkNative(of: Provider, subject: ConformanceSubject): Promise<void> {
   for (const endpoint of of.endpoints) {
-    if (isProtocolEndpoint(endpoint)) continue;
+    if (!isNativeEndpoint(endpoint)) continue;
     const { recordings: folder } = subject;
     const own = folder && existsSync(join(folder, "native")) ? join(folder, "native") : folder;
     const model = await pickModel(of, endpoint, subject);
