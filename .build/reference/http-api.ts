@@ -175,8 +175,23 @@ async function signInPage(): Promise<ReferencePage> {
   ]);
 }
 
+/** Frontends whose routes concern jobs, on their own page. */
+const JOBS: readonly string[] = ["jobs", "videos"];
+
+async function jobPage(): Promise<ReferencePage> {
+  const routes = (await Promise.all(JOBS.map(routesOf))).flat();
+  return page("http-api/jobs.md", [
+    "# Job endpoints",
+    "This page is for application developers. It lists the routes of files, batches, and videos, which [Files and batches](../../guides/endpoints.md#files-and-batches) and [Videos](../../guides/videos.md) describe.",
+    '```sh\ncurl -s http://127.0.0.1:8787/v1/videos -H "authorization: Bearer $KEY"\n```',
+    ...routes.map((route) => routeEntry(route, [])),
+  ]);
+}
+
 async function endpointPage(): Promise<ReferencePage> {
-  const names = Object.keys(builtin.frontend).filter((name) => name !== SIGN_IN);
+  const names = Object.keys(builtin.frontend).filter(
+    (name) => name !== SIGN_IN && !JOBS.includes(name),
+  );
   const all = (await Promise.all(names.map(routesOf))).flat();
   const isDeployment = ({ paths }: ServedRoute) => paths[0]!.startsWith(DEPLOYMENT);
   const suffix = (path: string) => path.replace(/^.*\/:model|^\/v1/, "");
@@ -450,6 +465,7 @@ const indexPage = (): ReferencePage =>
     "This page is for application developers and for the authors of programs that operate a gateway. It lists all HTTP endpoints of the gateway.",
     [
       "- **[Client endpoints](endpoints.md)**: the routes of the frontends, in the formats of OpenAI, Anthropic, Google, and others",
+      "- **[Job endpoints](jobs.md)**: files, batches, and videos",
       "- **[Sign-in endpoints](sign-in.md)**: the OAuth device flow, managed settings, and telemetry of signed-in clients",
       "- **[HTTP headers](headers.md)**: request headers and response headers",
       "- **[Errors](../errors.md)**: error codes, their HTTP status, and what to do",
@@ -465,6 +481,7 @@ export async function httpApiPages(): Promise<ReferencePage[]> {
   return [
     indexPage(),
     await endpointPage(),
+    await jobPage(),
     await signInPage(),
     headerPage(),
     adminIndex(),
