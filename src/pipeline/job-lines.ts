@@ -37,7 +37,7 @@ import { receive } from "./stages/receive.ts";
 import { reject } from "./stages/reject.ts";
 import { route } from "./stages/route.ts";
 import { rejectSafely, settle } from "./stages/settle.ts";
-import { BufferedServerResponse } from "./subrequest.ts";
+import { createBufferedResponse, type BufferedResponse } from "./subrequest.ts";
 import { encodeRequest } from "./upstream/encode-request.ts";
 
 /** Name of the service tier at which providers bill batches. */
@@ -47,9 +47,8 @@ const NO_SOCKET = {} as Socket;
 /** Errors after which a result can be processed again. */
 const TEMPORARY_KINDS: ReadonlySet<ErrorKind> = new Set(["overloaded", "unavailable", "timeout"]);
 
-interface LineExchange {
+interface LineExchange extends BufferedResponse {
   readonly x: HostExchange;
-  readonly response: BufferedServerResponse;
 }
 
 function createLineExchange(
@@ -63,7 +62,7 @@ function createLineExchange(
   },
 ): LineExchange {
   const found = gen.findRoute(path) ?? fail("not_found", `No frontend serves ${path}.`);
-  const response = new BufferedServerResponse();
+  const { response, body: responseBody } = createBufferedResponse();
   const x = new HostExchange({
     id: of.id,
     gen,
@@ -74,7 +73,7 @@ function createLineExchange(
     receive,
     jobLine: of.jobLine,
   });
-  return { x, response };
+  return { x, response, body: responseBody };
 }
 
 /** Headers of the request that creates a job, and that do not describe its lines. */
@@ -260,15 +259,15 @@ export async function settleLine(
   of: LineBilling,
 ): Promise<LineResponse> {
   const id = `${of.attempt}.${of.line}`;
-  const body = Buffer.from(JSON.stringify(result.body ?? null));
-  const { x, response } = createLineExchange(gen, line, {
+  const reply = Buffer.from(JSON.stringify(result.body ?? null));
+  const { x, response, body } = createLineExchange(gen, line, {
     id,
     socket: NO_SOCKET,
     jobLine: {
       terms: { tier: BATCH_TIER },
       pricedAt: of.pricedAt,
       attempt: of.attempt,
-      reply: { status: result.status, body },
+      reply: { status: result.status, body: reply },
     },
   });
   const release = gen.retain(x);
@@ -284,7 +283,7 @@ export async function settleLine(
       rejectSafely(x, problem, reject);
     }
     await settle(x);
-    const text = (await response.whenDone) ?? fail("internal", "A response was cut off.");
+    const text = (await body) ?? fail("internal", "A response was cut off.");
     const call = x.state.billing.records.at(-1);
     return { requestId: id, status: response.statusCode, body: text.toString(), call };
   } finally {

@@ -57,8 +57,8 @@ export function createSubrequestConnection(
     socket: parentReq.socket,
   });
   if (onEvent) return { req, ...createStreamedResponse(onEvent) };
-  const res = new BufferedServerResponse();
-  return { req, res: res.asServerResponse, responseBody: res.whenDone };
+  const { response, body: responseBody } = createBufferedResponse();
+  return { req, res: response.asServerResponse, responseBody };
 }
 
 /** Creates a response whose events are passed on one after the other. */
@@ -90,18 +90,42 @@ function createStreamedResponse(
   return { res: response.asServerResponse, responseBody: promise };
 }
 
-/** Buffers a response. */
-export class BufferedServerResponse extends VirtualResponse {
-  readonly #chunks: Buffer[] = [];
-  /** Resolves when the response ends: to its bytes, or to undefined if it was truncated. */
-  readonly whenDone = new Promise<Buffer | undefined>((resolve) => {
-    this.once("finish", () => resolve(Buffer.concat(this.#chunks)));
-    this.once("close", () => resolve(undefined));
+/** A response that is buffered. */
+export interface BufferedResponse {
+  readonly response: BufferedServerResponse;
+  /**
+   * Resolves when the response ends: to its bytes, or to undefined if it was truncated. The response
+   * does not refer to it.
+   */
+  readonly body: Promise<Buffer | undefined>;
+}
+
+export function createBufferedResponse(): BufferedResponse {
+  const response = new BufferedServerResponse();
+  const body = new Promise<Buffer | undefined>((resolve) => {
+    response.once("finish", () => resolve(response.takeBytes()));
+    response.once("close", () => resolve(undefined));
   });
+  return { response, body };
+}
+
+/** Buffers what is written to it. */
+export class BufferedServerResponse extends VirtualResponse {
+  #chunks: Buffer[] = [];
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
     this.#chunks.push(chunk);
     done();
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#chunks = [];
+    done(error);
+  }
+
+  /** Returns everything that was written, once. */
+  takeBytes(): Buffer {
+    return Buffer.concat(this.#chunks.splice(0));
   }
 }
 

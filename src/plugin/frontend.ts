@@ -442,7 +442,10 @@ export interface FormPart {
   readonly filename: string | undefined;
   /** Content type that the client sent. */
   readonly mime: string | undefined;
-  /** Content. When the next part is requested, the rest of it is skipped. */
+  /**
+   * Content. When the next part is requested, the rest of it is skipped. The receiver owns each
+   * piece.
+   */
   readonly content: AsyncIterable<Uint8Array>;
 }
 

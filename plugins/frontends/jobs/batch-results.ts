@@ -274,7 +274,9 @@ class ResultReader {
       const { id, holdNano } = await lines.read(n);
       const end = outcome === "completed" ? "lost" : outcome;
       const isEstimated = end === "lost" || end === "unreadable";
-      if (isEstimated && !(await this.#findBill(n))) this.#lostNano += holdNano ?? 0n;
+      const bill = isEstimated ? await this.#findBill(n) : undefined;
+      if (bill) this.#costNano += bill.costNano ?? 0n;
+      else if (isEstimated) this.#lostNano += holdNano ?? 0n;
       await this.#writeUnrun(n, id, end, message);
     }
   }

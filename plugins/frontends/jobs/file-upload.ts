@@ -1,5 +1,6 @@
 // Reads an upload: the file is stored as it arrives, whatever the order of the fields is.
 import { fail, type FormPart } from "tollgate/plugin";
+import { releasePieces } from "./blobs/release-pieces.ts";
 
 /** Maximum size of a field that is not a file, in bytes. */
 const MAX_FIELD_BYTES = 4_096;
@@ -49,7 +50,7 @@ export async function readUpload(
         fail("invalid", `The content type is longer than ${MAX_MIME_BYTES} bytes.`, {
           param: field,
         });
-      file = { filename: checked, mime: type, bytes: await target.write(content) };
+      file = { filename: checked, mime: type, bytes: await target.write(releasePieces(content)) };
     }
     return { fields, ...(file ?? fail("invalid", `Missing "${field}".`, { param: field })) };
   } catch (error) {

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { PassThrough } from "node:stream";
 import { once } from "node:events";
 import type { LineFile } from "./batch-record.ts";
+import { releasePieces } from "./blobs/release-pieces.ts";
 import type { Owner } from "./owned-records.ts";
 import type { Storage } from "./storage.ts";
 
@@ -25,7 +26,7 @@ export class BlobWriter {
   constructor(storage: Storage, name: string) {
     this.#storage = storage;
     this.#name = name;
-    this.#written = storage.blobs.write(name, this.key, this.#stream);
+    this.#written = storage.blobs.write(name, this.key, releasePieces(this.#stream));
     // An error is thrown by the next call.
     this.#written.catch((error: Error) => this.#stream.destroy(error));
     this.#stream.on("error", () => {});

@@ -7,6 +7,7 @@ import type { JobQuery, JobRecord, JobStore } from "../../plugin/store/job.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import { KeyNames } from "../../runtime/requests/key-names.ts";
 import { isWithinAccount } from "../../runtime/requests/series-selection.ts";
+import { jobCursor } from "../../store/job-table.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
 import type { InputOf } from "../schema/command-specs.ts";
 
@@ -29,8 +30,10 @@ export interface ShownJob extends Pick<
 
 export interface ShownJobs {
   readonly items: readonly ShownJob[];
-  /** Whether there are more jobs. */
+  /** Whether older jobs were not searched, or not returned. */
   readonly isTruncated: boolean;
+  /** Cursor for the older jobs. Undefined if there are none. */
+  readonly next: string | undefined;
 }
 
 export interface JobDetails {
@@ -38,7 +41,7 @@ export interface JobDetails {
 }
 
 const PAGE_SIZE = 200;
-/** Maximum number of records that one query reads for each kind and state. */
+/** Maximum number of records that one page searches for each kind and state. */
 const MAX_READ = 10_000;
 
 const OPEN_STATUSES: ReadonlySet<JobStatus> = new Set(["queued", "running", "canceling"]);
@@ -49,6 +52,13 @@ interface JobCommandsOptions {
   readonly kinds: () => ReadonlyMap<string, JobKind>;
   /** Returns the names from the outermost account to this one. */
   readonly accountPath: (account: string) => readonly string[];
+}
+
+/** Jobs of one query, the newest first. */
+interface FoundJobs {
+  readonly jobs: readonly DescribedJob[];
+  /** Cursor of the last record that was read. Undefined if no record is left. */
+  readonly readTo: string | undefined;
 }
 
 interface DescribedJob {
@@ -102,23 +112,22 @@ export function createJobCommands({ store, kinds, accountPath }: JobCommandsOpti
   };
   return withInputChecks({
     "jobs.list": async (input): Promise<ShownJobs> => {
-      const { kind, key, account, limit = 100, status } = input;
+      const { kind, key, account, limit = 100, status, after } = input;
       const jobs = requireJobs();
       if (kind !== undefined && !kinds().has(kind)) rejectKind(kind, [...kinds().keys()]);
       const keyId = key && (await names.resolveId(key, () => true));
       const matches = (one: DescribedJob | undefined): one is DescribedJob =>
         one !== undefined && isVisible(one.record, account) && hasStatus(one, status);
-      const found: DescribedJob[] = [];
+      const select = (record: JobRecord) => [describe(record)].find(matches);
+      const all: FoundJobs[] = [];
       for (const [name, of] of kinds()) {
         if (kind !== undefined && kind !== name) continue;
         for (const query of queriesFor(of, { kind: name, key: keyId }, status))
-          found.push(
-            ...(await read(jobs, query, limit + 1, (one) => [describe(one)].find(matches))),
-          );
+          all.push(await read(jobs, query, { limit: limit + 1, after, select }));
       }
-      const sorted = found.toSorted((a, b) => b.record.createdAt - a.record.createdAt);
-      const items = await Promise.all(sorted.slice(0, limit).map(show));
-      return { items, isTruncated: sorted.length > limit };
+      const { found, next } = mergePages(all, limit);
+      const items = await Promise.all(found.map(show));
+      return { items, isTruncated: next !== undefined, next };
     },
     "jobs.show": async (input): Promise<JobDetails> => ({ job: await show(await find(input)) }),
     "jobs.cancel": async (input): Promise<JobDetails> => {
@@ -158,26 +167,47 @@ const queriesFor = (
     ? openStates.map((state) => ({ ...query, state }))
     : [query];
 
-/** Reads jobs, the newest first, until `limit` of them match. */
+/** Reads jobs, the newest first, until `limit` of them match or the maximum was read. */
 async function read(
   jobs: JobStore,
   query: JobQuery,
-  limit: number,
-  select: (record: JobRecord) => DescribedJob | undefined,
-): Promise<readonly DescribedJob[]> {
+  of: {
+    readonly limit: number;
+    readonly after: string | undefined;
+    readonly select: (record: JobRecord) => DescribedJob | undefined;
+  },
+): Promise<FoundJobs> {
   const found: DescribedJob[] = [];
-  let after: string | undefined;
+  let { after } = of;
   for (let count = 0; count < MAX_READ; count += PAGE_SIZE) {
     const page = await jobs.list(query, { limit: PAGE_SIZE, after });
     for (const record of page.items) {
-      const one = select(record);
+      const one = of.select(record);
       if (one) found.push(one);
-      if (found.length >= limit) return found;
+      if (found.length >= of.limit) return { jobs: found, readTo: jobCursor(record) };
     }
     after = page.next ?? undefined;
-    if (after === undefined) break;
+    if (after === undefined) return { jobs: found, readTo: undefined };
   }
-  return found;
+  return { jobs: found, readTo: after };
+}
+
+/** Merges the jobs of several queries up to the point to which all of them were read. */
+function mergePages(
+  all: readonly FoundJobs[],
+  limit: number,
+): { readonly found: readonly DescribedJob[]; readonly next: string | undefined } {
+  const readTo = all.flatMap((one) => one.readTo ?? []).toSorted();
+  // Jobs are listed from the highest cursor to the lowest.
+  const end = readTo.at(-1);
+  const cursorOf = ({ record }: DescribedJob): string => jobCursor(record);
+  const found = all
+    .flatMap(({ jobs }) => jobs)
+    .filter((job) => end === undefined || cursorOf(job) >= end)
+    .toSorted((a, b) => (cursorOf(a) > cursorOf(b) ? -1 : 1));
+  return found.length > limit
+    ? { found: found.slice(0, limit), next: cursorOf(found[limit - 1]!) }
+    : { found, next: end };
 }
 
 const rejectKind = (kind: string, known: readonly string[]): never =>

@@ -29,9 +29,12 @@ export const JOB_COMMAND_SPECS = {
         key: withCli(text("ID or name of the key that created the jobs"), { value: "key" }),
         account: ACCOUNT_FIELD,
         limit: integerUpTo(500, "Maximum number of jobs. Default: 100"),
+        after: withCli(text("next of an earlier response, for the jobs that are older"), {
+          value: "cursor",
+        }),
       },
     },
-    output: outputSchema("items", "isTruncated"),
+    output: outputSchema("items", "isTruncated", "next"),
     role: "viewer",
     writes: false,
     accountScope: { accountMember: "account", defaultsToOwn: true, keyMember: "key" },

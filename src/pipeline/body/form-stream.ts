@@ -95,10 +95,11 @@ class FormReader {
     }
   }
 
-  /** Yields the content of a part up to the line break before the next boundary. */
+  /**
+   * Yields the content of a part up to the line break before the next boundary. A chunk in which no
+   * boundary can begin is yielded without a copy.
+   */
   async *readContent(): AsyncGenerator<Buffer, void> {
-    // A boundary may begin in one chunk and end in another one.
-    const held = CRLF.length + this.#mark.length - 1;
     for (;;) {
       const at = this.#rest.indexOf(this.#mark);
       if (at >= 0) {
@@ -109,9 +110,19 @@ class FormReader {
         if (last.length > 0) yield last;
         return;
       }
-      if (this.#rest.length > held) yield this.#take(this.#rest.length - held);
+      const end = this.#boundaryStart();
+      if (end > 0) yield this.#take(end);
       else if (!(await this.#readMore())) rejectForm(TRUNCATED);
     }
+  }
+
+  /** Returns the first position at which a boundary may begin that ends in a later chunk. */
+  #boundaryStart(): number {
+    const from = Math.max(0, this.#rest.length - CRLF.length - this.#mark.length + 1);
+    const offset = this.#rest
+      .subarray(from)
+      .findIndex((byte) => byte === CRLF[0] || byte === this.#mark[0]);
+    return offset < 0 ? this.#rest.length : from + offset;
   }
 
   #startsWith(bytes: Buffer): boolean {
@@ -125,7 +136,8 @@ class FormReader {
 
   #take(length: number): Buffer {
     const taken = this.#rest.subarray(0, length);
-    this.#rest = this.#rest.subarray(length);
+    // The receiver of a complete chunk may free its memory.
+    this.#rest = length === this.#rest.length ? NOTHING : this.#rest.subarray(length);
     return taken;
   }
 

@@ -21,7 +21,11 @@ export function createVirtualRequest(of: VirtualRequest): IncomingMessage {
     "content-type": "application/json",
     "content-length": String(of.body.length),
   };
-  return Object.assign(Readable.from([of.body], { objectMode: false }), {
+  // `Readable.from` would keep the request in memory: see `VirtualResponse`.
+  const content = new Readable({ read() {} });
+  content.push(of.body);
+  content.push(null);
+  return Object.assign(content, {
     method: "POST",
     url: of.path,
     headers,
@@ -32,10 +36,19 @@ export function createVirtualRequest(of: VirtualRequest): IncomingMessage {
   }) as unknown as IncomingMessage;
 }
 
-/** The part of `ServerResponse` that the pipeline uses. */
+/**
+ * The part of `ServerResponse` that the pipeline uses. V8 allocates a function that is assigned to a
+ * member in the old generation, and Node does so for each `Writable`. The stream is therefore kept
+ * until the next full collection, so it drops its references to the request when it is closed.
+ */
 export abstract class VirtualResponse extends Writable {
   statusCode = 200;
   headersSent = false;
+
+  constructor() {
+    super();
+    this.once("close", () => process.nextTick(() => this.removeAllListeners()));
+  }
 
   /** Called with each chunk. `done` is called when the next request may follow. */
   abstract override _write(chunk: Buffer, encoding: string, done: (error?: Error) => void): void;

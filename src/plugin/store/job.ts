@@ -85,7 +85,10 @@ export interface JobStore {
   put(record: JobRecord): Promise<void>;
   /** Returns the job with this ID. */
   find(id: string): Promise<JobRecord | undefined>;
-  /** Returns the jobs that match the query, the newest first. */
+  /**
+   * Returns the jobs that match the query, the newest first. Cursors are those of `jobCursor`, so
+   * the cursor of one query is valid for another.
+   */
   list(query: JobQuery, page?: PageRequest): Promise<ResultPage<JobRecord>>;
   /**
    * Leases jobs that are due, the longest overdue first. Each returned record has the next version,

@@ -4,6 +4,7 @@ import { getFault } from "../../model/error.ts";
 import type { JobRecord } from "../../plugin/store/job.ts";
 import type { Reserve, Store } from "../../plugin/store/store.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
+import { jobCursor } from "../../store/job-table.ts";
 import {
   attemptIds,
   fleetClaim,
@@ -386,6 +387,8 @@ export const jobRecordLaws: readonly Law[] = [
         if (after === undefined) break;
       }
       assert.deepEqual(seen, ["a4", "a3", "a2", "a1", "a0"]);
+      const after = jobCursor(jobRecord("a2", { createdAt: NOON + 2 }));
+      assert.deepEqual(ids((await jobs.list({ account: "acme" }, { after })).items), ["a1", "a0"]);
       assert.deepEqual(ids((await jobs.list({ key: "carol" })).items), ["free"]);
       assert.deepEqual((await jobs.list({ account: "acme", state: "failed" })).items, []);
       assert.equal((await jobs.list({})).items.length, 8);

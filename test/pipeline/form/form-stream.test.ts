@@ -48,7 +48,7 @@ const forms = fc.oneof(
 async function* split(raw: Buffer, sizes: readonly number[]): AsyncGenerator<Buffer, void> {
   for (let at = 0, i = 0; at < raw.length; i++) {
     const size = sizes.length === 0 ? raw.length : sizes[i % sizes.length]!;
-    yield raw.subarray(at, at + size);
+    yield Buffer.copyBytesFrom(raw, at, size) as Buffer;
     at += size;
   }
 }
@@ -60,7 +60,11 @@ async function readAll(raw: Buffer, sizes: readonly number[]): Promise<ReadPart[
   try {
     for await (const { name, filename, content } of readFormParts(split(raw, sizes), BOUNDARY)) {
       const pieces: Uint8Array[] = [];
-      for await (const bytes of content) pieces.push(bytes);
+      for await (const bytes of content) {
+        pieces.push(Uint8Array.from(bytes));
+        // A receiver owns the pieces, and may free their memory.
+        if (bytes.byteLength === bytes.buffer.byteLength) (bytes.buffer as ArrayBuffer).transfer(0);
+      }
       found.push([name, filename, Buffer.concat(pieces).toString("latin1")]);
     }
     return found;

@@ -9,6 +9,7 @@ import { MAX_JOB_DATA_BYTES } from "../../../src/store/job-table.ts";
 import {
   answer,
   EngineWorld,
+  LINE_COST,
   LINE_HOLD,
   ownerNamed,
   randomText,
@@ -107,6 +108,7 @@ it("lines that were billed before the provider deleted the results are not estim
   const batch = await ended(gateway, await gateway.create(alice, ["m", "m", "m"]));
   expect(batch.counts).toMatchObject({ failed: 3 });
   expect([...world.settled.values()]).toMatchObject([{ costNano: 2n * LINE_HOLD }]);
+  expect(batch.costNano).toBe((LINE_COST + 2n * LINE_HOLD).toString());
 });
 
 it("a record fits in a store, whatever the provider returns", async () => {

@@ -10,6 +10,7 @@ import {
   type BatchResult,
   type BatchStatus,
   type BatchTarget,
+  type CallRecord,
   type Context,
   type EndpointBatches,
   type JobLines,
@@ -59,6 +60,8 @@ export const answer = (id: string): BatchResult => ({
 
 /** Amount reserved for a line, in nano-dollars. */
 export const LINE_HOLD = 1_000n;
+/** Cost of a line that was billed. */
+export const LINE_COST = 300n;
 
 export class EngineWorld {
   readonly jobs = createMemoryJobs();
@@ -129,7 +132,7 @@ export class Gateway {
       stateDir: world.dir,
       ledger: {
         listEntries: async ({ attempt }: { attempt?: Opt<string> }) => ({
-          items: bills.has(attempt!) ? [{ attempt }] : [],
+          items: bills.has(attempt!) ? [{ attempt, costNano: LINE_COST }] : [],
         }),
       } as unknown as Context["ledger"],
     });
@@ -205,7 +208,8 @@ export class Gateway {
           const call = `${of.attempt}.${of.line}.1`;
           world.bills.set(call, [...(world.bills.get(call) ?? []), of]);
           const requestId = call;
-          return { requestId, status: 200, body: "{}", call: undefined };
+          const record = { usage: {}, costNano: LINE_COST } as CallRecord;
+          return { requestId, status: 200, body: "{}", call: record };
         }),
       openBatches: () => ({
         batches: mapMethods(this.#provider(), (run) => live(run)),

@@ -2,14 +2,17 @@
 // created, its lines are sent, and its results are read. The client and the provider run in the
 // process of this rig.
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { createServer, request, type IncomingMessage, type ServerResponse } from "node:http";
+import { randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
-import { setInterval as ticks } from "node:timers/promises";
+import { createConnection } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { readJsonLines } from "tollgate/protocols/batches";
 import { startDaemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 import type { Rig, RigResult } from "../rig.ts";
+import type { ProcessMemory } from "./memory-probe.ts";
 
 const PATH = "/v1/chat/completions";
 
@@ -25,6 +28,7 @@ export async function runBatchMemory(
   say: (line: string) => void = () => {},
 ): Promise<RigResult> {
   await using provider = await startProvider();
+  const probe = join(tmpdir(), `tollgate-probe-${randomBytes(6).toString("hex")}`);
   await using gateway = await startDaemon({
     yaml: `
 frontends: [chat-completions, jobs]
@@ -35,49 +39,47 @@ providers:
     models: { m: { price: { input: 1, output: 2 } } }
 middleware: [auth]
 `,
+    env: {
+      NODE_OPTIONS: `--import=${join(import.meta.dirname, "memory-probe.ts")}`,
+      TOLLGATE_MEMORY_PROBE: probe,
+    },
   });
   const client = { url: gateway.url, key: gateway.key };
-  await runBatch(client, 200, 4_000, () => {});
-  const memory = watchMemory(gateway.pid);
-  const idle = memory.now();
-  const counts: Record<string, number> = { lines, megabytes, idleMib: Math.round(idle) };
-  const received = await runBatch(client, lines, (megabytes * 1_000_000) / lines, (phase) => {
-    const above = Math.round(memory.takePeak() - idle);
-    counts[phase] = above;
-    say(`${phase}: ${above} MiB above idle`);
-  });
-  await memory.end();
+  const counts: Record<string, number> = { lines, megabytes };
   const wrong: string[] = [];
+  const report = (phase: string, idle: ProcessMemory, now: ProcessMemory) => {
+    const above = (part: keyof ProcessMemory) => mib(now[part] - idle[part]);
+    const resident = above("resident");
+    counts[phase] = resident;
+    say(
+      `${phase}: ${resident} MiB above idle (young ${above("young")}, old ${above("old")}, external ${above("external")})`,
+    );
+    if (resident > limitMib) wrong.push(`${phase} uses ${resident} MiB above idle`);
+  };
+  await runBatch(client, 200, 4_000, async () => {});
+  const { now: idle } = await readProbe(probe, "collect");
+  counts["idle"] = mib(idle.resident);
+  say(`idle: ${mib(idle.resident)} MiB (young ${mib(idle.young)}, old ${mib(idle.old)})`);
+  const received = await runBatch(client, lines, (megabytes * 1_000_000) / lines, async (phase) =>
+    report(phase, idle, (await readProbe(probe, "read")).peak),
+  );
+  report("after a collection", idle, (await readProbe(probe, "collect")).now);
   if (received !== lines) wrong.push(`${received} results, not ${lines}`);
-  for (const phase of ["upload", "create", "run", "download"])
-    if (counts[phase]! > limitMib) wrong.push(`${phase} uses ${counts[phase]} MiB above idle`);
   return { wrong, counts, seed: 0 };
 }
 
-/** Reads the memory of a process until it is told to stop. */
-function watchMemory(pid: number) {
-  const now = (): number => {
-    const status = readFileSync(`/proc/${pid}/status`, "utf8");
-    return Number(/^VmRSS:\s+(\d+)/m.exec(status)![1]) / 1024;
-  };
-  let peak = 0;
-  const stop = new AbortController();
-  const watching = (async () => {
-    for await (const _ of ticks(20, undefined, { signal: stop.signal }))
-      peak = Math.max(peak, now());
-  })().catch(() => undefined);
-  return {
-    now,
-    takePeak() {
-      const taken = Math.max(peak, now());
-      peak = 0;
-      return taken;
-    },
-    end() {
-      stop.abort();
-      return watching;
-    },
-  };
+const mib = (bytes: number): number => Math.round(bytes / 1_048_576);
+
+/** Reads the memory of the gateway, now and at its highest since the last reading. */
+async function readProbe(
+  path: string,
+  command: "read" | "collect",
+): Promise<{ readonly now: ProcessMemory; readonly peak: ProcessMemory }> {
+  const socket = createConnection(path);
+  socket.write(command);
+  let text = "";
+  for await (const piece of socket) text += String(piece);
+  return JSON.parse(text) as never;
 }
 
 interface Client {
@@ -90,13 +92,13 @@ async function runBatch(
   client: Client,
   lines: number,
   lineBytes: number,
-  onPhase: (name: string) => void,
+  onPhase: (name: string) => Promise<void>,
 ): Promise<number> {
   const file = await upload(client, lines, lineBytes);
-  onPhase("upload");
+  await onPhase("upload");
   const body = JSON.stringify({ input_file_id: file, endpoint: PATH, completion_window: "24h" });
   const created = await fetchJson(client, "/v1/batches", { method: "POST", body });
-  onPhase("create");
+  await onPhase("create");
   let batch = created;
   await until(
     async () => {
@@ -106,7 +108,7 @@ async function runBatch(
     undefined,
     1_000_000,
   );
-  onPhase("run");
+  await onPhase("run");
   const response = await fetch(
     `${client.url}/v1/files/${String(batch["output_file_id"])}/content`,
     {
@@ -116,7 +118,7 @@ async function runBatch(
   let found = 0;
   for await (const _ of readJsonLines(response.body as unknown as AsyncIterable<Uint8Array>))
     found++;
-  onPhase("download");
+  await onPhase("download");
   return found;
 }
 

@@ -2,8 +2,10 @@
 // nonce of a chunk is its number and whether it is the last one, so chunks cannot be moved,
 // repeated, or cut off. A key encrypts one file only.
 import { createCipheriv, createDecipheriv } from "node:crypto";
+import { releasePiece } from "./release-pieces.ts";
 
 const CHUNK_BYTES = 64 * 1024;
+const NOTHING: Buffer = Buffer.alloc(0);
 const TAG_BYTES = 16;
 /** Size of an encrypted chunk. The last one may be smaller. */
 export const SEALED_BYTES = CHUNK_BYTES + TAG_BYTES;
@@ -35,31 +37,35 @@ export function sealedSpan(bytes: number, from: number, to: number): SealedSpan 
   };
 }
 
-/** Encrypts a file as it arrives. */
+/**
+ * Encrypts a file as it arrives. The caller must not use a piece after it requested the next one,
+ * because its memory is then freed.
+ */
 export async function* sealChunks(
   key: Uint8Array,
   source: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Buffer, void> {
-  let rest: Uint8Array[] = [];
+  const chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   let length = 0;
   let number = 0;
-  for await (const bytes of source) {
-    rest.push(bytes);
-    length += bytes.length;
-    // A whole chunk waits until it is known that it is not the last one.
-    if (length <= CHUNK_BYTES) continue;
-    let all: Buffer = Buffer.concat(rest);
-    for (; all.length > CHUNK_BYTES; all = all.subarray(CHUNK_BYTES))
-      yield* sealChunk(key, number++, false, all.subarray(0, CHUNK_BYTES));
-    rest = [all];
-    length = all.length;
-  }
-  yield* sealChunk(key, number, true, rest.length === 1 ? rest[0]! : Buffer.concat(rest));
+  for await (const bytes of source)
+    for (let from = 0; from < bytes.length;) {
+      // A full chunk waits until it is known that it is not the last one.
+      if (length === CHUNK_BYTES) {
+        yield* sealChunk(key, number++, false, chunk);
+        length = 0;
+      }
+      const some = bytes.subarray(from, from + CHUNK_BYTES - length);
+      chunk.set(some, length);
+      length += some.length;
+      from += some.length;
+    }
+  yield* sealChunk(key, number, true, chunk.subarray(0, length));
 }
 
 /**
  * Decrypts chunks. Throws if one was changed, or if the last one is not the last one of the file.
- * @param sealed The encrypted bytes of a span, in any pieces.
+ * @param sealed The encrypted bytes of a span, in any pieces, whose memory is freed.
  */
 export async function* openChunks(
   key: Uint8Array,
@@ -68,11 +74,13 @@ export async function* openChunks(
   sealed: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Buffer, void> {
   const last = chunkCount(bytes) - 1;
-  let rest: Buffer = Buffer.alloc(0);
+  let rest = NOTHING;
   let number = firstChunk;
   const open = (length: number): Buffer => {
-    const chunk = openChunk(key, number, number === last, rest.subarray(0, length));
-    rest = rest.subarray(length);
+    const all = rest;
+    const chunk = openChunk(key, number, number === last, all.subarray(0, length));
+    rest = length === all.length ? NOTHING : all.subarray(length);
+    if (rest === NOTHING) releasePiece(all);
     number++;
     return chunk;
   };
@@ -99,7 +107,9 @@ function* sealChunk(
   chunk: Uint8Array,
 ): Generator<Buffer, void> {
   const cipher = createCipheriv("aes-256-gcm", key, nonceOf(number, isLast));
-  yield cipher.update(chunk);
+  const sealed = cipher.update(chunk);
+  yield sealed;
+  releasePiece(sealed);
   cipher.final();
   yield cipher.getAuthTag();
 }

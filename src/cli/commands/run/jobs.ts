@@ -20,8 +20,9 @@ export const command: CliCommand = createCommandGroup(
 
 const TITLES = ["id", "status", "progress", "key", "account", "model", "cost (USD)", "created"];
 
-export function formatJobs({ items, isTruncated }: ShownJobs): string {
-  if (items.length === 0) return "No jobs.";
+export function formatJobs({ items, next }: ShownJobs): string {
+  const more = next && paint("gray", `There are older jobs. Use --after ${next}.`);
+  if (items.length === 0) return more ?? "No jobs.";
   const rows = items.map((job) => [
     job.id,
     job.status,
@@ -33,7 +34,7 @@ export function formatJobs({ items, isTruncated }: ShownJobs): string {
     timeOf(job.createdAt),
   ]);
   const lines = [alignColumns([TITLES.map((title) => paint("gray", title)), ...rows])];
-  if (isTruncated) lines.push(paint("gray", "There are more jobs. Use --limit."));
+  if (more !== undefined) lines.push(more);
   return lines.join("\n");
 }
 
