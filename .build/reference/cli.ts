@@ -62,8 +62,14 @@ export const GROUPS: readonly CommandGroup[] = [
   {
     slug: "access",
     title: "Account and admin commands",
-    about: "commands for accounts, scopes, admin tokens, sessions, and the audit log",
-    commands: ["accounts", "scopes", "mcp", "admins", "sessions", "audit"],
+    about: "commands for accounts, MCP servers, admin tokens, sessions, and the audit log",
+    commands: ["accounts", "mcp", "admins", "sessions", "audit"],
+  },
+  {
+    slug: "scopes",
+    title: "Scope commands",
+    about: "commands for scopes and their members",
+    commands: ["scopes"],
   },
   {
     slug: "ledger",

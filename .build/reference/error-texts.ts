@@ -751,6 +751,10 @@ export const OPERATOR_ERRORS: Readonly<Record<string, ErrorText>> = {
   no_such_request: ["The request is not in the history or the ledger", "Check its ID"],
   no_such_session: ["The session is unknown", "Run `tollgate sessions list`"],
   no_such_scope: ["The scope is unknown", "Run `tollgate scopes list`"],
+  no_such_member: [
+    "The member of the scope has not sent a request in the window",
+    "Check the value and the key with `tollgate scopes show`",
+  ],
   no_such_job: ["There is no such job, or it belongs to another account", "Run `tollgate jobs`"],
   no_such_job_kind: [
     "No frontend of gateway.yaml runs jobs of this kind",

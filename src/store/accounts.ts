@@ -120,6 +120,18 @@ export function checkCommand(c: StoreCommand): void {
     case "account":
       checkAccount(c.account);
       return;
+    case "member":
+      for (const { scope, per } of c.limits) {
+        if (!isMemberScope(scope)) rejectField("scope", `${scope} is not the scope of a member`);
+        if (c.change.type === "raise" && !isCalendarPeriod(per))
+          rejectField(
+            "per",
+            `is ${per}, but only windows per day, week, month, and in total can be raised`,
+          );
+      }
+      if (c.change.type === "raise" && c.change.amount <= 0n)
+        rejectField("amount", "is not positive");
+      return;
     case "price":
     case "heartbeat":
   }

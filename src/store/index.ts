@@ -25,6 +25,7 @@ export {
   mergeClaims,
   WINDOW_GRACE_MS,
   createMeter,
+  meterId,
   needsWrite,
   toMeterAmount,
   type Claim,

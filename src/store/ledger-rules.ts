@@ -204,6 +204,8 @@ class JournaledLedgerRules<
         return this.#putKey(command);
       case "account":
         return this.#putAccount(command);
+      case "member":
+        return this.#changeMember(command);
       case "price":
         this.#journal.putPrice(command.hash, command.price);
         return ALLOWED;
@@ -211,6 +213,23 @@ class JournaledLedgerRules<
         this.#journal.recordHeartbeat(command.at);
         return ALLOWED;
     }
+  }
+
+  #changeMember({ limits, change, at }: CommandOf<"member">): CommandResult {
+    const t = this.#meterTable.advanceTo(at);
+    for (const { scope, unit, per } of limits) {
+      const meter = this.#meterTable.meters.get(meters.meterId(scope, unit, per, t));
+      // A store may have created the meter only to lock it.
+      const isPresent = meter !== undefined && meter.at > 0;
+      if (change.type === "raise") {
+        if (!isPresent)
+          fail("invalid", "The member has no usage in this window, so it cannot be raised.", {
+            code: "no_such_member",
+          });
+        meters.raiseMember(this.#meterTable.markChanged(meter!), change, t);
+      } else if (isPresent) meters.resetMember(this.#meterTable.markChanged(meter));
+    }
+    return ALLOWED;
   }
 
   limitUsage(limits: readonly Limit[], at: number): readonly LimitUsage[] {

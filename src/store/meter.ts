@@ -7,6 +7,7 @@
 // All amounts are integers. A bucket's level is in units × the period's milliseconds, so that it
 // drains by exactly `max` per millisecond, whatever the limit is.
 import {
+  fail,
   LIMIT_THRESHOLDS,
   parseMemberScope,
   type GroupMember,
@@ -303,6 +304,25 @@ export function settleTake(meter: Meter, amount: bigint, used: bigint, now: numb
   }
   meter.reserved -= amount;
   if (meter.per !== "open") meter.level += used;
+}
+
+/** Sets the usage of a member to 0, for an operator. The time of its last call stays. */
+export function resetMember(meter: Meter): void {
+  meter.level = meter.peak = meter.notifiedLevel = 0n;
+}
+
+/** Subtracts an amount from the usage of a member, for an operator. */
+export function raiseMember(
+  meter: Meter,
+  { amount, from }: { readonly amount: bigint; readonly from: bigint },
+  now: number,
+): void {
+  if (levelOf(meter, now) < from)
+    fail("invalid", "The usage of the member was changed at the same time.", {
+      code: "version_conflict",
+    });
+  touchMember(meter, now);
+  meter.level -= amount;
 }
 
 /** Applies a later correction. Only monetary limits with calendar windows are affected. */

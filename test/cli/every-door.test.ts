@@ -74,6 +74,16 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
   "requests.live": [{ limit: 5 }],
   "scopes.list": [{}],
   "scopes.show": [{ name: "session" }, "session"],
+  "scopes.reset": [{ name: "session", value: "s" }, "session", "--value", "s"],
+  "scopes.raise": [
+    { name: "session", value: "s", by: "requests=1/total" },
+    "session",
+    "--value",
+    "s",
+    "--by",
+    "requests=1/total",
+  ],
+  "scopes.erase": [{ name: "session", value: "gone" }, "session", "--value", "gone"],
   "sockets.list": [{ limit: 5 }, "--limit", "5"],
   get "sockets.close"(): [JsonObject, ...string[]] {
     const id = sockets.pop() ?? "none is left";
@@ -158,7 +168,7 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
 beforeAll(async () => {
   daemon = await startDaemon({
     yaml:
-      "admin: { port: 0 }\nfrontends: [messages, chat-completions, responses, models, jobs]\nscopes: { session: { from: [session], limits: [requests=9/total] } }\nproviders:\n  demo: { use: demo }\n" +
+      "admin: { port: 0 }\nfrontends: [messages, chat-completions, responses, models, jobs]\nscopes: { session: { from: [session], within: gateway, limits: [requests=9/total] } }\nproviders:\n  demo: { use: demo }\n" +
       `  fake: { use: ${fakeProvider}, with: { api_key: k } }\n`,
   });
   for (const name of ["kept", "ended"]) await daemon.ask("keys.create", { name });
@@ -166,7 +176,11 @@ beforeAll(async () => {
   await daemon.ask("admins.create", { name: "leaver", role: "viewer" });
   await fetch(`${daemon.url}/v1/chat/completions`, {
     method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${daemon.key}` },
+    headers: {
+      "content-type": "application/json",
+      authorization: `Bearer ${daemon.key}`,
+      "session-id": "s",
+    },
     body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hi" }] }),
   }).then((answer) => answer.text());
   const { items } = (await daemon.ask("ledger.entries", { state: "exact" })) as never as {

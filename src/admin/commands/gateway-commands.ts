@@ -1,4 +1,5 @@
 // Implements the commands of a running gateway.
+import { getFault } from "../../model/error.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { ListRefresher } from "../../catalog/list-refresher.ts";
 import type { ChangeBroadcast } from "../../runtime/change-broadcast.ts";
@@ -14,7 +15,7 @@ import { createCommandAudit } from "../dispatch/command-audit.ts";
 import { CommandDispatcher, AccessCounter } from "../dispatch/command-dispatcher.ts";
 import { readAccountTree } from "../access/account-tree.ts";
 import { listAllKeys } from "../../runtime/store-keys.ts";
-import { createScopeDirectory } from "../dispatch/account-scoping.ts";
+import { createScopeDirectory, type ScopeDirectory } from "../dispatch/account-scoping.ts";
 import type { CommandHandler } from "../socket/control-socket.ts";
 import type { CommandName } from "../schema/command-specs.ts";
 import type { Services } from "../../runtime/services.ts";
@@ -36,7 +37,8 @@ import { readAllLiveRequests } from "../../runtime/requests/in-flight-requests.t
 import type { LiveGeneration } from "../../runtime/generation/generation-slot.ts";
 import type { ConfigCommandsOptions } from "./config-commands.ts";
 import { createRequestCommands } from "./request-commands.ts";
-import { createScopeCommands } from "./scope-commands.ts";
+import { failUnsupported } from "../backup/unsupported.ts";
+import { createScopeCommands, type ScopeCommandsOptions } from "./scope-commands.ts";
 import { createSocketCommands } from "./socket-commands.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import type { Gateway } from "../../runtime/gateway-api.ts";
@@ -77,6 +79,11 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
   const repository = createKeyRepository(services, changeBroadcast);
   const accessCounter = new AccessCounter(wallClock);
   const directory = createScopeDirectory(services.store, currentGeneration);
+  /** Removes erased texts from memory. */
+  const forgetTexts = async (): Promise<void> => {
+    remembered.recentRequests.redactTexts();
+    await Promise.all([changeBroadcast.invalidateKeys(), changeBroadcast.reloadAccounts()]);
+  };
   const commands: Record<CommandName, CommandHandler> = {
     ...withInputChecks({
       status: async () => gateway.status(),
@@ -123,15 +130,9 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
         stateDir: services.stateDir,
         version: options.options.version,
       },
-      () => {
-        remembered.recentRequests.redactTexts();
-        return Promise.all([
-          changeBroadcast.invalidateKeys(),
-          changeBroadcast.reloadAccounts(),
-        ]).then(() => {});
-      },
+      forgetTexts,
     ),
-    ...createScopeCommands(scopeOptions(options, repository)),
+    ...createScopeCommands(scopeOptions(options, repository, directory.accountPath, forgetTexts)),
     ...createConfigCommands({
       ...options.options,
       env: services.env,
@@ -214,10 +215,32 @@ const forecastOptions = (
 const scopeOptions = (
   { services, currentGeneration }: GatewayCommandsOptions,
   repository: KeyRepository,
-): Parameters<typeof createScopeCommands>[0] => ({
+  accountPath: ScopeDirectory["accountPath"],
+  forgetTexts: () => Promise<void>,
+): ScopeCommandsOptions => ({
   store: services.store,
   scopes: () => currentGeneration().built.gen.scopes,
-  keyId: async (key) => (await identityOfKey(repository, key, wallClock())).id,
+  identityOf: (key) =>
+    identityOfKey(repository, key, wallClock()).catch((error: unknown) => {
+      if (getFault(error)?.code === "no_such_key") return { id: key };
+      throw error;
+    }),
+  listKeys: () => repository.listKeys(),
+  accountPath: (account) => accountPath(account).join("/"),
+  changeMember: (limits, change) => services.ledgerQueue.changeMember(limits, change),
+  erase: async (what) => {
+    const { maintenance } = services.store;
+    const erase =
+      maintenance?.erase ??
+      failUnsupported(
+        currentGeneration().config.store.use,
+        "erasing personal data",
+        maintenance?.alternatives?.erase,
+      );
+    const { hashes } = await erase(what);
+    await forgetTexts();
+    return hashes;
+  },
   now: wallClock,
 });
 

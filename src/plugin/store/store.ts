@@ -236,6 +236,12 @@ export type StoreCommand = { at: number } & (
    * - `account_cycle`: the account would be nested under itself.
    */
   | { do: "account"; account: AccountRecord }
+  /**
+   * Changes what a member of a group has used, for an operator. Only the windows that exist at `at`
+   * change. Reservations of open calls remain. `limits` are limits of members, with the scope that
+   * calls use. A store without groups rejects the command as `invalid`.
+   */
+  | { do: "member"; limits: readonly Limit[]; change: MemberChange }
   /** Writes the price row for a hash that reserves refer to. Price rows never change. */
   | { do: "price"; hash: string; price: Price }
   /**
@@ -245,6 +251,20 @@ export type StoreCommand = { at: number } & (
    */
   | { do: "heartbeat"; info?: Opt<InstanceInfo> }
 );
+
+/**
+ * A change of what a member has used.
+ *
+ * - `reset`: the member has used nothing.
+ * - `raise`: `amount` is subtracted, so the member may use that much more in the current window. It
+ *   applies to limits per day, week, month, and in total. `from` is the usage that the operator read. If
+ *   the member has used less by now, the command is rejected as `invalid` with the code
+ *   `version_conflict`, so a repetition has no effect. For a member without usage, it is rejected
+ *   with the code `no_such_member`.
+ */
+export type MemberChange =
+  | { readonly type: "reset" }
+  | { readonly type: "raise"; readonly amount: bigint; readonly from: bigint };
 
 /**
  * Opens a call before any byte is sent. The row and all its claims are written together or not at

@@ -2,7 +2,14 @@
 import type { Price } from "../../model/facts.ts";
 import type { AccountRecord, KeyRecord } from "../../plugin/store/account.ts";
 import type { InstanceInfo } from "../../plugin/store/store-instance.ts";
-import type { Reserve, Settle, StoreCommand, CommandResult } from "../../plugin/store/store.ts";
+import type { Limit } from "../../plugin/store/limit.ts";
+import type {
+  CommandResult,
+  MemberChange,
+  Reserve,
+  Settle,
+  StoreCommand,
+} from "../../plugin/store/store.ts";
 import type { StoreFailure } from "./ledger-health.ts";
 import type { Stamped } from "../../pipeline/generation.ts";
 
@@ -28,6 +35,8 @@ export interface LedgerQueue {
   writeKey(record: KeyRecord): Promise<void>;
   /** Writes an account. The store rejects it if the account has been changed since it was read. */
   writeAccount(record: AccountRecord): Promise<void>;
+  /** Changes what members of groups have used. */
+  changeMember(limits: readonly Limit[], change: MemberChange): Promise<void>;
   /** Resolves when all earlier commands are durable. */
   flush(): Promise<void>;
   /**

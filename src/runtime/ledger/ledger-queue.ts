@@ -19,7 +19,9 @@ import { fail, publicErrorText } from "../../model/error.ts";
 import type { Price } from "../../model/facts.ts";
 import type { AccountRecord, KeyRecord } from "../../plugin/store/account.ts";
 import { priceHash } from "../../money/price.ts";
+import type { Limit } from "../../plugin/store/limit.ts";
 import type {
+  MemberChange,
   StoreCommand,
   Reserve,
   Settle,
@@ -130,6 +132,10 @@ class BatchingLedgerQueue implements LedgerQueue {
 
   async writeAccount(account: AccountRecord): Promise<void> {
     await this.#enqueue({ do: "account", at: this.#now(), account });
+  }
+
+  async changeMember(limits: readonly Limit[], change: MemberChange): Promise<void> {
+    await this.#enqueue({ do: "member", at: this.#now(), limits, change });
   }
 
   async flush(): Promise<void> {

@@ -119,7 +119,8 @@ export class LedgerReplay<Data> {
       const meter = createMeter(id);
       // The meter of a window that ended long ago may have been dropped, and restarted when the
       // clock was set back.
-      if (!isSumOfRows(meter) || meter.end + WINDOW_GRACE_MS < latest) continue;
+      // An operator may have reset a member, which no row contains.
+      if (meter.member || !isSumOfRows(meter) || meter.end + WINDOW_GRACE_MS < latest) continue;
       const sum = this.windows.get(id) ?? 0n;
       if (level !== sum)
         yield {

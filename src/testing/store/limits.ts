@@ -1,6 +1,7 @@
 // Checks of the usage that limits and budgets count, and of the time at which they accept a key
 // again.
 import assert from "node:assert/strict";
+import { getFault } from "../../model/error.ts";
 import type { CommandResult } from "../../plugin/store/store.ts";
 import { formatMemberScope } from "../../plugin/store/member-scope.ts";
 import {
@@ -185,6 +186,62 @@ export const limitLaws: readonly Law[] = [
         (await next.thresholds!.listUndelivered()).map(({ percent }) => percent),
         [50],
       );
+    },
+  ],
+
+  [
+    "an operator resets a member: it has used nothing, and its open calls stay reserved",
+    async (store) => {
+      const { take: _, ...limit } = memberClaim("s1", { maxMembers: 1 }, 0n);
+      const claims = [{ ...limit, take: 4_000n }];
+      assert.ok((await applyOne(store, reserveCommand("a", { claims }))).ok);
+      const settled = await applyOne(store, settleCommand("a", { costNano: 6_000n }));
+      assert.deepEqual(reachedPercents(settled), [50]);
+      assert.ok((await applyOne(store, reserveCommand("b", { claims }))).ok);
+      assert.equal(await readRemaining(store, { scope: limit.scope }), 0n);
+      const reset = { do: "member", at: NOON, limits: [limit], change: { type: "reset" } } as const;
+      assert.deepEqual(await store.apply([reset, reset]), [{ ok: true }, { ok: true }]);
+      assert.equal(await readRemaining(store, { scope: limit.scope }), 6_000n);
+      // The member keeps its place, and its thresholds are reported again.
+      const other = [memberClaim("s2", { maxMembers: 1 }, 1_000n)];
+      const full = await applyOne(store, reserveCommand("c", { claims: other }));
+      assert.ok(!full.ok && full.isFull);
+      const again = await applyOne(store, settleCommand("b", { costNano: 5_000n }));
+      assert.deepEqual(reachedPercents(again), [50]);
+      assert.equal(await readRemaining(store, { scope: limit.scope }), 5_000n);
+    },
+  ],
+
+  [
+    "an operator raises a member once, until its window starts again",
+    async (store) => {
+      const { take: _, ...limit } = memberClaim("s1", {}, 0n);
+      const { scope } = limit;
+      const raise = (from: bigint) =>
+        store.apply([
+          {
+            do: "member",
+            at: NOON,
+            limits: [limit],
+            change: { type: "raise", amount: 5_000n, from },
+          },
+        ]);
+      const code = (expected: string) => (error: unknown) => {
+        assert.equal(getFault(error)?.code, expected);
+        return true;
+      };
+      await assert.rejects(raise(0n), code("no_such_member"));
+      const claims = [{ ...limit, take: 9_000n }];
+      assert.ok((await applyOne(store, reserveCommand("a", { claims }))).ok);
+      await applyOne(store, settleCommand("a", { costNano: 9_000n }));
+      assert.deepEqual(await raise(9_000n), [{ ok: true }]);
+      assert.equal(await readRemaining(store, { scope }), 6_000n);
+      // The same command again has no effect.
+      await assert.rejects(raise(9_000n), code("version_conflict"));
+      assert.equal(await readRemaining(store, { scope }), 6_000n);
+      assert.deepEqual(await raise(4_000n), [{ ok: true }]);
+      assert.equal(await readRemaining(store, { scope }), 11_000n);
+      assert.equal(await readRemaining(store, { scope }, NOON + 2 * 3_600_000), 10_000n);
     },
   ],
 

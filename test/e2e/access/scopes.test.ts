@@ -14,6 +14,7 @@ import {
   type TestUpstream,
   type UpstreamRequest,
 } from "tollgate/testing";
+import { callControl } from "../../../src/admin/socket/control-client.ts";
 import { digestKey, mintKey } from "../../../src/lib/api-key.ts";
 
 const ALICE = mintKey().secret;
@@ -264,6 +265,65 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
       });
       expect(twice).toBe(400);
       expect((await ask({ "x-run": "a, b" })).status).toBe(200);
+    });
+
+    it("an operator shows, resets, and raises a member", async () => {
+      const command = (name: string, input: object) =>
+        callControl(at.stateDir, name, { name: "session", ...input } as never) as Promise<any>;
+      const member = { value: "command", key: "alice" };
+      const used = async () =>
+        (await command("scopes.show", member)).limitUsage.map((one: any) => Number(one.used));
+      expect(allowed(await many(5, () => ask({ "session-id": "command" })))).toBe(3);
+      expect((await used())[0]).toBe(3);
+      const { members, memberCount } = await command("scopes.show", { search: "comm" });
+      expect(memberCount).toBe(1);
+      expect(members[0]).toMatchObject({ value: "command", key: "alice", calls: 3 });
+      expect(members[0].limitUsage[0]).toMatchObject({ limit: "requests=3/total" });
+      expect(JSON.stringify(members)).not.toContain("~");
+
+      expect((await command("scopes.reset", member)).limitUsage[0].remaining).toBe(3);
+      expect(allowed(await many(5, () => ask({ "session-id": "command" })))).toBe(3);
+      const raised = await command("scopes.raise", { ...member, by: "requests=2/total" });
+      expect(raised.limitUsage[0]).toMatchObject({ used: "1", remaining: 2 });
+      expect(allowed(await many(5, () => ask({ "session-id": "command" })))).toBe(2);
+      // The same value of another key is another member.
+      await command("scopes.reset", { ...member, key: "bob" });
+      expect((await ask({ "session-id": "command" })).status).toBe(429);
+
+      const failed = (name: string, input: object) =>
+        command(name, input).then(
+          () => "no error",
+          (error: { message: string }) => error.message,
+        );
+      expect(await failed("scopes.raise", { ...member, by: "usd=1/day" })).toContain(
+        "requests=3/total",
+      );
+      expect(
+        await failed("scopes.raise", { ...member, value: "new", by: "requests=1/total" }),
+      ).toContain("has no usage");
+      expect(await failed("scopes.reset", { value: "command" })).toContain("Add --key");
+      expect(await failed("scopes.reset", { name: "whole", value: "x" })).toContain("no members");
+    });
+
+    it("an erased member is in no row, and has used nothing", async () => {
+      const command = (name: string, input: object) =>
+        callControl(at.stateDir, name, { name: "run", ...input } as never) as Promise<any>;
+      expect(allowed(await many(4, () => ask({ "x-run": "alice@example.com" })))).toBe(3);
+      if (store === "memory") {
+        const erased = command("scopes.erase", { value: "alice@example.com" });
+        await expect(erased).rejects.toThrow("memory");
+        return;
+      }
+      expect(await command("scopes.erase", { value: "alice@example.com" })).toMatchObject({
+        texts: 1,
+      });
+      const rows = await callControl(at.stateDir, "ledger.entries", { limit: 1_000 });
+      expect(JSON.stringify(rows)).not.toContain("alice@example.com");
+      expect((await command("scopes.show", {})).members).not.toContainEqual(
+        expect.objectContaining({ value: "alice@example.com" }),
+      );
+      expect(allowed(await many(4, () => ask({ "x-run": "alice@example.com" })))).toBe(3);
+      expect(await callControl(at.stateDir, "ledger.verify", {})).toMatchObject({ problems: [] });
     });
 
     it("a value of 256 characters is counted, and usage is reported by it", async () => {

@@ -7,6 +7,8 @@ import { getFault, type StoreCommand, type CommandResult } from "tollgate/plugin
 const MAX_AGE_MS = 60_000;
 /** Maximum number of commands, whatever their age. */
 const MAX_COMMANDS = 200_000;
+/** Commands that are not sent again. A change of a member would be applied twice. */
+const TEMPORARY: readonly StoreCommand["do"][] = ["heartbeat", "progress", "member"];
 
 /**
  * Batch number of commands written under an earlier node row. These commands are sorted after all
@@ -28,16 +30,14 @@ export class ReplayBuffer {
   #droppedUpTo = 0;
 
   /**
-   * Adds an acknowledged batch. Only facts are kept: no denied commands, heartbeats, or progress.
+   * Adds an acknowledged batch. Only facts are kept: no denied or temporary commands.
    */
   add(
     batch: readonly StoreCommand[],
     verdicts: readonly CommandResult[],
     n: number,
   ): readonly StoreCommand[] {
-    const facts = batch.filter(
-      (c, i) => c.do !== "heartbeat" && c.do !== "progress" && verdicts[i]?.ok !== false,
-    );
+    const facts = batch.filter((c, i) => !TEMPORARY.includes(c.do) && verdicts[i]?.ok !== false);
     if (facts.length === 0) return facts;
     const at = performance.now();
     this.#entries.push({ at, n, batch: facts });

@@ -5,6 +5,7 @@ import { awaitAll } from "../connection/await-all.ts";
 import type { AccountRecord, KeyRecord, StoreCommand, CommandResult } from "tollgate/plugin";
 import {
   mergeClaims,
+  meterId,
   createLedgerRules,
   fromJson,
   createMeter,
@@ -243,6 +244,9 @@ function meterIdsOf(
     if (c.do === "reserve")
       for (const { meter } of mergeClaims(c.claims, own?.(c) ?? databaseTime, NO_METERS))
         ids.add(meter.id);
+    if (c.do === "member")
+      for (const { scope, unit, per } of c.limits)
+        ids.add(meterId(scope, unit, per, own?.(c) ?? databaseTime));
     if (c.do === "settle" || c.do === "adjust")
       for (const [id] of journal.closedCall(c.attempt)?.reserve.meterAmounts ?? []) ids.add(id);
   }

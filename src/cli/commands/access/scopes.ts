@@ -1,19 +1,33 @@
-import type { ScopeDetails, ShownScope } from "../../../admin/commands/scope-commands.ts";
+import type {
+  ScopeDetails,
+  ShownMember,
+  ShownScope,
+} from "../../../admin/commands/scope-commands.ts";
+import { plural } from "../../../lib/text.ts";
 import { formatDuration } from "../../../lib/time/units.ts";
 import { type CliCommand, createCommandGroup } from "../../support/command.ts";
 import { gatewayCommand } from "../../support/gateway-command.ts";
-import { limitUsageRows } from "../../format/key-output.ts";
+import { formatLimitUsage, limitUsageRows } from "../../format/key-output.ts";
 import { alignColumns, paint, print } from "../../format/terminal.ts";
 
 export const command: CliCommand = createCommandGroup(
   "scopes",
-  "Lists scopes, and shows the usage of their members. The default command is list.",
+  "Lists scopes, shows the usage of their members, and resets, raises, and erases members. The default command is list.",
   {
     list: gatewayCommand<{ readonly scopes: readonly ShownScope[] }>("scopes.list", {
       print: ({ scopes }) => print(formatScopes(scopes)),
     }),
     show: gatewayCommand<ScopeDetails>("scopes.show", {
       print: (details) => print(formatDetails(details)),
+    }),
+    reset: gatewayCommand<ScopeDetails>("scopes.reset", {
+      print: (details) => print(formatDetails(details)),
+    }),
+    raise: gatewayCommand<ScopeDetails>("scopes.raise", {
+      print: (details) => print(formatDetails(details)),
+    }),
+    erase: gatewayCommand<{ readonly texts: number }>("scopes.erase", {
+      print: ({ texts }) => print(`${plural(texts, "text")} erased`),
     }),
   },
   "list",
@@ -36,11 +50,21 @@ const rowOf = (scope: ShownScope): string[] => [
   scope.from.length > 0 ? formatDuration(scope.idleMs) : "",
 ];
 
-function formatDetails({ scope, limitUsage, members }: ScopeDetails): string {
+function formatDetails({ scope, limitUsage, members, memberCount = 0 }: ScopeDetails): string {
   if (!members) return alignColumns(limitUsageRows(limitUsage));
   if (members.length === 0) return `No usage of ${scope.name} in the last 24 hours.`;
-  return alignColumns([
-    [scope.name, "calls", "cost (USD)"].map((title) => paint("gray", title)),
-    ...members.map(({ value, calls, costUsd }) => [value, String(calls), costUsd]),
-  ]);
+  const titles = [scope.name, "within", "calls", "cost (USD)", "limits"];
+  const more = memberCount - members.length;
+  return (
+    alignColumns([titles.map((title) => paint("gray", title)), ...members.map(memberRow)]) +
+    (more > 0 ? `\n${more} more members with a lower cost. Use --search to find them.` : "")
+  );
 }
+
+const memberRow = ({ value, key, keyName, account, calls, costUsd, limitUsage }: ShownMember) => [
+  value,
+  keyName ?? key ?? account ?? "",
+  String(calls),
+  costUsd,
+  (limitUsage ?? []).map(formatLimitUsage).join("; "),
+];
