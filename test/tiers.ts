@@ -186,6 +186,7 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/rig/money/batches.test.ts": ["plugins/frontends/jobs", "src/pipeline/job-lines.ts"],
   "test/rig/money/budget.test.ts": ["src/store", "plugins/stores"],
   "test/rig/privacy/canary.test.ts": ["src/pipeline", "src/protocols"],
+  "test/rig/privacy/client-canary.test.ts": ["src/pipeline", "src/isolation"],
   "test/rig/lifecycle/clock.test.ts": ["src/runtime", "src/server", "plugins/stores"],
   "test/rig/ledger/crash.test.ts": ["src/store", "plugins/stores"],
   "test/rig/drills/drills.test.ts": ["src/runtime", "src/server", "src/pipeline"],
@@ -593,6 +594,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   "test/rig/observers/traces.test.ts": ["test/e2e/observers/traces.test.ts"],
   "test/rig/plugins/plugins.test.ts": ["test/pipeline/hooks"],
   "test/rig/privacy/canary.test.ts": ["test/pipeline/privacy", "test/e2e/access/zdr.test.ts"],
+  "test/rig/privacy/client-canary.test.ts": ["test/e2e/access/client-credentials.test.ts"],
   "test/rig/privacy/zdr.test.ts": ["test/pipeline/privacy", "test/e2e/access/zdr.test.ts"],
   "test/rig/routing/affinity.test.ts": ["test/pipeline/routing/sticky-conversations.test.ts"],
   "test/rig/routing/failover.test.ts": [

@@ -22,6 +22,7 @@ import {
 import { callControl } from "../../../src/admin/socket/control-client.ts";
 import { digestKey, mintKey } from "../../../src/lib/api-key.ts";
 import { dial, isTerminal } from "../../kit/socket-client.ts";
+import { until } from "../../kit/wait.ts";
 import { spellings } from "../../rig/privacy/canary.ts";
 
 const DEV = mintKey().secret;
@@ -106,6 +107,7 @@ const watcher = defineObserver({
 
 let max: TestUpstream;
 let other: TestUpstream;
+let collector: TestUpstream;
 let at: TestGateway;
 let next: ScriptedResponse | undefined;
 let accessLog: string;
@@ -122,6 +124,7 @@ beforeAll(async () => {
   };
   max = await startUpstream(routes);
   other = await startUpstream({ "POST /v1/messages": () => jsonResponse(MESSAGE) });
+  collector = await startUpstream({ "POST /*": jsonResponse({}) });
   accessLog = join(mkdtempSync(join(tmpdir(), "tollgate-client-credentials-")), "access.log");
   writeFileSync(accessLog, "");
   at = await startTestGateway({
@@ -138,7 +141,10 @@ middleware:
   - { use: limits, with: { hold: hard } }
   - usage
   - spy
-observers: [{ use: access-log, with: { file: "${accessLog}" } }, watcher]
+observers:
+  - { use: access-log, with: { file: "${accessLog}" } }
+  - { use: otlp, with: { endpoint: "${collector.url}", compression: none, include_keys: true, batch_delay_ms: 20, metrics_interval_ms: 1000 } }
+  - watcher
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 accounts: { engineering: {}, web: { parent: engineering }, ops: {} }
 retries: { per_target: 3, total: 6 }
@@ -166,6 +172,7 @@ afterAll(async () => {
   await at[Symbol.asyncDispose]();
   await max.close();
   await other.close();
+  await collector.close();
   rmSync(dirname(accessLog), { recursive: true });
 });
 
@@ -428,7 +435,15 @@ test("canary: the credential is in no sink", async () => {
   let files = "";
   for (const entry of readdirSync(at.stateDir, { recursive: true, withFileTypes: true }))
     if (entry.isFile()) files += readFileSync(join(entry.parentPath, entry.name), "latin1");
+  const audit = await callControl(at.stateDir, "audit.list", {});
+  await until(() =>
+    ["/v1/traces", "/v1/metrics", "/v1/logs"].every((path) =>
+      collector.requests.some((one) => one.path === path),
+    ),
+  );
   const sinks: Record<string, string> = {
+    telemetry: Buffer.concat(collector.requests.map(({ body }) => body)).toString("latin1"),
+    audit: JSON.stringify(audit),
     logs: JSON.stringify(at.logs),
     hooks: seen.join("\n"),
     access: readFileSync(accessLog, "utf8"),
