@@ -1,9 +1,6 @@
 // Groups that had no place for another member a moment ago. New members are denied after one look-up
 // of their own meters. A flood of them then costs the database one look-up per batch, instead of a
 // lock and a count of the group. The cache only denies, so it admits nothing wrongly.
-// Groups that had no place for another member a moment ago, with the members that they have. New
-// members are denied without a query. A flood of them then costs the database one count per second,
-// instead of a lock of the group for each batch. The cache only denies, so it admits nothing wrongly.
 import type { CommandResult, Reserve, StoreCommand } from "tollgate/plugin";
 import { createLedgerRules, mergeClaims, type Claim } from "tollgate/store";
 import type { RunSql } from "../connection/pipelined-connection.ts";
