@@ -318,6 +318,8 @@ export class GatewayServer implements Gateway {
         this.#options.log,
       );
     this.#generations.drain();
+    // Connections to providers close only when no query uses them.
+    this.#listRefresher[Symbol.dispose]();
     this.#logCutRequests(
       await this.#listener?.close(this.#generations.current.config.shutdown.timeoutMs),
     );
