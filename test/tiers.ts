@@ -49,6 +49,8 @@ export const CI: readonly string[] = [
   "test/clients/clients.test.ts",
   "test/clients/mcp/matrix.test.ts",
   "test/e2e/ledger/mcp-kill.test.ts",
+  "test/e2e/mcp/responses-tools.test.ts",
+  "test/e2e/mcp/messages-tools.test.ts",
   "test/clients/realtime/realtime.test.ts",
   "test/docs/examples.test.ts",
   "test/e2e/admin/roles.test.ts",

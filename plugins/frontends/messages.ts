@@ -1,7 +1,18 @@
 // Frontend for messages, the endpoint that Anthropic's SDKs and Claude Code call.
-import { defineFrontend, fail, type Body, type HeadersIn } from "tollgate/plugin";
+import {
+  defineFrontend,
+  fail,
+  type Body,
+  type Fault,
+  type HeadersIn,
+  type JsonObject,
+  type Protocol,
+  type Route,
+} from "tollgate/plugin";
 import { messages } from "tollgate/protocols/messages";
 import { acceptOption, extractCredential } from "./client-credential.ts";
+import { MessagesTools } from "./model-tools/messages/messages-tools.ts";
+import { modelToolsOption } from "./model-tools/options.ts";
 import { versionedPaths } from "./route-paths.ts";
 
 const VERSION_HEADER = "anthropic-version";
@@ -14,31 +25,64 @@ export default defineFrontend({
   options: {
     type: "object",
     additionalProperties: false,
-    properties: { accept: acceptOption("x-api-key", "bearer") },
-  },
-  setup: ({ accept: schemes }) => ({
-    protocol: messages(),
-    extractCredential(headers, query) {
-      checkVersion(headers);
-      return extractCredential(headers, schemes, query);
+    properties: {
+      accept: acceptOption("x-api-key", "bearer"),
+      gateway_mcp: modelToolsOption,
     },
-    routes: [
-      {
-        method: "POST",
-        path: versionedPaths("/messages"),
-        actionType: "generate",
-        readInput: (_x, body) => requireMaxTokens(body),
+  },
+  setup({ accept: schemes, gateway_mcp }, ctx) {
+    const protocol = messages();
+    const gatewayTools =
+      gateway_mcp &&
+      new MessagesTools(ctx, gateway_mcp, (fault, { id }) => encodeFault(protocol, fault, id));
+    const routes = createRoutes(gatewayTools);
+    return {
+      protocol,
+      extractCredential(headers, query) {
+        checkVersion(headers);
+        return extractCredential(headers, schemes, query);
       },
-      { method: "POST", path: versionedPaths("/messages/count_tokens"), actionType: "count" },
-      {
-        method: "HEAD",
-        path: ["/", "/api/hello"],
-        allowUnauthenticated: true,
-        handle: () => ({ status: 200 }),
-      },
-    ],
-  }),
+      routes,
+    };
+  },
 });
+
+const encodeFault = (protocol: Protocol, fault: Fault, id: string) =>
+  protocol.server!.encodeFault(fault, { id }).body;
+
+const createRoutes = (gatewayTools: MessagesTools | undefined): readonly Route[] => [
+  {
+    method: "POST",
+    path: versionedPaths("/messages"),
+    actionType: "generate",
+    readInput(x, body) {
+      const input = requireMaxTokens(body);
+      const request = gatewayTools?.read(x, body);
+      if (!request) return input;
+      const edits = gatewayTools!.editsOf(request);
+      if (request.servers.length === 0) return { ...input, edits };
+      const answer = () => gatewayTools!.respond(x, body as JsonObject, request);
+      return { ...input, edits, answer };
+    },
+  },
+  {
+    method: "POST",
+    path: versionedPaths("/messages/count_tokens"),
+    actionType: "count",
+    async readInput(x, body) {
+      const model = body["model"] as string;
+      const request = gatewayTools?.read(x, body);
+      if (!request) return { model };
+      return { model, edits: await gatewayTools!.expand(x, body as JsonObject, request) };
+    },
+  },
+  {
+    method: "HEAD",
+    path: ["/", "/api/hello"],
+    allowUnauthenticated: true,
+    handle: () => ({ status: 200 }),
+  },
+];
 
 /**
  * Requires `max_tokens`. The schema does not require it, because token counting uses the same

@@ -151,6 +151,8 @@ export async function runSubrequest(
     await runToSettlement(x, mounted);
     return await readSubrequestResult(x, responseBody);
   } finally {
+    const { body, billing } = parent.state;
+    if (body.received?.answer) (billing.answerRecords ??= []).push(...x.state.billing.records);
     abortSignal.removeEventListener("abort", abort);
   }
 }

@@ -107,6 +107,8 @@ export interface BillingState {
   downgrade: (Downgrade & { readonly firstCall: number }) | undefined;
   /** One record for each settled call. */
   readonly records: CallRecord[];
+  /** Records of the subrequests with which the frontend answered the request. */
+  answerRecords: CallRecord[] | undefined;
 }
 
 /** The result that the client and the observers receive. */
@@ -188,6 +190,7 @@ export function createExchangeState(of: {
       downgradeOffer: undefined,
       downgrade: undefined,
       records: [],
+      answerRecords: undefined,
     },
     outcome: {
       fault: undefined,

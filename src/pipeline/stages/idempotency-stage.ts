@@ -100,8 +100,8 @@ export function completeClaim(x: HostExchange): void {
   );
 }
 
-const billedCalls = (x: HostExchange) =>
-  x.state.billing.records.filter(({ state }) => state !== "void");
+const billedCalls = ({ state: { billing } }: HostExchange) =>
+  [...billing.records, ...(billing.answerRecords ?? [])].filter(({ state }) => state !== "void");
 
 /**
  * Reports the end of a request to the registry. Failures are logged: if the process that holds the

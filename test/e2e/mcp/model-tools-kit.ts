@@ -80,7 +80,7 @@ export async function start(settings = SETTINGS): Promise<Setup> {
       yaml: `
 frontends:
   - { use: responses, with: { gateway_mcp: ${settings} } }
-  - messages
+  - { use: messages, with: { gateway_mcp: ${settings} } }
   - use: mcp
     with:
       servers: { math: { url: "${server.url}", prices: { "*": "0.001" } } }

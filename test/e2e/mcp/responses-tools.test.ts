@@ -2,6 +2,7 @@
 // providers of every protocol.
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { until } from "../../kit/wait.ts";
 import { KEYS, model, sentBodies, start, type KeyName, type Setup } from "./model-tools-kit.ts";
 
 let at: Setup;
@@ -260,16 +261,12 @@ it("a client that disconnects ends the call of the tool and the loop, and each r
     { model: MODELS[0]!, input: "x", tools: [server()], stream: true },
     { signal: stop.signal },
   );
-  const seen: string[] = [];
-  for await (const { type } of stream) {
-    seen.push(type);
-    if (type === "response.mcp_call_arguments.done") stop.abort();
-  }
-  await expect
-    .poll(async () => (await at.rows()).slice(before).map(({ outcome }) => outcome), {
-      timeout: 20_000,
-    })
-    .toEqual(["ok", "canceled"]);
+  const called = until(() => calls("hangs").length === 1).then(() => stop.abort());
+  for await (const event of stream) void event;
+  await called;
+  await until(async () => (await at.rows()).length === before + 2);
+  const outcomes = (await at.rows()).slice(before).map(({ outcome }) => outcome);
+  expect(outcomes).toEqual(["ok", "canceled"]);
   expect(sentBodies(at.up)).toHaveLength(1);
 });
 
@@ -285,6 +282,19 @@ it("a response is continued by its ID", async () => {
   await expect(respond(more, false, "some")).rejects.toMatchObject({
     code: "previous_response_not_found",
   });
+});
+
+it("an Idempotency-Key prevents a second run", async () => {
+  at.up.setRoutes(model([["calc__add", { a: 1, b: 2 }]]));
+  const headers = { "idempotency-key": "once" };
+  const body = { model: MODELS[0]!, input: "x", tools: [server()] };
+  const first = await client().responses.create(body, { headers });
+  expect(types(first)).toContain("mcp_call");
+  await expect(client().responses.create(body, { headers })).rejects.toMatchObject({
+    status: 409,
+    code: "idempotency_done",
+  });
+  expect(calls("add")).toHaveLength(1);
 });
 
 it("other servers pass to the provider, and a URL of this gateway is one of its servers", async () => {

@@ -1,0 +1,306 @@
+// Laws of requests whose tools the gateway runs, with generated models, tools, and limits.
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createFault, type JsonObject, type RequestHead, type Subrequest } from "tollgate/plugin";
+import {
+  functionNameOf,
+  GatewayTools,
+} from "../../../../plugins/frontends/model-tools/gateway-tools.ts";
+import { MessageTurns } from "../../../../plugins/frontends/model-tools/messages/message-turns.ts";
+import { readToolRequest as readMessages } from "../../../../plugins/frontends/model-tools/messages/tool-request.ts";
+import { Approvals } from "../../../../plugins/frontends/model-tools/responses/approvals.ts";
+import { ResponseTurns } from "../../../../plugins/frontends/model-tools/responses/response-turns.ts";
+import { readToolRequest as readResponses } from "../../../../plugins/frontends/model-tools/responses/tool-request.ts";
+import { addUsage, ToolLoop } from "../../../../plugins/frontends/model-tools/tool-loop.ts";
+
+interface Scenario {
+  /** Tools that the key may call. */
+  readonly permitted: readonly string[];
+  /** Tools that the request selects. */
+  readonly allowed: readonly string[];
+  /** Calls of each turn, by the name of the tool. "own" is a function of the client. */
+  readonly turns: readonly (readonly string[])[];
+  readonly maxTurns: number;
+  readonly maxCalls: number;
+  /** Subrequest at which the client disconnects. */
+  readonly disconnectAt: number | undefined;
+}
+
+const TOOLS = ["add", "get.issue", "drop_table", "x".repeat(80)];
+const scenarios: fc.Arbitrary<Scenario> = fc.record({
+  permitted: fc.subarray(TOOLS),
+  allowed: fc.subarray(TOOLS),
+  turns: fc.array(fc.array(fc.constantFrom(...TOOLS, "own"), { maxLength: 4 }), { maxLength: 6 }),
+  maxTurns: fc.integer({ min: 1, max: 4 }),
+  maxCalls: fc.integer({ min: 1, max: 5 }),
+  disconnectAt: fc.option(fc.nat(8), { nil: undefined }),
+});
+
+const functionOf = (name: string) => (name === "own" ? name : functionNameOf("calc", name));
+const usageOf = (turn: number) => ({ input_tokens: 10 + turn, output_tokens: 1 + turn });
+
+/** A model and an MCP server behind subrequests. */
+class World {
+  readonly bodies: any[] = [];
+  readonly called: string[] = [];
+  readonly stop = new AbortController();
+  #sent = 0;
+  readonly #of: Scenario;
+  readonly #encode: (names: readonly string[], turn: number, isStreamed: boolean) => any;
+
+  constructor(of: Scenario, encode: World["encode"]) {
+    this.#of = of;
+    this.#encode = encode;
+  }
+  declare encode: (
+    names: readonly string[],
+    turn: number,
+    isStreamed: boolean,
+  ) => { body: JsonObject; events: readonly JsonObject[] };
+
+  readonly x = {
+    id: "request",
+    path: "/turn",
+    headers: { host: "gateway.test" },
+    privacy: "off",
+    identity: { id: "key" },
+    signal: this.stop.signal,
+  } as unknown as RequestHead;
+
+  readonly ctx = {
+    sendSubrequest: async ({ path, body }: Subrequest, { onEvent }: any) => {
+      if (this.#sent++ === this.#of.disconnectAt) this.stop.abort();
+      if (this.stop.signal.aborted) throw createFault("canceled", "The client disconnected.");
+      if (path === "/turn") return this.#runTurn(body, onEvent);
+      const { method, params } = body as any;
+      if (method === "tools/list")
+        return { body: { id: 1, result: { tools: this.#of.permitted.map((name) => ({ name })) } } };
+      this.called.push(params.name);
+      return { body: { id: 1, result: { content: [{ type: "text", text: params.name }] } } };
+    },
+    deriveSecret: () => new Uint8Array(32),
+  } as any;
+
+  async #runTurn(body: any, onEvent: ((data: string) => Promise<void>) | undefined) {
+    const turn = this.bodies.push(structuredClone(body)) - 1;
+    const choice = JSON.stringify(body.tool_choice ?? "");
+    const names = choice.includes("none") ? [] : (this.#of.turns[turn] ?? []);
+    const sent = this.#encode(names, turn, onEvent !== undefined);
+    for (const event of onEvent ? sent.events : []) await onEvent!(JSON.stringify(event));
+    return { body: onEvent ? null : sent.body };
+  }
+
+  createLoop(): ToolLoop {
+    const { maxTurns: max_turns, maxCalls: max_calls } = this.#of;
+    const options = { origins: [], max_turns, max_calls, max_result_kb: 1_000, timeout_s: 600 };
+    return new ToolLoop({ ctx: this.ctx, tools: new GatewayTools(this.ctx, []), options }, this.x);
+  }
+}
+
+function encodeResponse(names: readonly string[], turn: number) {
+  const output =
+    names.length > 0
+      ? names.map((name, at) => ({
+          id: `fc_${turn}_${at}`,
+          type: "function_call",
+          call_id: `call_${turn}_${at}`,
+          name: functionOf(name),
+          arguments: "{}",
+        }))
+      : [{ id: `msg_${turn}`, type: "message", content: [{ type: "output_text", text: "Done" }] }];
+  const body = { id: `resp_${turn}`, status: "completed", output, usage: usageOf(turn) };
+  const items = output.flatMap((item, output_index) => [
+    { type: "response.output_item.added", output_index, item },
+    { type: "response.output_item.done", output_index, item },
+  ]);
+  const start = { type: "response.created", response: { ...body, output: [] } };
+  return { body, events: [start, ...items, { type: "response.completed", response: body }] };
+}
+
+function encodeMessage(names: readonly string[], turn: number) {
+  const content =
+    names.length > 0
+      ? names.map((name, at) => ({
+          type: "tool_use",
+          id: `toolu_${turn}_${at}`,
+          name: functionOf(name),
+          input: {},
+        }))
+      : [{ type: "text", text: "Done" }];
+  const stop_reason = names.length > 0 ? "tool_use" : "end_turn";
+  const body = { id: `msg_${turn}`, type: "message", content, stop_reason, usage: usageOf(turn) };
+  const { input_tokens, output_tokens } = usageOf(turn);
+  const blocks = content.flatMap((content_block, index) => [
+    { type: "content_block_start", index, content_block },
+    { type: "content_block_stop", index },
+  ]);
+  return {
+    body,
+    events: [
+      {
+        type: "message_start",
+        message: {
+          ...body,
+          content: [],
+          stop_reason: null,
+          usage: { input_tokens, output_tokens: 0 },
+        },
+      },
+      ...blocks,
+      { type: "message_delta", delta: { stop_reason }, usage: { output_tokens } },
+      { type: "message_stop" },
+    ],
+  };
+}
+
+interface Ended {
+  readonly world: World;
+  readonly result: any;
+  readonly events: JsonObject[];
+}
+
+async function runResponses(of: Scenario, isStreamed: boolean, more: object = {}): Promise<Ended> {
+  const world = new World(of, encodeResponse);
+  const loop = world.createLoop();
+  const approvals = new Approvals(world.ctx);
+  const server = {
+    type: "mcp",
+    server_label: "calc",
+    server_url: "/mcp/math",
+    allowed_tools: [...of.allowed],
+    require_approval: "never",
+  };
+  const body = { input: "x", tools: [server], ...more } as JsonObject;
+  const request = readResponses(world.x, body, { tools: loop.tools, approvals })!;
+  const events: JsonObject[] = [];
+  const send = isStreamed ? (event: JsonObject) => void events.push(event) : undefined;
+  const turns = new ResponseTurns({ loop, request, body, approvals, send });
+  return { world, events, result: await turns.run().catch((problem: unknown) => problem) };
+}
+
+async function runMessages(of: Scenario, isStreamed: boolean): Promise<Ended> {
+  const world = new World(of, encodeMessage);
+  const loop = world.createLoop();
+  const configs = Object.fromEntries(of.allowed.map((name) => [name, { enabled: true }]));
+  const body = {
+    max_tokens: 10_000,
+    messages: [{ role: "user", content: "x" }],
+    mcp_servers: [{ type: "url", url: "https://gateway.test/mcp/math/", name: "calc" }],
+    tools: [
+      { type: "mcp_toolset", mcp_server_name: "calc", default_config: { enabled: false }, configs },
+    ],
+  } as JsonObject;
+  const request = readMessages(world.x, body, loop.tools)!;
+  const events: JsonObject[] = [];
+  const send = isStreamed ? (list: readonly JsonObject[]) => void events.push(...list) : undefined;
+  const turns = new MessageTurns({ loop, request, body, send });
+  return { world, events, result: await turns.run().catch((problem: unknown) => problem) };
+}
+
+const withoutIds = (value: unknown): unknown =>
+  JSON.parse(JSON.stringify(value).replaceAll(/mcpl?_gw_[0-9a-f]{32}/g, "id"));
+
+describe.each([
+  ["responses", runResponses, "output"],
+  ["messages", runMessages, "content"],
+] as const)("%s", (_, run, member) => {
+  test("law: only permitted tools reach the model and the server, and the limits hold", async () => {
+    await fc.assert(
+      fc.asyncProperty(scenarios, fc.boolean(), async (of, isStreamed) => {
+        const { world, result } = await run(of, isStreamed);
+        const usable = of.permitted.filter((name) => of.allowed.includes(name));
+        for (const body of world.bodies)
+          expect(body.tools.map(({ name }: { name: string }) => name)).toEqual(
+            usable.map(functionOf),
+          );
+        for (const name of world.called) expect(usable).toContain(name);
+        expect(world.bodies.length).toBeLessThanOrEqual(of.maxTurns);
+        expect(world.called.length).toBeLessThanOrEqual(of.maxCalls);
+        if (result instanceof Error) {
+          expect(of.disconnectAt).toBeDefined();
+          return;
+        }
+        const total = world.bodies.map((_body, turn) => usageOf(turn)).reduce(addUsage as any);
+        expect(result.usage).toEqual(total);
+        const made = result[member].filter(
+          (item: any) => item.type === "mcp_call" || item.type === "mcp_tool_use",
+        );
+        for (const { name } of made) expect(usable).toContain(name);
+        expect(made.length).toBeGreaterThanOrEqual(world.called.length);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test("law: a streamed request has the same result, and its events build it", async () => {
+    await fc.assert(
+      fc.asyncProperty(scenarios, async (given) => {
+        const of = { ...given, disconnectAt: undefined };
+        const whole = await run(of, false);
+        const streamed = await run(of, true);
+        expect(withoutIds(streamed.result[member])).toEqual(withoutIds(whole.result[member]));
+        expect(streamed.result.usage).toEqual(whole.result.usage);
+        expect(withoutIds(streamed.world.bodies.map(({ stream: _s, ...body }) => body))).toEqual(
+          withoutIds(whole.world.bodies.map(({ stream: _s, ...body }) => body)),
+        );
+        const done = new Map<unknown, unknown>();
+        for (const { type, output_index, index, item, content_block } of streamed.events as any[]) {
+          if (type === "response.output_item.done") done.set(output_index, item);
+          if (type === "content_block_start") done.set(index, content_block);
+        }
+        const built = [...done].toSorted(([a], [b]) => Number(a) - Number(b)).map(([, one]) => one);
+        expect(built).toEqual(streamed.result[member]);
+      }),
+      { numRuns: 75 },
+    );
+  });
+});
+
+test("law: a message that the client sends back becomes the turns that the model has seen", async () => {
+  await fc.assert(
+    fc.asyncProperty(scenarios, async (given) => {
+      const of = { ...given, disconnectAt: undefined };
+      const { world, result } = await runMessages(of, false);
+      const uses = result.content.filter(({ type }: { type: string }) => type === "tool_use");
+      const answers = uses.map(({ id }: { id: string }) => ({
+        type: "tool_result",
+        tool_use_id: id,
+      }));
+      const messages = [
+        { role: "user", content: "x" },
+        { role: "assistant", content: result.content },
+        { role: "user", content: [...answers, { type: "text", text: "More" }] },
+      ];
+      const again = readMessages(world.x, { messages } as never, new GatewayTools(world.ctx, []));
+      const seen = world.bodies.at(-1).messages;
+      if (again) expect(again.messages.slice(0, seen.length)).toEqual(seen);
+      else expect(seen).toHaveLength(1);
+      // Every call of the model has its result in the next message.
+      const all: any[] = [...(again?.messages ?? messages)];
+      for (const [at, { role, content }] of all.entries()) {
+        if (role !== "assistant") continue;
+        const ids = content.flatMap((block: any) => (block.type === "tool_use" ? [block.id] : []));
+        const results = all[at + 1].content.flatMap((block: any) => block.tool_use_id ?? []);
+        expect(results.toSorted()).toEqual(ids.toSorted());
+      }
+    }),
+    { numRuns: 150 },
+  );
+});
+
+test("law: an approval belongs to one key, and any other ID is refused", () => {
+  fc.assert(
+    fc.property(fc.string(), fc.string(), fc.string(), (name, args, other) => {
+      const approvals = new Approvals({ deriveSecret: () => new Uint8Array(32) });
+      const call = { callId: "call", server: "calc", name, args };
+      const x = (id: string) => ({ identity: { id } }) as RequestHead;
+      const id = approvals.createId(x("key"), call);
+      expect(approvals.read(x("key"), id, "input[0]")).toEqual({ id, ...call });
+      expect(() => approvals.read(x("another"), id, "input[0]")).toThrow("Unknown approval");
+      expect(() =>
+        approvals.read(x("key"), `${id.slice(0, -4)}AAAA${other}`, "input[0]"),
+      ).toThrow();
+      expect(() => approvals.read(x("key"), other, "input[0]")).toThrow("Unknown approval");
+    }),
+  );
+});
