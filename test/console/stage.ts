@@ -59,6 +59,9 @@ accounts:
   house:
     name: The whole house
     limits: [usd=40/month]
+scopes:
+  team: { from: ["label:team"], within: gateway, limits: [usd=5/day, requests=20/day], overflow: warn }
+  thinking: { models: [acme/think], limits: [usd=2/day], overflow: { downgrade: fast } }
 `;
 
 /** An API whose operations are tools. */

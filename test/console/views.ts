@@ -30,6 +30,7 @@ export const VIEWS: readonly View[] = [
   { name: "key-new", address: "/keys?new=key", shows: "Create the key" },
   { name: "key", address: "/keys?q=laptop", shows: "laptop", opens: "laptop", inDocs: true },
   { name: "account", address: "/keys?account=web", shows: "Limits and budgets" },
+  { name: "scopes", address: "/scopes", shows: "Members of" },
   { name: "config", address: "/config", shows: "frontends.messages.use", inDocs: true },
   { name: "config-check", address: "/config?view=check", shows: "Another gateway.yaml" },
   { name: "fleet", address: "/fleet", shows: "this one", inDocs: true },

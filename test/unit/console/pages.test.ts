@@ -458,3 +458,72 @@ it("Prompt caches shows the cached share by key, and in total", async () => {
     "key_b | 2 | 1,000 | 0 | 0.0%",
   ]);
 });
+
+it("Scopes shows members with their limits, and resets one", async () => {
+  setAllowedCommands(["scopes.list", "scopes.show", "scopes.reset"]);
+  const scope = {
+    name: "session",
+    from: ["header:session-id"],
+    within: "key",
+    limits: ["usd=20/total"],
+    overflow: "downgrade",
+    downgradeModel: "small",
+    maxMembers: 10_000,
+    idleMs: 43_200_000,
+  };
+  const usage = {
+    limit: "usd=20/total",
+    unit: "nano_usd",
+    max: "20000000000",
+    used: "5000000000",
+    reserved: "0",
+    remaining: "15000000000",
+    resetsAt: 0,
+  };
+  const asked: unknown[] = [];
+  using scopes = await page("scopes", "ScopesPage", {
+    "scopes.list": () => ({ scopes: [scope] }),
+    "scopes.show": (input: unknown) => {
+      asked.push(input);
+      return {
+        scope,
+        memberCount: 3,
+        members: [
+          {
+            value: "4f2c",
+            key: "k1",
+            keyName: "laptop",
+            calls: 3,
+            costUsd: "5",
+            limitUsage: [usage],
+          },
+          {
+            value: "9d1a",
+            key: "k2",
+            calls: 9,
+            costUsd: "20",
+            limitUsage: [{ ...usage, used: usage.max, remaining: "0" }],
+          },
+        ],
+      };
+    },
+  });
+  await scopes.shows("4f2c");
+  expect(asked[0]).toEqual({ name: "session" });
+  const text = scopes.text();
+  for (const shown of [
+    "laptop",
+    "$5.00 of $20.00",
+    "at a limit",
+    "Downgrade",
+    "1 members with a lower cost are not shown.",
+  ])
+    expect(text).toContain(shown);
+  expect(text.match(/Reset/g)).toHaveLength(2);
+});
+
+it("Scopes explains how to add one", async () => {
+  setAllowedCommands(["scopes.list", "scopes.show"]);
+  using scopes = await page("scopes", "ScopesPage", { "scopes.list": () => ({ scopes: [] }) });
+  await scopes.shows("in gateway.yaml");
+});

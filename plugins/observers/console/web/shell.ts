@@ -19,6 +19,7 @@ import { AdminsPage } from "./pages/admins.ts";
 import { AuditPage } from "./pages/audit.ts";
 import { BILL_COMMANDS, BillsPage } from "./pages/bills.ts";
 import { CachesPage } from "./pages/caches.ts";
+import { ScopesPage } from "./pages/scopes.ts";
 import { ConfigResponse } from "./pages/config.ts";
 import { FleetPage } from "./pages/fleet.ts";
 import { KeysPage } from "./pages/keys/keys.ts";
@@ -311,6 +312,14 @@ const PAGES: readonly PageDefinition[] = [
     icon: "keys",
     component: KeysPage,
     requiredCommands: ["keys.list"],
+  },
+  {
+    path: "/scopes",
+    title: "Scopes",
+    group: "Govern",
+    icon: "accounts",
+    component: ScopesPage,
+    requiredCommands: ["scopes.list", "scopes.show"],
   },
   {
     path: "/config",
