@@ -77,6 +77,7 @@ function metricsPages(): ReferencePage[] {
               )}. Each metric has at most 2,000 series. Further values are counted as ${code("other")}.`,
             "## GenAI names",
             "The option `genai_names` adds the names of the OpenTelemetry GenAI conventions, with underscores: `gen_ai_client_operation_duration_seconds`, `gen_ai_client_inference_duration_seconds`, and others. Their labels are `gen_ai_operation_name`, `gen_ai_provider_name`, and `gen_ai_request_model`.",
+            "For MCP, it adds `mcp_server_operation_duration_seconds` for requests of clients, and `mcp_client_operation_duration_seconds` for calls of tools at servers. Calls of tools are not counted under the names of model calls.",
           ]
         : []),
       "## List of metrics",

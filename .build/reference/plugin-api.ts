@@ -165,7 +165,7 @@ const PAGES: readonly ApiPage[] = [
     slug: "exchange",
     title: "Request exchange",
     about: "one request with its response, as hooks and frontends see it",
-    from: ["plugin/exchange", "plugin/references"].map(file),
+    from: ["plugin/exchange", "model/rpc-operation", "plugin/references"].map(file),
   },
   {
     slug: "protocol",

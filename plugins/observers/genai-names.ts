@@ -22,6 +22,11 @@ export const namesOf = (
   spellings: readonly NamingVersion[],
 ): readonly string[] => [...new Set(spellings.flatMap((spelling) => of[spelling] ?? []))];
 
+/** A name with the same spelling in both versions. */
+const sameName = <N extends string>(name: N) => ({ released: name, latest: name });
+/** A name that was added after the conventions moved to their own repository. */
+const latestOnly = <N extends string>(name: N) => ({ released: null, latest: name });
+
 export const GEN_AI_METRICS = {
   duration: {
     released: "gen_ai.client.operation.duration",
@@ -51,10 +56,11 @@ export const GEN_AI_METRICS = {
   },
 } as const satisfies Readonly<Record<string, VersionedName>>;
 
-/** A name with the same spelling in both versions. */
-const sameName = <N extends string>(name: N) => ({ released: name, latest: name });
-/** A name that was added after the conventions moved to their own repository. */
-const latestOnly = <N extends string>(name: N) => ({ released: null, latest: name });
+/** Durations of MCP requests: of clients to the gateway, and of the gateway to servers. */
+export const MCP_METRICS = {
+  server: sameName("mcp.server.operation.duration"),
+  client: sameName("mcp.client.operation.duration"),
+} as const satisfies Readonly<Record<string, VersionedName>>;
 
 export const GEN_AI_ATTRIBUTES = {
   operation: sameName("gen_ai.operation.name"),
@@ -78,7 +84,17 @@ export const GEN_AI_ATTRIBUTES = {
   audioOutput: latestOnly("gen_ai.usage.audio.output_tokens"),
   imageInput: latestOnly("gen_ai.usage.image.input_tokens"),
   imageOutput: latestOnly("gen_ai.usage.image.output_tokens"),
+  toolName: sameName("gen_ai.tool.name"),
+  promptName: sameName("gen_ai.prompt.name"),
+  mcpMethod: sameName("mcp.method.name"),
+  mcpVersion: sameName("mcp.protocol.version"),
+  rpcStatus: sameName("rpc.response.status_code"),
 } as const satisfies Readonly<Record<string, VersionedName>>;
+
+/** Operation of a call of a tool. */
+export const TOOL_OPERATION = "execute_tool";
+/** Protocol of calls of MCP servers, and system of requests of MCP clients. */
+export const MCP = "mcp";
 
 /**
  * Operation names by model type. The conventions have no name for image generation, so the name

@@ -90,6 +90,7 @@ function templateKeyOf(record: RequestRecord) {
     status,
   } = record;
   const { outcome, fault, finish, cached, key, account, privacy, worker, generation } = record;
+  const { rpc } = record;
   const call = record.calls[0];
   return {
     method,
@@ -113,6 +114,7 @@ function templateKeyOf(record: RequestRecord) {
     privacy,
     worker,
     generation,
+    rpc,
     call: call && {
       n: call.n,
       hedge: call.hedge,
@@ -121,6 +123,7 @@ function templateKeyOf(record: RequestRecord) {
       credential: call.credential,
       mode: call.mode,
       transport: call.transport,
+      protocol: call.protocol,
       state: call.state,
       isPriced: call.costNano !== null,
       faultKind: call.fault?.kind,
@@ -153,7 +156,19 @@ function matchesKey(record: RequestRecord, by: TemplateKey): boolean {
     record.fault?.kind === by.faultKind &&
     record.fault?.code === by.faultCode &&
     isCacheable(record) &&
+    matchesRpc(record.rpc, by.rpc) &&
     matchesCallKey(record.calls[0], by.call)
+  );
+}
+
+function matchesRpc(rpc: RequestRecord["rpc"], by: RequestRecord["rpc"]): boolean {
+  if (!rpc || !by) return !rpc && !by;
+  return (
+    rpc.method === by.method &&
+    rpc.target === by.target &&
+    rpc.errorType === by.errorType &&
+    rpc.version === by.version &&
+    rpc.system === by.system
   );
 }
 
@@ -167,6 +182,7 @@ function matchesCallKey(call: RequestRecordCall | undefined, by: TemplateKey["ca
     call.hedge === by.hedge &&
     call.mode === by.mode &&
     call.transport === by.transport &&
+    call.protocol === by.protocol &&
     call.state === by.state &&
     (call.costNano !== null) === by.isPriced &&
     call.fault?.kind === by.faultKind &&

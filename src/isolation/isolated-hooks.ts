@@ -7,6 +7,7 @@ import type { Call, Candidate, RecordedResponse, UpstreamResponse } from "../plu
 import type { RequestHead, Exchange } from "../plugin/exchange.ts";
 import type { AttemptResult, Exclusion, Hooks, RouteResult } from "../plugin/middleware.ts";
 import type { Outcome } from "../plugin/outcome.ts";
+import type { RpcOperation } from "../model/rpc-operation.ts";
 import {
   type CallOptions,
   type HostHandlers,
@@ -47,6 +48,12 @@ export interface SentRequest {
 const isMapping = (it: unknown): it is Untrusted =>
   typeof it === "object" && it !== null && !Array.isArray(it);
 
+const isOperation = (it: unknown): it is RpcOperation =>
+  isMapping(it) &&
+  typeof it["system"] === "string" &&
+  typeof it["method"] === "string" &&
+  Object.values(it).every((each) => each == null || typeof each === "string");
+
 /**
  * Applies the effects that a hook reported with its reply, in order. The effects are validated like
  * the effects of any hook.
@@ -64,6 +71,7 @@ function applyEffects(x: HookExchange, raw: Untrusted): void {
     else if (what === "requirePrivacy" && typeof a === "string") x.requirePrivacy(a as never);
     else if (what === "acquireSlot" && typeof a === "string" && typeof b === "number")
       x.acquireSlot(a, b);
+    else if (what === "setRpcOperation" && isOperation(a)) x.setRpcOperation(a);
     else if (what === "identify" && isMapping(a) && typeof a["id"] === "string")
       x.identify(JSON.parse(JSON.stringify(a), frameReviver) as never);
     else throw new PluginFailure("The plugin's action is unknown.");

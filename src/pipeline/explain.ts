@@ -196,6 +196,7 @@ function createHypotheticalExchange(
     acquireSlot() {},
     setResponseHeader() {},
     addLabel() {},
+    setRpcOperation() {},
     inputSize: { bytes: 0, tokens: priceExamples[0].usage.input ?? 0 },
     readBody: () => Promise.resolve(x),
     protocol: frontend.protocol?.id ?? "",

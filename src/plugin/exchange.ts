@@ -8,6 +8,7 @@ import type { Identity } from "./identity.ts";
 import type { Limit } from "./store/limit.ts";
 import type { RequestTrace } from "../model/request-trace.ts";
 import type { ActionType } from "./protocol.ts";
+import type { RpcOperation } from "../model/rpc-operation.ts";
 
 /** Certificate of a client. It is verified by the TLS connection, so no header can forge it. */
 export interface ClientCertificate {
@@ -116,6 +117,11 @@ export type RequestHead = Readonly<{
    * with a 500. Never use text from prompts or responses.
    */
   addLabel(name: string, value: string): void;
+  /**
+   * States which remote procedure call the request is, for its record. A frontend calls it whose
+   * protocol has one path for all methods. The last value is used. Names of up to 256 characters.
+   */
+  setRpcOperation(operation: RpcOperation): void;
   /**
    * Reads the body if it has not been read, and checks its size, UTF-8, duplicate keys, and schema.
    * Resolves to the same object, which then also has the members of an `Exchange`. Rejects with the

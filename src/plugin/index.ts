@@ -5,6 +5,7 @@ export * from "../model/values.ts";
 export * from "../model/error.ts";
 export * from "../model/usage.ts";
 export * from "../model/request-trace.ts";
+export * from "../model/rpc-operation.ts";
 export * from "../model/request.ts";
 export * from "../model/operations/audio-requests.ts";
 export * from "../model/operations/operation-spec.ts";

@@ -13,6 +13,7 @@ import type { ObserverRoute } from "./frontend.ts";
 import type { GatewayEvent } from "./gateway-event.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { ActionType } from "./protocol.ts";
+import type { RpcOperation } from "../model/rpc-operation.ts";
 import type { NoOptions, ObjectSchema } from "./schema.ts";
 import type { LimitState } from "./store/limit.ts";
 import type { Reserve, Settle } from "./store/store.ts";
@@ -164,6 +165,11 @@ export type RequestRecord = Readonly<{
   method: string;
   /** Path pattern of the route, as its plugin declares it, such as "/v1/models/:id". */
   route: string;
+  /**
+   * The remote procedure call that the request is, such as a call of a tool over MCP. Undefined for
+   * protocols without methods.
+   */
+  rpc?: Opt<RpcOperation>;
   /**
    * Model name, as the client wrote it. Empty if the request was rejected before its body was read.
    */

@@ -73,6 +73,7 @@ export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done
     acquireSlot() {},
     setResponseHeader: (name: string, value: string) => void set.set(name, value),
     addLabel: (name: string, value: string) => void labels.set(name, value),
+    setRpcOperation() {},
     readBody: async (): Promise<Exchange> => made as unknown as Exchange,
     done: {
       identities: identified,

@@ -28,6 +28,8 @@ export interface FinalMessage {
 export class ClientReply {
   /** Whether the client accepts a stream. */
   readonly canStream: boolean;
+  /** Name of the tool or prompt that the request uses, at its server. For observers. */
+  target: string | undefined;
   readonly #controller = new AbortController();
   readonly #queue: string[] = [];
   #wake: (() => void) | undefined;
@@ -107,7 +109,11 @@ export class ClientReply {
       while (true) {
         while (this.#queue.length > 0) yield this.#queue.shift()!;
         if (isDone) break;
-        if (this.#controller.signal.aborted) return;
+        if (this.#controller.signal.aborted) {
+          // A canceled call is settled before its request ends.
+          await running;
+          return;
+        }
         if (!(await this.#waitForMessage())) yield KEEP_ALIVE;
       }
       if (final) yield toEvent(final.body);

@@ -17,6 +17,7 @@ import { readModernClient, unsupportedRevision, usesSession, type Client } from 
 import { createErrorCleaner, findResource, listPage } from "./directory.ts";
 import {
   ClientError,
+  isObject,
   isResponse,
   parseClientMessage,
   RPC_ERRORS,
@@ -26,7 +27,7 @@ import {
 import { LIST_MEMBERS, LIST_METHODS } from "./list-entries.ts";
 import { Relay } from "./relay.ts";
 import { GATEWAY_INFO } from "./remote/remote-settings.ts";
-import { META, REVISIONS, withoutConnectionMeta } from "./revisions.ts";
+import { isRevision, META, REVISIONS, withoutConnectionMeta } from "./revisions.ts";
 import type { Scope, Scopes } from "./scopes.ts";
 import { SealedState } from "./sealed-state.ts";
 import { EventStream, readFilter, type WantedEvents } from "./subscriptions.ts";
@@ -46,6 +47,23 @@ const RELAYED: ReadonlySet<string> = new Set<ServerMethod>([
   "prompts/get",
   "resources/read",
   "completion/complete",
+]);
+
+/** Methods that observers see by name. */
+const KNOWN_METHODS: ReadonlySet<string> = new Set([
+  ...LISTS_BY_METHOD.keys(),
+  ...RELAYED,
+  "initialize",
+  "server/discover",
+  "ping",
+  "logging/setLevel",
+  "resources/subscribe",
+  "resources/unsubscribe",
+  "subscriptions/listen",
+  "notifications/initialized",
+  "notifications/cancelled",
+  "notifications/progress",
+  "notifications/roots/list_changed",
 ]);
 
 export class McpEndpoint {
@@ -68,6 +86,7 @@ export class McpEndpoint {
   /** Handles a POST request: one message of a client. */
   async handleMessage(x: RequestHead, body: Buffer): Promise<RouteResponse> {
     let id: RpcId | undefined;
+    let method: string | undefined;
     try {
       const scope = this.#scopeOf(x);
       const message = parseClientMessage(body, this.#ctx.bounds.jsonValues);
@@ -77,13 +96,16 @@ export class McpEndpoint {
         await this.#requests.deliver({ session: profile.sessionId, response: message });
         return { status: 202 };
       }
-      if (message.method === "initialize" && usesSession(x, message))
+      ({ method } = message);
+      reportOperation(x, message);
+      if (method === "initialize" && usesSession(x, message))
         return await this.#initialize(x, scope, message);
       const client = this.#readClient(x, scope, message);
       if (id === undefined) return await this.#handleNotification(client, message);
       return await this.#handleRequest(client, message, id);
     } catch (problem) {
       const { status, body: error, headers } = toErrorMessage(problem, id);
+      if (method !== undefined) reportOperation(x, { method }, { errorType: errorTypeOf(error) });
       return { status, body: error, ...(headers && { headers }) };
     }
   }
@@ -171,18 +193,21 @@ export class McpEndpoint {
       const wanted = readFilter(message.params);
       return Promise.resolve(new EventStream(this.#ctx, client, reply, { wanted, id }).open());
     }
+    const report = (body: JsonObject) =>
+      reportOperation(x, message, { target: reply.target, errorType: errorTypeOf(body) });
     const done = client.isModern
       ? () => undefined
       : this.#requests.run(client.profile.sessionId, id, reply);
     return reply.respond(async () => {
       try {
         const result = await this.#dispatch(client, message, reply);
-        return {
-          status: 200,
-          body: { jsonrpc: "2.0", id, result: withServerInfo(client, result) },
-        };
+        const body = { jsonrpc: "2.0", id, result: withServerInfo(client, result) };
+        report(body);
+        return { status: 200, body };
       } catch (problem) {
-        return await this.#toClientMessage(client, message, problem, id);
+        const final = await this.#toClientMessage(client, message, problem, id);
+        report(final.body);
+        return final;
       } finally {
         done();
       }
@@ -313,6 +338,27 @@ export class McpEndpoint {
     };
     return { status: 200, body: { jsonrpc: "2.0", id, error } };
   }
+}
+
+/** States the method for the records of observers. */
+function reportOperation(
+  x: RequestHead,
+  { method }: Pick<RpcRequest, "method">,
+  of: { readonly target?: string | undefined; readonly errorType?: string | undefined } = {},
+): void {
+  const version = x.headers["mcp-protocol-version"];
+  x.setRpcOperation({
+    system: "mcp",
+    method: KNOWN_METHODS.has(method) ? method : "_OTHER",
+    ...(isRevision(version) && { version }),
+    ...of,
+  });
+}
+
+/** Returns the code of an error, and "tool_error" for a result of a tool that failed. */
+function errorTypeOf({ result, error }: JsonObject): string | undefined {
+  if (isObject(error)) return String(error["code"]);
+  return isObject(result) && result["isError"] === true ? "tool_error" : undefined;
 }
 
 /** Codes that concern the connection between the gateway and the server, not the client's. */

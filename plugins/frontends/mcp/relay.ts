@@ -83,6 +83,8 @@ export class Relay {
     const target = await findTarget(client.x, client.scope, method, own);
     assertArgumentsAllowed(client, target);
     const { tool } = target;
+    reply.target =
+      tool?.key ?? (method === "prompts/get" ? String(target.params["name"]) : undefined);
     const values = target.params["arguments"];
     if (client.isModern && tool)
       assertArgumentHeaders(client.x, tool, (path) =>
@@ -250,12 +252,13 @@ export class Relay {
     try {
       result = await run();
     } catch (problem) {
-      await call.settle(resultOfFailure(problem, signal));
+      void call.settle(resultOfFailure(problem, signal));
       throw problem;
     }
     // A request for input is no result, so it is not billed.
     const state = result["resultType"] === "input_required" ? "void" : "exact";
-    await call.settle({ outcome: "ok", state });
+    // The client does not wait for the row: a call without it is recovered from its reserve row.
+    void call.settle({ outcome: "ok", state });
     return result;
   }
 

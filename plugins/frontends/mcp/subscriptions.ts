@@ -87,11 +87,16 @@ export class EventStream {
     try {
       for (const kind of this.#wanted.lists) this.#seen.set(kind, await this.#hashOf(kind));
       const resources = this.#resourcesByServer();
-      const opened = serversWith(this.#client.scope, "tools").map((server) =>
-        this.#listen(server, resources.get(server) ?? []),
+      const confirmed = await Promise.all(
+        serversWith(this.#client.scope, "tools").map((server) => {
+          const uris = resources.get(server) ?? [];
+          return this.#listen(server, uris).then(
+            () => uris,
+            () => [],
+          );
+        }),
       );
-      await Promise.allSettled(opened);
-      if (this.#id !== undefined) this.#acknowledge([...resources.values()].flat());
+      if (this.#id !== undefined) this.#acknowledge(confirmed.flat());
       if (!signal.aborted && !this.#ctx.signal.aborted) await ended;
       return this.#id === undefined || signal.aborted ? undefined : this.#finalMessage();
     } finally {

@@ -44,6 +44,8 @@ export const OPEN_LABELS: ReadonlySet<string> = new Set([
   "gen_ai_provider_name",
   "gen_ai_request_model",
   "gen_ai_operation_name",
+  "gen_ai_tool_name",
+  "gen_ai_prompt_name",
 ]);
 
 /**

@@ -3,6 +3,7 @@
 import {
   GEN_AI_ATTRIBUTES,
   GEN_AI_METRICS,
+  MCP_METRICS,
   namesOf,
   type VersionedName,
   type NamingVersion,
@@ -21,10 +22,13 @@ export interface GenAiSeries {
   readonly cacheRead: Series<Counter>;
   readonly cacheWrite: Series<Counter>;
   readonly reasoning: Series<Counter>;
+  readonly mcpServer: Series<Histogram>;
+  readonly mcpClient: Series<Histogram>;
 }
 
 const toUnderscores = (name: string): string => name.replaceAll(".", "_");
 const { operation, provider, requestModel, tokenType, errorType } = GEN_AI_ATTRIBUTES;
+const { mcpMethod, mcpVersion, toolName, promptName } = GEN_AI_ATTRIBUTES;
 const COMMON_LABELS = [operation, provider, requestModel].map(({ latest }) =>
   toUnderscores(latest),
 );
@@ -37,6 +41,17 @@ const TOKEN_TYPE_LABEL = toUnderscores(tokenType.latest);
 const SECONDS_BUCKETS = Array.from({ length: 14 }, (_, i) => 2 ** i / 100);
 const TOKEN_BUCKETS = Array.from({ length: 14 }, (_, i) => 4 ** i);
 
+/** Bucket bounds of the conventions for MCP, in seconds. */
+const MCP_BUCKETS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
+
+const mcpFamily = (help: string, labels: readonly { readonly latest: string }[]): Family => ({
+  name: "",
+  type: "histogram",
+  unit: "seconds",
+  help,
+  labels: labels.map(({ latest }) => toUnderscores(latest)),
+  bounds: MCP_BUCKETS,
+});
 const durationFamily = (help: string, ...more: readonly string[]): Family => ({
   name: "",
   type: "histogram",
@@ -67,6 +82,14 @@ export const genAiFamilies = {
   cacheRead: counterFamily("Input tokens read from a cache"),
   cacheWrite: counterFamily("Input tokens written to a cache"),
   reasoning: counterFamily("Reasoning tokens in the output"),
+  mcpServer: mcpFamily("Duration of MCP requests of clients", [
+    mcpMethod,
+    mcpVersion,
+    toolName,
+    promptName,
+    errorType,
+  ]),
+  mcpClient: mcpFamily("Duration of tool calls at MCP servers", [mcpMethod, toolName, errorType]),
 } as const;
 
 /**
@@ -96,6 +119,8 @@ const SERIES_NAMES: readonly [
   [GEN_AI_METRICS.usedCacheRead, "cacheRead", {}],
   [GEN_AI_METRICS.usedCacheWrite, "cacheWrite", {}],
   [GEN_AI_METRICS.usedReasoning, "reasoning", {}],
+  [MCP_METRICS.server, "mcpServer", {}],
+  [MCP_METRICS.client, "mcpClient", {}],
 ];
 
 export function nameSeries(

@@ -7,6 +7,7 @@ import type {
   RequestRecord,
   LimitState,
   Context,
+  RpcOperation,
 } from "tollgate/plugin";
 import {
   createCountedSeries,
@@ -16,11 +17,15 @@ import {
 } from "./target-series.ts";
 import type { GenAiSeries } from "./genai-families.ts";
 import { BoundedValues, ModelLabelValues } from "./label-values.ts";
+import { MCP } from "../genai-names.ts";
 import { hedgeResult, sequentialCalls } from "../hedges.ts";
 import { type Counter, type Histogram, OTHER } from "./series.ts";
 
 /** Maximum number of cached models of all providers. All unknown model names share one entry. */
 const MAX_TARGETS = 4_000;
+
+/** Maximum number of distinct names of tools. */
+const MAX_TOOLS = 500;
 
 export interface MetricsTallyOptions {
   readonly genAi: boolean;
@@ -55,6 +60,7 @@ export class MetricsTally {
   #lastSeries: RequestSeries | undefined;
   readonly #keys: BoundedValues;
   readonly #labelValues = new Map<string, BoundedValues>();
+  readonly #tools = new BoundedValues(MAX_TOOLS);
   /** Credentials that were used, so that a credential without a cooldown is reported too. */
   readonly credentials = new Map<string, readonly [provider: string, credential: string]>();
   /** Whether the last reload succeeded. Undefined if there was no reload since the start. */
@@ -86,12 +92,13 @@ export class MetricsTally {
 
   #addRequest(record: RequestRecord): void {
     const to = this.counted;
-    const { ms, overheadMs, at, fault, calls } = record;
+    const { ms, overheadMs, at, fault, calls, rpc } = record;
     const series = this.#seriesFor(record);
     series.requests.add();
     const trace = sampledTraceId(record);
     series.requestSeconds.observe(ms / 1_000, trace, at);
     series.overheadSeconds.observe(overheadMs / 1_000, trace, at);
+    if (rpc?.system === MCP) this.#addMcpRequest(rpc, ms / 1_000);
     if (calls.length === 0) {
       if (fault) to.rejections.get(fault.code ?? fault.kind).add();
       return;
@@ -103,6 +110,14 @@ export class MetricsTally {
     if (record.losses > 0)
       for (const [code, count] of Object.entries(record.lossCodes))
         to.translationWarnings.get(code).add(count);
+  }
+
+  #addMcpRequest({ method, version, target, errorType }: RpcOperation, seconds: number): void {
+    const name = target ?? "";
+    const [tool, prompt] = method === "prompts/get" ? ["", name] : [name, ""];
+    this.genAi?.mcpServer
+      .get(method, version ?? "", tool, prompt, errorType ?? "")
+      .observe(seconds);
   }
 
   #addFallbacks(calls: RequestRecord["calls"]): void {
@@ -164,8 +179,8 @@ export class MetricsTally {
 
   #addCharge(line: ChargeRecord): void {
     const { call, costNano } = line;
-    const { provider, model, credential } = call?.target ?? UNKNOWN_TARGET;
-    this.#targetFor(provider, model).add(line);
+    const { provider, model, credential, protocol } = call?.target ?? UNKNOWN_TARGET;
+    this.#targetFor(provider, model, protocol === MCP).add(line);
     if (!call) return;
     this.#addCredential(provider, credential);
     for (const limit of call.limits) this.budgets.observe(limit);
@@ -191,11 +206,14 @@ export class MetricsTally {
       this.credentials.set(key, [provider, credential]);
   }
 
-  #targetFor(provider: string, model: string): TargetSeries {
+  /** `isTool`: the target is a tool of a server, which the catalog of models does not contain. */
+  #targetFor(provider: string, model: string, isTool = false): TargetSeries {
     const of = this.#targets.get(provider);
     const found = of?.get(model);
     if (found) return found;
-    const name = this.modelLabels.labelsFor(provider, model);
+    const name = isTool
+      ? { model: this.#tools.labelFor(model), operation: "chat" }
+      : this.modelLabels.labelsFor(provider, model);
     // Unknown model names come and go, so they share the series of the common name.
     const known = name.model === model || model === OTHER;
     if (!known) return this.#targetFor(provider, OTHER);
@@ -216,7 +234,7 @@ export class MetricsTally {
 }
 
 /** Target of a call that was open before this observer was enabled. */
-const UNKNOWN_TARGET = { provider: OTHER, model: OTHER, credential: OTHER };
+const UNKNOWN_TARGET = { provider: OTHER, model: OTHER, credential: OTHER, protocol: null };
 
 /** Returns the trace ID if the client sampled the trace, so that the trace can be found. */
 const sampledTraceId = ({ trace }: RequestRecord): string | undefined =>

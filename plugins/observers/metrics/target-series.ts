@@ -9,7 +9,7 @@ import {
   type Unit,
   type Usage,
 } from "tollgate/plugin";
-import { genAiOperation, genAiProvider } from "../genai-names.ts";
+import { genAiOperation, genAiProvider, MCP } from "../genai-names.ts";
 import { type GenAiSeries, genAiFamilies } from "./genai-families.ts";
 import type { ModelLabels } from "./label-values.ts";
 import {
@@ -66,11 +66,13 @@ export class TargetSeries {
     else this.#spend.addNano(costNano);
     if (state === "estimated") this.#estimated.add();
     // The ledger's sums exclude void calls.
+    const isTool = call?.target.protocol === MCP;
     if (state !== "void") {
       this.#addUsage(usage);
-      if (genAi) this.#genAiTargetFor(genAi).addUsage(usage);
+      if (genAi && !isTool) this.#genAiTargetFor(genAi).addUsage(usage);
     }
-    if (ms)
+    if (ms && isTool) this.#addToolDuration(ms.total / 1_000, fault);
+    else if (ms)
       this.#addDurations(ms, { fault, usage, streamed: call?.clientRequest?.stream === true });
   }
 
@@ -85,6 +87,13 @@ export class TargetSeries {
     if (!streamed || firstToken === undefined) return;
     this.#addStreamTimes(firstToken / 1_000, seconds, usage);
     genAi?.firstChunk.get(...this.#genAi).observe(firstToken / 1_000);
+  }
+
+  /** A call of a tool is not a call of a model, so the GenAI metrics of models do not count it. */
+  #addToolDuration(seconds: number, fault: string): void {
+    this.#callSeconds.observe(seconds);
+    const errorType = fault === "none" ? "" : fault;
+    this.#seriesSet.genAi?.mcpClient.get("tools/call", this.#model, errorType).observe(seconds);
   }
 
   #callCounter(credential: string, state: string, fault: string): Counter {
@@ -204,5 +213,7 @@ export function createGenAiSeries(): GenAiSeries {
     cacheRead: createCounters(of.cacheRead),
     cacheWrite: createCounters(of.cacheWrite),
     reasoning: createCounters(of.reasoning),
+    mcpServer: createHistograms(of.mcpServer),
+    mcpClient: createHistograms(of.mcpClient),
   };
 }

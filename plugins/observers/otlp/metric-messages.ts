@@ -1,5 +1,11 @@
 // Encodes the series of /metrics as OTLP metrics, under the conventions' dotted names.
-import { GEN_AI_ATTRIBUTES, GEN_AI_METRICS, type NamingVersion } from "../genai-names.ts";
+import {
+  GEN_AI_ATTRIBUTES,
+  GEN_AI_METRICS,
+  MCP_METRICS,
+  type NamingVersion,
+  type VersionedName,
+} from "../genai-names.ts";
 import type { Family } from "../metrics/families.ts";
 import type {
   Counter,
@@ -22,7 +28,8 @@ const CUMULATIVE = 2;
 const OTLP_UNITS: Readonly<Record<string, string>> = { seconds: "s", bytes: "By", usd: "{usd}" };
 /** The conventions' dotted names by their Prometheus form. */
 const DOTTED_NAMES: ReadonlyMap<string, string> = new Map(
-  [...Object.values(GEN_AI_METRICS), ...Object.values(GEN_AI_ATTRIBUTES)]
+  [GEN_AI_METRICS, MCP_METRICS, GEN_AI_ATTRIBUTES]
+    .flatMap((names) => Object.values(names) as readonly VersionedName[])
     .flatMap(({ released, latest }) => [released, latest])
     .flatMap((name) => (name === null ? [] : [[name.replaceAll(".", "_"), name] as const])),
 );

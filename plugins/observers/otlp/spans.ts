@@ -15,6 +15,8 @@ import {
   namesOf,
   genAiOperation,
   genAiProvider,
+  MCP,
+  TOOL_OPERATION,
   type NamingVersion,
 } from "../genai-names.ts";
 import { hedgeResult, sequentialCalls } from "../hedges.ts";
@@ -77,9 +79,12 @@ export function addSpans(next: () => ItemBatch, record: RequestRecord, of: SpanO
     cache,
     itemType: "request",
     create: () => ({
-      name: `${record.method} ${record.route}`,
+      name: spanName(record),
       kind: SERVER_KIND,
-      status: isServerError(record) ? ERROR_STATUS : undefined,
+      status:
+        isServerError(record) || (isMcp(record) && record.rpc!.errorType != null)
+          ? ERROR_STATUS
+          : undefined,
       attributes: requestAttributes(record, of),
     }),
   });
@@ -90,6 +95,15 @@ export function addSpans(next: () => ItemBatch, record: RequestRecord, of: SpanO
       create: () => sharedCallFields(record, call, of),
     });
 }
+
+const isMcp = ({ rpc }: RequestRecord): boolean => rpc?.system === MCP;
+
+/** The name of a request of MCP consists of its method and its tool or prompt. */
+const spanName = (record: RequestRecord): string => {
+  const { method, target } = record.rpc ?? {};
+  if (!isMcp(record)) return `${record.method} ${record.route}`;
+  return target == null ? method! : `${method} ${target}`;
+};
 
 function requestSpan(record: RequestRecord, of: SpanOptions): ProtobufMessage {
   const { trace, at, ms } = record;
@@ -115,13 +129,13 @@ function requestSpan(record: RequestRecord, of: SpanOptions): ProtobufMessage {
  * Returns the attributes that a request's span and its log record have in common and that similar
  * requests share.
  */
-export function requestAttributes(record: RequestRecord, { keys }: SpanOptions): Attributes {
+export function requestAttributes(record: RequestRecord, { keys, names }: SpanOptions): Attributes {
   const { fault, status } = record;
   const attributes = new Attributes()
     .add("http.request.method", record.method)
     .add("http.route", record.route)
     .add("http.response.status_code", status)
-    .add("error.type", fault && (isServerError(record) ? fault.kind : undefined))
+    .add("error.type", record.rpc?.errorType ?? (isServerError(record) ? fault?.kind : undefined))
     .add("tollgate.frontend", record.frontend)
     .add("tollgate.operation", record.operation)
     .add("tollgate.action_type", record.actionType)
@@ -133,8 +147,20 @@ export function requestAttributes(record: RequestRecord, { keys }: SpanOptions):
     .add("tollgate.attempts", record.calls.length)
     .add("tollgate.translation_warnings", record.losses)
     .add("tollgate.cached", record.cached);
+  if (isMcp(record)) addMcpAttributes(attributes, record, names);
   if (keys) attributes.add("tollgate.key.id", record.key).add("tollgate.account", record.account);
   return attributes;
+}
+
+/** The name of a tool is an attribute of the call's span, so that each call is counted once. */
+function addMcpAttributes(attributes: Attributes, { rpc }: RequestRecord, names: SpanNames): void {
+  const { method, version, target, errorType } = rpc!;
+  const isCode = errorType != null && /^-?\d+$/.test(errorType);
+  attributes
+    .addUnder(names.mcpMethod, method)
+    .addUnder(names.mcpVersion, version ?? undefined)
+    .addUnder(names.promptName, method === "prompts/get" ? (target ?? undefined) : undefined)
+    .addUnder(names.rpcStatus, isCode ? errorType : undefined);
 }
 
 /** Adds the attributes that are unique to a request. */
@@ -242,6 +268,7 @@ function sharedCallFields(
   { names }: SpanOptions,
 ): ProtobufMessage {
   const { fault } = call;
+  if (call.protocol === MCP) return sharedToolFields(call, names);
   return {
     name: `${genAiOperation(operation)} ${call.model}`,
     kind: CLIENT_KIND,
@@ -261,6 +288,28 @@ function sharedCallFields(
       .add("tollgate.credential", call.credential)
       .add("tollgate.mode", call.mode)
       .add("tollgate.transport", call.transport ?? undefined)
+      .add("tollgate.bill_state", call.state),
+  };
+}
+
+/** Returns the fields that similar calls of a tool at an MCP server share. */
+function sharedToolFields(call: RequestRecordCall, names: SpanNames): ProtobufMessage {
+  const { fault } = call;
+  return {
+    name: `tools/call ${call.model}`,
+    kind: CLIENT_KIND,
+    flags: SAMPLED_FLAG | HAS_IS_REMOTE_FLAG,
+    status: fault !== undefined && fault.kind !== "canceled" ? ERROR_STATUS : undefined,
+    attributes: new Attributes()
+      .addUnder(names.operation, TOOL_OPERATION)
+      .addUnder(names.mcpMethod, "tools/call")
+      .addUnder(names.toolName, call.model)
+      .add("network.transport", "tcp")
+      .add(NAMES.errorType.latest, fault?.kind)
+      .add("tollgate.error_code", safeErrorCode(fault))
+      .add("tollgate.attempt", call.n)
+      .add("tollgate.provider", call.provider)
+      .add("tollgate.credential", call.credential)
       .add("tollgate.bill_state", call.state),
   };
 }

@@ -230,6 +230,9 @@ export class ExchangeProxy {
   addLabel(name: string, value: string): void {
     this.effects.push(["addLabel", name, value]);
   }
+  setRpcOperation(operation: unknown): void {
+    this.effects.push(["setRpcOperation", operation]);
+  }
 }
 
 export class ExchangeProxies {

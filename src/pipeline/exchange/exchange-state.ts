@@ -8,6 +8,7 @@ import type { Call, CallRecord } from "../../plugin/call.ts";
 import type { PipelineRoute, Route, RouteInput } from "../../plugin/frontend.ts";
 import type { RequestRecordHook } from "../../plugin/observer.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
+import type { RpcOperation } from "../../model/rpc-operation.ts";
 import type { LimitState } from "../../plugin/store/limit.ts";
 import type { Reserve, CallTarget } from "../../plugin/store/store.ts";
 import type { ResolvedAccount } from "../accounts/accounts.ts";
@@ -119,6 +120,8 @@ export interface OutcomeState {
   /** Response headers that hooks set. */
   headers: Map<string, string> | undefined;
   hookActivity: RequestRecordHook[] | undefined;
+  /** The remote procedure call that the request is. */
+  rpc: RpcOperation | undefined;
 }
 
 export interface ExchangeState {
@@ -198,6 +201,7 @@ export function createExchangeState(of: {
       finish: undefined,
       headers: undefined,
       hookActivity: undefined,
+      rpc: undefined,
     },
   };
 }

@@ -8,6 +8,7 @@ import type { Operation, ModelRequest } from "../../model/request.ts";
 import type { Body, HeadersIn } from "../../model/values.ts";
 import type { ClientCertificate, Exchange } from "../../plugin/exchange.ts";
 import type { Identity } from "../../plugin/identity.ts";
+import type { RpcOperation } from "../../model/rpc-operation.ts";
 import type { RequestTrace } from "../../model/request-trace.ts";
 import type { ActionType } from "../../plugin/protocol.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
@@ -34,6 +35,19 @@ import type { Socket } from "node:net";
 const MAX_LABEL_LENGTH = 256;
 const MAX_LABELS = 32;
 /** Returns the labels with one more. */
+const MAX_OPERATION_NAME = 256;
+
+const trimOperation = ({ system, method, version, target, errorType }: RpcOperation) => {
+  const trim = (text: string) => text.slice(0, MAX_OPERATION_NAME);
+  return {
+    system: trim(system),
+    method: trim(method),
+    ...(version != null && { version: trim(version) }),
+    ...(target != null && { target: trim(target) }),
+    ...(errorType != null && { errorType: trim(errorType) }),
+  };
+};
+
 function addLabel(
   labels: Record<string, string> | undefined,
   name: string,
@@ -276,6 +290,10 @@ export class HostExchange implements LiveExchange {
   addLabel(name: string, value: string): void {
     const { billing } = this.state;
     billing.labels = addLabel(billing.labels, name, value);
+  }
+
+  setRpcOperation(operation: RpcOperation): void {
+    this.state.outcome.rpc = trimOperation(operation);
   }
 
   acquireSlot(scope: string, most: number): void {

@@ -498,3 +498,56 @@ it("budgets have the values of the last call, the nearest to their limit first, 
   expect(told[0]).toMatchObject({ labels: 'scope="key:k1",per="month"', value: 0.999 });
   expect(told.some(({ labels }) => labels.includes('"key:k0"'))).toBe(false);
 });
+
+describe("MCP", () => {
+  const tool = (outcome: string, costNano: bigint) => {
+    const { call, ...rest } = line(costNano, { outcome, usage: { tool_runs: 1 } }, "get_issue");
+    const target = { ...call!.target, provider: "mcp:github", protocol: "mcp" };
+    return { ...rest, call: { ...call!, target } };
+  };
+
+  it("requests and calls of tools have durations, and calls of tools are no calls of models", async () => {
+    const { observer, text, test } = await mounted();
+    await using _ = test;
+    const rpc = { system: "mcp", method: "tools/call", version: "2026-07-28", target: "get_issue" };
+    await observer.onRequests!([
+      createRequestRecord({ rpc }),
+      createRequestRecord({ rpc: { ...rpc, errorType: "-32602" } }),
+      createRequestRecord({ rpc: { system: "mcp", method: "prompts/get", target: "greet" } }),
+      createRequestRecord({}),
+    ]);
+    await observer.onCharges!([tool("ok", 2_000_000n), tool("timeout", 2_000_000n)]);
+    const samples = parseSamples(await text());
+    const of = (name: string) =>
+      samples.filter((one) => one.name === name).map(({ labels, value }) => [labels, value]);
+    expect(of("mcp_server_operation_duration_seconds_count")).toEqual([
+      [expect.stringMatching(/mcp_method_name="tools\/call".*gen_ai_tool_name="get_issue"/), 1],
+      [expect.stringContaining('error_type="-32602"'), 1],
+      [expect.stringContaining('gen_ai_prompt_name="greet"'), 1],
+    ]);
+    expect(of("mcp_client_operation_duration_seconds_count")).toEqual([
+      [expect.stringContaining('gen_ai_tool_name="get_issue"'), 1],
+      [expect.stringContaining('error_type="timeout"'), 1],
+    ]);
+    expect(of("gen_ai_client_operation_duration_seconds_count")).toEqual([]);
+    expect(of("tollgate_spend_usd_total")).toEqual([
+      [expect.stringMatching(/provider="mcp:github".*model="get_issue"/), 0.004],
+    ]);
+  });
+
+  it("invented names of tools create no more series than the cap", async () => {
+    const { observer, text, test } = await mounted();
+    await using _ = test;
+    for (let i = 0; i < 10_000; i += 1_000)
+      await observer.onCharges!(
+        Array.from({ length: 1_000 }, (_unused, n) => {
+          const { call, ...rest } = tool("ok", 1n);
+          return { ...rest, call: { ...call, target: { ...call.target, model: `tool_${i + n}` } } };
+        }),
+      );
+    const spend = parseSamples(await text()).filter(
+      (one) => one.name === "tollgate_spend_usd_total",
+    );
+    expect(spend.length).toBeLessThanOrEqual(501);
+  });
+});

@@ -63,6 +63,9 @@ export async function startFakeServer(of: FakeServerOptions): Promise<FakeServer
         return { tools: state.tools.map(toTool) };
       case "prompts/list":
         return { prompts: of.prompts ?? [] };
+      case "resources/subscribe":
+      case "resources/unsubscribe":
+        return {};
       case "resources/list":
         return { resources: of.resources ?? [] };
       case "resources/templates/list":

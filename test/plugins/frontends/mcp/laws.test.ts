@@ -107,6 +107,7 @@ async function startFrontend(servers: Readonly<Record<string, MemoryServer>>) {
       signal: of.signal ?? new AbortController().signal,
       privacy: "off",
       identity: { id: "key", tools: of.tools },
+      setRpcOperation() {},
     } as unknown as RequestHead;
     const handle = (
       route as unknown as { handle: (x: RequestHead, body: Buffer) => Promise<RouteResponse> }
