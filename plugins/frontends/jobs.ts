@@ -5,17 +5,18 @@ import { defineFrontend } from "tollgate/plugin";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { acceptOption, extractCredential } from "./client-credential.ts";
-import { anthropicBatchRoutes } from "./jobs/anthropic-batches.ts";
+import { anthropicBatchRoutes } from "./jobs/routes/anthropic-batches.ts";
 import { BatchEngine } from "./jobs/batch-engine.ts";
 import { createBatchKind } from "./jobs/reports/batch-kind.ts";
 import { BatchRecords } from "./jobs/batch-record.ts";
 import { BatchService } from "./jobs/batch-service.ts";
-import { fileRoutes } from "./jobs/file-routes.ts";
+import { fileRoutes } from "./jobs/routes/file-routes.ts";
 import { FileService } from "./jobs/file-service.ts";
-import { openaiBatchRoutes } from "./jobs/openai-batches.ts";
-import { isAnthropicClient } from "./jobs/request-fields.ts";
+import { LinePace } from "./jobs/line-pace.ts";
+import { openaiBatchRoutes } from "./jobs/routes/openai-batches.ts";
+import { isAnthropicClient } from "./jobs/routes/request-fields.ts";
 import { Storage } from "./jobs/storage.ts";
-import { uploadRoutes } from "./jobs/upload-routes.ts";
+import { uploadRoutes } from "./jobs/routes/upload-routes.ts";
 import { Webhooks } from "./jobs/reports/webhooks.ts";
 import { UploadService } from "./jobs/upload-service.ts";
 
@@ -93,6 +94,28 @@ export default defineFrontend({
           },
         },
       },
+      run_lines: {
+        type: "object",
+        additionalProperties: false,
+        required: ["per_minute"],
+        description:
+          "Sends the requests of a batch one by one if no provider of their model runs batches. They run at low priority and at the price of ordinary requests. Default: such requests are rejected",
+        properties: {
+          per_minute: {
+            type: "integer",
+            minimum: 1,
+            maximum: 60_000,
+            description: "Maximum number of requests per minute, in each gateway process",
+          },
+          concurrent: {
+            type: "integer",
+            minimum: 1,
+            maximum: 256,
+            default: 4,
+            description: "Maximum number of requests at the same time, in each gateway process",
+          },
+        },
+      },
       keep_batches_days: {
         type: "integer",
         minimum: 1,
@@ -114,7 +137,7 @@ export default defineFrontend({
             },
           ],
     ),
-  setup({ webhooks: receivers, accept: schemes, dir, ...options }, ctx) {
+  setup({ webhooks: receivers, accept: schemes, dir, run_lines: runLines, ...options }, ctx) {
     const limits = {
       fileBytes: options.max_file_mb * MIB,
       ownerBytes: options.max_account_mb * MIB,
@@ -123,8 +146,10 @@ export default defineFrontend({
     const storage = new Storage(ctx, limits, dir);
     const files = new FileService(storage);
     const records = new BatchRecords(() => storage.jobs);
-    const engine = new BatchEngine(storage, records);
-    const batches = new BatchService(storage, records, engine.wake);
+    const pace =
+      runLines && new LinePace({ perMinute: runLines.per_minute, concurrent: runLines.concurrent });
+    const engine = new BatchEngine(storage, records, pace);
+    const batches = new BatchService(storage, records, engine.wake, pace !== undefined);
     const webhooks = new Webhooks(ctx, receivers);
     if (ctx.jobs) {
       engine.start();

@@ -1,5 +1,6 @@
 // Runs the lines of jobs as requests. A line is planned when its job is created, and settled when its
-// result has been read. In between, a provider runs it in a batch.
+// result has been read. In between, a provider runs it in a batch. A direct line is sent by the
+// gateway instead.
 import type { Socket } from "node:net";
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { nextRequestId } from "../lib/request-id.ts";
@@ -11,6 +12,8 @@ import type {
   JobReservation,
   LineBilling,
   LineResponse,
+  LineRun,
+  LineRunResponse,
   PlannedLine,
   PlanOptions,
 } from "../plugin/store/job-lines.ts";
@@ -19,6 +22,7 @@ import type { Limit } from "../plugin/store/limit.ts";
 import type { Reserve } from "../plugin/store/store.ts";
 import { assertFrontendAllowed } from "./accounts/accounts.ts";
 import { HostCall } from "./exchange/call.ts";
+import { isPaidByClient } from "./exchange/client-credential.ts";
 import { HostExchange, type ExchangeJobLine } from "./exchange/exchange.ts";
 import type { HostCandidate, MountedEndpoint, MountedProvider } from "./exchange/mounted.ts";
 import { createVirtualRequest } from "./exchange/virtual-connection.ts";
@@ -31,14 +35,17 @@ import { assertPrivacySupported, pinPolicy } from "./privacy/zero-retention.ts";
 import { ClientResponse } from "./response/client-response.ts";
 import { assertFiltersAvailable } from "./response/event-filters.ts";
 import { AttemptExecution } from "./stages/attempt-execution.ts";
+import { dispatch } from "./stages/dispatch.ts";
 import { edit } from "./stages/edit.ts";
 import { present } from "./stages/present.ts";
 import { receive } from "./stages/receive.ts";
 import { reject } from "./stages/reject.ts";
-import { route } from "./stages/route.ts";
+import { route, type RoutePlan } from "./stages/route.ts";
 import { rejectSafely, settle } from "./stages/settle.ts";
 import { createBufferedResponse, type BufferedResponse } from "./subrequest.ts";
 import { encodeRequest } from "./upstream/encode-request.ts";
+import { checkBeforeEncoding } from "./upstream/outgoing-checks.ts";
+import type { OutgoingRequest } from "./upstream/outgoing-request.ts";
 
 /** Name of the service tier at which providers bill batches. */
 const BATCH_TIER = "batch";
@@ -46,6 +53,15 @@ const NO_SOCKET = {} as Socket;
 
 /** Errors after which a result can be processed again. */
 const TEMPORARY_KINDS: ReadonlySet<ErrorKind> = new Set(["overloaded", "unavailable", "timeout"]);
+
+/** Errors after which a line that the gateway sends itself can be sent again. */
+const REPEATABLE_KINDS: ReadonlySet<ErrorKind> = new Set([
+  "overloaded",
+  "unavailable",
+  "rate_limited",
+]);
+/** Time in milliseconds after which a line of low priority is tried again. */
+const BUSY_RETRY_MS = 1_000;
 
 interface LineExchange extends BufferedResponse {
   readonly x: HostExchange;
@@ -92,15 +108,16 @@ async function receiveLine(x: HostExchange): Promise<void> {
 /** Checks a line and chooses its provider. */
 export async function planLine(
   line: JobLine,
-  { parentRequest, preferred }: PlanOptions,
+  { parentRequest, preferred, allowsDirect }: PlanOptions,
 ): Promise<PlannedLine> {
   const parent = requireHostExchange(parentRequest);
   const { gen, connection } = parent.state;
+  const jobLine: { terms: ExchangeJobLine["terms"] } = { terms: { tier: BATCH_TIER } };
   const { x } = createLineExchange(gen, line, {
     id: nextRequestId(),
     socket: connection.req.socket,
     headers: withoutBodyHeaders(parent.headers),
-    jobLine: { terms: { tier: BATCH_TIER } },
+    jobLine,
   });
   try {
     x.identify(parent.identity!);
@@ -127,10 +144,19 @@ export async function planLine(
       admission: x.state.admission,
     };
     const { candidates } = await route(inputs);
-    const able = candidates.filter(({ mounted, model }) => batchesFor(mounted.endpoint, model));
-    const candidate =
+    const choose = (able: readonly HostCandidate[]) =>
       able.find((one) => preferred.some((target) => isTarget(target, one))) ?? able[0];
-    return planCall(x, candidate ?? rejectBatches(x.model));
+    const batch = choose(
+      candidates.filter(({ mounted, model }) => batchesFor(mounted.endpoint, model)),
+    );
+    if (batch) return planCall(x, batch);
+    // A client's credential is not stored, so it cannot be sent later.
+    const direct = allowsDirect
+      ? choose(candidates.filter((one) => !isPaidByClient(one)))
+      : undefined;
+    if (!direct) return rejectBatches(x.model);
+    jobLine.terms = undefined;
+    return planDirectCall(x, direct);
   } finally {
     x.state.connection.res.destroy();
     x.state.admission.permit.onPipelineEnd();
@@ -149,19 +175,44 @@ const rejectBatches = (model: string): never =>
 
 /** Encodes the request and calculates its reservation. */
 function planCall(x: HostExchange, candidate: HostCandidate): PlannedLine {
+  const call = createPlannedCall(x, candidate);
+  const { endpoint } = candidate.mounted;
+  const out = encodeRequest(call, endpoint.protocol!, endpoint.transport!.definition);
+  const { "accept-encoding": _, "content-type": __, ...headers } = out.headers;
+  const body = out.toChunks()!.toBuffer().toString();
+  return {
+    ...reservationOf(x, call, out),
+    target: { ...targetOf(candidate), path: out.path, headers },
+    body: /[\r\n]/.test(body) ? JSON.stringify(JSON.parse(body)) : body,
+  };
+}
+
+/** Calculates the reservation of a line that the gateway sends itself. It is encoded when it is sent. */
+function planDirectCall(x: HostExchange, candidate: HostCandidate): PlannedLine {
+  const call = createPlannedCall(x, candidate);
+  const { endpoint } = candidate.mounted;
+  const out = endpoint.transport
+    ? encodeRequest(call, endpoint.protocol!, endpoint.transport.definition)
+    : null;
+  if (!out) checkBeforeEncoding(call);
+  return {
+    ...reservationOf(x, call, out),
+    target: { ...targetOf(candidate), path: "", headers: {}, isDirect: true },
+    body: "",
+  };
+}
+
+function createPlannedCall(x: HostExchange, candidate: HostCandidate): HostCall {
   const call = new HostCall(x, candidate, 1);
   pinPolicy(call);
   assertFiltersAvailable(call);
-  const { endpoint } = candidate.mounted;
-  const out = encodeRequest(call, endpoint.protocol!, endpoint.transport!.definition);
+  return call;
+}
+
+/** Calculates the reservation of a line. It writes nothing. */
+function reservationOf(x: HostExchange, call: HostCall, out: OutgoingRequest | null) {
   const { inputs } = planReservation(call, out, new CallTally(call));
-  const { provider, model, credential, mode } = candidate;
-  const { "accept-encoding": _, "content-type": __, ...headers } = out.headers;
-  const protocol = endpoint.protocol!.id;
-  const body = out.toChunks()!.toBuffer().toString();
   return {
-    target: { provider, model, credential, mode, protocol, path: out.path, headers },
-    body: /[\r\n]/.test(body) ? JSON.stringify(JSON.parse(body)) : body,
     claims: inputs.claims.filter(countsForJobs),
     holdNano: inputs.holdNano,
     price: call.info.price,
@@ -169,6 +220,14 @@ function planCall(x: HostExchange, candidate: HostCandidate): PlannedLine {
     labels: inputs.labels,
   };
 }
+
+const targetOf = ({ provider, model, credential, mode, protocol }: HostCandidate) => ({
+  provider,
+  model,
+  credential,
+  mode,
+  protocol: protocol ?? "",
+});
 
 export const requireHostExchange = (parent: unknown): HostExchange =>
   parent instanceof HostExchange ? parent : fail("internal", "parentRequest must be a request.");
@@ -184,7 +243,7 @@ const isTarget = (target: BatchTarget, one: HostCandidate): boolean =>
   target.provider === one.provider &&
   target.model === one.model &&
   target.credential === one.credential &&
-  target.protocol === one.protocol &&
+  target.protocol === (one.protocol ?? "") &&
   target.mode === one.mode;
 
 interface BatchEndpoint {
@@ -306,16 +365,9 @@ function identifyOwner(x: HostExchange, { key, account, labels }: LineBilling): 
     };
 }
 
-async function runCall(x: HostExchange, { target, price }: LineBilling): Promise<void> {
-  const { gen, frontend, calls } = x.state;
-  const { provider, model, mode } = target;
-  const { candidates } = gen.resolver.resolve(frontend, `${provider}/${model}`, false);
-  const found = candidates.find((one) => isTarget({ ...target, mode: one.mode }, one));
-  const candidate =
-    found ?? fail("unsupported", `gateway.yaml does not contain ${provider} any more.`);
-  const info = { ...candidate.info, price: price ?? undefined };
-  const call = new HostCall(x, { ...candidate, info, mode }, 1);
-  calls.last = call;
+async function runCall(x: HostExchange, of: LineBilling): Promise<void> {
+  const call = new HostCall(x, resolveTarget(x, of).candidate, 1);
+  x.state.calls.last = call;
   try {
     await new AttemptExecution(call, new ClientResponse(x), undefined).run(present);
   } catch (problem) {
@@ -323,6 +375,77 @@ async function runCall(x: HostExchange, { target, price }: LineBilling): Promise
     if (fault?.param != null) fault.param = call.clientFieldName(fault.param);
     throw problem;
   }
+}
+
+/** Returns the target that a line was planned for, with its price at that time. */
+function resolveTarget(x: HostExchange, { target, price }: LineBilling) {
+  const { gen, frontend } = x.state;
+  const { provider, model, mode } = target;
+  const resolution = gen.resolver.resolve(frontend, `${provider}/${model}`, false);
+  const found =
+    resolution.candidates.find((one) => isTarget({ ...target, mode: one.mode }, one)) ??
+    fail("unsupported", `gateway.yaml does not contain ${provider} any more.`);
+  const info = { ...found.info, price: price ?? undefined };
+  return { candidate: { ...found, info, mode }, resolution };
+}
+
+/** Sends a line that no provider batch runs, and bills it. */
+export async function runLine(
+  gen: Generation,
+  line: JobLine,
+  of: LineRun,
+): Promise<LineRunResponse> {
+  if (!gen.admissionQueue.hasSpareCapacity)
+    fail("overloaded", "The gateway is busy.", { retryAfterMs: BUSY_RETRY_MS });
+  const { attempt, pricedAt, turn, signal } = of;
+  const id = `${attempt}.${of.line}${turn > 1 ? `-${turn}` : ""}`;
+  const jobLine = { terms: undefined, pricedAt, attempt };
+  const { x, response, body } = createLineExchange(gen, line, { id, socket: NO_SOCKET, jobLine });
+  const { permit } = x.state.admission;
+  const release = gen.retain(x);
+  const cancel = () => response.destroy();
+  signal.addEventListener("abort", cancel, { once: true });
+  if (signal.aborted) cancel();
+  try {
+    let again: { readonly problem: unknown } | undefined;
+    try {
+      identifyOwner(x, of);
+      await permit.acquire();
+      await receiveLine(x);
+      await inspect(x);
+      await dispatch(x, planTarget(x, of), present);
+    } catch (problem) {
+      if (canRepeat(x, problem)) again = { problem };
+      rejectSafely(x, problem, reject);
+    }
+    await settle(x);
+    if (again) throw again.problem;
+    const text = (await body) ?? fail("canceled", "The request was canceled.");
+    const { records } = x.state.billing;
+    const costNano = records.reduce((sum, one) => sum + (one.costNano ?? 0n), 0n);
+    const { statusCode: status } = response;
+    return { requestId: id, status, body: text.toString(), call: records.at(-1), costNano };
+  } finally {
+    signal.removeEventListener("abort", cancel);
+    response.destroy();
+    permit.onPipelineEnd();
+    release();
+  }
+}
+
+/** Whether a line that failed can be sent again: it is certain that no call was billed. */
+const canRepeat = (x: HostExchange, problem: unknown): boolean =>
+  REPEATABLE_KINDS.has(getFault(problem)?.kind ?? "internal") &&
+  x.state.billing.records.every(({ state }) => state === "void");
+
+/** Plans a request to the target of a line, without any other candidate. */
+function planTarget(x: HostExchange, of: LineRun): RoutePlan {
+  const { candidate, resolution } = resolveTarget(x, of);
+  const { routing } = x.state;
+  routing.resolution = resolution;
+  const { excluded } = routing;
+  const candidates = [candidate];
+  return { candidates, otherEndpoints: [], failoverOn: new Set(), resolution, excluded };
 }
 
 /** Bills a result that cannot be decoded as an estimate, because the provider bills it. */

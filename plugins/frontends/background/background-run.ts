@@ -1,7 +1,7 @@
 // A response that this process runs. Its events are written to its log, and its lease is renewed
 // until it ends.
 import type { BackgroundEnd, BackgroundRun, JsonObject, RouteResponse } from "tollgate/plugin";
-import type { EventLogWriter, LogPosition } from "./event-log.ts";
+import type { EventLogWriter, LogPosition } from "../jobs/event-log.ts";
 import { failedLine, failedResponse, numberEvent } from "./response-events.ts";
 import {
   isFinal,

@@ -14,9 +14,10 @@ import {
 } from "tollgate/plugin";
 import { createQueuedResponse, failResponse } from "tollgate/protocols/responses";
 import { createFileSecrets, type FileSecrets } from "../jobs/file-secrets.ts";
+import { isKeyValid } from "../jobs/key-validity.ts";
 import { ownerNameOf, ownerOf, type Owner } from "../jobs/owned-records.ts";
 import { ActiveRun, LEASE_MS, type OpenResponse } from "./background-run.ts";
-import { EventLogReader, EventLogWriter } from "./event-log.ts";
+import { EventLogReader, EventLogWriter } from "../jobs/event-log.ts";
 import {
   encodeLineForClient,
   failedLine,
@@ -123,8 +124,7 @@ export class BackgroundService {
       maxBytes,
       keepMs,
       create: (active) => this.#create(active, { x, owner, body, isStreamed }),
-      isKeyValid: async () =>
-        digest == null || (await this.#ctx.keys.findByDigest(digest)) !== undefined,
+      isKeyValid: () => isKeyValid(this.#ctx, digest),
       onEnded: (id) => void this.#runs.delete(id),
       warn: (fields, message) => this.#ctx.log.warn(fields, message),
     });

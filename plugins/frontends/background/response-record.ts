@@ -2,7 +2,7 @@
 // the log of the response.
 import { getFault, type JobOrigin, type JobRecord, type JobStore } from "tollgate/plugin";
 import type { Owner } from "../jobs/owned-records.ts";
-import type { LogPosition } from "./event-log.ts";
+import type { LogPosition } from "../jobs/event-log.ts";
 
 export const RESPONSE_KIND = "response";
 

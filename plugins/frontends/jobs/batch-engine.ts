@@ -19,8 +19,11 @@ import type {
 } from "./batch-record.ts";
 import { BATCH_KIND, isFinal, isVersionConflict, parseBatch } from "./batch-record.ts";
 import { readResults } from "./batch-results.ts";
+import { deleteLogs } from "./direct-log.ts";
+import { DirectRun, type DirectEnd } from "./direct-run.ts";
 import { LeaseLoop } from "./lease-loop.ts";
 import { readLineFile } from "./line-files.ts";
+import type { LinePace } from "./line-pace.ts";
 import { splitAllLines, splitLines } from "./line-text.ts";
 import { ownerNameOf, type Owner } from "./owned-records.ts";
 import type { Storage } from "./storage.ts";
@@ -45,6 +48,14 @@ export const MAX_REFERENCE_BYTES = 2 * 1024;
 /** Number of batches whose steps one engine takes at the same time. */
 const CONCURRENT_STEPS = 4;
 
+/** Number of batches whose lines one engine sends at the same time. */
+const MAX_DIRECT_BATCHES = 32;
+/** Time in milliseconds after which a batch is tried again if there are more. */
+const DIRECT_RETRY_MS = 5_000;
+/** Time in milliseconds between two polls of providers while the engine sends other lines. */
+const DIRECT_POLL_MS = 30_000;
+const NO_DIRECT_MESSAGE = "The gateway does not run requests of batches for this model any more.";
+
 /** Errors that a repeated request would get again. The provider did not accept the request. */
 const PERMANENT_ERRORS: ReadonlySet<ErrorKind> = new Set([
   "invalid",
@@ -61,12 +72,17 @@ export class BatchEngine {
   readonly #storage: Storage;
   readonly #records: BatchRecords;
   readonly #loop: LeaseLoop;
+  readonly #pace: LinePace | undefined;
+  /** Steps that send lines. They last as long as their batches, so no other batch waits for them. */
+  readonly #directSteps = new Set<Promise<void>>();
   /** Looks for work now. */
   readonly wake: () => void;
 
-  constructor(storage: Storage, records: BatchRecords) {
+  /** @param pace Pace of the lines that the gateway sends itself. If undefined, it sends none. */
+  constructor(storage: Storage, records: BatchRecords, pace?: LinePace) {
     this.#storage = storage;
     this.#records = records;
+    this.#pace = pace;
     const { ctx } = storage;
     this.#loop = new LeaseLoop({
       ctx,
@@ -74,7 +90,7 @@ export class BatchEngine {
       kind: BATCH_KIND,
       leaseMs: LEASE_MS,
       concurrent: CONCURRENT_STEPS,
-      run: async (record) => this.#takeStep(parseBatch(record)),
+      run: async (record) => this.#startStep(parseBatch(record)),
       onPaused: (err) => ctx.log.warn({ err }, "batch engine paused, will retry"),
     });
     this.wake = () => this.#loop.wake();
@@ -83,10 +99,26 @@ export class BatchEngine {
   /** Starts after the gateway has started. */
   start(): void {
     this.#loop.start();
+    this.#storage.ctx.onDispose(() => Promise.all(this.#directSteps));
+  }
+
+  async #startStep(leased: StoredBatch): Promise<void> {
+    if (!hasOpenDirect(leased)) return this.#takeStep(leased);
+    if (this.#directSteps.size >= MAX_DIRECT_BATCHES) {
+      await this.#records.change(leased, { dueAt: Date.now() + DIRECT_RETRY_MS });
+      return undefined;
+    }
+    const step: Promise<void> = this.#takeStep(leased)
+      .catch((err: unknown) => this.#storage.ctx.log.warn({ err }, "batch step failed"))
+      .finally(() => {
+        this.#directSteps.delete(step);
+        this.wake();
+      });
+    this.#directSteps.add(step);
   }
 
   async #takeStep(leased: StoredBatch): Promise<void> {
-    const step = new BatchStep(this.#storage, this.#records, leased);
+    const step = new BatchStep(this.#storage, this.#records, leased, this.#pace);
     try {
       await step.run();
     } catch (err) {
@@ -105,15 +137,26 @@ class BatchStep {
   readonly #jobLines: JobLines;
   readonly #records: BatchRecords;
   readonly #owner: Owner;
+  readonly #pace: LinePace | undefined;
   readonly #aborter = new AbortController();
+  /** Aborts when the client cancels the batch during the step. */
+  readonly #canceler = new AbortController();
   readonly #renewal: NodeJS.Timeout;
   #batch: StoredBatch;
   #isSubmitting = false;
+  /** Whether lines are sent. They end before the step stops. */
+  #isSending = false;
   /** Index of the provider batch whose results are read. Undefined while the lines are read. */
   #readingPart: number | undefined;
   #writing: Promise<unknown> = Promise.resolve();
 
-  constructor(storage: Storage, records: BatchRecords, batch: StoredBatch) {
+  constructor(
+    storage: Storage,
+    records: BatchRecords,
+    batch: StoredBatch,
+    pace: LinePace | undefined,
+  ) {
+    this.#pace = pace;
     this.#storage = storage;
     this.#ctx = storage.ctx;
     this.#jobLines = storage.ctx.jobLines!;
@@ -134,7 +177,7 @@ class BatchStep {
 
   /** Stops, because the config is replaced. A submission ends first, so that its result is known. */
   #stop = (): void => {
-    if (!this.#isSubmitting) this.#aborter.abort();
+    if (!this.#isSubmitting && !this.#isSending) this.#aborter.abort();
   };
 
   async run(): Promise<void> {
@@ -142,7 +185,8 @@ class BatchStep {
     if (isFinal(state)) return this.#deleteBatch();
     if (state === "reserving") return this.#abandon();
     if (state === "running" || state === "canceling") {
-      for (let index = 0; index < this.#batch.batches.length; index++) await this.#advance(index);
+      if (hasOpenDirect(this.#batch)) await this.#runDirect();
+      else await this.#advanceAll();
       if (!this.#batch.batches.every((one) => one.state === "ended")) return this.#poll();
       await this.#writeLeased({ state: "reading", data: { failures: 0 } });
     }
@@ -159,8 +203,57 @@ class BatchStep {
     await this.#finish();
   }
 
+  async #advanceAll(): Promise<void> {
+    for (let index = 0; index < this.#batch.batches.length; index++) await this.#advance(index);
+  }
+
+  /** Sends the lines that the gateway runs itself, and polls providers in between. */
+  async #runDirect(): Promise<void> {
+    if (!this.#pace) return this.#endDirect({ outcome: "failed", message: NO_DIRECT_MESSAGE });
+    await this.#changeDirect({ state: "submitted" });
+    this.#isSending = true;
+    const run = new DirectRun({
+      storage: this.#storage,
+      jobLines: this.#jobLines,
+      owner: this.#owner,
+      pace: this.#pace,
+      signal: this.#aborter.signal,
+      canceled: this.#canceler.signal,
+      batch: () => this.#batch,
+      write: (change) => this.#writeLeased(change),
+    });
+    let end: DirectEnd = "later";
+    try {
+      while (end === "later" && !this.#ctx.signal.aborted) {
+        await this.#advanceAll();
+        end = await run.run(this.#isWaiting() ? Date.now() + DIRECT_POLL_MS : Infinity);
+      }
+    } finally {
+      await run.close();
+      this.#isSending = false;
+    }
+    if (end !== "later") await this.#endDirect(end);
+  }
+
+  /** Whether providers run lines of the batch. */
+  #isWaiting(): boolean {
+    return this.#batch.batches.some(({ target, state }) => !target.isDirect && state !== "ended");
+  }
+
+  #endDirect({ outcome, message }: Exclude<DirectEnd, "later">): Promise<void> {
+    return this.#changeDirect({ state: "ended", outcome, message });
+  }
+
+  #changeDirect(change: Partial<ProviderBatch>): Promise<void> {
+    const batches = this.#batch.batches.map((part) =>
+      part.target.isDirect && part.state !== "ended" ? { ...part, ...change } : part,
+    );
+    return this.#writeLeased({ data: { batches } });
+  }
+
   /** Ends the step. The next one polls the providers. */
   #poll(): Promise<void> {
+    if (this.#ctx.signal.aborted) return this.#write({ dueAt: Date.now() });
     const { pollMs = POLL_MS.first } = this.#batch;
     const next = Math.min(POLL_MS.most, Math.round(pollMs * POLL_GROWTH));
     return this.#write({ data: { failures: 0, pollMs: next }, dueAt: Date.now() + pollMs });
@@ -202,7 +295,7 @@ class BatchStep {
   /** Takes the next step of a provider batch. */
   async #advance(index: number): Promise<void> {
     const part = this.#batch.batches[index]!;
-    if (part.state === "ended") return;
+    if (part.state === "ended" || part.target.isDirect) return;
     const isCanceled = this.#batch.state === "canceling";
     const isExpired = Date.now() > this.#batch.expiresAt;
     if (part.state === "planned" && (isCanceled || isExpired))
@@ -340,6 +433,7 @@ class BatchStep {
     const { lines, batches } = this.#batch;
     for (const { name } of [lines, ...batches.map((one) => one.input)])
       await this.#storage.blobs.delete(name);
+    await deleteLogs(this.#storage, this.#batch);
   }
 
   async #deleteBatch(): Promise<void> {
@@ -394,6 +488,7 @@ class BatchStep {
         record: changed.record,
         state: "canceling",
       };
+      this.#canceler.abort();
       this.#batch = await this.#records.change(this.#batch, change);
     }
   }
@@ -407,6 +502,11 @@ function requireShortReference(reference: string): void {
       `The provider plugin returned a reference of more than ${MAX_REFERENCE_BYTES} bytes.`,
     );
 }
+
+/** Whether the gateway has to send lines itself. */
+const hasOpenDirect = ({ state, batches }: StoredBatch): boolean =>
+  (state === "running" || state === "canceling") &&
+  batches.some((part) => part.target.isDirect && part.state !== "ended");
 
 const giveUp = (part: ProviderBatch): ProviderBatch =>
   part.state === "ended"

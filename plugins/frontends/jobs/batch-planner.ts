@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import {
   fail,
   getFault,
+  type BatchLimits,
   type BatchTarget,
   type ErrorKind,
   type Fault,
@@ -43,6 +44,9 @@ const LINE_ERRORS: ReadonlySet<ErrorKind> = new Set([
   "too_large",
   "mismatch",
 ]);
+
+/** Limits of a part whose lines the gateway sends itself. */
+const DIRECT_LIMITS: BatchLimits = { lines: Number.MAX_SAFE_INTEGER, bytes: 2 ** 40 };
 
 type Claim = Limit & { take: bigint };
 
@@ -92,6 +96,7 @@ export class BatchPlanner {
   readonly #x: RequestHead;
   readonly #id: string;
   readonly #path: string;
+  readonly #allowsDirect: boolean;
   readonly #lines: LineWriter;
   readonly #open = new Map<string, OpenBatch>();
   readonly #all: OpenBatch[] = [];
@@ -111,7 +116,14 @@ export class BatchPlanner {
   constructor(
     storage: Storage,
     jobLines: JobLines,
-    of: { owner: Owner; x: RequestHead; id: string; path: string },
+    of: {
+      readonly owner: Owner;
+      readonly x: RequestHead;
+      readonly id: string;
+      readonly path: string;
+      /** Whether the gateway may send lines itself. */
+      readonly allowsDirect: boolean;
+    },
   ) {
     this.#storage = storage;
     this.#jobLines = jobLines;
@@ -119,6 +131,7 @@ export class BatchPlanner {
     this.#x = of.x;
     this.#id = of.id;
     this.#path = of.path;
+    this.#allowsDirect = of.allowsDirect;
     this.#lines = new LineWriter(storage, of.owner, `${of.id}~lines`);
   }
 
@@ -150,10 +163,14 @@ export class BatchPlanner {
     const preferred = this.#all.map(({ target }) => target);
     const line = { path: this.#path, body };
     try {
-      const planned = await this.#jobLines.planLine(line, { parentRequest: this.#x, preferred });
+      const planned = await this.#jobLines.planLine(line, {
+        parentRequest: this.#x,
+        preferred,
+        allowsDirect: this.#allowsDirect,
+      });
       const batch = await this.#batchFor(planned.target, Buffer.byteLength(planned.body));
       const n = ++this.#count;
-      await batch.writer.write(`${lineId(n)} ${planned.body}\n`);
+      if (!batch.target.isDirect) await batch.writer.write(`${lineId(n)} ${planned.body}\n`);
       this.#labels = planned.labels;
       this.#account = planned.account;
       for (const claim of planned.claims) this.#addClaim(claim);
@@ -251,7 +268,8 @@ export class BatchPlanner {
     return batch;
   }
 
-  #limitsOf(target: BatchTarget) {
+  #limitsOf(target: BatchTarget): BatchLimits {
+    if (target.isDirect) return DIRECT_LIMITS;
     const opened = this.#jobLines.openBatches(target, this.#x.signal);
     return opened?.batches.limits ?? fail("unavailable", `${target.provider} is not available.`);
   }

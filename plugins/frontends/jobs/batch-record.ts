@@ -43,7 +43,24 @@ export interface ResultFile extends LineFile {
   readonly expiresAt: number;
 }
 
-/** A part of the lines, which one provider runs. */
+/** Progress of the lines that the gateway sends itself. */
+export interface DirectLines {
+  /** Encrypted key of the logs with the results. */
+  readonly key: string;
+  /** Number of logs. */
+  readonly logs: number;
+  /** Number of the last line that was claimed. A claimed line is not sent again. */
+  readonly claimed: number;
+  /** Claimed lines that were certainly not sent. They are sent first when the run continues. */
+  readonly unsent?: readonly number[] | undefined;
+  /** SHA-256 of the key of the client, which has to be valid while lines are sent. */
+  readonly digest?: string | undefined;
+}
+
+/**
+ * A part of the lines, which one provider runs. If its target is direct, the gateway sends the lines
+ * itself, and the part has neither an input nor a reference.
+ */
 export interface ProviderBatch {
   /** Without headers, which are in the first text line of `input`. */
   readonly target: BatchTarget;
@@ -123,6 +140,8 @@ export interface BatchData {
   /** Whether reading that file failed so often that the next attempt is the last. */
   readonly areLinesUnreadable?: boolean | undefined;
   readonly batches: readonly ProviderBatch[];
+  /** Set if the gateway sends lines itself. */
+  readonly direct?: DirectLines | undefined;
   readonly counts: LineCounts;
   readonly usage?: BatchUsage | undefined;
   readonly errors?: readonly InputError[] | undefined;
@@ -160,6 +179,10 @@ export const parseBatch = ({ data, ...record }: JobRecord): StoredBatch => ({
 
 export const isVersionConflict = (error: unknown): boolean =>
   getFault(error)?.code === "version_conflict";
+
+/** Number of lines that the gateway sends itself, at the price of ordinary requests. */
+export const countDirect = ({ batches }: StoredBatch): number =>
+  batches.reduce((sum, { target, count }) => sum + (target.isDirect ? count : 0), 0);
 
 /** While providers run the batch, the counts are those that they report. */
 export function progressOf({ counts, batches, usage }: StoredBatch): JobProgress {

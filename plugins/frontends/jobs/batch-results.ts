@@ -19,6 +19,8 @@ import type {
   ResultFile,
   StoredBatch,
 } from "./batch-record.ts";
+import { DirectLogs, type DirectResult } from "./direct-log.ts";
+import { MAX_TURNS } from "./direct-run.ts";
 import { LineWriter } from "./line-files.ts";
 import { LineIndex } from "./line-index.ts";
 import type { Owner } from "./owned-records.ts";
@@ -29,6 +31,8 @@ import type { Storage } from "./storage.ts";
 const CONCURRENT_LINES = 64;
 /** Number of times that missing results are waited for. */
 const MISSING_RETRIES = 6;
+const DIRECT_LOST =
+  "The gateway stopped while it ran this request. Its result is unknown, and it was not sent again.";
 const LINES_UNREADABLE = "The gateway could not read the lines of this batch for a day.";
 
 interface ReadOptions {
@@ -135,7 +139,15 @@ class ResultReader {
     const counts = { ...planned };
     let run = 0;
     let holdNano = 0n;
+    const direct = new Set<string>();
     const batches = parts.map((part): ProviderBatch => {
+      const { provider, model, isDirect } = part.target;
+      if (isDirect) {
+        // Each line that was sent has a row, so nothing is estimated.
+        direct.add(`${provider}/${model}`);
+        counts.failed += part.count;
+        return { ...part, outcome: "unreadable", message: part.message ?? LINES_UNREADABLE };
+      }
       const { outcome = "completed", reference, count } = part;
       const isUnsent = reference === undefined && outcome !== "lost";
       counts[isUnsent && (outcome === "canceled" || outcome === "expired") ? outcome : "failed"] +=
@@ -146,11 +158,12 @@ class ResultReader {
       return { ...part, outcome: "unreadable", message: part.message ?? LINES_UNREADABLE };
     });
     let billed = 0;
-    for (let n = 1; run > 0 && n <= counts.total; n++) {
+    for (let n = 1; run + direct.size > 0 && n <= counts.total; n++) {
       this.#signal.throwIfAborted();
       const bill = await this.#findBill(n);
       if (!bill) continue;
-      billed++;
+      if (direct.size === 0 || !direct.has(`${bill.target.provider}/${bill.target.model}`))
+        billed++;
       this.#costNano += bill.costNano ?? 0n;
     }
     // The part of each bill is unknown, so each line counts as an average line.
@@ -178,6 +191,7 @@ class ResultReader {
     index: number,
     { target, reference, outcome = "completed", isUnreadable }: ProviderBatch,
   ): Promise<BatchOutcome> {
+    if (target.isDirect) return this.#readDirect(lines, index, outcome, isUnreadable);
     if (reference === undefined || outcome === "failed" || outcome === "lost") return outcome;
     const opened = this.#jobLines.openBatches(target, this.#signal);
     if (!opened) return "lost";
@@ -199,6 +213,84 @@ class ResultReader {
       if (this.#failure || getFault(failure)?.kind !== "not_found") throw failure;
       return "lost";
     }
+  }
+
+  /** Reads the results of lines that the gateway sent itself. They are billed. */
+  async #readDirect(
+    lines: LineIndex,
+    index: number,
+    outcome: BatchOutcome,
+    isUnreadable: boolean | undefined,
+  ): Promise<BatchOutcome> {
+    const { record, direct } = this.#batch;
+    try {
+      const logs = new DirectLogs(this.#storage, this.#owner, record.id, direct!);
+      for await (const result of logs.read(direct!.logs)) {
+        this.#signal.throwIfAborted();
+        const { n } = result;
+        if (!lines.isOpen(n, index)) continue;
+        lines.close(n);
+        const { id } = await lines.read(n);
+        await this.#writeDirect(id, result);
+      }
+      return outcome;
+    } catch (error) {
+      if (!isUnreadable) throw error;
+      return "unreadable";
+    }
+  }
+
+  async #writeDirect(id: string, result: DirectResult): Promise<void> {
+    const { n } = result;
+    if ("fault" in result) {
+      this.#counts.failed++;
+      return this.#failures.write(this.#format.encodeFault(n, id, result.fault));
+    }
+    const { status, usage, costNano } = result;
+    this.#counts[status < 400 ? "succeeded" : "failed"]++;
+    this.#costNano += BigInt(costNano);
+    for (const member of ["input", "cached", "output", "reasoning"] as const)
+      this.#usage[member] += usage[member];
+    const file = status >= 400 ? this.#failures : this.#output;
+    return file.write(this.#format.encodeResponse(n, id, result));
+  }
+
+  /** Writes a line that the gateway did not send, or whose result it did not receive. */
+  async #endDirectLine(
+    lines: LineIndex,
+    n: number,
+    outcome: BatchOutcome,
+    message: string | undefined,
+  ): Promise<void> {
+    const { claimed, unsent = [] } = this.#batch.direct!;
+    const { id } = await lines.read(n);
+    const isUnsent = n > claimed || unsent.includes(n);
+    const ended = outcome === "completed" || outcome === "lost" ? "expired" : outcome;
+    if (isUnsent) return this.#writeUnrun(n, id, ended, message);
+    const { bills, isOpen } = await this.#findBills(n);
+    if (isOpen && (this.#batch.failures ?? 0) < MISSING_RETRIES)
+      fail("unavailable", "A request of the batch has not ended.");
+    for (const bill of bills) this.#costNano += bill.costNano ?? 0n;
+    return this.#writeUnrun(n, id, "lost", DIRECT_LOST);
+  }
+
+  /** Returns the bills of a line in all turns, and whether one of its calls is open. */
+  async #findBills(n: number): Promise<{ bills: readonly LedgerEntry[]; isOpen: boolean }> {
+    const { listEntries } = this.#storage.ctx.ledger;
+    const request = `${this.#batch.record.attempt}.${n}`;
+    const bills: LedgerEntry[] = [];
+    let isOpen = false;
+    // A turn has no row if the gateway was busy, so later turns can have one.
+    for (let turn = 1; turn <= MAX_TURNS; turn++)
+      for (let call = 1; ; call++) {
+        const attempt = `${request}${turn > 1 ? `-${turn}` : ""}.${call}`;
+        const { items } = await listEntries({ attempt }, { limit: 100 });
+        if (items.length === 0) break;
+        const settled = items.filter(({ kind }) => kind !== "reserve");
+        if (settled.length === 0) isOpen = true;
+        bills.push(...settled);
+      }
+    return { bills, isOpen };
   }
 
   async #finishRunning(): Promise<void> {
@@ -264,13 +356,21 @@ class ResultReader {
     lines: LineIndex,
     index: number,
     outcome: BatchOutcome,
-    { message }: ProviderBatch,
+    { target, message }: ProviderBatch,
   ): Promise<void> {
     if (!lines.hasOpen(index)) return;
-    if (outcome === "completed" && (this.#batch.failures ?? 0) < MISSING_RETRIES)
+    if (
+      !target.isDirect &&
+      outcome === "completed" &&
+      (this.#batch.failures ?? 0) < MISSING_RETRIES
+    )
       fail("unavailable", "The provider has not returned all results.");
     for (const n of lines.open(index)) {
       this.#signal.throwIfAborted();
+      if (target.isDirect) {
+        await this.#endDirectLine(lines, n, outcome, message);
+        continue;
+      }
       const { id, holdNano } = await lines.read(n);
       const end = outcome === "completed" ? "lost" : outcome;
       const isEstimated = end === "lost" || end === "unreadable";

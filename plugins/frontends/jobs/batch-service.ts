@@ -6,9 +6,11 @@ import {
   BatchRecords,
   isFinal,
   type BatchData,
+  type DirectLines,
   type InputError,
   type StoredBatch,
 } from "./batch-record.ts";
+import { createLogKey } from "./direct-log.ts";
 import type { Owner } from "./owned-records.ts";
 import type { Storage } from "./storage.ts";
 
@@ -42,9 +44,14 @@ export class BatchService {
   readonly #ctx: Context;
   readonly records: BatchRecords;
   readonly #wake: () => void;
+  readonly #allowsDirect: boolean;
 
-  /** @param wake Called when an engine has something to do. */
-  constructor(storage: Storage, records: BatchRecords, wake: () => void) {
+  /**
+   * @param wake Called when an engine has something to do.
+   * @param allowsDirect Whether the gateway sends lines itself if no provider runs them in a batch.
+   */
+  constructor(storage: Storage, records: BatchRecords, wake: () => void, allowsDirect = false) {
+    this.#allowsDirect = allowsDirect;
     this.#storage = storage;
     this.#ctx = storage.ctx;
     this.records = records;
@@ -59,7 +66,13 @@ export class BatchService {
     const id = this.#storage.secrets.createId("batch", owner.name);
     const attempt = `batch_${id}`;
     const createdAt = Date.now();
-    const planner = new BatchPlanner(this.#storage, jobLines, { owner, x, id, path: of.path });
+    const planner = new BatchPlanner(this.#storage, jobLines, {
+      owner,
+      x,
+      id,
+      path: of.path,
+      allowsDirect: this.#allowsDirect,
+    });
     let reserved: StoredBatch | undefined;
     try {
       const errors = await of.readLines(planner);
@@ -67,7 +80,9 @@ export class BatchService {
         fail("invalid", "The batch contains no requests.", { code: "empty_batch" });
       const plan = await planner.finish();
       const origin = { request: x.id, trace: x.trace };
-      const data = { ...dataOf(of, plan, createdAt), origin };
+      const hasDirect = plan.batches.some(({ target }) => target.isDirect);
+      const direct = hasDirect ? this.#createDirect(owner, x, id) : undefined;
+      const data = { ...dataOf(of, plan, createdAt), origin, direct };
       requireSmall(data);
       if (errors.length > 0) {
         await planner.discard();
@@ -99,6 +114,11 @@ export class BatchService {
       this.#wake();
       throw error;
     }
+  }
+
+  #createDirect(owner: Owner, { identity }: RequestHead, id: string): DirectLines {
+    const key = createLogKey(this.#storage, owner, id);
+    return { key, logs: 0, claimed: 0, digest: identity?.digest ?? undefined };
   }
 
   /** Creates the record of a batch whose input is invalid. */

@@ -10,7 +10,11 @@ const anthropic = messages().server!;
 export interface ResultFormat {
   /** Whether lines that failed are in a separate file. */
   readonly hasErrorFile: boolean;
-  encodeResponse(n: number, customId: string, response: LineResponse): string;
+  encodeResponse(
+    n: number,
+    customId: string,
+    response: Pick<LineResponse, "status" | "requestId" | "body">,
+  ): string;
   /** Encodes a line that was rejected when the batch was created. */
   encodeFault(
     n: number,

@@ -124,6 +124,14 @@ export class AdmissionQueue {
     return this.#limit.current;
   }
 
+  /** Whether a request of low priority may start: no request waits, and half of the limit is free. */
+  get hasSpareCapacity(): boolean {
+    const { isOverloaded, isLagging } = this.#load;
+    return (
+      this.#waiting === 0 && this.#running < this.#limit.current / 2 && !isOverloaded && !isLagging
+    );
+  }
+
   /** Records the delay that this process added to a call before the call was sent. */
   recordOverhead(ms: number): void {
     this.#limit.recordDuration(ms);

@@ -105,13 +105,16 @@ export interface BackgroundRequest {
 
 /** The line of a job that a request is. */
 export interface ExchangeJobLine {
-  /** Terms that the provider applies to all lines, whatever it reports. */
-  readonly terms: { readonly tier: string };
+  /**
+   * Terms that the provider applies to all lines of a batch, whatever it reports. Undefined for a
+   * line that the gateway sends itself, which has the terms of an ordinary request.
+   */
+  readonly terms: { readonly tier: string } | undefined;
   /** Time whose prices apply, in Unix milliseconds. Default: the time of the reservation. */
   readonly pricedAt?: number;
   /** ID of the job's own call. Undefined while the job is planned. */
   readonly attempt?: string;
-  /** Result from the provider. Undefined while the job is planned. */
+  /** Result from the provider. Undefined while the job is planned, and if the gateway sends the line. */
   readonly reply?: LineReply;
 }
 

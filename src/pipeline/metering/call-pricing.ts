@@ -76,7 +76,7 @@ export class CallPricing {
   #costAt(price: Price, usage: Usage, seen: UsageReport | undefined): PricedUsage {
     const { terms } = this;
     // A provider reports the tier of the request, not that of the batch.
-    const reportedTier = this.#call.exchange.jobLine ? undefined : seen?.tier;
+    const reportedTier = this.#call.exchange.jobLine?.terms ? undefined : seen?.tier;
     const bill = calculateBill(usage, price, {
       at: this.pricedAt,
       tier: reportedTier ?? terms.tier,

@@ -84,7 +84,7 @@ export function planReservation(
   const at = wallClock();
   tally.pricing.pricedAt = jobLine?.pricedAt ?? at;
   const holdRequest: HoldRequest = {
-    hasFixedTier: jobLine !== undefined,
+    hasFixedTier: jobLine?.terms !== undefined,
     tier,
     size,
     quality,

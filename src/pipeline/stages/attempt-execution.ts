@@ -88,7 +88,7 @@ export class AttemptExecution {
     const { gen, outcome } = call.exchange.state;
     try {
       // The result of a line has arrived, so no hook can replace it.
-      const got = call.exchange.jobLine
+      const got = call.exchange.jobLine?.reply
         ? await this.#callProviderOnce()
         : await this.#runHooksFrom(0);
       const reply = got instanceof ProviderResponse ? got : await this.#toReply(got, 0);
@@ -104,7 +104,7 @@ export class AttemptExecution {
     }
     // The client's response has ended after a truncation, but the call still counts as a failure.
     if (outcome.fault) recordFailure(call, outcome.fault);
-    else if (!call.hasReportedSuccess && !call.exchange.jobLine)
+    else if (!call.hasReportedSuccess && !call.exchange.jobLine?.reply)
       gen.targetHealth.recordSuccess(call.candidate, call.startedAt, clientKey(call.exchange));
   }
 

@@ -26,6 +26,13 @@ export interface JobLines {
    */
   settleLine(line: JobLine, result: BatchResult, of: LineBilling): Promise<LineResponse>;
   /**
+   * Sends a direct line to its provider now, and bills it. It takes its part of the job's
+   * reservation, and its row is written before it is sent. Throws without a bill if the line may be
+   * sent later: the gateway is busy, or the provider is unavailable or limits the rate. Then use the
+   * next `turn`. Any other error is the response.
+   */
+  runLine(line: JobLine, of: LineRun): Promise<LineRunResponse>;
+  /**
    * Ends the reservation of a job, and releases what no line took. `costNano`: the estimated cost of
    * lines whose results are lost. Repeating it changes nothing.
    */
@@ -35,7 +42,7 @@ export interface JobLines {
   ): Promise<void>;
   /**
    * Returns the batches of the provider for which lines were planned. Undefined if gateway.yaml does
-   * not contain the provider any more.
+   * not contain the provider any more, or if the target is direct.
    */
   openBatches(target: BatchTarget, signal: AbortSignal): OpenBatches | undefined;
 }
@@ -54,6 +61,11 @@ export interface PlanOptions {
   readonly parentRequest: RequestHead;
   /** Targets that other lines of the job have. They are preferred, so that there are few batches. */
   readonly preferred: readonly BatchTarget[];
+  /**
+   * Whether the target may be direct if no provider of the model runs batches. Default: the line is
+   * rejected.
+   */
+  readonly allowsDirect?: Opt<boolean>;
 }
 
 /** The provider, model, and credential of a provider batch. It is plain data. */
@@ -72,13 +84,21 @@ export interface BatchTarget {
   readonly path: string;
   /** Headers of the encoded requests, as in `BatchInput`. */
   readonly headers: HeadersOut;
+  /**
+   * Whether no provider batch runs the lines: the job engine sends each of them with `runLine`, at
+   * the price of an ordinary request.
+   */
+  readonly isDirect?: Opt<boolean>;
 }
 
 /** A line that was checked. */
 export interface PlannedLine {
   /** Provider, model, and credential that the line is for. */
   readonly target: BatchTarget;
-  /** Body in the protocol of the target, as JSON text without line breaks. */
+  /**
+   * Body in the protocol of the target, as JSON text without line breaks. Empty if the target is
+   * direct.
+   */
   readonly body: string;
   /** Limits that the line counts against, with the amount to take from each. */
   readonly claims: readonly (Limit & { take: bigint })[];
@@ -128,6 +148,24 @@ export interface LineBilling {
   readonly pricedAt: number;
   /** Price of the model when the line was planned. Undefined if no price was known. */
   readonly price?: Opt<Price>;
+}
+
+/** Terms under which a direct line is sent. */
+export interface LineRun extends LineBilling {
+  /**
+   * Number of the attempt to send the line, from 1. The request has the ID `<attempt>.<line>`, and
+   * `-<turn>` at its end from the second turn on. Its calls have this ID, and `.1`, `.2`, and so on
+   * at its end.
+   */
+  readonly turn: number;
+  /** Cancels the request. A line that was sent is billed for the work done. */
+  readonly signal: AbortSignal;
+}
+
+/** Response to a direct line. */
+export interface LineRunResponse extends LineResponse {
+  /** Cost of all calls of the line, in billionths of a US dollar. */
+  readonly costNano: bigint;
 }
 
 /** Response to a line. */

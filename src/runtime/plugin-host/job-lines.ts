@@ -7,6 +7,7 @@ import {
   findBatchEndpoint,
   planLine,
   reserveJob,
+  runLine,
   settleJob,
   settleLine,
 } from "../../pipeline/job-lines.ts";
@@ -24,8 +25,10 @@ export function createJobLines(generation: () => Generation | undefined): JobLin
     planLine,
     reserveJob: (job, { parentRequest }) => reserveJob(job, parentRequest),
     settleLine: async (line, result, of) => settleLine(gen(), line, result, of),
+    runLine: async (line, of) => runLine(gen(), line, of),
     settleJob: async (attempt, of) => settleJob(gen(), attempt, of),
     openBatches(target, signal) {
+      if (target.isDirect) return undefined;
       const found = findBatchEndpoint(gen(), target);
       const credential = found?.provider.credentials.find((one) => one.name === target.credential);
       if (!found || !credential) return undefined;

@@ -30,6 +30,7 @@ function startProcess(folder = dir): BackgroundService {
   const { ctx } = createTestContext({ jobs, stateDir: folder });
   const keys = {
     ...ctx.keys,
+    read: async () => ({}) as never,
     findByDigest: (digest: string) => (validKeys.has(digest) ? ({} as never) : undefined),
   };
   const options = { dir: folder, keepMs: 60_000, maxResponseBytes: 100_000, maxResponses: 50 };

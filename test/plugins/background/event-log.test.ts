@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, expect, it } from "vitest";
-import { EventLogReader, EventLogWriter } from "../../../plugins/frontends/background/event-log.ts";
+import { EventLogReader, EventLogWriter } from "../../../plugins/frontends/jobs/event-log.ts";
 import {
   encodeLineForClient,
   numberEvent,

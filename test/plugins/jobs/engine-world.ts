@@ -23,6 +23,7 @@ import { createTestContext, type TestContext } from "tollgate/testing";
 import { BatchEngine } from "../../../plugins/frontends/jobs/batch-engine.ts";
 import { BatchRecords, type StoredBatch } from "../../../plugins/frontends/jobs/batch-record.ts";
 import { BatchService } from "../../../plugins/frontends/jobs/batch-service.ts";
+import type { LinePace } from "../../../plugins/frontends/jobs/line-pace.ts";
 import { Storage } from "../../../plugins/frontends/jobs/storage.ts";
 import type { Owner } from "../../../plugins/frontends/jobs/owned-records.ts";
 import { createMemoryJobs } from "../../../src/store/job-table.ts";
@@ -49,6 +50,8 @@ export interface Behavior {
   results(batch: SentBatch): Iterable<BatchResult>;
   reference(key: string): string;
   price: Opt<Price>;
+  /** Called when a direct line was sent. The line is answered when it resolves. */
+  answerDirect(line: number): void | Promise<void>;
 }
 
 export const answer = (id: string): BatchResult => ({
@@ -57,6 +60,11 @@ export const answer = (id: string): BatchResult => ({
   status: 200,
   body: { ok: true },
 });
+
+/** Usage that the provider reports for a direct line. */
+export const directUsage = (line: number) => ({ input: 10 + line, output: line % 7 });
+/** Cost of a direct line, in nano-dollars. */
+export const directCost = (line: number): bigint => BigInt(directUsage(line).input);
 
 /** Amount reserved for a line, in nano-dollars. */
 export const LINE_HOLD = 1_000n;
@@ -68,6 +76,10 @@ export class EngineWorld {
   readonly sent = new Map<string, SentBatch>();
   /** How often each line was billed, by its call. */
   readonly bills = new Map<string, LineBilling[]>();
+  /** How often each direct line was sent, by its job and its number. */
+  readonly directCalls = new Map<string, number>();
+  /** Cost of the rows of direct lines, by their calls. */
+  readonly directRows = new Map<string, bigint>();
   /** Reservations of jobs, and how they ended. */
   readonly reserved = new Map<string, bigint>();
   readonly settled = new Map<string, { readonly costNano: bigint; readonly outcome: string }>();
@@ -81,6 +93,7 @@ export class EngineWorld {
     results: ({ lines }) => lines.map(({ id }) => answer(id)),
     reference: (key) => key,
     price: undefined,
+    answerDirect() {},
   };
   readonly dir: string;
   readonly #contexts: TestContext[] = [];
@@ -99,8 +112,8 @@ export class EngineWorld {
   }
 
   /** Starts a gateway on the store and the folder of the world. */
-  start(limits: Partial<typeof LIMITS> = {}): Gateway {
-    const gateway = new Gateway(this, { ...LIMITS, ...limits });
+  start(limits: Partial<typeof LIMITS> = {}, pace?: LinePace): Gateway {
+    const gateway = new Gateway(this, { ...LIMITS, ...limits }, pace);
     this.#contexts.push(gateway.context);
     return gateway;
   }
@@ -125,14 +138,18 @@ export class Gateway {
   readonly #world: EngineWorld;
   #isDead = false;
 
-  constructor(world: EngineWorld, limits: typeof LIMITS) {
+  constructor(world: EngineWorld, limits: typeof LIMITS, pace: LinePace | undefined) {
     this.#world = world;
     const { jobs, bills } = world;
     this.context = createTestContext({
       stateDir: world.dir,
       ledger: {
         listEntries: async ({ attempt }: { attempt?: Opt<string> }) => ({
-          items: bills.has(attempt!) ? [{ attempt, costNano: LINE_COST }] : [],
+          items: bills.has(attempt!)
+            ? [{ attempt, costNano: LINE_COST }]
+            : [world.directRows.get(attempt!) ?? []]
+                .flat()
+                .map((costNano) => ({ attempt, kind: "settle", costNano })),
         }),
       } as unknown as Context["ledger"],
     });
@@ -146,8 +163,8 @@ export class Gateway {
     };
     this.storage = new Storage(ctx, limits, world.dir);
     this.records = new BatchRecords(() => ctx.jobs!);
-    const engine = new BatchEngine(this.storage, this.records);
-    this.service = new BatchService(this.storage, this.records, engine.wake);
+    const engine = new BatchEngine(this.storage, this.records, pace);
+    this.service = new BatchService(this.storage, this.records, engine.wake, pace !== undefined);
     engine.start();
   }
 
@@ -199,6 +216,20 @@ export class Gateway {
         labels: {},
         ...(behavior.price && { price: behavior.price }),
       }),
+      runLine: (_line, { attempt, line, turn }) =>
+        live(async () => {
+          await behavior.before("runLine");
+          this.#requireAlive();
+          const requestId = `${attempt}.${line}${turn > 1 ? `-${turn}` : ""}`;
+          const name = `${attempt}.${line}`;
+          world.directCalls.set(name, (world.directCalls.get(name) ?? 0) + 1);
+          const costNano = directCost(line);
+          world.directRows.set(`${requestId}.1`, costNano);
+          await behavior.answerDirect(line);
+          this.#requireAlive();
+          const call = { usage: directUsage(line) } as CallRecord;
+          return { requestId, status: 200, body: JSON.stringify({ line }), call, costNano };
+        }),
       reserveJob: ({ attempt, holdNano }) =>
         live(() => void world.reserved.set(attempt, holdNano ?? 0n)),
       settleJob: (attempt, of) => live(() => void world.settled.set(attempt, of)),
@@ -274,6 +305,7 @@ const targetOf = (model: string): BatchTarget => ({
   mode: "passthrough",
   path: "/chat/completions",
   headers: { "x-beta": "b".repeat(100) },
+  ...(model.startsWith("direct") && { isDirect: true }),
 });
 
 /** Returns an object whose promises are those that `call` returns. */

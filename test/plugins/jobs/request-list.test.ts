@@ -8,7 +8,7 @@ import {
   memberText,
   splitLines,
 } from "../../../plugins/frontends/jobs/line-text.ts";
-import { splitRequestList } from "../../../plugins/frontends/jobs/request-list.ts";
+import { splitRequestList } from "../../../plugins/frontends/jobs/routes/request-list.ts";
 import { trialCount } from "../../kit/law-effort.ts";
 
 async function* split(text: string, sizes: readonly number[]): AsyncGenerator<Buffer, void> {

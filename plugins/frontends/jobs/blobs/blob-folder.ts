@@ -105,5 +105,10 @@ export class BlobFolder {
     }
   }
 
-  #path = (name: string): string => join(this.#dir(), name);
+  /** Path of a file. Files that are not blobs have names of the same form. */
+  pathOf(name: string): string {
+    return join(this.#dir(), name);
+  }
+
+  #path = (name: string): string => this.pathOf(name);
 }

@@ -1,18 +1,19 @@
 // Routes of /v1/batches, in OpenAI's format.
 import { fail, type Body, type Json, type RequestHead, type Route } from "tollgate/plugin";
-import type { BatchPlanner } from "./batch-planner.ts";
+import type { BatchPlanner } from "../batch-planner.ts";
 import {
   isFinal,
   progressOf,
   type BatchState,
   type InputError,
   type StoredBatch,
-} from "./batch-record.ts";
-import { CREATE_MS, type BatchService } from "./batch-service.ts";
+} from "../batch-record.ts";
+import { CREATE_MS, type BatchService } from "../batch-service.ts";
+import { encodeDirect } from "./direct-lines.ts";
 import { ok, pathsOf } from "./file-routes.ts";
-import type { FileService } from "./file-service.ts";
-import { findJsonError, memberText, splitLines, type TextLine } from "./line-text.ts";
-import { ownerOf } from "./owned-records.ts";
+import type { FileService } from "../file-service.ts";
+import { findJsonError, memberText, splitLines, type TextLine } from "../line-text.ts";
+import { ownerOf } from "../owned-records.ts";
 import { BATCH_FILE_MS, idOf, readKeepMs, rejectZeroRetention } from "./request-fields.ts";
 
 const MAX_LINES = 50_000;
@@ -266,6 +267,7 @@ function encodeBatch(batch: StoredBatch) {
       },
     }),
     metadata: batch.metadata ?? null,
+    ...encodeDirect(batch),
   };
 }
 

@@ -1,12 +1,13 @@
 // Routes of /v1/messages/batches, in Anthropic's format.
 import { fail, type Body, type Json, type RequestHead, type Route } from "tollgate/plugin";
-import type { BatchPlanner } from "./batch-planner.ts";
-import { isFinal, type InputError, type StoredBatch } from "./batch-record.ts";
-import { CREATE_MS, type BatchService } from "./batch-service.ts";
+import type { BatchPlanner } from "../batch-planner.ts";
+import { isFinal, type InputError, type StoredBatch } from "../batch-record.ts";
+import { CREATE_MS, type BatchService } from "../batch-service.ts";
+import { encodeDirect } from "./direct-lines.ts";
 import { ok } from "./file-routes.ts";
-import type { FileService } from "./file-service.ts";
-import { memberText } from "./line-text.ts";
-import { ownerOf } from "./owned-records.ts";
+import type { FileService } from "../file-service.ts";
+import { memberText } from "../line-text.ts";
+import { ownerOf } from "../owned-records.ts";
 import { BATCH_FILE_MS, idOf, rejectZeroRetention } from "./request-fields.ts";
 import { splitRequestList, type ListedRequest } from "./request-list.ts";
 
@@ -184,6 +185,7 @@ function encodeBatch(batch: StoredBatch, x: RequestHead): { id: string } & Recor
     cancel_initiated_at: time(cancelRequestedAt),
     archived_at: null,
     results_url: hasResults ? `${originOf(x)}/v1/messages/batches/${id}/results` : null,
+    ...encodeDirect(batch),
   };
 }
 

@@ -1,12 +1,12 @@
 // Routes of /v1/files. One path serves the SDKs of OpenAI and Anthropic.
 import type { FormPart, Json, RequestHead, Route, RouteResponse } from "tollgate/plugin";
-import { azurePaths, versionedPaths } from "../route-paths.ts";
+import { azurePaths, versionedPaths } from "../../route-paths.ts";
 import { anthropicFiles, openaiFiles, type FileFormat } from "./file-formats.ts";
-import type { FileService } from "./file-service.ts";
-import { readUpload } from "./file-upload.ts";
-import { ownerOf } from "./owned-records.ts";
+import type { FileService } from "../file-service.ts";
+import { readUpload } from "../file-upload.ts";
+import { ownerOf } from "../owned-records.ts";
 import { idOf, isAnthropicClient, readFormFields, rejectZeroRetention } from "./request-fields.ts";
-import type { FileInfo } from "./storage.ts";
+import type { FileInfo } from "../storage.ts";
 
 const formatFor = (x: RequestHead): FileFormat =>
   isAnthropicClient(x) ? anthropicFiles : openaiFiles;

@@ -9,11 +9,11 @@ import {
 } from "tollgate/plugin";
 import { openaiFiles } from "./file-formats.ts";
 import { discardOnError, ok, pathsOf } from "./file-routes.ts";
-import { readUpload } from "./file-upload.ts";
-import { ownerOf } from "./owned-records.ts";
+import { readUpload } from "../file-upload.ts";
+import { ownerOf } from "../owned-records.ts";
 import { idOf, readKeepMs, readPurpose, readText, rejectZeroRetention } from "./request-fields.ts";
-import type { StoredUpload } from "./storage.ts";
-import type { UploadService } from "./upload-service.ts";
+import type { StoredUpload } from "../storage.ts";
+import type { UploadService } from "../upload-service.ts";
 
 const HOUR_MS = 3_600_000;
 

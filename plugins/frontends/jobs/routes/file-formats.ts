@@ -1,6 +1,6 @@
 // The two formats of files that clients know, on the same paths.
 import { fail, type Json, type RequestHead } from "tollgate/plugin";
-import type { StoredFile } from "./storage.ts";
+import type { StoredFile } from "../storage.ts";
 
 /** A format of files. */
 export interface FileFormat {

@@ -1,5 +1,6 @@
-// The events of a response on disk, in encrypted frames. A frame contains complete events, so that a
-// reader can follow a log that is still written, in any process that has the file.
+// The events of a background response, or the results of lines, on disk. They are in encrypted frames. A
+// frame contains complete events, so that a reader can follow a log that is still written, in any
+// process that has the file.
 import { createCipheriv, createDecipheriv } from "node:crypto";
 import { mkdir, open, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -188,7 +189,7 @@ export class EventLogReader {
     const bytes = Buffer.alloc(length);
     for (let read = 0; read < length;) {
       const { bytesRead } = await this.#file.read(bytes, read, length - read, from + read);
-      if (bytesRead === 0) throw new Error("The log of a background response is truncated.");
+      if (bytesRead === 0) throw new Error("The log is truncated.");
       read += bytesRead;
     }
     return bytes;

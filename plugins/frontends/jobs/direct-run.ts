@@ -1,0 +1,309 @@
+// Sends the lines of a batch that no provider runs in a batch. A line is claimed in the record before
+// it is sent, so that no gateway sends it again after a crash, and its result is logged before the
+// next step. A line that was claimed and has no result is reported as lost.
+import {
+  getFault,
+  inputTokens,
+  type JobLines,
+  type LineRunResponse,
+  type Price,
+} from "tollgate/plugin";
+import type { EventLogWriter } from "./event-log.ts";
+import type { BatchChange, BatchOutcome, DirectLines, StoredBatch } from "./batch-record.ts";
+import { DirectLogs, type DirectResult } from "./direct-log.ts";
+import { isKeyValid } from "./key-validity.ts";
+import type { LineHeader } from "./batch-planner.ts";
+import { readLineFile } from "./line-files.ts";
+import type { EndTurn, LinePace } from "./line-pace.ts";
+import { splitAllLines } from "./line-text.ts";
+import type { Owner } from "./owned-records.ts";
+import type { Storage } from "./storage.ts";
+
+/** Times that a line is sent if the gateway is busy, or its provider limits the rate. */
+export const MAX_TURNS = 12;
+/** Time in milliseconds until a line is sent again: after the first turn, and at most. */
+const BACKOFF_MS = { first: 1_000, most: 60_000 };
+/** Time in milliseconds for which a key counts as valid. */
+const KEY_CHECK_MS = 10_000;
+
+/** A line that is to be sent. */
+interface DirectLine {
+  readonly n: number;
+  /** Index of its part. */
+  readonly part: number;
+  readonly holdNano: bigint | null;
+  readonly price: Price | null;
+  readonly body: Buffer;
+}
+
+/** How the lines ended. `later`: lines are left, and `run` has to be called again. */
+export type DirectEnd =
+  | "later"
+  | { readonly outcome: BatchOutcome; readonly message?: string | undefined };
+
+export interface DirectRunOptions {
+  readonly storage: Storage;
+  readonly jobLines: JobLines;
+  readonly owner: Owner;
+  readonly pace: LinePace;
+  /** Aborts when another engine has the batch. */
+  readonly signal: AbortSignal;
+  /** Aborts when the client cancels the batch. */
+  readonly canceled: AbortSignal;
+  readonly batch: () => StoredBatch;
+  /** Writes a change, and keeps the lease. */
+  readonly write: (change: Omit<BatchChange, "dueAt" | "isLeased">) => Promise<void>;
+}
+
+/** The run of one batch by the engine that leased it. */
+export class DirectRun {
+  readonly #of: DirectRunOptions;
+  readonly #lines: AsyncGenerator<DirectLine, void>;
+  /** Aborts when no more lines are to be sent. */
+  readonly #stopping: AbortSignal;
+  readonly #running = new Set<Promise<void>>();
+  /** Lines that were claimed, and certainly not sent. */
+  readonly #unsent = new Set<number>();
+  readonly #counts: Map<number, { succeeded: number; failed: number }>;
+  #log: EventLogWriter | undefined;
+  #failure: { readonly error: unknown } | undefined;
+  #keyCheckedAt = -Infinity;
+
+  constructor(of: DirectRunOptions) {
+    this.#of = of;
+    this.#stopping = AbortSignal.any([of.signal, of.canceled, of.storage.ctx.signal]);
+    this.#lines = this.#readLines();
+    const { batches } = of.batch();
+    this.#counts = new Map(
+      batches.map(({ counts }, part) => [part, { succeeded: 0, failed: 0, ...counts }]),
+    );
+  }
+
+  get #direct(): DirectLines {
+    return this.#of.batch().direct!;
+  }
+
+  /** Sends lines until all have ended, or until this time in Unix milliseconds. */
+  async run(until: number): Promise<DirectEnd> {
+    const { pace, storage } = this.#of;
+    for (;;) {
+      this.#throwFailure();
+      const end = await this.#findEnd();
+      if (end) return this.#finish(end);
+      const endTurn = await pace.take(this.#stopping, until);
+      if (!endTurn) {
+        if (storage.ctx.signal.aborted || Date.now() >= until) return "later";
+        continue;
+      }
+      let isStarted = false;
+      try {
+        // The turn may have come after hours.
+        if (await this.#findEnd()) continue;
+        const next = await this.#lines.next();
+        if (next.done) return await this.#finish({ outcome: "completed" });
+        await this.#claim(next.value.n);
+        // The client has canceled the batch in the meantime.
+        if (this.#of.batch().state === "canceling") continue;
+        isStarted = true;
+        this.#start(next.value, endTurn);
+      } finally {
+        if (!isStarted) endTurn();
+      }
+    }
+  }
+
+  /** Waits for the lines that were sent. Their results are logged. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#running);
+    await this.#lines.return();
+    try {
+      await this.#log?.close();
+    } finally {
+      if (!this.#of.signal.aborted && this.#unsent.size > 0) await this.#writeState();
+    }
+  }
+
+  /** Returns why no more lines are sent. */
+  async #findEnd(): Promise<Exclude<DirectEnd, "later"> | undefined> {
+    const { state, expiresAt } = this.#of.batch();
+    if (state === "canceling") return { outcome: "canceled" };
+    if (Date.now() > expiresAt) return { outcome: "expired" };
+    if (await this.#isKeyValid()) return undefined;
+    return { outcome: "failed", message: "The API key of this batch was revoked." };
+  }
+
+  async #isKeyValid(): Promise<boolean> {
+    const { digest } = this.#direct;
+    const now = Date.now();
+    if (digest === undefined || now < this.#keyCheckedAt + KEY_CHECK_MS) return true;
+    const isValid = await isKeyValid(this.#of.storage.ctx, digest);
+    if (isValid) this.#keyCheckedAt = now;
+    return isValid;
+  }
+
+  async #finish(end: Exclude<DirectEnd, "later">): Promise<DirectEnd> {
+    await Promise.all(this.#running);
+    this.#throwFailure();
+    // A line that waited to be sent again was stopped in the meantime.
+    const isComplete = end.outcome !== "completed" || this.#unsent.size === 0;
+    return isComplete ? end : ((await this.#findEnd()) ?? "later");
+  }
+
+  #throwFailure(): void {
+    this.#of.signal.throwIfAborted();
+    if (this.#failure) throw this.#failure.error;
+  }
+
+  /** Records that a line is sent next. No gateway sends it after that. */
+  async #claim(n: number): Promise<void> {
+    const { storage, owner, batch } = this.#of;
+    const logs = this.#direct.logs + (this.#log ? 0 : 1);
+    this.#unsent.add(n);
+    await this.#writeState({ claimed: Math.max(n, this.#direct.claimed), logs, claimedNow: n });
+    this.#log ??= await new DirectLogs(storage, owner, batch().record.id, this.#direct).create(
+      logs,
+    );
+  }
+
+  /** Writes the progress, and the lines that another run has to send. */
+  async #writeState({
+    claimed,
+    logs,
+    claimedNow,
+  }: { claimed?: number; logs?: number; claimedNow?: number } = {}): Promise<void> {
+    const { batch, write } = this.#of;
+    const before = this.#direct;
+    const isOpen = (n: number) => n !== claimedNow;
+    const unsent = [...new Set([...(before.unsent ?? []), ...this.#unsent])].filter(isOpen);
+    const direct = {
+      ...before,
+      claimed: claimed ?? before.claimed,
+      logs: logs ?? before.logs,
+      unsent,
+    };
+    const batches = batch().batches.map((part, index) =>
+      part.target.isDirect ? { ...part, counts: { ...this.#counts.get(index)! } } : part,
+    );
+    await write({ data: { direct, batches } });
+  }
+
+  #start(line: DirectLine, endTurn: EndTurn): void {
+    this.#unsent.delete(line.n);
+    const work: Promise<void> = this.#send(line)
+      .catch((error: unknown) => void (this.#failure ??= { error }))
+      .finally(() => {
+        this.#running.delete(work);
+        endTurn();
+      });
+    this.#running.add(work);
+  }
+
+  async #send(line: DirectLine): Promise<void> {
+    const result = await this.#resultOf(line);
+    if (!result) return;
+    await this.#log!.append(JSON.stringify(result));
+    await this.#log!.flush();
+    const isFailed = "fault" in result || result.status >= 400;
+    this.#counts.get(line.part)![isFailed ? "failed" : "succeeded"]++;
+  }
+
+  /** Returns the result of a line. Undefined if it has none: it is unknown, or it was not sent. */
+  async #resultOf(line: DirectLine): Promise<DirectResult | undefined> {
+    const { jobLines, batch, signal, storage } = this.#of;
+    const { record, path, labels, account, batches, expiresAt } = batch();
+    const { n, part, holdNano, price, body } = line;
+    for (let turn = 1; ; turn++) {
+      try {
+        const response = await jobLines.runLine(
+          { path, body },
+          {
+            attempt: record.attempt!,
+            line: n,
+            target: batches[part]!.target,
+            key: record.key,
+            account,
+            labels,
+            holdNano,
+            pricedAt: record.createdAt,
+            price: price ?? undefined,
+            turn,
+            signal,
+          },
+        );
+        return resultOf(n, response);
+      } catch (error) {
+        const fault = getFault(error);
+        if (signal.aborted) throw error;
+        if (!fault || fault.kind === "canceled") {
+          storage.ctx.log.warn({ batch: record.id, line: n, err: error }, "batch line lost");
+          return undefined;
+        }
+        const { kind, message, code, param, retryAfterMs = 0 } = fault;
+        if (turn === MAX_TURNS) return { n, fault: { kind, message, code, param } };
+        const backoffMs = Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** (turn - 1));
+        await this.#sleep(Math.max(backoffMs, retryAfterMs));
+        if (this.#stopping.aborted || Date.now() > expiresAt) {
+          this.#unsent.add(n);
+          return undefined;
+        }
+      }
+    }
+  }
+
+  /** Waits, unless no more lines are to be sent. */
+  async #sleep(ms: number): Promise<void> {
+    const stopping = this.#stopping;
+    if (stopping.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wake = () => resolve();
+    const timer = setTimeout(wake, ms);
+    stopping.addEventListener("abort", wake);
+    await promise;
+    stopping.removeEventListener("abort", wake);
+    clearTimeout(timer);
+  }
+
+  /** Yields the lines that no gateway has sent, in their order. */
+  async *#readLines(): AsyncGenerator<DirectLine, void> {
+    const { storage, owner, batch } = this.#of;
+    const { lines, batches, direct } = batch();
+    const { claimed, unsent = [] } = direct!;
+    const prices = new Map<number, Price | null>();
+    let header: LineHeader | undefined;
+    for await (const text of splitAllLines(await readLineFile(storage, owner, lines))) {
+      if (!header) {
+        header = JSON.parse(text.toString()) as LineHeader;
+        continue;
+      }
+      const { n, batch: part, price, holdNano } = header;
+      header = undefined;
+      if (part === undefined || !batches[part]!.target.isDirect) continue;
+      if (price !== undefined) prices.set(part, price);
+      if (n <= claimed && !unsent.includes(n)) continue;
+      yield {
+        n,
+        part,
+        holdNano: holdNano == null ? null : BigInt(holdNano),
+        price: prices.get(part) ?? null,
+        body: text,
+      };
+    }
+  }
+}
+
+function resultOf(n: number, { status, requestId, body, call, costNano }: LineRunResponse) {
+  const { usage = {} } = call ?? {};
+  return {
+    n,
+    status,
+    requestId,
+    body,
+    usage: {
+      input: inputTokens(usage),
+      cached: usage.cache_read ?? 0,
+      output: usage.output ?? 0,
+      reasoning: usage.reasoning ?? 0,
+    },
+    costNano: costNano.toString(),
+  };
+}
