@@ -7,7 +7,14 @@ import type { StoredBatch } from "../../../plugins/frontends/jobs/batch-record.t
 import { FileService } from "../../../plugins/frontends/jobs/file-service.ts";
 import { LinePace } from "../../../plugins/frontends/jobs/line-pace.ts";
 import { NIGHTLY } from "../../kit/law-effort.ts";
-import { directCost, directUsage, EngineWorld, ownerNamed, type Gateway } from "./engine-world.ts";
+import {
+  directCost,
+  directUsage,
+  EngineWorld,
+  LINE_COST,
+  ownerNamed,
+  type Gateway,
+} from "./engine-world.ts";
 
 const alice = ownerNamed("alice");
 const CONCURRENT = 3;
@@ -140,7 +147,8 @@ async function runCase({ lines, kills, faults, answerMs }: Case): Promise<void> 
   });
   const rows = [...world.directRows.values()].reduce((all, one) => all + one, 0n);
   expect(rows).toBe(sent.reduce((all, line) => all + directCost(line), 0n));
-  expect(BigInt(now.costNano!), "the cost of the batch is that of its rows").toBe(rows);
+  const batched = BigInt(world.bills.size) * LINE_COST;
+  expect(BigInt(now.costNano!), "the cost of the batch is that of its rows").toBe(rows + batched);
   expect(world.settled.get(`batch_${batch.record.id}`)!.costNano).toBe(0n);
   for (const gateway of alive) gateway.kill();
 }
