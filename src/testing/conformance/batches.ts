@@ -25,6 +25,7 @@ export function batchChecks(subject: ConformanceSubject): Check[] {
           await run({ endpoint, batches: endpoint.batches, subject });
     });
   return [
+    check("the declaration can be used", checkDeclaration),
     check("limits are positive, and a reference is short", checkLimits),
     check("each line is sent once, and its result has its ID", checkResults),
     check("the order and the repetition of results do not matter", checkDisorder),
@@ -106,6 +107,32 @@ async function runBatch(of: BatchSubject, options: BatchApiOptions = {}) {
   const status = await waitForEnd(of.batches, reference, client);
   const results = await readAll(of.batches.readResults(reference, status, client));
   return { api, client, input, reference, status, results };
+}
+
+/** Names of models with which `servesModel` is called. */
+const MODELS = ["model", "", "gpt-6", "family/model:tag", "models/é"];
+
+/** Checks what the gateway reads before it runs a batch. */
+function checkDeclaration({ endpoint, batches }: BatchSubject): void {
+  assert.notEqual(
+    endpoint.streaming,
+    "always",
+    "an endpoint that streams every response cannot run batches: remove `batches`",
+  );
+  const { limits, origins = [] } = batches;
+  const { lines, minLines } = limits;
+  assert.ok((minLines ?? 1) <= lines, "limits.minLines is larger than limits.lines");
+  for (const origin of origins)
+    assert.equal(origin, new URL(origin).origin, `origins: "${origin}" is not an origin`);
+  for (const model of MODELS) {
+    const serves = batches.servesModel?.(model) ?? true;
+    assert.equal(typeof serves, "boolean", "servesModel() must return a boolean");
+    assert.equal(
+      batches.servesModel?.(model) ?? true,
+      serves,
+      "servesModel() must return the same for the same model",
+    );
+  }
 }
 
 async function checkLimits(of: BatchSubject): Promise<void> {
