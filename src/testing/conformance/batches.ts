@@ -25,7 +25,7 @@ export function batchChecks(subject: ConformanceSubject): Check[] {
           await run({ endpoint, batches: endpoint.batches, subject });
     });
   return [
-    check("the declaration can be used", checkDeclaration),
+    check("the declaration can be used", async (of) => checkDeclaration(of)),
     check("limits are positive, and a reference is short", checkLimits),
     check("each line is sent once, and its result has its ID", checkResults),
     check("the order and the repetition of results do not matter", checkDisorder),

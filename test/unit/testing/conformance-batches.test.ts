@@ -25,7 +25,7 @@ const provider = (faults: Partial<EndpointBatches>, endpoint: object = {}): Defi
         {
           protocol: chatCompletions(),
           base: "https://acme.test/v1",
-          auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },
+          auth: { header: "authorization", prefix: "Bearer ", field: "api_key" as const },
           batches: { ...good, ...faults },
           ...endpoint,
         },
