@@ -154,6 +154,11 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/e2e/sdk/truncated-streams.test.ts": ["src/protocols", "src/pipeline/upstream"],
   "test/e2e/lifecycle/ended-generations.test.ts": ["src/runtime", "src/server"],
+  "test/e2e/ledger/scope-first-calls.test.ts": [
+    "plugins/stores/postgres",
+    "src/pipeline/scopes",
+    "src/store",
+  ],
   "test/e2e/ledger/fleet-database-outage.test.ts": ["plugins/stores/postgres"],
   "test/e2e/ledger/fleet-key-revocation.test.ts": ["plugins/stores/postgres"],
   "test/e2e/ledger/fleet-disk-full.test.ts": ["plugins/stores/postgres"],
@@ -334,6 +339,7 @@ export const ON_POSTGRES = {
     "test/e2e/ledger/fleet-database-outage.test.ts": "uses PostgreSQL already",
     "test/e2e/ledger/fleet-key-revocation.test.ts": "uses PostgreSQL already",
     "test/e2e/ledger/fleet-disk-full.test.ts": "uses PostgreSQL already",
+    "test/e2e/ledger/scope-first-calls.test.ts": "uses PostgreSQL already",
     "test/e2e/ledger/hanging-store.test.ts": "brings its own store, which hangs",
     "test/e2e/ledger/backup-and-erasure.test.ts":
       "tests the file of the SQLite store: its backups, and what is missing in it",
@@ -455,6 +461,10 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   "test/e2e/ledger/fleet.test.ts": [
     "test/rig/fleet/sim/fleet-sim.test.ts",
     "test/e2e/ledger/postgres.test.ts",
+  ],
+  "test/e2e/ledger/scope-first-calls.test.ts": [
+    "test/rig/fleet/sim/first-calls.test.ts",
+    "test/e2e/access/scopes.test.ts",
   ],
   "test/e2e/ledger/fleet-database-outage.test.ts": [
     "test/rig/fleet/sim/fleet-sim.test.ts",
