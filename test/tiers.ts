@@ -107,6 +107,8 @@ export const CI: readonly string[] = [
  * by them.
  */
 export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
+  "test/clients/mcp/agents.test.ts": ["plugins/frontends/mcp"],
+  "test/clients/mcp/conformance.test.ts": ["plugins/frontends/mcp"],
   "test/plugins/stores/postgres/minimal-store.test.ts": ["plugins/stores/postgres", "src/testing"],
   "test/plugins/stores/postgres/call-terms.test.ts": ["plugins/stores/postgres"],
   "test/plugins/stores/postgres/failover/loss-report.test.ts": ["plugins/stores/postgres"],
@@ -392,6 +394,14 @@ export const ON_POSTGRES = {
  * the only one. An empty list marks files that measure time or size.
  */
 export const SOONER: Readonly<Record<string, readonly string[]>> = {
+  "test/clients/mcp/agents.test.ts": [
+    "test/clients/mcp/matrix.test.ts",
+    "test/plugins/frontends/mcp/mcp.test.ts",
+  ],
+  "test/clients/mcp/conformance.test.ts": [
+    "test/plugins/frontends/mcp/mcp.test.ts",
+    "test/plugins/frontends/mcp/events.test.ts",
+  ],
   "test/bench/guard.test.ts": [],
   "test/plugins/stores/postgres/minimal-store.test.ts": [
     "test/plugins/stores/conformance.test.ts",

@@ -129,12 +129,7 @@ export class MountedServer {
     const { capabilities, clientInfo, logLevel, sessionId } = client;
     const callerOf = (own: typeof credential): ServerCaller => ({
       credential: own,
-      partition: [
-        x.identity!.id,
-        sessionId,
-        own.owner,
-        hash("sha256", canonicalJson(capabilities)).slice(0, 16),
-      ].join("\n"),
+      partition: [x.identity!.id, sessionId, own.owner, hashCapabilities(capabilities)].join("\n"),
       capabilities,
       clientInfo,
       logLevel,
@@ -283,6 +278,12 @@ export class MountedServer {
     this.#ctx.reportEvent("tool_changed", fields);
   }
 }
+
+/** Most clients declare no capabilities. */
+const hashCapabilities = (capabilities: JsonObject): string =>
+  Object.keys(capabilities).length === 0
+    ? ""
+    : hash("sha256", canonicalJson(capabilities)).slice(0, 16);
 
 /** Lists are read in a separate session, which no client uses. */
 const listCaller = (

@@ -103,8 +103,12 @@ export class Relay {
     reply: ClientReply,
     { requestState, inputResponses }: JsonObject,
   ): Promise<JsonObject> {
-    const purpose = statePurpose(client, target);
-    const state = this.#openState(purpose, requestState);
+    // Most calls have no state, so its purpose is computed only if it is needed.
+    const seal = (state: JsonObject) => this.#seal(statePurpose(client, target), state);
+    const state =
+      requestState === undefined
+        ? undefined
+        : this.#openState(statePurpose(client, target), requestState);
     if (inputResponses !== undefined && (!state || !isObject(inputResponses)))
       throw new ClientError(
         RPC_ERRORS.invalidParams,
@@ -137,12 +141,12 @@ export class Relay {
         return {
           resultType: "input_required",
           inputRequests: { input: { method, params } },
-          requestState: this.#seal(purpose, { suspended: call.id }),
+          requestState: seal({ suspended: call.id }),
         };
       }
       if (step.result["resultType"] !== "input_required") return step.result;
       const { requestState: server } = step.result;
-      const sealed = this.#seal(purpose, typeof server === "string" ? { server } : {});
+      const sealed = seal(typeof server === "string" ? { server } : {});
       return { ...step.result, requestState: sealed };
     });
     return running.catch((problem: unknown) => {
@@ -165,8 +169,7 @@ export class Relay {
     return this.#of.sealed.seal(purpose, { ...state, expires: Date.now() + 2 * INPUT_MS });
   }
 
-  #openState(purpose: string, sealed: unknown): JsonObject | undefined {
-    if (sealed === undefined) return undefined;
+  #openState(purpose: string, sealed: unknown): JsonObject {
     const state = typeof sealed === "string" ? this.#of.sealed.open(purpose, sealed) : undefined;
     if (!state || Number(state["expires"]) <= Date.now())
       return failState("requestState is not valid for this request, or has expired.");

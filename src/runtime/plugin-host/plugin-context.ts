@@ -39,6 +39,9 @@ function quoteCost(
   return bill && isExact(bill) ? bill.nano : null;
 }
 
+/** The module that sends requests. An import per request would resolve its path each time. */
+let providerClient: typeof import("./provider-client.ts") | undefined;
+
 export interface ContextOptions {
   /** Path in gateway.yaml. */
   id: string;
@@ -86,7 +89,7 @@ export function createPluginContext({
     init: Parameters<Context["fetch"]>[1],
     idleMs?: number,
   ): Promise<Response> => {
-    const { createProviderClient } = await import("./provider-client.ts");
+    providerClient ??= await import("./provider-client.ts");
     const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
     const line = {
       credential,
@@ -106,7 +109,8 @@ export function createPluginContext({
           allowsMetadataService: needs.usesMetadataService,
           proxy: services.proxy,
         };
-    return createProviderClient(reached)
+    return providerClient
+      .createProviderClient(reached)
       .fetch(to, init)
       .catch((problem: unknown) => {
         throw markAsHookFailure(problem);
