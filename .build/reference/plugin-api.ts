@@ -334,6 +334,13 @@ const PAGES: readonly ApiPage[] = [
     from: ["src/testing/batches/"],
   },
   {
+    slug: "testing-videos",
+    title: "Fake APIs for videos",
+    about: "a fake API for videos and the formats that it imitates",
+    module: "tollgate/testing",
+    from: ["src/testing/videos/"],
+  },
+  {
     slug: "testing-codecs",
     title: "Codec tests",
     about: "helpers for the tests of protocols",

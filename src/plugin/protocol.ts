@@ -54,6 +54,11 @@ export interface Protocol<K extends Operation = Operation> {
   /** The half that relays sockets. Without it, the protocol has no relay sockets. */
   socket?: SocketHalf;
   /**
+   * Whether frontends run the requests as jobs with `ctx.jobCalls`. They decode requests themselves,
+   * so such a protocol needs no half.
+   */
+  runsJobs?: true;
+  /**
    * Headers that passthrough mode forwards. A trailing * matches a prefix. All other headers are
    * removed. Some headers are removed even if they are listed: request headers that contain client
    * credentials (`authorization`, `x-api-key`, `cookie`, …), and response headers that identify the

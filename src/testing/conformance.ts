@@ -9,6 +9,7 @@ import type { OperationSpec } from "../model/operations/operation-spec.ts";
 import type { Context } from "../plugin/context.ts";
 import type { Definition } from "../plugin/define.ts";
 import type { BatchFormat } from "./batches/batch-format.ts";
+import type { VideoFormat } from "./videos/video-format.ts";
 import { createCheck, type Check } from "./check.ts";
 import { frontendChecks } from "./conformance/frontend.ts";
 import { sideEffectChecks, needsChecks, runScript } from "./conformance/side-effects.ts";
@@ -73,6 +74,11 @@ export interface ConformanceOptions {
    * OpenAI's files and batches.
    */
   readonly batches?: BatchFormat;
+  /**
+   * API for videos of the provider, which the kit imitates to check the provider's `videos`. Default:
+   * OpenAI's videos.
+   */
+  readonly videos?: VideoFormat;
 }
 
 /**
@@ -126,6 +132,7 @@ function createSubject(definition: Definition, given: ConformanceOptions): Confo
     fetch: given.fetch,
     operations: given.operations ?? [],
     batches: given.batches,
+    videos: given.videos,
     observed: [],
   };
 }

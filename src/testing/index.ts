@@ -105,5 +105,12 @@ export {
 } from "./batches/batch-format.ts";
 export { messageBatchFormat } from "./batches/messages-format.ts";
 export { openAiBatchFormat } from "./batches/openai-format.ts";
+export { createVideoApi, type VideoApi, type VideoApiOptions } from "./videos/video-api.ts";
+export {
+  type GeneratedVideo,
+  type VideoApiState,
+  type VideoFormat,
+} from "./videos/video-format.ts";
+export { openAiVideoFormat } from "./videos/openai-format.ts";
 export { createStoreFactory } from "./store.ts";
 export { fleetChecks, storeChecks, type FleetUnderTest, type StoreUnderTest } from "./store.ts";

@@ -131,11 +131,11 @@ function decodeCase(
     : decodeWhole(client, body, callContextFor(of), headers);
 }
 
-function checkShape({ id, client, server, socket, headers }: Protocol<Operation>): void {
+function checkShape({ id, client, server, socket, runsJobs, headers }: Protocol<Operation>): void {
   assert.match(id, /^[a-z][a-z0-9-]*$/, "a protocol's id must be lowercase, with dashes");
   assert.ok(
-    client || server || socket,
-    "a protocol must have a client half, a server half, or a socket half",
+    client || server || socket || runsJobs,
+    "a protocol must have a client half, a server half, or a socket half, unless it runs jobs",
   );
   for (const name of [...(headers?.request ?? []), ...(headers?.response ?? [])])
     assert.match(name, /^[a-z0-9-]+\*?$/, `header name ${name} must be lowercase`);

@@ -8,6 +8,7 @@ import type { Definition } from "tollgate/plugin";
 import { conformanceChecks, type Check } from "tollgate/testing";
 import { builtin } from "../../plugins/index.ts";
 import { BATCH_FORMATS } from "./batches/formats.ts";
+import { VIDEO_FORMATS } from "./videos/formats.ts";
 
 /** Options without a default. Everything else is the result of a bare `use:`. */
 const WITH: Readonly<Record<string, unknown>> = {
@@ -85,6 +86,7 @@ export function checkBuiltins(isSelected: (check: Check) => boolean): void {
       credential,
       recordings,
       ...(BATCH_FORMATS[name] && { batches: BATCH_FORMATS[name] }),
+      ...(VIDEO_FORMATS[name] && { videos: VIDEO_FORMATS[name] }),
     }).filter(isSelected))
       it(check.name, check.run);
   });

@@ -11,4 +11,8 @@ export {
   type VideoDialect,
 } from "./openai-videos.ts";
 
-export const videos = (): Protocol<"video"> => ({ id: "videos", operationSpec: videoOperation });
+export const videos = (): Protocol<"video"> => ({
+  id: "videos",
+  operationSpec: videoOperation,
+  runsJobs: true,
+});

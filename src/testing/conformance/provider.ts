@@ -15,6 +15,7 @@ import { findLeak, type ConformanceSubject } from "./subject.ts";
 import { createSetupCheck } from "./side-effects.ts";
 import { checkFieldsCarried, checkStreaming, checkExpected } from "./native-endpoint.ts";
 import { batchChecks } from "./batches.ts";
+import { videoChecks } from "./videos.ts";
 import { recordedEndpoints } from "./recorded-endpoints.ts";
 import { checkEndToEnd } from "./end-to-end.ts";
 import { checkProviderSessions } from "./sockets.ts";
@@ -47,6 +48,7 @@ export function providerChecks(subject: ConformanceSubject): Check[] {
     each("its decoders pass the protocol checks on recordings split at every byte", checkDecoders),
     each("clients of a gateway receive the upstream's responses unchanged", checkEndToEnd),
     ...batchChecks(subject),
+    ...videoChecks(subject),
   ];
 }
 
