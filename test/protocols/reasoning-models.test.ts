@@ -121,7 +121,7 @@ describe.each(WIRES)("%s", (_id, wire) => {
 describe("OpenAI's own models", () => {
   const endpoints = (openai.setup as never as (o: object) => { endpoints: ProtocolEndpoint[] })({
     base_url: "https://api.openai.com/v1",
-  }).endpoints.filter((e) => e.protocol.operationSpec.name === "chat");
+  }).endpoints.filter((e) => e.protocol?.operationSpec.name === "chat");
 
   test.each([
     ["gpt-4o", "high", undefined],
