@@ -115,14 +115,17 @@ const PAGES: readonly ConfigPage[] = [
     about: "the entries under `frontends`, with the options of the built-in frontends",
     keys: ["frontends"],
     plugins: Object.keys(builtinPlugins.frontend)
-      .filter((name) => !["mcp", "claude-gateway", "jobs"].includes(name))
+      .filter((name) => !["mcp", "claude-gateway", "jobs", "videos"].includes(name))
       .map((name) => ["frontend", name] as const),
   },
   {
     slug: "jobs",
-    title: "Jobs frontend",
-    about: "the options of the frontend `jobs`",
-    plugins: [["frontend", "jobs"]],
+    title: "Jobs frontends",
+    about: "the options of the frontends `jobs` and `videos`",
+    plugins: [
+      ["frontend", "jobs"],
+      ["frontend", "videos"],
+    ],
   },
   {
     slug: "mcp",
