@@ -12,7 +12,7 @@ import { failUnsupported } from "./unsupported.ts";
 import type { LedgerBackup } from "../../plugin/store/ledger-maintenance.ts";
 
 export interface BackupRequest {
-  readonly store: Pick<Store, "maintenance" | "jobs">;
+  readonly store: Pick<Store, "maintenance" | "jobs" | "listKeys">;
   /** Plugin name of the store in gateway.yaml. */
   readonly use: string;
   readonly stateDir: string;

@@ -5,14 +5,14 @@ import { existsSync } from "node:fs";
 import { open, rm, stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { wallClock } from "../../lib/time/wall-clock.ts";
-import { fail } from "../../model/error.ts";
+import { fail, getFault } from "../../model/error.ts";
 import type {
   ArchiveInfo,
   ErasureRequest,
   PrunePlan,
   PruneResult,
 } from "../../plugin/store/ledger-maintenance.ts";
-import type { JobRecord } from "../../plugin/store/job.ts";
+import type { JobRecord, JobStore } from "../../plugin/store/job.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import { type BackupRequest, createBackup } from "../backup/backup.ts";
 import { failUnsupported } from "../backup/unsupported.ts";
@@ -52,33 +52,85 @@ export function createMaintenanceCommands(of: BackupRequest, invalidateKeys: () 
         store.maintenance?.erase ??
         failUnsupported(use, "erasing personal data", store.maintenance?.alternatives?.erase);
       const request = toErasure(input);
-      const jobs = "key" in request ? await listJobs(store, request.key) : [];
-      const { hashes } = await erase(request);
-      for (const { id, version } of jobs) await store.jobs!.delete(id, version);
+      if (store.jobs) await eraseJobs(store.jobs, request);
+      const hashes = new Set<string>();
+      const requests = "account" in request ? await expandAccount(store, request) : [request];
+      for (const one of requests) for (const hash of (await erase(one)).hashes) hashes.add(hash);
+      // Jobs that were created in between.
+      if (store.jobs) await eraseJobs(store.jobs, request);
       await invalidateKeys();
-      return { texts: hashes.length, hashes };
+      return { texts: hashes.size, hashes: [...hashes] };
     },
   });
 }
 
+/** Number of records per page. */
+const PAGE_SIZE = 1_000;
+
 /**
- * Returns the jobs of a key, such as its files. Deleting them makes their content unreadable. Throws
- * if one has an open reservation, which could not be settled any more.
+ * Deletes the jobs of a key or account, such as its files, which makes their content unreadable.
+ * Throws before it deletes one if a job has an open reservation, which could not be settled any
+ * more.
  */
-async function listJobs({ jobs }: Pick<Store, "jobs">, key: string): Promise<readonly JobRecord[]> {
+async function eraseJobs(jobs: JobStore, request: ErasureRequest): Promise<void> {
   const found: JobRecord[] = [];
-  for (let after: string | undefined; jobs;) {
-    const page = await jobs.list({ key }, { limit: 1_000, after });
-    found.push(...page.items);
+  for await (const record of findJobs(jobs, request)) found.push(record);
+  const running = found.filter(({ attempt }) => attempt !== undefined).length;
+  if (running > 0) rejectRunning(request, running);
+  for (const record of found) await deleteJob(jobs, record, request);
+}
+
+async function* findJobs(jobs: JobStore, request: ErasureRequest): AsyncGenerator<JobRecord, void> {
+  if (!("key" in request || "account" in request)) return;
+  const query = "key" in request ? { key: request.key } : {};
+  for (let after: string | undefined; ;) {
+    const page = await jobs.list(query, { limit: PAGE_SIZE, after });
+    for (const record of page.items)
+      // A record contains the path of its account, or only its last name.
+      if ("key" in request || record.account?.split("/").at(-1) === request.account) yield record;
+    after = page.next ?? undefined;
+    if (after === undefined) return;
+  }
+}
+
+/** Deletes a job, also if a gateway changes it at the same time. */
+async function deleteJob(
+  jobs: JobStore,
+  { id, version }: JobRecord,
+  request: ErasureRequest,
+): Promise<void> {
+  for (let next: number | undefined = version; next !== undefined;) {
+    try {
+      return await jobs.delete(id, next);
+    } catch (error) {
+      if (getFault(error)?.code !== "version_conflict") throw error;
+      const changed = await jobs.find(id);
+      if (changed?.attempt !== undefined) rejectRunning(request, 1);
+      next = changed?.version;
+    }
+  }
+}
+
+const rejectRunning = (request: ErasureRequest, count: number): never =>
+  fail(
+    "conflict",
+    `The ${"account" in request ? "account" : "key"} has ${count} running jobs. Cancel them, or wait for their end.`,
+    { code: "jobs_running" },
+  );
+
+/** Returns the erasures of an account: its own, and those of the keys that are directly in it. */
+async function expandAccount(
+  store: Pick<Store, "listKeys">,
+  request: Extract<ErasureRequest, { account: string }>,
+): Promise<readonly ErasureRequest[]> {
+  const keys = new Set<string>();
+  for (let after: string | undefined; ;) {
+    const page = await store.listKeys({ after, limit: PAGE_SIZE });
+    for (const { id, account } of page.items) if (account === request.account) keys.add(id);
     after = page.next ?? undefined;
     if (after === undefined) break;
   }
-  const running = found.filter(({ attempt }) => attempt !== undefined).length;
-  if (running > 0)
-    fail("conflict", `The key has ${running} running jobs. Cancel them, or wait for their end.`, {
-      code: "jobs_running",
-    });
-  return found;
+  return [request, ...[...keys].map((key) => ({ key }))];
 }
 
 /**
@@ -146,13 +198,14 @@ async function pruneRows(
   };
 }
 
-function toErasure({ label, key }: InputOf<"erase">): ErasureRequest {
-  if ((label === undefined) === (key === undefined))
-    return fail("invalid", "/label: expected either a label or a key, not both.", {
+function toErasure({ label, key, account }: InputOf<"erase">): ErasureRequest {
+  if ([label, key, account].filter((one) => one !== undefined).length !== 1)
+    return fail("invalid", "/label: expected one of a label, a key, and an account.", {
       code: "bad_input",
       param: "/label",
     });
   if (key !== undefined) return { key };
+  if (account !== undefined) return { account };
   const at = label!.indexOf("=");
   if (at < 1)
     return fail(

@@ -113,6 +113,12 @@ export const MAINTENANCE_COMMAND_SPECS = {
         key: withCli(text("ID of the key whose name and labels are erased in all its rows"), {
           value: "id",
         }),
+        account: withCli(
+          text(
+            "ID of the account whose name, labels, jobs, and keys are erased, without nested accounts",
+          ),
+          { value: "id" },
+        ),
       },
     },
     output: outputSchema("texts", "hashes"),
@@ -121,8 +127,12 @@ export const MAINTENANCE_COMMAND_SPECS = {
     cli: {
       words: "erase",
       description:
-        'Permanently erases personal data from the ledger: the value of a label, or the name and label values of a key. Rows, totals, and budgets stay, and the ledger still verifies. Reports show "erased" instead. Erasing cannot be undone. Earlier backups and archives still contain the data. To remove it from a backup, use tollgate restore --erased-in.',
-      examples: ["tollgate erase --label user=4711", "tollgate erase --key k_7f3a"],
+        'Permanently erases personal data from the ledger: the value of a label, the name and label values of a key, or those of an account and of all keys in it. The jobs of the key or account are deleted: its files, uploads, batches, background responses, and webhooks. Their content is unreadable from then on. Running jobs must be canceled first. Rows, totals, and budgets stay, and the ledger still verifies. Reports show "erased" instead. Erasing cannot be undone. Earlier backups and archives still contain the data. To remove it from a backup, use tollgate restore --erased-in.',
+      examples: [
+        "tollgate erase --label user=4711",
+        "tollgate erase --key k_7f3a",
+        "tollgate erase --account acme",
+      ],
     },
     redactedInput: ["label"],
     worksOffline: "store",

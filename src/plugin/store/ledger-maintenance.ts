@@ -76,6 +76,8 @@ export type ErasureRequest =
   | { readonly label: { readonly name: string; readonly value: string } }
   /** Erases the name of the key, its own labels, and the labels of all its rows. */
   | { readonly key: string }
+  /** Erases the name and the labels of the account itself. Rows have only the labels of keys. */
+  | { readonly account: string }
   | { readonly hashes: readonly string[] };
 
 /** Erased data, in a form that does not reveal it. */

@@ -73,6 +73,7 @@ export function textFilter(
 ): TextFilter | undefined {
   if ("hashes" in what) return undefined;
   if ("key" in what) return () => kind === "key" && id === what.key;
+  if ("account" in what) return () => kind === "account" && id === what.account;
   const { name: label, value } = what.label;
   return (name, text) => name === label && text === value;
 }

@@ -146,6 +146,31 @@ export const maintenanceLaws: readonly Law[] = [
   ],
 
   [
+    "an erased account has no name and no readable labels, and its keys and rows are unchanged",
+    async (store) => {
+      const erase = store.maintenance?.erase;
+      if (!erase || !store.listAccounts) return;
+      const labels = { contact: "Alice" };
+      const account = { id: "acme", created: NOON, version: 1, name: "Acme", labels };
+      await store.apply([
+        { do: "account", at: NOON, account },
+        { do: "account", at: NOON, account: { ...account, id: "other" } },
+        { do: "key", at: NOON, key: createKey({ account: "acme" }) },
+      ]);
+      await writeCalls(store, "a");
+      await erase({ account: "acme" });
+      const found = new Map((await store.listAccounts()).items.map((one) => [one.id, one]));
+      assert.equal(found.get("acme")?.name, "erased");
+      assert.deepEqual(found.get("acme")?.labels, { contact: "erased" });
+      assert.deepEqual(found.get("other")?.labels, labels);
+      assert.deepEqual(await store.findKey("d1"), createKey({ account: "acme" }));
+      assert.deepEqual((await readEntries(store, "a"))[0]?.labels, { user: "4711", team: "core" });
+      assert.deepEqual((await erase({ account: "acme" })).hashes, []);
+      assert.deepEqual((await store.verify?.()) ?? [], []);
+    },
+  ],
+
+  [
     "a backup is a consistent snapshot and records its time",
     async (store) => {
       const backup = store.maintenance?.backup;

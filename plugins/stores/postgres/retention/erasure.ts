@@ -108,7 +108,7 @@ async function findLabelErasures(
       ? ["e.key = $1", [what.key]]
       : "label" in what
         ? ["e.labels::json ->> $1 = $2", [what.label.name, what.label.value]]
-        : ["true", []];
+        : ["hashes" in what ? "true" : "false", []];
   const rows = await sql({
     text: `SELECT e.node, e.id, e.key, e.labels, e.salt FROM ${schema}.terms e WHERE e.labels IS NOT NULL AND e.salt IS NOT NULL AND ${where}`,
     values: values as string[],

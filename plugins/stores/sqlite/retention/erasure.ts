@@ -21,9 +21,11 @@ export function findTexts(db: DatabaseSync, what: ErasureRequest, after: number)
   const [where, values] =
     "key" in what
       ? ["key = ?", [toJsonText(what.key)]]
-      : "label" in what
-        ? ["name = ? AND text = ?", [toJsonText(what.label.name), toJsonText(what.label.value)]]
-        : ["hash IN (SELECT value FROM json_each(?))", [JSON.stringify(what.hashes)]];
+      : "account" in what
+        ? ["key = ?", [toJsonText(accountOwner(what.account))]]
+        : "label" in what
+          ? ["name = ? AND text = ?", [toJsonText(what.label.name), toJsonText(what.label.value)]]
+          : ["hash IN (SELECT value FROM json_each(?))", [JSON.stringify(what.hashes)]];
   const found = db
     .prepare(
       `SELECT id, hash FROM salted_text WHERE ${where} AND text <> ? AND id > ? ORDER BY id LIMIT ${TEXTS_PER_STEP}`,

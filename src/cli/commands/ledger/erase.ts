@@ -9,10 +9,10 @@ export const command: CliCommand = gatewayCommand<{
   readonly hashes: readonly string[];
 }>("erase", {
   toInput: (input) =>
-    (input["label"] === undefined) === (input["key"] === undefined)
+    ["label", "key", "account"].filter((name) => input[name] !== undefined).length !== 1
       ? fail(
           "invalid",
-          "Pass either --label name=value or --key <id>. See tollgate erase --help.",
+          "Pass one of --label name=value, --key <id>, and --account <id>. See tollgate erase --help.",
           {
             code: "usage",
           },
