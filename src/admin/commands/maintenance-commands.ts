@@ -93,7 +93,7 @@ async function* findJobs(jobs: JobStore, request: ErasureRequest): AsyncGenerato
   }
 }
 
-/** Deletes a job, also if a gateway changes it at the same time. */
+/** Deletes a job, even if a gateway changes it at the same time. */
 async function deleteJob(
   jobs: JobStore,
   { id, version }: JobRecord,
