@@ -97,6 +97,7 @@ export const CI: readonly string[] = [
   "test/rig/connections/truncation.test.ts",
   "test/rig/routing/never-worse.test.ts",
   "test/rig/sockets/sockets.test.ts",
+  "test/unit/admin/erase-account.test.ts",
   "test/types.test.ts",
   "test/pipeline/admission/every.test.ts",
   "test/pipeline/admission/ids.test.ts",
