@@ -28,6 +28,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   budget: () => import("./money/budget.ts"),
   batches: () => import("./money/batches.ts"),
   "batch-memory": () => import("./money/batch-memory.ts"),
+  "batch-crashes": () => import("./money/batch-crashes.ts"),
   reservations: () => import("./money/reservations.ts"),
   usage: () => import("./money/usage.ts"),
   "client-disconnects": () => import("./connections/client-disconnects.ts"),
