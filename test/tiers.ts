@@ -194,6 +194,7 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/rig/observers/alerts.test.ts": ["plugins/observers/alerts"],
   "test/rig/authoring/plugin-author.test.ts": ["src/testing", "templates"],
   "test/rig/money/batches.test.ts": ["plugins/frontends/jobs", "src/pipeline/job-lines.ts"],
+  "test/rig/money/batch-crashes.test.ts": ["plugins/frontends/jobs", "src/pipeline/job-lines.ts"],
   "test/rig/money/budget.test.ts": ["src/store", "plugins/stores"],
   "test/rig/privacy/canary.test.ts": ["src/pipeline", "src/protocols"],
   "test/rig/privacy/client-canary.test.ts": ["src/pipeline", "src/isolation"],
@@ -606,6 +607,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/e2e/jobs/background-crash.test.ts": ["test/plugins/background"],
   "test/rig/money/batches.test.ts": ["test/e2e/jobs"],
+  "test/rig/money/batch-crashes.test.ts": ["test/plugins/jobs/batch-engine-law.test.ts"],
   "test/rig/money/budget.test.ts": [
     "test/e2e/lifecycle/websockets.test.ts",
     "test/e2e/lifecycle/workers.test.ts",

@@ -2,7 +2,7 @@
 // time.
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { createTestContext } from "tollgate/testing";
-import type { EndedJob, JobStore } from "tollgate/plugin";
+import type { EndedJob } from "tollgate/plugin";
 import { Webhooks } from "../../../plugins/frontends/jobs/reports/webhooks.ts";
 import { answer, EngineWorld, ownerNamed } from "./engine-world.ts";
 
@@ -18,13 +18,13 @@ beforeEach(async () => {
   });
   world = await EngineWorld.create();
   calls = [];
-  for (const name of Object.keys(world.jobs) as (keyof JobStore)[]) {
-    const method = world.jobs[name] as (...args: unknown[]) => Promise<never>;
-    (world.jobs as Record<string, unknown>)[name] = (...args: unknown[]) => {
-      calls.push(name);
-      return method(...args);
-    };
-  }
+  for (const [name, method] of Object.entries(world.jobs))
+    Object.assign(world.jobs, {
+      [name](...args: unknown[]) {
+        calls.push(name);
+        return (method as (...args: unknown[]) => Promise<unknown>)(...args);
+      },
+    });
 });
 afterEach(async () => {
   vi.useRealTimers();

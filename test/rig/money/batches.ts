@@ -62,7 +62,11 @@ middleware:
       world.gateway = await startInProcess({ yaml, dir });
     }
     const wrong: string[] = [];
-    for (const one of made) wrong.push(...(await checkBatch(world, one)));
+    const ended = new Map<Created, EndedBatch>();
+    for (const one of made) ended.set(one, await waitForEnd(world, one));
+    const rows = await readRows(world);
+    for (const [one, batch] of ended)
+      wrong.push(...(await checkBatch(world, one, batch, rows.get(ownId(one)) ?? [])));
     wrong.push(...(await checkSending(world, made)));
     const lines = made.reduce((sum, one) => sum + one.lines, 0);
     const counts = { batches: made.length, lines, restarts, sent: api.batches.size };
@@ -184,8 +188,10 @@ interface Row {
   readonly costNano: string;
 }
 
-/** Compares the rows of a batch with what the provider did. */
-async function checkBatch(world: World, of: Created): Promise<string[]> {
+/** A batch as its client sees it. */
+type EndedBatch = Readonly<Record<string, any>>;
+
+async function waitForEnd(world: World, of: Created): Promise<EndedBatch> {
   const isAnthropic = of.format === "anthropic";
   let batch: Record<string, any> = {};
   await until(async () => {
@@ -194,8 +200,20 @@ async function checkBatch(world: World, of: Created): Promise<string[]> {
       batch["status"] ?? batch["processing_status"],
     );
   });
-  const own = of.id.replace(/^(?:msg)?batch_/, "");
-  const sent = [...resetKeys(own)];
+  return batch;
+}
+
+const ownId = ({ id }: Created): string => id.replace(/^(?:msg)?batch_/, "");
+
+/** Compares the rows of a batch with what the provider did. */
+async function checkBatch(
+  world: World,
+  of: Created,
+  batch: EndedBatch,
+  all: readonly Row[],
+): Promise<string[]> {
+  const isAnthropic = of.format === "anthropic";
+  const sent = sentBatches().get(ownId(of)) ?? [];
   const wrong: string[] = [];
   let [input, output, cost, billed] = [0, 0, 0n, 0];
   for (const { lines, model } of sent)
@@ -207,7 +225,7 @@ async function checkBatch(world: World, of: Created): Promise<string[]> {
       cost += BigInt(prompt_tokens) * rates.input + BigInt(completion_tokens) * rates.output;
       billed++;
     }
-  const rows = (await rowsOf(world, own)).filter(({ state }) => state !== "void");
+  const rows = all.filter(({ state }) => state !== "void");
   const sums = {
     rows: rows.length,
     input: rows.reduce((sum, { usage }) => sum + (usage.input ?? 0), 0),
@@ -226,26 +244,38 @@ async function checkBatch(world: World, of: Created): Promise<string[]> {
   return wrong;
 }
 
-function* resetKeys(own: string): Generator<FakeBatch> {
-  for (const batch of fakes()) if (batch.key.startsWith(own)) yield batch;
+/** Batches that the provider received, by the ID in their key. */
+function sentBatches(): Map<string, FakeBatch[]> {
+  if (grouped.size !== fakeMap().size) {
+    grouped.size = fakeMap().size;
+    grouped.byId = Map.groupBy(fakes(), ({ key }) => key.replace(/-\d+$/, ""));
+  }
+  return grouped.byId;
 }
-const fakes = (): Iterable<FakeBatch> =>
-  (
-    globalThis as unknown as { tollgateFakeBatches: { batches: Map<string, FakeBatch> } }
-  ).tollgateFakeBatches.batches.values();
+const grouped = { size: 0, byId: new Map<string, FakeBatch[]>() };
 
-async function rowsOf({ gateway }: World, own: string): Promise<readonly Row[]> {
-  const found: Row[] = [];
+const fakeMap = (): Map<string, FakeBatch> =>
+  (globalThis as unknown as { tollgateFakeBatches: { batches: Map<string, FakeBatch> } })
+    .tollgateFakeBatches.batches;
+const fakes = (): Iterable<FakeBatch> => fakeMap().values();
+
+/** Returns the rows of all lines and jobs, by the ID of their batch. */
+async function readRows({ gateway }: World): Promise<ReadonlyMap<string, readonly Row[]>> {
+  const rows = new Map<string, Row[]>();
   for (let after: string | undefined; ;) {
     const page = (await gateway.ask("ledger.entries", { limit: 1_000, after })) as unknown as {
       items: Row[];
       next?: string;
     };
-    found.push(
-      ...page.items.filter(({ attempt, state }) => attempt.includes(own) && state !== "open"),
-    );
+    for (const row of page.items) {
+      const [, id] = /^batch_([\w-]+)/.exec(row.attempt) ?? [];
+      if (id === undefined || row.state === "open") continue;
+      const own = rows.get(id);
+      if (own) own.push(row);
+      else rows.set(id, [row]);
+    }
     after = page.next;
-    if (after === undefined) return found;
+    if (after === undefined) return rows;
   }
 }
 
