@@ -138,6 +138,11 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/plugins/stores/crash.test.ts": ["src/store", "plugins/stores"],
   "test/e2e/jobs/provider-batches.test.ts": ["plugins/frontends/jobs", "src/protocols/batches"],
   "test/e2e/jobs/background-crash.test.ts": ["plugins/frontends/background", "src/runtime"],
+  "test/e2e/jobs/gateway-lines-crash.test.ts": [
+    "plugins/frontends/jobs",
+    "src/pipeline/job-lines.ts",
+  ],
+  "test/clients/python/jobs.test.ts": ["plugins/frontends/jobs", "plugins/frontends/background"],
   "test/e2e/plugins/third-party.test.ts": ["src/loader", "src/testing"],
   "test/e2e/ledger/fleet.test.ts": ["plugins/stores/postgres"],
   "test/e2e/ledger/price-feed-workers.test.ts": ["src/catalog/prices", "src/runtime/workers"],
@@ -606,6 +611,11 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
     "test/clouds/batches.test.ts",
   ],
   "test/e2e/jobs/background-crash.test.ts": ["test/plugins/background"],
+  "test/e2e/jobs/gateway-lines-crash.test.ts": [
+    "test/plugins/jobs/direct-lines.test.ts",
+    "test/e2e/jobs/gateway-lines.test.ts",
+  ],
+  "test/clients/python/jobs.test.ts": ["test/e2e/jobs/gateway-lines.test.ts"],
   "test/rig/money/batches.test.ts": ["test/e2e/jobs"],
   "test/rig/money/batch-crashes.test.ts": ["test/plugins/jobs/batch-engine-law.test.ts"],
   "test/rig/money/budget.test.ts": [
