@@ -131,6 +131,7 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/plugins/edited-template.test.ts": ["templates", "src/testing"],
   "test/clients/realtime/python.test.ts": ["src/protocols", "src/pipeline/sockets"],
   "test/clients/signed-in.test.ts": ["plugins/frontends", "src/plugin/sign-in", "src/protocols"],
+  "test/clients/own-sign-in.test.ts": ["plugins/frontends/claude-gateway", "src/plugin/sign-in"],
   "test/pipeline/goodput/goodput.test.ts": ["src/pipeline/admission"],
   "test/rig/privacy/zdr.test.ts": ["src/pipeline", "src/protocols"],
   "test/plugins/stores/postgres/budgets/budget-leases.test.ts": ["plugins/stores/postgres"],
@@ -458,6 +459,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   "test/cli/completion.test.ts": ["test/cli/help.test.ts"],
   "test/cli/plugins/check-plugin.test.ts": ["test/unit/testing", "test/plugins/templates.test.ts"],
   "test/clients/realtime/python.test.ts": ["test/clients/realtime/realtime.test.ts"],
+  "test/clients/own-sign-in.test.ts": ["test/e2e/sign-in"],
   "test/clients/signed-in.test.ts": ["test/e2e/sign-in", "test/clients/clients.test.ts"],
   "test/clouds/conformance.test.ts": [
     "test/clouds/aws-laws.test.ts",
