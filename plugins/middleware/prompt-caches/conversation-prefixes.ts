@@ -2,7 +2,11 @@
 // of a request is kept. The hashes depend on a random seed of the process.
 import type { PromptSections, SectionName } from "./prompt-sections.ts";
 
-/** Characters per hash. The first differing character is found to this precision. */
+/**
+ * Characters per hash. The first difference is found to this precision. Finding the exact character
+ * would need as much memory as the text. Prompts often change at the same place in every turn, so
+ * the block that changed last has a hash for each of its characters.
+ */
 const BLOCK = 64;
 /** Maximum number of hashes of all conversations: 16 MiB. */
 const MAX_HASHES = 4 * 1024 * 1024;
@@ -12,18 +16,33 @@ export interface PrefixChange {
   readonly section: SectionName;
   /** Place in the body, such as `messages[3]`. */
   readonly path: string;
-  /** The first differing character is at this position or later, and before `to`. */
+  /**
+   * The first differing character is at this position or later, and before `to`. It is exact if the
+   * previous change of the conversation was in the same block.
+   */
   readonly from: number;
   readonly to: number;
   /** Share of the previous request that is repeated, from 0 to 1. */
   readonly kept: number;
 }
 
+/** Hashes of the last request of a conversation. */
+interface Prefixes {
+  /** Hash of each prefix that ends with a complete block. */
+  readonly blocks: Uint32Array;
+  /** Number of the block that changed last. */
+  readonly watched: number | undefined;
+  /** Hash of each prefix that ends in the watched block. */
+  readonly characters: Uint32Array;
+}
+
+const NONE = new Uint32Array(0);
+
 export class ConversationPrefixes {
   readonly #maxConversations: number;
   readonly #seed: number;
-  /** Hashes of the complete blocks of the last request, by conversation. The oldest is first. */
-  readonly #hashes = new Map<string, Uint32Array>();
+  /** By conversation. The oldest is first. */
+  readonly #prefixes = new Map<string, Prefixes>();
   #total = 0;
 
   constructor(maxConversations: number, seed: number) {
@@ -39,22 +58,23 @@ export class ConversationPrefixes {
   /** Returns the first change of what was sent before, and keeps the hashes of this request. */
   compare(conversation: string, sections: PromptSections): PrefixChange | undefined {
     const id = `${hashText(conversation, 0, conversation.length, this.#seed)} ${conversation.length}`;
-    const before = this.#hashes.get(id);
-    const hashes = this.#hash(sections);
-    this.#keep(id, hashes, before);
-    if (!before) return undefined;
-    const shared = Math.min(before.length, hashes.length);
-    let same = 0;
-    while (same < shared && before[same] === hashes[same]) same++;
-    if (same === before.length) return undefined;
-    const from = same * BLOCK;
+    const before = this.#prefixes.get(id);
+    const blocks = this.#hashBlocks(sections);
+    const same = before ? countEqual(before.blocks, blocks) : 0;
+    const isChanged = before !== undefined && same < before.blocks.length;
+    const watched = isChanged ? same : before?.watched;
+    const characters = watched === undefined ? NONE : this.#hashBlock(sections, watched, blocks);
+    this.#keep(id, { blocks, watched, characters });
+    if (!isChanged) return undefined;
+    const isExact = before.watched === same;
+    const from = same * BLOCK + (isExact ? countEqual(before.characters, characters) : 0);
     const { section, path } = itemAt(sections, from);
-    const kept = Math.round((same / before.length) * 1_000) / 1_000;
-    return { section, path, from, to: from + BLOCK, kept };
+    const kept = Math.round((same / before.blocks.length) * 1_000) / 1_000;
+    return { section, path, from, to: isExact ? from + 1 : from + BLOCK, kept };
   }
 
   /** Returns the hash of each prefix that ends with a complete block. */
-  #hash({ items }: PromptSections): Uint32Array {
+  #hashBlocks({ items }: PromptSections): Uint32Array {
     const length = items.reduce((sum, { text }) => sum + text.length, 0);
     const hashes = new Uint32Array(Math.floor(length / BLOCK));
     let [hash, position, block] = [this.#seed, 0, 0];
@@ -70,16 +90,49 @@ export class ConversationPrefixes {
     return hashes;
   }
 
-  #keep(id: string, hashes: Uint32Array, before: Uint32Array | undefined): void {
-    this.#hashes.delete(id);
-    this.#hashes.set(id, hashes);
-    this.#total += hashes.length - (before?.length ?? 0);
-    for (const [oldest, { length }] of this.#hashes) {
-      if (this.#hashes.size <= this.#maxConversations && this.#total <= MAX_HASHES) break;
-      this.#hashes.delete(oldest);
-      this.#total -= length;
+  /** Returns the hash of each prefix that ends in this block. */
+  #hashBlock({ items }: PromptSections, block: number, blocks: Uint32Array): Uint32Array {
+    if (block > blocks.length) return NONE;
+    const [from, to] = [block * BLOCK, (block + 1) * BLOCK];
+    const hashes: number[] = [];
+    let hash = block === 0 ? this.#seed : blocks[block - 1]!;
+    let start = 0;
+    for (const { text } of items) {
+      const end = start + text.length;
+      for (let i = Math.max(from, start); i < Math.min(to, end); i++)
+        hashes.push((hash = hashText(text, i - start, i - start + 1, hash)));
+      start = end;
+      if (start >= to) break;
+    }
+    return Uint32Array.from(hashes);
+  }
+
+  #keep(id: string, prefixes: Prefixes): void {
+    this.#forget(id);
+    this.#prefixes.set(id, prefixes);
+    this.#total += sizeOf(prefixes);
+    for (const oldest of this.#prefixes.keys()) {
+      if (this.#prefixes.size <= this.#maxConversations && this.#total <= MAX_HASHES) break;
+      this.#forget(oldest);
     }
   }
+
+  #forget(id: string): void {
+    const known = this.#prefixes.get(id);
+    if (!known) return;
+    this.#prefixes.delete(id);
+    this.#total -= sizeOf(known);
+  }
+}
+
+const sizeOf = ({ blocks, characters }: Prefixes): number => blocks.length + characters.length;
+
+/** Returns the number of equal values at the start of two lists. */
+function countEqual(a: Uint32Array, b: Uint32Array): number {
+  const shared = Math.min(a.length, b.length);
+  let same = 0;
+  while (same < shared && a[same] === b[same]) same++;
+  return same;
 }
 
 /** Continues a hash with a part of a text (MurmurHash3's mixing function, per character). */

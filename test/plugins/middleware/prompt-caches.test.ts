@@ -15,6 +15,12 @@ const message = (text: string, role = "user"): JsonObject => ({
 });
 const LONG = "x".repeat(200);
 
+function firstDifference(a: string, b: string): number {
+  let at = 0;
+  while (at < a.length && a[at] === b[at]) at++;
+  return at;
+}
+
 describe("the comparison with the previous request", () => {
   const texts = fc.array(fc.string({ maxLength: 300 }), { minLength: 1, maxLength: 8 });
 
@@ -44,6 +50,35 @@ describe("the comparison with the previous request", () => {
         } else expect(whole - length).toBeLessThan(64 + 40);
       }),
       { numRuns: 50 },
+    );
+  });
+
+  test("law: a change in the block that changed before is found to the character", () => {
+    const change = fc.record({ at: fc.nat(63), letter: fc.constantFrom("y", "z", "\u{1F309}") });
+    fc.assert(
+      fc.property(fc.nat(4), change, change, fc.nat(), (block, first, second, seed) => {
+        const memory = new ConversationPrefixes(10, seed);
+        const text = "x".repeat(64 * 6);
+        const start = sectionsOf({ messages: [text] }).items[0]!.text.indexOf("x");
+        const changed = ({ at, letter }: typeof first, n: number) => {
+          const place = Math.max(0, 64 * block + at - start);
+          return `${text.slice(0, place)}${letter}${n}${text.slice(place + 2)}`;
+        };
+        const versions = [text, changed(first, 1), changed(second, 2), changed(first, 3)];
+        const all = versions.map((each) => sectionsOf({ messages: [each] }));
+        const whole = all.map(({ items }) => items.map((item) => item.text).join(""));
+        for (const [i, sections] of all.entries()) {
+          const found = memory.compare("a", sections);
+          if (i === 0) continue;
+          const exact = firstDifference(whole[i - 1]!, whole[i]!);
+          expect(found!.from).toBeLessThanOrEqual(exact);
+          expect(found!.to).toBeGreaterThan(exact);
+          const isWatched =
+            i > 1 && firstDifference(whole[i - 2]!, whole[i - 1]!) >> 6 === exact >> 6;
+          expect(found!.to - found!.from).toBe(isWatched ? 1 : 64);
+        }
+      }),
+      { numRuns: 200 },
     );
   });
 
