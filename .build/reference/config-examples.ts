@@ -118,6 +118,14 @@ frontends:
   - use: messages
     with: { accept: [x-api-key] }
 ${PROVIDER}`),
+  "messages-and-responses": yaml(`
+frontends:
+  - { use: messages, with: { gateway_mcp: {} } }
+  - { use: responses, with: { reasoning: text, gateway_mcp: { max_turns: 5 } } }
+  - use: mcp
+    with:
+      servers: { github: { url: https://mcp.example.com/mcp } }
+${PROVIDER}`),
   middleware: yaml(`
 middleware:
   - auth
@@ -434,6 +442,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   "tools.pin.<name>": "0".repeat(64),
   "prices.<name>": "0.005",
   "servers.<name>.conditions": [{ tools: ["create_issue"], arguments: { required: ["owner"] } }],
+  "remote-mcp.allow": [{ servers: ["https://mcp.example.com/*"] }],
   "remote-mcp.allow[].servers": ["https://mcp.example.com/*"],
   "remote-mcp.allow[].keys": ["agent"],
   "remote-mcp.allow[].accounts": ["research"],

@@ -24,6 +24,9 @@ interface ConfigPage {
 const METADATA = "providers.<name>.models";
 const PRICE = `${METADATA}.<name>.price`;
 
+/** Frontends whose options are not on the page of all frontends. */
+const OWN_PAGES = new Set(["messages", "responses", "mcp", "claude-gateway", "jobs", "videos"]);
+
 const PAGES: readonly ConfigPage[] = [
   {
     slug: "listen",
@@ -115,8 +118,17 @@ const PAGES: readonly ConfigPage[] = [
     about: "the entries under `frontends`, with the options of the built-in frontends",
     keys: ["frontends"],
     plugins: Object.keys(builtinPlugins.frontend)
-      .filter((name) => !["mcp", "claude-gateway", "jobs", "videos"].includes(name))
+      .filter((name) => !OWN_PAGES.has(name))
       .map((name) => ["frontend", name] as const),
+  },
+  {
+    slug: "messages-and-responses",
+    title: "Messages and Responses frontends",
+    about: "the options of the frontends `messages` and `responses`",
+    plugins: [
+      ["frontend", "messages"],
+      ["frontend", "responses"],
+    ],
   },
   {
     slug: "jobs",

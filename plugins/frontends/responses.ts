@@ -88,15 +88,19 @@ export default defineFrontend({
           param: "background",
           code: "unsupported_parameter",
         });
-      return readForeground(x, body);
+      const toolRequest = gatewayTools?.read(x, body);
+      if (!toolRequest) return readForeground(x, body);
+      if (toolRequest.servers.length > 0) rejectOverSocket();
+      return readToolInput(x, body, toolRequest, { tools: gatewayTools!, readForeground });
     };
     /** Returns the model, and the provider's ID of a background response that is continued. */
     const resolvePrevious = async (x: RequestHead, body: Body) => {
       const previous = body["previous_response_id"];
       const known = previous == null ? undefined : await background?.find(x, String(previous));
+      const id = known?.upstreamId ?? previous;
       const upstreamId =
-        known?.upstreamId ??
-        (previous == null ? undefined : await gatewayTools?.findUpstreamId(x, String(previous)));
+        (id == null ? undefined : await gatewayTools?.findUpstreamId(x, String(id))) ??
+        known?.upstreamId;
       const edits = upstreamId === undefined ? undefined : { previous_response_id: upstreamId };
       return { model: await resolveModel(x, { ...body, ...edits }, made), edits };
     };
@@ -115,35 +119,16 @@ export default defineFrontend({
             : undefined,
       };
     };
-    const readToolInput = async (
-      x: RequestHead,
-      body: Body,
-      request: ToolRequest,
-    ): Promise<RouteInput> => {
-      const own = gatewayTools!.editsOf(request, body);
-      const { edits, ...input } = await readForeground(x, { ...body, ...own });
-      if (request.servers.length === 0) return { ...input, edits: { ...own, ...edits } };
-      if (body["background"] === true)
-        fail("unsupported", "background cannot be used with MCP servers of this gateway.", {
-          param: "background",
-          code: "unsupported_parameter",
-        });
-      const { record, ...rest } = input;
-      const onEnd = (response: JsonObject) => {
-        const recorded = Buffer.from(JSON.stringify(response));
-        if (record && memory && recorded.length <= MAX_REMEMBERED_RESPONSE)
-          rememberResponse(memory, x, { contentType: "application/json", body: recorded });
-      };
-      return {
-        ...rest,
-        edits: { ...own, ...edits },
-        answer: () => gatewayTools!.respond(x, body as JsonObject, request, onEnd),
-      };
-    };
     const readHttpInput = async (x: RequestHead, body: Body): Promise<RouteInput> => {
       rejectStoredContent(body);
       const toolRequest = gatewayTools?.read(x, body);
-      if (toolRequest) return readToolInput(x, body, toolRequest);
+      if (toolRequest)
+        return readToolInput(x, body, toolRequest, {
+          tools: gatewayTools!,
+          background,
+          memory,
+          readForeground,
+        });
       if (body["background"] !== true) return readForeground(x, body);
       if (!background) return rejectBackground();
       const { edits, ...input } = await readForeground(x, body);
@@ -169,9 +154,12 @@ export default defineFrontend({
           ],
           actionType: "count",
           async readInput(x, body) {
+            const toolRequest = gatewayTools?.read(x, body);
+            const own = toolRequest && (await gatewayTools!.expand(x, body, toolRequest));
+            const { input } = { ...body, ...own };
             return {
               model: await resolveModel(x, body, made),
-              edits: await resolveReferences(x, body["input"], find),
+              edits: { ...own, ...(await resolveReferences(x, input, find)) },
               stream: false,
             };
           },
@@ -189,6 +177,46 @@ export default defineFrontend({
     };
   },
 });
+
+/** Returns how a request that concerns MCP servers of the gateway is sent and answered. */
+async function readToolInput(
+  x: RequestHead,
+  body: Body,
+  request: ToolRequest,
+  of: {
+    readonly tools: ResponsesTools;
+    readonly readForeground: (x: RequestHead, body: Body) => Promise<RouteInput>;
+    readonly background?: ReturnType<typeof createBackground> | undefined;
+    readonly memory?: ItemMemory | undefined;
+  },
+): Promise<RouteInput> {
+  const { tools, memory } = of;
+  const own = tools.editsOf(request, body);
+  const { edits, record, ...input } = await of.readForeground(x, { ...body, ...own });
+  const run =
+    body["background"] === true ? (of.background ?? rejectBackground()).begin(x, body) : undefined;
+  const all = { ...own, ...edits, ...run?.edits };
+  if (request.servers.length === 0) return { ...input, ...run, record, edits: all };
+  const onEnd = (response: JsonObject) => {
+    const recorded = Buffer.from(JSON.stringify(response));
+    if (record && memory && recorded.length <= MAX_REMEMBERED_RESPONSE)
+      rememberResponse(memory, x, { contentType: "application/json", body: recorded });
+  };
+  const { background: _, ...turn } = body as JsonObject;
+  const streamed = run ? { ...turn, stream: true } : turn;
+  const answer = () => tools.respond(x, streamed, request, onEnd);
+  return { ...input, ...run, edits: all, answer };
+}
+
+const rejectOverSocket = (): never =>
+  fail(
+    "unsupported",
+    "MCP servers of this gateway are not available over a WebSocket. Send an HTTP request.",
+    {
+      param: "tools",
+      code: "unsupported_parameter",
+    },
+  );
 
 function createItemMemory(mb: number, ctx: Context): ItemMemory | undefined {
   if (mb === 0) return undefined;

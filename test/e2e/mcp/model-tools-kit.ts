@@ -79,7 +79,7 @@ export async function start(settings = SETTINGS): Promise<Setup> {
     await startInProcess({
       yaml: `
 frontends:
-  - { use: responses, with: { gateway_mcp: ${settings} } }
+  - { use: responses, with: { gateway_mcp: ${settings}, background: {} } }
   - { use: messages, with: { gateway_mcp: ${settings} } }
   - use: mcp
     with:

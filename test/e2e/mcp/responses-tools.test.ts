@@ -284,6 +284,39 @@ it("a response is continued by its ID", async () => {
   });
 });
 
+it("a response in the background calls tools, and is continued by its ID", async () => {
+  at.up.setRoutes(model([["calc__add", { a: 1, b: 2 }]]));
+  const body = { model: MODELS[0]!, input: "x", tools: [server()] };
+  const { id, status } = await client().responses.create({ ...body, background: true });
+  expect(status).toBe("queued");
+  let response: Response | undefined;
+  await until(
+    async () =>
+      (response = await client().responses.retrieve(id)).status !== "queued" &&
+      response.status !== "in_progress",
+  );
+  expect(response).toMatchObject({ id, status: "completed", background: true });
+  expect(types(response!)).toEqual(["mcp_list_tools", "mcp_call", "message"]);
+  expect(response!.usage!.input_tokens).toBe(20);
+  at.up.setRoutes(model());
+  await respond({ previous_response_id: id, input: "More", store: true }, false);
+  expect(sentBodies(at.up).at(-1).previous_response_id).toMatch(/^resp_\d+$/);
+});
+
+it("tokens are counted with the tools", async () => {
+  at.up.setRoutes(model());
+  const counted = await client().responses.inputTokens.count({
+    model: MODELS[0]!,
+    input: "x",
+    tools: [server()],
+    tool_choice: { type: "mcp", server_label: "calc", name: "add" },
+  });
+  expect(counted.input_tokens).toBe(42);
+  const [sent] = sentBodies(at.up);
+  expect(sent.tools).toHaveLength(6);
+  expect(sent.tool_choice).toEqual({ type: "function", name: "calc__add" });
+});
+
 it("an Idempotency-Key prevents a second run", async () => {
   at.up.setRoutes(model([["calc__add", { a: 1, b: 2 }]]));
   const headers = { "idempotency-key": "once" };

@@ -1,7 +1,7 @@
 // Runs the turns of a response whose tools the gateway calls. It joins the turns to one response:
 // function calls for tools of the gateway become `mcp_call` items, with their results.
 import { randomUUID } from "node:crypto";
-import { fail, type Json, type JsonObject, type RequestHead } from "tollgate/plugin";
+import { fail, type Body, type Json, type JsonObject, type RequestHead } from "tollgate/plugin";
 import { isObject } from "../../mcp/json-rpc.ts";
 import { protocolError, type OfferedTool, type ToolResult } from "../gateway-tools.ts";
 import { addUsage, type RequestedCall, type ToolLoop } from "../tool-loop.ts";
@@ -88,6 +88,14 @@ export class ResponseTurns {
       await this.#emit(type, { response: joined });
       return joined;
     }
+  }
+
+  /** Returns the fields of the first turn that differ from the client's. */
+  async expand(): Promise<Body> {
+    await this.#listTools();
+    await this.#makeInput();
+    const { input, tools } = this.#turnBody();
+    return { input, tools, tool_choice: this.#turnChoice() };
   }
 
   /** Sends the event of a failure, after other events have been sent. */

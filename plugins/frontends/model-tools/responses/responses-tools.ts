@@ -51,6 +51,15 @@ export class ResponsesTools {
     return edits;
   }
 
+  /** Returns the fields of the first turn, for a count of its tokens. No approved call is made. */
+  async expand(x: RequestHead, body: Body, request: ToolRequest): Promise<Body> {
+    if (request.servers.length === 0) return this.editsOf(request, body);
+    const input = request.input.filter((part) => "item" in part);
+    const of = { request: { ...request, input }, body: body as JsonObject, send: undefined };
+    const loop = this.#createLoop(x);
+    return new ResponseTurns({ ...of, loop, approvals: this.#approvals }).expand();
+  }
+
   /**
    * Returns the provider's ID of the last turn of a response, with which the response is continued.
    * Undefined for the ID of any other response.
@@ -75,8 +84,7 @@ export class ResponsesTools {
   ): Promise<RouteResponse> {
     const limit = body["max_tool_calls"];
     const maxCalls = typeof limit === "number" ? limit : undefined;
-    const services = { ctx: this.#ctx, tools: this.#tools, options: this.#options };
-    const loop = new ToolLoop(services, x, maxCalls);
+    const loop = this.#createLoop(x, maxCalls);
     const of = { loop, request, body, approvals: this.#approvals };
     if (body["stream"] !== true) {
       const response = await new ResponseTurns({ ...of, send: undefined }).run();
@@ -104,5 +112,10 @@ export class ResponsesTools {
       }
     };
     return channel.respond(run, () => loop.cancel());
+  }
+
+  #createLoop(x: RequestHead, maxCalls?: number): ToolLoop {
+    const services = { ctx: this.#ctx, tools: this.#tools, options: this.#options };
+    return new ToolLoop(services, x, maxCalls);
   }
 }
