@@ -153,7 +153,7 @@ function parseArguments(text: string): JsonObject | undefined {
 
 /** Headers that describe the client's connection or its whole request, not a turn. */
 const OWN_HEADERS =
-  /^(?:content-|accept-encoding$|transfer-encoding$|connection$|expect$|host$|idempotency-key$|x-request-id$)/;
+  /^(?:content-|accept-encoding$|transfer-encoding$|connection$|expect$|host$|idempotency-key$|service-zdr$|x-request-id$)/;
 
 const turnHeaders = (headers: HeadersIn): HeadersIn =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !OWN_HEADERS.test(name)));

@@ -83,7 +83,9 @@ frontends:
   - { use: messages, with: { gateway_mcp: ${settings} } }
   - use: mcp
     with:
-      servers: { math: { url: "${server.url}", prices: { "*": "0.001" } } }
+      servers:
+        math: { url: "${server.url}", prices: { "*": "0.001" } }
+        private: { url: "${server.url}", zero_retention: true }
       sets: { sums: ["math/add"] }
 middleware:
   - use: auth
@@ -100,6 +102,11 @@ providers:
   openai: { use: openai, state_mode: relay, with: { api_key: k, base_url: "${up.url}/v1" } }
   claude: { use: anthropic, with: { api_key: k, base_url: "${up.url}" } }
   plain: { use: openai-compatible, with: { api_key: k, base_url: "${up.url}/v1" }, models: { model: { price: { input: "1", output: "2" } } } }
+  clean:
+    use: openai-compatible
+    with: { base_url: "${up.url}/v1" }
+    credentials: [{ name: main, with: { api_key: k }, zdr: { declared: true, note: test, until: 2099-01-01 } }]
+    models: { model: { price: { input: "1", output: "2" } } }
 `,
     }),
   );

@@ -2,6 +2,7 @@
 // providers of every protocol.
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { dial } from "../../kit/socket-client.ts";
 import { until } from "../../kit/wait.ts";
 import { KEYS, model, sentBodies, start, type KeyName, type Setup } from "./model-tools-kit.ts";
 
@@ -315,6 +316,33 @@ it("tokens are counted with the tools", async () => {
   const [sent] = sentBodies(at.up);
   expect(sent.tools).toHaveLength(6);
   expect(sent.tool_choice).toEqual({ type: "function", name: "calc__add" });
+});
+
+it("with zero data retention, only servers that declare it are called", async () => {
+  const headers = { "service-zdr": "required" };
+  for (const [path, output] of [
+    ["/mcp/private", "3"],
+    ["/mcp/math", null],
+  ] as const) {
+    at.up.setRoutes(model([["calc__add", { a: 1, b: 2 }]]));
+    const body = { model: "clean/model", input: "x", tools: [server({ server_url: path })] };
+    const response = await client().responses.create(body, { headers });
+    expect(response.output[1]).toMatchObject({ type: "mcp_call", output });
+  }
+  expect(calls("add")).toHaveLength(1);
+  const body = { model: MODELS[0]!, input: "x", tools: [server()] };
+  await expect(client().responses.create(body, { headers })).rejects.toMatchObject({ status: 403 });
+  at.up.setRoutes(model());
+  const off = { headers: { "service-zdr": "off" } };
+  expect((await client().responses.create(body, off)).status).toBe("completed");
+});
+
+it("a WebSocket refuses servers of this gateway", async () => {
+  await using socket = await dial(at.gateway.url, { key: KEYS.all });
+  socket.send({ type: "response.create", model: MODELS[0]!, input: "x", tools: [server()] });
+  const [refused] = await socket.until(({ type }) => type === "error");
+  expect(JSON.stringify(refused)).toContain("not available over a WebSocket");
+  expect(sentBodies(at.up)).toEqual([]);
 });
 
 it("an Idempotency-Key prevents a second run", async () => {

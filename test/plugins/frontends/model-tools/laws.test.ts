@@ -90,9 +90,9 @@ class World {
     return { body: onEvent ? null : sent.body };
   }
 
-  createLoop(): ToolLoop {
+  createLoop(timeout_s = 600): ToolLoop {
     const { maxTurns: max_turns, maxCalls: max_calls } = this.#of;
-    const options = { origins: [], max_turns, max_calls, max_result_kb: 1_000, timeout_s: 600 };
+    const options = { origins: [], max_turns, max_calls, max_result_kb: 1_000, timeout_s };
     return new ToolLoop({ ctx: this.ctx, tools: new GatewayTools(this.ctx, []), options }, this.x);
   }
 }
@@ -254,6 +254,38 @@ describe.each([
       { numRuns: 75 },
     );
   });
+});
+
+test("the time of a request is limited, and a result without end is canceled", async () => {
+  const of = {
+    permitted: ["add"],
+    allowed: ["add"],
+    turns: [["add"]],
+    maxTurns: 4,
+    maxCalls: 4,
+    disconnectAt: undefined,
+  };
+  const world = new World(of, encodeResponse);
+  const { sendSubrequest } = world.ctx;
+  let hasEnded = false;
+  world.ctx.sendSubrequest = (request: Subrequest, more: { signal: AbortSignal }) => {
+    if ((request.body as { method?: string }).method !== "tools/call")
+      return sendSubrequest(request, more);
+    return new Promise((_resolve, reject) => {
+      more.signal.addEventListener("abort", () => {
+        hasEnded = true;
+        reject(createFault("canceled", "The subrequest was canceled."));
+      });
+    });
+  };
+  const loop = world.createLoop(1);
+  const approvals = new Approvals(world.ctx);
+  const server = { type: "mcp", server_label: "calc", server_url: "/mcp/math" };
+  const body = { input: "x", tools: [{ ...server, require_approval: "never" }] } as JsonObject;
+  const request = readResponses(world.x, body, { tools: loop.tools, approvals })!;
+  const turns = new ResponseTurns({ loop, request, body, approvals, send: undefined });
+  await expect(turns.run()).rejects.toThrow("longer than 1 s");
+  expect(hasEnded).toBe(true);
 });
 
 test("law: a message that the client sends back becomes the turns that the model has seen", async () => {
