@@ -195,7 +195,12 @@ const PAGES: readonly ApiPage[] = [
     slug: "jobs",
     title: "Jobs",
     about: "records and kinds of jobs, and the reserves of their lines",
-    from: ["plugin/store/job", "plugin/store/job-kind", "lib/webhook-signature"].map(file),
+    from: [
+      "plugin/store/job",
+      "plugin/store/job-cursor",
+      "plugin/store/job-kind",
+      "lib/webhook-signature",
+    ].map(file),
   },
   {
     slug: "ledger",

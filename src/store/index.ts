@@ -38,6 +38,7 @@ export { createRollup, parseRollupGroups, parseRollup, type Rollup } from "./rol
 export * from "./totals.ts";
 export { meteredUsage } from "./metered-usage.ts";
 export { decodeLineAmounts, encodeLineAmounts, isJobCall, reservedAmounts } from "./job-lines.ts";
+export * from "../plugin/store/job-cursor.ts";
 export * from "./job-table.ts";
 export { isTimeZone, zoneClock, type ZoneClock } from "../lib/time/time-zone.ts";
 export * from "./kit/archive.ts";

@@ -6,6 +6,7 @@ import {
   type JobRecord,
   type JobStore,
 } from "../plugin/index.ts";
+import { jobCursor } from "../plugin/store/job-cursor.ts";
 import { toJson } from "./bigint-json.ts";
 import { pageSize, toPage } from "./row-journal.ts";
 
@@ -47,13 +48,6 @@ export const leasedJob = (
   record: JobRecord,
   { at, owner, leaseMs }: Pick<JobLeaseRequest, "at" | "owner" | "leaseMs">,
 ): JobRecord => ({ ...record, version: record.version + 1, owner, dueAt: at + leaseMs });
-
-/** Cursor of a job. Jobs are listed from the highest cursor to the lowest. */
-export const jobCursor = ({ createdAt, id }: Pick<JobRecord, "createdAt" | "id">): string =>
-  `${String(Math.floor(createdAt)).padStart(16, "0")}:${id}`;
-
-/** Returns the creation time in a cursor. */
-export const createdAtOfCursor = (cursor: string): number => Number(cursor.split(":", 1)[0]);
 
 const matchesJob = (record: JobRecord, { key, account, kind, state }: JobQuery): boolean =>
   (key === undefined || record.key === key) &&

@@ -7,7 +7,7 @@ import type { JobQuery, JobRecord, JobStore } from "../../plugin/store/job.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import { KeyNames } from "../../runtime/requests/key-names.ts";
 import { isWithinAccount } from "../../runtime/requests/series-selection.ts";
-import { jobCursor } from "../../store/job-table.ts";
+import { jobCursor } from "../../plugin/store/job-cursor.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
 import type { InputOf } from "../schema/command-specs.ts";
 

@@ -4,7 +4,7 @@ import { getFault } from "../../model/error.ts";
 import type { JobRecord } from "../../plugin/store/job.ts";
 import type { Reserve, Store } from "../../plugin/store/store.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
-import { jobCursor } from "../../store/job-table.ts";
+import { jobCursor } from "../../plugin/store/job-cursor.ts";
 import {
   attemptIds,
   fleetClaim,
