@@ -19,7 +19,7 @@ const ROUNDS = NIGHTLY ? 12 : 3;
 const MEMBERS_PER_ROUND = 10;
 
 const yaml = (url: string) => `
-frontends: [images]
+frontends: [images, usage]
 middleware: [auth, { use: limits, with: { hold: hard } }, usage]
 scopes:
   session:
@@ -114,6 +114,20 @@ async function checkFirstCalls(gateways: readonly Daemon[], key: string): Promis
     Array.from({ length: CALLS }, () => draw(next(), key, { "x-session": "r0.0" })),
   );
   expect(served(again)).toBe(FIT);
+
+  const usage = await fetch(`${next().url}/v1/usage?by=session`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  const { data } = (await usage.json()) as { data: readonly object[] };
+  expect(data).toContainEqual(expect.objectContaining({ session: "r0.1", calls: FIT }));
+  expect(data).toContainEqual(expect.objectContaining({ session: "r0.0", calls: 2 * FIT }));
+
+  const erased = await next().ask("scopes.erase", { name: "session", value: "r0.0" } as JsonObject);
+  // Each gateway of a fleet stores the text once.
+  expect((erased as { texts: number }).texts).toBeGreaterThan(0);
+  expect(await usedBy("r0.0")).toEqual([0, 0]);
+  const rows = await next().ask("ledger.entries", { label: "session=r0.0" } as JsonObject);
+  expect(rows).toMatchObject({ items: [] });
 }
 
 it("at the workers of one gateway", { timeout: 600_000 }, async () => {
