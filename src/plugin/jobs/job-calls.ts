@@ -111,6 +111,8 @@ export interface JobCallCost {
 
 /** Videos of a provider, with the client for its API. */
 export interface OpenVideos {
+  /** The provider's API for videos. */
   readonly videos: EndpointVideos;
+  /** Client with the credential of the call. */
   readonly client: BatchClient;
 }
