@@ -110,6 +110,7 @@ export const CI: readonly string[] = [
 export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/clients/mcp/agents.test.ts": ["plugins/frontends/mcp"],
   "test/clients/mcp/conformance.test.ts": ["plugins/frontends/mcp"],
+  "test/clients/mcp/python.test.ts": ["plugins/frontends/mcp"],
   "test/plugins/stores/postgres/minimal-store.test.ts": ["plugins/stores/postgres", "src/testing"],
   "test/plugins/stores/postgres/call-terms.test.ts": ["plugins/stores/postgres"],
   "test/plugins/stores/postgres/failover/loss-report.test.ts": ["plugins/stores/postgres"],
@@ -406,6 +407,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
     "test/clients/mcp/matrix.test.ts",
     "test/plugins/frontends/mcp/mcp.test.ts",
   ],
+  "test/clients/mcp/python.test.ts": ["test/clients/mcp/matrix.test.ts"],
   "test/clients/mcp/conformance.test.ts": [
     "test/plugins/frontends/mcp/mcp.test.ts",
     "test/plugins/frontends/mcp/events.test.ts",
