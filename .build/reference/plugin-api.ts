@@ -195,12 +195,7 @@ const PAGES: readonly ApiPage[] = [
     slug: "jobs",
     title: "Jobs",
     about: "records and kinds of jobs, and the reserves of their lines",
-    from: [
-      "plugin/store/job",
-      "plugin/store/job-cursor",
-      "plugin/store/job-kind",
-      "lib/webhook-signature",
-    ].map(file),
+    from: ["plugin/store/job", "plugin/store/job-kind", "lib/webhook-signature"].map(file),
   },
   {
     slug: "ledger",
@@ -299,7 +294,7 @@ const PAGES: readonly ApiPage[] = [
     title: "Journals and totals for stores",
     about: "journals, totals, rollups, and pages of ledger rows",
     module: "tollgate/store",
-    from: ["src/store/"],
+    from: ["src/store/", file("plugin/store/job-cursor")],
   },
   {
     slug: "testing",
