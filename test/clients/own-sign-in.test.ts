@@ -69,15 +69,13 @@ function openTerminal(program: string, env: Record<string, string>) {
     /** Waits for a text, and presses keys until another text appears. */
     async answer(question: RegExp, keys: string, answered: RegExp) {
       await until(() => question.test(screen()), screen);
-      let pressedAt = -Infinity;
-      await until(() => {
-        if (answered.test(screen())) return true;
-        if (performance.now() - pressedAt > REACTION_MS) {
-          child.stdin.write(keys);
-          pressedAt = performance.now();
-        }
-        return false;
-      }, screen);
+      child.stdin.write(keys);
+      const pressing = setInterval(() => child.stdin.write(keys), REACTION_MS);
+      try {
+        await until(() => answered.test(screen()), screen);
+      } finally {
+        clearInterval(pressing);
+      }
     },
     async [Symbol.asyncDispose]() {
       child.kill("SIGKILL");
