@@ -15,6 +15,8 @@ const RATES: Readonly<Record<string, { readonly input: bigint; readonly output: 
   small: { input: 1_000n, output: 4_000n },
   large: { input: 2_000n, output: 8_000n },
 };
+/** Time in which all batches end. */
+const END_MS = 1_800_000;
 /** Jobs that are created at the same time. */
 const CREATED_TOGETHER = 8;
 
@@ -194,12 +196,16 @@ type EndedBatch = Readonly<Record<string, any>>;
 async function waitForEnd(world: World, of: Created): Promise<EndedBatch> {
   const isAnthropic = of.format === "anthropic";
   let batch: Record<string, any> = {};
-  await until(async () => {
-    batch = JSON.parse((await call(world, of.secret, pathOf(of), { isAnthropic })).text) as never;
-    return ["completed", "expired", "failed", "ended"].includes(
-      batch["status"] ?? batch["processing_status"],
-    );
-  });
+  await until(
+    async () => {
+      batch = JSON.parse((await call(world, of.secret, pathOf(of), { isAnthropic })).text) as never;
+      return ["completed", "expired", "failed", "ended"].includes(
+        batch["status"] ?? batch["processing_status"],
+      );
+    },
+    () => `the end of ${of.id}`,
+    END_MS,
+  );
   return batch;
 }
 
