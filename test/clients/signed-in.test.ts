@@ -176,7 +176,7 @@ describe.skipIf(!isWanted(CLAUDE))(`${CLAUDE.name} ${CLAUDE.version}`, () => {
 });
 
 describe.skipIf(!isWanted(CODEX))(`${CODEX.name} ${CODEX.version}`, () => {
-  it("works with the token of the flow: text, a tool, and a continued session", async () => {
+  it("works with the token of the flow: text, a tool, a continued session, and a compaction", async () => {
     const program = await installed(CODEX);
     const tokens = await signIn(at, "bob");
     const wire = await recorder(at.url);
@@ -219,6 +219,26 @@ wire_api = "responses"
     expect([read.code, read.out.trim()]).toEqual([0, "It says: Remember the milk."]);
     script = () => say("Of milk.").usage(USAGE);
     expect((await ask("resume", "--last", "Of what?")).out.trim()).toBe("Of milk.");
+    // A conversation over its limit is compacted: the model summarizes it, and the next turn has the summary.
+    const before = wire.bodies.length;
+    script = (asked) =>
+      say(isCompaction(asked) ? "A summary of milk." : "Still of milk.").usage({
+        input: 5_000,
+        output: 5,
+      });
+    const limit = ["-c", "model_auto_compact_token_limit=1000"];
+    const full = await ask(...limit, "resume", "--last", "And now?");
+    const compacted = await ask(...limit, "resume", "--last", "And then?");
+    expect([full.out.trim(), compacted.out.trim()]).toEqual(["Still of milk.", "Still of milk."]);
+    const inputs = wire.bodies
+      .slice(before)
+      .map((body) => JSON.stringify(JSON.parse(String(body)).input));
+    expect(inputs.map((input) => input.includes("CONTEXT CHECKPOINT COMPACTION"))).toEqual([
+      false,
+      true,
+      false,
+    ]);
+    expect(inputs.at(-1)).toContain("A summary of milk.");
     const asked = up.requests.filter(
       ({ method, path }) => method === "POST" && path.startsWith("/v1/responses"),
     );
@@ -228,6 +248,9 @@ wire_api = "responses"
     wire.close();
   }, 180_000);
 });
+
+const isCompaction = ({ body }: UpstreamRequest): boolean =>
+  String(body).includes("CONTEXT CHECKPOINT COMPACTION");
 
 async function callsOf(token: string): Promise<number> {
   const res = await fetch(`${at.url}/v1/usage`, { headers: { authorization: `Bearer ${token}` } });
