@@ -142,7 +142,9 @@ async function isIdle(gateway: Daemon): Promise<boolean> {
   const { items } = (await gateway.ask("jobs.list", { status: "open" })) as unknown as {
     items: unknown[];
   };
-  return items.length === 0 && (await readRows(gateway)).every(({ state }) => state !== "open");
+  const rows = await readRows(gateway);
+  const settled = new Set(rows.filter(({ state }) => state !== "open").map((one) => one.attempt));
+  return items.length === 0 && rows.every(({ attempt }) => settled.has(attempt));
 }
 
 interface Row {
@@ -181,7 +183,7 @@ async function checkRows(gateway: Daemon, { batches }: UnreliableProvider): Prom
     }
   }
   for (const { attempt, state, usage, costNano } of await readRows(gateway)) {
-    if (state === "void") continue;
+    if (state === "void" || state === "open") continue;
     const found = `${usage.input ?? 0} ${usage.output ?? 0} ${costNano}`;
     const due = expected.get(attempt);
     if (due !== found) wrong.push(`${attempt} (${state}) is ${found}, not ${due ?? "billed"}`);
