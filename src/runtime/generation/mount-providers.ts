@@ -64,6 +64,8 @@ function createMountedProvider(
     onDisconnect: mounted.onDisconnect,
     timeouts,
     endpoints: provider.endpoints.flatMap((endpoint) => {
+      // A client's credential is not stored, so a job cannot use it.
+      if ("videos" in endpoint && mounted.credentials.some(isClientCredential)) return [];
       const built = mountEndpoint(
         endpoint,
         timeouts.connectMs,
