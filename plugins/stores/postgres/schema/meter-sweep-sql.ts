@@ -73,6 +73,13 @@ export const countMembersSql = (schema: string): string =>
       AND NOT ${SCOPE_SQL} = ANY ($2::text[])
     GROUP BY 1`;
 
+/** Returns SQL that lists the members of the groups $1 at the time $2, by their scopes. */
+export const listMembersSql = (schema: string): string =>
+  `SELECT DISTINCT split_part(m.id, '~', 2) AS name, ${SCOPE_SQL} AS scope
+    FROM ${schema}.meter m
+    WHERE split_part(m.id, '~', 2) = ANY ($1::text[]) AND position('|~' IN m.id) > 0
+      AND ${keepsMemberSql("$2::bigint")}`;
+
 /** Returns SQL that lists which of the meters $1 keep their members in the group at the time $2. */
 export const presentMetersSql = (schema: string): string =>
   `SELECT m.id FROM ${schema}.meter m

@@ -1,22 +1,27 @@
 // Groups that had no place for another member a moment ago. New members are denied after one look-up
-// of their own meters. A flood of them then costs the database one look-up per batch, instead of a
-// lock and a count of the group. The cache only denies, so it admits nothing wrongly.
-import type { CommandResult, Reserve, StoreCommand } from "tollgate/plugin";
+// of their own meters. A flood of them then costs the database one look-up per batch and one list of
+// the group's members per second, instead of a lock and a count of the group per batch. The cache only denies, so it admits nothing wrongly.
+import type { CommandResult, GroupMember, Reserve, StoreCommand } from "tollgate/plugin";
 import { createLedgerRules, mergeClaims, type Claim } from "tollgate/store";
 import type { RunSql } from "../connection/pipelined-connection.ts";
+import { awaitAll } from "../connection/await-all.ts";
 import { textArray } from "../connection/array-literal.ts";
-import { presentMetersSql } from "../schema/meter-sweep-sql.ts";
+import { listMembersSql, presentMetersSql } from "../schema/meter-sweep-sql.ts";
 import { EMPTY_JOURNAL } from "./result-replay.ts";
 
 /** How long a group counts as full, in milliseconds. A place that is freed is used after this time. */
 const FULL_MS = 1_000;
 /** Maximum number of groups in the cache. */
 const MAX_GROUPS = 10_000;
+/** Number of listed members above which the cache is cleared. */
+const MAX_LISTED = 200_000;
 
 interface FullGroup {
   /** The maximum for which the group was full. A higher maximum is not denied. */
   readonly maxMembers: number;
   readonly until: number;
+  /** Scopes of all members. They are listed when a member of the group is looked up first. */
+  members?: Set<string>;
 }
 
 /** Whether this node knows that the member of a meter is present in its group. */
@@ -38,6 +43,8 @@ interface FullGroupsContext {
 export class FullGroups {
   readonly #groups = new Map<string, FullGroup>();
   #connectionId = 0;
+  /** Number of members that were listed since the cache was cleared. */
+  #listed = 0;
 
   /** Records the groups that denied calls of a batch because they are full. */
   record(
@@ -78,15 +85,16 @@ export class FullGroups {
       return isDoubtful ? [{ command, claims }] : [];
     });
     if (doubtful.length === 0) return;
-    const present = await readPresentScopes(
-      sql,
-      schema,
-      doubtful.flatMap(({ claims }) => claims),
-      at,
-    );
+    const claims = doubtful.flatMap((each) => each.claims);
+    const [present] = await awaitAll([
+      readPresentScopes(sql, schema, claims, at),
+      this.#listMembers(sql, schema, claims, at),
+    ]);
     for (const { command, claims } of doubtful) {
       const groups = claims.flatMap((claim) =>
-        this.#mayBeDenied(claim, known, now) && !present.has(claim.scope)
+        this.#mayBeDenied(claim, known, now) &&
+        !present.has(claim.scope) &&
+        !this.#isListed(claim.meter.member!)
           ? [claim.meter.member!.group]
           : [],
       );
@@ -104,13 +112,50 @@ export class FullGroups {
     return false;
   }
 
+  /**
+   * Lists the members of full groups once. A member may be present only by a meter that its call
+   * does not claim: of a window that has ended, or of a limit that was replaced.
+   */
+  async #listMembers(
+    sql: RunSql,
+    schema: string,
+    claims: readonly Claim[],
+    at: number,
+  ): Promise<void> {
+    const unlisted = new Map<string, Set<string>>();
+    for (const { meter } of claims) {
+      const full = meter.member && this.#groups.get(meter.member.group);
+      if (full && !full.members) unlisted.set(meter.member.group, new Set());
+    }
+    if (unlisted.size === 0) return;
+    const rows = await sql({
+      text: listMembersSql(schema),
+      values: [textArray([...unlisted.keys()]), String(Math.floor(at))],
+    });
+    if (this.#listed > 0 && this.#listed + rows.length > MAX_LISTED) this.clear();
+    this.#listed += rows.length;
+    for (const { name, scope } of rows) unlisted.get(name!)!.add(scope!);
+    for (const [group, members] of unlisted) {
+      const full = this.#groups.get(group);
+      if (full) full.members = members;
+    }
+  }
+
+  #isListed({ group, scope }: GroupMember): boolean {
+    return this.#groups.get(group)?.members?.has(scope) ?? false;
+  }
+
   /** Clears the cache, because the state of the groups is unknown. */
   clear(): void {
     this.#groups.clear();
+    this.#listed = 0;
   }
 }
 
-/** Returns the scopes of the members that one of the claimed meters keeps in its group. */
+/**
+ * Returns the scopes of the members that one of the claimed meters keeps in its group. Another
+ * gateway may have admitted them after the members of the group were listed.
+ */
 async function readPresentScopes(
   sql: RunSql,
   schema: string,

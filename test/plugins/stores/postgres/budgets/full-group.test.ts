@@ -2,6 +2,7 @@
 // member too many is admitted, and members that are present are served.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { formatMemberScope } from "../../../../../src/plugin/store/member-scope.ts";
+import type { Limit } from "../../../../../src/plugin/store/limit.ts";
 import type { Store } from "../../../../../src/plugin/store/store.ts";
 import { reserveCommand } from "../../../../../src/testing/store.ts";
 import { installTestClock } from "../../../../kit/clock.ts";
@@ -20,7 +21,12 @@ describe.skipIf(!hasPostgres())("a full group under many new members", () => {
   });
   afterAll(() => server?.[Symbol.asyncDispose]());
 
-  const call = (group: string, member: string, maxMembers: number) =>
+  const call = (
+    group: string,
+    member: string,
+    maxMembers: number,
+    per: Limit["per"] = "total",
+  ) =>
     reserveCommand(`full.${n++}`, {
       at: Date.now(),
       claims: [
@@ -28,14 +34,20 @@ describe.skipIf(!hasPostgres())("a full group under many new members", () => {
           scope: formatMemberScope(group, HOUR, member),
           unit: "nano_usd",
           max: 1_000_000n,
-          per: "total",
+          per,
           take: 1n,
           maxMembers,
         },
       ],
     });
-  const ask = async (store: Store, group: string, member: string, maxMembers = 2) => {
-    const [result] = await store.apply([call(group, member, maxMembers)]);
+  const ask = async (
+    store: Store,
+    group: string,
+    member: string,
+    maxMembers = 2,
+    per?: Limit["per"],
+  ) => {
+    const [result] = await store.apply([call(group, member, maxMembers, per)]);
     return result!.ok ? "ok" : result!.isFull ? "full" : "denied";
   };
   const scene = async (name: string) => {
@@ -88,6 +100,28 @@ describe.skipIf(!hasPostgres())("a full group under many new members", () => {
     expect(await ask(store, "c", "m2", 1)).toBe("full");
     time.skip(1_001);
     expect(await ask(store, "c", "m2", 1)).toBe("ok");
+    time.go();
+    await dispose();
+  });
+
+  it("serves members whose meters are of the window before, or of other limits", async () => {
+    const { store: one, openAnother, dispose } = await scene("four");
+    const two = await openAnother();
+    await two.open({ instance: "five" });
+    expect(await ask(one, "d", "m1", 2, "day")).toBe("ok");
+    expect(await ask(one, "d", "m2", 2, "week")).toBe("ok");
+    const time = installTestClock();
+    time.stop();
+    expect(await ask(two, "d", "m3", 2, "day")).toBe("full");
+    await using by = askAt(url);
+    // A new day has begun.
+    await by.ask(
+      "UPDATE tollgate.meter SET id = replace(id, split_part(id, '|', 3), (split_part(id, '|', 3)::bigint - 86400000)::text) WHERE id LIKE 'nano_usd|day|%~d~%'",
+    );
+    expect(await ask(two, "d", "m3", 2, "day")).toBe("full");
+    expect(await ask(two, "d", "m1", 2, "day")).toBe("ok");
+    expect(await ask(two, "d", "m2", 2, "day")).toBe("ok");
+    expect(await ask(two, "d", "m3", 2, "day")).toBe("full");
     time.go();
     await dispose();
   });
