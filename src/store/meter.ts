@@ -318,9 +318,11 @@ export function raiseMember(
   now: number,
 ): void {
   if (levelOf(meter, now) < from)
-    fail("invalid", "The usage of the member was changed at the same time.", {
-      code: "version_conflict",
-    });
+    fail(
+      "invalid",
+      "The usage of the member is lower than when it was read. It was changed at the same time, or this change was already applied. Read the usage with tollgate scopes show before you repeat the change.",
+      { code: "version_conflict" },
+    );
   touchMember(meter, now);
   meter.level -= amount;
 }
