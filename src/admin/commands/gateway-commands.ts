@@ -226,6 +226,7 @@ const scopeOptions = (
       throw error;
     }),
   listKeys: () => repository.listKeys(),
+  listAccounts: () => repository.listAccounts(),
   accountPath: (account) => accountPath(account).join("/"),
   changeMember: (limits, change) => services.ledgerQueue.changeMember(limits, change),
   erase: async (what) => {

@@ -6,7 +6,7 @@ import { nanoToDecimal } from "../../money/decimal.ts";
 import type { Scopes } from "../../pipeline/scopes/scope-table.ts";
 import type { Identity } from "../../plugin/identity.ts";
 import { formatLimit, parseLimit, type Limit, type LimitUsage } from "../../plugin/store/limit.ts";
-import type { KeyRecord } from "../../plugin/store/account.ts";
+import type { AccountRecord, KeyRecord } from "../../plugin/store/account.ts";
 import type { ErasureRequest } from "../../plugin/store/ledger-maintenance.ts";
 import type { MemberChange, Store } from "../../plugin/store/store.ts";
 import type { ShownLimitUsage } from "../access/grants.ts";
@@ -16,6 +16,8 @@ import { withInputChecks } from "../dispatch/command-input.ts";
 const DAY_MS = 86_400_000;
 /** Maximum number of members that are shown. */
 const MAX_MEMBERS = 50;
+/** Maximum number of keys and accounts that an error names. */
+const MAX_NAMED = 10;
 /** Maximum number of limits that are read or changed at a time. */
 const LIMITS_AT_ONCE = 500;
 
@@ -67,7 +69,13 @@ export interface ScopeCommandsOptions {
    * an identity provider are not in the store, and given by their ID.
    */
   readonly identityOf: (key: string) => Promise<Pick<Identity, "id" | "account">>;
-  readonly listKeys: () => Promise<readonly Pick<KeyRecord, "id" | "name" | "account">[]>;
+  readonly listKeys: () => Promise<
+    readonly Pick<KeyRecord, "id" | "name" | "account" | "labels" | "expires" | "revoked">[]
+  >;
+  /** Returns the accounts of the store. Undefined if it keeps none. */
+  readonly listAccounts: () => Promise<
+    readonly Pick<AccountRecord, "id" | "labels" | "closedAt">[] | undefined
+  >;
   /** Returns the path of an account, such as "acme/research". */
   readonly accountPath: (account: string) => string;
   readonly changeMember: (limits: readonly Limit[], change: MemberChange) => Promise<void>;
@@ -213,6 +221,7 @@ class ScopeCommands {
   async erase(config: ScopeConfig, value: string, owner: OwnerInput): Promise<readonly string[]> {
     const { name } = config;
     const hash = this.#of.scopes().hashOf(config, value);
+    await this.#rejectLabelsInUse(name, value);
     const hashes = [
       ...(await this.#of.erase({ label: { name, value } })),
       ...(await this.#of.erase({ label: { name, value: hash } })),
@@ -227,6 +236,32 @@ class ScopeCommands {
       if (used.length > 0) await this.#of.changeMember(used, { type: "reset" });
     }
     return hashes;
+  }
+
+  /**
+   * Throws if a key or an account that is in use has the label. The store would erase it there too,
+   * and the requests of different keys would then have the same label.
+   */
+  async #rejectLabelsInUse(name: string, value: string): Promise<void> {
+    const now = this.#of.now();
+    const keys = await this.#of.listKeys();
+    const accounts = (await this.#of.listAccounts()) ?? [];
+    const found = [
+      ...keys
+        .filter(({ expires, revoked }) => revoked == null && (expires == null || expires > now))
+        .filter(({ labels }) => labels?.[name] === value)
+        .map(({ id }) => `key ${id}`),
+      ...accounts
+        .filter(({ closedAt, labels }) => closedAt == null && labels?.[name] === value)
+        .map(({ id }) => `account ${id}`),
+    ];
+    if (found.length === 0) return;
+    const more = found.length > MAX_NAMED ? `, and ${found.length - MAX_NAMED} more` : "";
+    fail(
+      "invalid",
+      `The value is also a label of these keys and accounts, which are in use: ${found.slice(0, MAX_NAMED).join(", ")}${more}. Change their label ${name}, revoke the keys, or close the accounts first.`,
+      { code: "bad_input", param: "value" },
+    );
   }
 
   async #allOwners({ within }: ScopeConfig): Promise<readonly string[]> {
@@ -271,8 +306,8 @@ class ScopeCommands {
     };
   }
 
-  /** Returns the sums of the last 24 hours by value and key, with the account of the calls. */
-  async #readTotals({ name, within }: ScopeConfig): Promise<Iterable<ValueTotal>> {
+  /** Returns the sums of the last 24 hours by value, key, and account of the calls. */
+  async #readTotals({ name, within }: ScopeConfig): Promise<readonly ValueTotal[]> {
     const prefix = `${name}=`;
     const totals = await this.#of.store.sumEntries({
       by: ["label", "key", ...(within === "account" ? (["account"] as const) : [])],
@@ -282,13 +317,10 @@ class ScopeCommands {
     for (const { by, calls, costNano } of totals) {
       const { label = "", key: id = "", account = "" } = by as Readonly<Record<string, string>>;
       if (!label.startsWith(prefix)) continue;
-      // A call is counted under each parent of its account too.
-      const before = found.get(JSON.stringify([label, id]));
-      if (before && before.account.length >= account.length) continue;
       const value = label.slice(prefix.length);
-      found.set(JSON.stringify([label, id]), { value, id, account, calls, costNano });
+      found.set(JSON.stringify([value, id, account]), { value, id, account, calls, costNano });
     }
-    return found.values();
+    return withoutNested(found);
   }
 
   async #readLimits(limits: readonly Limit[]): Promise<readonly LimitUsage[]> {
@@ -297,7 +329,7 @@ class ScopeCommands {
   }
 }
 
-/** Sum of the calls of one value and key. */
+/** Sum of the calls of one value, key, and account. */
 interface ValueTotal {
   readonly value: string;
   /** ID of the key. */
@@ -306,6 +338,26 @@ interface ValueTotal {
   readonly account: string;
   readonly calls: number;
   readonly costNano: bigint;
+}
+
+/**
+ * Returns the sums of the accounts themselves. A call is counted under each parent of its account
+ * too, and a key that was moved has calls of several accounts.
+ */
+function withoutNested(totals: ReadonlyMap<string, ValueTotal>): readonly ValueTotal[] {
+  const own = new Map<string, ValueTotal>(totals);
+  for (const { value, id, account, calls, costNano } of totals.values()) {
+    const end = account.lastIndexOf("/");
+    const name = JSON.stringify([value, id, account.slice(0, end)]);
+    const parent = end < 0 ? undefined : own.get(name);
+    if (parent)
+      own.set(name, {
+        ...parent,
+        calls: parent.calls - calls,
+        costNano: parent.costNano - costNano,
+      });
+  }
+  return [...own.values()].filter(({ calls }) => calls > 0);
 }
 
 interface FoundMember {

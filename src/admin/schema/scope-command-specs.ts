@@ -130,7 +130,7 @@ export const SCOPE_COMMAND_SPECS = {
     cli: {
       words: "scopes erase",
       description:
-        'Permanently erases the value of a member, and its hash, from the labels of all ledger rows and totals, and resets its usage. Reports show "erased" instead. Without --key and --account, the usage is reset for all keys and accounts. The counters contain only a keyed hash, and are removed after the idle time of the scope. Erasing cannot be undone. Earlier backups and archives still contain the value.',
+        'Permanently erases the value of a member, and its hash, from the labels of all ledger rows and totals, and resets its usage. Reports show "erased" instead. Without --key and --account, the usage is reset for all keys and accounts. The command is rejected if a key or an account that is in use has the value as a label. The counters contain only a keyed hash, and are removed after the idle time of the scope. Erasing cannot be undone. Earlier backups and archives still contain the value.',
       args: ["name"],
       examples: ["tollgate scopes erase end_user --value alice@example.com"],
     },

@@ -1,6 +1,6 @@
 // Groups that had no place for another member a moment ago. New members are denied after one look-up
-// of their own meters. A flood of them then costs the database one look-up per batch and one list of
-// the group's members per second, instead of a lock and a count of the group per batch. The cache only denies, so it admits nothing wrongly.
+// of their own meters. A flood of them then costs the database one look-up per batch, and one list of
+// the group's members per second. Without the cache, each batch locks and counts the group. The cache only denies, so it admits nothing wrongly.
 import type { CommandResult, GroupMember, Reserve, StoreCommand } from "tollgate/plugin";
 import { createLedgerRules, mergeClaims, type Claim } from "tollgate/store";
 import type { RunSql } from "../connection/pipelined-connection.ts";

@@ -21,12 +21,7 @@ describe.skipIf(!hasPostgres())("a full group under many new members", () => {
   });
   afterAll(() => server?.[Symbol.asyncDispose]());
 
-  const call = (
-    group: string,
-    member: string,
-    maxMembers: number,
-    per: Limit["per"] = "total",
-  ) =>
+  const call = (group: string, member: string, maxMembers: number, per: Limit["per"] = "total") =>
     reserveCommand(`full.${n++}`, {
       at: Date.now(),
       claims: [
