@@ -4,7 +4,6 @@
 import type { CommandResult, GroupMember, Reserve, StoreCommand } from "tollgate/plugin";
 import { createLedgerRules, mergeClaims, type Claim } from "tollgate/store";
 import type { RunSql } from "../connection/pipelined-connection.ts";
-import { awaitAll } from "../connection/await-all.ts";
 import { textArray } from "../connection/array-literal.ts";
 import { listMembersSql, presentMetersSql } from "../schema/meter-sweep-sql.ts";
 import { EMPTY_JOURNAL } from "./result-replay.ts";
@@ -86,10 +85,8 @@ export class FullGroups {
     });
     if (doubtful.length === 0) return;
     const claims = doubtful.flatMap((each) => each.claims);
-    const [present] = await awaitAll([
-      readPresentScopes(sql, schema, claims, at),
-      this.#listMembers(sql, schema, claims, at),
-    ]);
+    await this.#listMembers(sql, schema, claims, at);
+    const present = await readPresentScopes(sql, schema, claims, at);
     for (const { command, claims } of doubtful) {
       const groups = claims.flatMap((claim) =>
         this.#mayBeDenied(claim, known, now) &&
