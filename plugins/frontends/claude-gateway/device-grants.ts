@@ -60,7 +60,7 @@ export class DeviceGrants {
     this.#of = of;
   }
 
-  /** Starts a sign-in. If too many wait for approval, the oldest of the largest network ends. */
+  /** Starts a sign-in. Returns undefined if too many sign-ins of the network wait for approval. */
   async start(of: Pick<DeviceGrant, "address" | "surface">) {
     const { records, waiting, now } = this.#of;
     for (;;) {
@@ -68,16 +68,22 @@ export class DeviceGrants {
       const secret = randomBytes(32).toString("base64url");
       const id = this.#idOf(userCode);
       const expiresAt = now() + GRANT_TTL_S * 1_000;
-      const made = await records.create(id, {
-        key: "sign-in",
-        data: { ...of, deviceHash: hashOf(secret), state: "pending", userCode },
-        expiresAt,
-      });
-      if (!made) continue;
-      const ended = waiting.add(id, { address: of.address, expiresAt, now: now() });
+      const added = waiting.add(id, { address: of.address, expiresAt, now: now() });
+      if (added === "refused") return undefined;
+      let made: unknown;
+      try {
+        made = await records.create(id, {
+          key: "sign-in",
+          data: { ...of, deviceHash: hashOf(secret), state: "pending", userCode },
+          expiresAt,
+        });
+      } finally {
+        if (!made) waiting.remove(id, of.address);
+      }
+      const { ended } = added;
       // A sign-in that a person has completed at the identity provider continues.
       if (ended !== undefined) await records.delete(ended, ({ state }) => state === "pending");
-      return { userCode, deviceCode: `${id}.${secret}` };
+      if (made) return { userCode, deviceCode: `${id}.${secret}` };
     }
   }
 

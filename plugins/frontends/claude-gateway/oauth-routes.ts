@@ -33,6 +33,8 @@ const DEVICE_PROBLEMS = {
 /** Maximum size of a form, in bytes. */
 const MAX_FORM_BYTES = 16_384;
 const MAX_SURFACE_LENGTH = 60;
+/** Time after which a device may retry while too many sign-ins wait, in seconds. */
+const REFUSED_RETRY_S = 60;
 
 export interface OauthOptions {
   readonly ctx: Pick<Context, "log">;
@@ -95,22 +97,24 @@ async function authorize(of: OauthOptions, x: RequestHead, form: Form): Promise<
   const address = of.addressOf(x);
   const wait = of.starts.take(address);
   if (wait !== undefined)
-    return problem(
-      429,
-      "slow_down",
+    return tooMany(
       `Too many sign-ins from this address. Wait ${wait} s before the next one.`,
-      {
-        "retry-after": String(wait),
-      },
+      wait,
     );
   const surface = form
     .get("surface")
     ?.replace(/[^\w .-]/g, "")
     .slice(0, MAX_SURFACE_LENGTH);
-  const { userCode, deviceCode } = await of.grants.start({
+  const grant = await of.grants.start({
     address,
     surface: surface === "" ? undefined : surface,
   });
+  if (!grant)
+    return tooMany(
+      "Too many sign-ins of this network wait for approval. Retry in a few minutes.",
+      REFUSED_RETRY_S,
+    );
+  const { userCode, deviceCode } = grant;
   const page = of.origin + PATHS.page;
   return json(200, {
     device_code: deviceCode,
@@ -166,6 +170,9 @@ async function revoke(of: OauthOptions, form: Form): Promise<RouteResponse> {
 function parseForm(body: Buffer): Form {
   return body.length > MAX_FORM_BYTES ? undefined : new URLSearchParams(body.toString("utf8"));
 }
+
+const tooMany = (description: string, retryAfterS: number): RouteResponse =>
+  problem(429, "slow_down", description, { "retry-after": String(retryAfterS) });
 
 const NO_STORE = { "cache-control": "no-store" };
 

@@ -33,12 +33,15 @@ export class RateLimit {
   }
 }
 
-/** Returns the network of an address. One host can use every IPv6 address of its /64 network. */
-export function networkOf(address: string): string {
+/**
+ * Returns the network of an address. One host can use every IPv6 address of its /64 network, and one
+ * site every network of its /48 network.
+ */
+export function networkOf(address: string, prefix: 48 | 64 = 64): string {
   if (!address.includes(":") || address.startsWith("::ffff:")) return address;
   const [head = "", tail] = address.split("::");
   const groups = head === "" ? [] : head.split(":");
   const rest = tail === undefined || tail === "" ? [] : tail.split(":");
   while (tail !== undefined && groups.length + rest.length < 8) groups.push("0");
-  return [...groups, ...rest].slice(0, 4).join(":");
+  return [...groups, ...rest].slice(0, prefix / 16).join(":");
 }

@@ -1,6 +1,7 @@
-// The sign-ins of this process that wait for approval. Their number is limited. If there are
-// too many, the network with the most of them loses its oldest one, so that a flood from one network
-// ends no sign-in of another.
+// The sign-ins of this process that wait for approval. Their number is limited. Beyond the limit, a
+// network that has fewer of them ends the newest one of the largest network. All others are refused.
+// A flood therefore ends no sign-in that is within the share of its network. The number of accepted
+// sign-ins is limited too.
 import { networkOf } from "./rate-limit.ts";
 
 interface WaitingGrant {
@@ -22,17 +23,45 @@ export class WaitingGrants {
     return this.#size;
   }
 
-  /** Adds a grant. Returns the ID of the grant that has to end, if there are too many. */
-  add(id: string, of: { address: string; expiresAt: number; now: number }): string | undefined {
-    const network = networkOf(of.address);
-    const grants = this.#networks.get(network);
+  /**
+   * Adds a grant. Returns the ID of the grant that has to end in its place, if any. Returns "refused"
+   * if the network already has its share.
+   */
+  add(
+    id: string,
+    of: { readonly address: string; readonly expiresAt: number; readonly now: number },
+  ): { readonly ended: string | undefined } | "refused" {
+    const network = networkOf(of.address, 48);
+    let ended: string | undefined;
+    if (this.#size >= this.#max) this.#forgetExpired(of.now);
+    if (this.#size >= this.#max) {
+      const largest = this.#findLargest();
+      const [own, most] = [network, largest].map((name) => this.#networks.get(name)?.length ?? 0);
+      // Otherwise two networks could take the same place from each other again and again.
+      if (own! + 1 >= most!) return "refused";
+      ended = this.#networks.get(largest)!.at(-1)!.id;
+      this.#remove(largest, ended);
+    }
     const grant = { id, expiresAt: of.expiresAt };
+    const grants = this.#networks.get(network);
     if (grants) grants.push(grant);
     else this.#networks.set(network, [grant]);
     this.#size++;
-    if (this.#size <= this.#max) return undefined;
-    this.#forgetExpired(of.now);
-    return this.#size > this.#max ? this.#takeOldestOfLargest() : undefined;
+    return { ended };
+  }
+
+  /** Removes a grant that could not be stored. */
+  remove(id: string, address: string): void {
+    this.#remove(networkOf(address, 48), id);
+  }
+
+  #remove(network: string, id: string): void {
+    const grants = this.#networks.get(network) ?? [];
+    const at = grants.findLastIndex((one) => one.id === id);
+    if (at === -1) return;
+    grants.splice(at, 1);
+    if (grants.length === 0) this.#networks.delete(network);
+    this.#size--;
   }
 
   #forgetExpired(now: number): void {
@@ -44,16 +73,15 @@ export class WaitingGrants {
     }
   }
 
-  /** Among networks with the same number of grants, the one with the oldest grant loses it. */
-  #takeOldestOfLargest(): string {
-    let [largest, most]: [string, WaitingGrant[]] = ["", []];
+  /** Among networks with the same number of grants, returns the one with the newest grant. */
+  #findLargest(): string {
+    let [largest, most]: [string, readonly WaitingGrant[]] = ["", []];
     for (const [network, grants] of this.#networks) {
-      const isOlder = grants.length === most.length && isBefore(grants[0]!, most[0]!);
-      if (grants.length > most.length || isOlder) [largest, most] = [network, grants];
+      const isTied = grants.length === most.length;
+      if (grants.length > most.length || (isTied && !isBefore(grants.at(-1)!, most.at(-1)!)))
+        [largest, most] = [network, grants];
     }
-    if (most.length === 1) this.#networks.delete(largest);
-    this.#size--;
-    return most.shift()!.id;
+    return largest;
   }
 }
 

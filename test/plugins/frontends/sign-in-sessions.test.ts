@@ -406,7 +406,10 @@ it("law: in whatever order tokens are used, only the newest is accepted after th
 
 it("a device code is redeemed once, at whatever gateway, and only before it expires", async () => {
   const at = world();
-  const { userCode, deviceCode } = await at.one.grants.start({ address: "a", surface: undefined });
+  const { userCode, deviceCode } = (await at.one.grants.start({
+    address: "a",
+    surface: undefined,
+  }))!;
   const grant = (await at.two.grants.findByUserCode(userCode.toLowerCase().replace("-", " ")))!;
   const person = { claims: ANN, refreshToken: TOKEN };
   await at.two.grants.change(grant, { state: "approved", person });
@@ -416,7 +419,7 @@ it("a device code is redeemed once, at whatever gateway, and only before it expi
     at.one.grants.redeem(deviceCode),
   ]);
   expect(all.filter((each) => typeof each !== "string")).toHaveLength(1);
-  const late = await at.one.grants.start({ address: "a", surface: undefined });
+  const late = (await at.one.grants.start({ address: "a", surface: undefined }))!;
   now += 600_001;
   expect(await at.two.grants.redeem(late.deviceCode)).toBe("expired_token");
   expect(await at.two.grants.findByUserCode(late.userCode)).toBeUndefined();
@@ -424,7 +427,7 @@ it("a device code is redeemed once, at whatever gateway, and only before it expi
 
 it("two browsers cannot both take a grant, and a stale one changes nothing", async () => {
   const at = world();
-  const { userCode } = await at.one.grants.start({ address: "a", surface: undefined });
+  const { userCode } = (await at.one.grants.start({ address: "a", surface: undefined }))!;
   const [a, b] = [
     (await at.one.grants.findByUserCode(userCode))!,
     (await at.two.grants.findByUserCode(userCode))!,
@@ -433,54 +436,98 @@ it("two browsers cannot both take a grant, and a stale one changes nothing", asy
   expect(await at.two.grants.change(b, { browser: "two" })).toBe(false);
 });
 
-it("a flood of sign-ins ends its own oldest ones, and no others", async () => {
+const startFrom = (of: ReturnType<typeof world>, address: string) =>
+  of.one.grants.start({ address, surface: undefined });
+const isOpenIn = async (of: ReturnType<typeof world>, grant: { userCode: string } | undefined) =>
+  grant !== undefined && (await of.two.grants.findByUserCode(grant.userCode)) !== undefined;
+
+it("a flood of one network ends only its own newest sign-ins, for other networks", async () => {
   const at = world();
-  const start = (address: string) => at.one.grants.start({ address, surface: undefined });
-  const isOpen = async ({ userCode }: { userCode: string }) =>
-    (await at.two.grants.findByUserCode(userCode)) !== undefined;
-  const ann = await start("192.0.2.1");
+  const ann = await startFrom(at, "192.0.2.1");
   const flood = [];
   for (let i = 0; i < 3 * MAX_WAITING; i++) {
-    flood.push(await start("203.0.113.9"));
+    flood.push(await startFrom(at, "203.0.113.9"));
     now += 10;
   }
-  const bob = await start("192.0.2.2");
-  expect(await Promise.all([ann, bob, flood.at(-1)!].map(isOpen))).toEqual([true, true, true]);
-  expect(await at.one.grants.redeem(flood[0]!.deviceCode)).toBe("expired_token");
-  expect((await at.jobs.list({ kind: "grant" })).items).toHaveLength(MAX_WAITING);
+  expect(flood.filter((one) => one !== undefined)).toHaveLength(MAX_WAITING - 1);
+  const newest = flood[MAX_WAITING - 2]!;
   // A person who has signed in at the identity provider can still approve.
-  const oldest = (await Promise.all(flood.map(isOpen))).indexOf(true);
-  const grant = (await at.one.grants.findByUserCode(flood[oldest]!.userCode))!;
+  const grant = (await at.one.grants.findByUserCode(newest.userCode))!;
   const person = { claims: ANN, refreshToken: TOKEN };
   await at.one.grants.change(grant, { state: "identified", person });
-  for (let i = 0; i < MAX_WAITING; i++) await start("203.0.113.9");
-  expect(await isOpen(flood[oldest]!)).toBe(true);
+  const bob = await startFrom(at, "192.0.2.2");
+  const eve = await startFrom(at, "192.0.2.3");
+  for (const one of [ann, bob, eve, flood[0], newest]) expect(await isOpenIn(at, one)).toBe(true);
+  expect(await at.one.grants.redeem(flood[MAX_WAITING - 3]!.deviceCode)).toBe("expired_token");
+  now += 600_000;
+  expect(await startFrom(at, "203.0.113.9")).toBeDefined();
 });
 
-it("law: a network with no more than its share of waiting sign-ins loses none", () => {
+it.each<[string, (i: number) => string, number]>([
+  ["the networks of one IPv6 site", (i) => `2001:db8:7:${i.toString(16)}::1`, 1],
+  ["many IPv6 sites", (i) => `2001:db8:${(i + 9).toString(16)}::1`, 0],
+  ["many IPv4 addresses", (i) => `203.0.${i >> 8}.${i & 255}`, 0],
+])(
+  "a flood from %s ends no sign-in that started before, and writes little",
+  async (_, of, more) => {
+    const at = world();
+    const ann = await startFrom(at, "2001:db8:1::1");
+    for (let i = 0; i < 20 * MAX_WAITING; i++) {
+      await startFrom(at, of(i));
+      now += 1;
+    }
+    expect((await at.jobs.list({ kind: "grant" })).items).toHaveLength(MAX_WAITING);
+    expect(await isOpenIn(at, ann)).toBe(true);
+    // If each network has one, none has to give its place.
+    expect(await isOpenIn(at, await startFrom(at, "192.0.2.1"))).toBe(more === 1);
+  },
+);
+
+it("a sign-in that the store did not accept takes no place", async () => {
+  const at = world();
+  const { put } = at.jobs;
+  at.jobs.put = () => Promise.reject(new Error("The store is down."));
+  for (let i = 0; i < 2 * MAX_WAITING; i++)
+    await expect(startFrom(at, "192.0.2.1")).rejects.toThrow("The store is down.");
+  at.jobs.put = put;
+  expect(await isOpenIn(at, await startFrom(at, "192.0.2.1"))).toBe(true);
+});
+
+it("law: a network within its share of waiting sign-ins loses none, and few are accepted", () => {
   const step = fc.record({ network: fc.nat(9), waitMs: fc.constantFrom(0, 1, 1_000, 300_000) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 300 }), fc.integer({ min: 1, max: 30 }), (all, max) => {
       const waiting = new WaitingGrants(max);
       let open: { id: string; network: number; expiresAt: number }[] = [];
       let time = 0;
+      const countOf = (network: number) => open.filter((one) => one.network === network).length;
+      const spread = () => open.reduce((sum, { network }) => sum + countOf(network), 0);
       for (const [i, { network, waitMs }] of all.entries()) {
         time += waitMs;
         const grant = { id: `g${i}`, network, expiresAt: time + 600_000 };
-        const ended = waiting.add(grant.id, {
+        open = open.filter(({ expiresAt }) => expiresAt > time);
+        const largest = Math.max(0, ...open.map((one) => countOf(one.network)));
+        const before = spread();
+        const added = waiting.add(grant.id, {
           address: `10.0.0.${network}`,
           expiresAt: grant.expiresAt,
           now: time,
         });
-        open = [...open.filter(({ expiresAt }) => expiresAt > time), grant];
-        const lost = open.find(({ id }) => id === ended);
-        expect(lost !== undefined).toBe(open.length > max);
+        const isFull = open.length >= max;
+        expect(added === "refused").toBe(isFull && countOf(network) + 1 >= largest);
+        if (added === "refused") continue;
+        const lost = open.find(({ id }) => id === added.ended);
+        expect(lost !== undefined).toBe(isFull);
+        open.push(grant);
         if (lost) {
-          const networks = new Set(open.map((one) => one.network));
           const own = open.filter((one) => one.network === lost.network);
+          const networks = new Set(open.map((one) => one.network));
+          expect(own.length).toBe(largest);
           expect(own.length).toBeGreaterThan(max / networks.size);
-          expect(lost).toBe(own[0]);
+          expect(lost).toBe(own.at(-1));
           open = open.filter((one) => one !== lost);
+          // The sum of the squares decreases, so the number of exchanges has a bound.
+          expect(spread()).toBeLessThan(before);
         }
         expect(waiting.size).toBeGreaterThanOrEqual(open.length);
         expect(waiting.size).toBeLessThanOrEqual(max);
@@ -493,8 +540,10 @@ it("law: a network with no more than its share of waiting sign-ins loses none", 
 it("user codes are random: 20 letters in 8 places", async () => {
   const at = world();
   const codes = new Set<string>();
-  for (let i = 0; i < 200; i++)
-    codes.add((await at.one.grants.start({ address: "a", surface: undefined })).userCode);
+  for (let i = 0; i < 200; i++) {
+    now += 60_000;
+    codes.add((await at.one.grants.start({ address: "a", surface: undefined }))!.userCode);
+  }
   expect(codes.size).toBe(200);
   for (const place of [0, 1, 2, 3, 5, 6, 7, 8])
     expect(new Set([...codes].map((code) => code[place])).size).toBeGreaterThan(15);
@@ -503,7 +552,10 @@ it("user codes are random: 20 letters in 8 places", async () => {
 it("records are unreadable without the secret, and cannot be exchanged", async () => {
   const at = world();
   await started(at);
-  const { deviceCode, userCode } = await at.one.grants.start({ address: "a", surface: undefined });
+  const { deviceCode, userCode } = (await at.one.grants.start({
+    address: "a",
+    surface: undefined,
+  }))!;
   const all: string[] = [];
   for (const kind of ["person", "session", "grant"])
     for (const record of (await at.jobs.list({ kind })).items) all.push(JSON.stringify(record));
