@@ -78,8 +78,9 @@ export interface IssuerMetadata {
   /** The whole document. */
   readonly document: JsonObject;
   /**
-   * Called for each endpoint that the client needs. Returns its URL. Undefined if the document has none. Throws if it is no HTTP URL,
-   * or unencrypted although the issuer is not.
+   * Called for each endpoint that the client needs, when it needs it. Returns its URL. Undefined if
+   * the document has none, or null. Throws if it is no HTTP URL, or unencrypted although the issuer
+   * is not.
    */
   endpoint(name: string): string | undefined;
 }
@@ -107,7 +108,7 @@ export async function readIssuerMetadata(
     );
   const endpoint = (name: string): string | undefined => {
     const value = document[name];
-    if (value === undefined) return undefined;
+    if (value === undefined || value === null) return undefined;
     if (!isHttpUrl(value) || (value.startsWith("http:") && !issuer.startsWith("http:")))
       throw new OAuthError("invalid_response", `The metadata has an invalid ${name}.`);
     return value;

@@ -72,7 +72,8 @@ interface Endpoints {
   readonly authorization: string;
   readonly token: string;
   readonly keys: string;
-  readonly userinfo: string | undefined;
+  /** Only some refreshes need it, so an invalid URL must not prevent sign-ins. */
+  userinfo(): string | undefined;
 }
 
 /** Returns one of the three values that are derived from the secret of a browser. */
@@ -225,7 +226,7 @@ export class OidcClient {
   }
 
   async #readUserinfo(accessToken: string | undefined): Promise<OidcClaims> {
-    const { userinfo } = await this.#discoverCached();
+    const userinfo = (await this.#discoverCached()).userinfo();
     if (accessToken === undefined || userinfo === undefined)
       throw new Error("The response has no ID token, and the provider has no userinfo endpoint.");
     return this.#fetchJson(userinfo, { headers: { authorization: `Bearer ${accessToken}` } });
@@ -254,7 +255,7 @@ export class OidcClient {
       authorization: required("authorization_endpoint"),
       token: required("token_endpoint"),
       keys: required("jwks_uri"),
-      userinfo: endpoint("userinfo_endpoint"),
+      userinfo: () => endpoint("userinfo_endpoint"),
     };
   }
 

@@ -155,7 +155,6 @@ it("does not use a provider with another issuer, without endpoints, or with an i
     { jwks_uri: "file:///etc/passwd" },
     { authorization_endpoint: "javascript:alert(1)" },
     { token_endpoint: "http://login.example.com/token" },
-    { userinfo_endpoint: 7 },
   ])
     await expect(claimsOf({ token, discovered })).rejects.toThrow(
       /of the issuer "https|metadata has (?:no|an invalid) /,
@@ -167,6 +166,21 @@ it("does not use a provider with another issuer, without endpoints, or with an i
     [new Response("no JSON"), /did not respond with a JSON object/],
   ] as const)
     await expect(claimsOf({ token, keys })).rejects.toThrow(why);
+});
+
+it("an invalid userinfo endpoint prevents no sign-in, and is not used", async () => {
+  const token = await signed(fitting());
+  for (const endpoint of [null, "", 7, "/userinfo", "http://login.example.com/userinfo"]) {
+    const discovered = { userinfo_endpoint: endpoint };
+    const asked: Request[] = [];
+    expect(await claimsOf({ token, discovered })).toMatchObject({ sub: "ann" });
+    const provider = await providerOf({ discovered, refreshed: { access_token: "a" }, asked });
+    const result = await provider.refresh("the first one");
+    await expect(result!.readClaims("ann")).rejects.toThrow(
+      endpoint === null ? /no userinfo endpoint/ : /invalid userinfo_endpoint/,
+    );
+    expect(asked.map(({ url }) => url)).not.toContainEqual(expect.stringMatching(/userinfo/));
+  }
 });
 
 it("fetches the discovery document once, and again after a failure", async () => {
