@@ -15,8 +15,8 @@ export interface RpcOperation {
   /** Name of the object that is used, such as a tool. Undefined if there is none. */
   readonly target?: Opt<string>;
   /**
-   * Error of the call: its code, such as "-32602", or a word, such as "tool_error". Undefined if the
-   * call succeeded.
+   * Error of the call: its code, such as "-32602", or a word, such as "tool_error". `_OTHER` for a
+   * code that the plugin does not know. Undefined if the call succeeded.
    */
   readonly errorType?: Opt<string>;
 }

@@ -355,9 +355,18 @@ function reportOperation(
   });
 }
 
-/** Returns the code of an error, and "tool_error" for a result of a tool that failed. */
+/** Codes that observers see. A server can respond with any number of others. */
+const KNOWN_CODES: ReadonlySet<unknown> = new Set<number>([
+  ...Object.values(RPC_ERRORS),
+  URL_ELICITATION_REQUIRED,
+]);
+
+/**
+ * Returns the code of an error, "_OTHER" for an unknown code, and "tool_error" for a result of a tool
+ * that failed.
+ */
 function errorTypeOf({ result, error }: JsonObject): string | undefined {
-  if (isObject(error)) return String(error["code"]);
+  if (isObject(error)) return KNOWN_CODES.has(error["code"]) ? String(error["code"]) : "_OTHER";
   return isObject(result) && result["isError"] === true ? "tool_error" : undefined;
 }
 

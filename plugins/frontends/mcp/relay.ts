@@ -255,13 +255,14 @@ export class Relay {
     try {
       result = await run();
     } catch (problem) {
-      void call.settle(resultOfFailure(problem, signal));
+      await call.settle(resultOfFailure(problem, signal));
       throw problem;
     }
     // A request for input is no result, so it is not billed.
     const state = result["resultType"] === "input_required" ? "void" : "exact";
-    // The client does not wait for the row: a call without it is recovered from its reserve row.
-    void call.settle({ outcome: "ok", state });
+    // Without this row, a killed gateway would bill the call, and its concurrency limits would
+    // count it while the client sends the next one.
+    await call.settle({ outcome: "ok", state });
     return result;
   }
 

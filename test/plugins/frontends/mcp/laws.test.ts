@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { createTestContext } from "tollgate/testing";
-import type { RequestHead, RouteResponse } from "tollgate/plugin";
+import type { Context, RequestHead, RouteResponse } from "tollgate/plugin";
 import mcp from "../../../../plugins/frontends/mcp.ts";
-import { until } from "../../../kit/wait.ts";
+import { turnEventLoop, until } from "../../../kit/wait.ts";
 
 type Json = Record<string, any>;
 
@@ -69,10 +69,14 @@ async function answer(server: MemoryServer, init: Json): Promise<Response> {
   });
 }
 
-async function startFrontend(servers: Readonly<Record<string, MemoryServer>>) {
+async function startFrontend(
+  servers: Readonly<Record<string, MemoryServer>>,
+  openCall?: Context["openCall"],
+) {
   const sent: { headers: Json; body: string; unsettled: number }[] = [];
   const test = createTestContext({
     id: "frontends.mcp",
+    ...(openCall && { openCall }),
     fetch: async (url, init = {}) => {
       const name = new URL(url).hostname.split(".")[0]!;
       sent.push({
@@ -248,6 +252,34 @@ it("no name of a tool that a key may not call leaves, and no client token reache
     { numRuns: 60 },
   );
 });
+
+it.each(["ok", "streamed", "error", "input"])(
+  "a client receives the result '%s' after the call was settled",
+  async (step) => {
+    const order: string[] = [];
+    const { test, post } = await startFrontend(
+      {
+        one: {
+          isModern: true,
+          tools: [{ name: "run_it", inputSchema: { type: "object" } }],
+          call: () => behaviors[step]!(["run_it"]),
+        },
+      },
+      async () => ({
+        id: "call",
+        async settle() {
+          await turnEventLoop(20);
+          order.push("settled");
+        },
+      }),
+    );
+    await using _ = test;
+    const { body, headers } = modernMessage("tools/call", { name: "run_it" });
+    await post(body, { path: "one", headers });
+    order.push("received");
+    expect(order).toEqual(["settled", "received"]);
+  },
+);
 
 it("each call of a tool has a row before it leaves, and the row is settled", async () => {
   await fc.assert(

@@ -19,7 +19,7 @@ it("each request of a client is a span with its method, and each call of a tool 
           name === "echo" && args["fails"]
             ? { content: [], isError: true }
             : args["rejected"]
-              ? { error: { code: -32_602, message: "No." } }
+              ? { error: { code: args["rejected"], message: "No." } }
               : { content: [] },
       },
     },
@@ -32,7 +32,8 @@ it("each request of a client is a span with its method, and each call of a tool 
   await sendModern(client, "tools/list");
   await sendModern(client, "tools/call", { name: "echo" });
   await sendModern(client, "tools/call", { name: "echo", arguments: { fails: true } });
-  await sendModern(client, "tools/call", { name: "echo", arguments: { rejected: true } });
+  await sendModern(client, "tools/call", { name: "echo", arguments: { rejected: -32_602 } });
+  await sendModern(client, "tools/call", { name: "echo", arguments: { rejected: 4_711 } });
   await sendModern(client, "tools/call", { name: "invented_by_a_client" });
   await sendModern(client, "prompts/get", { name: "greet" });
   await sendModern(client, "invented/method");
@@ -41,7 +42,7 @@ it("each request of a client is a span with its method, and each call of a tool 
   await session.send("ping");
   const posts = (path: string) => collector.requests.filter((one) => one.path === path);
   const spans = () => posts("/v1/traces").flatMap(itemsOf) as Json[];
-  await until(() => spans().length >= 13);
+  await until(() => spans().length >= 15);
   const shown = spans().map((span) => {
     const of = attributesOf(span) as Json;
     return [
@@ -61,6 +62,8 @@ it("each request of a client is a span with its method, and each call of a tool 
     ["tools/call echo", "tools/call", "tool_error", none, none, none],
     ["tools/call echo", "tools/call", none, none, "echo", "0.002"],
     ["tools/call echo", "tools/call", "-32602", "-32602", none, none],
+    ["tools/call echo", "tools/call", "upstream", none, "echo", "0"],
+    ["tools/call echo", "tools/call", "_OTHER", none, none, none],
     ["tools/call echo", "tools/call", "upstream", none, "echo", "0"],
     ["tools/call", "tools/call", "-32602", "-32602", none, none],
     ["prompts/get greet", "prompts/get", none, none, "greet", none],
