@@ -4,7 +4,7 @@
 import type { Socket } from "node:net";
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { nextRequestId } from "../lib/request-id.ts";
-import { fail, getFault, type ErrorKind } from "../model/error.ts";
+import { createFault, fail, getFault, type ErrorKind } from "../model/error.ts";
 import type { BatchResult, EndpointBatches } from "../plugin/batch.ts";
 import type {
   BatchTarget,
@@ -17,7 +17,7 @@ import type {
   PlannedLine,
   PlanOptions,
 } from "../plugin/store/job-lines.ts";
-import type { HeadersIn } from "../model/values.ts";
+import type { HeadersIn, HeadersOut } from "../model/values.ts";
 import type { Limit } from "../plugin/store/limit.ts";
 import type { Reserve } from "../plugin/store/store.ts";
 import { assertFrontendAllowed } from "./accounts/accounts.ts";
@@ -46,6 +46,7 @@ import { createBufferedResponse, type BufferedResponse } from "./subrequest.ts";
 import { encodeRequest } from "./upstream/encode-request.ts";
 import { checkBeforeEncoding } from "./upstream/outgoing-checks.ts";
 import type { OutgoingRequest } from "./upstream/outgoing-request.ts";
+import { toClientFault } from "./upstream/provider-failure.ts";
 
 /** Name of the service tier at which providers bill batches. */
 const BATCH_TIER = "batch";
@@ -60,8 +61,6 @@ const REPEATABLE_KINDS: ReadonlySet<ErrorKind> = new Set([
   "unavailable",
   "rate_limited",
 ]);
-/** Time in milliseconds after which a line of low priority is tried again. */
-const BUSY_RETRY_MS = 1_000;
 
 interface LineExchange extends BufferedResponse {
   readonly x: HostExchange;
@@ -197,7 +196,12 @@ function planDirectCall(x: HostExchange, candidate: HostCandidate): PlannedLine 
   if (!out) checkBeforeEncoding(call);
   return {
     ...reservationOf(x, call, out),
-    target: { ...targetOf(candidate), path: "", headers: {}, isDirect: true },
+    target: {
+      ...targetOf(candidate),
+      path: "",
+      headers: withoutBodyHeaders(x.headers) as HeadersOut,
+      isDirect: true,
+    },
     body: "",
   };
 }
@@ -389,18 +393,22 @@ function resolveTarget(x: HostExchange, { target, price }: LineBilling) {
   return { candidate: { ...found, info, mode }, resolution };
 }
 
-/** Sends a line that no provider batch runs, and bills it. */
+/** Sends a line that no provider batch runs, and bills it. Undefined if the gateway is busy. */
 export async function runLine(
   gen: Generation,
   line: JobLine,
   of: LineRun,
-): Promise<LineRunResponse> {
-  if (!gen.admissionQueue.hasSpareCapacity)
-    fail("overloaded", "The gateway is busy.", { retryAfterMs: BUSY_RETRY_MS });
-  const { attempt, pricedAt, turn, signal } = of;
+): Promise<LineRunResponse | undefined> {
+  if (!gen.admissionQueue.hasSpareCapacity) return undefined;
+  const { attempt, pricedAt, target, turn, signal } = of;
   const id = `${attempt}.${of.line}${turn > 1 ? `-${turn}` : ""}`;
   const jobLine = { terms: undefined, pricedAt, attempt };
-  const { x, response, body } = createLineExchange(gen, line, { id, socket: NO_SOCKET, jobLine });
+  const { x, response, body } = createLineExchange(gen, line, {
+    id,
+    socket: NO_SOCKET,
+    headers: target.headers as HeadersIn,
+    jobLine,
+  });
   const { permit } = x.state.admission;
   const release = gen.retain(x);
   const cancel = () => response.destroy();
@@ -419,7 +427,7 @@ export async function runLine(
       rejectSafely(x, problem, reject);
     }
     await settle(x);
-    if (again) throw again.problem;
+    if (again) throw clientFaultOf(gen, again.problem);
     const text = (await body) ?? fail("canceled", "The request was canceled.");
     const { records } = x.state.billing;
     const costNano = records.reduce((sum, one) => sum + (one.costNano ?? 0n), 0n);
@@ -431,6 +439,12 @@ export async function runLine(
     permit.onPipelineEnd();
     release();
   }
+}
+
+/** Returns the error as a client may see it. */
+function clientFaultOf(gen: Generation, problem: unknown): Error {
+  const { kind, message, ...more } = toClientFault(gen, getFault(problem)!);
+  return createFault(kind, message, more);
 }
 
 /** Whether a line that failed can be sent again: it is certain that no call was billed. */

@@ -7,7 +7,6 @@ import {
   type Context,
   type EndpointBatches,
   type ErrorKind,
-  type HeadersOut,
   type JobLines,
 } from "tollgate/plugin";
 import type {
@@ -24,8 +23,9 @@ import { DirectRun, type DirectEnd } from "./direct-run.ts";
 import { LeaseLoop } from "./lease-loop.ts";
 import { readLineFile } from "./line-files.ts";
 import type { LinePace } from "./line-pace.ts";
-import { splitAllLines, splitLines } from "./line-text.ts";
+import { splitLines } from "./line-text.ts";
 import { ownerNameOf, type Owner } from "./owned-records.ts";
+import { readHeaders } from "./part-headers.ts";
 import type { Storage } from "./storage.ts";
 
 /** Length of a lease in milliseconds. A long step renews it. */
@@ -54,6 +54,8 @@ const MAX_DIRECT_BATCHES = 32;
 const DIRECT_RETRY_MS = 5_000;
 /** Time in milliseconds between two polls of providers while the engine sends other lines. */
 const DIRECT_POLL_MS = 30_000;
+/** Time in milliseconds for which a batch sends lines while others wait for its place. */
+const DIRECT_SLICE_MS = 60_000;
 const NO_DIRECT_MESSAGE = "The gateway does not run requests of batches for this model any more.";
 
 /** Errors that a repeated request would get again. The provider did not accept the request. */
@@ -75,6 +77,8 @@ export class BatchEngine {
   readonly #pace: LinePace | undefined;
   /** Steps that send lines. They last as long as their batches, so no other batch waits for them. */
   readonly #directSteps = new Set<Promise<void>>();
+  /** Time at which a batch had to wait, because too many others sent lines. */
+  #crowdedAt = -Infinity;
   /** Looks for work now. */
   readonly wake: () => void;
 
@@ -104,7 +108,10 @@ export class BatchEngine {
 
   async #startStep(leased: StoredBatch): Promise<void> {
     if (!hasOpenDirect(leased)) return this.#takeStep(leased);
-    if (this.#directSteps.size >= MAX_DIRECT_BATCHES) {
+    // A batch that ends sends no lines.
+    const isEnding = leased.state === "canceling" || Date.now() > leased.expiresAt;
+    if (this.#directSteps.size >= MAX_DIRECT_BATCHES && !isEnding) {
+      this.#crowdedAt = Date.now();
       await this.#records.change(leased, { dueAt: Date.now() + DIRECT_RETRY_MS });
       return undefined;
     }
@@ -118,7 +125,10 @@ export class BatchEngine {
   }
 
   async #takeStep(leased: StoredBatch): Promise<void> {
-    const step = new BatchStep(this.#storage, this.#records, leased, this.#pace);
+    const step = new BatchStep(this.#storage, this.#records, leased, {
+      pace: this.#pace,
+      isCrowded: () => Date.now() < this.#crowdedAt + 2 * DIRECT_RETRY_MS,
+    });
     try {
       await step.run();
     } catch (err) {
@@ -130,6 +140,13 @@ export class BatchEngine {
   }
 }
 
+/** The steps of an engine share it. */
+interface Lanes {
+  readonly pace: LinePace | undefined;
+  /** Whether other batches wait to send lines. */
+  readonly isCrowded: () => boolean;
+}
+
 /** One step of a batch, by the engine that leased it. */
 class BatchStep {
   readonly #storage: Storage;
@@ -137,7 +154,7 @@ class BatchStep {
   readonly #jobLines: JobLines;
   readonly #records: BatchRecords;
   readonly #owner: Owner;
-  readonly #pace: LinePace | undefined;
+  readonly #lanes: Lanes;
   readonly #aborter = new AbortController();
   /** Aborts when the client cancels the batch during the step. */
   readonly #canceler = new AbortController();
@@ -146,17 +163,14 @@ class BatchStep {
   #isSubmitting = false;
   /** Whether lines are sent. They end before the step stops. */
   #isSending = false;
+  /** Whether the step ended so that another batch can send lines. */
+  #hasYielded = false;
   /** Index of the provider batch whose results are read. Undefined while the lines are read. */
   #readingPart: number | undefined;
   #writing: Promise<unknown> = Promise.resolve();
 
-  constructor(
-    storage: Storage,
-    records: BatchRecords,
-    batch: StoredBatch,
-    pace: LinePace | undefined,
-  ) {
-    this.#pace = pace;
+  constructor(storage: Storage, records: BatchRecords, batch: StoredBatch, lanes: Lanes) {
+    this.#lanes = lanes;
     this.#storage = storage;
     this.#ctx = storage.ctx;
     this.#jobLines = storage.ctx.jobLines!;
@@ -209,30 +223,55 @@ class BatchStep {
 
   /** Sends the lines that the gateway runs itself, and polls providers in between. */
   async #runDirect(): Promise<void> {
-    if (!this.#pace) return this.#endDirect({ outcome: "failed", message: NO_DIRECT_MESSAGE });
+    const { pace, isCrowded } = this.#lanes;
+    if (!pace) return this.#endDirect({ outcome: "failed", message: NO_DIRECT_MESSAGE });
     await this.#changeDirect({ state: "submitted" });
     this.#isSending = true;
     const run = new DirectRun({
       storage: this.#storage,
       jobLines: this.#jobLines,
       owner: this.#owner,
-      pace: this.#pace,
+      pace,
       signal: this.#aborter.signal,
       canceled: this.#canceler.signal,
       batch: () => this.#batch,
       write: (change) => this.#writeLeased(change),
     });
     let end: DirectEnd = "later";
+    let [pollAt, sliceEnd] = [0, Date.now() + DIRECT_SLICE_MS];
     try {
-      while (end === "later" && !this.#ctx.signal.aborted) {
-        await this.#advanceAll();
-        end = await run.run(this.#isWaiting() ? Date.now() + DIRECT_POLL_MS : Infinity);
+      while (end === "later" && !this.#hasYielded && !this.#ctx.signal.aborted) {
+        if (Date.now() >= pollAt) pollAt = Date.now() + (await this.#advanceOthers());
+        end = await run.run(Math.min(sliceEnd, this.#isWaiting() ? pollAt : Infinity));
+        if (Date.now() < sliceEnd) continue;
+        this.#hasYielded = end === "later" && isCrowded();
+        sliceEnd = Date.now() + DIRECT_SLICE_MS;
       }
     } finally {
       await run.close();
       this.#isSending = false;
     }
     if (end !== "later") await this.#endDirect(end);
+  }
+
+  /**
+   * Polls providers while the engine sends other lines. A provider that fails does not stop them.
+   * Returns the time in milliseconds until the next poll.
+   */
+  async #advanceOthers(): Promise<number> {
+    try {
+      await this.#advanceAll();
+      return DIRECT_POLL_MS;
+    } catch (err) {
+      if (this.#aborter.signal.aborted || isVersionConflict(err)) throw err;
+      const fault = getFault(err);
+      const ms = Math.max(DIRECT_POLL_MS, fault?.retryAfterMs ?? 0);
+      this.#ctx.log.warn(
+        { batch: this.#batch.record.id, retryInMs: ms, err: fault ? fault.message : err },
+        "provider batch failed, will retry",
+      );
+      return ms;
+    }
   }
 
   /** Whether providers run lines of the batch. */
@@ -254,6 +293,8 @@ class BatchStep {
   /** Ends the step. The next one polls the providers. */
   #poll(): Promise<void> {
     if (this.#ctx.signal.aborted) return this.#write({ dueAt: Date.now() });
+    // Later than the batches that wait, so that these come first.
+    if (this.#hasYielded) return this.#write({ dueAt: Date.now() + 2 * DIRECT_RETRY_MS });
     const { pollMs = POLL_MS.first } = this.#batch;
     const next = Math.min(POLL_MS.most, Math.round(pollMs * POLL_GROWTH));
     return this.#write({ data: { failures: 0, pollMs: next }, dueAt: Date.now() + pollMs });
@@ -328,7 +369,7 @@ class BatchStep {
   async #submit(index: number, batches: EndpointBatches, client: BatchClient): Promise<void> {
     const { target, key, count, bytes, input } = this.#batch.batches[index]!;
     // Read first: a part whose file cannot be read is not submitted, so it stays planned.
-    const headers = await this.#readHeaders(input);
+    const headers = await readHeaders(this.#storage, this.#owner, input);
     this.#aborter.signal.throwIfAborted();
     this.#isSubmitting = true;
     await this.#change(index, { state: "submitting" });
@@ -345,7 +386,7 @@ class BatchStep {
       await this.#change(index, { state: "ended", outcome: "failed", message: fault.message });
     } finally {
       this.#isSubmitting = false;
-      if (this.#ctx.signal.aborted) this.#aborter.abort();
+      if (this.#ctx.signal.aborted) this.#stop();
     }
   }
 
@@ -365,13 +406,6 @@ class BatchStep {
       return this.#change(index, { state: "submitted", reference });
     }
     return this.#submit(index, batches, client);
-  }
-
-  /** Returns the headers, which are the first text line. */
-  async #readHeaders(file: ProviderBatch["input"]): Promise<HeadersOut> {
-    for await (const line of splitAllLines(await readLineFile(this.#storage, this.#owner, file)))
-      return JSON.parse(line.toString()) as HeadersOut;
-    return {};
   }
 
   async *#readInput(file: ProviderBatch["input"]) {
@@ -451,9 +485,18 @@ class BatchStep {
     return this.#writeLeased({ data: { batches } });
   }
 
-  /** Extends the lease. If another engine has the batch, the step ends. */
+  /**
+   * Extends the lease. The step ends if another engine has the batch, or can have it. Results of
+   * lines that were sent are then lost, so an error of the store alone does not end it.
+   */
   async #renew(): Promise<void> {
-    await this.#writeLeased({}).catch((error: unknown) => this.#aborter.abort(error));
+    try {
+      await this.#writeLeased({});
+    } catch (err) {
+      const { id, dueAt = 0 } = this.#batch.record;
+      if (isVersionConflict(err) || Date.now() >= (dueAt ?? 0)) return this.#aborter.abort(err);
+      this.#ctx.log.warn({ batch: id, err }, "batch lease not renewed, will retry");
+    }
   }
 
   #writeLeased(change: Omit<BatchChange, "dueAt" | "isLeased">): Promise<void> {

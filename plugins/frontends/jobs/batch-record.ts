@@ -43,6 +43,12 @@ export interface ResultFile extends LineFile {
   readonly expiresAt: number;
 }
 
+/**
+ * A claimed line that has to be sent. `turn`: number of the next attempt to send it, because the row
+ * of the attempt before may be settled. `at`: time in Unix milliseconds before which it is not sent.
+ */
+export type UnsentLine = readonly [n: number, turn: number, at: number];
+
 /** Progress of the lines that the gateway sends itself. */
 export interface DirectLines {
   /** Encrypted key of the logs with the results. */
@@ -51,8 +57,8 @@ export interface DirectLines {
   readonly logs: number;
   /** Number of the last line that was claimed. A claimed line is not sent again. */
   readonly claimed: number;
-  /** Claimed lines that were certainly not sent. They are sent first when the run continues. */
-  readonly unsent?: readonly number[] | undefined;
+  /** Claimed lines that have to be sent. They are sent first when the run continues. */
+  readonly unsent?: readonly UnsentLine[] | undefined;
   /** SHA-256 of the key of the client, which has to be valid while lines are sent. */
   readonly digest?: string | undefined;
 }

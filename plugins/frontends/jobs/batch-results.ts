@@ -264,7 +264,7 @@ class ResultReader {
   ): Promise<void> {
     const { claimed, unsent = [] } = this.#batch.direct!;
     const { id } = await lines.read(n);
-    const isUnsent = n > claimed || unsent.includes(n);
+    const isUnsent = n > claimed || unsent.some(([one]) => one === n);
     const ended = outcome === "completed" || outcome === "lost" ? "expired" : outcome;
     if (isUnsent) return this.#writeUnrun(n, id, ended, message);
     const { bills, isOpen } = await this.#findBills(n);
@@ -280,7 +280,7 @@ class ResultReader {
     const request = `${this.#batch.record.attempt}.${n}`;
     const bills: LedgerEntry[] = [];
     let isOpen = false;
-    // A turn has no row if the gateway was busy, so later turns can have one.
+    // A turn has no row if its provider was known to be unavailable, so later turns can have one.
     for (let turn = 1; turn <= MAX_TURNS; turn++)
       for (let call = 1; ; call++) {
         const attempt = `${request}${turn > 1 ? `-${turn}` : ""}.${call}`;

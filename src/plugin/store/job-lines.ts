@@ -27,11 +27,12 @@ export interface JobLines {
   settleLine(line: JobLine, result: BatchResult, of: LineBilling): Promise<LineResponse>;
   /**
    * Sends a direct line to its provider now, and bills it. It takes its part of the job's
-   * reservation, and its row is written before it is sent. Throws without a bill if the line may be
-   * sent later: the gateway is busy, or the provider is unavailable or limits the rate. Then use the
-   * next `turn`. Any other error is the response.
+   * reservation, and its row is written before it is sent. Returns undefined if the gateway is busy:
+   * nothing was written, so the line can be sent later with the same `turn`. Throws without a bill if
+   * the provider is unavailable or limits the rate. Then use the next `turn`. The error may be shown
+   * to the client. Any other error is the response.
    */
-  runLine(line: JobLine, of: LineRun): Promise<LineRunResponse>;
+  runLine(line: JobLine, of: LineRun): Promise<LineRunResponse | undefined>;
   /**
    * Ends the reservation of a job, and releases what no line took. `costNano`: the estimated cost of
    * lines whose results are lost. Repeating it changes nothing.
@@ -82,7 +83,10 @@ export interface BatchTarget {
   readonly mode: "passthrough" | "translated";
   /** Path of the encoded requests, relative to the base URL of the endpoint. */
   readonly path: string;
-  /** Headers of the encoded requests, as in `BatchInput`. */
+  /**
+   * Headers of the encoded requests, as in `BatchInput`. If the target is direct: the headers of the
+   * request that creates the job, without credentials. `runLine` sends each line with them.
+   */
   readonly headers: HeadersOut;
   /**
    * Whether no provider batch runs the lines: the job engine sends each of them with `runLine`, at

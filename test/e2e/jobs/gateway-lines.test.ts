@@ -22,12 +22,15 @@ middleware:
       keys: [{ id: alice, digest: ${digestKey(alice)} },
         { id: poor, digest: ${digestKey(poor)}, limits: [usd=0.01/day] }]
   - limits
+scopes:
+  run: { from: ["header:x-run"], models: ["plain/scoped"], limits: [requests=9/day], missing: refuse }
 providers:
   plain:
     use: openai-compatible
     with: { base_url: "${up}/v1", api_key: k }
     models:
       small: { price: { input: 2, output: 8, tiers: { batch: { input: 1, output: 4 } } } }
+      scoped: { price: { input: 2, output: 8 } }
 `;
 
 let up: TestUpstream;
@@ -45,8 +48,8 @@ beforeEach(() => {
   up.setRoutes(scriptedModel(say("done")));
 });
 
-const openai = (apiKey = alice) =>
-  new OpenAI({ apiKey, baseURL: `${gateway.url}/v1`, maxRetries: 0 });
+const openai = (apiKey = alice, defaultHeaders: Record<string, string> = {}) =>
+  new OpenAI({ apiKey, baseURL: `${gateway.url}/v1`, maxRetries: 0, defaultHeaders });
 
 const messagesOf = (id: string) => [{ role: "user" as const, content: `hello ${id}` }];
 
@@ -190,6 +193,13 @@ it("an error of the provider is the result of its line, and a rate limit is wait
   expect(error).toMatchObject({ custom_id: "bad", response: { status_code: 400 } });
   const rows = (await rowsOf(batch.id)).filter(({ state }) => state !== "void");
   expect(rows.map(({ outcome }) => outcome)).toEqual(["ok"]);
+});
+
+it("a line is sent with the headers of the request that created the batch", async () => {
+  const client = openai(alice, { "x-run": "nightly" });
+  const batch = await ended(client, await create(client, ["a"], { model: "plain/scoped" }));
+  expect(await linesOf(client, batch.error_file_id)).toEqual([]);
+  expect(batch.request_counts).toEqual({ total: 1, completed: 1, failed: 0 });
 });
 
 it("the budget of the key applies to the sum of the lines, at the ordinary price", async () => {

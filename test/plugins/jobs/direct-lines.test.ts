@@ -122,6 +122,9 @@ async function runCase({ lines, kills, faults, answerMs }: Case): Promise<void> 
     return FINAL.has(now.state);
   });
   for (const [name, sent] of world.directCalls) expect(sent, `${name} was sent`).toBe(1);
+  expect(new Set(world.directRequests).size, "each request has its own row").toBe(
+    world.directRequests.length,
+  );
   const results = await resultsOf(alive[0]!, now);
   expect(results.map(({ custom_id }) => custom_id).toSorted()).toEqual(
     lines.map((_, n) => `c${n}`).toSorted(),
@@ -277,13 +280,104 @@ it("a line that was waiting to be sent again is sent by the next generation", ()
     };
     const first = start(60);
     const batch = await first.create(alice, models(1));
-    await world.until(async () => ((await readBatch(first, batch)).direct?.claimed ?? 0) === 1);
+    await world.until(() => world.directRequests.length === 1);
     const ending = first.context.end();
     fails = false;
     const second = start();
     const ended = await whenEnded(second, batch);
     await ending;
     expect(ended.counts).toMatchObject({ total: 1, succeeded: 1 });
+    // The row of the first request is void, so a second one with its ID would not be billed.
+    const name = `batch_${batch.record.id}.1`;
+    expect(world.directRequests).toEqual([name, `${name}-2`]);
+    expect([...world.directRows.keys()]).toEqual([`${name}-2.1`]);
+    expect(world.directHeaders).toEqual({ "x-beta": "b".repeat(100) });
+  }));
+
+it("a line that waits for hours lets other lines run, and expires in time", () =>
+  inWorld(async () => {
+    world.behavior.before = (method) => {
+      if (method === "runLine" && world.directRequests.length <= CONCURRENT)
+        fail("rate_limited", "Slow down.", { retryAfterMs: 3 * 24 * 3_600_000 });
+    };
+    const gateway = start();
+    const batch = await gateway.create(alice, models(20));
+    vi.setSystemTime(batch.expiresAt - 4 * 3_600_000);
+    const ended = await whenEnded(gateway, batch);
+    expect(Date.now()).toBeLessThan(batch.expiresAt + 3_600_000);
+    expect(ended.counts).toMatchObject({ succeeded: 20 - CONCURRENT, expired: CONCURRENT });
+  }));
+
+it("a line waits for as long as the gateway is busy", () =>
+  inWorld(async () => {
+    let isBusy = true;
+    world.behavior.isBusy = () => isBusy;
+    const gateway = start();
+    const batch = await gateway.create(alice, models(2));
+    const busyUntil = Date.now() + 2 * 3_600_000;
+    await world.until(() => Date.now() > busyUntil);
+    isBusy = false;
+    const ended = await whenEnded(gateway, batch);
+    expect(ended.counts).toMatchObject({ total: 2, succeeded: 2 });
+    const name = `batch_${batch.record.id}`;
+    expect(world.directRequests.toSorted()).toEqual([`${name}.1`, `${name}.2`]);
+  }));
+
+it("a line keeps its result if the store fails for a while", () =>
+  inWorld(async () => {
+    let answeredAt = Infinity;
+    world.behavior.answerDirect = async () => {
+      const from = Date.now();
+      world.behavior.beforeStore = () => {
+        if (Date.now() < from + 30_000) throw new Error("The store is down.");
+      };
+      await new Promise((resolve) => setTimeout(resolve, 90_000));
+      answeredAt = Date.now();
+    };
+    const gateway = start();
+    const batch = await gateway.create(alice, models(1));
+    await world.until(() => answeredAt < Infinity);
+    const ended = await whenEnded(gateway, batch);
+    expect(ended.counts).toMatchObject({ total: 1, succeeded: 1, failed: 0 });
+  }));
+
+it("a provider that fails does not stop the lines that the gateway sends", () =>
+  inWorld(async () => {
+    let isDown = true;
+    world.behavior.before = (method) => {
+      if (isDown && (method === "submit" || method === "find")) fail("unavailable", "Down.");
+    };
+    const gateway = start();
+    const batch = await gateway.create(alice, ["batched", ...models(3)]);
+    await world.until(() => world.directCalls.size === 3);
+    isDown = false;
+    const ended = await whenEnded(gateway, batch);
+    expect(ended.counts).toMatchObject({ total: 4, succeeded: 4 });
+  }));
+
+it("batches that wait for a place get one, and are canceled at once", () =>
+  inWorld(async () => {
+    const gateway = start(1);
+    const others: StoredBatch[] = [];
+    for (let n = 0; n < 32; n++) others.push(await gateway.create(alice, models(9)));
+    await world.until(async () => {
+      const states = await Promise.all(others.map((one) => readBatch(gateway, one)));
+      return states.every(({ batches }) => batches[0]!.state === "submitted");
+    });
+    const [late, canceled] = [
+      await gateway.create(alice, models(1)),
+      await gateway.create(alice, models(1)),
+    ];
+    const createdAt = Date.now();
+    await gateway.service.cancel(alice, `batch_${canceled.record.id}`);
+    expect((await whenEnded(gateway, canceled)).state).toBe("canceled");
+    expect(Date.now() - createdAt).toBeLessThan(3_600_000);
+    await world.until(async () => {
+      const { batches } = await readBatch(gateway, late);
+      return batches[0]!.state === "submitted";
+    });
+    expect(Date.now() - createdAt).toBeLessThan(3_600_000);
+    gateway.kill();
   }));
 
 it("a gateway without run_lines ends the lines with an error", () =>

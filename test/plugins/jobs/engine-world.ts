@@ -52,6 +52,10 @@ export interface Behavior {
   price: Opt<Price>;
   /** Called when a direct line was sent. The line is answered when it resolves. */
   answerDirect(line: number): void | Promise<void>;
+  /** Whether the gateway refuses a direct line before it writes a row. */
+  isBusy(): boolean;
+  /** Called before a method of the store of jobs. It may throw. */
+  beforeStore(): void;
 }
 
 export const answer = (id: string): BatchResult => ({
@@ -80,6 +84,10 @@ export class EngineWorld {
   readonly directCalls = new Map<string, number>();
   /** Cost of the rows of direct lines, by their calls. */
   readonly directRows = new Map<string, bigint>();
+  /** Requests of direct lines that have a row, in their order. A second row would bill nothing. */
+  readonly directRequests: string[] = [];
+  /** Headers that the last direct line was sent with. */
+  directHeaders: BatchTarget["headers"] | undefined;
   /** Reservations of jobs, and how they ended. */
   readonly reserved = new Map<string, bigint>();
   readonly settled = new Map<string, { readonly costNano: bigint; readonly outcome: string }>();
@@ -94,6 +102,8 @@ export class EngineWorld {
     reference: (key) => key,
     price: undefined,
     answerDirect() {},
+    isBusy: () => false,
+    beforeStore() {},
   };
   readonly dir: string;
   readonly #contexts: TestContext[] = [];
@@ -157,6 +167,7 @@ export class Gateway {
       ...this.context.ctx,
       jobs: mapMethods(jobs, async (run) => {
         this.#requireAlive();
+        world.behavior.beforeStore();
         return run();
       }),
       jobLines: this.#jobLines(),
@@ -216,11 +227,14 @@ export class Gateway {
         labels: {},
         ...(behavior.price && { price: behavior.price }),
       }),
-      runLine: (_line, { attempt, line, turn }) =>
+      runLine: (_line, { attempt, line, turn, target }) =>
         live(async () => {
+          if (behavior.isBusy()) return undefined;
+          const requestId = `${attempt}.${line}${turn > 1 ? `-${turn}` : ""}`;
+          world.directRequests.push(requestId);
+          world.directHeaders = target.headers;
           await behavior.before("runLine");
           this.#requireAlive();
-          const requestId = `${attempt}.${line}${turn > 1 ? `-${turn}` : ""}`;
           const name = `${attempt}.${line}`;
           world.directCalls.set(name, (world.directCalls.get(name) ?? 0) + 1);
           const costNano = directCost(line);
