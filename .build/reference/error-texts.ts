@@ -559,6 +559,8 @@ export const PROVIDER_ERRORS: Readonly<Record<string, ErrorText>> = {
   bad_stream: ["The stream of the provider is not valid", "Retry, or use another provider"],
   call_unnamed: ["The provider accepted a call without an ID", "Retry"],
   connect_failed: ["The provider cannot be reached", "Retry. Operators: run `tollgate doctor`"],
+  tls_failed: ["The TLS handshake with the provider failed", "Operators: run `tollgate doctor`"],
+  upstream_disconnected: ["The provider closed the connection before its response", "Retry"],
   content_filter: ["The content filter of the provider blocked the request", "Change the content"],
   content_policy_violation: ["The provider rejected the content", "Change the content"],
   demo_fail_how: [
@@ -728,7 +730,10 @@ export const OPERATOR_ERRORS: Readonly<Record<string, ErrorText>> = {
   no_etag: ["The command does not support `If-Match`", "Omit the header"],
   no_file: ["The file cannot be read", "Check the path"],
   no_gateway: ["The ID of the gateway is unknown", "Run `tollgate fleet`"],
-  jobs_running: ["The key has batches that run", "Cancel them, or wait for their end"],
+  jobs_running: [
+    "The key has jobs that run",
+    "Cancel its batches and background responses, and wait for the end of its videos",
+  ],
   no_jobs: ["The store does not support jobs", "Use another store"],
   no_oidc: ["No identity provider is configured", "Set `admin.oidc`"],
   no_package: ["The directory contains no package", "Check the path"],

@@ -29,6 +29,8 @@ export class FakeVideoApi {
     video.status = "completed";
     video.progress = 100;
   };
+  /** Status in the response to the request that creates a video. */
+  firstStatus = "queued";
   /** Returns another response in place of the usual one. */
   failure: (request: { method: string; path: string }) => ScriptedResponse | undefined = () =>
     undefined;
@@ -36,6 +38,7 @@ export class FakeVideoApi {
   reset(): void {
     this.videos.clear();
     this.requests.length = 0;
+    this.firstStatus = "queued";
     this.failure = () => undefined;
     this.onPoll = (video) => {
       video.status = "completed";
@@ -54,7 +57,8 @@ export class FakeVideoApi {
         const form = await new Response(new Uint8Array(body), {
           headers: { "content-type": type },
         }).formData();
-        return json(render(this.#create(Object.fromEntries(form), null)));
+        const created = render(this.#create(Object.fromEntries(form), null));
+        return json({ ...created, status: this.firstStatus });
       }
       const video = this.videos.get(id);
       if (!video) return missing();

@@ -1,6 +1,6 @@
 // Polls videos until they have ended, and bills each of them once. Each process of a gateway has an
 // engine. An engine leases a video for one step, so another gateway continues where one stopped.
-import { getFault, type Context, type JobCalls, type VideoStatus } from "tollgate/plugin";
+import { fail, getFault, type Context, type JobCalls, type VideoStatus } from "tollgate/plugin";
 import { LeaseLoop } from "../jobs/lease-loop.ts";
 import {
   isOpen,
@@ -96,20 +96,26 @@ class VideoStep {
 
   async #poll(): Promise<void> {
     const { record, target, reference, pollMs = POLL_MS.first } = this.#video;
-    if (Date.now() > record.createdAt + WINDOW_MS) return this.#end(ENDS.expired);
+    const isOverdue = Date.now() >= record.createdAt + WINDOW_MS;
     const signal = AbortSignal.any([this.#ctx.signal, AbortSignal.timeout(STEP_MS)]);
     const opened = this.#jobCalls.openVideos(target, signal);
-    if (!opened) return this.#end(ENDS.lost);
+    if (!opened)
+      return isOverdue
+        ? this.#end(ENDS.lost)
+        : // Another gateway may have the provider in its config.
+          fail("unavailable", `The provider ${target.provider} is not in this gateway's config.`);
     let status: VideoStatus;
     try {
       status = await opened.videos.poll(reference!, opened.client);
     } catch (error) {
-      if (getFault(error)?.kind !== "not_found") throw error;
-      return this.#end(ENDS.deleted);
+      if (getFault(error)?.kind === "not_found") return this.#end(ENDS.deleted);
+      if (isOverdue && !this.#ctx.signal.aborted) return this.#end(ENDS.expired);
+      throw error;
     }
     const data = readStatus(this.#video, status);
     if (status.state === "completed" || status.state === "failed")
       return this.#end(endOf(status, data), data);
+    if (isOverdue) return this.#end(ENDS.expired, data);
     const next = Math.min(POLL_MS.most, Math.round(pollMs * POLL_GROWTH));
     return this.#write({
       data: { ...data, failures: 0, pollMs: next },
@@ -164,7 +170,10 @@ class VideoStep {
       { video: record.id, state: record.state, retryInMs: ms, err: fault ? fault.message : err },
       "video step failed, will retry",
     );
-    const dueAt = Date.now() + Math.max(ms, fault?.retryAfterMs ?? 0);
+    const at = Date.now();
+    const endAt = record.createdAt + WINDOW_MS;
+    const later = at + Math.max(ms, fault?.retryAfterMs ?? 0);
+    const dueAt = at < endAt ? Math.min(later, endAt) : later;
     await this.#write({ data: { failures: failures + 1 }, dueAt }).catch(() => undefined);
   }
 

@@ -13,6 +13,7 @@ import {
   type VideoRequest,
   type VideoVariant,
 } from "tollgate/plugin";
+import { Submission } from "./submission.ts";
 import { createFileSecrets, type FileSecrets } from "../jobs/file-secrets.ts";
 import type { Owner } from "../jobs/owned-records.ts";
 import { readStatus, releaseReservation } from "./video-engine.ts";
@@ -25,7 +26,10 @@ const CREATE_MS = 10 * 60_000;
 const MAX_REFERENCE_BYTES = 2 * 1024;
 const MAX_MODEL = 256;
 
-/** Errors after which it is unknown whether the provider has started the video. */
+/**
+ * Errors of a provider's `create` after which it is unknown whether the provider has started the
+ * video, unless it refused each request.
+ */
 const AMBIGUOUS_KINDS: ReadonlySet<ErrorKind> = new Set(["upstream", "timeout", "canceled"]);
 
 export class VideoService {
@@ -77,47 +81,73 @@ export class VideoService {
       await this.#jobCalls.reserveCall(`video_${id}`, planned, { parentRequest: x });
       const dueAt = Date.now() + CREATE_MS;
       video = await this.records.change(video, { state: "submitting", dueAt });
-      const started = await opened.videos.create(
+    } catch (error) {
+      await this.#endCreation(video, () => this.#release(video, error));
+      throw error;
+    }
+    const submission = new Submission();
+    let started: StartedVideo;
+    try {
+      started = await opened.videos.create(
         {
           key: id,
           model: planned.target.model,
           request: planned.request as VideoRequest,
           remixOf: source?.reference,
         },
-        opened.client,
+        submission.observe(opened.client),
       );
-      return await this.#run(video, started);
     } catch (error) {
-      await this.#endCreation(video, error);
+      const kind = getFault(error)?.kind;
+      const isAmbiguous =
+        !submission.isRefused && (kind === undefined || AMBIGUOUS_KINDS.has(kind));
+      await this.#endCreation(video, () =>
+        isAmbiguous
+          ? this.records.change(video, { dueAt: Date.now() })
+          : this.#release(video, error),
+      );
+      throw error;
+    }
+    return this.#run(video, started);
+  }
+
+  /** Stores a video that the provider has accepted. From now on, it is billed in any case. */
+  async #run(video: StoredVideo, { reference, status }: StartedVideo): Promise<StoredVideo> {
+    const store = () =>
+      this.records.change(video, {
+        state: "running",
+        data: { reference, ...readStatus(video, status) },
+        dueAt: Date.now(),
+      });
+    try {
+      assertReference(reference);
+      const running = await store();
+      this.#wake();
+      return running;
+    } catch (error) {
+      // The engine polls the video with its reference. Without one, it bills the video as lost.
+      await this.#endCreation(video, () =>
+        isReference(reference) ? store() : this.records.change(video, { dueAt: Date.now() }),
+      );
       throw error;
     }
   }
 
-  async #run(video: StoredVideo, { reference, status }: StartedVideo): Promise<StoredVideo> {
-    if (Buffer.byteLength(reference) > MAX_REFERENCE_BYTES)
-      fail("upstream", `The provider's reference has more than ${MAX_REFERENCE_BYTES} bytes.`);
-    const data = { reference, ...readStatus(video, status) };
-    const running = await this.records.change(video, { state: "running", data, dueAt: Date.now() });
-    this.#wake();
-    return running;
-  }
-
-  /** Ends a creation that failed. If the provider may run the video, an engine bills it. */
-  async #endCreation(video: StoredVideo, error: unknown): Promise<void> {
-    const fault = getFault(error);
-    const isAmbiguous = video.state === "submitting" && (!fault || AMBIGUOUS_KINDS.has(fault.kind));
+  /** Ends a creation that failed. */
+  async #endCreation({ record }: StoredVideo, end: () => Promise<unknown>): Promise<void> {
     try {
-      if (isAmbiguous) {
-        await this.records.change(video, { dueAt: Date.now() });
-      } else {
-        await releaseReservation(this.#jobCalls, video, fault?.kind ?? "internal");
-        await this.records.delete(video);
-      }
+      await end();
     } catch (err) {
       // An engine ends the video when it is due.
-      this.#ctx.log.warn({ video: video.record.id, err }, "creation of video not ended");
+      this.#ctx.log.warn({ video: record.id, err }, "creation of video not ended");
     }
     this.#wake();
+  }
+
+  /** Ends a video that the provider has not started. It is not billed. */
+  async #release(video: StoredVideo, error: unknown): Promise<void> {
+    await releaseReservation(this.#jobCalls, video, getFault(error)?.kind ?? "internal");
+    await this.records.delete(video);
   }
 
   #open(target: StoredVideo["target"], signal: AbortSignal): OpenVideos {
@@ -165,18 +195,27 @@ export class VideoService {
     const video = await this.find(owner, id);
     if (isOpen(video.state))
       fail("invalid", "A video can be deleted after it has ended.", { code: "video_not_ended" });
-    const { reference, target, record } = video;
+    const { reference, target } = video;
     if (reference !== undefined) {
-      const opened = this.#jobCalls.openVideos(target, AbortSignal.timeout(SUBMIT_MS));
-      await opened?.videos
-        .delete?.(reference, opened.client)
-        .catch((err: unknown) =>
-          this.#ctx.log.warn({ video: record.id, err }, "provider video not deleted"),
-        );
+      const { videos, client } = this.#open(target, AbortSignal.timeout(SUBMIT_MS));
+      try {
+        await videos.delete?.(reference, client);
+      } catch (error) {
+        // The record has the only reference, so it is kept until the provider has deleted the video.
+        if (getFault(error)?.kind !== "not_found") throw error;
+      }
     }
     await this.records.delete(video);
     return video;
   }
+}
+
+const isReference = (reference: string): boolean =>
+  Buffer.byteLength(reference) <= MAX_REFERENCE_BYTES;
+
+function assertReference(reference: string): void {
+  if (!isReference(reference))
+    fail("upstream", `The provider's reference has more than ${MAX_REFERENCE_BYTES} bytes.`);
 }
 
 const failContent = (): never =>

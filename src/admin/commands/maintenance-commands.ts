@@ -52,13 +52,17 @@ export function createMaintenanceCommands(of: BackupRequest, invalidateKeys: () 
         store.maintenance?.erase ??
         failUnsupported(use, "erasing personal data", store.maintenance?.alternatives?.erase);
       const request = toErasure(input);
-      if (store.jobs) await eraseJobs(store.jobs, request);
-      const hashes = new Set<string>();
       const requests = "account" in request ? await expandAccount(store, request) : [request];
-      for (const one of requests) for (const hash of (await erase(one)).hashes) hashes.add(hash);
-      // Jobs that were created in between.
-      if (store.jobs) await eraseJobs(store.jobs, request);
-      await invalidateKeys();
+      const { jobs } = store;
+      if (jobs) await eraseJobs(jobs, request, requests);
+      const hashes = new Set<string>();
+      try {
+        for (const one of requests) for (const hash of (await erase(one)).hashes) hashes.add(hash);
+        // Jobs that were created in between.
+        if (jobs) await eraseJobs(jobs, request, requests);
+      } finally {
+        await invalidateKeys();
+      }
       return { texts: hashes.size, hashes: [...hashes] };
     },
   });
@@ -71,23 +75,37 @@ const PAGE_SIZE = 1_000;
  * Deletes the jobs of a key or account, such as its files, which makes their content unreadable.
  * Throws before it deletes one if a job has an open reservation, which could not be settled any
  * more.
+ *
+ * @param requests Erasures that follow from the request, with the keys of an account.
  */
-async function eraseJobs(jobs: JobStore, request: ErasureRequest): Promise<void> {
+async function eraseJobs(
+  jobs: JobStore,
+  request: ErasureRequest,
+  requests: readonly ErasureRequest[],
+): Promise<void> {
+  const keys = new Set(requests.flatMap((one) => ("key" in one ? [one.key] : [])));
   const found: JobRecord[] = [];
-  for await (const record of findJobs(jobs, request)) found.push(record);
+  for await (const record of findJobs(jobs, request, keys)) found.push(record);
   const running = found.filter(({ attempt }) => attempt !== undefined).length;
   if (running > 0) rejectRunning(request, running);
   for (const record of found) await deleteJob(jobs, record, request);
 }
 
-async function* findJobs(jobs: JobStore, request: ErasureRequest): AsyncGenerator<JobRecord, void> {
+async function* findJobs(
+  jobs: JobStore,
+  request: ErasureRequest,
+  keys: ReadonlySet<string>,
+): AsyncGenerator<JobRecord, void> {
   if (!("key" in request || "account" in request)) return;
   const query = "key" in request ? { key: request.key } : {};
+  // A record contains the path of its account, or only its last name. A key that was moved to the
+  // account may have left jobs without an account, and jobs that belong to another account.
+  const isErased = ({ key, account }: JobRecord) =>
+    "key" in request ||
+    (account === undefined ? keys.has(key) : account.split("/").at(-1) === request.account);
   for (let after: string | undefined; ;) {
     const page = await jobs.list(query, { limit: PAGE_SIZE, after });
-    for (const record of page.items)
-      // A record contains the path of its account, or only its last name.
-      if ("key" in request || record.account?.split("/").at(-1) === request.account) yield record;
+    for (const record of page.items) if (isErased(record)) yield record;
     after = page.next ?? undefined;
     if (after === undefined) return;
   }
@@ -114,7 +132,7 @@ async function deleteJob(
 const rejectRunning = (request: ErasureRequest, count: number): never =>
   fail(
     "conflict",
-    `The ${"account" in request ? "account" : "key"} has ${count} running jobs. Cancel them, or wait for their end.`,
+    `The ${"account" in request ? "account" : "key"} has ${count} running jobs. Cancel its batches and background responses, and wait for the end of its videos, which cannot be canceled.`,
     { code: "jobs_running" },
   );
 

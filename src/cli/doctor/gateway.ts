@@ -130,6 +130,12 @@ export async function checkCredentials(
   return (await Promise.all(checks)).flat();
 }
 
+/** Codes of errors without a response of the provider. */
+const CONNECTION_CODES: ReadonlySet<string> = new Set([
+  "connect_failed",
+  "tls_failed",
+  "upstream_disconnected",
+]);
 const CREDENTIAL_HINT = "check the key, its permissions, and its account's balance";
 
 async function testProvider(stateDir: string, provider: string): Promise<readonly DoctorFinding[]> {
@@ -181,7 +187,7 @@ async function checkModelList(
       `${provider} (${credential}) lists ${plural(Array.isArray(models) ? models.length : 0, "model")}`,
     );
   } catch (cause) {
-    const reached = getFault(cause)?.code !== "connect_failed";
+    const reached = !CONNECTION_CODES.has(getFault(cause)?.code ?? "");
     return errorFinding(
       id,
       `${provider} (${credential}): the model list is unavailable: ${publicErrorText(cause)}`,

@@ -12,7 +12,8 @@ import type { BatchClient } from "../batch.ts";
 export interface EndpointVideos {
   /**
    * Starts a video. A fault of the kinds `upstream` and `timeout` means that it is unknown whether
-   * the provider has started it. After any other fault, the provider must not have started it.
+   * the provider has started it. After any other fault, the provider must not have started it. If
+   * each request of `client` failed to connect or had an error status, the video is not billed.
    */
   create(input: VideoInput, client: BatchClient): Promise<StartedVideo>;
   /**

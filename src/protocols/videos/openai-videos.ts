@@ -54,7 +54,8 @@ export function openAiVideos({ path = "videos", remix = true }: VideoDialect = {
       const reference =
         asText(created["id"]) ||
         fail("upstream", "The provider returned a video without an ID.", { code: "bad_answer" });
-      return { reference, status: readStatus(created) };
+      // The video was started. If its status is unknown, polls report how it ends.
+      return { reference, status: readStatus(created, "queued") };
     },
     poll: async (reference, client) => readStatus(await fetchObject(client, urlOf(reference))),
     async readContent(reference, variant, client) {
@@ -127,9 +128,10 @@ function setImage(form: FormData, image: Media): void {
   form.set("input_reference", new File([new Uint8Array(bytes)], name, { type }));
 }
 
-function readStatus(video: JsonObject): VideoStatus {
+/** @param unknown State if the status is unknown. Default: an error. */
+function readStatus(video: JsonObject, unknown?: VideoStatus["state"]): VideoStatus {
   const status = asText(video["status"]) ?? "";
-  const state = Object.hasOwn(STATES, status) ? STATES[status] : undefined;
+  const state = Object.hasOwn(STATES, status) ? STATES[status] : unknown;
   if (state === undefined)
     return fail("upstream", "The provider returned a video with an unknown status.", {
       code: "bad_answer",

@@ -280,10 +280,29 @@ function failUnreachable(
     );
   const who = reach ? baseLabel : `The server at ${url.origin}`;
   // Error messages of Node contain addresses.
-  return fail("upstream", `${who} cannot be reached: ${code || "the connection broke"}.`, {
-    code: "connect_failed",
-    cause,
-  });
+  const text = `${who} cannot be reached: ${code || "the connection broke"}.`;
+  // After these two codes, nothing was sent.
+  if (isConnectError(cause as Error))
+    return fail("upstream", text, { code: "connect_failed", cause });
+  if (TLS_ERROR.test(code)) return fail("upstream", text, { code: "tls_failed", cause });
+  return fail("upstream", text, { code: "upstream_disconnected", cause });
+}
+
+/** Codes of errors before a connection exists. */
+const CONNECT_ERRORS: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "UND_ERR_CONNECT_TIMEOUT",
+  "proxy_refused",
+]);
+/** Codes of a TLS handshake that failed. */
+const TLS_ERROR = /CERT|^UNABLE_TO_|HANDSHAKE|^ERR_SSL_WRONG_VERSION_NUMBER$/;
+
+/** Whether no connection was established. */
+function isConnectError(cause: Error): boolean {
+  const { code = "", syscall } = cause as Error & { code?: string; syscall?: string };
+  return CONNECT_ERRORS.has(code) || syscall === "connect";
 }
 
 /** Throws the error of a body that ended early. */

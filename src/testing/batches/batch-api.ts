@@ -274,7 +274,9 @@ async function collectBody(
 }
 
 const brokenConnection = () =>
-  createFault("upstream", "The connection to the provider broke.", { code: "connect_failed" });
+  createFault("upstream", "The connection to the provider broke.", {
+    code: "upstream_disconnected",
+  });
 
 /** Returns a response as the host creates it. A truncated body fails while it is read. */
 function toResponse(of: ScriptedResponse): Response {

@@ -97,7 +97,7 @@ function createClient(
       });
       if (response.truncation)
         throw createFault("upstream", "The connection to the provider broke.", {
-          code: "connect_failed",
+          code: "upstream_disconnected",
         });
       const bytes = response.body;
       return new Response(Buffer.isBuffer(bytes) ? new Uint8Array(bytes) : String(bytes ?? ""), {

@@ -324,7 +324,9 @@ it("a rejected request reserves nothing, and a lost one is billed as an estimate
   const rejected = await error(create());
   expect(rejected.status).toBe(400);
   expect(rejected.message).toContain("Bad prompt.");
-  reject(500, "Broken.", "server_error");
+  reject(503, "Broken.", "server_error");
+  expect((await error(create())).status).toBeGreaterThanOrEqual(500);
+  sora.failure = () => ({ truncation: { after: "nothing", how: "reset" } });
   expect((await error(create())).status).toBeGreaterThanOrEqual(500);
   const ended = async (outcome: string) => {
     const { items } = (await gateway.ask("ledger.entries", { limit: 1_000 })) as unknown as {
@@ -335,6 +337,7 @@ it("a rejected request reserves nothing, and a lost one is billed as an estimate
   await until(async () => (await ended("lost")).length > 0);
   expect(await ended("lost")).toMatchObject([{ state: "estimated", costNano: "800000000" }]);
   expect(await ended("invalid")).toMatchObject([{ state: "void", costNano: "0" }]);
+  expect(await ended("overloaded")).toMatchObject([{ state: "void", costNano: "0" }]);
 });
 
 it("invalid requests get errors in OpenAI's format", async () => {
@@ -385,4 +388,33 @@ it("operators see videos", async () => {
     };
     return items.some(({ id, status }) => id === video.id && status === "completed");
   });
+});
+
+it("a video that the provider cannot delete is kept", async () => {
+  const client = openai(alice);
+  const video = await ended(
+    client,
+    await client.videos.create({ model: "openai/sora-2", prompt: "x" }),
+  );
+  sora.failure = ({ method }) =>
+    method === "DELETE"
+      ? {
+          status: 503,
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ error: { message: "Busy." } }),
+        }
+      : undefined;
+  expect((await error(client.videos.delete(video.id))).status).toBe(503);
+  expect((await client.videos.retrieve(video.id)).status).toBe("completed");
+  sora.failure = () => undefined;
+  sora.videos.clear();
+  expect(await client.videos.delete(video.id)).toMatchObject({ deleted: true });
+});
+
+it("an unknown status in the answer to the request is that of a queued video", async () => {
+  const client = openai(alice);
+  sora.firstStatus = "scheduled";
+  const created = await client.videos.create({ model: "openai/sora-2", prompt: "x" });
+  expect(created.status).toBe("queued");
+  expect((await ended(client, created)).status).toBe("completed");
 });

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import {
   fail,
+  type BatchClient,
   type Context,
   type JobCalls,
   type PlannedCall,
@@ -42,7 +43,16 @@ const PRICE: Price = {
 
 /** What the provider does with one video. */
 interface Script {
-  readonly creation: "accepted" | "rejected" | "lost_request" | "lost_response" | "killed";
+  readonly creation:
+    | "accepted"
+    | "rejected"
+    | "unsent"
+    | "refused"
+    | "lost_request"
+    | "lost_response"
+    | "killed";
+  /** Whether the store fails after the provider's answer, and whether the write was stored. */
+  readonly storeFault: "none" | "not_stored" | "stored";
   /** Failed polls before the video ends. */
   readonly failures: number;
   readonly end: "completed" | "failed" | "forgotten";
@@ -58,10 +68,13 @@ const script: fc.Arbitrary<Script> = fc.record({
     "accepted",
     "accepted",
     "rejected",
+    "unsent",
+    "refused",
     "lost_request",
     "lost_response",
     "killed",
   ),
+  storeFault: fc.constantFrom("none", "none", "not_stored", "stored"),
   failures: fc.nat(4),
   end: fc.constantFrom("completed", "completed", "failed", "forgotten"),
   seconds: fc.integer({ min: 1, max: 20 }),
@@ -98,6 +111,8 @@ class World {
   /** First settlement of each call, as a ledger keeps it. */
   readonly #rows = new Map<string, { state: string; costNano: bigint | null; outcome: string }>();
   readonly #contexts: TestContext[] = [];
+  /** Fault of the next write. */
+  #storeFault: Script["storeFault"] = "none";
 
   constructor(scripts: readonly Script[]) {
     this.#scripts = scripts;
@@ -130,7 +145,8 @@ class World {
   }
 
   #check({ creation, end, seconds, size }: Script, row: unknown): void {
-    if (creation === "rejected") return expect(row).toMatchObject({ state: "void", costNano: 0n });
+    if (["rejected", "unsent", "refused"].includes(creation))
+      return expect(row).toMatchObject({ state: "void", costNano: 0n });
     if (creation !== "accepted")
       return expect(row).toMatchObject({ state: "estimated", costNano: HOLD, outcome: "lost" });
     if (end === "failed")
@@ -167,8 +183,14 @@ class World {
     };
     const jobs = new Proxy(this.#jobs, {
       get: (of, name) => {
-        const method = Reflect.get(of, name) as (...args: unknown[]) => unknown;
-        return (...args: unknown[]) => live(() => method.apply(of, args));
+        const method = Reflect.get(of, name) as (...args: unknown[]) => Promise<unknown>;
+        return (...args: unknown[]) =>
+          live(async () => {
+            const fault = name === "put" ? this.#storeFault : "none";
+            this.#storeFault = "none";
+            const result = fault === "not_stored" ? undefined : await method.apply(of, args);
+            return fault === "none" ? result : fail("unavailable", "The store is away.");
+          });
       },
     });
     const kill = () => void (isDead = true);
@@ -204,22 +226,25 @@ class World {
       reserveCall: (attempt) => live(() => void this.#reserved.add(attempt)),
       settleCall: (attempt, end) =>
         live(() => settleJobCall({ ledger } as unknown as Generation, attempt, end)),
-      openVideos: () => ({ client: undefined as never, videos: this.#videos(live, kill) }),
+      openVideos: () => ({ client: CLIENT, videos: this.#videos(live, kill) }),
     };
   }
 
   #videos(live: Live, kill: () => void) {
     const scriptOf = (reference: string) => this.#scripts[Number(reference)]!;
     return {
-      create: ({ request }: { request: VideoRequest }) =>
-        live(() => {
+      create: ({ request }: { request: VideoRequest }, client: BatchClient) =>
+        live(async () => {
           const reference = request.prompt;
-          const { creation } = scriptOf(reference);
+          const { creation, storeFault } = scriptOf(reference);
           if (creation === "rejected") fail("invalid", "Bad prompt.");
+          const { ok } = await client.fetch(creation);
+          if (!ok) fail("upstream", "The provider returned status 500.");
           if (creation === "lost_request") fail("timeout", "No answer.");
           this.#started.set(reference, 0);
           if (creation === "lost_response") fail("upstream", "The connection broke.");
           if (creation === "killed") kill();
+          this.#storeFault = creation === "accepted" ? storeFault : "none";
           return { reference, status: { state: "queued" } as VideoStatus };
         }),
       poll: (reference: string) =>
@@ -240,6 +265,16 @@ class World {
 
 /** Runs a step of a process, which fails if the process is killed. */
 type Live = <T>(run: () => T | Promise<T>) => Promise<T>;
+
+/** Sends each request as its script says. */
+const CLIENT: BatchClient = {
+  credential: "default",
+  signal: new AbortController().signal,
+  fetch: async (creation) =>
+    creation === "unsent"
+      ? fail("upstream", "Cannot connect.", { code: "connect_failed" })
+      : new Response(null, { status: creation === "refused" ? 500 : 200 }),
+};
 
 const OWNER: Owner = { name: "key:alice", key: "alice", account: undefined };
 const HEAD = { id: "r1", identity: { id: "alice" } } as unknown as RequestHead;

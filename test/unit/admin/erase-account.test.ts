@@ -17,8 +17,8 @@ const KEYS = [
   { id: "alice", account: "acme" },
   { id: "bob", account: "other" },
 ];
-const isOwn = ({ account }: Pick<JobRecord, "account">): boolean =>
-  account === "acme" || account === "group/acme";
+const isOwn = ({ account, key }: Pick<JobRecord, "account" | "key">): boolean =>
+  account === "acme" || account === "group/acme" || (account === undefined && key === "alice");
 
 const ends: (() => Promise<unknown>)[] = [];
 const stores: Record<string, () => Promise<JobStore>> = {
@@ -43,6 +43,7 @@ const records = fc.array(
   fc.record({
     kind: fc.constantFrom(...KINDS),
     account: fc.constantFrom(...ACCOUNTS),
+    key: fc.constantFrom("alice", "bob"),
     isDue: fc.boolean(),
     isRunning: fc.nat(30).map((n) => n === 0),
   }),
@@ -63,11 +64,11 @@ describe.each(Object.keys(stores))("%s", (name) => {
     fc.assert(
       fc.asyncProperty(records, fc.nat(3), async (some, leases) => {
         for (const { id, version } of await readAll()) await jobs.delete(id, version);
-        for (const { isDue, isRunning, account, kind } of some)
+        for (const { isDue, isRunning, account, key, kind } of some)
           await jobs.put({
             id: `j${++created}`,
             kind,
-            key: "alice",
+            key,
             ...(account !== undefined && { account }),
             version: 1,
             createdAt: created,
@@ -78,6 +79,7 @@ describe.each(Object.keys(stores))("%s", (name) => {
           });
         const before = await readAll();
         const erased: ErasureRequest[] = [];
+        let invalidations = 0;
         let left = leases;
         // Another gateway leases a job between its reading and its deletion.
         const raced: JobStore = {
@@ -99,14 +101,14 @@ describe.each(Object.keys(stores))("%s", (name) => {
             },
             use: name,
           } as never,
-          async () => {},
+          async () => void invalidations++,
         );
         const isBlocked = before.some((one) => isOwn(one) && one.attempt !== undefined);
         const run = commands.erase({ account: "acme" });
         if (isBlocked) {
           await expect(run).rejects.toThrow("running jobs");
           expect(await readAll()).toEqual(before);
-          expect(erased).toEqual([]);
+          expect([erased, invalidations]).toEqual([[], 0]);
           return;
         }
         await run;
@@ -114,7 +116,24 @@ describe.each(Object.keys(stores))("%s", (name) => {
         expect(ids(await readAll())).toEqual(ids(before.filter((one) => !isOwn(one))));
         for (const one of before.filter(isOwn)) expect(await jobs.find(one.id)).toBeUndefined();
         expect(erased).toEqual([{ account: "acme" }, { key: "alice" }]);
+        expect(invalidations).toBe(1);
       }),
       { numRuns: trialCount(100) },
     ));
+});
+
+it("the caches of keys are invalidated if a job was created in between", async () => {
+  const jobs = createMemoryJobs();
+  let invalidations = 0;
+  const erase = async () => {
+    const record = { id: "j1", kind: "batch", key: "alice", account: "acme", version: 1 };
+    await jobs.put({ ...record, createdAt: 1, state: "open", attempt: "call", data: "{}" });
+    return { hashes: [] };
+  };
+  const commands = createMaintenanceCommands(
+    { store: { jobs, listKeys: async () => ({ items: [] }), maintenance: { erase } } } as never,
+    async () => void invalidations++,
+  );
+  await expect(commands.erase({ account: "acme" })).rejects.toThrow("running jobs");
+  expect(invalidations).toBe(1);
 });
