@@ -1,5 +1,5 @@
 // A gateway with the frontend `mcp` and fake servers behind it, for one test at a time.
-import { afterEach, beforeEach } from "vitest";
+import { onTestFinished } from "vitest";
 import { digestKey, mintKey } from "../../../../src/lib/api-key.ts";
 import { startInProcess, type InProcessGateway } from "../../../kit/in-process.ts";
 import type { McpAnswer } from "./client.ts";
@@ -7,12 +7,6 @@ import { startFakeServer, type FakeServer, type FakeServerOptions } from "./fake
 
 /** Keys of the gateway: `all` may call every tool, and `some` may call `one/echo`. */
 export const [all, some] = [mintKey().secret, mintKey().secret];
-
-let disposables = new AsyncDisposableStack();
-beforeEach(() => {
-  disposables = new AsyncDisposableStack();
-});
-afterEach(() => disposables.disposeAsync());
 
 /** Starts a gateway. It ends with the test. */
 export async function start(
@@ -26,6 +20,9 @@ export async function start(
     readonly yaml?: string;
   } = {},
 ): Promise<{ gateway: InProcessGateway; servers: Record<string, FakeServer>; url: string }> {
+  // Hooks of this file would run only for the first test file of a process.
+  const disposables = new AsyncDisposableStack();
+  onTestFinished(() => disposables.disposeAsync());
   const started: Record<string, FakeServer> = {};
   for (const [name, options] of Object.entries(servers))
     started[name] = disposables.use(await startFakeServer(options));
