@@ -88,10 +88,19 @@ export default defineFrontend({
           param: "background",
           code: "unsupported_parameter",
         });
-      const toolRequest = gatewayTools?.read(x, body);
-      if (!toolRequest) return readForeground(x, body);
+      const { whole, items, toolRequest } = await readTools(x, body);
+      if (!toolRequest) return readForeground(x, whole, items);
       if (toolRequest.servers.length > 0) rejectOverSocket();
-      return readToolInput(x, body, toolRequest, { tools: gatewayTools!, readForeground });
+      return readToolInput(x, whole, toolRequest, { tools: gatewayTools!, readForeground });
+    };
+    /**
+     * Reads the request for servers of the gateway. References are resolved first, because they may
+     * name items that only the gateway knows. Returns the body with these items.
+     */
+    const readTools = async (x: RequestHead, body: Body) => {
+      const items = gatewayTools && (await resolveReferences(x, body["input"], find));
+      const whole = items ? { ...body, ...items } : body;
+      return { whole, items, toolRequest: gatewayTools?.read(x, whole) };
     };
     /** Returns the model, and the provider's ID of a background response that is continued. */
     const resolvePrevious = async (x: RequestHead, body: Body) => {
@@ -104,9 +113,13 @@ export default defineFrontend({
       const edits = upstreamId === undefined ? undefined : { previous_response_id: upstreamId };
       return { model: await resolveModel(x, { ...body, ...edits }, made), edits };
     };
-    const readForeground = async (x: RequestHead, body: Body): Promise<RouteInput> => {
+    const readForeground = async (
+      x: RequestHead,
+      body: Body,
+      resolved?: Body,
+    ): Promise<RouteInput> => {
       const { model, edits } = await resolvePrevious(x, body);
-      const items = await resolveReferences(x, body["input"], find);
+      const items = resolved ?? (await resolveReferences(x, body["input"], find));
       return {
         model,
         edits: edits || items ? { ...edits, ...items } : undefined,
@@ -121,17 +134,17 @@ export default defineFrontend({
     };
     const readHttpInput = async (x: RequestHead, body: Body): Promise<RouteInput> => {
       rejectStoredContent(body);
-      const toolRequest = gatewayTools?.read(x, body);
+      const { whole, items, toolRequest } = await readTools(x, body);
       if (toolRequest)
-        return readToolInput(x, body, toolRequest, {
+        return readToolInput(x, whole, toolRequest, {
           tools: gatewayTools!,
           background,
           memory,
           readForeground,
         });
-      if (body["background"] !== true) return readForeground(x, body);
+      if (body["background"] !== true) return readForeground(x, whole, items);
       if (!background) return rejectBackground();
-      const { edits, ...input } = await readForeground(x, body);
+      const { edits, ...input } = await readForeground(x, whole, items);
       const run = background.begin(x, body);
       return { ...input, ...run, edits: { ...edits, ...run.edits } };
     };
@@ -154,12 +167,12 @@ export default defineFrontend({
           ],
           actionType: "count",
           async readInput(x, body) {
-            const toolRequest = gatewayTools?.read(x, body);
-            const own = toolRequest && (await gatewayTools!.expand(x, body, toolRequest));
-            const { input } = { ...body, ...own };
+            const { whole, items, toolRequest } = await readTools(x, body);
+            const own = toolRequest && (await gatewayTools!.expand(x, whole, toolRequest));
+            const known = items ?? (await resolveReferences(x, body["input"], find));
             return {
               model: await resolveModel(x, body, made),
-              edits: { ...own, ...(await resolveReferences(x, input, find)) },
+              edits: { ...known, ...own },
               stream: false,
             };
           },

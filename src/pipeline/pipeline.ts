@@ -147,13 +147,28 @@ export async function runSubrequest(
   const abort = () => void res.destroy();
   abortSignal.addEventListener("abort", abort);
   if (abortSignal.aborted) abort();
+  const settled = Promise.withResolvers<void>();
+  const { body, billing } = parent.state;
+  if (body.received?.answer) (billing.openAnswers ??= new Map()).set(settled.promise, abort);
   try {
     await runToSettlement(x, mounted);
     return await readSubrequestResult(x, responseBody);
   } finally {
-    const { body, billing } = parent.state;
     if (body.received?.answer) (billing.answerRecords ??= []).push(...x.state.billing.records);
+    billing.openAnswers?.delete(settled.promise);
+    settled.resolve();
     abortSignal.removeEventListener("abort", abort);
+  }
+}
+
+/**
+ * Cancels the subrequests of an answer that has failed, and waits for their records. Without them, a
+ * request whose client disconnected would seem to have cost nothing.
+ */
+async function settleOpenAnswers({ state: { billing } }: HostExchange): Promise<void> {
+  while (billing.openAnswers && billing.openAnswers.size > 0) {
+    for (const cancel of billing.openAnswers.values()) cancel();
+    await Promise.all(billing.openAnswers.keys());
   }
 }
 
@@ -163,6 +178,8 @@ async function runToSettlement(x: HostExchange, mounted: MountedRoute): Promise<
     try {
       await runStages(x, mounted);
     } catch (problem) {
+      if (x.state.admission.idempotencyClaim && x.state.billing.openAnswers)
+        await settleOpenAnswers(x);
       const freeing = freeIfUnbilled(x);
       if (freeing) await freeing;
       rejectSafely(x, problem, reject);

@@ -14,16 +14,29 @@ const STREAM_HEADERS = {
 export class EventChannel {
   readonly #queue = new BoundedQueue<string>({ maxItems: MAX_QUEUED, overflow: "wait" });
   #onEvent: (() => void) | undefined;
-  #onRoom: (() => void) | undefined;
+  /** Senders that wait until the queue has room. Several tools may send events at the same time. */
+  readonly #waiting = new Set<() => void>();
+  readonly #signal: AbortSignal;
   #isOpen = true;
+
+  /** Once `signal` is aborted, no sender waits for the client. */
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+    signal.addEventListener("abort", () => this.#wakeAll(), { once: true });
+  }
 
   /** Sends an event. Resolves when the next one may be sent. */
   async send(event: string): Promise<void> {
     if (!this.#isOpen) return;
     this.#queue.push(event);
     this.#onEvent?.();
-    while (this.#queue.isFull && this.#isOpen)
-      await new Promise<void>((resolve) => (this.#onRoom = resolve));
+    while (this.#queue.isFull && this.#isOpen && !this.#signal.aborted)
+      await new Promise<void>((resolve) => this.#waiting.add(resolve));
+  }
+
+  #wakeAll(): void {
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
   }
 
   /**
@@ -52,7 +65,7 @@ export class EventChannel {
       while (true) {
         const events = this.#queue.take(MAX_QUEUED);
         if (events.length > 0) {
-          this.#onRoom?.();
+          this.#wakeAll();
           yield events.join("");
         } else if (isDone()) break;
         else if (!(await this.#waitForEvent())) yield ": keep-alive\n\n";
@@ -60,7 +73,7 @@ export class EventChannel {
       await running;
     } finally {
       this.#isOpen = false;
-      this.#onRoom?.();
+      this.#wakeAll();
       cancel();
     }
   }

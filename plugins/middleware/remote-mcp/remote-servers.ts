@@ -23,7 +23,10 @@ const listOf = (value: unknown): readonly unknown[] =>
 /** Fields with a list of servers: Anthropic's and Gemini's. */
 const SERVER_FIELDS = ["mcp_servers", "mcpServers"] as const;
 
-/** Returns the servers of a body, and those of the session that the body describes. */
+/**
+ * Returns the servers of a body, of its input items, which may contain tools, and of the session that
+ * the body describes.
+ */
 export function findRemoteServers(body: Body): readonly RemoteServer[] {
   const found: RemoteServer[] = [];
   collect(body, "", found);
@@ -32,13 +35,27 @@ export function findRemoteServers(body: Body): readonly RemoteServer[] {
 }
 
 function collect(body: Members, start: string, found: RemoteServer[]): void {
-  for (const [at, tool] of listOf(body["tools"]).entries()) {
-    if (!isMembers(tool)) continue;
-    const path = `${start}tools[${at}]`;
-    if (tool["type"] === "mcp") found.push({ path, address: addressOf(tool) });
-    else collectServers(tool, `${path}.`, found);
-  }
+  const { input } = body;
+  if (Array.isArray(input))
+    for (const [at, item] of input.entries())
+      if (isMembers(item)) collectTools(item, `${start}input[${at}].`, found);
+  collectTools(body, start, found);
   collectServers(body, start, found);
+}
+
+/** Collects the servers of tools, and of the tools in a namespace. */
+function collectTools(holder: Members, start: string, found: RemoteServer[]): void {
+  const open = [{ holder, start }];
+  for (const { holder: one, start: prefix } of open)
+    for (const [at, tool] of listOf(one["tools"]).entries()) {
+      if (!isMembers(tool)) continue;
+      const path = `${prefix}tools[${at}]`;
+      if (tool["type"] === "mcp") found.push({ path, address: addressOf(tool) });
+      else {
+        collectServers(tool, `${path}.`, found);
+        open.push({ holder: tool, start: `${path}.` });
+      }
+    }
 }
 
 function collectServers(holder: Members, start: string, found: RemoteServer[]): void {

@@ -110,6 +110,8 @@ export interface BillingState {
   readonly records: CallRecord[];
   /** Records of the subrequests with which the frontend answered the request. */
   answerRecords: CallRecord[] | undefined;
+  /** Those subrequests that have not ended, and functions that cancel them. */
+  openAnswers: Map<Promise<void>, () => void> | undefined;
 }
 
 /** The result that the client and the observers receive. */
@@ -194,6 +196,7 @@ export function createExchangeState(of: {
       downgrade: undefined,
       records: [],
       answerRecords: undefined,
+      openAnswers: undefined,
     },
     outcome: {
       fault: undefined,

@@ -167,7 +167,17 @@ export function pinPolicy(call: HostCall): void {
  */
 function setZdrReceipt(call: HostCall, policy: EffectivePolicy): void {
   call.zdrReceipt = formatReceipt(call, policy);
-  if (!call.isHedge) call.exchange.state.calls.zdrReceipt = call.zdrReceipt;
+  if (!call.isHedge) setRequestReceipt(call.exchange, call.zdrReceipt);
+}
+
+/**
+ * Sets the receipt of a request. It is also the receipt of a parent that the request answers: the
+ * provider receives the content of both.
+ */
+export function setRequestReceipt(x: HostExchange, receipt: string): void {
+  x.state.calls.zdrReceipt = receipt;
+  const parent = x.subrequestOrigin?.parentRequest;
+  if (parent?.state.body.received?.answer) setRequestReceipt(parent, receipt);
 }
 
 /**

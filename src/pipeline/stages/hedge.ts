@@ -15,6 +15,7 @@ import {
   type PresentStage,
   type StatedTerms,
 } from "./attempt-execution.ts";
+import { setRequestReceipt } from "../privacy/zero-retention.ts";
 import type { RoutePlan } from "./route.ts";
 
 /** A running call and the response that it writes to. */
@@ -122,7 +123,8 @@ export class Hedge implements ResponseRace {
       by === this.#first.response ? [this.#first, this.#second!] : [this.#second!, this.#first];
     const { calls } = won.call.exchange.state;
     calls.last = won.call;
-    calls.zdrReceipt = won.call.zdrReceipt ?? calls.zdrReceipt;
+    if (won.call.zdrReceipt !== undefined)
+      setRequestReceipt(won.call.exchange, won.call.zdrReceipt);
     if (calls.sent) calls.sent = { ...calls.sent, lastProvider: won.call.provider };
     cancelAttempt(lost, "Another call responded first.");
   }

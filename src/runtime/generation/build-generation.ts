@@ -197,7 +197,8 @@ function createGeneration(
       credentials.some(isClientCredential),
     ),
     findRoute: (path) => modelRoutes.get(path),
-    findSubrequestRoute(path) {
+    findSubrequestRoute(given) {
+      const path = withoutTrailingSlash(given);
       const mounted = modelRoutes.get(path);
       return mounted ? { mounted, params: {} } : findHandlerRoute(handlerRoutes, path);
     },
@@ -220,6 +221,10 @@ function createGeneration(
     },
   };
 }
+
+/** A request may end its path with a slash, and its subrequests may have the same path. */
+const withoutTrailingSlash = (path: string): string =>
+  path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
 
 /** Returns the secret with which values of scopes are hashed. All gateways of a store share it. */
 const scopeSecret = ({ fleetSecret }: Services): Uint8Array =>

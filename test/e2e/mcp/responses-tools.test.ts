@@ -326,8 +326,18 @@ it("with zero data retention, only servers that declare it are called", async ()
   ] as const) {
     at.up.setRoutes(model([["calc__add", { a: 1, b: 2 }]]));
     const body = { model: "clean/model", input: "x", tools: [server({ server_url: path })] };
-    const response = await client().responses.create(body, { headers });
+    const { data: response, response: got } = await client()
+      .responses.create(body, { headers })
+      .withResponse();
     expect(response.output[1]).toMatchObject({ type: "mcp_call", output });
+    const policy = expect.stringMatching(/^clean\/chat-completions;retention=zero;/);
+    expect(got.headers.get("service-zdr-policy")).toEqual(policy);
+    at.up.setRoutes(model());
+    const streamed = await client()
+      .responses.create({ ...body, stream: true }, { headers })
+      .withResponse();
+    expect(streamed.response.headers.get("service-zdr-policy")).toEqual(policy);
+    for await (const event of streamed.data) void event;
   }
   expect(calls("add")).toHaveLength(1);
   const body = { model: MODELS[0]!, input: "x", tools: [server()] };
@@ -356,6 +366,101 @@ it("an Idempotency-Key prevents a second run", async () => {
     code: "idempotency_done",
   });
   expect(calls("add")).toHaveLength(1);
+});
+
+it.each([0, 1])(
+  "a client that disconnects during turn %s cannot run the request again, and its cost is complete",
+  async (turn) => {
+    const routes = turn === 0 ? model() : model([["calc__add", { a: 1, b: 2 }]]);
+    at.up.setRoutes({
+      ...routes,
+      "POST /v1/chat/completions": async (request) => {
+        const answer = await (routes["POST /v1/chat/completions"] as any)(request);
+        const isOpen = sentBodies(at.up).length > turn;
+        return isOpen ? { ...answer, truncation: { after: { pieces: 2 }, how: "stall" } } : answer;
+      },
+    });
+    const before = (await at.rows()).length;
+    const headers = { "idempotency-key": `open ${turn}` };
+    const input = { model: "plain/model", input: "x", tools: [server()] };
+    const body = { ...input, stream: true as const };
+    const stop = new AbortController();
+    const stream = await client().responses.create(body, { headers, signal: stop.signal });
+    const reached = until(() => sentBodies(at.up).length === turn + 1).then(() => stop.abort());
+    for await (const event of stream) void event;
+    await reached;
+    const made = 1 + 2 * turn;
+    await until(async () => (await at.rows()).length === before + made);
+    let error: any;
+    await until(async () => {
+      error = await client()
+        .responses.create(body, { headers })
+        .catch((problem: unknown) => problem);
+      return error.code !== "idempotency_in_flight";
+    });
+    expect(error).toMatchObject({ status: 409, code: "idempotency_done" });
+    const cost = (await at.rows())
+      .slice(before)
+      .reduce((sum, row) => sum + BigInt((row as any).costNano), 0n);
+    expect(JSON.stringify(error.error)).toContain(`"cost_nano_usd":"${cost}"`);
+    expect(sentBodies(at.up)).toHaveLength(turn + 1);
+  },
+);
+
+it("items of the gateway are resolved from references before they are read", async () => {
+  at.up.setRoutes(model([["calc__add", { a: 1, b: 2 }]], []));
+  const tools = [server({ require_approval: { never: { tool_names: ["echo"] } } })];
+  const { response: asked } = await respond({ tools }, false);
+  const reference = ({ id }: { id?: string | null }) => ({ type: "item_reference", id });
+  const { id } = asked.output.at(-1)! as { id: string };
+  const input = [
+    { role: "user", content: "x" },
+    ...asked.output.map(reference as never),
+    { type: "mcp_approval_response", approval_request_id: id, approve: true },
+  ] as OpenAI.Responses.ResponseInput;
+  at.up.setRoutes(model());
+  const { response: approved } = await respond({ tools, input }, false);
+  expect(approved.output_text).toBe("Results: 3");
+  const later = [
+    ...input,
+    ...approved.output.map(reference as never),
+    { role: "user" as const, content: "y" },
+  ];
+  await respond({ tools, input: later as never }, false);
+  // Without the server, too, the provider gets no item of the gateway.
+  await respond({ tools: [], input: later as never }, false);
+  await client().responses.inputTokens.count({ model: MODELS[0]!, tools, input: later as never });
+  for (const body of sentBodies(at.up))
+    expect(JSON.stringify(body)).not.toMatch(/"mcpr?_gw_|"mcp_/);
+  expect(calls("add")).toHaveLength(1);
+});
+
+it("an approval next to a call without one is continued with all items, not by the response's ID", async () => {
+  at.up.setRoutes(model([["calc__add", { a: 1, b: 2 }], ["calc__echo"]], []));
+  const tools = [server({ require_approval: { never: { tool_names: ["echo"] } } })];
+  const { response: asked } = await respond({ tools, store: true }, true);
+  expect(types(asked)).toEqual(["mcp_list_tools", "mcp_call", "mcp_approval_request"]);
+  const { id } = asked.output.at(-1)! as { id: string };
+  const answer = { type: "mcp_approval_response" as const, approval_request_id: id, approve: true };
+  at.up.setRoutes(model());
+  await expect(
+    respond({ tools, previous_response_id: asked.id, input: [answer] }, false),
+  ).rejects.toMatchObject({ status: 400, param: "previous_response_id" });
+  expect(calls("add")).toEqual([]);
+  const input = [{ role: "user", content: "x" }, ...asked.output, answer];
+  const { response } = await respond({ tools, input: input as never }, false);
+  expect(response.output_text).toContain("3");
+  expect(calls("add")).toHaveLength(1);
+});
+
+it("the path of a request may end with a slash", async () => {
+  at.up.setRoutes(model([["calc__add", { a: 1, b: 2 }]]));
+  const got = await fetch(`${at.gateway.url}/v1/responses/`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${KEYS.all}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: MODELS[0]!, input: "x", tools: [server()] }),
+  });
+  expect([got.status, ((await got.json()) as Response).status]).toEqual([200, "completed"]);
 });
 
 it("other servers pass to the provider, and a URL of this gateway is one of its servers", async () => {

@@ -137,6 +137,13 @@ test("law: every server of a body is found, wherever it is", () => {
         );
         const gemini = urls.map((one) => ({ streamableHttpTransport: { url: one } }));
         expect(found({ tools: [{ mcpServers: gemini }] })).toEqual(urls);
+        const namespace = { type: "namespace", name: "n", tools };
+        expect(found({ tools: [namespace] })).toEqual(urls);
+        for (const type of ["additional_tools", "tool_search_output"])
+          for (const list of [tools, [{ ...namespace, tools: [namespace] }]])
+            expect(found({ input: ["x", { type: "message" }, { type, tools: list }] })).toEqual(
+              urls,
+            );
       },
     ),
   );

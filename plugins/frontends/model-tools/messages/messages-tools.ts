@@ -62,7 +62,7 @@ export class MessagesTools {
       const turns = new MessageTurns({ loop, request, body, send: undefined });
       return { status: 200, body: await turns.run() };
     }
-    const channel = new EventChannel();
+    const channel = new EventChannel(loop.signal);
     let hasSent = false;
     const send = (events: readonly JsonObject[]) => {
       hasSent = true;

@@ -12,6 +12,8 @@ export interface PendingCall {
   readonly name: string;
   /** JSON text of the arguments. */
   readonly args: string;
+  /** Whether the gateway made other calls of the same turn, which needed no approval. */
+  readonly hasOtherCalls: boolean;
 }
 
 export const APPROVAL_PREFIX = "mcpr_gw_";
@@ -27,8 +29,8 @@ export class Approvals {
   }
 
   createId(x: RequestHead, call: Omit<PendingCall, "id">): string {
-    const { callId, server, name, args } = call;
-    const data = JSON.stringify([callId, server, name, args]);
+    const { callId, server, name, args, hasOtherCalls } = call;
+    const data = JSON.stringify([callId, server, name, args, hasOtherCalls]);
     return APPROVAL_PREFIX + encrypt(this.#secret, data, x.identity!.id).toString("base64url");
   }
 
@@ -44,12 +46,13 @@ export class Approvals {
         param,
         code: "invalid_value",
       });
-    const [callId, server, name, args] = JSON.parse(data.toString()) as [
+    const [callId, server, name, args, hasOtherCalls] = JSON.parse(data.toString()) as [
       string,
       string,
       string,
       string,
+      boolean,
     ];
-    return { id, callId, server, name, args };
+    return { id, callId, server, name, args, hasOtherCalls };
   }
 }

@@ -210,12 +210,16 @@ export class ResponseTurns {
     items: readonly JsonObject[],
   ): Promise<boolean> {
     const calls: { at: number; index: number; tool: OfferedTool }[] = [];
+    const waiting: { item: JsonObject; tool: OfferedTool }[] = [];
     let isFinal = false;
     for (const [at, item] of items.entries()) {
       const { index, tool } = turn.placed.get(at)!;
       if (tool && index !== undefined) calls.push({ at, index, tool });
-      else if (tool || CLIENT_CALLS.test(String(item["type"]))) isFinal = true;
+      else if (tool) waiting.push({ item, tool });
+      if (tool ? index === undefined : CLIENT_CALLS.test(String(item["type"]))) isFinal = true;
     }
+    // The requests come last, because each tells whether the turn has other calls.
+    for (const { item, tool } of waiting) await this.#requestApproval(tool, item, calls.length > 0);
     if (response["status"] !== "completed") {
       for (const { index } of calls) await this.#endCall(index, { status: "incomplete" });
       return true;
@@ -340,19 +344,23 @@ export class ResponseTurns {
     if (!turn.placed.has(at)) await this.#onAdded(turn, at, item);
     turn.done.add(at);
     const { index, tool } = turn.placed.get(at)!;
-    if (index === undefined) return this.#requestApproval(tool!, item);
+    if (index === undefined) return undefined;
     if (tool)
       return void (this.#output[index] = { ...this.#output[index], arguments: item["arguments"] });
     this.#output[index] = item;
     await this.#emit("response.output_item.done", { output_index: index, item });
   }
 
-  async #requestApproval(tool: OfferedTool, item: JsonObject): Promise<void> {
+  async #requestApproval(
+    tool: OfferedTool,
+    item: JsonObject,
+    hasOtherCalls: boolean,
+  ): Promise<void> {
     const args = String(item["arguments"]);
     if (args.length > MAX_PENDING_ARGUMENTS)
       fail("upstream", "The arguments of a call that needs approval are too large.");
     const { server, name } = tool;
-    const call = { callId: String(item["call_id"]), server, name, args };
+    const call = { callId: String(item["call_id"]), server, name, args, hasOtherCalls };
     const request: JsonObject = {
       id: this.#approvals.createId(this.#loop.x, call),
       type: "mcp_approval_request",

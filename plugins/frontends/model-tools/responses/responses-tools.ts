@@ -91,7 +91,7 @@ export class ResponsesTools {
       onEnd(response);
       return { status: 200, body: response };
     }
-    const channel = new EventChannel();
+    const channel = new EventChannel(loop.signal);
     let hasSent = false;
     const turns = new ResponseTurns({
       ...of,

@@ -150,7 +150,13 @@ function convertInput(
   // These calls were made by an earlier request.
   const made = answeredBy("mcp_call");
   const called = new Set<string>();
-  const addCall = ({ callId, server, name, args }: Omit<PendingCall, "id">) => {
+  const decided = new Set<string>();
+  const addCall = ({
+    callId,
+    server,
+    name,
+    args,
+  }: Pick<PendingCall, "callId" | "server" | "name" | "args">) => {
     called.add(callId);
     parts.push({ item: functionCall(callId, functionNameOf(server, name), args) });
   };
@@ -187,7 +193,13 @@ function convertInput(
       default: {
         const id = String(item["approval_request_id"]);
         if (made.has(id)) break;
-        const call = of.approvals.read(x, id, `${param}.approval_request_id`);
+        const idParam = `${param}.approval_request_id`;
+        if (decided.has(id))
+          fail("invalid", "The approval request has two responses. Send one.", { param: idParam });
+        decided.add(id);
+        const call = of.approvals.read(x, id, idParam);
+        if (of.isContinued && call.hasOtherCalls)
+          fail("invalid", NEEDS_ALL_ITEMS, { param: "previous_response_id" });
         if (!called.has(call.callId) && !of.isContinued) addCall(call);
         const { approve, reason } = item;
         const words = typeof reason === "string" ? `${NOT_APPROVED} ${reason}` : NOT_APPROVED;
@@ -199,6 +211,9 @@ function convertInput(
   return { input: parts, listed };
 }
 
+const NEEDS_ALL_ITEMS =
+  "The response also contains calls that the gateway made without approval, and the provider does " +
+  "not have their results. Send all items in input instead of previous_response_id.";
 const NOT_APPROVED = "The user did not approve this call.";
 
 export const functionCall = (callId: string, name: string, args: string): JsonObject => ({

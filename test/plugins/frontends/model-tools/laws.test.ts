@@ -2,6 +2,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createFault, type JsonObject, type RequestHead, type Subrequest } from "tollgate/plugin";
+import { EventChannel } from "../../../../plugins/frontends/model-tools/event-channel.ts";
 import {
   functionNameOf,
   GatewayTools,
@@ -322,17 +323,83 @@ test("law: a message that the client sends back becomes the turns that the model
 
 test("law: an approval belongs to one key, and any other ID is refused", () => {
   fc.assert(
-    fc.property(fc.string(), fc.string(), fc.string(), (name, args, other) => {
-      const approvals = new Approvals({ deriveSecret: () => new Uint8Array(32) });
-      const call = { callId: "call", server: "calc", name, args };
-      const x = (id: string) => ({ identity: { id } }) as RequestHead;
-      const id = approvals.createId(x("key"), call);
-      expect(approvals.read(x("key"), id, "input[0]")).toEqual({ id, ...call });
-      expect(() => approvals.read(x("another"), id, "input[0]")).toThrow("Unknown approval");
-      expect(() =>
-        approvals.read(x("key"), `${id.slice(0, -4)}AAAA${other}`, "input[0]"),
-      ).toThrow();
-      expect(() => approvals.read(x("key"), other, "input[0]")).toThrow("Unknown approval");
-    }),
+    fc.property(
+      fc.string(),
+      fc.string(),
+      fc.string(),
+      fc.boolean(),
+      (name, args, other, isMixed) => {
+        const approvals = new Approvals({ deriveSecret: () => new Uint8Array(32) });
+        const call = { callId: "call", server: "calc", name, args, hasOtherCalls: isMixed };
+        const x = (id: string) => ({ identity: { id } }) as RequestHead;
+        const id = approvals.createId(x("key"), call);
+        expect(approvals.read(x("key"), id, "input[0]")).toEqual({ id, ...call });
+        expect(() => approvals.read(x("another"), id, "input[0]")).toThrow("Unknown approval");
+        expect(() =>
+          approvals.read(x("key"), `${id.slice(0, -4)}AAAA${other}`, "input[0]"),
+        ).toThrow();
+        expect(() => approvals.read(x("key"), other, "input[0]")).toThrow("Unknown approval");
+      },
+    ),
   );
+});
+
+test("law: senders that wait for the client at the same time all continue", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 9 }),
+      fc.integer({ min: 1, max: 40 }),
+      fc.option(fc.constantFrom("abort", "close"), { nil: undefined }),
+      async (senders, each, end) => {
+        const stop = new AbortController();
+        const channel = new EventChannel(stop.signal);
+        let sent = 0;
+        const run = async () => {
+          const work = async () => {
+            for (let n = 0; n < each; n++) {
+              await channel.send("x");
+              sent++;
+            }
+          };
+          await Promise.all(Array.from({ length: senders }, work));
+        };
+        const running = Promise.withResolvers<void>();
+        const { body } = await channel.respond(
+          () => {
+            run().then(running.resolve, running.reject);
+            return running.promise;
+          },
+          () => undefined,
+        );
+        const events = (body as AsyncIterable<string>)[Symbol.asyncIterator]();
+        let read = (await events.next()).value.length;
+        if (end === "abort") stop.abort();
+        if (end === "close") await events.return!();
+        if (end) await running.promise;
+        for (let got = await events.next(); !got.done; got = await events.next())
+          read += (got.value as string).length;
+        await running.promise;
+        expect(sent).toBe(senders * each);
+        if (end !== "close") expect(read).toBe(senders * each);
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test("an approval request has one response", () => {
+  const approvals = new Approvals({ deriveSecret: () => new Uint8Array(32) });
+  const x = { identity: { id: "key" } } as RequestHead;
+  const call = { callId: "call", server: "calc", name: "add", args: "{}", hasOtherCalls: false };
+  const id = approvals.createId(x, call);
+  const response = (approve: boolean) => ({
+    type: "mcp_approval_response",
+    approval_request_id: id,
+    approve,
+  });
+  const read = (...input: JsonObject[]) =>
+    readResponses(x, { input } as never, { tools: new GatewayTools({} as never, []), approvals });
+  expect(read(response(true))!.input).toContainEqual({ approved: { id, ...call } });
+  for (const second of [true, false])
+    expect(() => read(response(true), response(second))).toThrow("has two responses");
 });
