@@ -6,13 +6,18 @@ import { decrypt, encrypt, fail } from "tollgate/plugin";
 
 const RANDOM_BYTES = 16;
 const CODE_BYTES = 8;
+/** Length of a time in an ID, which replaces the first random bytes. */
+const TIME_BYTES = 6;
 
 /** An ID: its kind, and the rest. */
 const ID = /^([a-z]+)[-_]([\w-]{32})$/;
 
 export interface FileSecrets {
-  /** Creates the ID of a new object of this kind and owner, without its prefix. */
-  createId(kind: string, owner: string): string;
+  /**
+   * Creates the ID of a new object of this kind and owner, without its prefix.
+   * @param createdAt Time that the ID contains, in Unix milliseconds. Default: none.
+   */
+  createId(kind: string, owner: string, createdAt?: number): string;
   /** Returns an ID without its prefix. Undefined if it is of another kind or owner. */
   parseId(id: string, kind: string, owner: string): string | undefined;
   /** Encrypts the key of a file for its owner. */
@@ -20,6 +25,10 @@ export interface FileSecrets {
   /** Decrypts the key of a file. Throws if it belongs to another file or owner. */
   unwrapKey(owner: string, id: string, wrapped: string): Buffer;
 }
+
+/** Returns the time in an ID that was created with one. */
+export const createdAtOfId = (id: string): number =>
+  Buffer.from(id, "base64url").readUIntBE(0, TIME_BYTES);
 
 /** @param secret A secret of all gateways on the store. */
 export function createFileSecrets(secret: Uint8Array): FileSecrets {
@@ -33,8 +42,9 @@ export function createFileSecrets(secret: Uint8Array): FileSecrets {
       .subarray(0, CODE_BYTES);
   const ownerKey = (owner: string) => derive(`file keys of ${owner}`);
   return {
-    createId(kind, owner) {
+    createId(kind, owner, createdAt) {
       const random = randomBytes(RANDOM_BYTES);
+      if (createdAt !== undefined) random.writeUIntBE(createdAt, 0, TIME_BYTES);
       return Buffer.concat([random, codeOf(kind, owner, random)]).toString("base64url");
     },
     parseId(id, kind, owner) {

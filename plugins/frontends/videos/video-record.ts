@@ -1,6 +1,5 @@
 // Records of videos. A record contains no prompt and no content.
 import {
-  fail,
   getFault,
   type JobOrigin,
   type JobRecord,
@@ -9,6 +8,7 @@ import {
   type Price,
   type Usage,
 } from "tollgate/plugin";
+import { createdAtOfId } from "../jobs/file-secrets.ts";
 import { isOwned, type Owner } from "../jobs/owned-records.ts";
 
 export const VIDEO_KIND = "video";
@@ -118,7 +118,7 @@ export class VideoRecords {
       key,
       account,
       version: 1,
-      createdAt: Date.now(),
+      createdAt: createdAtOfId(id),
       state: "reserving",
       dueAt: of.dueAt,
       attempt: of.attempt,
@@ -153,9 +153,8 @@ export class VideoRecords {
       cursor = page.next ?? undefined;
     } while (cursor !== undefined && all.length < MAX_LISTED);
     if (of.isAscending) all.reverse();
-    const at = of.after === undefined ? 0 : all.findIndex(({ record }) => record.id === of.after);
-    if (at < 0) fail("invalid", `Unknown video ID "${of.after}".`, { param: "after" });
-    const items = all.slice(of.after === undefined ? 0 : at + 1);
+    const { after } = of;
+    const items = after === undefined ? all : all.filter(isBehind(after, of.isAscending));
     return { items: items.slice(0, of.limit), hasMore: items.length > of.limit };
   }
 
@@ -180,6 +179,15 @@ export class VideoRecords {
   async delete({ record: { id, version } }: StoredVideo): Promise<void> {
     await this.#jobs().delete(id, version);
   }
+}
+
+/** Returns whether a video is behind another one in a list, also if that one was deleted. */
+function isBehind(after: string, isAscending: boolean): (video: StoredVideo) => boolean {
+  const at = createdAtOfId(after);
+  return ({ record: { id, createdAt } }) => {
+    const order = createdAt - at || (id < after ? -1 : Number(id > after));
+    return isAscending ? order > 0 : order < 0;
+  };
 }
 
 /** Whether the client knows of the video. */

@@ -70,7 +70,7 @@ export class VideoService {
       fail("unsupported", `${planned.target.provider} cannot change videos.`, {
         code: "remix_not_supported",
       });
-    const id = this.#ids.createId("video", owner.name);
+    const id = this.#ids.createId("video", owner.name, Date.now());
     const reserving = await this.records.create(owner, id, {
       data: dataOf(request, planned, x, source),
       attempt: `video_${id}`,

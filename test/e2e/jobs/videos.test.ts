@@ -418,3 +418,19 @@ it("an unknown status in the answer to the request is that of a queued video", a
   expect(created.status).toBe("queued");
   expect((await ended(client, created)).status).toBe("completed");
 });
+
+it("a list continues after a video that was deleted", async () => {
+  const client = openai(alice);
+  const made: string[] = [];
+  for (let n = 0; n < 3; n++) {
+    const { id } = await client.videos.create({ model: "openai/sora-2", prompt: "x" });
+    await ended(client, { id });
+    made.push(id);
+  }
+  const [first, second, third] = made;
+  await client.videos.delete(second!);
+  const page = async (order: "asc" | "desc") =>
+    (await client.videos.list({ after: second!, limit: 1, order })).data.map(({ id }) => id);
+  expect(await page("desc")).toEqual([first]);
+  expect(await page("asc")).toEqual([third]);
+});
