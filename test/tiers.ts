@@ -238,6 +238,10 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/rig/observers/traces.test.ts": ["plugins/observers/otlp"],
   "test/rig/lifecycle/zero-downtime.test.ts": ["src/runtime", "src/server"],
   "test/rig/lifecycle/upgrade.test.ts": ["src/runtime", "src/server", "plugins/stores"],
+  "test/unit/pipeline/virtual-connection.test.ts": [
+    "src/pipeline/exchange",
+    "src/pipeline/subrequest.ts",
+  ],
   "test/unit/runtime/workers/lent-store.test.ts": ["src/runtime/workers"],
   "test/unit/testing/conformance.test.ts": ["src/testing"],
 };
@@ -413,6 +417,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
     "test/plugins/frontends/mcp/events.test.ts",
   ],
   "test/bench/guard.test.ts": [],
+  "test/unit/pipeline/virtual-connection.test.ts": [],
   "test/plugins/stores/postgres/minimal-store.test.ts": [
     "test/plugins/stores/conformance.test.ts",
     "test/plugins/stores/postgres/rules.test.ts",
