@@ -195,6 +195,16 @@ describe("tests", () => {
     );
     expect(judged.flatMap((file) => clockBound(file, read(file)))).toEqual([]);
   });
+
+  it("register hooks themselves, because a module that several files of one process use is loaded once", () => {
+    const setup = /"(test\/kit\/[\w-]+\.ts)"/g;
+    const isSetup = new Set(
+      [...read("test/vitest.config.ts").matchAll(setup)].map(([, file]) => file),
+    );
+    const shared = tree("test").filter((file) => !file.endsWith(".test.ts") && !isSetup.has(file));
+    const hook = /^(?:before|after)(?:Each|All)\(/m;
+    expect(shared.filter((file) => hook.test(read(file)))).toEqual([]);
+  });
 });
 
 describe("functions", () => {

@@ -3,7 +3,7 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, it } from "vitest";
+import { describe, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
 import { conformanceChecks, type Check } from "tollgate/testing";
 import { builtin } from "../../plugins/index.ts";
@@ -53,7 +53,8 @@ mkdirSync(join(RECORDED, "native/whole"), { recursive: true });
 for (const file of ["request.json", "upstream.http"])
   recorded(`gemini-image/whole/${file}`, `native/whole/${file}`);
 writeFileSync(join(RECORDED, "native/whole/expected.json"), '{ "finish": "stop" }');
-afterAll(() => rmSync(RECORDED, { recursive: true }));
+// Several test files of one process may use the copies.
+process.once("exit", () => rmSync(RECORDED, { recursive: true }));
 const OWN_DIALECT = ["google", "openai"];
 
 /** A unique value for every field of a credential. */
