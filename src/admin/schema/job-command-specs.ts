@@ -34,7 +34,7 @@ export const JOB_COMMAND_SPECS = {
         }),
       },
     },
-    output: outputSchema("items", "isTruncated", "next"),
+    output: outputSchema("items", "isTruncated"),
     role: "viewer",
     writes: false,
     accountScope: { accountMember: "account", defaultsToOwn: true, keyMember: "key" },
