@@ -227,7 +227,7 @@ export class Gateway {
         labels: {},
         ...(behavior.price && { price: behavior.price }),
       }),
-      runLine: (_line, { attempt, line, turn, target }) =>
+      runLine: (_line, { attempt, line, turn, target, signal }) =>
         live(async () => {
           if (behavior.isBusy()) return undefined;
           const requestId = `${attempt}.${line}${turn > 1 ? `-${turn}` : ""}`;
@@ -241,6 +241,7 @@ export class Gateway {
           world.directRows.set(`${requestId}.1`, costNano);
           await behavior.answerDirect(line);
           this.#requireAlive();
+          if (signal.aborted) fail("canceled", "The request was canceled.");
           const call = { usage: directUsage(line) } as CallRecord;
           return { requestId, status: 200, body: JSON.stringify({ line }), call, costNano };
         }),
