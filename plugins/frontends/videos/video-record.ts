@@ -181,7 +181,7 @@ export class VideoRecords {
   }
 }
 
-/** Returns whether a video is behind another one in a list, also if that one was deleted. */
+/** Returns whether a video is behind another one in a list, even if that one was deleted. */
 function isBehind(after: string, isAscending: boolean): (video: StoredVideo) => boolean {
   const at = createdAtOfId(after);
   return ({ record: { id, createdAt } }) => {
