@@ -70,7 +70,7 @@ const createRoutes = (gatewayTools: MessagesTools | undefined): readonly Route[]
     path: versionedPaths("/messages/count_tokens"),
     actionType: "count",
     async readInput(x, body) {
-      const model = body["model"] as string;
+      const { model } = requireModel(body);
       const request = gatewayTools?.read(x, body);
       if (!request) return { model };
       return { model, edits: await gatewayTools!.expand(x, body as JsonObject, request) };
@@ -95,6 +95,15 @@ function requireMaxTokens(body: Body): { model: string } {
       code: "invalid_request",
     });
   return { model: body["model"] as string };
+}
+
+function requireModel({ model }: Body): { model: string } {
+  return typeof model === "string" && model !== ""
+    ? { model }
+    : fail("invalid", "Missing model. Set it to the name of a model.", {
+        param: "model",
+        code: "invalid_request",
+      });
 }
 
 function checkVersion(headers: HeadersIn): void {
