@@ -217,7 +217,7 @@ describe("the listed models", () => {
       expect(await ids(`zdr=${zdr}`)).toHaveLength(3);
     expect(await ids("zdr=off")).toHaveLength(48);
     expect(await ids("zdr=off", { "x-test-privacy": "required" })).toHaveLength(3);
-    for (const query of ["operation=video", "zdr=maybe", "limit=0", "limit=1001", "limit=x"])
+    for (const query of ["operation=hologram", "zdr=maybe", "limit=0", "limit=1001", "limit=x"])
       expect((await get(`/v1/models?${query}`)).status).toBe(400);
     expect((await get("/v1/models?after_id=nobody")).status).toBe(400);
     expect((await get("/v1/models?after_id=a&before_id=b")).status).toBe(400);

@@ -9,6 +9,9 @@ import { findControlSocket, isHandoffInProgress } from "./control-socket-path.ts
 export const jsonReplacer = (_: string, value: unknown) =>
   typeof value === "bigint" ? `${value}` : value;
 
+/** Errors of a connection that the gateway closed before it responded. */
+const ENDED_CODES: ReadonlySet<string | undefined> = new Set(["ECONNRESET", "EPIPE"]);
+
 /**
  * @param path State directory. Throws the code "not_running" if no gateway answers there.
  */
@@ -23,7 +26,7 @@ export async function callControl(
     (error: NodeJS.ErrnoException) =>
       isNotRunningError(error)
         ? fail("unavailable", `No gateway is running at ${path}.`, { code: "not_running" })
-        : error.code === "ECONNRESET"
+        : ENDED_CODES.has(error.code)
           ? fail("unavailable", `The gateway at ${path} ended before it responded.`, {
               code: "gateway_ended",
             })

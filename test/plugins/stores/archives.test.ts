@@ -161,15 +161,15 @@ describe.skipIf(!hasPostgres())("an archive of any store", () => {
     for (const store of [sqlite, postgres]) {
       await store.open({ instance: "one" });
       await store.apply([
-        reserveCommand("a", { labels: { user: "4711", team: "core" } }),
+        reserveCommand("a", { labels: { user: "user-of-row", team: "core" } }),
         settleCommand("a"),
       ]);
       const file = join(folder, "changed.gz");
       const bare = await archiveOf(store, file, false);
       expect(bare.problems).toEqual([]);
       expect(bare.rows).toHaveLength(2);
-      expect(gunzipSync(readFileSync(file)).toString()).not.toContain("4711");
-      await store.maintenance!.erase!({ label: { name: "user", value: "4711" } });
+      expect(gunzipSync(readFileSync(file)).toString()).not.toContain("user-of-row");
+      await store.maintenance!.erase!({ label: { name: "user", value: "user-of-row" } });
       const { rows, problems } = await archiveOf(store, file);
       expect(problems).toEqual([]);
       expect(rows.map(({ labels }) => labels)).toEqual(

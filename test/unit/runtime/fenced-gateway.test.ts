@@ -44,7 +44,11 @@ function openFrom(store: Partial<Store>): Promise<Store> {
   const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
   const definition = { setup: () => store, options: { type: "object", properties: {} } };
   return openStore(
-    { store: { use: "./s.ts", definition, options: {} }, file: "gateway.yaml" } as never,
+    {
+      store: { use: "./s.ts", definition, options: {} },
+      file: "gateway.yaml",
+      bounds: {},
+    } as never,
     {
       log,
       env: {},

@@ -132,7 +132,11 @@ describe("an unknown member", () => {
     const store = { definition: plugin("store", made), options: {}, use: "./mine.ts" };
     const ground = { log: { child() {} } };
     await expect(
-      setUpStore({ store, file: "/gateway.yaml" } as never, ground as never, new LifetimeScope()),
+      setUpStore(
+        { store, file: "/gateway.yaml", bounds: {} } as never,
+        ground as never,
+        new LifetimeScope(),
+      ),
     ).rejects.toThrow(/"opne".*did you mean "open"/);
   });
 
