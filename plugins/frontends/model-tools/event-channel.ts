@@ -1,5 +1,13 @@
 // The stream of events that a client receives while turns and tools run.
-import { BoundedQueue, type RouteResponse } from "tollgate/plugin";
+import {
+  BoundedQueue,
+  getFault,
+  type Context,
+  type Fault,
+  type JsonObject,
+  type RouteResponse,
+} from "tollgate/plugin";
+import type { ToolLoop } from "./tool-loop.ts";
 
 /** Time between two comments that keep a silent stream open, in milliseconds. */
 const KEEP_ALIVE_MS = 15_000;
@@ -89,3 +97,40 @@ export class EventChannel {
     });
   }
 }
+
+/** Turns whose events a client receives. */
+export interface StreamedTurns {
+  run(): Promise<void>;
+  /** Sends the event of a failure, after other events have been sent. */
+  fail(fault: Fault): Promise<void>;
+}
+
+/** Runs turns, and returns the response of their events. Rejects if they fail before the first one. */
+export function streamTurns(
+  { log }: Pick<Context, "log">,
+  loop: ToolLoop,
+  createTurns: (send: (events: readonly JsonObject[]) => Promise<void>) => StreamedTurns,
+): Promise<RouteResponse> {
+  const { x, signal } = loop;
+  const channel = new EventChannel(signal);
+  let hasSent = false;
+  const turns = createTurns((events) => {
+    hasSent = true;
+    return channel.send(events.map(toText).join(""));
+  });
+  const run = async () => {
+    try {
+      await turns.run();
+    } catch (problem) {
+      if (!hasSent || x.signal.aborted) throw problem;
+      const fault = getFault(problem);
+      if (fault && fault.kind !== "internal") return turns.fail(fault);
+      log.error({ request: x.id, err: problem }, "model turn failed");
+      return turns.fail({ kind: "upstream", message: "Internal error." });
+    }
+  };
+  return channel.respond(run, () => loop.cancel());
+}
+
+const toText = (event: JsonObject): string =>
+  `event: ${String(event["type"])}\ndata: ${JSON.stringify(event)}\n\n`;

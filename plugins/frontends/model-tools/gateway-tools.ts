@@ -28,7 +28,25 @@ export interface OfferedTool {
   readonly description: string | undefined;
   readonly inputSchema: JsonObject;
   readonly annotations: JsonObject;
+  readonly isReadOnly: boolean;
 }
+
+/** Whether the model may call a tool. */
+export type ToolFilter = (tool: Pick<OfferedTool, "name" | "isReadOnly">) => boolean;
+
+/** A server of the gateway that a request names. */
+export interface RequestedServer {
+  readonly name: string;
+  /** Path at this gateway. */
+  readonly path: string;
+  /** Path in the body, for errors. */
+  readonly param: string;
+  readonly isAllowed: ToolFilter;
+}
+
+/** Whether a tool of a request is a server, whose tools replace it. */
+export const isServer = <S extends RequestedServer>(tool: JsonObject | S): tool is S =>
+  "isAllowed" in tool && typeof tool.isAllowed === "function";
 
 /** Result of a call, as text for the model. */
 export interface ToolResult {
@@ -57,9 +75,6 @@ export function functionNameOf(server: string, tool: string): string {
   return `${valid.slice(0, MAX_NAME_LENGTH - HASH_LENGTH - 1)}_${digest}`;
 }
 
-/** Whether the model may call a tool. */
-export type ToolFilter = (tool: { readonly name: string; readonly isReadOnly: boolean }) => boolean;
-
 export class GatewayTools {
   readonly #ctx: Pick<Context, "sendSubrequest">;
   readonly #origins: ReadonlySet<string>;
@@ -84,12 +99,11 @@ export class GatewayTools {
     return MCP_PATH.test(path) ? path : undefined;
   }
 
-  /** Returns the tools of a server that the client may call and the filter selects. */
+  /** Returns the tools of a server that the client may call and the request selects. */
   async list(
     x: RequestHead,
-    of: { readonly path: string; readonly server: string; readonly param: string },
+    server: RequestedServer,
     signal: AbortSignal,
-    isWanted: ToolFilter,
   ): Promise<readonly OfferedTool[]> {
     const tools: OfferedTool[] = [];
     let cursor: string | undefined;
@@ -97,15 +111,14 @@ export class GatewayTools {
       const params: JsonObject = cursor === undefined ? {} : { cursor };
       const { result, error } = await this.#request(
         x,
-        of.path,
+        server.path,
         { method: "tools/list", params },
         signal,
       );
-      if (!result) return failList(of, error);
+      if (!result) return failList(server, error);
       for (const item of Array.isArray(result["tools"]) ? result["tools"] : []) {
-        const tool = toOfferedTool(of, item as JsonObject);
-        const isReadOnly = tool.annotations["readOnlyHint"] === true;
-        if (isWanted({ name: tool.name, isReadOnly })) tools.push(tool);
+        const tool = toOfferedTool(server, item as JsonObject);
+        if (server.isAllowed(tool)) tools.push(tool);
       }
       const next = result["nextCursor"];
       if (typeof next !== "string") break;
@@ -114,7 +127,7 @@ export class GatewayTools {
     return tools;
   }
 
-  /** Calls a tool. Rejects only if the client's request was canceled. */
+  /** Calls a tool. Rejects if the client's request was canceled or the gateway itself failed. */
   async call(
     x: RequestHead,
     { path, name, inputSchema }: OfferedTool,
@@ -206,12 +219,10 @@ function readOutcome(message: unknown): RpcOutcome {
   };
 }
 
-function toOfferedTool(
-  { path, server }: { path: string; server: string },
-  item: JsonObject,
-): OfferedTool {
-  const { description, inputSchema, annotations } = item;
+function toOfferedTool({ path, name: server }: RequestedServer, item: JsonObject): OfferedTool {
+  const { description, inputSchema } = item;
   const name = String(item["name"]);
+  const annotations = isObject(item["annotations"]) ? item["annotations"] : {};
   return {
     path,
     server,
@@ -219,16 +230,17 @@ function toOfferedTool(
     functionName: functionNameOf(server, name),
     description: typeof description === "string" ? description : undefined,
     inputSchema: isObject(inputSchema) ? inputSchema : { type: "object" },
-    annotations: isObject(annotations) ? annotations : {},
+    annotations,
+    isReadOnly: annotations["readOnlyHint"] === true,
   };
 }
 
 /** A server that cannot list its tools is an error, and never an empty list. */
 const failList = (
-  { server, param }: { readonly server: string; readonly param: string },
+  { name, param }: RequestedServer,
   { message }: { readonly message: string },
 ): never =>
-  fail("upstream", `Cannot list the tools of the MCP server "${server.slice(0, 64)}": ${message}`, {
+  fail("upstream", `Cannot list the tools of the MCP server "${name.slice(0, 64)}": ${message}`, {
     param,
     code: "mcp_list_failed",
   });

@@ -9,15 +9,19 @@ import {
 } from "tollgate/plugin";
 import { isObject } from "../mcp/json-rpc.ts";
 import {
+  isServer,
   protocolError,
   type GatewayTools,
   type OfferedTool,
+  type RequestedServer,
   type ToolResult,
 } from "./gateway-tools.ts";
 import type { ModelToolOptions } from "./options.ts";
 
 const SECOND_MS = 1_000;
 const KIB = 1_024;
+/** Largest number of servers of one request. The tools of each one are listed. */
+const MAX_SERVERS = 64;
 /** Largest number of calls of one turn that run at the same time. */
 const MAX_PARALLEL = 8;
 /** Code for errors of the gateway in results of tools. */
@@ -34,6 +38,13 @@ export interface RequestedCall {
   readonly tool: OfferedTool;
   /** JSON text of the arguments. */
   readonly args: string;
+}
+
+/** The tools of all servers of a request. */
+export interface ToolLists<S> {
+  readonly byServer: ReadonlyMap<JsonObject | S, readonly OfferedTool[]>;
+  /** By the name that the model sees. */
+  readonly byFunction: ReadonlyMap<string, OfferedTool>;
 }
 
 export class ToolLoop {
@@ -72,6 +83,29 @@ export class ToolLoop {
   /** Whether another turn may follow. */
   get canContinue(): boolean {
     return this.#turns < this.#of.options.max_turns;
+  }
+
+  /** Lists the tools of the servers in `tools`. Fails if two tools have the same name. */
+  async listTools<S extends RequestedServer>(
+    tools: readonly (JsonObject | S)[],
+  ): Promise<ToolLists<S>> {
+    const servers = tools.filter((tool) => isServer(tool));
+    if (servers.length > MAX_SERVERS)
+      fail("invalid", `The request names more than ${MAX_SERVERS} MCP servers of this gateway.`, {
+        param: servers[MAX_SERVERS]!.param,
+      });
+    const lists = await Promise.all(
+      servers.map((server) => this.tools.list(this.x, server, this.signal)),
+    );
+    const byFunction = new Map<string, OfferedTool>();
+    for (const tool of lists.flat()) {
+      if (byFunction.has(tool.functionName)) failSameName(tool.functionName, "an MCP server");
+      byFunction.set(tool.functionName, tool);
+    }
+    for (const tool of tools)
+      if (!isServer(tool) && byFunction.has(String(tool["name"])))
+        failSameName(String(tool["name"]), "the client's tool");
+    return { byServer: new Map(servers.map((server, at) => [server, lists[at]!])), byFunction };
   }
 
   /** Sends a turn to the model, at the path of the client's request. */
@@ -142,6 +176,11 @@ export class ToolLoop {
   }
 }
 
+const failSameName = (name: string, other: string): never =>
+  fail("invalid", `Two tools are named ${name.slice(0, 128)}. Rename ${other}.`, {
+    param: "tools",
+  });
+
 function parseArguments(text: string): JsonObject | undefined {
   try {
     const values = JSON.parse(text === "" ? "{}" : text) as unknown;
@@ -157,6 +196,12 @@ const OWN_HEADERS =
 
 const turnHeaders = (headers: HeadersIn): HeadersIn =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !OWN_HEADERS.test(name)));
+
+/** Returns the number of output tokens in a report of usage. */
+export const outputTokens = (usage: unknown): number => {
+  const tokens = isObject(usage) ? usage["output_tokens"] : undefined;
+  return typeof tokens === "number" ? tokens : 0;
+};
 
 /** Adds two reports of usage, member by member. Members that are no numbers are those of the last. */
 export function addUsage(sum: unknown, more: unknown): unknown {

@@ -3,19 +3,24 @@
 import { fail, type Json, type JsonObject } from "tollgate/plugin";
 import { isObject } from "../../mcp/json-rpc.ts";
 import type { OfferedTool, ToolResult } from "../gateway-tools.ts";
-import { addUsage, type ToolLoop } from "../tool-loop.ts";
-import { isServer, USE_PREFIX, type ToolRequest } from "./tool-request.ts";
+import { addUsage, outputTokens, type ToolLoop } from "../tool-loop.ts";
+import { USE_PREFIX, type ToolRequest } from "./tool-request.ts";
 
 /** Sends events to the client. */
 export type SendEvents = (events: readonly JsonObject[]) => void | Promise<void>;
 
+interface Block {
+  /** The block as the provider sent it. */
+  content: JsonObject;
+  /** JSON text of the input of a call. */
+  input: string;
+  /** Index in the joined message. */
+  readonly index: number;
+}
+
 interface Turn {
-  /** Blocks as the provider sent them. */
-  readonly content: JsonObject[];
-  /** Index of each block in the joined message. */
-  readonly indexes: number[];
-  /** JSON texts of the inputs of calls. */
-  readonly inputs: Map<number, string>;
+  /** By their index in the turn, in the provider's order. */
+  readonly blocks: Map<unknown, Block>;
   message: JsonObject;
   hasEnded: boolean;
   error: JsonObject | undefined;
@@ -26,7 +31,7 @@ export class MessageTurns {
   readonly #request: ToolRequest;
   readonly #body: JsonObject;
   readonly #send: SendEvents | undefined;
-  readonly #tools = new Map<string, OfferedTool>();
+  #tools: ReadonlyMap<string, OfferedTool> = new Map();
   #functions: readonly Json[] = [];
   #messages: Json[] = [];
   readonly #content: JsonObject[] = [];
@@ -92,22 +97,13 @@ export class MessageTurns {
   }
 
   async #listTools(): Promise<void> {
-    const { servers, tools } = this.#request;
-    const { x, signal } = this.#loop;
-    const lists = await Promise.all(
-      servers.map(({ path, name, param, isAllowed }) =>
-        this.#loop.tools.list(x, { path, server: name, param }, signal, isAllowed),
-      ),
-    );
-    for (const tool of lists.flat()) this.#tools.set(tool.functionName, tool);
-    for (const tool of tools)
-      if (!isServer(tool) && this.#tools.has(String(tool["name"])))
-        fail("invalid", `Two tools are named ${String(tool["name"])}. Rename the client's tool.`, {
-          param: "tools",
-        });
+    const { tools } = this.#request;
+    const { byServer, byFunction } = await this.#loop.listTools(tools);
+    this.#tools = byFunction;
     this.#functions = tools.flatMap((tool) => {
-      if (!isServer(tool)) return [tool];
-      const functions = lists[servers.indexOf(tool)]!.map(toFunction);
+      const offered = byServer.get(tool);
+      if (!offered) return [tool as JsonObject];
+      const functions = offered.map(toFunction);
       const last = functions.at(-1);
       if (last && tool.cacheControl != null)
         functions[functions.length - 1] = { ...last, cache_control: tool.cacheControl };
@@ -117,14 +113,7 @@ export class MessageTurns {
 
   /** Runs one turn. Returns its message with the reason of the end if it is the last one. */
   async #runTurn(): Promise<{ message: JsonObject; reason: Json } | undefined> {
-    const turn: Turn = {
-      content: [],
-      indexes: [],
-      inputs: new Map(),
-      message: {},
-      hasEnded: false,
-      error: undefined,
-    };
+    const turn: Turn = { blocks: new Map(), message: {}, hasEnded: false, error: undefined };
     const onEvent = this.#send && ((data: string) => this.#onEvent(turn, data));
     const { body } = await this.#loop.runTurn(this.#turnBody(), onEvent);
     this.#turn++;
@@ -132,10 +121,7 @@ export class MessageTurns {
       turn.message = body;
       turn.hasEnded = true;
       const content = (Array.isArray(body["content"]) ? body["content"] : []) as JsonObject[];
-      for (const block of content) {
-        turn.content.push(block);
-        turn.indexes.push(this.#content.push(this.#toClient(block)) - 1);
-      }
+      for (const [at, block] of content.entries()) this.#addBlock(turn, at, block);
     }
     if (!turn.hasEnded) return failTurn(turn.error);
     this.#first ??= turn.message;
@@ -144,9 +130,10 @@ export class MessageTurns {
   }
 
   async #finishTurn({
-    content,
+    blocks,
     message,
   }: Turn): Promise<{ message: JsonObject; reason: Json } | undefined> {
+    const content = [...blocks.values()].map((block) => block.content);
     const reason = message["stop_reason"] ?? null;
     const uses = content.filter((block) => block["type"] === "tool_use");
     const calls = uses.flatMap((use) => {
@@ -180,9 +167,7 @@ export class MessageTurns {
   }
 
   #remainingTokens(): number {
-    const max = this.#body["max_tokens"];
-    const used = isObject(this.#usage) ? this.#usage["output_tokens"] : 0;
-    return Number(max) - (typeof used === "number" ? used : 0);
+    return Number(this.#body["max_tokens"]) - outputTokens(this.#usage);
   }
 
   /** A turn needs more tokens than its reasoning may use. */
@@ -218,7 +203,8 @@ export class MessageTurns {
 
   async #onEvent(turn: Turn, data: string): Promise<void> {
     const event = JSON.parse(data) as JsonObject;
-    const at = Number(event["index"]);
+    const at = event["index"];
+    const block = turn.blocks.get(at);
     switch (event["type"]) {
       case "message_start": {
         turn.message = event["message"] as JsonObject;
@@ -227,29 +213,21 @@ export class MessageTurns {
         return;
       }
       case "content_block_start": {
-        const block = event["content_block"] as JsonObject;
-        turn.content[at] = block;
-        turn.indexes[at] = this.#content.push(this.#toClient(block)) - 1;
-        const shown = this.#content[turn.indexes[at]]!;
-        return this.#send!([{ ...event, index: turn.indexes[at], content_block: shown }]);
+        const index = this.#addBlock(turn, at, event["content_block"] as JsonObject);
+        return this.#send!([{ ...event, index, content_block: this.#content[index]! }]);
       }
       case "content_block_delta": {
-        const block = turn.content[at];
         if (!block) return;
         const delta = event["delta"] as JsonObject;
-        if (delta["type"] === "input_json_delta")
-          turn.inputs.set(at, (turn.inputs.get(at) ?? "") + String(delta["partial_json"]));
-        else turn.content[at] = addDelta(block, delta);
-        return this.#send!([{ ...event, index: turn.indexes[at]! }]);
+        if (delta["type"] === "input_json_delta") block.input += String(delta["partial_json"]);
+        else block.content = addDelta(block.content, delta);
+        return this.#send!([{ ...event, index: block.index }]);
       }
       case "content_block_stop": {
-        const input = turn.inputs.get(at);
-        const block = turn.content[at];
         if (!block) return;
-        if (input !== undefined && input !== "")
-          turn.content[at] = { ...block, input: parse(input) };
-        this.#content[turn.indexes[at]!] = this.#toClient(turn.content[at]!);
-        return this.#send!([{ ...event, index: turn.indexes[at]! }]);
+        if (block.input !== "") block.content = { ...block.content, input: parse(block.input) };
+        this.#content[block.index] = this.#toClient(block.content);
+        return this.#send!([{ ...event, index: block.index }]);
       }
       case "message_delta": {
         const { delta, usage, type: _, ...more } = event;
@@ -266,6 +244,13 @@ export class MessageTurns {
       default:
         return this.#send!([event]);
     }
+  }
+
+  /** Adds a block of a turn. Returns its index in the joined message. */
+  #addBlock({ blocks }: Turn, at: unknown, content: JsonObject): number {
+    const index = this.#content.push(this.#toClient(content)) - 1;
+    blocks.set(at, { content, input: "", index });
+    return index;
   }
 
   /** Returns a block as the client receives it. */

@@ -1,7 +1,5 @@
 // MCP servers of the gateway in the Messages API.
 import {
-  createFault,
-  getFault,
   type Body,
   type Context,
   type Fault,
@@ -9,12 +7,12 @@ import {
   type RequestHead,
   type RouteResponse,
 } from "tollgate/plugin";
-import { EventChannel } from "../event-channel.ts";
-import { GatewayTools } from "../gateway-tools.ts";
+import { streamTurns } from "../event-channel.ts";
+import { GatewayTools, isServer } from "../gateway-tools.ts";
 import type { ModelToolOptions } from "../options.ts";
 import { ToolLoop } from "../tool-loop.ts";
 import { MessageTurns } from "./message-turns.ts";
-import { isServer, readToolRequest, type ToolRequest } from "./tool-request.ts";
+import { readToolRequest, type ToolRequest } from "./tool-request.ts";
 
 /** Returns the body of an error in the protocol. */
 export type EncodeError = (fault: Fault, x: RequestHead) => unknown;
@@ -62,33 +60,13 @@ export class MessagesTools {
       const turns = new MessageTurns({ loop, request, body, send: undefined });
       return { status: 200, body: await turns.run() };
     }
-    const channel = new EventChannel(loop.signal);
-    let hasSent = false;
-    const send = (events: readonly JsonObject[]) => {
-      hasSent = true;
-      return channel.send(events.map(toText).join(""));
-    };
-    const turns = new MessageTurns({ loop, request, body, send });
-    const run = async () => {
-      try {
-        await turns.run();
-      } catch (problem) {
-        if (!hasSent || x.signal.aborted) throw problem;
-        let fault = getFault(problem);
-        if (!fault || fault.kind === "internal") {
-          this.#ctx.log.error({ request: x.id, err: problem }, "model turn failed");
-          fault = getFault(createFault("upstream", "Internal error."))!;
-        }
-        await channel.send(toText(this.#encodeError(fault, x) as JsonObject));
-      }
-    };
-    return channel.respond(run, () => loop.cancel());
+    return streamTurns(this.#ctx, loop, (send) => ({
+      run: async () => void (await new MessageTurns({ loop, request, body, send }).run()),
+      fail: (fault) => send([this.#encodeError(fault, x) as JsonObject]),
+    }));
   }
 
   #createLoop(x: RequestHead): ToolLoop {
     return new ToolLoop({ ctx: this.#ctx, tools: this.#tools, options: this.#options }, x);
   }
 }
-
-const toText = (event: JsonObject): string =>
-  `event: ${String(event["type"])}\ndata: ${JSON.stringify(event)}\n\n`;

@@ -2,34 +2,30 @@
 // earlier calls to the blocks that the model has seen.
 import { fail, type Body, type Json, type JsonObject, type RequestHead } from "tollgate/plugin";
 import { isObject } from "../../mcp/json-rpc.ts";
-import { functionNameOf, type GatewayTools, type ToolFilter } from "../gateway-tools.ts";
+import {
+  functionNameOf,
+  type GatewayTools,
+  type RequestedServer,
+  type ToolFilter,
+} from "../gateway-tools.ts";
 
 /** Prefix of the IDs of calls that the gateway makes. The rest is the model's ID. */
 export const USE_PREFIX = "mcptoolu_gw_";
 
-/** A server of the gateway that the request names. */
-export interface RequestedServer {
-  readonly name: string;
-  readonly path: string;
-  /** Path in the body, for errors. */
-  readonly param: string;
-  readonly isAllowed: ToolFilter;
+export interface MessagesServer extends RequestedServer {
   /** Cache breakpoint after its tools. */
   readonly cacheControl: Json | undefined;
 }
 
 /** The parts of a request that concern servers of the gateway. */
 export interface ToolRequest {
-  readonly servers: readonly RequestedServer[];
+  readonly servers: readonly MessagesServer[];
   /** All other tools, with the places of the servers. */
-  readonly tools: readonly (JsonObject | RequestedServer)[];
+  readonly tools: readonly (JsonObject | MessagesServer)[];
   /** Servers that the provider calls. */
   readonly remoteServers: readonly Json[];
   readonly messages: readonly Json[];
 }
-
-export const isServer = (tool: JsonObject | RequestedServer): tool is RequestedServer =>
-  "isAllowed" in tool && typeof tool.isAllowed === "function";
 
 /** Returns undefined if the request does not concern servers of the gateway. */
 export function readToolRequest(
@@ -42,15 +38,18 @@ export function readToolRequest(
   const paths = declared.map((one) => (isObject(one) ? gateway.pathOf(x, one["url"]) : undefined));
   if (paths.every((path) => path === undefined) && !messages.some(hasOwnBlocks)) return undefined;
   const tools = listOf(body["tools"]) as readonly JsonObject[];
-  const servers = new Map<string, RequestedServer>();
+  const toolsets = new Map(
+    tools.filter(isToolset).map((tool) => [tool["mcp_server_name"], tool] as const),
+  );
+  const servers = new Map<string, MessagesServer>();
   for (const [at, path] of paths.entries()) {
     if (path === undefined) continue;
-    const server = readServer(declared[at] as JsonObject, path, `mcp_servers[${at}]`, tools);
+    const server = readServer(declared[at] as JsonObject, path, `mcp_servers[${at}]`, toolsets);
     if (servers.has(server.name))
       fail("invalid", "Two MCP servers have the same name.", { param: `mcp_servers[${at}].name` });
     servers.set(server.name, server);
   }
-  const placed = new Set<RequestedServer>();
+  const placed = new Set<MessagesServer>();
   const expanded = tools.map((tool) => {
     const server = isToolset(tool) ? servers.get(String(tool["mcp_server_name"])) : undefined;
     if (!server) return tool;
@@ -77,12 +76,12 @@ function readServer(
   server: JsonObject,
   path: string,
   param: string,
-  tools: readonly JsonObject[],
-): RequestedServer {
+  toolsets: ReadonlyMap<Json | undefined, JsonObject>,
+): MessagesServer {
   const { name, tool_configuration: old } = server;
   if (typeof name !== "string" || name === "" || name.length > 256)
     return fail("invalid", "Missing name of the MCP server.", { param: `${param}.name` });
-  const toolset = tools.find((tool) => isToolset(tool) && tool["mcp_server_name"] === name);
+  const toolset = toolsets.get(name);
   return {
     name,
     path,

@@ -3,14 +3,19 @@
 import { randomUUID } from "node:crypto";
 import { fail, type Body, type Json, type JsonObject, type RequestHead } from "tollgate/plugin";
 import { isObject } from "../../mcp/json-rpc.ts";
-import { protocolError, type OfferedTool, type ToolResult } from "../gateway-tools.ts";
-import { addUsage, type RequestedCall, type ToolLoop } from "../tool-loop.ts";
+import {
+  functionNameOf,
+  protocolError,
+  type OfferedTool,
+  type ToolResult,
+} from "../gateway-tools.ts";
+import { addUsage, outputTokens, type RequestedCall, type ToolLoop } from "../tool-loop.ts";
 import { MAX_PENDING_ARGUMENTS, type Approvals, type PendingCall } from "./approvals.ts";
 import {
   CALL_PREFIX,
   callOutput,
-  isServer,
   LIST_PREFIX,
+  type ResponsesServer,
   type ToolRequest,
 } from "./tool-request.ts";
 
@@ -47,7 +52,7 @@ export class ResponseTurns {
   readonly #body: JsonObject;
   readonly #approvals: Approvals;
   readonly #send: SendEvent | undefined;
-  readonly #tools = new Map<string, OfferedTool>();
+  #tools: ReadonlyMap<string, OfferedTool> = new Map();
   readonly #needsApproval = new Set<OfferedTool>();
   readonly #output: JsonObject[] = [];
   /** Items that precede the first turn. */
@@ -106,30 +111,15 @@ export class ResponseTurns {
 
   async #listTools(): Promise<void> {
     const { servers, tools, listed } = this.#request;
-    const { x, signal } = this.#loop;
-    const lists = await Promise.all(
-      servers.map(({ path, label, param, isAllowed }) =>
-        this.#loop.tools.list(x, { path, server: label, param }, signal, isAllowed),
-      ),
-    );
-    const functionsOf = new Map<string, readonly JsonObject[]>();
-    for (const [at, { label, needsApproval }] of servers.entries()) {
-      const offered = lists[at]!;
-      for (const tool of offered) {
-        this.#tools.set(tool.functionName, tool);
-        const isReadOnly = tool.annotations["readOnlyHint"] === true;
-        if (needsApproval({ name: tool.name, isReadOnly })) this.#needsApproval.add(tool);
-      }
-      functionsOf.set(label, offered.map(toFunction));
-      if (!listed.has(label)) this.#intro.push(this.#place(toListItem(label, offered)));
+    const { byServer, byFunction } = await this.#loop.listTools(tools);
+    this.#tools = byFunction;
+    for (const server of servers) {
+      const offered = byServer.get(server)!;
+      for (const tool of offered) if (server.needsApproval(tool)) this.#needsApproval.add(tool);
+      if (!listed.has(server.name)) this.#intro.push(this.#place(toListItem(server.name, offered)));
     }
-    for (const tool of tools)
-      if (!isServer(tool) && this.#tools.has(String(tool["name"])))
-        fail("invalid", `Two tools are named ${String(tool["name"])}. Rename the function.`, {
-          param: "tools",
-        });
-    this.#functions = tools.flatMap((tool) =>
-      isServer(tool) ? functionsOf.get(tool.label)! : [tool],
+    this.#functions = tools.flatMap(
+      (tool) => byServer.get(tool)?.map(toFunction) ?? [tool as JsonObject],
     );
   }
 
@@ -159,9 +149,7 @@ export class ResponseTurns {
     const known: PendingCall[] = [];
     const calls: RequestedCall[] = [];
     for (const call of pending) {
-      const tool = [...this.#tools.values()].find(
-        ({ server, name }) => server === call.server && name === call.name,
-      );
+      const tool = this.#findTool(call.server, call.name);
       if (tool) {
         known.push(call);
         calls.push({ tool, args: call.args });
@@ -250,8 +238,7 @@ export class ResponseTurns {
 
   #remainingTokens(): number {
     const max = this.#body["max_output_tokens"];
-    const used = isObject(this.#usage) ? this.#usage["output_tokens"] : 0;
-    return typeof max === "number" ? max - (typeof used === "number" ? used : 0) : Infinity;
+    return typeof max === "number" ? max - outputTokens(this.#usage) : Infinity;
   }
 
   #turnBody(): JsonObject {
@@ -275,27 +262,48 @@ export class ResponseTurns {
     if (isObject(choice)) {
       if (choice["type"] === "allowed_tools") {
         const tools = (Array.isArray(choice["tools"]) ? choice["tools"] : []) as JsonObject[];
-        const own = tools.flatMap((one) => this.#functionChoices(one) ?? [one]);
-        return { ...choice, ...(this.#turn > 0 && { mode: "auto" }), tools: own };
+        const mode = this.#turn > 0 && { mode: "auto" };
+        return { ...choice, ...mode, tools: this.#allowedFunctions(tools) };
       }
       if (this.#turn > 0) return "auto";
-      const functions = this.#functionChoices(choice);
-      if (!functions) return choice;
+      const server = this.#chosenServer(choice);
+      if (!server) return choice;
+      const functions = this.#functionChoices(server, choice["name"]);
       if (functions.length === 1) return functions[0];
       return { type: "allowed_tools", mode: "required", tools: functions };
     }
     return this.#turn > 0 && choice === "required" ? "auto" : choice;
   }
 
-  /** Returns the functions that a choice of a server names. Undefined for any other choice. */
-  #functionChoices(choice: JsonObject): JsonObject[] | undefined {
-    const { type, server_label: label, name } = choice;
-    const isOwn = this.#request.servers.some((server) => server.label === label);
-    if (type !== "mcp" || !isOwn) return undefined;
-    const chosen = [...this.#tools.values()].filter(
-      (tool) => tool.server === label && (name == null || tool.name === name),
-    );
-    return chosen.map(({ functionName }) => ({ type: "function", name: functionName }));
+  /** Replaces choices of servers by their functions, each choice once. */
+  #allowedFunctions(choices: readonly JsonObject[]): JsonObject[] {
+    const known = new Set<string>();
+    return choices.flatMap((choice) => {
+      const server = this.#chosenServer(choice);
+      if (!server) return [choice];
+      const id = JSON.stringify([server.name, choice["name"] ?? null]);
+      if (known.has(id)) return [];
+      known.add(id);
+      return this.#functionChoices(server, choice["name"]);
+    });
+  }
+
+  #chosenServer({ type, server_label: label }: JsonObject): ResponsesServer | undefined {
+    return type === "mcp" ? this.#request.servers.find(({ name }) => name === label) : undefined;
+  }
+
+  /** Returns the function of a tool, or of all tools of the server. */
+  #functionChoices({ name: server }: ResponsesServer, name: Json | undefined): JsonObject[] {
+    const chosen =
+      name == null
+        ? [...this.#tools.values()].filter((tool) => tool.server === server)
+        : [this.#findTool(server, name)];
+    return chosen.flatMap((tool) => (tool ? [{ type: "function", name: tool.functionName }] : []));
+  }
+
+  #findTool(server: string, name: Json): OfferedTool | undefined {
+    const tool = this.#tools.get(functionNameOf(server, String(name)));
+    return tool?.server === server && tool.name === name ? tool : undefined;
   }
 
   async #onEvent(turn: Turn, data: string): Promise<void> {

@@ -1,20 +1,19 @@
 // MCP servers of the gateway in the Responses API.
 import {
   fail,
-  getFault,
   type Body,
   type Context,
   type JsonObject,
   type RequestHead,
   type RouteResponse,
 } from "tollgate/plugin";
-import { EventChannel } from "../event-channel.ts";
-import { GatewayTools } from "../gateway-tools.ts";
+import { streamTurns } from "../event-channel.ts";
+import { GatewayTools, isServer } from "../gateway-tools.ts";
 import type { ModelToolOptions } from "../options.ts";
 import { ToolLoop } from "../tool-loop.ts";
 import { Approvals } from "./approvals.ts";
 import { RESPONSE_PREFIX, ResponseTurns } from "./response-turns.ts";
-import { isServer, readToolRequest, type ToolRequest } from "./tool-request.ts";
+import { readToolRequest, type ToolRequest } from "./tool-request.ts";
 
 export class ResponsesTools {
   readonly #ctx: Context;
@@ -91,27 +90,13 @@ export class ResponsesTools {
       onEnd(response);
       return { status: 200, body: response };
     }
-    const channel = new EventChannel(loop.signal);
-    let hasSent = false;
-    const turns = new ResponseTurns({
-      ...of,
-      send(event) {
-        hasSent = true;
-        return channel.send(`event: ${String(event["type"])}\ndata: ${JSON.stringify(event)}\n\n`);
-      },
+    return streamTurns(this.#ctx, loop, (send) => {
+      const turns = new ResponseTurns({ ...of, send: (event) => send([event]) });
+      return {
+        run: async () => onEnd(await turns.run()),
+        fail: ({ code, message }) => turns.fail(code ?? "server_error", message),
+      };
     });
-    const run = async () => {
-      try {
-        onEnd(await turns.run());
-      } catch (problem) {
-        if (!hasSent || (loop.signal.aborted && x.signal.aborted)) throw problem;
-        const fault = getFault(problem);
-        if (!fault) this.#ctx.log.error({ request: x.id, err: problem }, "model turn failed");
-        const message = fault && fault.kind !== "internal" ? fault.message : "Internal error.";
-        await turns.fail(fault?.code ?? "server_error", message);
-      }
-    };
-    return channel.respond(run, () => loop.cancel());
   }
 
   #createLoop(x: RequestHead, maxCalls?: number): ToolLoop {

@@ -2,19 +2,20 @@
 // earlier calls to the function calls that the model has seen.
 import { fail, type Body, type Json, type JsonObject, type RequestHead } from "tollgate/plugin";
 import { isObject } from "../../mcp/json-rpc.ts";
-import { functionNameOf, type GatewayTools, type ToolFilter } from "../gateway-tools.ts";
+import {
+  functionNameOf,
+  isServer,
+  type GatewayTools,
+  type RequestedServer,
+  type ToolFilter,
+} from "../gateway-tools.ts";
 import { APPROVAL_PREFIX, type Approvals, type PendingCall } from "./approvals.ts";
 
 export const LIST_PREFIX = "mcpl_gw_";
 export const CALL_PREFIX = "mcp_gw_";
 
-/** A server of the gateway that the request names. */
-export interface RequestedServer {
-  readonly label: string;
-  readonly path: string;
-  /** Path in the body, for errors. */
-  readonly param: string;
-  readonly isAllowed: ToolFilter;
+/** A server whose name is its `server_label`. */
+export interface ResponsesServer extends RequestedServer {
   readonly needsApproval: ToolFilter;
 }
 
@@ -23,11 +24,11 @@ export type InputPart = { readonly item: Json } | { readonly approved: PendingCa
 
 /** The parts of a request that concern servers of the gateway. */
 export interface ToolRequest {
-  readonly servers: readonly RequestedServer[];
+  readonly servers: readonly ResponsesServer[];
   /** All other tools, with the places of the servers. */
-  readonly tools: readonly (JsonObject | RequestedServer)[];
+  readonly tools: readonly (JsonObject | ResponsesServer)[];
   readonly input: readonly InputPart[];
-  /** Labels of servers whose tools the client has received. */
+  /** Names of servers whose tools the client has received. */
   readonly listed: ReadonlySet<string>;
 }
 
@@ -45,7 +46,7 @@ export function readToolRequest(
     return path === undefined ? tool : readServer(tool, path, `tools[${at}]`);
   });
   const servers = tools.filter(isServer);
-  const labels = new Set(servers.map(({ label }) => label));
+  const labels = new Set(servers.map(({ name }) => name));
   if (labels.size < servers.length)
     fail("invalid", "Two MCP servers have the same server_label.", { param: "tools" });
   const { input } = body;
@@ -60,16 +61,13 @@ export function readToolRequest(
   return { servers, tools, ...converted };
 }
 
-export const isServer = (tool: JsonObject | RequestedServer): tool is RequestedServer =>
-  "needsApproval" in tool && typeof tool.needsApproval === "function";
-
-function readServer(tool: JsonObject, path: string, param: string): RequestedServer {
+function readServer(tool: JsonObject, path: string, param: string): ResponsesServer {
   const label = tool["server_label"];
   if (typeof label !== "string" || label === "" || label.length > 256)
     return fail("invalid", NO_LABEL, { param: `${param}.server_label` });
   const approval = tool["require_approval"] ?? "always";
   return {
-    label,
+    name: label,
     path,
     param,
     isAllowed: readAllowed(tool["allowed_tools"], `${param}.allowed_tools`),

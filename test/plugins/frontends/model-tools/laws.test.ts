@@ -179,8 +179,15 @@ async function runResponses(of: Scenario, isStreamed: boolean, more: object = {}
   return { world, events, result: await turns.run().catch((problem: unknown) => problem) };
 }
 
-async function runMessages(of: Scenario, isStreamed: boolean): Promise<Ended> {
-  const world = new World(of, encodeMessage);
+async function runMessages(
+  of: Scenario,
+  isStreamed: boolean,
+  editEvents = (events: readonly JsonObject[]) => events,
+): Promise<Ended> {
+  const world = new World(of, (names, turn) => {
+    const { body, events } = encodeMessage(names, turn);
+    return { body, events: editEvents(events as readonly JsonObject[]) };
+  });
   const loop = world.createLoop();
   const configs = Object.fromEntries(of.allowed.map((name) => [name, { enabled: true }]));
   const body = {
@@ -402,4 +409,68 @@ test("an approval request has one response", () => {
   expect(read(response(true))!.input).toContainEqual({ approved: { id, ...call } });
   for (const second of [true, false])
     expect(() => read(response(true), response(second))).toThrow("has two responses");
+});
+
+const USUAL: Scenario = {
+  permitted: ["add", "get.issue"],
+  allowed: ["add", "get.issue"],
+  turns: [["add"]],
+  maxTurns: 2,
+  maxCalls: 5,
+  disconnectAt: undefined,
+};
+
+test("the number of servers of a request is limited", async () => {
+  const labels = Array.from({ length: 200 }, (_, n) => `server${n}`);
+  const tools = labels.map((server_label) => ({
+    type: "mcp",
+    server_label,
+    server_url: "/mcp/math",
+  }));
+  const { result, world } = await runResponses(USUAL, false, { tools });
+  expect(result.message).toContain("more than 64 MCP servers");
+  expect(world.bodies).toEqual([]);
+});
+
+test("two servers whose tools have the same name are refused", async () => {
+  const of = { ...USUAL, permitted: ["c", "b__c"] };
+  const tools = ["a", "a__b"].map((server_label) => ({
+    type: "mcp",
+    server_label,
+    server_url: "/mcp/math",
+  }));
+  const { result } = await runResponses(of, false, { tools });
+  expect(result.message).toContain("Two tools are named a__b__c");
+});
+
+test("law: a repeated choice of tools allows each tool once", async () => {
+  const names = fc.constantFrom<string | undefined>(undefined, "add", "get.issue", "unknown");
+  await fc.assert(
+    fc.asyncProperty(fc.array(names, { minLength: 1, maxLength: 20 }), async (chosen) => {
+      const choices = chosen.map((name) => ({ type: "mcp", server_label: "calc", name }));
+      const client = { type: "function", name: "own" };
+      const tool_choice = { type: "allowed_tools", mode: "auto", tools: [client, ...choices] };
+      const { world } = await runResponses(USUAL, false, { tool_choice });
+      const [first, ...functions] = world.bodies[0].tool_choice.tools;
+      expect(first).toEqual(client);
+      const wanted = USUAL.permitted.filter(
+        (name) => chosen.includes(name) || chosen.includes(undefined),
+      );
+      expect(new Set(functions.map(({ name }: { name: string }) => name))).toEqual(
+        new Set(wanted.map(functionOf)),
+      );
+      expect(functions.length).toBeLessThanOrEqual(2 * USUAL.permitted.length);
+    }),
+  );
+});
+
+test("an index of a provider does not decide how much work a message is", async () => {
+  const { result } = await runMessages(USUAL, true, (events) =>
+    events.map((event) => ("index" in event ? { ...event, index: 4_294_967_294 } : event)),
+  );
+  expect(result.content.map(({ type }: { type: string }) => type)).toEqual([
+    "mcp_tool_use",
+    "mcp_tool_result",
+    "text",
+  ]);
 });
