@@ -144,6 +144,8 @@ export class ToolLoop {
     try {
       await Promise.all(Array.from({ length: Math.min(MAX_PARALLEL, calls.length) }, work));
     } catch (problem) {
+      // The request ends, so its other calls end too.
+      this.cancel();
       return this.#failIfLate(problem);
     }
     return results;
@@ -160,7 +162,7 @@ export class ToolLoop {
     if (!values) return protocolError(LIMIT_CODE, "The arguments are not a JSON object.");
     this.signal.throwIfAborted();
     const result = await this.#of.tools.call(this.x, tool, values, this.signal);
-    const bytes = Buffer.byteLength(result.text);
+    const bytes = Buffer.byteLength(keptText(result));
     if (this.#bytes + bytes > this.#of.options.max_result_kb * KIB)
       return protocolError(LIMIT_CODE, "The result of the tool is too large.");
     this.#bytes += bytes;
@@ -175,6 +177,10 @@ export class ToolLoop {
     throw problem;
   }
 }
+
+/** The client receives the whole content of an error of a tool, and only the text of a result. */
+const keptText = ({ text, error }: ToolResult): string =>
+  error?.type === "tool" ? JSON.stringify(error.content) : text;
 
 const failSameName = (name: string, other: string): never =>
   fail("invalid", `Two tools are named ${name.slice(0, 128)}. Rename ${other}.`, {

@@ -474,3 +474,47 @@ test("an index of a provider does not decide how much work a message is", async 
     "text",
   ]);
 });
+
+test("the size of results includes errors of tools, which the client receives whole", async () => {
+  const world = new World(USUAL, encodeResponse);
+  const { sendSubrequest } = world.ctx;
+  const image = { type: "image", mimeType: "image/png", data: "A".repeat(2_000_000) };
+  world.ctx.sendSubrequest = (request: Subrequest, more: object) =>
+    (request.body as { method?: string }).method === "tools/call"
+      ? { body: { id: 1, result: { isError: true, content: [image] } } }
+      : sendSubrequest(request, more);
+  const loop = world.createLoop();
+  const { byFunction } = await loop.listTools([
+    { name: "calc", path: "/mcp/math", param: "tools[0]", isAllowed: () => true },
+  ]);
+  const [result] = await loop.runCalls(
+    [{ tool: byFunction.get("calc__add")!, args: "{}" }],
+    () => undefined,
+  );
+  expect(result!.text).toBe("The result of the tool is too large.");
+});
+
+test("after a failure of the gateway, no other call of the turn is made", async () => {
+  const world = new World({ ...USUAL, maxCalls: 50 }, encodeResponse);
+  const { sendSubrequest } = world.ctx;
+  let made = 0;
+  world.ctx.sendSubrequest = async (request: Subrequest, more: object) => {
+    if ((request.body as { method?: string }).method !== "tools/call")
+      return sendSubrequest(request, more);
+    if (made++ === 0) throw new Error("broken");
+    await new Promise((resolve) => setImmediate(resolve));
+    return { body: { id: 1, result: { content: [] } } };
+  };
+  const loop = world.createLoop();
+  const { byFunction } = await loop.listTools([
+    { name: "calc", path: "/mcp/math", param: "tools[0]", isAllowed: () => true },
+  ]);
+  const call = { tool: byFunction.get("calc__add")!, args: "{}" };
+  const calls = loop.runCalls(
+    Array.from({ length: 40 }, () => call),
+    () => undefined,
+  );
+  await expect(calls).rejects.toThrow("broken");
+  for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
+  expect(made).toBeLessThanOrEqual(8);
+});
