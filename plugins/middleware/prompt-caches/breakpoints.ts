@@ -10,20 +10,21 @@ const MARKABLE = new Set(["text", "image", "document", "tool_use", "tool_result"
 
 /** Adds breakpoints where the client set none and the maximum allows more. */
 export function addBreakpoints(out: Outgoing): void {
-  const fields = ["tools", "system", "messages"].map((name): [string, Json | undefined] => [
-    name,
-    out.get(name) as Json | undefined,
-  ]);
   const marks: Json[] = [];
   collectBreakpoints({ cache_control: (out.get("cache_control") ?? null) as Json }, marks);
-  for (const [, value] of fields) collectBreakpoints(value, marks);
+  const fields = ["tools", "system", "messages"].map((name) => {
+    const value = out.get(name) as Json | undefined;
+    const before = marks.length;
+    collectBreakpoints(value, marks);
+    return { name, value, hasBreakpoint: marks.length > before };
+  });
   // Claude rejects a breakpoint of 1 hour after one of 5 minutes, so none is added to those of 1 hour.
   if (marks.some((one) => isObject(one) && one["ttl"] === "1h")) return;
   let free = MAX_BREAKPOINTS - marks.length;
   // The last message is worth most: its breakpoint covers everything before it.
-  for (const [name, value] of fields.toReversed()) {
+  for (const { name, value, hasBreakpoint } of fields.toReversed()) {
     if (free <= 0) return;
-    if (hasBreakpoint(value)) continue;
+    if (hasBreakpoint) continue;
     const marked = name === "messages" ? markLastMessage(value) : mark(value, name === "tools");
     if (marked === undefined) continue;
     out.set(name, marked);
@@ -44,12 +45,6 @@ function collectBreakpoints(value: Json | undefined, marks: Json[]): void {
     }
     // Arguments of a tool and schemas are data of the client.
     else if (name !== "input" && name !== "input_schema") collectBreakpoints(member, marks);
-}
-
-function hasBreakpoint(value: Json | undefined): boolean {
-  const marks: Json[] = [];
-  collectBreakpoints(value, marks);
-  return marks.length > 0;
 }
 
 /**
