@@ -238,8 +238,9 @@ export class MountedServer {
     for (const item of items) {
       const key = keyOf(kind, item);
       allNames.push(key);
+      if (kind === "tools" && !this.#isSelected(key)) continue;
       const digest = kind === "tools" ? hashTool(item, bindings?.get(key)) : "";
-      if (kind === "tools" && !this.#isOffered(key, digest)) continue;
+      if (kind === "tools" && !this.#isApproved(key, digest)) continue;
       const schema = item["inputSchema"] as JsonObject | undefined;
       const mirrored = (kind === "tools" && schema && readHeaderArguments(schema)) || [];
       const entry: ListEntry = { item, key, mirrored, hash: digest };
@@ -250,11 +251,15 @@ export class MountedServer {
     return { entries, byPublicName, allNames, readAt: performance.now(), ttlMs: ttl };
   }
 
-  #isOffered(name: string, digest: string): boolean {
-    const { allow, deny, pin, on_change: reaction = "warn" } = this.rules.tools ?? {};
+  #isSelected(name: string): boolean {
+    const { allow, deny } = this.rules.tools ?? {};
     const matches = (patterns: readonly string[]) => patterns.some((one) => matchesGlob(one, name));
-    if (allow && !matches(allow)) return false;
-    if (deny && matches(deny)) return false;
+    return (!allow || matches(allow)) && !(deny && matches(deny));
+  }
+
+  /** Whether the definition of a tool is the pinned one, or may have changed. */
+  #isApproved(name: string, digest: string): boolean {
+    const { pin, on_change: reaction = "warn" } = this.rules.tools ?? {};
     const pinned = pin && Object.hasOwn(pin, name) ? pin[name] : undefined;
     if (pinned !== undefined) {
       if (pinned === digest) return true;
