@@ -215,8 +215,7 @@ async function readToolInput(
     if (record && memory && recorded.length <= MAX_REMEMBERED_RESPONSE)
       rememberResponse(memory, x, { contentType: "application/json", body: recorded });
   };
-  const { background: _, ...turn } = body as JsonObject;
-  const streamed = run ? { ...turn, stream: true } : turn;
+  const streamed = (run ? { ...body, stream: true } : body) as JsonObject;
   const answer = () => tools.respond(x, streamed, request, onEnd);
   return { ...input, ...run, edits: all, answer };
 }

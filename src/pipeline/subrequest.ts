@@ -163,6 +163,8 @@ export function inheritFromParent(
   x.addLabel("requested_by_plugin", pluginIds.at(-1)!);
 }
 
+const CANCELED = { kind: "canceled", message: "The subrequest was canceled." } as const;
+
 /**
  * Returns the result of a subrequest. If the subrequest was rejected and the plugin does not catch
  * the error, the plugin failed. The client's request itself was not rejected.
@@ -174,12 +176,9 @@ export async function readSubrequestResult(
   const bytes = await responseBody;
   const { outcome, billing } = x.state;
   if (outcome.fault || !bytes) {
-    const { kind, message, ...more } = outcome.fault ?? {
-      kind: "canceled",
-      message: "The subrequest was canceled.",
-    };
-    const { code, param, retryAfterMs } = more as Fault;
-    const details = { ...(more as Fault).details, subrequest: x.id };
+    const fault: Fault = outcome.fault ?? CANCELED;
+    const { kind, message, code, param, retryAfterMs } = fault;
+    const details = { ...fault.details, subrequest: x.id };
     throw markAsHookFailure(createFault(kind, message, { code, param, retryAfterMs, details }));
   }
   return { id: x.id, body: JSON.parse(bytes.toString()) as Json, calls: billing.records };
