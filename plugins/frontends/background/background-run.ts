@@ -2,10 +2,10 @@
 // until it ends.
 import type { BackgroundEnd, BackgroundRun, JsonObject, RouteResponse } from "tollgate/plugin";
 import type { EventLogWriter, LogPosition } from "../jobs/event-log.ts";
+import { isVersionConflict } from "../jobs/stored-jobs.ts";
 import { failedLine, failedResponse, numberEvent } from "./response-events.ts";
 import {
   isFinal,
-  isVersionConflict,
   type ResponseChange,
   type ResponseRecords,
   type ResponseState,

@@ -13,11 +13,12 @@ import {
   type RouteResponse,
 } from "tollgate/plugin";
 import { createQueuedResponse, failResponse } from "tollgate/protocols/responses";
+import { EventLogReader, EventLogWriter } from "../jobs/event-log.ts";
 import { createFileSecrets, type FileSecrets } from "../jobs/file-secrets.ts";
 import { isKeyValid } from "../jobs/key-validity.ts";
 import { ownerNameOf, ownerOf, type Owner } from "../jobs/owned-records.ts";
+import { isVersionConflict } from "../jobs/stored-jobs.ts";
 import { ActiveRun, LEASE_MS, type OpenResponse } from "./background-run.ts";
-import { EventLogReader, EventLogWriter } from "../jobs/event-log.ts";
 import {
   encodeLineForClient,
   failedLine,
@@ -27,7 +28,6 @@ import {
 } from "./response-events.ts";
 import {
   isFinal,
-  isVersionConflict,
   ResponseRecords,
   type FailureReason,
   type StoredResponse,

@@ -1,8 +1,9 @@
 // Records of background responses. A record has no prompts and no responses: these are encrypted in
 // the log of the response.
-import { getFault, type JobOrigin, type JobRecord, type JobStore } from "tollgate/plugin";
-import type { Owner } from "../jobs/owned-records.ts";
+import type { JobOrigin, JobStore } from "tollgate/plugin";
 import type { LogPosition } from "../jobs/event-log.ts";
+import { queryOf, type Owner } from "../jobs/owned-records.ts";
+import { isVersionConflict, parseJob, writeJob, type StoredJob } from "../jobs/stored-jobs.ts";
 
 export const RESPONSE_KIND = "response";
 
@@ -32,21 +33,11 @@ export interface ResponseData {
   readonly cancelRequestedAt?: number | undefined;
 }
 
-export interface StoredResponse extends ResponseData {
-  readonly record: Omit<JobRecord, "data">;
-  readonly state: ResponseState;
-}
+export type StoredResponse = StoredJob<ResponseData, ResponseState>;
 
 export const isFinal = (state: ResponseState): boolean => state !== "running";
 
-export const parseResponse = ({ data, ...record }: JobRecord): StoredResponse => ({
-  ...(JSON.parse(data) as ResponseData),
-  record,
-  state: record.state as ResponseState,
-});
-
-export const isVersionConflict = (error: unknown): boolean =>
-  getFault(error)?.code === "version_conflict";
+export const parseResponse = parseJob<ResponseData, ResponseState>;
 
 /** A change of a response. */
 export interface ResponseChange {
@@ -71,21 +62,23 @@ export class ResponseRecords {
   ): Promise<StoredResponse> {
     const { key, account } = owner;
     const { id, instance, dueAt } = of;
-    const state = "running";
+    const state = "running" as const;
     const createdAt = Date.now();
     const record = { id, kind: RESPONSE_KIND, key, account, version: 1, createdAt, state, dueAt };
-    const owned = { ...record, owner: instance };
-    await this.#jobs().put({ ...owned, data: JSON.stringify(data) });
-    return { ...data, record: owned, state };
+    return writeJob<ResponseData, ResponseState>(
+      this.#jobs(),
+      { ...record, owner: instance },
+      data,
+    );
   }
 
   /** Returns the number of responses of the owner, up to `most`. */
-  async count({ key, account }: Owner, most: number): Promise<number> {
-    const query = { kind: RESPONSE_KIND, ...(account === undefined ? { key } : { account }) };
+  async count(of: Owner, most: number): Promise<number> {
+    const query = queryOf(RESPONSE_KIND, of);
     let count = 0;
     for (let after: string | undefined; count < most;) {
       const page = await this.#jobs().list(query, { limit: Math.min(1_000, most), after });
-      count += page.items.filter((record) => record.account === account).length;
+      count += page.items.filter((record) => record.account === of.account).length;
       after = page.next ?? undefined;
       if (after === undefined) break;
     }
@@ -111,8 +104,7 @@ export class ResponseRecords {
     const next = { ...record, version: record.version + 1, state, dueAt, owner };
     const endedAt = isFinal(state) ? (before.endedAt ?? Date.now()) : undefined;
     const changed: ResponseData = { ...content, ...data, endedAt };
-    await this.#jobs().put({ ...next, data: JSON.stringify(changed) });
-    return { ...changed, record: next, state };
+    return writeJob(this.#jobs(), next, changed);
   }
 
   /** Leases responses that have expired, or whose instance has stopped. */

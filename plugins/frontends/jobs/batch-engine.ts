@@ -16,7 +16,7 @@ import type {
   ProviderBatch,
   StoredBatch,
 } from "./batch-record.ts";
-import { BATCH_KIND, isFinal, isVersionConflict, parseBatch } from "./batch-record.ts";
+import { BATCH_KIND, isFinal, parseBatch } from "./batch-record.ts";
 import { readResults } from "./batch-results.ts";
 import { deleteLogs } from "./direct-log.ts";
 import { DirectRun, type DirectEnd } from "./direct-run.ts";
@@ -27,6 +27,7 @@ import { splitLines } from "./line-text.ts";
 import { ownerNameOf, type Owner } from "./owned-records.ts";
 import { readHeaders } from "./part-headers.ts";
 import type { Storage } from "./storage.ts";
+import { isVersionConflict } from "./stored-jobs.ts";
 
 /** Length of a lease in milliseconds. A long step renews it. */
 const LEASE_MS = 60_000;

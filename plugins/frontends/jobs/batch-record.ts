@@ -2,15 +2,14 @@
 // files.
 import {
   fail,
-  getFault,
   type BatchTarget,
   type JobOrigin,
   type JobProgress,
-  type JobRecord,
   type JobStore,
 } from "tollgate/plugin";
-import type { Owner } from "./owned-records.ts";
+import { isOwned, queryOf, type Owner } from "./owned-records.ts";
 import type { Content } from "./storage.ts";
+import { isVersionConflict, parseJob, writeJob, type StoredJob } from "./stored-jobs.ts";
 
 export const BATCH_KIND = "batch";
 
@@ -172,19 +171,9 @@ export interface BatchData {
 }
 
 /** A batch with its record. */
-export interface StoredBatch extends BatchData {
-  readonly record: Omit<JobRecord, "data">;
-  readonly state: BatchState;
-}
+export type StoredBatch = StoredJob<BatchData, BatchState>;
 
-export const parseBatch = ({ data, ...record }: JobRecord): StoredBatch => ({
-  ...(JSON.parse(data) as BatchData),
-  record,
-  state: record.state as BatchState,
-});
-
-export const isVersionConflict = (error: unknown): boolean =>
-  getFault(error)?.code === "version_conflict";
+export const parseBatch = parseJob<BatchData, BatchState>;
 
 /** Number of lines that the gateway sends itself, at the price of ordinary requests. */
 export const countDirect = ({ batches }: StoredBatch): number =>
@@ -241,8 +230,7 @@ export class BatchRecords {
       dueAt,
       attempt,
     };
-    await this.#jobs().put({ ...record, data: JSON.stringify(of.data) });
-    return { ...of.data, record, state };
+    return writeJob(this.#jobs(), record, of.data);
   }
 
   /** Returns a batch of any owner. */
@@ -265,8 +253,7 @@ export class BatchRecords {
       format,
     }: { limit: number; after?: string | undefined; format: BatchData["format"] },
   ): Promise<{ readonly items: readonly StoredBatch[]; readonly hasMore: boolean }> {
-    const { key, account } = owner;
-    const query = { kind: BATCH_KIND, ...(account === undefined ? { key } : { account }) };
+    const query = queryOf(BATCH_KIND, owner);
     const found: StoredBatch[] = [];
     let isPast = after === undefined;
     for (let cursor: string | undefined; ;) {
@@ -300,8 +287,7 @@ export class BatchRecords {
     // A batch that has ended has no reservation.
     const attempt = isFinal(state) ? undefined : record.attempt;
     const next = { ...record, version: record.version + 1, state, dueAt, owner, attempt };
-    await this.#jobs().put({ ...next, data: JSON.stringify(changed) });
-    return { ...changed, record: next, state };
+    return writeJob(this.#jobs(), next, changed);
   }
 
   /** Changes a batch that no engine has to hold. Called again if an engine changed it. */
@@ -326,7 +312,3 @@ export class BatchRecords {
     await this.#jobs().delete(id, version);
   }
 }
-
-/** Whether the record belongs to the owner. A key that left its account left its batches there. */
-const isOwned = (record: JobRecord, { key, account }: Owner): boolean =>
-  record.account === account && (account !== undefined || record.key === key);

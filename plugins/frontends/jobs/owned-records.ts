@@ -2,12 +2,13 @@
 // expires is due at that time.
 import {
   fail,
-  getFault,
+  type JobQuery,
   type JobRecord,
   type JobStore,
   type Opt,
   type RequestHead,
 } from "tollgate/plugin";
+import { isVersionConflict } from "./stored-jobs.ts";
 
 /** An owner of files: an account, or a key that has none. */
 export interface Owner {
@@ -44,7 +45,11 @@ export const ownerNameOf = (key: string, account: Opt<string>): string =>
 export const isOwned = (record: JobRecord, { key, account }: Owner): boolean =>
   record.account === account && (account !== undefined || record.key === key);
 
-const isConflict = (error: unknown): boolean => getFault(error)?.code === "version_conflict";
+/** Returns the query for the records of an owner. It can return those of a key that left its account. */
+export const queryOf = (kind: string, { key, account }: Owner): JobQuery => ({
+  kind,
+  ...(account === undefined ? { key } : { account }),
+});
 
 /** The records of one kind, of all owners. */
 export class OwnedRecords<Data extends ExpiringData> {
@@ -72,7 +77,7 @@ export class OwnedRecords<Data extends ExpiringData> {
       });
       return { ...data, id, createdAt };
     } catch (error) {
-      const existing = isConflict(error) && (await this.find(owner, id, createdAt));
+      const existing = isVersionConflict(error) && (await this.find(owner, id, createdAt));
       if (existing) return existing;
       throw error;
     }
@@ -86,8 +91,7 @@ export class OwnedRecords<Data extends ExpiringData> {
 
   /** Returns all records of the owner that have not expired, the newest first. */
   async list(owner: Owner, now: number): Promise<readonly Owned<Data>[]> {
-    const { key, account } = owner;
-    const query = { kind: this.#kind, ...(account === undefined ? { key } : { account }) };
+    const query = queryOf(this.#kind, owner);
     const found: Owned<Data>[] = [];
     for (let after: string | undefined; ;) {
       const page = await this.#jobs.list(query, { limit: 1_000, after });
@@ -123,7 +127,7 @@ export class OwnedRecords<Data extends ExpiringData> {
         });
         return { ...changed, id, createdAt: record.createdAt };
       } catch (error) {
-        if (!isConflict(error)) throw error;
+        if (!isVersionConflict(error)) throw error;
       }
     }
   }
@@ -137,7 +141,7 @@ export class OwnedRecords<Data extends ExpiringData> {
         await this.#jobs.delete(id, record.version);
         return true;
       } catch (error) {
-        if (!isConflict(error)) throw error;
+        if (!isVersionConflict(error)) throw error;
       }
     }
   }

@@ -2,9 +2,9 @@
 // engine. An engine leases a video for one step, so another gateway continues where one stopped.
 import { fail, getFault, type Context, type JobCalls, type VideoStatus } from "tollgate/plugin";
 import { LeaseLoop } from "../jobs/lease-loop.ts";
+import { isVersionConflict } from "../jobs/stored-jobs.ts";
 import {
   isOpen,
-  isVersionConflict,
   parseVideo,
   VIDEO_KIND,
   type StoredVideo,

@@ -1,15 +1,8 @@
 // Records of videos. A record contains no prompt and no content.
-import {
-  getFault,
-  type JobOrigin,
-  type JobRecord,
-  type JobStore,
-  type JobTarget,
-  type Price,
-  type Usage,
-} from "tollgate/plugin";
+import type { JobOrigin, JobStore, JobTarget, Price, Usage } from "tollgate/plugin";
 import { createdAtOfId } from "../jobs/file-secrets.ts";
-import { isOwned, type Owner } from "../jobs/owned-records.ts";
+import { isOwned, queryOf, type Owner } from "../jobs/owned-records.ts";
+import { parseJob, writeJob, type StoredJob } from "../jobs/stored-jobs.ts";
 
 export const VIDEO_KIND = "video";
 
@@ -72,19 +65,9 @@ export interface VideoData {
 }
 
 /** A video with its record. */
-export interface StoredVideo extends VideoData {
-  readonly record: Omit<JobRecord, "data">;
-  readonly state: VideoState;
-}
+export type StoredVideo = StoredJob<VideoData, VideoState>;
 
-export const parseVideo = ({ data, ...record }: JobRecord): StoredVideo => ({
-  ...(JSON.parse(data) as VideoData),
-  record,
-  state: record.state as VideoState,
-});
-
-export const isVersionConflict = (error: unknown): boolean =>
-  getFault(error)?.code === "version_conflict";
+export const parseVideo = parseJob<VideoData, VideoState>;
 
 /** A change of a video, with the time at which its next step is due. */
 export interface VideoChange {
@@ -119,12 +102,11 @@ export class VideoRecords {
       account,
       version: 1,
       createdAt: createdAtOfId(id),
-      state: "reserving",
+      state: "reserving" as const,
       dueAt: of.dueAt,
       attempt: of.attempt,
     };
-    await this.#jobs().put({ ...record, data: JSON.stringify(of.data) });
-    return { ...of.data, record, state: "reserving" };
+    return writeJob<VideoData, VideoState>(this.#jobs(), record, of.data);
   }
 
   /** Returns a video of the owner whose creation has ended. */
@@ -140,8 +122,7 @@ export class VideoRecords {
     owner: Owner,
     of: { limit: number; after?: string | undefined; isAscending: boolean },
   ): Promise<{ readonly items: readonly StoredVideo[]; readonly hasMore: boolean }> {
-    const { key, account } = owner;
-    const query = { kind: VIDEO_KIND, ...(account === undefined ? { key } : { account }) };
+    const query = queryOf(VIDEO_KIND, owner);
     const all: StoredVideo[] = [];
     let cursor: string | undefined;
     do {
@@ -172,8 +153,7 @@ export class VideoRecords {
     // A video that has ended has no reservation.
     const attempt = isOpen(state) ? record.attempt : undefined;
     const next = { ...record, version: record.version + 1, state, dueAt, owner, attempt };
-    await this.#jobs().put({ ...next, data: JSON.stringify(changed) });
-    return { ...changed, record: next, state };
+    return writeJob(this.#jobs(), next, changed);
   }
 
   async delete({ record: { id, version } }: StoredVideo): Promise<void> {

@@ -3,7 +3,6 @@
 import { createHash } from "node:crypto";
 import {
   createWebhookHeaders,
-  getFault,
   parseWebhookSecret,
   type Context,
   type EndedJob,
@@ -11,6 +10,7 @@ import {
   type JobStore,
 } from "tollgate/plugin";
 import { LeaseLoop } from "../lease-loop.ts";
+import { isVersionConflict } from "../stored-jobs.ts";
 
 const KIND = "webhook";
 /** Length of a lease in milliseconds. It is longer than a delivery. */
@@ -156,7 +156,7 @@ export class Webhooks {
       })
       .catch((error: unknown) => {
         // Another gateway has stored it.
-        if (getFault(error)?.code !== "version_conflict") throw error;
+        if (!isVersionConflict(error)) throw error;
       });
   }
 
