@@ -12,6 +12,12 @@ export const versionedPaths = (path: string) => [`/v1${path}`, path, `/v1/v1${pa
  */
 export const azurePaths = (path: string) => [`/openai/v1${path}`, `/openai${path}`] as const;
 
+/** Returns the paths for OpenAI's SDKs: those of all base URLs, and those of Azure. */
+export const openaiPaths = (path: string): string[] => [
+  ...versionedPaths(path),
+  ...azurePaths(path),
+];
+
 /** Returns the paths below the base URL that Google documents for OpenAI's SDKs. */
 export const googlePaths = (path: string) => [`/v1beta/openai${path}`] as const;
 

@@ -10,7 +10,7 @@ import type {
 } from "tollgate/plugin";
 import { fail } from "tollgate/plugin";
 import { failResponse } from "tollgate/protocols/responses";
-import { azurePaths, versionedPaths } from "../route-paths.ts";
+import { openaiPaths } from "../route-paths.ts";
 import { BackgroundService } from "./background-service.ts";
 import type { StoredResponse } from "./response-record.ts";
 
@@ -108,14 +108,13 @@ export function storedResponseRoutes({
       };
     },
   });
-  const pathsOf = (path: string) => [...versionedPaths(path), ...azurePaths(path)];
-  const one = pathsOf("/responses/:id");
+  const one = openaiPaths("/responses/:id");
   return [
     { method: "GET", path: one, ...byId("retrieve", (of, x, stored) => of.read(x, stored)) },
     { method: "DELETE", path: one, ...byId("delete", (of, _, stored) => of.delete(stored)) },
     {
       method: "POST",
-      path: pathsOf("/responses/:id/cancel"),
+      path: openaiPaths("/responses/:id/cancel"),
       async handle(x) {
         const id = x.params["id"] ?? "";
         const body = (await background?.cancel(x, id)) ?? failResponse(id);
@@ -124,7 +123,7 @@ export function storedResponseRoutes({
     },
     {
       method: "GET",
-      path: pathsOf("/responses/:id/input_items"),
+      path: openaiPaths("/responses/:id/input_items"),
       ...byId("input_items", async () => failInputItems()),
     },
   ];

@@ -1,22 +1,12 @@
 // Routes of /v1/videos, in OpenAI's format.
-import {
-  fail,
-  type Body,
-  type Json,
-  type RequestHead,
-  type Route,
-  type RouteResponse,
-  type VideoVariant,
-} from "tollgate/plugin";
+import { fail, type Body, type RequestHead, type Route, type VideoVariant } from "tollgate/plugin";
 import { decodeVideoRequest, readText } from "tollgate/protocols/videos";
 import { ownerOf } from "../jobs/owned-records.ts";
-import { azurePaths, versionedPaths } from "../route-paths.ts";
+import { idOf, ok, readLimit } from "../jobs/routes/request-fields.ts";
+import { openaiPaths } from "../route-paths.ts";
 import { SUBMIT_MS, type VideoService } from "./video-service.ts";
 import { isOpen, type StoredVideo } from "./video-record.ts";
 
-const pathsOf = (path: string): string[] => [...versionedPaths(path), ...azurePaths(path)];
-const ok = (body: Json): RouteResponse => ({ status: 200, body });
-const idOf = (x: RequestHead): string => x.params["id"] ?? "";
 /** Time in milliseconds in which a video is created, with the time of the provider. */
 const CREATE_TIMEOUT_MS = SUBMIT_MS + 30_000;
 /** Time in milliseconds in which content is read. A client may read slowly. */
@@ -25,7 +15,7 @@ const MAX_PROMPT = 32_000;
 const VARIANTS: readonly string[] = ["video", "thumbnail", "spritesheet"];
 
 export function videoRoutes(videos: VideoService): readonly Route[] {
-  const [all, one] = [pathsOf("/videos"), pathsOf("/videos/:id")];
+  const [all, one] = [openaiPaths("/videos"), openaiPaths("/videos/:id")];
   return [
     {
       method: "POST",
@@ -45,7 +35,7 @@ export function videoRoutes(videos: VideoService): readonly Route[] {
         const owner = ownerOf(x);
         const after = x.query.get("after");
         const { items, hasMore } = await videos.records.list(owner, {
-          limit: readLimit(x.query.get("limit")),
+          limit: readLimit(x.query, 20, { min: 0, max: 100 }),
           after: after === null ? undefined : videos.recordOf(owner, after),
           isAscending: readOrder(x.query.get("order")) === "asc",
         });
@@ -112,15 +102,6 @@ function readVariant(x: RequestHead): VideoVariant {
   if (!VARIANTS.includes(variant))
     fail("invalid", `variant must be one of ${VARIANTS.join(", ")}.`, { param: "variant" });
   return variant as VideoVariant;
-}
-
-function readLimit(text: string | null): number {
-  const limit = Number(text ?? 20);
-  if (!(Number.isInteger(limit) && limit >= 0 && limit <= 100))
-    fail("invalid", `limit must be a whole number from 0 to 100, not "${text?.slice(0, 32)}".`, {
-      param: "limit",
-    });
-  return limit;
 }
 
 function readOrder(order: string | null): "asc" | "desc" {

@@ -4,11 +4,10 @@ import type { BatchPlanner } from "../batch-planner.ts";
 import { isFinal, type InputError, type StoredBatch } from "../batch-record.ts";
 import { CREATE_MS, type BatchService } from "../batch-service.ts";
 import { encodeDirect } from "./direct-lines.ts";
-import { ok } from "./file-routes.ts";
 import type { FileService } from "../file-service.ts";
 import { memberText } from "../line-text.ts";
 import { ownerOf } from "../owned-records.ts";
-import { BATCH_FILE_MS, idOf, rejectZeroRetention } from "./request-fields.ts";
+import { BATCH_FILE_MS, idOf, ok, readLimit, rejectZeroRetention } from "./request-fields.ts";
 import { splitRequestList, type ListedRequest } from "./request-list.ts";
 
 const MAX_REQUESTS = 100_000;
@@ -45,7 +44,7 @@ export function anthropicBatchRoutes(batches: BatchService, files: FileService):
       async handle(x) {
         if (x.query.has("before_id"))
           fail("invalid", "before_id is not supported. Use after_id.", { param: "before_id" });
-        const limit = readLimit(x.query.get("limit"));
+        const limit = readLimit(x.query, 20, { max: 1_000 });
         const cursor = x.query.get("after_id") ?? x.query.get("page");
         const after = cursor?.replace(/^msgbatch_/, "");
         const page = await batches.records.list(ownerOf(x), { limit, after, format: "anthropic" });
@@ -154,15 +153,6 @@ function parseRequest(bytes: Buffer): Body | undefined {
   } catch {
     return undefined;
   }
-}
-
-function readLimit(text: string | null): number {
-  const limit = Number(text ?? 20);
-  if (!(Number.isInteger(limit) && limit >= 1 && limit <= 1_000))
-    fail("invalid", `limit must be a whole number from 1 to 1000, not "${text}".`, {
-      param: "limit",
-    });
-  return limit;
 }
 
 const time = (at: number | undefined): string | null =>

@@ -1,6 +1,7 @@
 // The two formats of files that clients know, on the same paths.
 import { fail, type Json, type RequestHead } from "tollgate/plugin";
 import type { StoredFile } from "../storage.ts";
+import { readLimit } from "./request-fields.ts";
 
 /** A format of files. */
 export interface FileFormat {
@@ -34,7 +35,7 @@ export const openaiFiles: FileFormat = {
       fail("invalid", `order must be asc or desc, not "${order}".`, { param: "order" });
     const some = purpose === null ? files : files.filter((file) => file.purpose === purpose);
     const page = pageOf(order === "asc" ? some.toReversed() : some, {
-      limit: readLimit(query, 10_000, 10_000),
+      limit: readLimit(query, 10_000, { max: 10_000 }),
       after: query.get("after"),
     });
     return { object: "list", ...encodeList(page, openaiFiles) };
@@ -58,7 +59,7 @@ export const anthropicFiles: FileFormat = {
     const after = query.get("page") ?? query.get("after_id");
     if (before !== null && after !== null)
       fail("invalid", "before_id and after_id cannot be used together.", { param: "before_id" });
-    const limit = readLimit(query, 20, 1_000);
+    const limit = readLimit(query, 20, { max: 1_000 });
     if (before === null) {
       const list = encodeList(pageOf(files, { limit, after }), anthropicFiles);
       // Newer SDKs send the cursor as `page`.
@@ -91,15 +92,4 @@ function pageOf(
   if (id !== undefined && start === 0)
     fail("invalid", `Unknown file ID "${after}".`, { param: "after" });
   return { items: files.slice(start, start + limit), hasMore: files.length > start + limit };
-}
-
-function readLimit(query: URLSearchParams, usual: number, max: number): number {
-  const text = query.get("limit");
-  if (text === null) return usual;
-  const limit = Number(text);
-  if (!(Number.isInteger(limit) && limit >= 1 && limit <= max))
-    fail("invalid", `limit must be a whole number from 1 to ${max}, not "${text}".`, {
-      param: "limit",
-    });
-  return limit;
 }

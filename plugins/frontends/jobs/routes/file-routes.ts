@@ -1,20 +1,24 @@
 // Routes of /v1/files. One path serves the SDKs of OpenAI and Anthropic.
-import type { FormPart, Json, RequestHead, Route, RouteResponse } from "tollgate/plugin";
-import { azurePaths, versionedPaths } from "../../route-paths.ts";
+import type { FormPart, RequestHead, Route } from "tollgate/plugin";
+import { openaiPaths } from "../../route-paths.ts";
 import { anthropicFiles, openaiFiles, type FileFormat } from "./file-formats.ts";
 import type { FileService } from "../file-service.ts";
 import { readUpload } from "../file-upload.ts";
 import { ownerOf } from "../owned-records.ts";
-import { idOf, isAnthropicClient, readFormFields, rejectZeroRetention } from "./request-fields.ts";
+import {
+  idOf,
+  isAnthropicClient,
+  ok,
+  readFormFields,
+  rejectZeroRetention,
+} from "./request-fields.ts";
 import type { FileInfo } from "../storage.ts";
 
 const formatFor = (x: RequestHead): FileFormat =>
   isAnthropicClient(x) ? anthropicFiles : openaiFiles;
-export const pathsOf = (path: string): string[] => [...versionedPaths(path), ...azurePaths(path)];
-export const ok = (body: Json): RouteResponse => ({ status: 200, body });
 
 export function fileRoutes(files: FileService): readonly Route[] {
-  const [all, one] = [pathsOf("/files"), pathsOf("/files/:id")];
+  const [all, one] = [openaiPaths("/files"), openaiPaths("/files/:id")];
   return [
     {
       method: "POST",

@@ -10,11 +10,18 @@ import {
 } from "../batch-record.ts";
 import { CREATE_MS, type BatchService } from "../batch-service.ts";
 import { encodeDirect } from "./direct-lines.ts";
-import { ok, pathsOf } from "./file-routes.ts";
 import type { FileService } from "../file-service.ts";
 import { findJsonError, memberText, splitLines, type TextLine } from "../line-text.ts";
 import { ownerOf } from "../owned-records.ts";
-import { BATCH_FILE_MS, idOf, readKeepMs, rejectZeroRetention } from "./request-fields.ts";
+import { openaiPaths } from "../../route-paths.ts";
+import {
+  BATCH_FILE_MS,
+  idOf,
+  ok,
+  readKeepMs,
+  readLimit,
+  rejectZeroRetention,
+} from "./request-fields.ts";
 
 const MAX_LINES = 50_000;
 /** Errors of an input after which the rest is not read. */
@@ -32,7 +39,7 @@ const ENDPOINTS = [
 ];
 
 export function openaiBatchRoutes(batches: BatchService, files: FileService): readonly Route[] {
-  const [all, one] = [pathsOf("/batches"), pathsOf("/batches/:id")];
+  const [all, one] = [openaiPaths("/batches"), openaiPaths("/batches/:id")];
   return [
     {
       method: "POST",
@@ -45,7 +52,7 @@ export function openaiBatchRoutes(batches: BatchService, files: FileService): re
       method: "GET",
       path: all,
       async handle(x) {
-        const limit = readLimit(x.query.get("limit"));
+        const limit = readLimit(x.query, 20, { max: 100 });
         const after = x.query.get("after")?.replace(/^batch_/, "");
         const page = await batches.records.list(ownerOf(x), { limit, after, format: "openai" });
         const data = page.items.map(encodeBatch);
@@ -199,15 +206,6 @@ function readMetadata(value: unknown): Readonly<Record<string, string>> | undefi
         `metadata must be an object of up to ${pairs} texts, with names of up to ${nameBytes} and values of up to ${valueBytes} characters.`,
         { param: "metadata" },
       );
-}
-
-function readLimit(text: string | null): number {
-  const limit = Number(text ?? 20);
-  if (!(Number.isInteger(limit) && limit >= 1 && limit <= 100))
-    fail("invalid", `limit must be a whole number from 1 to 100, not "${text}".`, {
-      param: "limit",
-    });
-  return limit;
 }
 
 const seconds = (at: number | undefined): number | null =>

@@ -1,5 +1,5 @@
-// Reads the fields of requests for files and uploads.
-import { fail, type Body, type RequestHead } from "tollgate/plugin";
+// Reads the fields of requests for files, uploads, batches, and videos.
+import { fail, type Body, type Json, type RequestHead, type RouteResponse } from "tollgate/plugin";
 
 const HOUR_MS = 3_600_000;
 /** Files of batches expire after 30 days by default, as OpenAI's do. */
@@ -12,11 +12,31 @@ const PURPOSES = ["assistants", "batch", "fine-tune", "vision", "user_data", "ev
 export const isAnthropicClient = (x: RequestHead): boolean =>
   x.headers["anthropic-version"] !== undefined;
 
+export const ok = (body: Json): RouteResponse => ({ status: 200, body });
+
 export const idOf = (x: RequestHead): string => x.params["id"] ?? "";
 
 export function rejectZeroRetention(x: RequestHead): void {
   if (x.privacy !== "off")
     fail("privacy", "Files are stored, so they are not accepted with zero data retention.");
+}
+
+/** Reads the maximum number of objects in a list. */
+export function readLimit(
+  query: URLSearchParams,
+  usual: number,
+  { min = 1, max }: { readonly min?: number; readonly max: number },
+): number {
+  const text = query.get("limit");
+  if (text === null) return usual;
+  const limit = Number(text);
+  if (!(Number.isInteger(limit) && limit >= min && limit <= max))
+    fail(
+      "invalid",
+      `limit must be a whole number from ${min} to ${max}, not "${text.slice(0, 32)}".`,
+      { param: "limit" },
+    );
+  return limit;
 }
 
 export function readText(body: Body, name: string): string {

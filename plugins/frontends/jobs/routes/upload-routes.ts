@@ -8,10 +8,18 @@ import {
   type Route,
 } from "tollgate/plugin";
 import { openaiFiles } from "./file-formats.ts";
-import { discardOnError, ok, pathsOf } from "./file-routes.ts";
+import { discardOnError } from "./file-routes.ts";
 import { readUpload } from "../file-upload.ts";
 import { ownerOf } from "../owned-records.ts";
-import { idOf, readKeepMs, readPurpose, readText, rejectZeroRetention } from "./request-fields.ts";
+import { openaiPaths } from "../../route-paths.ts";
+import {
+  idOf,
+  ok,
+  readKeepMs,
+  readPurpose,
+  readText,
+  rejectZeroRetention,
+} from "./request-fields.ts";
 import type { StoredUpload } from "../storage.ts";
 import type { UploadService } from "../upload-service.ts";
 
@@ -21,7 +29,7 @@ export function uploadRoutes(uploads: UploadService): readonly Route[] {
   return [
     {
       method: "POST",
-      path: pathsOf("/uploads"),
+      path: openaiPaths("/uploads"),
       body: "json",
       async handle(x: RequestHead, body: Body) {
         rejectZeroRetention(x);
@@ -44,7 +52,7 @@ export function uploadRoutes(uploads: UploadService): readonly Route[] {
     },
     {
       method: "POST",
-      path: pathsOf("/uploads/:id/parts"),
+      path: openaiPaths("/uploads/:id/parts"),
       body: "parts",
       async handle(x: RequestHead, parts: AsyncIterable<FormPart>) {
         rejectZeroRetention(x);
@@ -63,7 +71,7 @@ export function uploadRoutes(uploads: UploadService): readonly Route[] {
     },
     {
       method: "POST",
-      path: pathsOf("/uploads/:id/complete"),
+      path: openaiPaths("/uploads/:id/complete"),
       body: "json",
       async handle(x: RequestHead, body: Body) {
         rejectZeroRetention(x);
@@ -80,7 +88,7 @@ export function uploadRoutes(uploads: UploadService): readonly Route[] {
     },
     {
       method: "POST",
-      path: pathsOf("/uploads/:id/cancel"),
+      path: openaiPaths("/uploads/:id/cancel"),
       async handle(x) {
         const upload = await uploads.find(ownerOf(x), idOf(x));
         return ok(encodeUpload(await uploads.cancel(upload), null));
