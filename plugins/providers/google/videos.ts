@@ -27,7 +27,6 @@ const SIZES: { readonly [size: string]: { aspectRatio: string; resolution: strin
 const DEFAULTS = { seconds: 8, size: "1280x720" };
 /** Name of an operation, as a path. */
 const OPERATION = /^(?:[\w.-]+\/)*operations\/[\w.-]+$/;
-const MAX_REDIRECTS = 3;
 
 /** The videos of the API. */
 export const geminiVideos: EndpointVideos = {
@@ -139,15 +138,7 @@ function urisOf(operation: JsonObject): readonly string[] {
  * Requests a file. A URL of the API is requested below the base URL, which an operator may have
  * changed. The API redirects to a storage, to which no key is sent.
  */
-async function fetchFile(uri: string, client: BatchClient): Promise<VideoContent> {
+function fetchFile(uri: string, client: BatchClient): Promise<VideoContent> {
   const own = /\/(files\/[\w.-]+:download)(?:\?|$)/.exec(uri)?.[1];
-  let url = own === undefined ? uri : `${own}?alt=media`;
-  for (let turn = 0; turn < MAX_REDIRECTS; turn++) {
-    const content = await fetchContent(client, url);
-    if (content.location === undefined) return content;
-    url = content.location;
-  }
-  return fail("upstream", "Google redirects the download of the video too often.", {
-    code: "too_many_redirects",
-  });
+  return fetchContent(client, own === undefined ? uri : `${own}?alt=media`);
 }

@@ -26,6 +26,9 @@ export interface VideoDialect {
   remix?: boolean;
 }
 
+/** Maximum number of requests for one content, with those of redirects. */
+const MAX_REQUESTS = 3;
+
 const STATES: { readonly [status: string]: VideoStatus["state"] } = {
   queued: "queued",
   pending: "queued",
@@ -60,27 +63,18 @@ export function openAiVideos({ path = "videos", remix = true }: VideoDialect = {
     poll: async (reference, client) => readStatus(await fetchObject(client, urlOf(reference))),
     async readContent(reference, variant, client) {
       const query = variant === "video" ? "" : `?variant=${variant}`;
-      const content = await fetchContent(client, `${urlOf(reference)}/content${query}`);
-      const { location, ...direct } = content;
-      return location === undefined ? direct : fetchContent(client, location);
+      return fetchContent(client, `${urlOf(reference)}/content${query}`);
     },
     delete: (reference, client) => deleteObject(client, urlOf(reference)),
   };
 }
 
-/** Content, or the address to which the backend redirects. */
-export interface FetchedContent extends VideoContent {
-  readonly location?: string;
-}
-
-/** Requests the content of a video. Redirects are not followed. */
-export async function fetchContent(client: BatchClient, url: string): Promise<FetchedContent> {
-  const response = await client.fetch(url);
-  const location = response.headers.get("location");
-  if (response.status >= 300 && response.status < 400 && location !== null) {
-    await response.body?.cancel();
-    return { headers: {}, body: NOTHING, location };
-  }
+/**
+ * Requests the content of a video. Up to 2 redirects are followed, such as those to a storage. The
+ * client sends its credential to the origins of the endpoint only.
+ */
+export async function fetchContent(client: BatchClient, url: string): Promise<VideoContent> {
+  const response = await fetchRedirected(client, url);
   await requireSuccess(response);
   const length = response.headers.get("content-length");
   return {
@@ -92,6 +86,20 @@ export async function fetchContent(client: BatchClient, url: string): Promise<Fe
   };
 }
 const NOTHING: AsyncIterable<Uint8Array> = { async *[Symbol.asyncIterator]() {} };
+
+async function fetchRedirected(client: BatchClient, url: string): Promise<Response> {
+  let next = url;
+  for (let requests = 0; requests < MAX_REQUESTS; requests++) {
+    const response = await client.fetch(next);
+    const location = response.headers.get("location");
+    if (response.status < 300 || response.status >= 400 || location === null) return response;
+    await response.body?.cancel();
+    next = location;
+  }
+  return fail("upstream", "The provider redirects the download of the video too often.", {
+    code: "too_many_redirects",
+  });
+}
 
 /** Encodes the form that creates a video. */
 async function formOf(model: string, { prompt, seconds, size, image, user, rest }: VideoRequest) {
