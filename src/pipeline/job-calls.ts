@@ -3,7 +3,7 @@
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { fail } from "../model/error.ts";
 import type { ModelRequest } from "../model/request.ts";
-import { calculateBill, isExact, priceHash } from "../money/price.ts";
+import { calculateBill, isExact } from "../money/price.ts";
 import type {
   JobCallCost,
   JobCallEnd,
@@ -11,16 +11,14 @@ import type {
   PlanCallOptions,
   PlannedCall,
 } from "../plugin/jobs/job-calls.ts";
-import type { Reserve } from "../plugin/store/store.ts";
 import type { EndpointVideos } from "../plugin/jobs/video.ts";
 import { HostCall } from "./exchange/call.ts";
 import type { ReceivedBody } from "./exchange/exchange-state.ts";
 import type { HostExchange } from "./exchange/exchange.ts";
 import type { HostCandidate, MountedEndpoint, MountedProvider } from "./exchange/mounted.ts";
-import type { Generation, Stamped } from "./generation.ts";
-import { countsForJobs, requireHostExchange } from "./job-lines.ts";
+import type { Generation } from "./generation.ts";
+import { countsForJobs, requireHostExchange, reserveForJob } from "./job-lines.ts";
 import { CallTally } from "./metering/call-tally.ts";
-import { createDenial } from "./metering/charges.ts";
 import { planReservation } from "./metering/reserve-call.ts";
 import { inspect, rewrite } from "./pipeline.ts";
 import { pinPolicy } from "./privacy/zero-retention.ts";
@@ -111,32 +109,14 @@ function receivedRequest(x: HostExchange, request: ModelRequest): ReceivedBody {
   };
 }
 
-/** Reserves a job's call. It stays open when its process ends. */
+/** Reserves a job's call. */
 export async function reserveJobCall(
   attempt: string,
   { target, claims, holdNano, price, labels }: PlannedCall,
   parentRequest: unknown,
 ): Promise<void> {
-  const parent = requireHostExchange(parentRequest);
-  const { gen, admission } = parent.state;
-  const command: Stamped<Reserve> = {
-    do: "reserve",
-    at: wallClock(),
-    attempt,
-    request: parent.id,
-    number: 1,
-    key: parent.identity!.id,
-    target: { ...target, protocol: null },
-    privacy: parent.privacy,
-    labels,
-    account: admission.account?.path,
-    claims,
-    holdNano,
-    price: price ? priceHash(price) : null,
-    job: { attempt },
-  };
-  const result = await gen.ledger.reserve(command, price ?? undefined);
-  if (!result.ok) throw createDenial(parent, result, claims);
+  const of = { attempt, target: { ...target, protocol: null }, labels, claims, holdNano };
+  return reserveForJob(requireHostExchange(parentRequest), of, price ?? undefined);
 }
 
 /** Bills a job's call once. */

@@ -4,6 +4,7 @@
 import type { Socket } from "node:net";
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { nextRequestId } from "../lib/request-id.ts";
+import type { Price } from "../model/facts.ts";
 import { createFault, fail, getFault, type ErrorKind } from "../model/error.ts";
 import type { BatchResult, EndpointBatches } from "../plugin/batch.ts";
 import type {
@@ -18,6 +19,7 @@ import type {
   PlanOptions,
 } from "../plugin/store/job-lines.ts";
 import type { HeadersIn, HeadersOut } from "../model/values.ts";
+import { priceHash } from "../money/price.ts";
 import type { Limit } from "../plugin/store/limit.ts";
 import type { Reserve } from "../plugin/store/store.ts";
 import { assertFrontendAllowed } from "./accounts/accounts.ts";
@@ -275,25 +277,37 @@ export async function reserveJob(
   parentRequest: unknown,
 ): Promise<void> {
   const parent = requireHostExchange(parentRequest);
-  const { gen, admission, billing } = parent.state;
+  const labels = { ...parent.state.billing.labels, ...parent.identity!.labels };
+  return reserveForJob(parent, {
+    attempt,
+    target: ledgerTarget(target),
+    labels,
+    claims,
+    holdNano,
+  });
+}
+
+/** Reserves for the client of a request. The reservation stays open when its process ends. */
+export async function reserveForJob(
+  parent: HostExchange,
+  of: Pick<Reserve, "attempt" | "target" | "labels" | "claims" | "holdNano">,
+  price?: Price,
+): Promise<void> {
+  const { gen, admission } = parent.state;
   const command: Stamped<Reserve> = {
     do: "reserve",
     at: wallClock(),
-    attempt,
+    ...of,
     request: parent.id,
     number: 1,
     key: parent.identity!.id,
-    target: ledgerTarget(target),
     privacy: parent.privacy,
-    labels: { ...billing.labels, ...parent.identity!.labels },
     account: admission.account?.path,
-    claims,
-    holdNano,
-    price: null,
-    job: { attempt },
+    price: price ? priceHash(price) : null,
+    job: { attempt: of.attempt },
   };
-  const result = await gen.ledger.reserve(command, undefined);
-  if (!result.ok) throw createDenial(parent, result, claims);
+  const result = await gen.ledger.reserve(command, price);
+  if (!result.ok) throw createDenial(parent, result, of.claims);
 }
 
 /** Ends the reservation of a job. */
