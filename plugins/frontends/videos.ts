@@ -1,12 +1,12 @@
 // Frontend for /v1/videos, for OpenAI's SDKs. Videos are jobs: the gateway stores a record of each,
 // polls the provider, and bills the video when it has ended.
-import { defineFrontend, fail } from "tollgate/plugin";
+import { defineFrontend } from "tollgate/plugin";
 import { images } from "tollgate/protocols/images";
 import { videos } from "tollgate/protocols/videos";
 import { acceptOption, extractCredential } from "./client-credential.ts";
 import { VideoEngine } from "./videos/video-engine.ts";
 import { videoKind } from "./videos/video-kind.ts";
-import { VideoRecords } from "./videos/video-record.ts";
+import { failWithoutJobs, VideoRecords } from "./videos/video-record.ts";
 import { videoRoutes } from "./videos/video-routes.ts";
 import { VideoService } from "./videos/video-service.ts";
 
@@ -34,11 +34,7 @@ export default defineFrontend({
     },
   },
   setup({ accept: schemes, keep_days }, ctx) {
-    const records = new VideoRecords(
-      () =>
-        ctx.jobs ??
-        fail("unavailable", "This gateway's store keeps no videos.", { code: "no_jobs" }),
-    );
+    const records = new VideoRecords(() => ctx.jobs ?? failWithoutJobs());
     const engine = new VideoEngine(ctx, records, keep_days * DAY_MS);
     if (ctx.jobs) engine.start();
     return {

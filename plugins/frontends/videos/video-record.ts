@@ -1,5 +1,12 @@
 // Records of videos. A record contains no prompt and no content.
-import type { JobOrigin, JobStore, JobTarget, Price, Usage } from "tollgate/plugin";
+import {
+  fail,
+  type JobOrigin,
+  type JobStore,
+  type JobTarget,
+  type Price,
+  type Usage,
+} from "tollgate/plugin";
 import { createdAtOfId } from "../jobs/file-secrets.ts";
 import { isOwned, queryOf, type Owner } from "../jobs/owned-records.ts";
 import { parseJob, writeJob, type StoredJob } from "../jobs/stored-jobs.ts";
@@ -64,6 +71,10 @@ export interface VideoData {
   readonly failures?: number | undefined;
 }
 
+/** Rejects a request for a video if the store has no records of jobs. */
+export const failWithoutJobs = (): never =>
+  fail("unavailable", "This gateway's store keeps no videos.", { code: "no_jobs" });
+
 /** A video with its record. */
 export type StoredVideo = StoredJob<VideoData, VideoState>;
 
@@ -123,20 +134,24 @@ export class VideoRecords {
     of: { limit: number; after?: string | undefined; isAscending: boolean },
   ): Promise<{ readonly items: readonly StoredVideo[]; readonly hasMore: boolean }> {
     const query = queryOf(VIDEO_KIND, owner);
-    const all: StoredVideo[] = [];
+    const { limit, after, isAscending } = of;
+    const isListed = after === undefined ? () => true : isBehind(after, isAscending);
+    // The store lists the newest first, so the oldest are known when all have been read.
+    const wanted = isAscending ? Infinity : limit + 1;
+    const found: StoredVideo[] = [];
     let cursor: string | undefined;
+    let read = 0;
     do {
       const page = await this.#jobs().list(query, { limit: 1_000, after: cursor });
       for (const record of page.items) {
         const video = isOwned(record, owner) ? parseVideo(record) : undefined;
-        if (video && isVisible(video)) all.push(video);
+        if (video && isVisible(video) && isListed(video)) found.push(video);
       }
+      read += page.items.length;
       cursor = page.next ?? undefined;
-    } while (cursor !== undefined && all.length < MAX_LISTED);
-    if (of.isAscending) all.reverse();
-    const { after } = of;
-    const items = after === undefined ? all : all.filter(isBehind(after, of.isAscending));
-    return { items: items.slice(0, of.limit), hasMore: items.length > of.limit };
+    } while (cursor !== undefined && found.length < wanted && read < MAX_LISTED);
+    if (isAscending) found.reverse();
+    return { items: found.slice(0, limit), hasMore: found.length > limit };
   }
 
   /**

@@ -17,7 +17,13 @@ import { Submission } from "./submission.ts";
 import { createFileSecrets, type FileSecrets } from "../jobs/file-secrets.ts";
 import type { Owner } from "../jobs/owned-records.ts";
 import { readStatus, releaseReservation } from "./video-engine.ts";
-import { isOpen, type StoredVideo, type VideoData, type VideoRecords } from "./video-record.ts";
+import {
+  failWithoutJobs,
+  isOpen,
+  type StoredVideo,
+  type VideoData,
+  type VideoRecords,
+} from "./video-record.ts";
 
 /** Maximum time in milliseconds of the request that starts a video at the provider. */
 export const SUBMIT_MS = 3 * 60_000;
@@ -46,10 +52,7 @@ export class VideoService {
   }
 
   get #jobCalls(): JobCalls {
-    return (
-      this.#ctx.jobCalls ??
-      fail("unavailable", "This gateway's store keeps no videos.", { code: "no_jobs" })
-    );
+    return this.#ctx.jobCalls ?? failWithoutJobs();
   }
 
   get #ids(): FileSecrets {
