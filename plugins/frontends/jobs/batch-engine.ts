@@ -141,8 +141,8 @@ export class BatchEngine {
   }
 }
 
-/** The steps of an engine share it. */
-interface Lanes {
+/** State of an engine that its steps read. */
+interface EngineState {
   readonly pace: LinePace | undefined;
   /** Whether other batches wait to send lines. */
   readonly isCrowded: () => boolean;
@@ -155,7 +155,7 @@ class BatchStep {
   readonly #jobLines: JobLines;
   readonly #records: BatchRecords;
   readonly #owner: Owner;
-  readonly #lanes: Lanes;
+  readonly #engine: EngineState;
   readonly #aborter = new AbortController();
   /** Aborts when the client cancels the batch during the step. */
   readonly #canceler = new AbortController();
@@ -170,8 +170,8 @@ class BatchStep {
   #readingPart: number | undefined;
   #writing: Promise<unknown> = Promise.resolve();
 
-  constructor(storage: Storage, records: BatchRecords, batch: StoredBatch, lanes: Lanes) {
-    this.#lanes = lanes;
+  constructor(storage: Storage, records: BatchRecords, batch: StoredBatch, engine: EngineState) {
+    this.#engine = engine;
     this.#storage = storage;
     this.#ctx = storage.ctx;
     this.#jobLines = storage.ctx.jobLines!;
@@ -224,7 +224,7 @@ class BatchStep {
 
   /** Sends the lines that the gateway runs itself, and polls providers in between. */
   async #runDirect(): Promise<void> {
-    const { pace, isCrowded } = this.#lanes;
+    const { pace, isCrowded } = this.#engine;
     if (!pace) return this.#endDirect({ outcome: "failed", message: NO_DIRECT_MESSAGE });
     await this.#changeDirect({ state: "submitted" });
     this.#isSending = true;

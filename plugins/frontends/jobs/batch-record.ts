@@ -2,10 +2,12 @@
 // files.
 import {
   fail,
+  inputTokens,
   type BatchTarget,
   type JobOrigin,
   type JobProgress,
   type JobStore,
+  type Usage,
 } from "tollgate/plugin";
 import { isOwned, queryOf, type Owner } from "./owned-records.ts";
 import type { Content } from "./storage.ts";
@@ -106,13 +108,20 @@ export interface LineCounts {
   readonly expired: number;
 }
 
-/** Sum of the tokens of all lines. */
+/** Tokens of a line, or the sum of all lines. */
 export interface BatchUsage {
   readonly input: number;
   readonly cached: number;
   readonly output: number;
   readonly reasoning: number;
 }
+
+export const tokensOf = (usage: Usage): BatchUsage => ({
+  input: inputTokens(usage),
+  cached: usage.cache_read ?? 0,
+  output: usage.output ?? 0,
+  reasoning: usage.reasoning ?? 0,
+});
 
 /** An error that concerns the whole input. */
 export interface InputError {

@@ -3,21 +3,21 @@
 import {
   fail,
   getFault,
-  inputTokens,
   type BatchResult,
   type JobLines,
   type LedgerEntry,
   type LineResponse,
 } from "tollgate/plugin";
-import type {
-  BatchData,
-  BatchOutcome,
-  BatchUsage,
-  LineCounts,
-  LineFile,
-  ProviderBatch,
-  ResultFile,
-  StoredBatch,
+import {
+  tokensOf,
+  type BatchData,
+  type BatchOutcome,
+  type BatchUsage,
+  type LineCounts,
+  type LineFile,
+  type ProviderBatch,
+  type ResultFile,
+  type StoredBatch,
 } from "./batch-record.ts";
 import { DirectLogs, type DirectResult } from "./direct-log.ts";
 import { MAX_TURNS } from "./direct-run.ts";
@@ -249,8 +249,7 @@ class ResultReader {
     const { status, usage, costNano } = result;
     this.#counts[status < 400 ? "succeeded" : "failed"]++;
     this.#costNano += BigInt(costNano);
-    for (const member of ["input", "cached", "output", "reasoning"] as const)
-      this.#usage[member] += usage[member];
+    this.#addUsage(usage);
     const file = status >= 400 ? this.#failures : this.#output;
     return file.write(this.#format.encodeResponse(n, id, result));
   }
@@ -343,12 +342,13 @@ class ResultReader {
   #count({ status, call }: LineResponse): void {
     this.#counts[status < 400 ? "succeeded" : "failed"]++;
     if (!call) return;
-    const { usage } = call;
     this.#costNano += call.costNano ?? 0n;
-    this.#usage.input += inputTokens(usage);
-    this.#usage.cached += usage.cache_read ?? 0;
-    this.#usage.output += usage.output ?? 0;
-    this.#usage.reasoning += usage.reasoning ?? 0;
+    this.#addUsage(tokensOf(call.usage));
+  }
+
+  #addUsage(usage: BatchUsage): void {
+    for (const member of ["input", "cached", "output", "reasoning"] as const)
+      this.#usage[member] += usage[member];
   }
 
   /** Writes the lines of a provider batch that have no result. */

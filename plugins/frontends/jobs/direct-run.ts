@@ -3,19 +3,19 @@
 // next step. A line that was claimed and has no result is reported as lost.
 import {
   getFault,
-  inputTokens,
   type HeadersOut,
   type JobLines,
   type LineRunResponse,
   type Price,
 } from "tollgate/plugin";
 import type { EventLogWriter } from "./event-log.ts";
-import type {
-  BatchChange,
-  BatchOutcome,
-  DirectLines,
-  StoredBatch,
-  UnsentLine,
+import {
+  tokensOf,
+  type BatchChange,
+  type BatchOutcome,
+  type DirectLines,
+  type StoredBatch,
+  type UnsentLine,
 } from "./batch-record.ts";
 import { DirectLogs, type DirectResult } from "./direct-log.ts";
 import { isKeyValid } from "./key-validity.ts";
@@ -388,19 +388,11 @@ export class DirectRun {
   }
 }
 
-function resultOf(n: number, { status, requestId, body, call, costNano }: LineRunResponse) {
-  const { usage = {} } = call ?? {};
-  return {
-    n,
-    status,
-    requestId,
-    body,
-    usage: {
-      input: inputTokens(usage),
-      cached: usage.cache_read ?? 0,
-      output: usage.output ?? 0,
-      reasoning: usage.reasoning ?? 0,
-    },
-    costNano: costNano.toString(),
-  };
-}
+const resultOf = (n: number, { status, requestId, body, call, costNano }: LineRunResponse) => ({
+  n,
+  status,
+  requestId,
+  body,
+  usage: tokensOf(call?.usage ?? {}),
+  costNano: costNano.toString(),
+});

@@ -5,7 +5,7 @@ import type { Context, JobRecord, JobStore } from "tollgate/plugin";
 
 /** Longest sleep in milliseconds. Records of other gateways may become due. */
 const MAX_SLEEP_MS = 60_000;
-/** Shortest time between two looks at the store, in milliseconds. */
+/** Shortest time between two reads of the store, in milliseconds. */
 const MIN_SLEEP_MS = 50;
 
 export interface LeaseLoopOptions {
@@ -50,7 +50,7 @@ export class LeaseLoop {
     });
   }
 
-  /** Reads the store at this time, or earlier if that was asked for before. */
+  /** Reads the store at this time, or earlier if an earlier time is set. */
   wake = (at = Date.now()): void => {
     if (at >= this.#wakeAt) return;
     this.#wakeAt = at;
