@@ -1,6 +1,6 @@
 // Routes of /v1/videos, in OpenAI's format.
 import { fail, type Body, type RequestHead, type Route, type VideoVariant } from "tollgate/plugin";
-import { decodeVideoRequest, readText } from "tollgate/protocols/videos";
+import { decodeVideoRequest, readPrompt } from "tollgate/protocols/videos";
 import { ownerOf } from "../jobs/owned-records.ts";
 import { idOf, ok, readLimit } from "../jobs/routes/request-fields.ts";
 import { openaiPaths } from "../route-paths.ts";
@@ -11,7 +11,6 @@ import { isOpen, type StoredVideo } from "./video-record.ts";
 const CREATE_TIMEOUT_MS = SUBMIT_MS + 30_000;
 /** Time in milliseconds in which content is read. A client may read slowly. */
 const CONTENT_TIMEOUT_MS = 60 * 60_000;
-const MAX_PROMPT = 32_000;
 const VARIANTS: readonly string[] = ["video", "thumbnail", "spritesheet"];
 
 export function videoRoutes(videos: VideoService): readonly Route[] {
@@ -84,7 +83,7 @@ export function videoRoutes(videos: VideoService): readonly Route[] {
             code: "video_not_ready",
           });
         const { model, seconds, size } = source;
-        const prompt = readText(body, "prompt", MAX_PROMPT);
+        const prompt = readPrompt(body);
         const video = await videos.create(
           owner,
           x,

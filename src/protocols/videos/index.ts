@@ -3,7 +3,7 @@
 import { videoOperation } from "../../model/operations/video-operation.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 
-export { decodeVideoRequest, readText } from "./request.ts";
+export { decodeVideoRequest, readPrompt } from "./request.ts";
 export { fetchContent, openAiVideos, type VideoDialect } from "./openai-videos.ts";
 
 export const videos = (): Protocol<"video"> => ({

@@ -21,7 +21,7 @@ export function decodeVideoRequest(body: Body): VideoRequest {
     operation: "video" as const,
     model: readText(body, "model", 512),
     stream: false,
-    prompt: readText(body, "prompt", MAX_PROMPT),
+    prompt: readPrompt(body),
     seconds: readSeconds(body["seconds"]),
     size: readSize(body["size"]),
     image: readImage(body["input_reference"]),
@@ -34,8 +34,10 @@ export function decodeVideoRequest(body: Body): VideoRequest {
 const hasFile = (value: Opt<Field>): boolean =>
   isFilePart(value) || (Array.isArray(value) && value.some(isFilePart));
 
-/** Reads a text that is not empty. */
-export function readText(body: Body, name: string, maxLength: number): string {
+/** Reads the prompt of a request for a video. */
+export const readPrompt = (body: Body): string => readText(body, "prompt", MAX_PROMPT);
+
+function readText(body: Body, name: string, maxLength: number): string {
   const value = body[name];
   if (typeof value !== "string" || value === "" || value.length > maxLength)
     return fail("invalid", `${name} must be text of 1 to ${maxLength} characters.`, {
