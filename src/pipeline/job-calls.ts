@@ -17,7 +17,7 @@ import type { ReceivedBody } from "./exchange/exchange-state.ts";
 import type { HostExchange } from "./exchange/exchange.ts";
 import type { HostCandidate, MountedEndpoint, MountedProvider } from "./exchange/mounted.ts";
 import type { Generation } from "./generation.ts";
-import { countsForJobs, requireHostExchange, reserveForJob } from "./job-lines.ts";
+import { countsForJobs, isJobTarget, requireHostExchange, reserveForJob } from "./job-lines.ts";
 import { CallTally } from "./metering/call-tally.ts";
 import { planReservation } from "./metering/reserve-call.ts";
 import { inspect, rewrite } from "./pipeline.ts";
@@ -53,14 +53,9 @@ export async function planJobCall(
     admission,
   });
   const able = candidates.filter(({ mounted }) => videosOf(mounted.endpoint));
-  const candidate = target ? able.find((one) => isTarget(target, one)) : able[0];
+  const candidate = target ? able.find((one) => isJobTarget(target, one)) : able[0];
   return planCall(x, candidate ?? rejectJob(x.model, target != null));
 }
-
-const isTarget = (target: JobTarget, one: HostCandidate): boolean =>
-  target.provider === one.provider &&
-  target.model === one.model &&
-  target.credential === one.credential;
 
 const rejectJob = (model: string, isPinned: boolean): never =>
   isPinned

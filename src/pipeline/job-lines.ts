@@ -7,6 +7,7 @@ import { nextRequestId } from "../lib/request-id.ts";
 import type { Price } from "../model/facts.ts";
 import { createFault, fail, getFault, type ErrorKind } from "../model/error.ts";
 import type { BatchResult, EndpointBatches } from "../plugin/batch.ts";
+import type { JobTarget } from "../plugin/jobs/job-calls.ts";
 import type {
   BatchTarget,
   JobLine,
@@ -245,12 +246,14 @@ function batchesFor({ definition }: MountedEndpoint, model: string): EndpointBat
   return canRun ? batches : undefined;
 }
 
-const isTarget = (target: BatchTarget, one: HostCandidate): boolean =>
+/** Whether a candidate has the provider, model, and credential of a job. */
+export const isJobTarget = (target: JobTarget, one: HostCandidate): boolean =>
   target.provider === one.provider &&
   target.model === one.model &&
-  target.credential === one.credential &&
-  target.protocol === (one.protocol ?? "") &&
-  target.mode === one.mode;
+  target.credential === one.credential;
+
+const isTarget = (target: BatchTarget, one: HostCandidate): boolean =>
+  isJobTarget(target, one) && target.protocol === (one.protocol ?? "") && target.mode === one.mode;
 
 interface BatchEndpoint {
   readonly provider: MountedProvider;
