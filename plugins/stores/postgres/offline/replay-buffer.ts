@@ -7,8 +7,11 @@ import { getFault, type StoreCommand, type CommandResult } from "tollgate/plugin
 const MAX_AGE_MS = 60_000;
 /** Maximum number of commands, whatever their age. */
 const MAX_COMMANDS = 200_000;
-/** Commands that are not sent again. A change of a member would be applied twice. */
-const TEMPORARY: readonly StoreCommand["do"][] = ["heartbeat", "progress", "member"];
+/**
+ * Commands that are not sent again: state that is soon outdated, and changes of members, which would
+ * be applied twice.
+ */
+const NOT_REPEATED: readonly StoreCommand["do"][] = ["heartbeat", "progress", "member"];
 
 /**
  * Batch number of commands written under an earlier node row. These commands are sorted after all
@@ -29,15 +32,13 @@ export class ReplayBuffer {
   #commandCount = 0;
   #droppedUpTo = 0;
 
-  /**
-   * Adds an acknowledged batch. Only facts are kept: no denied or temporary commands.
-   */
+  /** Adds an acknowledged batch. Denied commands, and those that are not sent again, are omitted. */
   add(
     batch: readonly StoreCommand[],
     verdicts: readonly CommandResult[],
     n: number,
   ): readonly StoreCommand[] {
-    const facts = batch.filter((c, i) => !TEMPORARY.includes(c.do) && verdicts[i]?.ok !== false);
+    const facts = batch.filter((c, i) => !NOT_REPEATED.includes(c.do) && verdicts[i]?.ok !== false);
     if (facts.length === 0) return facts;
     const at = performance.now();
     this.#entries.push({ at, n, batch: facts });

@@ -61,6 +61,12 @@ const keepsMemberSql = (time: string): string => `${MEMBER_SQL}
       AND (m.reserved > 0 OR m.at > ${time} - ${IDLE_MS_SQL}
         OR ${PER_SQL} IN ('day', 'week', 'month') AND m.level > 0 AND ${END_SQL} > ${time})`;
 
+/** Returns the condition for the meters that keep members in the groups $1 at a time. */
+const presentMembersSql = (
+  time: string,
+): string => `split_part(m.id, '~', 2) = ANY ($1::text[]) AND position('|~' IN m.id) > 0
+      AND ${keepsMemberSql(time)}`;
+
 /**
  * Returns SQL that counts the members of the groups $1 at the time $3, without the scopes $2.
  * A member is present during its idle time, and as long as one of its windows counts something.
@@ -68,17 +74,14 @@ const keepsMemberSql = (time: string): string => `${MEMBER_SQL}
 export const countMembersSql = (schema: string): string =>
   `SELECT split_part(m.id, '~', 2) AS name, count(DISTINCT ${SCOPE_SQL})::text AS members
     FROM ${schema}.meter m
-    WHERE split_part(m.id, '~', 2) = ANY ($1::text[]) AND position('|~' IN m.id) > 0
-      AND ${keepsMemberSql("$3::bigint")}
+    WHERE ${presentMembersSql("$3::bigint")}
       AND NOT ${SCOPE_SQL} = ANY ($2::text[])
     GROUP BY 1`;
 
 /** Returns SQL that lists the members of the groups $1 at the time $2, by their scopes. */
 export const listMembersSql = (schema: string): string =>
   `SELECT DISTINCT split_part(m.id, '~', 2) AS name, ${SCOPE_SQL} AS scope
-    FROM ${schema}.meter m
-    WHERE split_part(m.id, '~', 2) = ANY ($1::text[]) AND position('|~' IN m.id) > 0
-      AND ${keepsMemberSql("$2::bigint")}`;
+    FROM ${schema}.meter m WHERE ${presentMembersSql("$2::bigint")}`;
 
 /** Returns SQL that lists which of the meters $1 keep their members in the group at the time $2. */
 export const presentMetersSql = (schema: string): string =>

@@ -1,6 +1,7 @@
-// Groups that had no place for another member a moment ago. New members are denied after one look-up
-// of their own meters. A flood of them then costs the database one look-up per batch, and one list of
-// the group's members per second. Without the cache, each batch locks and counts the group. The cache only denies, so it admits nothing wrongly.
+// Groups that had no place for another member in the last second. New members are denied without a
+// lock of the group. A flood of them costs the database one look-up of their meters per batch, and
+// one list of the group's members per second. Without the cache, each batch locks and counts the
+// group. The cache only denies, so it admits nothing wrongly.
 import type { CommandResult, GroupMember, Reserve, StoreCommand } from "tollgate/plugin";
 import { createLedgerRules, mergeClaims, type Claim } from "tollgate/store";
 import type { RunSql } from "../connection/pipelined-connection.ts";
@@ -19,8 +20,8 @@ interface FullGroup {
   /** The maximum for which the group was full. A higher maximum is not denied. */
   readonly maxMembers: number;
   readonly until: number;
-  /** Scopes of all members. They are listed when a member of the group is looked up first. */
-  members?: Set<string>;
+  /** Scopes of all members. Unset until a new member of the group is looked up. */
+  members?: ReadonlySet<string>;
 }
 
 /** Whether this node knows that the member of a meter is present in its group. */
@@ -80,21 +81,19 @@ export class FullGroups {
       if (command.do !== "reserve" || command.job) return [];
       if (openCalls.has(command.attempt) || results.has(command.attempt)) return [];
       const claims = mergeClaims(command.claims, at, NO_METERS);
-      const isDoubtful = claims.some((claim) => this.#mayBeDenied(claim, known, now));
-      return isDoubtful ? [{ command, claims }] : [];
+      const members = claims
+        .filter((claim) => this.#mayBeDenied(claim, known, now))
+        .map(({ meter }) => meter.member!);
+      return members.length > 0 ? [{ command, claims, members }] : [];
     });
     if (doubtful.length === 0) return;
     const claims = doubtful.flatMap((each) => each.claims);
     await this.#listMembers(sql, schema, claims, at);
     const present = await readPresentScopes(sql, schema, claims, at);
-    for (const { command, claims } of doubtful) {
-      const groups = claims.flatMap((claim) =>
-        this.#mayBeDenied(claim, known, now) &&
-        !present.has(claim.scope) &&
-        !this.#isListed(claim.meter.member!)
-          ? [claim.meter.member!.group]
-          : [],
-      );
+    for (const { command, members } of doubtful) {
+      const groups = members
+        .filter((member) => !present.has(member.scope) && this.#isMissing(member))
+        .map(({ group }) => group);
       if (groups.length > 0) results.set(command.attempt, denialOf(command, groups, at));
     }
   }
@@ -138,8 +137,9 @@ export class FullGroups {
     }
   }
 
-  #isListed({ group, scope }: GroupMember): boolean {
-    return this.#groups.get(group)?.members?.has(scope) ?? false;
+  /** Whether the members of the group were listed, and this one is not among them. */
+  #isMissing({ group, scope }: GroupMember): boolean {
+    return this.#groups.get(group)?.members?.has(scope) === false;
   }
 
   /** Clears the cache, because the state of the groups is unknown. */
