@@ -87,20 +87,26 @@ function checkClientProviders(
   report: ReportProblem,
 ): void {
   if (clientProviders.length < 2) return;
-  const listFor = (key: string, path: readonly string[]): NameReference[] =>
+  const listFor = (key: string): NameReference[] =>
     candidateReferences(models[key], childPointer("/models", key)).flatMap(({ name, pointer }) => {
       const alias = aliases.get(key)?.find((one) => one.pointer === pointer)?.name;
-      const provider = providerNameOf(name);
-      if (alias === undefined)
-        return clientProviders.includes(provider) ? [{ name: provider, pointer }] : [];
-      if (path.includes(alias)) return [];
-      // Further providers of the alias are reported where the alias is defined.
-      return listFor(alias, [...path, alias])
-        .slice(0, 1)
-        .map((first) => ({ name: first.name, pointer }));
+      const provider = alias === undefined ? providerNameOf(name) : firstOf(alias);
+      return provider !== undefined && clientProviders.includes(provider)
+        ? [{ name: provider, pointer }]
+        : [];
     });
+  // Further providers of an alias are reported where the alias is defined.
+  const firsts = new Map<string, string | undefined>();
+  const firstOf = (alias: string): string | undefined => {
+    if (!firsts.has(alias)) {
+      // A circle of aliases, which is reported separately, ends here.
+      firsts.set(alias, undefined);
+      firsts.set(alias, listFor(alias)[0]?.name);
+    }
+    return firsts.get(alias);
+  };
   for (const key of aliases.keys()) {
-    const [first, ...others] = listFor(key, [key]);
+    const [first, ...others] = listFor(key);
     const other = others.find(({ name }) => name !== first!.name);
     if (other) report(problem.twoClientProviders(first!.name, other.name), other.pointer);
   }

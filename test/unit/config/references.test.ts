@@ -2,11 +2,16 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { checkModels, findPattern } from "../../../src/config/name-references.ts";
 
-const check = (models: Record<string, unknown>, providers = ["demo"], unmounted: string[] = []) => {
+const check = (
+  models: Record<string, unknown>,
+  providers = ["demo"],
+  unmounted: string[] = [],
+  clientProviders: string[] = [],
+) => {
   const said: string[] = [];
   const names = {
     providers,
-    clientProviders: [],
+    clientProviders,
     unmountedProviders: new Map(unmounted.map((name) => [name, "why"])),
   };
   checkModels(models, names, (words, pointer) => said.push(`${words.id} ${pointer}`));
@@ -38,6 +43,29 @@ describe("aliases", () => {
     expect(check({ "a-*": ["b-*"], "b-*": ["demo/*"], x: "a-1" })).toEqual([]);
     expect(check({ x: "claude-opus", "claude-*": ["demo/claude-*"] })).toEqual([]);
   });
+});
+
+describe("providers with credential: client", () => {
+  const checkClients = (models: Record<string, unknown>) =>
+    check(models, ["demo", "max", "codex"], [], ["max", "codex"]);
+  it("are found behind aliases, each of which is resolved once", () => {
+    const chain = (last: string) => ({
+      ...Object.fromEntries(
+        Array.from({ length: 60 }, (_, i) => [`m${i}`, [`m${i + 1}`, `m${i + 2}`]]),
+      ),
+      m60: "demo/echo",
+      m61: last,
+    });
+    expect(checkClients(chain("demo/echo"))).toEqual([]);
+    expect(checkClients({ ...chain("max/claude"), x: ["codex/gpt", "m0"] })).toEqual([
+      "config/client-credential /models/x/1",
+    ]);
+  });
+  it("are found in a circle of aliases", () =>
+    expect(checkClients({ a: ["b", "max/claude"], b: ["a", "codex/gpt"] })).toEqual([
+      "config/client-credential /models/b/1",
+      "config/alias-cycle /models/b/0",
+    ]));
 });
 
 describe("candidates", () => {
