@@ -19,7 +19,7 @@ import { createScopeDirectory, type ScopeDirectory } from "../dispatch/account-s
 import type { CommandHandler } from "../socket/control-socket.ts";
 import type { CommandName } from "../schema/command-specs.ts";
 import type { Services } from "../../runtime/services.ts";
-import { createMaintenanceCommands } from "./maintenance-commands.ts";
+import { createMaintenanceCommands, requireErase } from "./maintenance-commands.ts";
 import { accountCommands } from "./account-commands.ts";
 import { identityOfKey, createKeyCommands } from "./key-commands.ts";
 import { createRepositoryReads, type KeyRepository } from "../access/key-repository.ts";
@@ -37,7 +37,6 @@ import { readAllLiveRequests } from "../../runtime/requests/in-flight-requests.t
 import type { LiveGeneration } from "../../runtime/generation/generation-slot.ts";
 import type { ConfigCommandsOptions } from "./config-commands.ts";
 import { createRequestCommands } from "./request-commands.ts";
-import { failUnsupported } from "../backup/unsupported.ts";
 import { createScopeCommands, type ScopeCommandsOptions } from "./scope-commands.ts";
 import { createSocketCommands } from "./socket-commands.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
@@ -230,14 +229,7 @@ const scopeOptions = (
   accountPath: (account) => accountPath(account).join("/"),
   changeMember: (limits, change) => services.ledgerQueue.changeMember(limits, change),
   erase: async (what) => {
-    const { maintenance } = services.store;
-    const erase =
-      maintenance?.erase ??
-      failUnsupported(
-        currentGeneration().config.store.use,
-        "erasing personal data",
-        maintenance?.alternatives?.erase,
-      );
+    const erase = requireErase(services.store, currentGeneration().config.store.use);
     const { hashes } = await erase(what);
     await forgetTexts();
     return hashes;

@@ -9,11 +9,13 @@ import { fail, getFault } from "../../model/error.ts";
 import type {
   ArchiveInfo,
   ErasureRequest,
+  LedgerMaintenance,
   PrunePlan,
   PruneResult,
 } from "../../plugin/store/ledger-maintenance.ts";
 import type { JobRecord, JobStore } from "../../plugin/store/job.ts";
 import type { Store } from "../../plugin/store/store.ts";
+import { listAllKeys } from "../../runtime/store-keys.ts";
 import { type BackupRequest, createBackup } from "../backup/backup.ts";
 import { failUnsupported } from "../backup/unsupported.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
@@ -48,9 +50,7 @@ export function createMaintenanceCommands(of: BackupRequest, invalidateKeys: () 
     },
     "ledger.prune": (input) => pruneRows(of, input),
     erase: async (input) => {
-      const erase =
-        store.maintenance?.erase ??
-        failUnsupported(use, "erasing personal data", store.maintenance?.alternatives?.erase);
+      const erase = requireErase(store, use);
       const request = toErasure(input);
       const requests = "account" in request ? await expandAccount(store, request) : [request];
       const { jobs } = store;
@@ -68,7 +68,15 @@ export function createMaintenanceCommands(of: BackupRequest, invalidateKeys: () 
   });
 }
 
-/** Number of records per page. */
+/** Returns the method that erases personal data. Throws if the store has none. */
+export const requireErase = (
+  { maintenance }: Pick<Store, "maintenance">,
+  use: string,
+): NonNullable<LedgerMaintenance["erase"]> =>
+  maintenance?.erase ??
+  failUnsupported(use, "erasing personal data", maintenance?.alternatives?.erase);
+
+/** Number of jobs per page. */
 const PAGE_SIZE = 1_000;
 
 /**
@@ -141,14 +149,9 @@ async function expandAccount(
   store: Pick<Store, "listKeys">,
   request: Extract<ErasureRequest, { account: string }>,
 ): Promise<readonly ErasureRequest[]> {
-  const keys = new Set<string>();
-  for (let after: string | undefined; ;) {
-    const page = await store.listKeys({ after, limit: PAGE_SIZE });
-    for (const { id, account } of page.items) if (account === request.account) keys.add(id);
-    after = page.next ?? undefined;
-    if (after === undefined) break;
-  }
-  return [request, ...[...keys].map((key) => ({ key }))];
+  const keys = (await listAllKeys(store)()).filter(({ account }) => account === request.account);
+  const ids = new Set(keys.map(({ id }) => id));
+  return [request, ...[...ids].map((key) => ({ key }))];
 }
 
 /**
