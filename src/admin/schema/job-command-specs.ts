@@ -29,7 +29,7 @@ export const JOB_COMMAND_SPECS = {
         key: withCli(text("ID or name of the key that created the jobs"), { value: "key" }),
         account: ACCOUNT_FIELD,
         limit: integerUpTo(500, "Maximum number of jobs. Default: 100"),
-        after: withCli(text("next of an earlier response, for the jobs that are older"), {
+        after: withCli(text("Cursor: `next` of the previous response, to list older jobs"), {
           value: "cursor",
         }),
       },

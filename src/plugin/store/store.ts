@@ -256,11 +256,11 @@ export type StoreCommand = { at: number } & (
  * A change of what a member has used.
  *
  * - `reset`: the member has used nothing.
- * - `raise`: `amount` is subtracted, so the member may use that much more in the current window. It
- *   applies to limits per day, week, month, and in total. `from` is the usage that the operator read. If
- *   the member has used less by now, the command is rejected as `invalid` with the code
- *   `version_conflict`, so a repetition has no effect unless the member has used more in between. For
- *   a member without usage, it is rejected with the code `no_such_member`.
+ * - `raise`: `amount` is subtracted from the usage, so the member may use that much more in the
+ *   current window. Only limits per day, week, and month, and in total can be raised. `from` is the
+ *   usage that the operator read. If the member has used less by now, the command is rejected as
+ *   `invalid` with the code `version_conflict`. A repetition therefore has no effect, unless the
+ *   member has used more in between. For a member without usage, the code is `no_such_member`.
  */
 export type MemberChange =
   | { readonly type: "reset" }
