@@ -194,7 +194,7 @@ class ScopeCommands {
     const usage = await this.#readLimits(limits);
     return {
       scope: toShownScope(config),
-      limitUsage: usage.map((one) => toShownUsage(config, one)),
+      limitUsage: toShownUsage(config, usage),
     };
   }
 
@@ -383,18 +383,26 @@ function toShownMember(
     calls,
     costUsd: nanoToDecimal(costNano),
     ...(usage.some(({ used, reserved }) => used !== 0n || reserved !== 0n) && {
-      limitUsage: usage.map((one) => toShownUsage(config, one)),
+      limitUsage: toShownUsage(config, usage),
     }),
   };
 }
 
-/** Returns usage without the hash of the member. A member that was raised may have used less than 0. */
-const toShownUsage = ({ name }: ScopeConfig, usage: LimitUsage): ShownLimitUsage =>
-  toLimitUsage({
-    ...usage,
-    scope: `scope:${name}${usage.scope.includes("+") ? "+" : ""}`,
-    used: usage.used < 0n ? 0n : usage.used,
-  });
+/**
+ * Returns the usage of a member's limits without its hash. The limits after a downgrade follow the
+ * others, and are marked with +. A member that was raised may have used less than 0.
+ */
+const toShownUsage = (
+  { name, limits }: ScopeConfig,
+  usage: readonly LimitUsage[],
+): readonly ShownLimitUsage[] =>
+  usage.map((one, i) =>
+    toLimitUsage({
+      ...one,
+      scope: `scope:${name}${i < limits.length ? "" : "+"}`,
+      used: one.used < 0n ? 0n : one.used,
+    }),
+  );
 
 const toShownScope = (config: ScopeConfig): ShownScope => ({
   name: config.name,

@@ -5,11 +5,13 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { getFault } from "tollgate/plugin";
 import {
   createScopeCommands,
+  type ScopeDetails,
   type ScopeCommandsOptions,
 } from "../../../src/admin/commands/scope-commands.ts";
 import type { ScopeConfig } from "../../../src/config/gateway-config.ts";
 import { nanoToDecimal } from "../../../src/money/decimal.ts";
 import { Scopes } from "../../../src/pipeline/scopes/scope-table.ts";
+import type { Limit } from "../../../src/plugin/store/limit.ts";
 import type { ErasureRequest } from "../../../src/plugin/store/ledger-maintenance.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { trialCount } from "../../kit/law-effort.ts";
@@ -104,6 +106,31 @@ describe("scopes.show", () => {
       }),
       { numRuns: trialCount(50) },
     ));
+});
+
+describe("the scope of a limit that is shown", () => {
+  const limit = { unit: "requests", max: 3n, per: "total" } as const;
+  const scopesOf = async (from: ScopeConfig["from"]) => {
+    const downgrade = { model: "demo/echo", limits: [limit] };
+    const own = { ...config("key"), from, limits: [limit], downgrade };
+    const commands = createCommands("key", {
+      scopes: () => new Scopes([own], Buffer.alloc(32)),
+      store: {
+        readLimits: async (limits: readonly Limit[]) =>
+          limits.map((one) => ({ ...one, used: 0n, reserved: 0n })),
+      } as never,
+    });
+    const input = { name: "team", key: "ann+web@example.com", value: "web" };
+    const { limitUsage } = (await commands["scopes.show"](input)) as ScopeDetails;
+    return limitUsage!.map(({ scope }) => scope);
+  };
+
+  it.each([
+    ["a member", config("key").from],
+    ["a scope without members", []],
+  ])("of %s ends with + only after a downgrade", async (_what, from) => {
+    expect(await scopesOf(from)).toEqual(["scope:team", "scope:team+"]);
+  });
 });
 
 describe("scopes.erase", () => {
