@@ -95,6 +95,12 @@ const PROTOCOL_ERRORS = new Set([
   "UND_ERR_RES_CONTENT_LENGTH_MISMATCH",
 ]);
 
+/**
+ * Matches error codes of a rejected certificate. If the server does not send the intermediate
+ * certificates, the code is "UNABLE_TO_VERIFY_LEAF_SIGNATURE".
+ */
+const CERTIFICATE_ERROR = /CERT|^UNABLE_TO_/;
+
 function classifyError(cause: Error): [ErrorKind, string, string] {
   const { code = "", name } = cause as { code?: string; name: string };
   if (code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT")
@@ -115,7 +121,7 @@ function classifyError(cause: Error): [ErrorKind, string, string] {
       "Connections to the provider's address are not allowed.",
       "address_refused",
     ];
-  if (code.includes("CERT"))
+  if (CERTIFICATE_ERROR.test(code))
     return ["upstream", `The provider's TLS certificate was rejected (${code}).`, "tls_failed"];
   if (code.startsWith("ERR_TLS") || code.startsWith("ERR_SSL"))
     return ["upstream", `The TLS handshake with the provider failed (${code}).`, "tls_failed"];

@@ -98,3 +98,15 @@ it("a proxy that rejects a call is distinguished from the provider behind it", a
 it("a failed TLS handshake is a TLS error", async () => {
   expect(await told(`${HEAD}\r\n`, "https")).toBe("upstream tls_failed");
 });
+
+it.each(["CERT_HAS_EXPIRED", "UNABLE_TO_VERIFY_LEAF_SIGNATURE", "ERR_TLS_CERT_ALTNAME_INVALID"])(
+  "the certificate error %s is a TLS error",
+  async (code) => {
+    const cause = Object.assign(new Error("certificate"), { code });
+    const dispatch: Dispatcher["dispatch"] = (_of, handler) => {
+      handler.onResponseError!(undefined as never, cause);
+      return true;
+    };
+    expect(await codeOf({ dispatch })).toBe("upstream tls_failed");
+  },
+);
