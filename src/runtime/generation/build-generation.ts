@@ -24,6 +24,7 @@ import { CandidateResolver } from "../../pipeline/routing/resolver.ts";
 import type { JobHooks } from "../observers/job-reports.ts";
 import type { Services } from "../services.ts";
 import type { MountedObserver } from "../observers/observer-subscriber.ts";
+import { createPathMatcher } from "../http/path-pattern.ts";
 import { createGenerationCatalog } from "./generation-catalog.ts";
 import { type MountedFrontends, mountFrontends } from "./mount-frontends.ts";
 import { MountedOperations } from "./mounted-operations.ts";
@@ -246,13 +247,13 @@ function modelRoutesOf(frontends: readonly MountedFrontend[]): ReadonlyMap<strin
   return found;
 }
 
-/**
- * Returns the routes that frontends handle themselves and that a request with only a body can use.
- * A parameter matches one segment of a path.
- */
-function handlerRoutesOf(
-  frontends: readonly MountedFrontend[],
-): readonly (MountedRoute & { readonly pattern: RegExp })[] {
+interface HandlerRoute {
+  readonly mounted: MountedRoute;
+  readonly match: ReturnType<typeof createPathMatcher>;
+}
+
+/** Returns the routes that frontends handle themselves and that a request with only a body can use. */
+function handlerRoutesOf(frontends: readonly MountedFrontend[]): readonly HandlerRoute[] {
   return frontends.flatMap((frontend) =>
     frontend.routes.flatMap((route) =>
       "handle" in route &&
@@ -261,27 +262,19 @@ function handlerRoutesOf(
         ? [route.path]
             .flat()
             .filter((path) => !path.includes("**"))
-            .map((path) => ({ frontend, route, path, pattern: patternOf(path) }))
+            .map((path) => ({ mounted: { frontend, route, path }, match: createPathMatcher(path) }))
         : [],
     ),
   );
 }
 
-const patternOf = (path: string): RegExp =>
-  new RegExp(
-    `^${path
-      .split(/:([A-Za-z]\w*)/)
-      .map((part, at) => (at % 2 ? `(?<${part}>[^/?]+)` : part.replaceAll(/[.+*?()[\]]/g, "\\$&")))
-      .join("")}$`,
-  );
-
 function findHandlerRoute(
-  routes: readonly (MountedRoute & { readonly pattern: RegExp })[],
+  routes: readonly HandlerRoute[],
   path: string,
 ): SubrequestRoute | undefined {
-  for (const { pattern, ...mounted } of routes) {
-    const found = pattern.exec(path);
-    if (found) return { mounted, params: { ...found.groups } };
+  for (const { mounted, match } of routes) {
+    const params = match(path);
+    if (params) return { mounted, params };
   }
   return undefined;
 }

@@ -15,6 +15,7 @@ import type { FileStore } from "../services/image-file-store.ts";
 import { PEER_PATH, MAX_REQUEST_BYTES } from "../services/peer-gateways.ts";
 import { editDistance } from "../../lib/text.ts";
 import { hasStarted, type RequestHandler } from "./h3-adapter.ts";
+import { decodeParams } from "./path-pattern.ts";
 import type { Route } from "../../plugin/frontend.ts";
 
 /** Return value by which h3 recognizes that the response was already sent. */
@@ -203,19 +204,6 @@ async function readBody(req: IncomingMessage, most: number): Promise<Buffer | un
 function nodeRequestOf(event: H3Event): { req: IncomingMessage; res: ServerResponse } {
   const node = event.runtime?.node ?? fail("internal", "Tollgate requires Node.js.");
   return node as { req: IncomingMessage; res: ServerResponse };
-}
-
-/** Decodes path parameters once. Returns undefined if a parameter is malformed. */
-function decodeParams(
-  params: Record<string, string> | undefined,
-): Record<string, string> | undefined {
-  const clear: Record<string, string> = {};
-  try {
-    for (const name in params) clear[name] = decodeURIComponent(params[name]!);
-  } catch {
-    return undefined;
-  }
-  return clear;
 }
 
 function sendFault(

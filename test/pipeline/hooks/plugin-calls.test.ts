@@ -345,9 +345,9 @@ describe("ctx.sendSubrequest", () => {
         async inspect(_request, x) {
           const headers = { "X-Own": "1", Authorization: "Bearer secret" };
           const of = { parentRequest: x };
-          const request = { path: "/own/a.b", body: { b: 1 }, headers };
+          const request = { path: "/own/a.b%20c", body: { b: 1 }, headers };
           result = await ctx.sendSubrequest(request, of);
-          for (const path of ["/own", "/own/a/b", "/own/"])
+          for (const path of ["/own", "/own/a/b", "/own/", "/own/%zz"])
             await expect(ctx.sendSubrequest({ ...request, path }, of)).rejects.toThrow(
               "No frontend",
             );
@@ -364,7 +364,7 @@ describe("ctx.sendSubrequest", () => {
     expect(result).toMatchObject({ body: { done: true }, calls: [] });
     expect(seen).toEqual([
       [
-        "a.b",
+        "a.b c",
         "client",
         { "x-own": "1", "content-type": "application/json", "content-length": "7" },
         { b: 1 },
