@@ -12,7 +12,7 @@ import type {
 } from "../../pipeline/exchange/mounted.ts";
 import { ConnectionPool } from "../../pipeline/upstream/connection-pool.ts";
 import type { Services } from "../services.ts";
-import { createProviderClient } from "../plugin-host/provider-client.ts";
+import { createEndpointClient } from "../plugin-host/provider-client.ts";
 
 export function mountEndpoint(
   endpoint: Provider["endpoints"][number],
@@ -120,14 +120,8 @@ export function createCredentialClient(
   credential: number,
   signal: AbortSignal,
 ) {
-  const endpoint = provider.endpoints[0];
-  return createProviderClient({
-    reach: endpoint?.definition as never,
-    dispatcher: endpoint?.nativePool,
+  return createEndpointClient(provider, provider.endpoints[0], {
     credential: provider.credentials[credential]!,
-    allowedOrigins: provider.extraOrigins,
-    allowsMetadataService: provider.allowsMetadataService,
-    proxy: provider.proxy,
     signal,
     bound: "modelList",
   });

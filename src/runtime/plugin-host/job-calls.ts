@@ -1,7 +1,6 @@
 // The calls of jobs for a job engine, which is a plugin: they run in its config generation.
 import { fail } from "../../model/error.ts";
 import type { JobCalls } from "../../plugin/jobs/job-calls.ts";
-import type { EndpointConnection } from "../../plugin/provider.ts";
 import type { Generation } from "../../pipeline/generation.ts";
 import {
   findVideoEndpoint,
@@ -9,7 +8,7 @@ import {
   reserveJobCall,
   settleJobCall,
 } from "../../pipeline/job-calls.ts";
-import { createProviderClient } from "./provider-client.ts";
+import { createEndpointClient } from "./provider-client.ts";
 
 /** Timeouts of requests for videos in milliseconds. */
 const VIDEO_TIMEOUTS = { firstByteMs: 2 * 60_000, idleMs: 60_000 } as const;
@@ -26,13 +25,8 @@ export function createJobCalls(generation: () => Generation | undefined): JobCal
       const credential = found?.provider.credentials.find((one) => one.name === target.credential);
       if (!found || !credential) return undefined;
       const { provider, endpoint, videos } = found;
-      const client = createProviderClient({
-        reach: endpoint.definition as Partial<EndpointConnection<unknown>>,
-        dispatcher: endpoint.nativePool,
+      const client = createEndpointClient(provider, endpoint, {
         credential,
-        allowedOrigins: provider.extraOrigins,
-        allowsMetadataService: provider.allowsMetadataService,
-        proxy: provider.proxy,
         signal,
         bound: "none",
         timeouts: VIDEO_TIMEOUTS,

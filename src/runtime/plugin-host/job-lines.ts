@@ -11,7 +11,7 @@ import {
   settleJob,
   settleLine,
 } from "../../pipeline/job-lines.ts";
-import { createProviderClient } from "./provider-client.ts";
+import { createEndpointClient } from "./provider-client.ts";
 
 /**
  * Timeouts of the batch API in milliseconds. A provider checks an upload before it responds.
@@ -36,13 +36,9 @@ export function createJobLines(generation: () => Generation | undefined): JobLin
       const definition = endpoint.definition as Partial<EndpointConnection<unknown>>;
       const { batches } = found;
       const origins = [...(definition.origins ?? []), ...(batches.origins ?? [])];
-      const client = createProviderClient({
+      const client = createEndpointClient(provider, endpoint, {
         reach: { ...definition, origins },
-        dispatcher: endpoint.nativePool,
         credential,
-        allowedOrigins: provider.extraOrigins,
-        allowsMetadataService: provider.allowsMetadataService,
-        proxy: provider.proxy,
         signal,
         bound: "none",
         timeouts: BATCH_TIMEOUTS,

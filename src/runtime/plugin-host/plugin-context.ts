@@ -15,6 +15,7 @@ import { openCall } from "../../pipeline/open-call.ts";
 import type { Generation } from "../../pipeline/generation.ts";
 import { createJobCalls } from "./job-calls.ts";
 import { createJobLines } from "./job-lines.ts";
+import { createProviderClient } from "./provider-client.ts";
 import type { ContextServices, Services } from "../services.ts";
 import type { LocalEndpoint } from "../http/local-endpoint.ts";
 import type { EffectivePolicy, ModelInfo } from "../../model/facts.ts";
@@ -38,9 +39,6 @@ function quoteCost(
   const bill = info.price && calculateBill(usage, info.price, { at, pricingAttributes: facts });
   return bill && isExact(bill) ? bill.nano : null;
 }
-
-/** The module that sends requests. An import per request would resolve its path each time. */
-let providerClient: typeof import("./provider-client.ts") | undefined;
 
 export interface ContextOptions {
   /** Path in gateway.yaml. */
@@ -83,13 +81,11 @@ export function createPluginContext({
 }: ContextOptions): Context {
   const log = services.log.child({ plugin: id });
   const peerQueries = new Set<string>();
-  // Loaded on demand, because most plugins never fetch and the module loads slowly.
   const sendRequest = async (
     to: string | URL,
     init: Parameters<Context["fetch"]>[1],
     idleMs?: number,
   ): Promise<Response> => {
-    providerClient ??= await import("./provider-client.ts");
     const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
     const line = {
       credential,
@@ -109,8 +105,7 @@ export function createPluginContext({
           allowsMetadataService: needs.usesMetadataService,
           proxy: services.proxy,
         };
-    return providerClient
-      .createProviderClient(reached)
+    return createProviderClient(reached)
       .fetch(to, init)
       .catch((problem: unknown) => {
         throw markAsHookFailure(problem);

@@ -15,7 +15,11 @@ import { fail, getFault } from "../../model/error.ts";
 import type { Body, HeadersOut } from "../../model/values.ts";
 import type { BatchClient } from "../../plugin/batch.ts";
 import type { Auth, AuthRejection, EndpointConnection } from "../../plugin/provider.ts";
-import type { Credential } from "../../pipeline/exchange/mounted.ts";
+import type {
+  Credential,
+  MountedEndpoint,
+  MountedProvider,
+} from "../../pipeline/exchange/mounted.ts";
 import type { Generation } from "../../pipeline/generation.ts";
 import { parseMultipartBody } from "../../pipeline/body/multipart-body.ts";
 import { boundaryOf, isMultipart } from "../../pipeline/body/multipart-parser.ts";
@@ -115,6 +119,22 @@ export function createProviderClient(options: ProviderClientOptions): BatchClien
     },
   };
 }
+
+/** Creates a client for an endpoint of a mounted provider, with one of its credentials. */
+export const createEndpointClient = (
+  provider: MountedProvider,
+  endpoint: MountedEndpoint | undefined,
+  options: Pick<ProviderClientOptions, "credential" | "signal" | "bound" | "timeouts"> &
+    Partial<Pick<ProviderClientOptions, "reach">>,
+): BatchClient =>
+  createProviderClient({
+    reach: endpoint?.definition as ProviderClientOptions["reach"],
+    dispatcher: endpoint?.nativePool,
+    allowedOrigins: provider.extraOrigins,
+    allowsMetadataService: provider.allowsMetadataService,
+    proxy: provider.proxy,
+    ...options,
+  });
 
 /**
  * Returns the dispatcher for a URL. The base uses the endpoint's own pool, an allowed origin a
