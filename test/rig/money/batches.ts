@@ -67,8 +67,12 @@ middleware:
     const ended = new Map<Created, EndedBatch>();
     for (const one of made) ended.set(one, await waitForEnd(world, one));
     const rows = await readRows(world);
-    for (const [one, batch] of ended)
-      wrong.push(...(await checkBatch(world, one, batch, rows.get(ownId(one)) ?? [])));
+    const sent = Map.groupBy(fakes(), ({ key }) => key.replace(/-\d+$/, ""));
+    for (const [one, batch] of ended) {
+      const id = ownId(one);
+      const found = { batch, sent: sent.get(id) ?? [], rows: rows.get(id) ?? [] };
+      wrong.push(...(await checkBatch(world, one, found)));
+    }
     wrong.push(...(await checkSending(world, made)));
     const lines = made.reduce((sum, one) => sum + one.lines, 0);
     const counts = { batches: made.length, lines, restarts, sent: api.batches.size };
@@ -211,15 +215,21 @@ async function waitForEnd(world: World, of: Created): Promise<EndedBatch> {
 
 const ownId = ({ id }: Created): string => id.replace(/^(?:msg)?batch_/, "");
 
-/** Compares the rows of a batch with what the provider did. */
+interface Found {
+  readonly batch: EndedBatch;
+  /** Batches that the provider received for it. */
+  readonly sent: readonly FakeBatch[];
+  /** Rows of the batch and of its lines. */
+  readonly rows: readonly Row[];
+}
+
+/** Compares the rows of a batch with the lines that the provider ran. */
 async function checkBatch(
   world: World,
   of: Created,
-  batch: EndedBatch,
-  all: readonly Row[],
+  { batch, sent, rows: all }: Found,
 ): Promise<string[]> {
   const isAnthropic = of.format === "anthropic";
-  const sent = sentBatches().get(ownId(of)) ?? [];
   const wrong: string[] = [];
   let [input, output, cost, billed] = [0, 0, 0n, 0];
   for (const { lines, model } of sent)
@@ -250,20 +260,10 @@ async function checkBatch(
   return wrong;
 }
 
-/** Batches that the provider received, by the ID in their key. */
-function sentBatches(): Map<string, FakeBatch[]> {
-  if (grouped.size !== fakeMap().size) {
-    grouped.size = fakeMap().size;
-    grouped.byId = Map.groupBy(fakes(), ({ key }) => key.replace(/-\d+$/, ""));
-  }
-  return grouped.byId;
-}
-const grouped = { size: 0, byId: new Map<string, FakeBatch[]>() };
-
-const fakeMap = (): Map<string, FakeBatch> =>
-  (globalThis as unknown as { tollgateFakeBatches: { batches: Map<string, FakeBatch> } })
-    .tollgateFakeBatches.batches;
-const fakes = (): Iterable<FakeBatch> => fakeMap().values();
+const fakes = (): Iterable<FakeBatch> =>
+  (
+    globalThis as unknown as { tollgateFakeBatches: { batches: Map<string, FakeBatch> } }
+  ).tollgateFakeBatches.batches.values();
 
 /** Returns the rows of all lines and jobs, by the ID of their batch. */
 async function readRows({ gateway }: World): Promise<ReadonlyMap<string, readonly Row[]>> {
