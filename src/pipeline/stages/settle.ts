@@ -236,7 +236,7 @@ function createRequestRecord(x: HostExchange, outcome: Outcome): ObservedRequest
     action: x.action,
     method: x.method,
     route: state.routePath,
-    ...(state.outcome.rpc && { rpc: state.outcome.rpc }),
+    rpc: state.outcome.rpc,
     model: x.model,
     alias: state.routing.resolution?.alias,
     served: last && wasServed(last) ? last.candidate.id : undefined,
