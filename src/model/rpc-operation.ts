@@ -1,9 +1,10 @@
-// Remote procedure calls that requests of some protocols are, for the traces and metrics of observers.
+// The remote procedure call that a request makes, for the traces and metrics of observers. Requests of
+// most protocols make none.
 import type { Opt } from "./values.ts";
 
 /**
- * A remote procedure call, such as a call of a tool over MCP. A client must not be able to create any
- * number of different values, so `method` and `target` are names that the plugin knows.
+ * A remote procedure call, such as a call of a tool over MCP. A client must not be able to create an
+ * unlimited number of values, so `method` and `target` are names that the plugin knows.
  */
 export interface RpcOperation {
   /** Protocol, such as "mcp". */

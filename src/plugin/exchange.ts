@@ -118,8 +118,9 @@ export type RequestHead = Readonly<{
    */
   addLabel(name: string, value: string): void;
   /**
-   * States which remote procedure call the request is, for its record. A frontend calls it whose
-   * protocol has one path for all methods. The last value is used. Names of up to 256 characters.
+   * Sets the remote procedure call of the request, for its record. Frontends call it if their
+   * protocol has one path for all methods. The last value is used. Each name is truncated to 256
+   * characters.
    */
   setRpcOperation(operation: RpcOperation): void;
   /**

@@ -110,7 +110,7 @@ export interface BillingState {
   readonly records: CallRecord[];
   /** Records of the subrequests with which the frontend answered the request. */
   answerRecords: CallRecord[] | undefined;
-  /** Those subrequests that have not ended, and functions that cancel them. */
+  /** Promises of these subrequests, until they end, with functions that cancel them. */
   openAnswers: Map<Promise<void>, () => void> | undefined;
 }
 

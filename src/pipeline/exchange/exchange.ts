@@ -34,9 +34,9 @@ import type { Socket } from "node:net";
 /** Maximum length of a label's name and of a label's value. */
 const MAX_LABEL_LENGTH = 256;
 const MAX_LABELS = 32;
-/** Returns the labels with one more. */
 const MAX_OPERATION_NAME = 256;
 
+/** Returns the operation with short names, and without other members that a plugin may have set. */
 const trimOperation = ({ system, method, version, target, errorType }: RpcOperation) => {
   const trim = (text: string) => text.slice(0, MAX_OPERATION_NAME);
   return {
@@ -48,6 +48,7 @@ const trimOperation = ({ system, method, version, target, errorType }: RpcOperat
   };
 };
 
+/** Returns the labels with one more. */
 function addLabel(
   labels: Record<string, string> | undefined,
   name: string,

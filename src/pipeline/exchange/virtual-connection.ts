@@ -37,9 +37,10 @@ export function createVirtualRequest(of: VirtualRequest): IncomingMessage {
 }
 
 /**
- * The part of `ServerResponse` that the pipeline uses. V8 allocates a function that is assigned to a
- * member in the old generation, and Node does so for each `Writable`. The stream is therefore kept
- * until the next full collection, so it drops its references to the request when it is closed.
+ * The part of `ServerResponse` that the pipeline uses. If a function is assigned to a member of an
+ * object, V8 allocates the function in the old generation. Node assigns one to each `Writable`, which
+ * keeps the stream until the next full collection. A closed stream therefore drops its references to
+ * the request.
  */
 export abstract class VirtualResponse extends Writable {
   statusCode = 200;

@@ -112,7 +112,7 @@ async function runBatch(of: BatchSubject, options: BatchApiOptions = {}) {
 /** Names of models with which `servesModel` is called. */
 const MODELS = ["model", "", "gpt-6", "family/model:tag", "models/é"];
 
-/** Checks what the gateway reads before it runs a batch. */
+/** Checks the members that the gateway reads before it runs a batch. */
 function checkDeclaration({ endpoint, batches }: BatchSubject): void {
   assert.notEqual(
     endpoint.streaming,

@@ -1,5 +1,5 @@
-// Batches while gateways are killed with SIGKILL at random moments and other processes go on, on
-// SQLite or on PostgreSQL, in front of an unreliable provider. Each line that the provider ran has
+// Batches of an unreliable provider, on SQLite or on PostgreSQL. Gateways are killed with SIGKILL at
+// random moments, and other gateways continue their batches. Each line that the provider ran has
 // one row with its usage at half of the list price. No batch is sent twice, and none is lost.
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
