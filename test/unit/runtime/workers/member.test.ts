@@ -1,6 +1,6 @@
 // A worker dies while the primary passes it a connection: only what was in transit is lost.
 import cluster from "node:cluster";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -37,8 +37,10 @@ it("a message to a dead worker does not end the primary, and the exit reason is 
   const worker = Object.values(cluster.workers!)[0]!;
   await new Promise((up) => worker.process.once("message", up));
   process.kill(member.pid, "SIGKILL");
-  // Dead, but the primary does not know it yet.
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+  // Waits without the event loop: the worker is dead, but the primary does not know it yet.
+  while (!readFileSync(`/proc/${member.pid}/stat`, "utf8").includes(") Z ")) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+  }
   const broken: unknown[] = [];
   worker.process.prependListener("error", (error) => void broken.push(error));
   // The cluster passes a connection the same way: it does not report whether it was sent.
