@@ -1,6 +1,6 @@
 // A worker dies while the primary passes it a connection: only what was in transit is lost.
 import cluster from "node:cluster";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -37,10 +37,12 @@ it("a message to a dead worker does not end the primary, and the exit reason is 
   const worker = Object.values(cluster.workers!)[0]!;
   await new Promise((up) => worker.process.once("message", up));
   process.kill(member.pid, "SIGKILL");
-  // Waits without the event loop: the worker is dead, but the primary does not know it yet.
-  while (!readFileSync(`/proc/${member.pid}/stat`, "utf8").includes(") Z ")) {
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
-  }
+  // Waits without the event loop: all threads of the worker ended, so its end of the channel is
+  // closed, but the primary does not know it yet.
+  const dead = () =>
+    readFileSync(`/proc/${member.pid}/stat`, "utf8").includes(") Z ") &&
+    readdirSync(`/proc/${member.pid}/task`).length === 1;
+  while (!dead()) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
   const broken: unknown[] = [];
   worker.process.prependListener("error", (error) => void broken.push(error));
   // The cluster passes a connection the same way: it does not report whether it was sent.
