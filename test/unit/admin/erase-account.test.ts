@@ -8,7 +8,7 @@ import { createMemoryJobs } from "../../../src/store/job-table.ts";
 import { createJobTable } from "../../../plugins/stores/postgres/membership/job-table.ts";
 import { makeSqlite } from "../../plugins/stores/stores-under-test.ts";
 import { SimulatedDatabase } from "../../rig/fleet/sim/database.ts";
-import { trialCount } from "../../kit/law-effort.ts";
+import { NIGHTLY } from "../../kit/law-effort.ts";
 
 const KINDS = ["file", "upload", "batch", "webhook", "response", "video"];
 /** A record contains the path of its account, or only its last name. */
@@ -118,7 +118,7 @@ describe.each(Object.keys(stores))("%s", (name) => {
         expect(erased).toEqual([{ account: "acme" }, { key: "alice" }]);
         expect(invalidations).toBe(1);
       }),
-      { numRuns: trialCount(100) },
+      { numRuns: NIGHTLY ? 100 : 12 },
     ));
 });
 
