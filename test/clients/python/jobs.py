@@ -1,4 +1,4 @@
-"""Files, uploads, batches, and background responses with the SDKs of OpenAI, Anthropic, and LiteLLM.
+"""Files, uploads, batches, background responses, and videos with the SDKs of OpenAI, Anthropic, and LiteLLM.
 
 Prints one JSON object with what each SDK received.
 """
@@ -74,6 +74,33 @@ def openai_background():
     return [created.status, done.status, done.output_text]
 
 
+def openai_native_background():
+    client = openai.OpenAI(api_key=KEY, base_url=f"{URL}/v1", max_retries=0)
+    created = client.responses.create(model="native/large", input="hello", background=True)
+    done = wait(
+        lambda: client.responses.retrieve(created.id),
+        lambda one: one.status not in ("queued", "in_progress"),
+    )
+    events = [one.type for one in client.responses.retrieve(created.id, stream=True)]
+    client.responses.delete(created.id)
+    return [created.status, done.status, done.output_text, events[-1]]
+
+
+def openai_video():
+    client = openai.OpenAI(api_key=KEY, base_url=f"{URL}/v1", max_retries=0)
+    video = client.videos.create(
+        model="film/film-1", prompt="A cat on a fence", seconds="8", size="1280x720"
+    )
+    first = video.status
+    video = wait(
+        lambda: client.videos.retrieve(video.id), lambda one: one.status in ("completed", "failed")
+    )
+    content = client.videos.download_content(video.id).read()
+    listed = video.id in [one.id for one in client.videos.list()]
+    deleted = client.videos.delete(video.id).deleted
+    return [first, video.status, video.seconds, len(content), listed, deleted]
+
+
 def anthropic_batch():
     client = anthropic.Anthropic(api_key=KEY, base_url=URL, max_retries=0)
     params = {"model": MODEL, "max_tokens": 50, "messages": [{"role": "user", "content": "hello"}]}
@@ -106,7 +133,15 @@ def litellm_batch():
 
 
 results = {}
-for run in (openai_batch, openai_upload, openai_background, anthropic_batch, litellm_batch):
+for run in (
+    openai_batch,
+    openai_upload,
+    openai_background,
+    openai_native_background,
+    openai_video,
+    anthropic_batch,
+    litellm_batch,
+):
     try:
         results[run.__name__] = run()
     except Exception as error:  # The test shows it.
