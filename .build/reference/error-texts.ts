@@ -131,6 +131,10 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "The account reads too many background responses as streams",
     "Close streams, or read the responses without streaming",
   ],
+  background_start_unknown: [
+    "The provider did not confirm that it started the background response, which is billed as an estimate",
+    "Send the request again to start another response",
+  ],
   response_elsewhere: [
     "Another gateway stores the content of the background response",
     "Set `background.dir` to a folder that all gateways use",

@@ -62,6 +62,12 @@ const PAGES: readonly ApiPage[] = [
     from: [file("plugin/jobs/video"), `${file("model/request")}:VideoRequest`],
   },
   {
+    slug: "provider-background",
+    title: "Background mode of providers",
+    about: "the background mode of a provider",
+    from: ["plugin/jobs/background"].map(file),
+  },
+  {
     slug: "job-calls",
     title: "Calls of jobs",
     about: "the planning and billing of calls that end long after their request",
@@ -339,6 +345,13 @@ const PAGES: readonly ApiPage[] = [
     about: "a fake API for videos and the formats that it imitates",
     module: "tollgate/testing",
     from: ["src/testing/videos/"],
+  },
+  {
+    slug: "testing-background",
+    title: "Fake background modes",
+    about: "a fake background mode and the formats that it imitates",
+    module: "tollgate/testing",
+    from: ["src/testing/background/"],
   },
   {
     slug: "testing-codecs",

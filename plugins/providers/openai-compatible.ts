@@ -43,6 +43,13 @@ export default defineProvider({
         default: false,
         description: "Whether /responses is supported",
       },
+      background: {
+        type: "boolean",
+        default: false,
+        description:
+          "Whether /responses supports background: true, with polling and cancellation. Requires " +
+          "responses",
+      },
       max_tokens_field: {
         enum: ["max_tokens", "max_completion_tokens"],
         default: "max_tokens",
@@ -186,6 +193,7 @@ export default defineProvider({
       name: ctx.id,
       summary: "",
       keyRequirement: "optional",
+      ...(o.background && { background: true }),
       ...(o.batches && { batches: { protocols: BATCH_PROTOCOLS } }),
       ...(o.videos && { videos: { servedModels: o.videos } }),
       ...(o.key_header !== undefined && { auth: { header: o.key_header } }),

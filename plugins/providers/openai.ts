@@ -81,6 +81,7 @@ export default fromRow({
     },
     dataPolicy: { retention: { kind: "days", days: BATCH_DAYS }, requires: "unavailable" },
   },
+  background: true,
   videos: { servedModels: VIDEO_MODELS },
   models: {
     videos: VIDEO_MODELS,

@@ -1,10 +1,14 @@
 // Runs a request in the background. The pipeline writes the response for the frontend, and the
 // client receives a response of the frontend.
 import type { ServerResponse } from "node:http";
-import { fail } from "../model/error.ts";
+import { fail, getFault } from "../model/error.ts";
+import type { Body } from "../model/values.ts";
 import type { BackgroundEnd, BackgroundRun, RouteResponse } from "../plugin/frontend.ts";
 import type { BackgroundRequest, HostExchange } from "./exchange/exchange.ts";
+import { clientKey } from "./exchange/client-retries.ts";
+import type { HostCandidate } from "./exchange/mounted.ts";
 import { attributeFault } from "./faults/fault-source.ts";
+import { planBackground } from "./plan-job.ts";
 import { EventResponse, type WholeResponse } from "./sockets/event-response.ts";
 import { sendAnswer, type ClientConnection } from "./stages/serve.ts";
 
@@ -23,6 +27,10 @@ class DetachedRequest implements BackgroundRequest {
   readonly #run: BackgroundRun;
   readonly #client: ClientConnection;
   readonly #response: ServerResponse;
+  /** The request before the hooks of middleware, which edit it again when a job ends. */
+  readonly #body: Body;
+  /** Whether the provider runs the request, so the run is not used. */
+  #isJob = false;
   #accepting: Promise<void> | undefined;
   #isAccepted = false;
   #isTruncated = false;
@@ -33,6 +41,7 @@ class DetachedRequest implements BackgroundRequest {
   constructor(x: HostExchange, run: BackgroundRun) {
     this.#x = x;
     this.#run = run;
+    this.#body = x.state.body.received!.body;
     const { res, isDisconnected } = x.state.connection;
     this.#client = { res, isDisconnected, disconnectListeners: [], bytesOut: 0 };
     this.#response = new EventResponse({
@@ -63,6 +72,30 @@ class DetachedRequest implements BackgroundRequest {
   }
   readonly #cancel = (): void => this.cancel();
 
+  async startJob(candidates: readonly HostCandidate[]): Promise<boolean> {
+    const x = this.#x;
+    const { gen, billing } = x.state;
+    const [first] = candidates;
+    if (!first || x.privacy !== "off" || gen.targetHealth.statusOf(first, clientKey(x)))
+      return false;
+    const planned = planBackground(x, first, this.#body);
+    if (!planned) return false;
+    let answer;
+    try {
+      answer = await this.#run.startJob!(planned);
+    } catch (error) {
+      const kind = getFault(error)?.kind;
+      billing.isJob = kind === "upstream" || kind === "timeout";
+      throw attributeFault(error, "gateway");
+    }
+    if (!answer) return false;
+    billing.isJob = true;
+    this.#isJob = true;
+    if (!this.#client.isDisconnected) this.#sendAnswer(answer);
+    if (!this.#response.destroyed) this.#response.end();
+    return true;
+  }
+
   accept(): Promise<void> {
     return (this.#accepting ??= this.#accept());
   }
@@ -75,6 +108,10 @@ class DetachedRequest implements BackgroundRequest {
       // No other candidate would be accepted either.
       throw attributeFault(error, "gateway");
     }
+    this.#sendAnswer(answer);
+  }
+
+  #sendAnswer(answer: RouteResponse): void {
     this.#isAccepted = true;
     // The response can be a stream that is as long as the request.
     sendAnswer(this.#x, answer, this.#client).catch((err: unknown) => {
@@ -100,6 +137,7 @@ class DetachedRequest implements BackgroundRequest {
 
   /** Called with an error, because the response is streamed. */
   #onWhole({ status, headers, body }: WholeResponse): void {
+    if (this.#isJob) return;
     if (this.#isAccepted) return void (this.#error = { status, body });
     const { res } = this.#client;
     if (this.#client.isDisconnected) return;
@@ -118,7 +156,7 @@ class DetachedRequest implements BackgroundRequest {
     if (!this.#response.writableFinished && !this.#response.destroyed)
       await new Promise((resolve) => this.#response.once("close", resolve));
     await this.#passing;
-    if (!this.#isAccepted) return;
+    if (!this.#isAccepted || this.#isJob) return;
     const end = { isTruncated: this.#isTruncated, error: this.#error };
     await this.#run.onEnd(end).catch((err: unknown) => {
       this.#x.state.gen.log.error({ request: this.#x.id, err }, "background response not stored");

@@ -17,10 +17,11 @@ import type { ReceivedBody } from "./exchange/exchange-state.ts";
 import type { HostExchange } from "./exchange/exchange.ts";
 import type { HostCandidate, MountedEndpoint, MountedProvider } from "./exchange/mounted.ts";
 import type { Generation } from "./generation.ts";
-import { countsForJobs, isJobTarget, requireHostExchange, reserveForJob } from "./job-lines.ts";
+import { isJobTarget, requireHostExchange, reserveForJob } from "./job-lines.ts";
 import { CallTally } from "./metering/call-tally.ts";
 import { planReservation } from "./metering/reserve-call.ts";
 import { inspect, rewrite } from "./pipeline.ts";
+import { countsForJobs } from "./plan-job.ts";
 import { pinPolicy } from "./privacy/zero-retention.ts";
 import { route } from "./stages/route.ts";
 

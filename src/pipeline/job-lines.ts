@@ -7,6 +7,7 @@ import { nextRequestId } from "../lib/request-id.ts";
 import type { Price } from "../model/facts.ts";
 import { createFault, fail, getFault, type ErrorKind } from "../model/error.ts";
 import type { BatchResult, EndpointBatches } from "../plugin/batch.ts";
+import type { EndpointBackground } from "../plugin/jobs/background.ts";
 import type { JobTarget } from "../plugin/jobs/job-calls.ts";
 import type {
   BatchTarget,
@@ -21,7 +22,6 @@ import type {
 } from "../plugin/store/job-lines.ts";
 import type { HeadersIn, HeadersOut } from "../model/values.ts";
 import { priceHash } from "../money/price.ts";
-import type { Limit } from "../plugin/store/limit.ts";
 import type { Reserve } from "../plugin/store/store.ts";
 import { assertFrontendAllowed } from "./accounts/accounts.ts";
 import { HostCall } from "./exchange/call.ts";
@@ -30,13 +30,17 @@ import { HostExchange, type ExchangeJobLine } from "./exchange/exchange.ts";
 import type { HostCandidate, MountedEndpoint, MountedProvider } from "./exchange/mounted.ts";
 import { createVirtualRequest } from "./exchange/virtual-connection.ts";
 import type { Generation, Stamped } from "./generation.ts";
-import { CallTally } from "./metering/call-tally.ts";
 import { createDenial } from "./metering/charges.ts";
-import { planReservation } from "./metering/reserve-call.ts";
 import { inspect, rewrite } from "./pipeline.ts";
-import { assertPrivacySupported, pinPolicy } from "./privacy/zero-retention.ts";
+import {
+  backgroundOf,
+  createPlannedCall,
+  planJobLine,
+  reservationOf,
+  targetOf,
+} from "./plan-job.ts";
+import { assertPrivacySupported } from "./privacy/zero-retention.ts";
 import { ClientResponse } from "./response/client-response.ts";
-import { assertFiltersAvailable } from "./response/event-filters.ts";
 import { AttemptExecution } from "./stages/attempt-execution.ts";
 import { dispatch } from "./stages/dispatch.ts";
 import { edit } from "./stages/edit.ts";
@@ -48,7 +52,6 @@ import { rejectSafely, settle } from "./stages/settle.ts";
 import { createBufferedResponse, type BufferedResponse } from "./subrequest.ts";
 import { encodeRequest } from "./upstream/encode-request.ts";
 import { checkBeforeEncoding } from "./upstream/outgoing-checks.ts";
-import type { OutgoingRequest } from "./upstream/outgoing-request.ts";
 import { toClientFault } from "./upstream/provider-failure.ts";
 
 /** Name of the service tier at which providers bill batches. */
@@ -151,7 +154,7 @@ export async function planLine(
     const batch = choose(
       candidates.filter(({ mounted, model }) => batchesFor(mounted.endpoint, model)),
     );
-    if (batch) return planCall(x, batch);
+    if (batch) return planJobLine(x, batch);
     // A client's credential is not stored, so it cannot be sent later.
     const direct = allowsDirect
       ? choose(candidates.filter((one) => !isPaidByClient(one)))
@@ -165,29 +168,11 @@ export async function planLine(
   }
 }
 
-/** Whether a limit counts the lines of a job. A rate would drain while the job runs. */
-export const countsForJobs = ({ per }: Limit): boolean =>
-  per === "day" || per === "week" || per === "month" || per === "total";
-
 const rejectBatches = (model: string): never =>
   fail("unsupported", `No provider of ${model} runs batches.`, {
     code: "batches_not_supported",
     param: "model",
   });
-
-/** Encodes the request and calculates its reservation. */
-function planCall(x: HostExchange, candidate: HostCandidate): PlannedLine {
-  const call = createPlannedCall(x, candidate);
-  const { endpoint } = candidate.mounted;
-  const out = encodeRequest(call, endpoint.protocol!, endpoint.transport!.definition);
-  const { "accept-encoding": _, "content-type": __, ...headers } = out.headers;
-  const body = out.toChunks()!.toBuffer().toString();
-  return {
-    ...reservationOf(x, call, out),
-    target: { ...targetOf(candidate), path: out.path, headers },
-    body: /[\r\n]/.test(body) ? JSON.stringify(JSON.parse(body)) : body,
-  };
-}
 
 /** Calculates the reservation of a line that the gateway sends itself. It is encoded when it is sent. */
 function planDirectCall(x: HostExchange, candidate: HostCandidate): PlannedLine {
@@ -208,33 +193,6 @@ function planDirectCall(x: HostExchange, candidate: HostCandidate): PlannedLine 
     body: "",
   };
 }
-
-function createPlannedCall(x: HostExchange, candidate: HostCandidate): HostCall {
-  const call = new HostCall(x, candidate, 1);
-  pinPolicy(call);
-  assertFiltersAvailable(call);
-  return call;
-}
-
-/** Calculates the reservation of a line. It writes nothing. */
-function reservationOf(x: HostExchange, call: HostCall, out: OutgoingRequest | null) {
-  const { inputs } = planReservation(call, out, new CallTally(call));
-  return {
-    claims: inputs.claims.filter(countsForJobs),
-    holdNano: inputs.holdNano,
-    price: call.info.price,
-    account: x.state.admission.account?.path,
-    labels: inputs.labels,
-  };
-}
-
-const targetOf = ({ provider, model, credential, mode, protocol }: HostCandidate) => ({
-  provider,
-  model,
-  credential,
-  mode,
-  protocol: protocol ?? "",
-});
 
 export const requireHostExchange = (parent: unknown): HostExchange =>
   parent instanceof HostExchange ? parent : fail("internal", "parentRequest must be a request.");
@@ -270,6 +228,26 @@ export function findBatchEndpoint(
   for (const endpoint of provider?.endpoints ?? []) {
     const batches = endpoint.protocol?.id === protocol && batchesFor(endpoint, model);
     if (batches) return { provider: provider!, endpoint, batches };
+  }
+  return undefined;
+}
+
+interface BackgroundEndpoint {
+  readonly provider: MountedProvider;
+  readonly endpoint: MountedEndpoint;
+  readonly background: EndpointBackground;
+}
+
+/** Returns the provider of a target, and its endpoint that has a background mode. */
+export function findBackgroundEndpoint(
+  gen: Generation,
+  { provider: name, model, protocol }: BatchTarget,
+): BackgroundEndpoint | undefined {
+  const provider = gen.providers.get(name);
+  for (const endpoint of provider?.endpoints ?? []) {
+    const background = endpoint.protocol?.id === protocol && backgroundOf(endpoint);
+    if (background && (endpoint.definition.servesModel?.(model) ?? true))
+      return { provider: provider!, endpoint, background };
   }
   return undefined;
 }
@@ -344,7 +322,7 @@ export async function settleLine(
     id,
     socket: NO_SOCKET,
     jobLine: {
-      terms: { tier: BATCH_TIER },
+      terms: of.target.isBackground ? undefined : { tier: BATCH_TIER },
       pricedAt: of.pricedAt,
       attempt: of.attempt,
       reply: { status: result.status, body: reply },

@@ -246,6 +246,8 @@ async function runStages(x: HostExchange, { route: routeDefinition }: MountedRou
     admission,
   });
   const plan = isPromise(routed) ? await routed : routed;
+  if (background?.startJob && !answer && (await x.backgroundRequest!.startJob(plan.candidates)))
+    return;
   if (answer) return sendAnswer(x, await answerOf(answer));
   if (x.actionType === "count") return countTokens(x, plan);
   if (x.actionType === "relay") return relay(x, plan);

@@ -12,6 +12,7 @@ import type {
 import type { RecordedResponse } from "./call.ts";
 import type { RequestHead } from "./exchange.ts";
 import type { EndedJob, JobKind } from "./store/job-kind.ts";
+import type { JobLine, PlannedLine } from "./store/job-lines.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { Role } from "./role.ts";
 import type { ActionType, Protocol, ErrorResponse } from "./protocol.ts";
@@ -183,6 +184,13 @@ export interface BackgroundRun {
   /** Cancels the request, as a client that disconnects would. */
   readonly signal: AbortSignal;
   /**
+   * Starts the request as a job of the provider, if the first target has a background mode. It is
+   * called once, after the request was routed and before anything is reserved or sent. No other
+   * member is called after it returned the response for the client. The client receives the error of
+   * a `fail()`. If it returns undefined, or is not set, the gateway runs the request.
+   */
+  startJob?(call: PlannedBackground): Promise<Opt<RouteResponse>>;
+  /**
    * Called once, when the first call is reserved and before it is sent. Returns the response for the
    * client. If it throws, nothing is sent to the provider, and the client receives the error. It is
    * not called if the request fails before that. The client then receives that error.
@@ -192,6 +200,14 @@ export interface BackgroundRun {
   onEvent(data: string): Promise<void>;
   /** Called once after `accept`, when the request is settled. */
   onEnd(end: BackgroundEnd): Promise<void>;
+}
+
+/** A request that a provider can run in the background. */
+export interface PlannedBackground extends PlannedLine {
+  /** The request as `settleLine` of `JobLines` expects it. It is not streamed. */
+  readonly line: JobLine;
+  /** Time whose prices apply, in Unix milliseconds. */
+  readonly pricedAt: number;
 }
 
 /** How a request in the background ended. */

@@ -49,6 +49,7 @@ export * from "./outcome.ts";
 export * from "./provider.ts";
 export * from "./batch.ts";
 export * from "./jobs/video.ts";
+export * from "./jobs/background.ts";
 export * from "./store/job-kind.ts";
 export * from "./store/job-lines.ts";
 export * from "./jobs/job-calls.ts";

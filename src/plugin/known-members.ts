@@ -145,6 +145,7 @@ const ENDPOINT_MEMBERS = {
   paths: true,
   sockets: true,
   batches: true,
+  background: true,
   prepare: true,
   sessionAffinity: true,
   base: true,

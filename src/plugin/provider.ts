@@ -9,6 +9,7 @@ import type {
 import type { Operation, ModelRequest } from "../model/request.ts";
 import type { HeadersIn, HeadersOut, Opt, Sync } from "../model/values.ts";
 import type { EndpointBatches } from "./batch.ts";
+import type { EndpointBackground } from "./jobs/background.ts";
 import type { EndpointVideos } from "./jobs/video.ts";
 import type { Call, ProviderClient } from "./call.ts";
 import type { Outgoing } from "./outgoing.ts";
@@ -199,6 +200,11 @@ export interface ProtocolEndpoint<C = unknown> extends EndpointConnection<C>, En
   sockets?: { readonly [action: string]: Opt<EndpointSocket> };
   /** Batches of requests to this endpoint. Default: the endpoint has none. */
   batches?: EndpointBatches;
+  /**
+   * Background mode of this endpoint. Its protocol is `responses`. Default: the endpoint has none,
+   * and the gateway runs background requests itself.
+   */
+  background?: EndpointBackground;
   /**
    * Body field, header, or both in which this backend accepts a conversation ID. The backend then
    * routes the requests of one conversation to the same prompt cache. With `pick: sticky`, the host

@@ -9,6 +9,7 @@ import type { OperationSpec } from "../model/operations/operation-spec.ts";
 import type { Context } from "../plugin/context.ts";
 import type { Definition } from "../plugin/define.ts";
 import type { BatchFormat } from "./batches/batch-format.ts";
+import type { BackgroundFormat } from "./background/background-format.ts";
 import type { VideoFormat } from "./videos/video-format.ts";
 import { createCheck, type Check } from "./check.ts";
 import { frontendChecks } from "./conformance/frontend.ts";
@@ -79,6 +80,11 @@ export interface ConformanceOptions {
    * OpenAI's videos.
    */
   readonly videos?: VideoFormat;
+  /**
+   * Background mode of the provider, which the kit imitates to check the provider's `background`.
+   * Default: that of OpenAI's responses.
+   */
+  readonly background?: BackgroundFormat;
 }
 
 /**
@@ -133,6 +139,7 @@ function createSubject(definition: Definition, given: ConformanceOptions): Confo
     operations: given.operations ?? [],
     batches: given.batches,
     videos: given.videos,
+    background: given.background,
     observed: [],
   };
 }

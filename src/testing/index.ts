@@ -111,6 +111,17 @@ export {
   type VideoApiState,
   type VideoFormat,
 } from "./videos/video-format.ts";
+export {
+  createBackgroundApi,
+  type BackgroundApi,
+  type BackgroundApiOptions,
+} from "./background/background-api.ts";
+export type {
+  BackgroundApiState,
+  BackgroundFormat,
+  FakeResponse,
+} from "./background/background-format.ts";
+export { openAiBackgroundFormat } from "./background/openai-format.ts";
 export { openAiVideoFormat } from "./videos/openai-format.ts";
 export { createStoreFactory } from "./store.ts";
 export { fleetChecks, storeChecks, type FleetUnderTest, type StoreUnderTest } from "./store.ts";

@@ -19,7 +19,7 @@ import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { embeddings } from "tollgate/protocols/embeddings";
 import { claude, messages } from "tollgate/protocols/messages";
 import { realtime, realtimePath } from "tollgate/protocols/realtime";
-import { responses } from "tollgate/protocols/responses";
+import { openAiBackground, responses } from "tollgate/protocols/responses";
 import { asObject } from "tollgate/protocols/compatible";
 
 const COGNITIVE = "https://cognitiveservices.azure.com/.default";
@@ -196,7 +196,8 @@ function openAiEndpoints(
       ...(version === undefined && batches),
       protocol: withContentFilterDetails(responses()),
       paths: { generate: `/responses${query}` },
-      // Only v1 has a WebSocket.
+      // Only v1 has a WebSocket, and responses without a version in their path.
+      ...(version === undefined && { background: openAiBackground() }),
       ...(version === undefined && { sockets: { generate: { path: "/responses" } } }),
     },
     {

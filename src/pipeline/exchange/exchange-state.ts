@@ -106,6 +106,8 @@ export interface BillingState {
   downgradeOffer: Downgrade | undefined;
   /** The model that serves the request instead. */
   downgrade: (Downgrade & { readonly firstCall: number }) | undefined;
+  /** Whether the request was, or may have been, started as a job, which is billed when it ends. */
+  isJob: boolean;
   /** One record for each settled call. */
   readonly records: CallRecord[];
   /** Records of the subrequests with which the frontend answered the request. */
@@ -194,6 +196,7 @@ export function createExchangeState(of: {
       scopeValues: undefined,
       downgradeOffer: undefined,
       downgrade: undefined,
+      isJob: false,
       records: [],
       answerRecords: undefined,
       openAnswers: undefined,

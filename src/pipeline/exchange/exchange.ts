@@ -15,7 +15,7 @@ import type { Limit } from "../../plugin/store/limit.ts";
 import { estimateInputTokens } from "../../money/estimate.ts";
 import type { Generation } from "../generation.ts";
 import type { LiveExchange } from "../hooks/hook-guard.ts";
-import type { MountedRoute } from "./mounted.ts";
+import type { HostCandidate, MountedRoute } from "./mounted.ts";
 import { stricterPrivacy, clientVisibleLimits } from "../accounts/accounts.ts";
 import { credentialSourcesOf, readCookies, withoutSecretHeaders } from "./secret-headers.ts";
 import {
@@ -98,6 +98,11 @@ export interface LineReply {
 export interface BackgroundRequest {
   /** Sends the response to the client, the first time it is called. */
   accept(): Promise<void>;
+  /**
+   * Starts the request as a job of the first candidate's provider. Returns false if the gateway has
+   * to run it.
+   */
+  startJob(candidates: readonly HostCandidate[]): Promise<boolean>;
   /** Called when the request is settled. */
   end(): Promise<void>;
   /** Cancels the request. */

@@ -72,14 +72,14 @@ export function freeIfUnbilled(x: HostExchange): Promise<void> | undefined {
   const state = x.state;
   const { admission } = state;
   const named = admission.idempotencyClaim;
-  if (!named || billedCalls(x).length > 0) return undefined;
+  if (!named || state.billing.isJob || billedCalls(x).length > 0) return undefined;
   admission.idempotencyClaim = undefined;
   return reportCompletion(x, named, undefined);
 }
 
 /** Completes the claim. Called when the pipeline has ended. */
 export function completeClaim(x: HostExchange): void {
-  const { admission, connection } = x.state;
+  const { admission, billing, connection } = x.state;
   const named = admission.idempotencyClaim;
   if (!named) return;
   const billed = billedCalls(x);
@@ -91,11 +91,11 @@ export function completeClaim(x: HostExchange): void {
   void reportCompletion(
     x,
     named,
-    last && {
+    (last !== undefined || billing.isJob || undefined) && {
       requestId: x.id,
       status: connection.isDisconnected ? 499 : connection.res.statusCode,
-      usage: last.usage,
-      costNano: cost === null ? null : String(cost),
+      usage: last?.usage ?? {},
+      costNano: cost === null || billing.isJob ? null : String(cost),
     },
   );
 }

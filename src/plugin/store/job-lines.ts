@@ -1,6 +1,7 @@
 // The lines of a job, as a job engine runs them. A line is an ordinary request: the frontend of its
 // path decodes it, middleware hooks apply, and its provider may speak another protocol.
 import type { EndpointBatches, BatchClient, BatchResult } from "../batch.ts";
+import type { EndpointBackground } from "../jobs/background.ts";
 import type { CallRecord } from "../call.ts";
 import type { RequestHead } from "../exchange.ts";
 import type { Limit } from "./limit.ts";
@@ -46,6 +47,11 @@ export interface JobLines {
    * not contain the provider any more, or if the target is direct.
    */
   openBatches(target: BatchTarget, signal: AbortSignal): OpenBatches | undefined;
+  /**
+   * Returns the background mode of the provider for which a request was planned. Undefined if
+   * gateway.yaml does not contain the provider any more.
+   */
+  openBackground(target: BatchTarget, signal: AbortSignal): OpenBackground | undefined;
 }
 
 /** A line: a POST request to a path of a frontend. */
@@ -93,6 +99,11 @@ export interface BatchTarget {
    * the price of an ordinary request.
    */
   readonly isDirect?: Opt<boolean>;
+  /**
+   * Whether the provider runs the request in its background mode, at the price of an ordinary
+   * request.
+   */
+  readonly isBackground?: Opt<boolean>;
 }
 
 /** A line that was checked. */
@@ -189,5 +200,13 @@ export interface OpenBatches {
   /** Batches of the endpoint that the lines are encoded for. */
   readonly batches: EndpointBatches;
   /** Client for the batch API. */
+  readonly client: BatchClient;
+}
+
+/** Background mode of a provider, with a client for its credential. */
+export interface OpenBackground {
+  /** Background mode of the endpoint that the request is encoded for. */
+  readonly background: EndpointBackground;
+  /** Client for the API. */
   readonly client: BatchClient;
 }

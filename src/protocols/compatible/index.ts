@@ -31,7 +31,7 @@ import { moderations } from "../moderations/index.ts";
 import { ollamaCompletions, ollamaEmbeddings } from "../ollama/index.ts";
 import { CALL_PATHS, realtime, realtimePath } from "../realtime/index.ts";
 import { rerank, voyageRerank } from "../rerank/index.ts";
-import { responses, type ResponsesDialect } from "../responses/index.ts";
+import { openAiBackground, responses, type ResponsesDialect } from "../responses/index.ts";
 import { speech } from "../speech/index.ts";
 import { transcriptions } from "../transcriptions/index.ts";
 import { openAiVideos, type VideoDialect } from "../videos/index.ts";
@@ -178,6 +178,7 @@ function protocolEndpointsOf(
         ...(row.sessionAffinity && generatesTokens && { sessionAffinity: row.sessionAffinity }),
         ...(row.can && { can: row.can }),
         ...(row.batches?.protocols.includes(id) && { batches: openAiBatches(row.batches) }),
+        ...(id === "responses" && row.background && { background: openAiBackground() }),
       },
     ];
   });
@@ -345,6 +346,8 @@ export interface ProviderRow {
   can?: FeatureSupport;
   /** Batches, and the protocols of their requests. Default: the provider has none. */
   batches?: BatchDialect & { readonly protocols: readonly ProtocolName[] };
+  /** Whether the responses protocol has a background mode. Default: it has none. */
+  background?: boolean;
   /**
    * Videos in the format of OpenAI, and the models that generate them. A pattern may contain one
    * `*`, which matches any text. Default: the provider has none.

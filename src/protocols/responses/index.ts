@@ -29,6 +29,7 @@ import { analyze } from "./analyze.ts";
 import { COUNTED_TOOL_UNITS } from "./usage.ts";
 
 export type { ResponsesDialect } from "./constants.ts";
+export { openAiBackground } from "./client/background.ts";
 export { createQueuedResponse } from "./server/response-object.ts";
 export { failItem, failPreviousResponse, failResponse } from "./stored-references.ts";
 

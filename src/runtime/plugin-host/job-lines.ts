@@ -4,6 +4,7 @@ import type { JobLines } from "../../plugin/store/job-lines.ts";
 import type { EndpointConnection } from "../../plugin/provider.ts";
 import type { Generation } from "../../pipeline/generation.ts";
 import {
+  findBackgroundEndpoint,
   findBatchEndpoint,
   planLine,
   reserveJob,
@@ -17,6 +18,9 @@ import { createEndpointClient } from "./provider-client.ts";
  * Timeouts of the batch API in milliseconds. A provider checks an upload before it responds.
  */
 const BATCH_TIMEOUTS = { firstByteMs: 10 * 60_000, idleMs: 5 * 60_000 } as const;
+
+/** Timeouts of a provider's background mode in milliseconds. */
+const BACKGROUND_TIMEOUTS = { firstByteMs: 2 * 60_000, idleMs: 60_000 } as const;
 
 /** @param generation Returns the generation of the plugin. Undefined while it is built. */
 export function createJobLines(generation: () => Generation | undefined): JobLines {
@@ -44,6 +48,19 @@ export function createJobLines(generation: () => Generation | undefined): JobLin
         timeouts: BATCH_TIMEOUTS,
       });
       return { batches, client };
+    },
+    openBackground(target, signal) {
+      const found = findBackgroundEndpoint(gen(), target);
+      const credential = found?.provider.credentials.find((one) => one.name === target.credential);
+      if (!found || !credential) return undefined;
+      const { provider, endpoint, background } = found;
+      const client = createEndpointClient(provider, endpoint, {
+        credential,
+        signal,
+        bound: "none",
+        timeouts: BACKGROUND_TIMEOUTS,
+      });
+      return { background, client };
     },
   };
 }

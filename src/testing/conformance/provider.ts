@@ -15,6 +15,7 @@ import { findLeak, type ConformanceSubject } from "./subject.ts";
 import { createSetupCheck } from "./side-effects.ts";
 import { checkFieldsCarried, checkStreaming, checkExpected } from "./native-endpoint.ts";
 import { batchChecks } from "./batches.ts";
+import { backgroundChecks } from "./background.ts";
 import { videoChecks } from "./videos.ts";
 import { recordedEndpoints } from "./recorded-endpoints.ts";
 import { checkEndToEnd } from "./end-to-end.ts";
@@ -49,6 +50,7 @@ export function providerChecks(subject: ConformanceSubject): Check[] {
     each("clients of a gateway receive the upstream's responses unchanged", checkEndToEnd),
     ...batchChecks(subject),
     ...videoChecks(subject),
+    ...backgroundChecks(subject),
   ];
 }
 

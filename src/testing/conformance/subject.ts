@@ -3,6 +3,7 @@ import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 import type { Context } from "../../plugin/context.ts";
 import type { Definition } from "../../plugin/define.ts";
 import type { BatchFormat } from "../batches/batch-format.ts";
+import type { BackgroundFormat } from "../background/background-format.ts";
 import type { VideoFormat } from "../videos/video-format.ts";
 
 /** A plugin under test, with everything that its author provided. */
@@ -19,6 +20,7 @@ export interface ConformanceSubject {
   /** Batch API of the provider. Default: OpenAI's. */
   readonly batches: BatchFormat | undefined;
   readonly videos: VideoFormat | undefined;
+  readonly background: BackgroundFormat | undefined;
   /** Operations that a package adds. */
   readonly operations: readonly OperationSpec[];
   /** Values that must not appear in any output. */

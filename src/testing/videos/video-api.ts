@@ -73,11 +73,12 @@ export function createVideoApi(options: VideoApiOptions = {}): VideoApi {
     videos,
     requests,
     content,
-    client: (origin = "http://videos.test") => createClient(handle, `${origin}${base}`),
+    client: (origin = "http://videos.test") => createApiClient(handle, `${origin}${base}`),
   };
 }
 
-function createClient(
+/** Creates a client that calls an API in the process. */
+export function createApiClient(
   handle: (request: BatchApiRequest) => Promise<ScriptedResponse>,
   base: string,
 ): BatchClient {
@@ -85,8 +86,9 @@ function createClient(
     credential: "default",
     signal: new AbortController().signal,
     async fetch(to, { method = "GET", headers = {}, body } = {}) {
-      const url = new URL(/^https?:/.test(String(to)) ? to : `${base}/${String(to)}`);
-      if (typeof body === "function") throw new Error("Videos are created by one complete body.");
+      const text = String(to);
+      const url = new URL(/^https?:/.test(text) ? text : `${base}/${text.replace(/^\/+/, "")}`);
+      if (typeof body === "function") throw new Error("This API receives complete bodies only.");
       const response = await handle({
         method,
         origin: url.origin,

@@ -257,6 +257,7 @@ export class Gateway {
           const record = { usage: {}, costNano: LINE_COST } as CallRecord;
           return { requestId, status: 200, body: "{}", call: record };
         }),
+      openBackground: () => undefined,
       openBatches: () => ({
         batches: mapMethods(this.#provider(), (run) => live(run)),
         client: undefined as never,
