@@ -60,6 +60,7 @@ export const CI: readonly string[] = [
   "test/e2e/operations/uploads.test.ts",
   "test/e2e/ledger/hanging-store.test.ts",
   "test/e2e/jobs/background.test.ts",
+  "test/e2e/jobs/native-background.test.ts",
   "test/e2e/images/addresses.test.ts",
   "test/e2e/images/live.test.ts",
   "test/e2e/images/sdks.test.ts",

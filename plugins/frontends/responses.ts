@@ -17,7 +17,6 @@ import {
   storedResponseRoutes,
 } from "./background/background-routes.ts";
 import type { FindLedgerEntry } from "./background/background-routes.ts";
-import { createResponseKind } from "./background/response-kind.ts";
 import { ConversationMemory } from "./conversation-memory.ts";
 import { ItemMemory, finalResponseText } from "./item-memory.ts";
 import { modelToolsOption } from "./model-tools/options.ts";
@@ -150,7 +149,7 @@ export default defineFrontend({
     };
     return {
       protocol: responses({ reasoning }),
-      jobKinds: background ? [createResponseKind(background)] : [],
+      jobKinds: background?.jobKinds ?? [],
       extractCredential: (headers) => extractCredential(headers, schemes),
       routes: [
         {

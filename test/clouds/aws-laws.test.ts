@@ -21,7 +21,6 @@ import { createFrameReader } from "../../plugins/providers/aws/event-stream.ts";
 import { signRequest } from "../../plugins/providers/aws/signer.ts";
 import { KEYS, officially, REGION } from "./aws-fake.ts";
 import { event, exception, frame, inConverse, inFrames, invoked } from "./aws-says.ts";
-import { codePoint } from "../kit/code-points.ts";
 
 interface Read {
   readonly frames: { readonly headers: object; readonly payload: string }[];
@@ -50,7 +49,7 @@ const cutAt = (bytes: Buffer, places: readonly number[]): Buffer[] => {
 
 const arbitrary = fc.array(
   fc.record({
-    text: fc.string({ maxLength: 40, unit: codePoint }),
+    text: fc.string({ maxLength: 40, unit: "binary" }),
     type: fc.stringMatching(/^\w{1,20}$/),
   }),
   { minLength: 1, maxLength: 6 },

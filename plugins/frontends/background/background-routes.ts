@@ -11,8 +11,7 @@ import type {
 import { fail } from "tollgate/plugin";
 import { failResponse } from "tollgate/protocols/responses";
 import { openaiPaths } from "../route-paths.ts";
-import { BackgroundService } from "./background-service.ts";
-import type { StoredResponse } from "./response-record.ts";
+import { BackgroundResponses, type FoundResponse } from "./background-responses.ts";
 
 const MIB = 1024 * 1024;
 
@@ -43,6 +42,12 @@ export const backgroundOption = {
       default: 16,
       description: "Maximum size of all events of a response, in MiB. A larger response fails",
     },
+    native: {
+      type: "boolean",
+      default: false,
+      description:
+        "Whether providers that have a background mode run the requests, unless a request is streamed. Otherwise the gateway runs them",
+    },
     max_responses: {
       type: "integer",
       minimum: 1,
@@ -58,28 +63,26 @@ interface BackgroundSettings {
   readonly keep_minutes: number;
   readonly max_response_mb: number;
   readonly max_responses: number;
+  readonly native: boolean;
 }
 
 export const createBackground = (
-  { dir, keep_minutes, max_response_mb, max_responses }: BackgroundSettings,
+  { dir, keep_minutes, max_response_mb, max_responses, native }: BackgroundSettings,
   ctx: Context,
-): BackgroundService =>
-  new BackgroundService(ctx, {
+): BackgroundResponses =>
+  new BackgroundResponses(ctx, {
     dir,
     keepMs: keep_minutes * 60_000,
     maxResponseBytes: max_response_mb * MIB,
     maxResponses: max_responses,
+    isNative: native,
   });
 
 /** Returns the ledger entry of a response that a provider stores. */
 export type FindLedgerEntry = (x: RequestHead, id: string) => Promise<LedgerEntry | undefined>;
 
 /** Serves an operation on a background response. */
-type ServeStored = (
-  background: BackgroundService,
-  x: RequestHead,
-  stored: StoredResponse,
-) => Promise<RouteResponse>;
+type ServeStored = (x: RequestHead, stored: FoundResponse) => Promise<RouteResponse>;
 
 /**
  * Creates the routes of stored responses. The gateway serves its own background responses. Every
@@ -90,7 +93,7 @@ export function storedResponseRoutes({
   background,
   findEntry,
 }: {
-  readonly background: BackgroundService | undefined;
+  readonly background: BackgroundResponses | undefined;
   readonly findEntry: FindLedgerEntry;
 }): readonly Route[] {
   const byId = (name: string, serve: ServeStored) => ({
@@ -99,8 +102,7 @@ export function storedResponseRoutes({
     async readInput(x: RequestHead): Promise<RouteInput> {
       const id = x.params["id"] ?? "";
       const stored = await background?.find(x, id);
-      if (stored && background)
-        return { model: stored.model, answer: await serve(background, x, stored) };
+      if (stored) return { model: stored.model, answer: await serve(x, stored) };
       const entry = await findEntry(x, id);
       return {
         model: entry?.target ?? failResponse(id),
@@ -110,15 +112,15 @@ export function storedResponseRoutes({
   });
   const one = openaiPaths("/responses/:id");
   return [
-    { method: "GET", path: one, ...byId("retrieve", (of, x, stored) => of.read(x, stored)) },
-    { method: "DELETE", path: one, ...byId("delete", (of, _, stored) => of.delete(stored)) },
+    { method: "GET", path: one, ...byId("retrieve", (x, stored) => stored.read(x)) },
+    { method: "DELETE", path: one, ...byId("delete", (_, stored) => stored.delete()) },
     {
       method: "POST",
       path: openaiPaths("/responses/:id/cancel"),
       async handle(x) {
         const id = x.params["id"] ?? "";
-        const body = (await background?.cancel(x, id)) ?? failResponse(id);
-        return { status: 200, body };
+        const stored = (await background?.find(x, id)) ?? failResponse(id);
+        return { status: 200, body: await stored.cancel(x) };
       },
     },
     {

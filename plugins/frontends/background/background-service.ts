@@ -1,9 +1,8 @@
 // Responses that run in the background, as their clients use them.
 import { randomBytes } from "node:crypto";
-import { readdir, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
 import {
   fail,
+  type BackgroundRun,
   type Body,
   type Context,
   type Json,
@@ -13,8 +12,7 @@ import {
   type RouteResponse,
 } from "tollgate/plugin";
 import { createQueuedResponse, failResponse } from "tollgate/protocols/responses";
-import { EventLogReader, EventLogWriter } from "../jobs/event-log.ts";
-import { createFileSecrets, type FileSecrets } from "../jobs/file-secrets.ts";
+import type { EventLogReader } from "../jobs/event-log.ts";
 import { isKeyValid } from "../jobs/key-validity.ts";
 import { ownerNameOf, ownerOf, type Owner } from "../jobs/owned-records.ts";
 import { isVersionConflict } from "../jobs/stored-jobs.ts";
@@ -26,12 +24,14 @@ import {
   responseOf,
   type EventLine,
 } from "./response-events.ts";
+import type { ResponseFiles } from "./response-files.ts";
 import {
   isFinal,
   ResponseRecords,
   type FailureReason,
   type StoredResponse,
 } from "./response-record.ts";
+import { PING, PING_MS, readStartingAfter, type ResponseStreams } from "./response-streams.ts";
 
 /** Prefix of IDs. */
 export const PREFIX = "resp";
@@ -43,12 +43,8 @@ const ORPHAN_MS = 24 * 3_600_000;
 const POLL_MS = 250;
 /** Number of such reads between two reads of the record. */
 const POLLS_PER_RECORD = 4;
-/** Time in milliseconds after which a silent stream gets a comment. */
-const PING_MS = 15_000;
 /** Time in milliseconds to wait for a cancellation in another process. */
-const CANCEL_WAIT_MS = 15_000;
-/** Maximum number of streams that an owner reads at the same time, per process. */
-const MAX_STREAMS = 100;
+export const CANCEL_WAIT_MS = 15_000;
 
 export const FAILURES: Readonly<Record<FailureReason, string>> = {
   gateway_stopped: "The gateway that ran this response stopped before it was complete.",
@@ -56,8 +52,8 @@ export const FAILURES: Readonly<Record<FailureReason, string>> = {
 };
 
 export interface BackgroundOptions {
-  /** Folder that several gateways share. Default: a folder of this gateway. */
-  readonly dir?: string | undefined;
+  readonly files: ResponseFiles;
+  readonly streams: ResponseStreams;
   readonly keepMs: number;
   readonly maxResponseBytes: number;
   /** Maximum number of responses that an owner has. */
@@ -73,12 +69,12 @@ export class BackgroundService {
   /** Name of this process in leases. */
   readonly #instance = randomBytes(9).toString("base64url");
   readonly #cancelElsewhere: (id: string) => Promise<boolean | undefined>;
-  readonly #streams = new Map<string, number>();
-  #secrets: FileSecrets | undefined;
+  readonly #files: ResponseFiles;
 
   constructor(ctx: Context, options: BackgroundOptions) {
     this.#ctx = ctx;
     this.#options = options;
+    this.#files = options.files;
     this.#records = new ResponseRecords(
       () =>
         ctx.jobs ??
@@ -97,20 +93,11 @@ export class BackgroundService {
     ctx.runEvery(ORPHAN_MS / 24, () => this.deleteOrphans());
   }
 
-  get #fileSecrets(): FileSecrets {
-    return (this.#secrets ??= createFileSecrets(this.#ctx.deriveSecret("background responses")));
-  }
-
-  /** Folder of the logs. A folder of the operator may contain other files. */
-  get #folder(): string {
-    const { dir } = this.#options;
-    return dir === undefined ? this.#ctx.stateDir() : join(dir, "responses");
-  }
-
-  #path = (id: string): string => join(this.#folder, id);
-
   /** Returns how a request runs in the background. */
-  begin(x: RequestHead, body: Body): Pick<RouteInput, "background" | "edits" | "stream"> {
+  begin(
+    x: RequestHead,
+    body: Body,
+  ): Pick<RouteInput, "edits" | "stream"> & { readonly background: BackgroundRun } {
     if (body["store"] === false)
       fail("invalid", "background requires store: true, because the response is stored.", {
         param: "background",
@@ -141,8 +128,7 @@ export class BackgroundService {
     },
   ): Promise<OpenResponse> {
     const { x, owner, body, isStreamed } = of;
-    const secrets = this.#fileSecrets;
-    const id = secrets.createId(PREFIX, owner.name);
+    const id = this.#files.secrets.createId(PREFIX, owner.name);
     const model = String(body["model"]);
     const created = Math.floor(Date.now() / 1_000);
     const base = createQueuedResponse(body as JsonObject, {
@@ -150,16 +136,15 @@ export class BackgroundService {
       created,
       model,
     });
-    const key = randomBytes(32);
-    const log = await EventLogWriter.create(this.#path(id), key, run.onWritten);
+    const { log, key } = await this.#files.create(owner, id, run.onWritten);
     try {
       await log.appendAlone(JSON.stringify(base));
       const origin = { request: x.id, trace: x.trace };
-      const data = { key: secrets.wrapKey(owner.name, id, key), model, origin };
+      const data = { key, model, origin };
       const lease = { id, instance: this.#instance, dueAt: Date.now() + LEASE_MS };
       const stored = await this.#records.create(owner, lease, data);
       this.#runs.set(id, run);
-      await this.#keepWithinLimit(owner, id);
+      await this.#records.requireAtMost(owner, this.#options.maxResponses);
       const answer = isStreamed
         ? this.#streamOf(owner, stored, -1)
         : ({ status: 200, body: base } as const);
@@ -172,22 +157,10 @@ export class BackgroundService {
     }
   }
 
-  /** Throws if the owner has too many responses. */
-  async #keepWithinLimit(owner: Owner, id: string): Promise<void> {
-    const { maxResponses } = this.#options;
-    if ((await this.#records.count(owner, maxResponses + 1)) <= maxResponses) return;
-    await this.#records.delete(id);
-    fail(
-      "quota",
-      `You have ${maxResponses} background responses, the maximum. Delete responses you no longer need, or wait until they expire.`,
-      { code: "too_many_stored_responses" },
-    );
-  }
-
   /** Deletes a response with its log. */
   async #erase(id: string): Promise<void> {
     await this.#records.delete(id).catch(() => undefined);
-    await rm(this.#path(id), { force: true }).catch(() => undefined);
+    await this.#files.delete(id);
   }
 
   /**
@@ -196,7 +169,7 @@ export class BackgroundService {
    */
   async find(x: RequestHead, id: string): Promise<StoredResponse | undefined> {
     const owner = ownerOf(x);
-    const own = this.#fileSecrets.parseId(id, PREFIX, owner.name);
+    const own = this.#files.secrets.parseId(id, PREFIX, owner.name);
     if (own === undefined) return undefined;
     const found = await this.#records.read(own);
     const isOwned =
@@ -248,47 +221,16 @@ export class BackgroundService {
     }
   }
 
-  async #openLog(
+  #openLog(
     owner: Owner,
     { record: { id }, key }: StoredResponse,
     at?: StoredResponse["last"],
   ): Promise<EventLogReader> {
-    const secret = this.#fileSecrets.unwrapKey(owner.name, id, key);
-    try {
-      return await EventLogReader.open(this.#path(id), secret, at);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-      return failElsewhere();
-    }
+    return this.#files.open(owner, id, key, at);
   }
 
   #streamOf(owner: Owner, stored: StoredResponse, after: number): RouteResponse {
-    const open = this.#streams.get(owner.name) ?? 0;
-    if (open >= MAX_STREAMS)
-      fail("rate_limited", `More than ${MAX_STREAMS} streams of background responses are open.`, {
-        code: "too_many_streams",
-        retryAfterMs: 1_000,
-      });
-    return {
-      status: 200,
-      headers: {
-        "content-type": "text/event-stream; charset=utf-8",
-        "cache-control": "no-cache",
-        "x-accel-buffering": "no",
-      },
-      body: this.#countedStream(owner, this.#follow(owner, stored, after)),
-    };
-  }
-
-  async *#countedStream(owner: Owner, events: AsyncGenerator<string, void>) {
-    this.#streams.set(owner.name, (this.#streams.get(owner.name) ?? 0) + 1);
-    try {
-      yield* events;
-    } finally {
-      const rest = this.#streams.get(owner.name)! - 1;
-      if (rest > 0) this.#streams.set(owner.name, rest);
-      else this.#streams.delete(owner.name);
-    }
+    return this.#options.streams.respond(owner, this.#follow(owner, stored, after));
   }
 
   /** Yields the events after this number, until the response has ended. */
@@ -320,7 +262,7 @@ export class BackgroundService {
         else silentMs = run.changes === seen ? silentMs + PING_MS : 0;
         if (silentMs >= PING_MS && !run?.isEnded) {
           silentMs = 0;
-          yield ": ping\n\n";
+          yield PING;
         }
         // A run that has ended has written its record before.
         if (run ? !run.isEnded : ++polls % POLLS_PER_RECORD !== 0) continue;
@@ -399,19 +341,17 @@ export class BackgroundService {
     }
   }
 
-  /** Deletes old logs that no record names. */
+  /** Deletes old files that no record names. A file has the ID of its record, up to a dot. */
   async deleteOrphans(): Promise<void> {
-    const oldest = Date.now() - ORPHAN_MS;
-    for (const name of await readdir(this.#folder).catch(() => [])) {
-      const found = await stat(this.#path(name)).catch(() => undefined);
-      if (!found?.isFile() || found.mtimeMs > oldest || (await this.#records.read(name))) continue;
-      await rm(this.#path(name), { force: true });
+    for await (const name of this.#files.listOlder(Date.now() - ORPHAN_MS)) {
+      const [id] = name.split(".");
+      if ((await this.#ctx.jobs!.find(id!)) === undefined) await this.#files.delete(name);
     }
   }
 }
 
 /** Reads the response before its first event. */
-async function readBase(log: EventLogReader): Promise<JsonObject> {
+export async function readBase(log: EventLogReader): Promise<JsonObject> {
   const [text] = (await log.next()) ?? failContent();
   return JSON.parse(text!) as JsonObject;
 }
@@ -435,25 +375,10 @@ function lastLine(
     : undefined;
 }
 
-function readStartingAfter(text: string | null): number {
-  if (text === null) return -1;
-  if (!/^\d{1,15}$/.test(text))
-    fail("invalid", `starting_after must be a sequence number, not "${text.slice(0, 64)}".`, {
-      param: "starting_after",
-    });
-  return Number(text);
-}
+export const sleep = (ms: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, ms));
 
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
-const failContent = (): never =>
+export const failContent = (): never =>
   fail("unavailable", "The content of this response is not available.", {
     code: "response_unavailable",
   });
-
-const failElsewhere = (): never =>
-  fail(
-    "unavailable",
-    "Another gateway stores this response. To share responses, set background.dir of the frontend to a folder that all gateways use.",
-    { code: "response_elsewhere" },
-  );

@@ -1,11 +1,14 @@
 // Records of background responses. A record has no prompts and no responses: these are encrypted in
 // the log of the response.
-import type { JobOrigin, JobStore } from "tollgate/plugin";
+import { fail, type JobOrigin, type JobStore } from "tollgate/plugin";
 import type { LogPosition } from "../jobs/event-log.ts";
 import { queryOf, type Owner } from "../jobs/owned-records.ts";
 import { isVersionConflict, parseJob, writeJob, type StoredJob } from "../jobs/stored-jobs.ts";
 
 export const RESPONSE_KIND = "response";
+/** Kind of a response that its provider runs. */
+export const PROVIDER_RESPONSE_KIND = "provider_response";
+const KINDS: readonly string[] = [RESPONSE_KIND, PROVIDER_RESPONSE_KIND];
 
 /** State of a response. All but the first are final. */
 export type ResponseState = "running" | "completed" | "incomplete" | "failed" | "canceled";
@@ -72,17 +75,24 @@ export class ResponseRecords {
     );
   }
 
-  /** Returns the number of responses of the owner, up to `most`. */
-  async count(of: Owner, most: number): Promise<number> {
-    const query = queryOf(RESPONSE_KIND, of);
+  /** Throws if the owner has more responses than this. */
+  async requireAtMost(of: Owner, most: number): Promise<void> {
     let count = 0;
-    for (let after: string | undefined; count < most;) {
-      const page = await this.#jobs().list(query, { limit: Math.min(1_000, most), after });
-      count += page.items.filter((record) => record.account === of.account).length;
-      after = page.next ?? undefined;
-      if (after === undefined) break;
+    for (const kind of KINDS) {
+      const query = queryOf(kind, of);
+      for (let after: string | undefined; count <= most;) {
+        const page = await this.#jobs().list(query, { limit: Math.min(1_000, most + 1), after });
+        count += page.items.filter((record) => record.account === of.account).length;
+        after = page.next ?? undefined;
+        if (after === undefined) break;
+      }
     }
-    return count;
+    if (count > most)
+      fail(
+        "quota",
+        `You have ${most} background responses, the maximum. Delete responses you no longer need, or wait until they expire.`,
+        { code: "too_many_stored_responses" },
+      );
   }
 
   /** Returns a response of any owner. */

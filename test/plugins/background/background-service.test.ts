@@ -9,6 +9,8 @@ import { createMemoryJobs } from "tollgate/store";
 import { createTestContext } from "tollgate/testing";
 import { BackgroundService } from "../../../plugins/frontends/background/background-service.ts";
 import type { BackgroundRun, Json } from "tollgate/plugin";
+import { ResponseFiles } from "../../../plugins/frontends/background/response-files.ts";
+import { ResponseStreams } from "../../../plugins/frontends/background/response-streams.ts";
 import { createResponseKind } from "../../../plugins/frontends/background/response-kind.ts";
 import { until } from "../../kit/wait.ts";
 
@@ -33,7 +35,14 @@ function startProcess(folder = dir): BackgroundService {
     read: async () => ({}) as never,
     findByDigest: (digest: string) => (validKeys.has(digest) ? ({} as never) : undefined),
   };
-  const options = { dir: folder, keepMs: 60_000, maxResponseBytes: 100_000, maxResponses: 50 };
+  const files = new ResponseFiles(ctx, folder);
+  const options = {
+    files,
+    streams: new ResponseStreams(),
+    keepMs: 60_000,
+    maxResponseBytes: 100_000,
+    maxResponses: 50,
+  };
   return new BackgroundService({ ...ctx, keys }, options);
 }
 
