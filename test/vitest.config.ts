@@ -36,15 +36,16 @@ const COSTS: Readonly<Record<string, number>> = JSON.parse(
 );
 
 /**
- * The most expensive files start first, so that no worker has one left at the end. Unknown files
- * start before all others.
+ * Files with a process of their own start first: a process that files share ends if the next file
+ * needs its own. Of each sort, the most expensive files start first, so that no worker has one left
+ * at the end. Unknown files start before all others.
  */
 class ExpensiveFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const root = new URL("..", import.meta.url).pathname;
-    const cost = ({ moduleId }: TestSpecification) =>
-      COSTS[moduleId.replace(root, "")] ?? Number.POSITIVE_INFINITY;
-    return files.toSorted((a, b) => (cost(a) === cost(b) ? 0 : cost(b) - cost(a)));
+    const cost = ({ moduleId }: TestSpecification) => COSTS[moduleId.replace(root, "")] ?? 1_000;
+    const isShared = ({ project }: TestSpecification) => Number(!project.config.isolate);
+    return files.toSorted((a, b) => isShared(a) - isShared(b) || cost(b) - cost(a));
   }
 }
 

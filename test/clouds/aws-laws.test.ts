@@ -21,6 +21,7 @@ import { createFrameReader } from "../../plugins/providers/aws/event-stream.ts";
 import { signRequest } from "../../plugins/providers/aws/signer.ts";
 import { KEYS, officially, REGION } from "./aws-fake.ts";
 import { event, exception, frame, inConverse, inFrames, invoked } from "./aws-says.ts";
+import { codePoint } from "../kit/code-points.ts";
 
 interface Read {
   readonly frames: { readonly headers: object; readonly payload: string }[];
@@ -49,7 +50,7 @@ const cutAt = (bytes: Buffer, places: readonly number[]): Buffer[] => {
 
 const arbitrary = fc.array(
   fc.record({
-    text: fc.string({ maxLength: 40, unit: "binary" }),
+    text: fc.string({ maxLength: 40, unit: codePoint }),
     type: fc.stringMatching(/^\w{1,20}$/),
   }),
   { minLength: 1, maxLength: 6 },

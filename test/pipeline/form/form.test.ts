@@ -25,6 +25,7 @@ import {
   parseMultipart,
 } from "../../../src/pipeline/body/multipart-parser.ts";
 import { trialCount } from "../../kit/law-effort.ts";
+import { codePoint } from "../../kit/code-points.ts";
 
 const BCHARS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'()+_,-./:=?";
 const boundaries = fc
@@ -51,7 +52,7 @@ const bytes = (boundary: string) =>
 const names = fc
   .string({ unit: fc.constantFrom(..."abcxyz_-. é\"\r\n'"), minLength: 1, maxLength: 8 })
   .filter((name) => !name.includes("["));
-const text = fc.string({ unit: "binary", maxLength: 60 }).map((s) => s.toWellFormed());
+const text = fc.string({ unit: codePoint, maxLength: 60 }).map((s) => s.toWellFormed());
 const filenames = fc
   .string({ unit: fc.constantFrom(...'abc. é"\\;=\r\n/'), maxLength: 10 })
   .filter((name) => !/\\$|\\["\r\n]/.test(name));

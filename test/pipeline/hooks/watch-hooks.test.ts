@@ -22,6 +22,7 @@ import { until } from "../../kit/wait.ts";
 import { CLIENTS, TARGETS } from "../protocol-pairs.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
 import { trialCount } from "../../kit/law-effort.ts";
+import { codePoint } from "../../kit/code-points.ts";
 
 const SPOKEN = ["chat-completions", "messages", "responses"] as const;
 const ROADS = SPOKEN.flatMap((from) => SPOKEN.map((into) => [from, into] as const));
@@ -93,7 +94,7 @@ describe.each(ROADS)("from %s to %s", (from, into) => {
     await using watched = await stage(from, into, [{ watch }]);
     await fc.assert(
       fc.asyncProperty(
-        fc.string({ unit: "binary", minLength: 1, maxLength: 100 }),
+        fc.string({ unit: codePoint, minLength: 1, maxLength: 100 }),
         chunks,
         fc.boolean(),
         async (text, how, stream) => {

@@ -5,12 +5,13 @@ import { expect, it } from "vitest";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
 import { trialCount } from "../../kit/law-effort.ts";
+import { codePoint } from "../../kit/code-points.ts";
 
 const ENGINE =
   /Cannot (read|set|convert)|is not (a function|iterable|defined|valid JSON)|reading '|Unexpected (token|end|non)|Expected (property|double|',')|in JSON|Bad control|Unterminated|of undefined/;
 
 const text = fc.oneof(
-  fc.string({ unit: "binary", maxLength: 40 }),
+  fc.string({ unit: codePoint, maxLength: 40 }),
   fc.constantFrom(
     "{",
     "[",

@@ -18,6 +18,7 @@ import {
 } from "../../../plugins/stores/sqlite/data/batch-codec.ts";
 import { Writer } from "../../../plugins/stores/sqlite/write/writer.ts";
 import { trialCount } from "../../kit/law-effort.ts";
+import { codePoint } from "../../kit/code-points.ts";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
@@ -26,7 +27,7 @@ type Told<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
 
 const money = fc.bigInt({ min: 0n, max: 2n ** 63n - 1n });
 const amount = fc.option(money, { nil: null });
-const word = fc.string({ unit: "binary", maxLength: 12 });
+const word = fc.string({ unit: codePoint, maxLength: 12 });
 /** Lookup keys are text. */
 const name = fc
   .string({ unit: "grapheme", minLength: 1, maxLength: 12 })

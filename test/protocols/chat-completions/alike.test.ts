@@ -9,6 +9,7 @@ import { EventTemplates } from "../../../src/protocols/sse/event-templates.ts";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import { createResponseContext } from "../../../src/testing/index.ts";
 import { trialCount } from "../../kit/law-effort.ts";
+import { codePoint } from "../../kit/code-points.ts";
 
 const { client } = chatCompletions();
 
@@ -179,7 +180,7 @@ test("a response of known events is counted by its text, whatever it contains", 
   const chunk = (text: string) =>
     `data: ${JSON.stringify({ id: "c", model: "m", choices: [{ index: 0, delta: { content: text }, finish_reason: null }] })}\n\n`;
   fc.assert(
-    fc.property(fc.array(fc.string({ unit: "binary" }), { minLength: 3 }), (texts) => {
+    fc.property(fc.array(fc.string({ unit: codePoint }), { minLength: 3 }), (texts) => {
       const got = heard([Buffer.from(chunk("a") + texts.map(chunk).join(""))]);
       const said = Buffer.from(got.bytes, "latin1")
         .toString()

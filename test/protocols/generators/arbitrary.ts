@@ -13,6 +13,7 @@ import type {
   Turn,
   Usage,
 } from "tollgate/plugin";
+import { codePoint } from "../../kit/code-points.ts";
 
 /**
  * Texts that are hard for codecs: quotes, line ends, markers of other protocols, and characters of
@@ -46,7 +47,7 @@ export const toolName: fc.Arbitrary<string> = name(30).map((text) => `t${text}`)
 export const jsonObject: fc.Arbitrary<JsonObject> = fc
   .dictionary(
     fc.string({ maxLength: 8 }).filter((key) => key !== "__proto__"),
-    fc.jsonValue({ maxDepth: 2, noUnicodeString: false }),
+    fc.jsonValue({ maxDepth: 2, stringUnit: codePoint }),
     { maxKeys: 4 },
   )
   .map((value) => JSON.parse(JSON.stringify(value)) as JsonObject);

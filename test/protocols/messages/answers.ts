@@ -2,6 +2,7 @@
 import * as fc from "fast-check";
 import type { FinishReason, ModelEvent, OpenBlock } from "../../../src/model/event.ts";
 import type { Proof } from "../../../src/model/request.ts";
+import { codePoint } from "../../kit/code-points.ts";
 
 interface Told {
   block: OpenBlock;
@@ -10,7 +11,7 @@ interface Told {
   cites: { type: string; n: number }[];
 }
 
-const words = fc.string({ unit: "binary", maxLength: 8 });
+const words = fc.string({ unit: codePoint, maxLength: 8 });
 const proof: fc.Arbitrary<Proof> = fc.oneof(
   fc.record({
     origin: fc.constant("messages"),

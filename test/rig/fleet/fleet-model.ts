@@ -48,7 +48,7 @@ export const METERS_A_CALL = 5.2;
 /** A call that ends at a second node or alone needs two statements. */
 const STATEMENTS_A_CALL = 2;
 /** Two rate limits and a budget of the key, and budgets of a team and an organization. */
-const METERS = ["rate a", "rate b", "key"] as const;
+const METERS_A_KEY = 3;
 const KEYS_A_TEAM = 20;
 /** Average time between two calls of a key: few keys have most calls. */
 const SECONDS_A_KEY = 1;
@@ -103,8 +103,8 @@ interface Slice {
 function sliced({ nodes, rate, spread, beat }: Sliced, batches: number, chanced: Chance) {
   const keys = Math.max(100, Math.round(rate * SECONDS_A_KEY));
   const pick = zipf(keys);
-  const slices = new Map<string, Slice>();
-  const touched = new Set<string>();
+  const slices = new Map<number, Slice>();
+  const touched = new Set<number>();
   const busy = new Set<number>();
   let [asks, written, waiting, calls, beats] = [0, 0, 0, 0, 0];
   let told = beat;
@@ -122,14 +122,13 @@ function sliced({ nodes, rate, spread, beat }: Sliced, batches: number, chanced:
       spread >= nodes
         ? chanced.below(nodes)
         : (key * 7_919 + chanced.below(spread) * 104_729) % nodes;
-    const team = Math.floor(key / KEYS_A_TEAM);
+    const firstTeam = METERS_A_KEY * keys;
+    const team = firstTeam + Math.floor(key / KEYS_A_TEAM);
+    const organization = firstTeam + keys;
+    const ofKey = METERS_A_KEY * key;
     let asked = 0;
-    for (const meter of [
-      ...METERS.map((name) => `${name} ${key}`),
-      `team ${team}`,
-      "organisation",
-    ]) {
-      const name = `${node} ${meter}`;
+    for (const meter of [ofKey, ofKey + 1, ofKey + 2, team, organization]) {
+      const name = meter * nodes + node;
       touched.add(name);
       const slice = slices.get(name) ?? { left: 0, used: 0, since: t };
       slices.set(name, slice);

@@ -9,8 +9,9 @@ import {
 import type { Limit } from "../../../../src/plugin/store/limit.ts";
 import type { StoreCommand, CommandResult } from "../../../../src/plugin/store/store.ts";
 import { NOON } from "../../../../src/testing/store.ts";
+import { codePoint } from "../../../kit/code-points.ts";
 
-const text = fc.string({ unit: "binary", maxLength: 5 });
+const text = fc.string({ unit: codePoint, maxLength: 5 });
 const nano = fc.bigInt(0n, 2n ** 63n - 1n);
 const maybe = <T>(of: fc.Arbitrary<T>) => fc.option(of, { nil: undefined });
 const orNull = <T>(of: fc.Arbitrary<T>) => fc.option(of);
