@@ -27,6 +27,19 @@ const WORSE = 0.03;
 export const at = (results: readonly Result[], lane: string, target: string) =>
   results.find((r) => r.lane.name === lane && r.target === target);
 
+/** Lanes that cost more CPU than in the other checkout, by more than this many percent. */
+export function dearer(
+  results: readonly Result[],
+  most: number,
+): readonly { readonly lane: string; readonly percent: number }[] {
+  return results.flatMap((after) => {
+    const before = at(results, after.lane.name, BEFORE);
+    if (after.target !== AFTER || !before) return [];
+    const percent = (ratio(after, before, cost) - 1) * 100;
+    return percent > most ? [{ lane: after.lane.name, percent }] : [];
+  });
+}
+
 export function aims({ results, grown, start, streamKb, young }: Found, fsyncUs: number): Aim[] {
   const rows: Aim[] = [];
   const aim = (

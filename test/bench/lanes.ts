@@ -47,7 +47,7 @@ export interface Length {
 }
 
 const power = ["tollgate power"];
-const all = ["tollgate power", "tollgate process", "tollgate relaxed"];
+const all = ["tollgate power", "tollgate process", "tollgate relaxed", "tollgate memory"];
 
 const json = (name: string, bytes: number, connections: number, size: string) => ({
   name,

@@ -13,13 +13,13 @@ import { once } from "node:events";
 import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { aims } from "./aims.ts";
+import { aims, dearer } from "./aims.ts";
 import { isLane } from "./lanes.ts";
 import { plot } from "./plot.ts";
 import { ended, pinned, run, serving } from "./process.ts";
 import { median } from "./rounds.ts";
 import { type Found, stepsOf } from "./steps.ts";
-import { aimTable, table } from "./table.ts";
+import { aimTable, table, workTable } from "./table.ts";
 import { collecting } from "./targets.ts";
 import { where } from "./where.ts";
 
@@ -29,7 +29,9 @@ const { values: given } = parseArgs({
     where: { type: "boolean", default: false },
     watched: { type: "boolean", default: false },
     peer: { type: "boolean", default: false },
+    peers: { type: "string" },
     before: { type: "string" },
+    "fail-above": { type: "string" },
     url: { type: "string", multiple: true, default: [] },
     lane: { type: "string", multiple: true },
     rounds: { type: "string" },
@@ -45,6 +47,7 @@ const short = against ? { ms: 300, events: 30 } : { ms: 800, events: 30 };
 const steps = stepsOf({
   quick,
   peer: given.peer,
+  peers: given.peers,
   urls: given.url,
   before: given.before,
   rounds,
@@ -60,11 +63,16 @@ const HELP = `npm run bench -- [options]
 
   --quick          a few minutes: shorter loads, fewer rounds, smaller growth
   --peer           also Portkey and LiteLLM, which are installed into temporary folders
+  --peers <folder> also gateways of a folder of start scripts: each executable file is started with a port and the URL of
+                   the simulated OpenAI API, prints one line of JSON (path, headers, prefix, ready, allProtocols,
+                   mostStreams, checks, records; all optional), and becomes the gateway. docs/concepts/performance.md
+                   has an example
   --url <address>  also whatever answers there, any number of times; TOLLGATE_BENCH_KEY is its bearer, and
                    TOLLGATE_BENCH_PREFIX stands before the names of models
   --before <folder>
                    another checkout, with its dependencies: its lanes and ours beside each other in many short rounds,
                    and nothing else
+  --fail-above <n> with --before: fails if a lane costs over <n> percent more CPU than before
   --lane <name>    only this one, any number of times:
                    ${steps.all.map(({ name }) => name).join(", ")}
   --where          where the time of one request goes, of the lane that is named or of json-1k: by thread, file and
@@ -99,7 +107,7 @@ function fsync(): number {
 async function measured(): Promise<{ found: Found; took: Record<string, number> }> {
   const mock = await serving("mock.ts", [], 1);
   const driver = run([join(import.meta.dirname, "load.ts")], 1);
-  const found: Found = { results: [], grown: [] };
+  const found: Found = { results: [], described: new Map(), grown: [] };
   const took: Record<string, number> = {};
   const wanted = steps.all.filter(({ name }) => given.lane?.includes(name) ?? true);
   try {
@@ -143,14 +151,22 @@ async function main(): Promise<void> {
   const text = [
     `Node ${facts.node}, ${facts.cores} × ${facts.cpu}, ${pinned}. Medians of ${rounds} interleaved rounds; the machine's load before it was ${load.toFixed(1)}; one fdatasync takes ${Math.round(fsyncUs)} µs here.\n`,
     aimTable(reached),
+    workTable(found.described),
     table(found.results),
   ].join("\n");
   mkdirSync(given.out, { recursive: true });
   const write = (name: string, what: string) => writeFileSync(join(given.out, name), what);
-  write("raw.json", `${JSON.stringify({ facts, aims: reached, ...found }, null, 1)}\n`);
+  write(
+    "raw.json",
+    `${JSON.stringify({ facts, aims: reached, ...found, described: [...found.described.keys()] }, null, 1)}\n`,
+  );
   write("table.md", text);
   if (found.results.length > 0) write("plot.svg", plot(found.results));
   process.stdout.write(text);
+  for (const { lane, percent } of dearer(found.results, Number(given["fail-above"] ?? Infinity))) {
+    say(`${lane} costs ${percent.toFixed(1)} % more CPU than before.`);
+    process.exitCode = 1;
+  }
   say(`\n${facts.seconds} s; raw.json, table.md and plot.svg are in ${given.out}`);
 }
 

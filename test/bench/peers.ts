@@ -1,10 +1,12 @@
-// Other gateways, from their registries, run as their documentation describes. The first run
-// installs them into a temporary folder, and later runs reuse it.
+// Other gateways. Two come from their registries, run as their documentation describes: the first
+// run installs them into a temporary folder, and later runs reuse it. Others are started by scripts
+// of a folder that the operator names.
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, parse } from "node:path";
+import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ended, NODE, run } from "./process.ts";
 import { CHAT, type Target } from "./targets.ts";
@@ -64,6 +66,8 @@ async function portkey(mock: number): Promise<Target> {
     },
     prefix: "",
     chatOnly: true,
+    checks: "nothing",
+    records: "nothing",
     stop: () => ended(child, "SIGKILL"),
   };
 }
@@ -110,6 +114,81 @@ async function litellm(mock: number): Promise<Target> {
     prefix: "",
     chatOnly: true,
     mostStreams: 50,
+    checks: "the master key",
+    records: "nothing",
+    stop: () => ended(child, "SIGKILL"),
+  };
+}
+
+/** First line that a start script prints, as JSON. All members are optional. */
+interface Announcement {
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Prefix of a model's name. */
+  readonly prefix?: string;
+  /** Path that responds with 200 when the gateway is ready. Default: /health. */
+  readonly ready?: string;
+  /** Whether it also serves Messages and Responses. */
+  readonly allProtocols?: boolean;
+  readonly mostStreams?: number;
+  readonly checks?: string;
+  readonly records?: string;
+}
+
+/**
+ * Gateways of a folder of start scripts. Each executable file is started with the port on which its
+ * gateway must listen, and the URL of the simulated OpenAI API. It prints an announcement and then
+ * becomes the gateway (`exec`), so that its CPU time is measured. A script that has no gateway at
+ * hand exits with 0 before that, and is skipped.
+ */
+export async function peersIn(folder: string, mock: number): Promise<Target[]> {
+  const targets: Target[] = [];
+  for (const file of readdirSync(folder).toSorted()) {
+    const script = join(folder, file);
+    if (!isExecutable(script)) continue;
+    const target = await started(script, mock);
+    if (target === undefined) process.stderr.write(`${file}: skipped, it has no gateway here\n`);
+    else targets.push(target);
+  }
+  return targets;
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function started(script: string, mock: number): Promise<Target | undefined> {
+  const port = await freePort();
+  const args = [String(port), `http://127.0.0.1:${mock}/v1`];
+  const child = run(args, 0, { node: script, ipc: false });
+  child.stderr!.pipe(process.stderr);
+  const lines = createInterface({ input: child.stdout! });
+  const first = await new Promise<string | undefined>((resolve, reject) => {
+    lines.once("line", resolve);
+    child.once("error", reject);
+    child.once("exit", (code) =>
+      code === 0 ? resolve(undefined) : reject(new Error(`${script} exited with ${code}.`)),
+    );
+  });
+  if (first === undefined) return undefined;
+  const said = JSON.parse(first) as Announcement;
+  await up(`http://127.0.0.1:${port}${said.ready ?? "/health"}`);
+  return {
+    name: parse(script).name,
+    pid: child.pid!,
+    port,
+    path: said.path ?? CHAT,
+    headers: { ...said.headers },
+    prefix: said.prefix ?? "",
+    chatOnly: said.allProtocols !== true,
+    ...(said.mostStreams !== undefined && { mostStreams: said.mostStreams }),
+    checks: said.checks ?? "not stated",
+    records: said.records ?? "not stated",
     stop: () => ended(child, "SIGKILL"),
   };
 }

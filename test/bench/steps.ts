@@ -17,16 +17,21 @@ import {
   toward,
   type Target,
 } from "./targets.ts";
-import { peers } from "./peers.ts";
+import { peers, peersIn } from "./peers.ts";
 import { young } from "./young.ts";
 
 /** The two checkouts of one comparison. */
 export const BEFORE = "before";
 export const AFTER = "after";
 
+/** Keeps its ledger in memory only. */
+const MEMORY = "tollgate memory";
+
 export interface Plan {
   readonly quick: boolean;
   readonly peer: boolean;
+  /** Folder of start scripts of other gateways. */
+  readonly peers?: string | undefined;
   readonly urls: readonly string[];
   /** Another checkout. Then only its lanes and ours are compared. */
   readonly before?: string | undefined;
@@ -43,6 +48,8 @@ export interface Plan {
 
 export interface Found {
   readonly results: Result[];
+  /** Of each target by name, for the table of what is compared. */
+  readonly described: Map<string, Pick<Target, "checks" | "records">>;
   grown: Grown[];
   start?: Start;
   streamKb?: number;
@@ -96,16 +103,23 @@ export function stepsOf(plan: Plan): Steps {
     for (const way of ["agent", "dispatch", "net"] as const) shared.push(await bare(way, port));
     for (const durability of ["power", "process", "relaxed"])
       shared.push(await tollgate(port, { durability }));
+    shared.push(await tollgate(port, { name: MEMORY, store: "memory" }));
     if (plan.peer) shared.push(...(await peers(port)));
+    if (plan.peers !== undefined) shared.push(...(await peersIn(plan.peers, port)));
     shared.push(...plan.urls.map(elsewhere));
     await warmAll(side, shared);
   }
+
+  const describe = ({ described }: Found) => {
+    for (const target of shared) described.set(target.name, target);
+  };
 
   const common = lanes(length).map((lane): Step => ({
     name: lane.name,
     about: lane.about,
     async run(side, found) {
       if (shared.length === 0) await gather(side);
+      describe(found);
       const here = shared.filter(
         (target) =>
           takes(lane, target) &&

@@ -1,6 +1,7 @@
 // The results as Markdown: each goal with its result, and all measurements.
 import { at, cost, speed, type Aim } from "./aims.ts";
 import { middle, ratio, type Result } from "./rounds.ts";
+import type { Found } from "./steps.ts";
 
 const show = (value: number, digits = 0) => (Number.isFinite(value) ? value.toFixed(digits) : "");
 const cells = (of: readonly string[]) => `| ${of.join(" | ")} |\n`;
@@ -21,6 +22,15 @@ export function aimTable(aims: readonly Aim[]): string {
       met ? "met" : `missed by ${off} %`,
     ]);
   }
+  return text;
+}
+
+/** What each target checks of a request and records of it: unlike work has unlike cost. */
+export function workTable(described: Found["described"]): string {
+  if (described.size === 0) return "";
+  let text = rule(["who", "checks", "records"], 3);
+  for (const [name, { checks = "nothing", records = "nothing" }] of described)
+    text += cells([name, checks, records]);
   return text;
 }
 

@@ -21,6 +21,9 @@ export interface Target {
   /** Lanes that it supports: chat only, and few enough streams for a short round. */
   readonly chatOnly?: boolean;
   readonly mostStreams?: number;
+  /** What it checks of a request, and what it records, for the table. Default: nothing. */
+  readonly checks?: string;
+  readonly records?: string;
   stop(): Promise<void>;
 }
 
@@ -75,6 +78,14 @@ export interface GateOptions {
 const SCRAPER = "bench-scraper-0123456789abcdef";
 const SCRAPE_MS = 5_000;
 
+/** What a gateway of this project records of each request, by durability. */
+const RECORDS: Readonly<Record<string, string>> = {
+  power: "a row before the call and one before the last byte, both flushed to disk",
+  process: "a row before the call and one before the last byte, both written",
+  relaxed: "two rows, written later",
+  other: "a row before the call and one before the last byte, in its store",
+};
+
 const PRICES = `, models: { ${["bench-s2048", "bench-e200"].map((id) => `"${id}": { price: { input: 1, output: 2 } }`).join(", ")} }`;
 
 const yaml = (mock: number, of: GateOptions) => `
@@ -128,6 +139,8 @@ export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate
   const key = readFileSync(join(dir, ".tollgate/first-key"), "utf8").trim();
   return {
     name: of.name ?? `tollgate ${of.durability ?? "power"}`,
+    checks: "keys, privacy, limits",
+    records: RECORDS[of.store === undefined ? (of.durability ?? "power") : "other"] ?? "two rows",
     pid: child.pid!,
     ...(of.database !== undefined && { database: of.database }),
     port: Number(new URL(url).port),
