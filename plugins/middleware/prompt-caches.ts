@@ -2,9 +2,17 @@
 // sent before, because a provider cannot read that part from its cache. Optionally, it marks where
 // a provider should cache a request.
 import { randomBytes } from "node:crypto";
-import { defineMiddleware, type Call, type Json, type Outgoing } from "tollgate/plugin";
+import {
+  defineMiddleware,
+  PROMPT_PLACE_LABEL,
+  PROMPT_SECTION_LABEL,
+  type Call,
+  type Json,
+  type Outgoing,
+} from "tollgate/plugin";
 import { ConversationPrefixes, type PrefixChange } from "./prompt-caches/conversation-prefixes.ts";
 import { addBreakpoints } from "./prompt-caches/breakpoints.ts";
+import { PrefixPlaces } from "./prompt-caches/prefix-places.ts";
 import { promptSections } from "./prompt-caches/prompt-sections.ts";
 
 export default defineMiddleware({
@@ -30,8 +38,8 @@ export default defineMiddleware({
         default: true,
         description:
           "Whether each request is compared with the previous one of its conversation. A changed " +
-          "prefix is logged, and the ledger row gets the label prompt_prefix. Only hashes are kept, " +
-          "in memory",
+          "prefix is logged, and the ledger row gets the labels prompt_prefix and prompt_prefix_at. " +
+          "Only hashes are kept, in memory",
       },
       conversations: {
         type: "integer",
@@ -47,6 +55,7 @@ export default defineMiddleware({
       `prefixes ${conversations}`,
       () => new ConversationPrefixes(conversations, randomBytes(4).readUInt32LE()),
     );
+    const places = ctx.shared("places", () => new PrefixPlaces());
     return {
       prepare(out, call) {
         if (call.exchange.actionType !== "generate" || call.exchange.operation !== "chat") return;
@@ -60,8 +69,11 @@ export default defineMiddleware({
       },
     };
 
-    function report({ section, path, from, to, kept }: PrefixChange, call: Call): void {
-      call.exchange.addLabel("prompt_prefix", section);
+    function report(change: PrefixChange, call: Call): void {
+      const { section, path, from, to, kept } = change;
+      call.exchange.addLabel(PROMPT_SECTION_LABEL, section);
+      const place = places.placeOf(call.exchange.identity?.id ?? "", change, Date.now());
+      if (place !== undefined) call.exchange.addLabel(PROMPT_PLACE_LABEL, place);
       ctx.log.info(
         { request: call.exchange.id, model: call.id, section, path, from, to, kept },
         "prompt prefix changed",

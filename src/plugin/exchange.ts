@@ -10,6 +10,22 @@ import type { RequestTrace } from "../model/request-trace.ts";
 import type { ActionType } from "./protocol.ts";
 import type { RpcOperation } from "../model/rpc-operation.ts";
 
+/**
+ * Name of the label that a middleware sets if a request changes what its conversation sent before.
+ * A provider cannot read the changed part from its prompt cache. The value is one of
+ * `PROMPT_SECTIONS`. `tollgate caches` counts the calls with this label.
+ */
+export const PROMPT_SECTION_LABEL = "prompt_prefix";
+
+/**
+ * Name of the label with the place of the first difference, such as "system 1204". Limit the number
+ * of different values for each key, because totals have a group for each value.
+ */
+export const PROMPT_PLACE_LABEL = "prompt_prefix_at";
+
+/** Sections of a prompt, in the order in which providers read them. */
+export const PROMPT_SECTIONS = ["tools", "instructions", "messages"] as const;
+
 /** Certificate of a client. It is verified by the TLS connection, so no header can forge it. */
 export interface ClientCertificate {
   /**

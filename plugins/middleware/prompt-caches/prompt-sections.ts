@@ -1,7 +1,7 @@
 // The parts of a request that providers cache, in the order in which providers read them.
-import type { Json } from "tollgate/plugin";
+import type { Json, PROMPT_SECTIONS } from "tollgate/plugin";
 
-export type SectionName = "tools" | "instructions" | "messages";
+export type SectionName = (typeof PROMPT_SECTIONS)[number];
 
 /** One item of a section, as text. */
 export interface PromptItem {

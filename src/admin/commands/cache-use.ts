@@ -1,6 +1,12 @@
-// Summarizes the use of prompt caches from sums of the ledger.
+// Summarizes the use of prompt caches from sums of the ledger, with the places at which requests
+// differ from what their conversation sent before.
 import { cacheReadTokens, inputTokens, type Usage } from "../../model/usage.ts";
-import type { LedgerTotal } from "../../plugin/store/ledger-entry.ts";
+import {
+  PROMPT_PLACE_LABEL,
+  PROMPT_SECTION_LABEL,
+  PROMPT_SECTIONS,
+} from "../../plugin/exchange.ts";
+import type { LedgerQuery, LedgerTotal } from "../../plugin/store/ledger-entry.ts";
 import type { TotalsBy } from "../../plugin/store/store.ts";
 
 /** Use of prompt caches by one group of calls. All counts are tokens. */
@@ -14,12 +20,30 @@ export interface CacheUse {
   readonly unread: number;
 }
 
+/** A place at which requests first differ from the previous request of their conversation. */
+export interface PromptDifference {
+  /** Part of the request, with the position in the compared text. */
+  readonly place: string;
+  readonly calls: number;
+}
+
+/** Changes of what earlier requests sent, by one group of calls. */
+export interface PromptChanges {
+  /** Calls of requests that change what an earlier request of their conversation sent. */
+  readonly changed: number;
+  /** The most frequent places of the first difference. */
+  readonly differences: readonly PromptDifference[];
+}
+
 /** Groups of calls: a dimension, or the members of a scope. */
 export interface CacheGroup {
   readonly dimension: TotalsBy;
   /** Start of the labels of the scope's members. */
   readonly prefix?: string;
 }
+
+/** Maximum number of places per group. */
+const MAX_DIFFERENCES = 3;
 
 /** Returns the dimensions of the sums from which the use is summarized. */
 export const cacheDimensions = ({ dimension }: CacheGroup): readonly TotalsBy[] => [
@@ -49,6 +73,51 @@ export function summarizeCaches(
   }
   return [...groups.values()].toSorted((a, b) => b.input - a.input);
 }
+
+/** Returns the dimensions of the sums from which changes are summarized. */
+export const changeDimensions = ({ dimension }: CacheGroup): readonly TotalsBy[] =>
+  dimension === "label" ? ["labels"] : [dimension, "labels"];
+
+/**
+ * Returns the labels by which the sums of changed requests are queried. A query has one label, so
+ * the sums of a query that has a label are read whole.
+ */
+export const changeLabels = ({ label }: Pick<LedgerQuery, "label">): readonly string[] =>
+  label === undefined
+    ? PROMPT_SECTIONS.map((section) => `${PROMPT_SECTION_LABEL}=${section}`)
+    : [label];
+
+/** Returns the changes of each group that has any, by its name. */
+export function summarizeChanges(
+  rows: readonly Pick<LedgerTotal, "by" | "calls">[],
+  { dimension, prefix = "" }: CacheGroup,
+): ReadonlyMap<string, PromptChanges> {
+  const groups = new Map<string, Map<string, number>>();
+  for (const { by, calls } of rows) {
+    const labels = JSON.parse(by["labels"] ?? "{}") as Readonly<Record<string, string>>;
+    const section = labels[PROMPT_SECTION_LABEL];
+    const name = dimension === "label" ? labels[prefix.slice(0, -1)] : by[dimension];
+    if (section === undefined || name === undefined) continue;
+    const place = labels[PROMPT_PLACE_LABEL] ?? section;
+    let places = groups.get(name);
+    if (!places) groups.set(name, (places = new Map()));
+    places.set(place, (places.get(place) ?? 0) + calls);
+  }
+  return new Map([...groups].map(([name, places]) => [name, rankPlaces(places)]));
+}
+
+function rankPlaces(places: ReadonlyMap<string, number>): PromptChanges {
+  const all = [...places].map(([place, calls]): PromptDifference => ({ place, calls }));
+  return {
+    changed: all.reduce((sum, { calls }) => sum + calls, 0),
+    differences: all
+      .toSorted((a, b) => b.calls - a.calls || (a.place < b.place ? -1 : 1))
+      .slice(0, MAX_DIFFERENCES),
+  };
+}
+
+/** Changes of a group without any. */
+export const NO_CHANGES: PromptChanges = { changed: 0, differences: [] };
 
 const writtenTokens = (usage: Usage): number =>
   (usage.cache_write_5m ?? 0) +

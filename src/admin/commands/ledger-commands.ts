@@ -14,7 +14,17 @@ import type {
   StoreCommand,
   LedgerTotal,
 } from "../../plugin/store/store.ts";
-import { cacheDimensions, summarizeCaches, type CacheGroup, type CacheUse } from "./cache-use.ts";
+import {
+  cacheDimensions,
+  changeDimensions,
+  changeLabels,
+  NO_CHANGES,
+  summarizeCaches,
+  summarizeChanges,
+  type CacheGroup,
+  type CacheUse,
+  type PromptChanges,
+} from "./cache-use.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
 import {
   type KnownNames,
@@ -44,11 +54,14 @@ export interface UsageSums {
   readonly keyNames: Readonly<Record<string, string>>;
 }
 
+/** Use of prompt caches by one group, with the changes that prevent it. */
+export type CacheRow = CacheUse & PromptChanges;
+
 /** Use of prompt caches by group. */
 export interface CacheReport {
   /** Name of the grouping. */
   readonly by: string;
-  readonly rows: readonly CacheUse[];
+  readonly rows: readonly CacheRow[];
   /** Names of the keys in `rows`, by their IDs. */
   readonly keyNames: Readonly<Record<string, string>>;
 }
@@ -120,11 +133,17 @@ export function createLedgerCommands(
       const group: CacheGroup =
         scope === undefined ? { dimension: by } : { dimension: "label", prefix: `${scope}=` };
       const query = await toLedgerQuery(input, store);
-      const sums = await store.sumEntries({ ...query, by: cacheDimensions(group) });
+      const [sums, changes] = await Promise.all([
+        store.sumEntries({ ...query, by: cacheDimensions(group) }),
+        readChanges(store, query, group),
+      ]);
       if (sums.length === 0) await assertKnownNames(query, store, targets(), giver?.account);
       return {
         by: scope ?? by,
-        rows: summarizeCaches(sums, group),
+        rows: summarizeCaches(sums, group).map((row) => ({
+          ...row,
+          ...(changes.get(row.name) ?? NO_CHANGES),
+        })),
         keyNames: group.dimension === "key" ? await keyNamesOf(sums, store) : {},
       };
     },
@@ -150,6 +169,20 @@ export function createLedgerCommands(
       };
     },
   });
+}
+
+/** Reads the changes of what earlier requests sent, by group. */
+async function readChanges(
+  store: Store,
+  query: LedgerQuery,
+  group: CacheGroup,
+): Promise<ReadonlyMap<string, PromptChanges>> {
+  const sums = await Promise.all(
+    changeLabels(query).map((label) =>
+      store.sumEntries({ ...query, label, by: changeDimensions(group) }),
+    ),
+  );
+  return summarizeChanges(sums.flat(), group);
 }
 
 const NO_SUM: UsageSum = { by: {}, calls: 0, usage: {}, costNano: 0n, unpriced: 0, estimated: 0 };

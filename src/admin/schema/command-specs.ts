@@ -362,7 +362,7 @@ export const COMMAND_SPECS = {
     cli: {
       words: "caches",
       description:
-        "Shows which share of the input providers read from their prompt caches, and how many tokens were written to a cache and never read.",
+        "Shows which share of the input providers read from their prompt caches, and how many tokens were written to a cache and never read. With the middleware prompt-caches, it also shows how many calls changed what their conversation sent before, and the most frequent place of the first difference.",
       examples: [
         "tollgate caches",
         "tollgate caches --scope session --since 24h",

@@ -192,6 +192,9 @@ export const recordLaws: readonly Law[] = [
         ["", '{"env":"a","team":"core"}', 1, 97n],
         ["acme/web", "{}", 1, 20n],
       ]);
+      assert.deepEqual(await sums({ by: ["credential", "labels"], label: "team=core" }), [
+        ["main", '{"env":"a","team":"core"}', 1, 97n],
+      ]);
       assert.deepEqual(await sums({ by: ["hour"] }), [
         ["2026-06-01T17:00Z", 1, 97n],
         ["2026-06-01T18:00Z", 1, 20n],

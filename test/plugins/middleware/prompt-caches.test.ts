@@ -4,8 +4,13 @@ import * as fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import type { Json, JsonObject, Outgoing } from "tollgate/plugin";
 import { jsonResponse, startTestGateway, startUpstream } from "tollgate/testing";
+import { callControl } from "../../../src/admin/socket/control-client.ts";
 import { addBreakpoints } from "../../../plugins/middleware/prompt-caches/breakpoints.ts";
-import { ConversationPrefixes } from "../../../plugins/middleware/prompt-caches/conversation-prefixes.ts";
+import {
+  ConversationPrefixes,
+  type PrefixChange,
+} from "../../../plugins/middleware/prompt-caches/conversation-prefixes.ts";
+import { PrefixPlaces } from "../../../plugins/middleware/prompt-caches/prefix-places.ts";
 import { promptSections } from "../../../plugins/middleware/prompt-caches/prompt-sections.ts";
 
 const sectionsOf = (body: JsonObject) => promptSections((field) => body[field])!;
@@ -122,6 +127,46 @@ describe("the comparison with the previous request", () => {
   });
 });
 
+describe("the places of changes", () => {
+  const change = (from: number, size = 1): PrefixChange => ({
+    section: "instructions",
+    path: "system",
+    from,
+    to: from + size,
+    kept: 0.5,
+  });
+
+  it("name the part of the request and the position, or a range", () => {
+    const places = new PrefixPlaces();
+    expect(places.placeOf("k", change(7), 0)).toBe("system 7");
+    expect(places.placeOf("k", change(64, 64), 0)).toBe("system 64-127");
+  });
+
+  test("law: a key has at most 100 different ones per day, and known ones stay", () => {
+    const steps = fc.array(
+      fc.record({ key: fc.constantFrom("a", "b"), from: fc.nat(300), day: fc.nat(1) }),
+      { minLength: 200, maxLength: 600 },
+    );
+    fc.assert(
+      fc.property(steps, (all) => {
+        const places = new PrefixPlaces();
+        const known = new Map<string, Set<string>>();
+        for (const { key, from, day } of all.toSorted((a, b) => a.day - b.day)) {
+          const id = `${key} ${day}`;
+          const own = known.get(id) ?? new Set();
+          known.set(id, own);
+          const place = places.placeOf(key, change(from), day * 86_400_000);
+          const isKnown = own.has(`system ${from}`);
+          if (place === undefined) expect([isKnown, own.size]).toEqual([false, 100]);
+          else own.add(place);
+        }
+        for (const own of known.values()) expect(own.size).toBeLessThanOrEqual(100);
+      }),
+      { numRuns: 20 },
+    );
+  });
+});
+
 describe("breakpoints", () => {
   const outgoing = (body: JsonObject): Pick<Outgoing, "get" | "set"> => ({
     get: (field) => body[field],
@@ -215,19 +260,19 @@ describe("breakpoints", () => {
   });
 });
 
+const ANSWER = {
+  id: "m",
+  type: "message",
+  role: "assistant",
+  model: "m",
+  content: [{ type: "text", text: "Yes" }],
+  stop_reason: "end_turn",
+  stop_sequence: null,
+  usage: { input_tokens: 9, output_tokens: 1, cache_read_input_tokens: 3 },
+};
+
 it("labels and logs a changed prefix, without a text of the request", async () => {
-  await using up = await startUpstream({
-    "*": jsonResponse({
-      id: "m",
-      type: "message",
-      role: "assistant",
-      model: "m",
-      content: [{ type: "text", text: "Yes" }],
-      stop_reason: "end_turn",
-      stop_sequence: null,
-      usage: { input_tokens: 9, output_tokens: 1, cache_read_input_tokens: 3 },
-    }),
-  });
+  await using up = await startUpstream({ "*": jsonResponse(ANSWER) });
   await using at = await startTestGateway({
     yaml: `
 frontends: [messages, chat-completions]
@@ -253,6 +298,10 @@ providers:
     one.do === "reserve" ? [one.labels["prompt_prefix"]] : [],
   );
   expect(labels).toEqual([undefined, undefined, "instructions", "instructions"]);
+  const places = at.storeCommands.flatMap((one) =>
+    one.do === "reserve" ? [one.labels["prompt_prefix_at"]] : [],
+  );
+  expect(places).toEqual([undefined, undefined, "system 0-63", "system 1"]);
   const lines = at.logs.filter(({ message: text }) => text === "prompt prefix changed");
   expect(lines).toHaveLength(2);
   expect(lines[0]!.fields).toMatchObject({
@@ -265,4 +314,50 @@ providers:
   expect(up.requests.at(-1)!.json().messages[0].content[0].cache_control).toEqual({
     type: "ephemeral",
   });
+});
+
+it("the report shows the place of the first difference by key and session", async () => {
+  await using up = await startUpstream({ "*": jsonResponse(ANSWER) });
+  await using at = await startTestGateway({
+    yaml: `
+frontends: [messages]
+middleware: [door, prompt-caches]
+store: memory
+scopes: { session: { from: [session], limits: [requests=100/total] } }
+providers:
+  claude: { use: anthropic-compatible, with: { base_url: "${up.url}/v1" } }
+`,
+  });
+  const ask = async (session: string, system: string) => {
+    const res = await fetch(`${at.url}/v1/messages`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-claude-code-session-id": session },
+      body: JSON.stringify({
+        model: "claude/m",
+        max_tokens: 9,
+        system,
+        messages: [message(LONG)],
+      }),
+    });
+    expect(res.status).toBe(200);
+  };
+  for (const minute of ["12:01", "12:02", "12:03", "12:04"])
+    await ask("clock", `${LONG} ${minute} ${LONG}`);
+  for (const _ of [1, 2, 3]) await ask("steady", LONG);
+  const report = async (input: object) =>
+    (await callControl(at.stateDir, "ledger.caches", input as never)) as any;
+  const changes = [
+    { place: "system 206", calls: 2 },
+    { place: "system 192-255", calls: 1 },
+  ];
+  const { rows } = await report({ scope: "session" });
+  expect(
+    rows.map(({ name, calls, changed, differences }: any) => [name, calls, changed, differences]),
+  ).toEqual([
+    ["clock", 4, 3, changes],
+    ["steady", 3, 0, []],
+  ]);
+  for (const input of [{ by: "key" }, { by: "model" }, { label: "session=clock" }])
+    expect((await report(input)).rows).toMatchObject([{ changed: 3, differences: changes }]);
+  expect((await report({ label: "session=steady" })).rows).toMatchObject([{ changed: 0 }]);
 });

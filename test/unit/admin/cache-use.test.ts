@@ -1,7 +1,7 @@
 // The report of `tollgate caches`.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { summarizeCaches } from "../../../src/admin/commands/cache-use.ts";
+import { summarizeCaches, summarizeChanges } from "../../../src/admin/commands/cache-use.ts";
 
 const row = (key: string, model: string, usage: object, calls = 1) => ({
   by: { key, model, credential: "main" },
@@ -58,4 +58,42 @@ it("law: no call is lost, and reads and unread writes are parts of the input", (
       }
     }),
   );
+});
+
+const changed = (key: string, labels: object, calls = 1) => ({
+  by: { key, labels: JSON.stringify(labels) },
+  calls,
+});
+
+it("shows the most frequent places of the first difference, at most 3 per group", () => {
+  const places = ["system 8", "system 9", "tools[0] 1", "messages[2] 64-127"];
+  const rows = [
+    ...places.map((place, i) =>
+      changed("a", { prompt_prefix: "tools", prompt_prefix_at: place, session: "s1" }, i + 1),
+    ),
+    changed("a", { prompt_prefix: "tools", prompt_prefix_at: "system 8", session: "s2" }, 9),
+    changed("b", { prompt_prefix: "messages" }),
+    changed("b", { team: "web" }),
+  ];
+  const byKey = summarizeChanges(rows, { dimension: "key" });
+  expect([...byKey]).toEqual([
+    [
+      "a",
+      {
+        changed: 19,
+        differences: [
+          { place: "system 8", calls: 10 },
+          { place: "messages[2] 64-127", calls: 4 },
+          { place: "tools[0] 1", calls: 3 },
+        ],
+      },
+    ],
+    // Without the label of the place, the section is the place.
+    ["b", { changed: 1, differences: [{ place: "messages", calls: 1 }] }],
+  ]);
+  const bySession = summarizeChanges(rows, { dimension: "label", prefix: "session=" });
+  expect([...bySession].map(([name, each]) => [name, each.changed])).toEqual([
+    ["s1", 10],
+    ["s2", 9],
+  ]);
 });

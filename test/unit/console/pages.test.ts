@@ -441,12 +441,13 @@ it("Jobs offers no cancellation to a viewer, and explains an empty list", async 
 it("Prompt caches shows the cached share by key, and in total", async () => {
   setAllowedCommands([...ALL, "ledger.caches"]);
   const row = { calls: 2, input: 1_000, read: 800, written: 100, unread: 0 };
+  const changes = { changed: 2, differences: [{ place: "system 1204", calls: 2 }] };
   using caches = await page("caches", "CachesPage", {
     "ledger.caches": () => ({
       by: "key",
       rows: [
-        { name: "key_a", ...row },
-        { name: "key_b", ...row, read: 0, unread: 100 },
+        { name: "key_a", ...row, changed: 0, differences: [] },
+        { name: "key_b", ...row, read: 0, unread: 100, ...changes },
       ],
       keyNames: { key_a: "laptop" },
     }),
@@ -456,6 +457,11 @@ it("Prompt caches shows the cached share by key, and in total", async () => {
     "key | calls | input | cached | share",
     "laptop | 2 | 1,000 | 800 | 80.0%",
     "key_b | 2 | 1,000 | 0 | 0.0%",
+  ]);
+  expect(caches.rows().map((cells) => cells.slice(7).join(" | "))).toEqual([
+    "changed | first difference",
+    "0 | ",
+    "2 | system 1204 (2)",
   ]);
 });
 

@@ -16,6 +16,10 @@ interface CacheUse {
   readonly read: number;
   readonly written: number;
   readonly unread: number;
+  /** Calls that changed what their conversation sent before. */
+  readonly changed: number;
+  /** The most frequent places of the first difference. */
+  readonly differences: readonly { readonly place: string; readonly calls: number }[];
 }
 interface CacheReport {
   readonly rows: readonly CacheUse[];
@@ -78,6 +82,13 @@ function CacheTable({ of: { rows, keyNames }, by }: { of: CacheReport; by: strin
     { name: "share", isNumber: true, sortKey: shareOf, render: (row) => formatShare(shareOf(row)) },
     number("written", ({ written }) => written),
     number("never read", ({ unread }) => unread),
+    number("changed", ({ changed }) => changed),
+    {
+      name: "first difference",
+      sortKey: ({ differences }) => differences[0]?.place ?? "",
+      render: ({ differences }) =>
+        differences.map(({ place, calls }) => `${place} (${formatCount(calls)})`).join(", "),
+    },
   ];
   const all = { read: sum(({ read }) => read), input: sum(({ input }) => input) };
   return html`<${Figures}
@@ -85,6 +96,7 @@ function CacheTable({ of: { rows, keyNames }, by }: { of: CacheReport; by: strin
         { name: "Cached share", value: formatShare(shareOf(all)) },
         { name: "Cached tokens", value: formatCompact(all.read) },
         { name: "Written, never read", value: formatCompact(sum(({ unread }) => unread)) },
+        { name: "Calls with a changed prefix", value: formatCompact(sum((row) => row.changed)) },
       ]}
     />
     <${Box} title="Prompt caches" flush=${true}>
