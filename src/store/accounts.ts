@@ -13,6 +13,8 @@ import {
 import { toJson } from "./bigint-json.ts";
 import { isCalendarPeriod } from "./meter.ts";
 
+const CHANGE_ID = /^[\w-]{1,64}$/;
+
 /**
  * Storage of accounts in a journal. `put` belongs to the batch's transaction, and `get` returns
  * records that the batch has put.
@@ -129,8 +131,10 @@ export function checkCommand(c: StoreCommand): void {
             `is ${per}, but only windows per day, week, month, and in total can be raised`,
           );
       }
-      if (c.change.type === "raise" && c.change.amount <= 0n)
-        rejectField("amount", "is not positive");
+      if (c.change.type === "raise") {
+        if (c.change.amount <= 0n) rejectField("amount", "is not positive");
+        if (!CHANGE_ID.test(c.change.id)) rejectField("id", "is not the ID of a change");
+      }
       return;
     case "price":
     case "heartbeat":

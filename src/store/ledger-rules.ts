@@ -226,7 +226,8 @@ class JournaledLedgerRules<
           fail("invalid", "The member has no usage in this window, so it cannot be raised.", {
             code: "no_such_member",
           });
-        meters.raiseMember(this.#meterTable.markChanged(meter!), change, t);
+        if (!meter!.changes.includes(change.id))
+          meters.raiseMember(this.#meterTable.markChanged(meter!), change, t);
       } else if (isPresent) meters.resetMember(this.#meterTable.markChanged(meter));
     }
     return ALLOWED;

@@ -53,6 +53,8 @@ export interface Meter {
   peak: bigint;
   /** Window: level up to which thresholds were delivered to observers. */
   notifiedLevel: bigint;
+  /** Member: IDs of the last changes by operators, the newest first. */
+  changes: readonly string[];
   /** Amount that open calls reserve. For a rate, it is included in the level. */
   reserved: bigint;
   /** Number of open calls that took from this meter. */
@@ -145,6 +147,8 @@ function cachedMeterId({ scope, unit, per }: Limit, now: number): string {
 }
 const ALWAYS = { start: -Infinity, end: Infinity };
 
+const NO_CHANGES: readonly string[] = [];
+
 /** Creates a meter with no usage. */
 export function createMeter(id: string): Meter {
   const [unit, per, start] = id.split("|", 3) as [Limit["unit"], Limit["per"], string];
@@ -156,6 +160,7 @@ export function createMeter(id: string): Meter {
     max: 0n,
     peak: 0n,
     notifiedLevel: 0n,
+    changes: NO_CHANGES,
     reserved: 0n,
     openCalls: 0,
   };
@@ -311,20 +316,27 @@ export function resetMember(meter: Meter): void {
   meter.level = meter.peak = meter.notifiedLevel = 0n;
 }
 
-/** Subtracts an amount from the usage of a member, for an operator. */
+/** Number of changes of a member whose repetition is detected. */
+const MAX_CHANGES = 8;
+
+/**
+ * Subtracts an amount from the usage of a member, for an operator. The caller checks that the
+ * change is not a repetition.
+ */
 export function raiseMember(
   meter: Meter,
-  { amount, from }: { readonly amount: bigint; readonly from: bigint },
+  { id, amount, from }: { readonly id: string; readonly amount: bigint; readonly from: bigint },
   now: number,
 ): void {
   if (levelOf(meter, now) < from)
     fail(
       "invalid",
-      "The usage of the member is lower than when it was read. It was changed at the same time, or this change was already applied. Read the usage with tollgate scopes show before you repeat the change.",
+      "The usage of the member is lower than when it was read, because it was changed at the same time. Read the usage with tollgate scopes show before you repeat the change.",
       { code: "version_conflict" },
     );
   touchMember(meter, now);
   meter.level -= amount;
+  meter.changes = [id, ...meter.changes.slice(0, MAX_CHANGES - 1)];
 }
 
 /** Applies a later correction. Only monetary limits with calendar windows are affected. */

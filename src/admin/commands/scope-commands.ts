@@ -1,5 +1,6 @@
 // Commands about scopes: their limits, and the usage of members. Members with usage are found in
 // the labels of ledger rows, because counters contain only hashes.
+import { randomUUID } from "node:crypto";
 import type { ScopeConfig } from "../../config/gateway-config.ts";
 import { fail } from "../../model/error.ts";
 import { nanoToDecimal } from "../../money/decimal.ts";
@@ -212,6 +213,7 @@ class ScopeCommands {
     const [usage] = await this.#readLimits([limit]);
     await this.#of.changeMember([limit], {
       type: "raise",
+      id: randomUUID(),
       amount: BigInt(amount),
       from: BigInt(usage?.used ?? 0),
     });

@@ -256,15 +256,31 @@ export type StoreCommand = { at: number } & (
  * A change of what a member has used.
  *
  * - `reset`: the member has used nothing.
- * - `raise`: `amount` is subtracted from the usage, so the member may use that much more in the
- *   current window. Only limits per day, week, and month, and in total can be raised. `from` is the
- *   usage that the operator read. If the member has used less by now, the command is rejected as
- *   `invalid` with the code `version_conflict`. A repetition therefore has no effect, unless the
- *   member has used more in between. For a member without usage, the code is `no_such_member`.
+ * - `raise`: the member may use more in the current window.
  */
-export type MemberChange =
-  | { readonly type: "reset" }
-  | { readonly type: "raise"; readonly amount: bigint; readonly from: bigint };
+export type MemberChange = { readonly type: "reset" } | MemberRaise;
+
+/**
+ * Subtracts an amount from the usage of a member. Only limits per day, week, and month, and in total
+ * can be raised. For a member without usage, the command is rejected as `invalid` with the code
+ * `no_such_member`.
+ */
+export interface MemberRaise {
+  /** Marks a raise. */
+  readonly type: "raise";
+  /**
+   * Unique ID of the change. A repetition of the last changes has no effect, whatever the member has
+   * used in between. A store of several instances therefore keeps their IDs together with the usage.
+   */
+  readonly id: string;
+  /** Amount that the member may use in addition. */
+  readonly amount: bigint;
+  /**
+   * Usage that the operator read. If the member has used less by now, the command is rejected as
+   * `invalid` with the code `version_conflict`.
+   */
+  readonly from: bigint;
+}
 
 /**
  * Opens a call before any byte is sent. The row and all its claims are written together or not at

@@ -217,30 +217,35 @@ export const limitLaws: readonly Law[] = [
     async (store) => {
       const { take: _, ...limit } = memberClaim("s1", {}, 0n);
       const { scope } = limit;
-      const raise = (from: bigint) =>
+      const raise = (id: string, from: bigint) =>
         store.apply([
           {
             do: "member",
             at: NOON,
             limits: [limit],
-            change: { type: "raise", amount: 5_000n, from },
+            change: { type: "raise", id, amount: 5_000n, from },
           },
         ]);
       const code = (expected: string) => (error: unknown) => {
         assert.equal(getFault(error)?.code, expected);
         return true;
       };
-      await assert.rejects(raise(0n), code("no_such_member"));
+      await assert.rejects(raise("c1", 0n), code("no_such_member"));
       const claims = [{ ...limit, take: 9_000n }];
       assert.ok((await applyOne(store, reserveCommand("a", { claims }))).ok);
       await applyOne(store, settleCommand("a", { costNano: 9_000n }));
-      assert.deepEqual(await raise(9_000n), [{ ok: true }]);
+      assert.deepEqual(await raise("c1", 9_000n), [{ ok: true }]);
       assert.equal(await readRemaining(store, { scope }), 6_000n);
-      // The same command again has no effect.
-      await assert.rejects(raise(9_000n), code("version_conflict"));
-      assert.equal(await readRemaining(store, { scope }), 6_000n);
-      assert.deepEqual(await raise(4_000n), [{ ok: true }]);
+      // Another change of an operator who read the usage before the first one.
+      await assert.rejects(raise("c2", 9_000n), code("version_conflict"));
+      assert.deepEqual(await raise("c3", 4_000n), [{ ok: true }]);
       assert.equal(await readRemaining(store, { scope }), 11_000n);
+      // The same commands again have no effect, even if the member has used more in between.
+      assert.ok((await applyOne(store, reserveCommand("b", { claims }))).ok);
+      await applyOne(store, settleCommand("b", { costNano: 9_000n }));
+      assert.deepEqual(await raise("c1", 9_000n), [{ ok: true }]);
+      assert.deepEqual(await raise("c3", 4_000n), [{ ok: true }]);
+      assert.equal(await readRemaining(store, { scope }), 2_000n);
       assert.equal(await readRemaining(store, { scope }, NOON + 2 * 3_600_000), 10_000n);
     },
   ],

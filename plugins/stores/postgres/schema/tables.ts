@@ -26,7 +26,9 @@ CREATE INDEX node_of ON ${schema}.node (id);
 CREATE TABLE ${schema}.meter (
   id text COLLATE "C" PRIMARY KEY,
   level numeric NOT NULL DEFAULT 0, reserved numeric NOT NULL DEFAULT 0, at bigint NOT NULL DEFAULT 0,
-  max numeric NOT NULL DEFAULT 0, peak numeric NOT NULL DEFAULT 0, notified_level numeric NOT NULL DEFAULT 0)
+  max numeric NOT NULL DEFAULT 0, peak numeric NOT NULL DEFAULT 0, notified_level numeric NOT NULL DEFAULT 0,
+  -- IDs of the last changes of a member by operators, separated by spaces.
+  changes text)
   WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
 CREATE TABLE ${schema}.open_call (

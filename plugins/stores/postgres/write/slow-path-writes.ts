@@ -165,9 +165,9 @@ function writeNotes(
 function writeMeters(changed: readonly Meter[], schema: string, say: AddStatement): void {
   const of = (pick: (meter: Meter) => bigint | number) => numberArray(changed.map(pick));
   say(
-    `UPDATE ${schema}.meter m SET level = x.level, reserved = x.reserved, at = x.at, max = x.max, peak = x.peak, notified_level = x.notified_level
-     FROM unnest($1::text[], $2::numeric[], $3::numeric[], $4::bigint[], $5::numeric[], $6::numeric[], $7::numeric[])
-       AS x(id, level, reserved, at, max, peak, notified_level) WHERE m.id = x.id`,
+    `UPDATE ${schema}.meter m SET level = x.level, reserved = x.reserved, at = x.at, max = x.max, peak = x.peak, notified_level = x.notified_level, changes = x.changes
+     FROM unnest($1::text[], $2::numeric[], $3::numeric[], $4::bigint[], $5::numeric[], $6::numeric[], $7::numeric[], $8::text[])
+       AS x(id, level, reserved, at, max, peak, notified_level, changes) WHERE m.id = x.id`,
     [
       textArray(changed.map(({ id }) => id)),
       of(({ level }) => level),
@@ -176,6 +176,7 @@ function writeMeters(changed: readonly Meter[], schema: string, say: AddStatemen
       of(({ max }) => max),
       of(({ peak }) => peak),
       of(({ notifiedLevel }) => notifiedLevel),
+      textArray(changed.map(({ changes }) => (changes.length > 0 ? changes.join(" ") : null))),
     ],
   );
 }

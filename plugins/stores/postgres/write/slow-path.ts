@@ -328,7 +328,7 @@ async function lockMeters(
       values: [list],
     }),
     sql({
-      text: `SELECT id, level, reserved, at, max, peak, notified_level FROM ${schema}.meter WHERE id = ANY ($1::text[])`,
+      text: `SELECT id, level, reserved, at, max, peak, notified_level, changes FROM ${schema}.meter WHERE id = ANY ($1::text[])`,
       values: [list],
     }),
     sql({ text: CLOCK_SQL }),
@@ -357,5 +357,6 @@ export function parseMeter(row: Row): { meter: Meter; peak: bigint } {
   meter.at = Number(row["at"]);
   meter.max = BigInt(row["max"]!);
   meter.notifiedLevel = BigInt(row["notified_level"]!);
+  if (row["changes"]) meter.changes = row["changes"].split(" ");
   return { meter, peak: BigInt(row["peak"]!) };
 }

@@ -4,6 +4,34 @@ import type { PipelinedConnection } from "../../../../plugins/stores/postgres/co
 
 export type BrittleLine = PipelinedConnection & { calm(yes: boolean): void };
 
+/** A connection that breaks once at a commit: before the server receives it, or after its response. */
+export function breakingAtCommit(
+  line: PipelinedConnection,
+  when: "before" | "after",
+): PipelinedConnection & { arm(): void } {
+  let isArmed = false;
+  return {
+    arm: () => void (isArmed = true),
+    get connectionCount() {
+      return line.connectionCount;
+    },
+    get isConnected() {
+      return line.isConnected;
+    },
+    disconnect: () => line.disconnect(),
+    close: () => line.close(),
+    async connect() {
+      const ask = await line.connect();
+      return async (question: Parameters<typeof ask>[0]) => {
+        if (!isArmed || question.text !== "COMMIT") return ask(question);
+        isArmed = false;
+        if (when === "after") await ask(question);
+        throw Object.assign(new Error("broken"), { code: "ECONNRESET" });
+      };
+    },
+  } as unknown as PipelinedConnection & { arm(): void };
+}
+
 /** `share`: of statements that break it in each of these ways. */
 export function brittle(
   line: PipelinedConnection,

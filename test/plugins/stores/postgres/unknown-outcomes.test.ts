@@ -11,7 +11,8 @@ import { createSeededRandom } from "../../../../src/testing/random.ts";
 import type { PostgresStore } from "../../../../plugins/stores/postgres/store.ts";
 import { reserveCommand, settleCommand } from "../../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../../kit/database/postgres.ts";
-import { brittle } from "./breaking-connection.ts";
+import { formatMemberScope } from "../../../../src/plugin/store/member-scope.ts";
+import { breakingAtCommit, brittle } from "./breaking-connection.ts";
 import { copyOf } from "./rolled-back-database.ts";
 import { askAt, makePostgres, settings } from "../postgres-under-test.ts";
 
@@ -87,6 +88,56 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     await writer.close(true);
     await made.dispose();
   });
+
+  it.each(["before", "after"] as const)(
+    "raises a member once if the connection breaks %s its commit",
+    async (when) => {
+      const made = await makePostgres(url, { clock: "database" });
+      await made.store.open({ instance: "reader" });
+      const { address } = settings(url);
+      const line = breakingAtCommit(
+        new PipelinedConnection(() => connectionConfig(address, { statementMs: 2_000 })),
+        when,
+      );
+      const writer = createWriter(line, {
+        ...settings(url),
+        clock: "database",
+        usesPreparedStatements: true,
+      });
+      await writer.open({ instance: "writer" }, () => {});
+      const limit = {
+        scope: formatMemberScope("session", 3_600_000, when),
+        unit: "nano_usd",
+        max: 10_000n,
+        per: "total",
+        maxMembers: 10,
+      } as const;
+      const spend = async (store: Pick<typeof writer, "apply">, attempt: string) => {
+        const at = Date.now();
+        await store.apply([reserveCommand(attempt, { at, claims: [{ ...limit, take: 4_000n }] })]);
+        await store.apply([settleCommand(attempt, { at, costNano: 4_000n })]);
+      };
+      const used = async () => (await made.store.readLimits!([limit], Date.now()))[0]!.used;
+      await spend(writer, `${when} 1`);
+      line.arm();
+      const raise: StoreCommand = {
+        do: "member",
+        at: Date.now(),
+        limits: [limit],
+        change: { type: "raise", id: "c1", amount: 3_000n, from: 4_000n },
+      };
+      expect(await writer.apply([raise])).toEqual([{ ok: true }]);
+      expect(await used()).toBe(1_000n);
+      // The host sends the command again, through another gateway too, after more was used.
+      await spend(made.store, `${when} 2`);
+      expect(await writer.apply([raise])).toEqual([{ ok: true }]);
+      expect(await made.store.apply([raise])).toEqual([{ ok: true }]);
+      expect(await used()).toBe(5_000n);
+      expect(await made.store.verify!()).toEqual([]);
+      await writer.close(true);
+      await made.dispose();
+    },
+  );
 
   it.each([
     ["not whole", (n: number) => n],
