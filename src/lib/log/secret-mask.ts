@@ -39,8 +39,12 @@ const escapeRegExp = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, Str
 
 const jsonEscape = (value: string) => JSON.stringify(value).slice(1, -1);
 
-/** Returns all encodings of a value to search for. */
-function encodingsOf(value: string): string[] {
+/**
+ * Returns the texts in which a secret can be quoted: itself, and its encodings in JSON, URLs, and
+ * Base64. Empty if it is too short, because its encodings would match ordinary words.
+ */
+export function encodingsOf(value: string): readonly string[] {
+  if (value.length < MIN_SECRET_LENGTH) return [];
   const whole = Buffer.from(value).toString("base64");
   const base64 = [whole, ...base64Cores(value)];
   const uri = encodeURIComponent(value.toWellFormed());
@@ -78,9 +82,7 @@ export class SecretMask {
       const parts = value.includes("\n")
         ? [value, ...value.split(/\r?\n/).filter((line) => line.length >= 16)]
         : [value];
-      for (const spelling of parts
-        .filter((part) => part.length >= MIN_SECRET_LENGTH)
-        .flatMap(encodingsOf))
+      for (const spelling of parts.flatMap(encodingsOf))
         if (!MASKED.includes(spelling)) {
           this.#spellings.add(spelling);
           this.#least = Math.min(this.#least, spelling.length);

@@ -2,6 +2,7 @@
 // the request when the request is admitted, and sent in one call to the one provider that is
 // configured for it. No other code can read it: no plugin, log, trace, ledger row, or retry.
 import type { IncomingMessage } from "node:http";
+import { encodingsOf } from "../../lib/log/secret-mask.ts";
 import { fail } from "../../model/error.ts";
 import { CLIENT_CREDENTIAL } from "../../model/usage.ts";
 import type { HeadersOut } from "../../model/values.ts";
@@ -31,6 +32,8 @@ export const isPaidByClient = ({ credential }: Pick<HostCandidate, "credential">
 export class ClientCredential {
   readonly #headers: HeadersOut;
   #isSent = false;
+  /** Texts in which a provider can quote the credential, the longest first. */
+  #quotable: readonly string[] | undefined;
 
   private constructor(headers: HeadersOut) {
     this.#headers = headers;
@@ -100,17 +103,20 @@ export class ClientCredential {
     );
   }
 
-  /** Replaces the credential in a text of the provider. */
+  /** Replaces the credential, in each of its encodings, in a text of the provider. */
   mask(text: string): string {
+    this.#quotable ??= CREDENTIAL_HEADERS.flatMap((name) => quotableTexts(this.#headers[name]));
     let masked = text;
-    for (const name of CREDENTIAL_HEADERS) {
-      const value = this.#headers[name];
-      if (value === undefined) continue;
-      const token = value.slice(value.trimEnd().lastIndexOf(" ") + 1).trim();
-      masked = masked.replaceAll(token, MASKED);
-    }
+    for (const quoted of this.#quotable) masked = masked.replaceAll(quoted, MASKED);
     return masked;
   }
+}
+
+/** Returns the texts in which the token of a header can be quoted, the longest first. */
+function quotableTexts(header = ""): readonly string[] {
+  const token = header.slice(header.trimEnd().lastIndexOf(" ") + 1).trim();
+  if (token === "") return [];
+  return [...new Set([token, ...encodingsOf(token)])].toSorted((a, b) => b.length - a.length);
 }
 
 /** Whether a token was issued by a gateway, even by another one. It is never sent to a provider. */

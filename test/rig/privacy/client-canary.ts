@@ -114,6 +114,7 @@ models:
     for (const fate of [
       "none",
       "quote",
+      "encoded",
       "overloaded",
       "denied",
       "limited",
@@ -205,6 +206,11 @@ function answers(asked: UpstreamRequest) {
   const error = (status: number, type: string) =>
     jsonResponse({ type: "error", error: { type, message: quoted } }, status);
   if (fate === "quote") return error(400, "invalid_request_error");
+  if (fate === "encoded")
+    return jsonResponse(
+      { error: { type: "invalid_request_error", message: Buffer.from(quoted).toString("base64") } },
+      400,
+    );
   if (fate === "overloaded") return error(529, "overloaded_error");
   if (fate === "denied") return error(401, "authentication_error");
   if (fate === "limited") return error(429, "rate_limit_error");

@@ -1,5 +1,6 @@
 // The client's own credential: which credential is taken from a request, which one is sent to an
 // endpoint, and to which provider it is bound.
+import * as fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { AccessTokens } from "tollgate/plugin";
 import { ClientCredential } from "../../../src/pipeline/exchange/client-credential.ts";
@@ -59,6 +60,48 @@ describe("a credential of the gateway is never taken", () => {
   it("but a long token may contain the same characters", () => {
     const authorization = `Bearer ${TOKEN}-tg_abc.ek_def`;
     expect(sent({ authorization }, OPENAI)).toEqual({ authorization });
+  });
+});
+
+describe("a text of the provider that quotes the credential", () => {
+  const base64 = (text: string) => Buffer.from(text).toString("base64");
+
+  it.each([
+    ["as it is", TOKEN],
+    ["in Base64", base64(TOKEN)],
+    ["in Base64, with its scheme", base64(`Bearer ${TOKEN}`)],
+    ["in Base64, within other text", base64(`{"authorization":"${TOKEN}!"}`)],
+    ["in Base64 for URLs", Buffer.from(TOKEN).toString("base64url")],
+    ["in a URL", encodeURIComponent(TOKEN)],
+    ["in JSON", JSON.stringify(JSON.stringify(TOKEN))],
+  ])("is masked %s", (_how, quoted) => {
+    const masked = take({ authorization: `Bearer ${TOKEN}` })!.mask(`You sent ${quoted}.`);
+    expect(masked).toContain("[secret]");
+    for (const part of [TOKEN, base64(TOKEN).slice(4, 40)]) expect(masked).not.toContain(part);
+  });
+
+  test("law: no alignment of a token with any characters leaves it in Base64", () => {
+    const text = fc.string({ minLength: 1, maxLength: 8, unit: "grapheme-ascii" });
+    const token = fc.stringMatching(/^[\w+/=~.-]{16,80}$/);
+    fc.assert(
+      fc.property(text, token, text, (before, secret, after) => {
+        const credential = ClientCredential.take(
+          { headers: { authorization: `Bearer ${secret}` }, rawHeaders: [] },
+          undefined,
+        );
+        fc.pre(credential !== undefined);
+        const masked = credential.mask(base64(`${before}${secret}${after}`));
+        const decoded = Buffer.from(masked.replace("[secret]", ""), "base64").toString("latin1");
+        expect(masked).toContain("[secret]");
+        expect(decoded).not.toContain(secret.slice(2, -2));
+      }),
+    );
+  });
+
+  it("leaves other texts unchanged, also for a short token", () => {
+    const text = "prompt is too long: YWI= > 200000";
+    expect(take({ authorization: "Bearer ab9" })!.mask(text)).toBe(text);
+    expect(take({ authorization: `Bearer ${TOKEN}` })!.mask(text)).toBe(text);
   });
 });
 
