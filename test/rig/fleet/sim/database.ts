@@ -10,7 +10,17 @@ import type {
   Row,
 } from "../../../../plugins/stores/postgres/connection/pipelined-connection.ts";
 import { planted } from "../fleet-sql-mutants.ts";
-import { extended, messagesIn, simple, type Statement } from "./protocol.ts";
+import {
+  extended,
+  messagesIn,
+  parsedText,
+  PARSED,
+  prepare,
+  simple,
+  withPrepared,
+  type Message,
+  type Statement,
+} from "./protocol.ts";
 
 /** Tables that a gateway's calls change. */
 const CHANGED =
@@ -42,6 +52,9 @@ BEGIN
   RAISE NOTICE 'locked';
 END $$;`;
 
+/** Statements that are prepared. They cannot fail while they are parsed. */
+const REPEATED = /^(?:SELECT|INSERT|UPDATE|DELETE) /;
+
 /** Places at which the admission function calls the helpers. */
 const HOOKS = [
   [/IF fresh THEN PERFORM \w+\.lock_meters_1\(m_id\); END IF;/g, "PERFORM sim.between(); $&"],
@@ -66,6 +79,8 @@ export class SimulatedDatabase {
   #sound: readonly Row[] = [];
   #worlds = 0;
   #copies = false;
+  /** Names of prepared statements, by their text. */
+  readonly #prepared = new Map<string, string>();
 
   private constructor(lite: PGlite) {
     this.#lite = lite;
@@ -77,6 +92,7 @@ export class SimulatedDatabase {
     );
     await migrate(made.ask, "tollgate", {});
     made.rows(HELPERS);
+    made.rows("SET plan_cache_mode = force_generic_plan");
     made.#sound = made.rows(
       "SELECT pg_get_functiondef(oid) AS text FROM pg_proc WHERE proname IN ('apply_batch_1', 'return_dead_leases_1', 'heartbeat_1')",
     );
@@ -130,7 +146,7 @@ export class SimulatedDatabase {
 
   /** One group of messages up to its Sync. */
   run(bytes: Uint8Array): Answer {
-    const answered = Buffer.from(this.#exec(bytes));
+    const answered = this.#answer(bytes);
     let [status, error] = ["I", undefined as string | undefined];
     const locks: string[][] = [[]];
     for (const { type, body } of messagesIn(answered)) {
@@ -202,6 +218,30 @@ export class SimulatedDatabase {
       if (type === "D") rows.push(values(body, names));
     }
     return rows;
+  }
+
+  /**
+   * Answers a group of messages. A statement is parsed and planned once, because planning would take
+   * most of the time. Its answer is the same.
+   */
+  #answer(bytes: Uint8Array): Buffer {
+    const messages = [...messagesIn(Buffer.from(bytes))];
+    const name = this.#preparedName(messages);
+    if (name === undefined) return Buffer.from(this.#exec(bytes));
+    return Buffer.concat([PARSED, this.#exec(withPrepared(messages, name))]);
+  }
+
+  #preparedName(messages: readonly Message[]): string | undefined {
+    const text = parsedText(messages);
+    if (text === undefined || !REPEATED.test(text)) return undefined;
+    const known = this.#prepared.get(text);
+    if (known !== undefined) return known;
+    const name = `s${this.#prepared.size}`;
+    const answers = messagesIn(Buffer.from(this.#exec(prepare(name, text))));
+    // In a transaction that has failed, nothing can be prepared.
+    if ([...answers].some(({ type }) => type === "E")) return undefined;
+    this.#prepared.set(text, name);
+    return name;
   }
 
   #exec(bytes: Uint8Array): Uint8Array {

@@ -4,6 +4,7 @@ import { beforeAll, expect, it } from "vitest";
 import { NIGHTLY } from "../../../kit/law-effort.ts";
 import { simulated } from "./fleet-sim.ts";
 import { SimulatedDatabase } from "./database.ts";
+import { slowestKeyChange } from "./key-changes.ts";
 import { world } from "./world.ts";
 
 const WORLDS = NIGHTLY ? 20 : 3;
@@ -30,3 +31,15 @@ it("the same seed gives the same scenario", { timeout: 300_000 }, async () => {
   const [one, other] = [await world(database, 7), await world(database, 7)];
   expect(other.done).toEqual(one.done);
 });
+
+it(
+  "a revoked key is reported to every other gateway within 1.5 s",
+  { timeout: 300_000 },
+  async () => {
+    const changes = NIGHTLY ? 1_000 : 40;
+    const slowest = await slowestKeyChange(database, { seed: 1, changes });
+    expect(slowest).toBeLessThanOrEqual(1_500);
+    // A report that comes at once would prove nothing.
+    expect(slowest).toBeGreaterThan(500);
+  },
+);

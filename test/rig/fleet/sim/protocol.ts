@@ -47,6 +47,24 @@ export function askedBy(messages: readonly Message[]): Asked {
   return { text, values, bytes: Buffer.concat(messages.map(({ whole }) => whole)) };
 }
 
+/** Text of the statement in a group of messages that parses one without a name. */
+export function parsedText([first]: readonly Message[]): string | undefined {
+  if (first?.type !== "P" || first.body[0] !== 0) return undefined;
+  return first.body.toString("utf8", 1, first.body.indexOf(0, 1));
+}
+
+/** The same group with a statement that was prepared, in place of the one that it parses. */
+export const withPrepared = (messages: readonly Message[], name: string): Buffer =>
+  Buffer.concat(
+    messages.flatMap(({ type, body, whole }) => {
+      if (type === "P") return [];
+      if (type !== "B") return [whole];
+      const portal = body.indexOf(0) + 1;
+      const rest = body.subarray(body.indexOf(0, portal) + 1);
+      return [encoded("B", Buffer.concat([body.subarray(0, portal), text(name), rest]))];
+    }),
+  );
+
 function bound(body: Buffer): (string | Buffer | null)[] {
   let at = body.indexOf(0) + 1;
   at = body.indexOf(0, at) + 1;
@@ -85,6 +103,16 @@ export const extended = (query: string): Buffer =>
     encoded("E", Buffer.concat([text(""), Buffer.alloc(4)])),
     encoded("S", Buffer.alloc(0)),
   ]);
+
+/** Prepares a statement. */
+export const prepare = (name: string, query: string): Buffer =>
+  Buffer.concat([
+    encoded("P", Buffer.concat([text(name), text(query), Buffer.alloc(2)])),
+    encoded("S", Buffer.alloc(0)),
+  ]);
+
+/** The response to a statement that is parsed. */
+export const PARSED = encoded("1", Buffer.alloc(0));
 
 /** A server's response to a new connection. */
 export const WELCOME = Buffer.concat([
