@@ -177,40 +177,7 @@ describe.skipIf(!isWanted(CLAUDE))(`${CLAUDE.name} ${CLAUDE.version}`, () => {
 
 describe.skipIf(!isWanted(CODEX))(`${CODEX.name} ${CODEX.version}`, () => {
   it("works with the token of the flow: text, a tool, a continued session, and a compaction", async () => {
-    const program = await installed(CODEX);
-    const tokens = await signIn(at, "bob");
-    const wire = await recorder(at.url);
-    const cwd = await mkdtemp(join(home, "codex-"));
-    await mkdir(join(cwd, ".codex"));
-    await mkdir(join(cwd, "tmp"));
-    await writeFile(join(cwd, "note.txt"), "Remember the milk.");
-    await writeFile(
-      join(cwd, ".codex/config.toml"),
-      `model = "up-responses/model"
-model_provider = "gateway"
-check_for_update_on_startup = false
-analytics = { enabled = false }
-features = { plugins = false }
-[model_providers.gateway]
-name = "Gateway"
-base_url = "${wire.url}/v1"
-env_key = "GATEWAY_TOKEN"
-wire_api = "responses"
-`,
-    );
-    const ask = (...words: string[]) =>
-      run({
-        args: [
-          program,
-          "exec",
-          "--skip-git-repo-check",
-          "--dangerously-bypass-approvals-and-sandbox",
-          ...words,
-        ],
-        cwd,
-        env: { HOME: cwd, TMPDIR: join(cwd, "tmp"), GATEWAY_TOKEN: tokens.access_token },
-      });
-    up.reset();
+    const { ask, cwd, tokens, wire } = await startCodex("bob");
     script = (asked) =>
       toolResults(asked).length > 0
         ? say("It says: Remember the milk.").usage(USAGE)
@@ -239,15 +206,84 @@ wire_api = "responses"
       false,
     ]);
     expect(inputs.at(-1)).toContain("A summary of milk.");
-    const asked = up.requests.filter(
-      ({ method, path }) => method === "POST" && path.startsWith("/v1/responses"),
-    );
-    expectEqualBytes(wire.bodies, asked);
+    expectEqualBytes(wire.bodies, responsesAsked());
     expect(await callsOf(tokens.access_token)).toBeGreaterThanOrEqual(3);
     expect(JSON.stringify(at.gateway.log)).not.toContain(tokens.access_token);
     wire.close();
   }, 180_000);
+
+  it("starts an agent, whose requests have the same credential and reach the provider unchanged", async () => {
+    const { ask, tokens, wire } = await startCodex("bob");
+    const before = await callsOf(tokens.access_token);
+    script = (asked) => {
+      const text = String(asked.body);
+      // The agent's conversation contains only its task.
+      if (!text.includes("Start an agent.")) return say("Two notes.").usage(USAGE);
+      if (text.includes("Two notes.")) return say("The agent found two notes.").usage(USAGE);
+      const [, id] = /agent_id[\\": ]+([0-9a-f-]{36})/.exec(text) ?? [];
+      return (
+        id === undefined
+          ? call("multi_agent_v1__spawn_agent", { message: "Count the notes." })
+          : call("multi_agent_v1__wait_agent", { targets: [id], timeout_ms: 30_000 })
+      ).usage(USAGE);
+    };
+    const answer = await ask("Start an agent.");
+    expect([answer.code, answer.out.trim()]).toEqual([0, "The agent found two notes."]);
+    const asked = responsesAsked();
+    const own = asked.filter(({ body }) => !String(body).includes("Start an agent."));
+    expect(own).toHaveLength(1);
+    expect(String(own[0]!.body)).toContain("Count the notes.");
+    expectEqualBytes(wire.bodies, asked);
+    for (const { headers } of asked) {
+      expect(headers["authorization"]).toBe("Bearer sk-upstream");
+      expect(JSON.stringify(headers)).not.toContain(tokens.access_token);
+    }
+    expect((await callsOf(tokens.access_token)) - before).toBe(asked.length);
+    wire.close();
+  }, 180_000);
 });
+
+/** Signs a person in, and prepares a folder in which Codex uses the gateway with the token. */
+async function startCodex(person: string) {
+  const program = await installed(CODEX);
+  const tokens = await signIn(at, person);
+  const wire = await recorder(at.url);
+  const cwd = await mkdtemp(join(home, "codex-"));
+  await mkdir(join(cwd, ".codex"));
+  await mkdir(join(cwd, "tmp"));
+  await writeFile(join(cwd, "note.txt"), "Remember the milk.");
+  await writeFile(
+    join(cwd, ".codex/config.toml"),
+    `model = "up-responses/model"
+model_provider = "gateway"
+check_for_update_on_startup = false
+analytics = { enabled = false }
+features = { plugins = false }
+[model_providers.gateway]
+name = "Gateway"
+base_url = "${wire.url}/v1"
+env_key = "GATEWAY_TOKEN"
+wire_api = "responses"
+`,
+  );
+  const ask = (...words: string[]) =>
+    run({
+      args: [
+        program,
+        "exec",
+        "--skip-git-repo-check",
+        "--dangerously-bypass-approvals-and-sandbox",
+        ...words,
+      ],
+      cwd,
+      env: { HOME: cwd, TMPDIR: join(cwd, "tmp"), GATEWAY_TOKEN: tokens.access_token },
+    });
+  up.reset();
+  return { ask, cwd, tokens, wire };
+}
+
+const responsesAsked = (): readonly UpstreamRequest[] =>
+  up.requests.filter(({ method, path }) => method === "POST" && path.startsWith("/v1/responses"));
 
 const isCompaction = ({ body }: UpstreamRequest): boolean =>
   String(body).includes("CONTEXT CHECKPOINT COMPACTION");

@@ -31,7 +31,7 @@ const finalResponse = (speech: ScriptOutput, manner: FormatOptions): JsonObject 
   ...buildResponse(
     manner,
     responseStatus(speech),
-    speech.items.map((item, i) => doneItem(item, manner.responseNumber, i)),
+    speech.items.map((item, i) => doneItem(item, manner, i)),
   ),
   completed_at: CREATED + 1,
   incomplete_details: incompleteDetails(speech),
@@ -101,7 +101,25 @@ function contentPart(
     : { type: "refusal", refusal: text };
 }
 
-function newItem(item: ScriptItem, n: number, index: number): JsonObject {
+/**
+ * Returns the name of a tool as the request declares it. A tool in a namespace is scripted by the
+ * flat name that other protocols have for it, such as `agents__spawn`.
+ */
+function declaredName(name: string, { tools }: FormatOptions["body"]): JsonObject {
+  for (const declared of Array.isArray(tools) ? (tools as JsonObject[]) : []) {
+    const namespace = declared["name"];
+    if (declared["type"] !== "namespace" || typeof namespace !== "string") continue;
+    if (name.startsWith(`${namespace}__`))
+      return { name: name.slice(namespace.length + 2), namespace };
+  }
+  return { name };
+}
+
+function newItem(
+  item: ScriptItem,
+  { responseNumber: n, body }: FormatOptions,
+  index: number,
+): JsonObject {
   const id = itemId(item, n, index);
   switch (item.type) {
     case "text":
@@ -110,7 +128,10 @@ function newItem(item: ScriptItem, n: number, index: number): JsonObject {
     case "reasoning":
       return { id, type: "reasoning", summary: [] };
     case "call": {
-      const about = { call_id: item.id ?? `call_${n}_${index}`, name: item.name };
+      const about = {
+        call_id: item.id ?? `call_${n}_${index}`,
+        ...declaredName(item.name, body),
+      };
       return item.custom
         ? { id, type: "custom_tool_call", status: "in_progress", ...about, input: "" }
         : { id, type: "function_call", status: "in_progress", ...about, arguments: "" };
@@ -118,8 +139,8 @@ function newItem(item: ScriptItem, n: number, index: number): JsonObject {
   }
 }
 
-function doneItem(item: ScriptItem, n: number, index: number): JsonObject {
-  const added = newItem(item, n, index);
+function doneItem(item: ScriptItem, manner: FormatOptions, index: number): JsonObject {
+  const added = newItem(item, manner, index);
   switch (item.type) {
     case "text":
     case "refusal":
@@ -149,7 +170,7 @@ function streamedResponse(speech: ScriptOutput, manner: FormatOptions): Scripted
     events.push(
       event("response.output_item.added", {
         output_index,
-        item: newItem(item, manner.responseNumber, output_index),
+        item: newItem(item, manner, output_index),
       }),
     );
     for (const [type, fields] of innerEvents(item))
@@ -157,7 +178,7 @@ function streamedResponse(speech: ScriptOutput, manner: FormatOptions): Scripted
     events.push(
       event("response.output_item.done", {
         output_index,
-        item: doneItem(item, manner.responseNumber, output_index),
+        item: doneItem(item, manner, output_index),
       }),
     );
   });
