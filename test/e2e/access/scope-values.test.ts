@@ -6,6 +6,7 @@ import { startTestGateway, type TestGateway } from "tollgate/testing";
 import { callControl } from "../../../src/admin/socket/control-client.ts";
 import { digestKey, mintKey } from "../../../src/lib/api-key.ts";
 import { trialCount } from "../../kit/law-effort.ts";
+import { until } from "../../kit/wait.ts";
 
 const KEY = mintKey().secret;
 const MODEL = "demo/echo";
@@ -44,8 +45,13 @@ let at: TestGateway;
 beforeAll(async () => void (at = await startTestGateway({ yaml })));
 afterAll(() => at[Symbol.asyncDispose]());
 
-const send = async (path: string, body: object, headers: Record<string, string> = {}) => {
-  const answer = await fetch(at.url + path, {
+const send = async (
+  path: string,
+  body: object,
+  headers: Record<string, string> = {},
+  { url } = at,
+) => {
+  const answer = await fetch(url + path, {
     method: "POST",
     headers: {
       "content-type": "application/json",
@@ -57,7 +63,10 @@ const send = async (path: string, body: object, headers: Record<string, string> 
   });
   return { status: answer.status, text: await answer.text() };
 };
-const reserves = (): number => at.storeCommands.filter((c) => c.do === "reserve").length;
+const rowCount = async (): Promise<number> => {
+  const rows = (await callControl(at.stateDir, "ledger.entries", { limit: 1_000 })) as any;
+  return rows.items.length;
+};
 
 /** Messages of invalid values: of the scope, or of the protocol. Others, such as that of an unknown model, would prove nothing. */
 const INVALID =
@@ -90,12 +99,12 @@ it.each(ROUTES)("%s rejects invalid values, and reserves nothing", async (path, 
         invalidBody.map((user) => ({ body: { user }, headers: { "x-probe": "good" } })),
       ),
       async (bad) => {
-        const before = reserves();
+        const before = await rowCount();
         const { status, text } = await send(path, { ...body, ...bad.body }, bad.headers);
         expect([status, text]).toEqual([400, expect.stringMatching(INVALID)]);
         const { error } = JSON.parse(text) as { error: { message: string } };
         expect(error.message.length).toBeLessThan(400);
-        expect(reserves()).toBe(before);
+        expect(await rowCount()).toBe(before);
       },
     ),
     { numRuns: trialCount(12) },
@@ -144,4 +153,31 @@ it("any valid value is one member, and counts once", async () => {
     }),
     { numRuns: trialCount(60) },
   );
+  // Without rows, the tests of rejected requests would prove nothing.
+  expect(await rowCount()).toBeGreaterThan(0);
+});
+
+it("three scopes add no store command to a request, and one reserve contains all their limits", async () => {
+  const commandsWith = async (scopes: string) => {
+    await using gateway = await startTestGateway({
+      yaml: yaml.replace("store: memory", "").replace(/^scopes:\n.*$/m, scopes),
+    });
+    for (let i = 0; i < 3; i++) {
+      const headers = { "x-probe": "a", "session-id": "s" };
+      const sent = await send("/v1/chat/completions", { messages }, headers, gateway);
+      expect(sent.status).toBe(200);
+    }
+    await until(() => gateway.storeCommands.filter((c) => c.do === "settle").length === 3);
+    return gateway.storeCommands.filter((c) => c.do !== "price" && c.do !== "heartbeat");
+  };
+  const plain = await commandsWith("");
+  const scoped = await commandsWith(`scopes:
+  session: { from: [session], limits: [requests=100/total, tokens=100000/total] }
+  probe: { from: ["header:x-probe"], limits: [requests=100/day] }
+  whole: { limits: [requests=100/day] }`);
+  const namesOf = (all: typeof plain) => all.map((c) => c.do).toSorted();
+  expect(namesOf(scoped)).toEqual(namesOf(plain));
+  const claims = (all: typeof plain) =>
+    all.flatMap((c) => (c.do === "reserve" ? [c.claims.length] : []));
+  expect(claims(scoped)).toEqual(claims(plain).map((count) => count + 4));
 });
