@@ -41,7 +41,7 @@ const PAGES: readonly ApiPage[] = [
     slug: "context",
     title: "Plugin context",
     about: "the services that the gateway offers to a plugin",
-    from: ["plugin/context", "plugin/store/open-call"].map(file),
+    from: ["plugin/context", "plugin/store/open-call", "lib/net/bounded-body"].map(file),
   },
   {
     slug: "provider",

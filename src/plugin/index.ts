@@ -18,6 +18,7 @@ export { matchesGlob } from "../lib/glob.ts";
 export * from "../lib/queue/bounded-queue.ts";
 export * from "../lib/queue/batch-loop.ts";
 export * from "../lib/queue/batch-queue.ts";
+export * from "../lib/net/bounded-body.ts";
 export { nearest } from "../lib/text.ts";
 export * from "../lib/webhook-signature.ts";
 export { isSystemdJournal } from "../lib/log/systemd-journal.ts";

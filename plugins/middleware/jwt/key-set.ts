@@ -2,7 +2,7 @@
 // refers to an unknown key. The issuer gets at most one request per 30 s, even if many such tokens
 // arrive.
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
-import { fail, type Context } from "tollgate/plugin";
+import { fail, readBoundedBody, type Context } from "tollgate/plugin";
 
 const FETCH_TIMEOUT_MS = 5_000;
 /** Maximum size of a key set, in bytes. An issuer has only a few keys. */
@@ -117,21 +117,12 @@ export const fromUrl = (url: string, fetch: Context["fetch"]): KeySource => ({
       signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
     });
     if (!answer.ok) throw new Error(`The issuer returned status ${answer.status}.`);
-    return readBoundedText(answer);
+    const body = await readBoundedBody(answer.body, MAX_BYTES);
+    if (!body) throw new Error(`The key set is larger than ${MAX_BYTES} bytes.`);
+    return body.toString("utf8");
   },
 });
 
 export const fromFile = (path: string, readFile: Context["readFile"]): KeySource => ({
   read: async () => (await readFile(path)).toString("utf8"),
 });
-
-async function readBoundedText(answer: Response): Promise<string> {
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  for await (const part of answer.body ?? []) {
-    length += part.length;
-    if (length > MAX_BYTES) throw new Error(`The key set is larger than ${MAX_BYTES} bytes.`);
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString("utf8");
-}

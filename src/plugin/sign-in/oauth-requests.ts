@@ -1,5 +1,6 @@
 // Requests of an OAuth client to an authorization server. Responses come from other parties, so each
 // value is checked before it is used.
+import { readBoundedBody } from "../../lib/net/bounded-body.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import type { ProviderClient } from "../call.ts";
 
@@ -41,15 +42,9 @@ export async function requestOAuthJson(
 ): Promise<JsonObject> {
   const response = await fetch(url, { ...init, signal: AbortSignal.timeout(timeoutMs) });
   const { host } = new URL(url);
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  for await (const part of response.body ?? []) {
-    length += part.length;
-    if (length > MAX_RESPONSE_BYTES)
-      throw new OAuthError("invalid_response", `The response of ${host} is too large.`);
-    parts.push(part);
-  }
-  const parsed = parseObject(Buffer.concat(parts).toString("utf8"));
+  const body = await readBoundedBody(response.body, MAX_RESPONSE_BYTES);
+  if (!body) throw new OAuthError("invalid_response", `The response of ${host} is too large.`);
+  const parsed = parseObject(body.toString("utf8"));
   if (!response.ok) {
     const { error } = parsed ?? {};
     const code = typeof error === "string" && ERROR_CODE.test(error) ? error : undefined;

@@ -1,6 +1,7 @@
 // Reads responses of batch APIs: JSON objects, errors, and files of JSON Lines that are larger than
 // memory.
 import { BOUNDS } from "../../lib/bounds.ts";
+import { readBoundedBody } from "../../lib/net/bounded-body.ts";
 import {
   type BatchClient,
   createFault,
@@ -39,15 +40,11 @@ const MAX_OBJECT_BYTES = 16 * 1024 * 1024;
 
 /** The host does not limit the size of a response to a batch client, so it is limited here. */
 async function readObject(response: Response): Promise<JsonObject> {
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  for await (const piece of bodyOf(await requireSuccess(response))) {
-    size += piece.length;
-    if (size > MAX_OBJECT_BYTES)
-      fail("upstream", "The response of the batch API is too large.", { code: "bad_answer" });
-    pieces.push(piece);
-  }
-  const object = parseObject(Buffer.concat(pieces).toString());
+  const { body } = await requireSuccess(response);
+  const bytes = await readBoundedBody(body, MAX_OBJECT_BYTES);
+  if (!bytes)
+    return fail("upstream", "The response of the batch API is too large.", { code: "bad_answer" });
+  const object = parseObject(bytes.toString());
   return (
     object ?? fail("upstream", "The batch API returned no JSON object.", { code: "bad_answer" })
   );

@@ -3,6 +3,7 @@
 // the store shares with all gateways, so no client can send or read them.
 import { createHmac } from "node:crypto";
 import { decrypt, encrypt } from "../../lib/encryption.ts";
+import { readBoundedBody } from "../../lib/net/bounded-body.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import { readInstances } from "./fleet.ts";
@@ -101,7 +102,9 @@ export class PeerGateways {
       await answer.body?.cancel();
       throw new Error(`${url} says ${answer.status}`);
     }
-    const value = decryptMessage(this.#secret, await readBytes(answer))?.value;
+    const body = await readBoundedBody(answer.body, MAX_RESPONSE_BYTES);
+    if (!body) throw new Error("the response is too large");
+    const { value } = decryptMessage(this.#secret, body) ?? {};
     return value ?? Promise.reject(new Error(`${url} has no answer`));
   }
 
@@ -118,17 +121,6 @@ export class PeerGateways {
       state === "live" && instance !== this.#instance ? (info?.address ?? []) : [],
     );
   }
-}
-
-async function readBytes(answer: Response): Promise<Buffer> {
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const part of answer.body ?? []) {
-    bytes += part.length;
-    if (bytes > MAX_RESPONSE_BYTES) throw new Error("the response is too large");
-    parts.push(part);
-  }
-  return Buffer.concat(parts);
 }
 
 // Connects a plugin with its instances in the gateway's other processes. With one process, there

@@ -1,5 +1,5 @@
 // Converts a response of the API into the result of a tool.
-import type { Json, JsonObject } from "tollgate/plugin";
+import { readBoundedBody, type Json, type JsonObject } from "tollgate/plugin";
 
 /** Maximum length of the text of an error response that is shown. */
 const MAX_ERROR_LENGTH = 4_096;
@@ -18,7 +18,7 @@ export async function readToolResult(
 ): Promise<ToolResult> {
   const { status } = response;
   const type = response.headers.get("content-type")?.split(";", 1)[0]!.trim().toLowerCase() ?? "";
-  const content = await readBounded(response.body, maxBytes);
+  const content = await readBoundedBody(response.body, maxBytes);
   if (content === undefined)
     return toolError(`The response is larger than ${maxBytes} bytes. Ask for less.`);
   if (status >= 300 && status < 400)
@@ -63,19 +63,4 @@ function parseJson(text: string): Json | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Reads a body. Returns undefined if it is too large; the rest is then not received. */
-export async function readBounded(
-  body: ReadableStream<Uint8Array> | null,
-  maxBytes: number,
-): Promise<Buffer | undefined> {
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  for await (const part of body ?? []) {
-    length += part.length;
-    if (length > maxBytes) return undefined;
-    parts.push(part);
-  }
-  return Buffer.concat(parts);
 }

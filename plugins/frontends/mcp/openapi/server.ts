@@ -1,6 +1,13 @@
 // An API with an OpenAPI document as a server of tools. Requests are sent to the operator's base URL
 // only, with the credential of the server.
-import { fail, nearest, type Context, type Json, type JsonObject } from "tollgate/plugin";
+import {
+  fail,
+  nearest,
+  readBoundedBody,
+  type Context,
+  type Json,
+  type JsonObject,
+} from "tollgate/plugin";
 import {
   ServerError,
   type ListKind,
@@ -10,7 +17,7 @@ import {
 } from "../tool-server.ts";
 import { MAX_DOCUMENT_LENGTH, OpenApiDocument } from "./document.ts";
 import { ArgumentError, buildRequest, type ApiRequest } from "./request.ts";
-import { readBounded, readToolResult, toolError } from "./result.ts";
+import { readToolResult, toolError } from "./result.ts";
 import { createOperationTools, type OperationTool } from "./tools.ts";
 
 /** How long a document from a URL is used until it is requested again, in milliseconds. */
@@ -159,7 +166,9 @@ async function createLoader(
 
 async function requestDocument(ctx: Pick<Context, "fetch">, url: string): Promise<string> {
   const response = await ctx.fetch(url, { signal: AbortSignal.timeout(DOCUMENT_TIMEOUT_MS) });
-  const content = response.ok ? await readBounded(response.body, MAX_DOCUMENT_LENGTH) : undefined;
+  const content = response.ok
+    ? await readBoundedBody(response.body, MAX_DOCUMENT_LENGTH)
+    : undefined;
   return content
     ? content.toString("utf8")
     : fail("upstream", `Cannot load the OpenAPI document: status ${response.status}.`, {

@@ -1,5 +1,11 @@
 // Sends JSON-RPC messages to a remote server and reads its responses, with bounds on their size.
-import { getFault, type Context, type HeadersOut, type JsonObject } from "tollgate/plugin";
+import {
+  getFault,
+  readBoundedBody,
+  type Context,
+  type HeadersOut,
+  type JsonObject,
+} from "tollgate/plugin";
 import { createEventDecoder } from "tollgate/protocols/sse";
 import {
   checkServerMessage,
@@ -166,18 +172,11 @@ const failEnded = (): never => {
 };
 
 async function readBytes(answer: Response, signal: AbortSignal): Promise<Buffer> {
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  try {
-    for await (const piece of answer.body ?? []) {
-      size += piece.length;
-      if (size > MAX_MESSAGE_BYTES) throw wrongShape(`is larger than ${MAX_MESSAGE_BYTES} bytes`);
-      pieces.push(piece);
-    }
-  } catch (problem) {
+  const bytes = await readBoundedBody(answer.body, MAX_MESSAGE_BYTES).catch((problem: unknown) => {
     throw toServerError(problem, signal);
-  }
-  return Buffer.concat(pieces);
+  });
+  if (!bytes) throw wrongShape(`is larger than ${MAX_MESSAGE_BYTES} bytes`);
+  return bytes;
 }
 
 /** Reads events until `onResponse` returns a response, or the stream ends. */
