@@ -83,7 +83,7 @@ export interface ProviderClient {
   /**
    * Sends a request to the provider. A relative URL is resolved against the base URL of the
    * endpoint. Connections are pooled, responses are limited in size, and redirects are not
-   * followed.
+   * followed. The `location` of a redirect is absolute.
    *
    * The credential is sent to the bound origins only. Requests to other origins are sent without
    * it. An origin on a private network is allowed only if the operator's options name it.

@@ -32,10 +32,15 @@ import { failBoundExceeded } from "../../model/bound-exceeded.ts";
 import { hasBody, trackBody } from "../../pipeline/exchange/plugin-fetch.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
+/**
+ * How long an idle connection is kept if the server does not state it. Common servers close one after
+ * 5 s, and a request on a connection that is being closed fails.
+ */
+const KEEP_ALIVE_MS = 4_000;
 /** Connects to any address. Used for URLs that the operator or the plugin author wrote. */
 const trustedAgent = new Agent({
   connect: createConnector(CONNECT_TIMEOUT_MS, undefined),
-  keepAliveTimeout: 1_000,
+  keepAliveTimeout: KEEP_ALIVE_MS,
 });
 /** Agents that connect through the gateway's proxy. There is one proxy per gateway. */
 const proxyAgents = new WeakMap<ProxyConfig, Agent>();
@@ -45,7 +50,7 @@ function trustedAgentVia(proxy: ProxyConfig | undefined): Agent {
   if (cachedAgent) return cachedAgent;
   const agent = new Agent({
     connect: createConnector(CONNECT_TIMEOUT_MS, proxy),
-    keepAliveTimeout: 1_000,
+    keepAliveTimeout: KEEP_ALIVE_MS,
   });
   proxyAgents.set(proxy!, agent);
   return agent;
@@ -57,12 +62,12 @@ function trustedAgentVia(proxy: ProxyConfig | undefined): Agent {
 const guardedAgent = new Agent({
   connect: createEgressGuard((address) => !isMetadataAddress(address) && isPublicAddress(address))
     .connect,
-  keepAliveTimeout: 1_000,
+  keepAliveTimeout: KEEP_ALIVE_MS,
 });
 /** Connects only to a cloud metadata service. */
 const metadataAgent = new Agent({
   connect: createEgressGuard(isMetadataAddress).connect,
-  keepAliveTimeout: 1_000,
+  keepAliveTimeout: KEEP_ALIVE_MS,
 });
 
 export interface ProviderClientOptions {
@@ -268,6 +273,7 @@ async function sendSigned(
       }),
     });
     return await toProviderResponse(answer, {
+      url,
       bound: options.bound ?? "response",
       isStreamed: options.timeouts !== undefined,
       onBodyError: (problem) => failTruncatedBody(options, unsigned, problem),
@@ -371,7 +377,18 @@ export const fetchFor: Generation["createFetch"] = (candidate, signal, { prepare
  */
 const DISCARD_LIMITS = { limit: 128 * 1024, ms: 1_000 };
 
+/**
+ * Makes the target of a redirect absolute. It is relative to the URL of the request, and a plugin that
+ * follows it would resolve it against the base.
+ */
+function resolveRedirect(headers: Headers, url: URL): void {
+  const target = URL.parse(headers.get("location") ?? "", url);
+  if (target && headers.has("location")) headers.set("location", target.href);
+}
+
 interface ProviderResponseOptions {
+  /** URL of the request. */
+  readonly url: URL;
   /** Size limit of the body. */
   readonly bound: BoundName | "none";
   /** Whether the body is streamed. */
@@ -387,11 +404,12 @@ interface ProviderResponseOptions {
  */
 async function toProviderResponse(
   { statusCode: status, headers: receivedHeaders, body }: Dispatcher.ResponseData,
-  { bound, isStreamed, onBodyError }: ProviderResponseOptions,
+  { url, bound, isStreamed, onBodyError }: ProviderResponseOptions,
 ): Promise<Response> {
   const headers = new Headers();
   for (const [name, value] of Object.entries(receivedHeaders))
     for (const one of [value ?? []].flat()) headers.append(name, one);
+  if (status >= 300 && status < 400) resolveRedirect(headers, url);
   const pieces = body[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   let size = 0;
   const next = async () => {

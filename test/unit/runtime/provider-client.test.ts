@@ -39,3 +39,26 @@ it("distinguishes a request that was not sent from a connection that broke", asy
   await up.close();
   expect(await codeOf(`${up.url}/x`)).toBe("connect_failed");
 });
+
+it("makes the target of a redirect absolute, as seen from the URL of the request", async () => {
+  const targets = ["/files/1?a=b", "next", "../up", "//other.example/x", "https://other.example/y"];
+  await using up = await startUpstream({
+    "*": (request) => ({ status: 302, headers: { location: targets[request.number - 1]! } }),
+  });
+  const { fetch } = createProviderClient({
+    reach: { base: `${up.url}/api/v1` },
+    dispatcher: undefined,
+    credential: { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined },
+    signal: new AbortController().signal,
+    allowedOrigins: new Set([up.url]),
+  });
+  const found: (string | null)[] = [];
+  for (const _ of targets) found.push((await fetch("videos/7/content")).headers.get("location"));
+  expect(found).toEqual([
+    `${up.url}/files/1?a=b`,
+    `${up.url}/api/v1/videos/7/next`,
+    `${up.url}/api/v1/videos/up`,
+    "http://other.example/x",
+    "https://other.example/y",
+  ]);
+});
