@@ -301,6 +301,14 @@ export const REQUEST_ERRORS: Readonly<Record<string, ErrorText>> = {
     "A field of a client secret has a value that is not allowed",
     "Send a value that the message lists",
   ],
+  missing_approval: [
+    "A response asks for several approvals, and the request does not answer all of them",
+    "Send an `mcp_approval_response` for each, or all items without `previous_response_id`",
+  ],
+  missing_tool_output: [
+    "A response also calls a function of the client, and the request lacks its output",
+    "Send the output in the same request",
+  ],
   missing_model: ["The request names no model", "Add the model, as the message says"],
   missing_required_parameter: ["A required field is missing", "Send the field that `param` names"],
   missing_scope_value: [

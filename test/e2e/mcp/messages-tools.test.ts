@@ -248,3 +248,51 @@ it("other servers pass to the provider, in both betas, and tokens are counted wi
   expect(counted.input_tokens).toBe(42);
   expect(sentBodies(at.up).at(-1).tools).toHaveLength(6);
 });
+
+it("with zero data retention, only servers that declare it are called", async () => {
+  const headers = { "service-zdr": "required" };
+  const body = {
+    model: "clean/model",
+    max_tokens: 1_000,
+    messages: [{ role: "user" as const, content: "x" }],
+    tools: [toolset()],
+  };
+  for (const isStreamed of [false, true])
+    for (const [url, isError] of [
+      ["/mcp/private", false],
+      ["/mcp/math", true],
+    ] as const) {
+      at.up.setRoutes(model([["calc__add", { a: 1, b: 2 }]]));
+      const own = { ...body, mcp_servers: [{ type: "url" as const, url, name: "calc" }] };
+      const created = client().beta.messages;
+      const message = isStreamed
+        ? await created.stream(own, { headers }).finalMessage()
+        : await created.create(own, { headers });
+      expect(message.content[1]).toMatchObject({ type: "mcp_tool_result", is_error: isError });
+      if (isError) expect(JSON.stringify(message.content[1])).toContain("zero data retention");
+    }
+  expect(calls("add")).toHaveLength(2);
+  // No provider of this model is known to keep nothing.
+  const kept = { ...body, model: MODELS[1]!, mcp_servers: [...servers] };
+  await expect(client().beta.messages.create(kept, { headers })).rejects.toMatchObject({
+    status: 403,
+  });
+});
+
+it("with zero data retention, no provider connects to a server", async () => {
+  at.up.setRoutes(model());
+  const headers = { "service-zdr": "required" };
+  const far = { type: "url" as const, url: "https://mcp.example.com/mcp", name: "far" };
+  for (const name of ["clean/model", MODELS[1]!]) {
+    const body = {
+      model: name,
+      max_tokens: 100,
+      messages: [{ role: "user" as const, content: "x" }],
+      mcp_servers: [far],
+      tools: [toolset({ mcp_server_name: "far" })],
+    };
+    const failing = client().beta.messages.create(body, { headers });
+    await expect(failing).rejects.toMatchObject({ status: expect.any(Number) });
+  }
+  expect(JSON.stringify(sentBodies(at.up))).not.toContain("mcp.example.com");
+});

@@ -453,6 +453,79 @@ it("an approval next to a call without one is continued with all items, not by t
   expect(calls("add")).toHaveLength(1);
 });
 
+it("by a response's ID, all approvals of a turn are answered together, or no call is made", async () => {
+  const turn: [string, object][] = [
+    ["calc__add", { a: 1, b: 2 }],
+    ["calc__echo", { x: 1 }],
+    ["calc__drop_table", {}],
+  ];
+  at.up.setRoutes(model(turn));
+  const tools = [server({ require_approval: "always" })];
+  const { response: asked } = await respond({ tools, store: true }, false);
+  expect(types(asked).slice(1)).toEqual(turn.map(() => "mcp_approval_request"));
+  const answers = asked.output.slice(1).map((item, at) => ({
+    type: "mcp_approval_response" as const,
+    approval_request_id: (item as { id: string }).id,
+    approve: at < 2,
+  }));
+  at.up.setRoutes(model());
+  const next = (input: object[]) =>
+    respond({ tools, previous_response_id: asked.id, input: input as never, store: true }, false);
+  for (const kept of [1, 2, 3, 4, 5, 6]) {
+    const some = answers.filter((_, at) => kept & (1 << at));
+    await expect(next(some)).rejects.toMatchObject({
+      status: 400,
+      code: "missing_approval",
+      param: "input",
+      message: expect.stringMatching(
+        new RegExp(
+          `"(?:${turn
+            .filter((_, at) => !(kept & (1 << at)))
+            .map(([name]) => name.slice(6))
+            .join("|")})"`,
+        ),
+      ),
+    });
+  }
+  expect(at.server.received.filter(({ method }) => method === "tools/call")).toEqual([]);
+  const { response } = await next(answers);
+  expect(types(response).slice(0, 2)).toEqual(["mcp_list_tools", "mcp_call"]);
+  expect([calls("add").length, calls("echo").length, calls("drop_table").length]).toEqual([
+    1, 1, 0,
+  ]);
+});
+
+it("by a response's ID, an approved call is not made without the result of the client's call", async () => {
+  at.up.setRoutes(
+    model([
+      ["calc__add", { a: 1, b: 2 }],
+      ["own", {}],
+    ]),
+  );
+  const own = { type: "function" as const, name: "own", parameters: {}, strict: false };
+  const tools = [own, server({ require_approval: "always" })];
+  const { response: asked } = await respond({ tools, store: true }, false);
+  const request = asked.output.find(({ type }) => type === "mcp_approval_request")!;
+  const mine = asked.output.find(({ type }) => type === "function_call") as { call_id: string };
+  const approval = {
+    type: "mcp_approval_response",
+    approval_request_id: request.id,
+    approve: true,
+  };
+  const result = { type: "function_call_output", call_id: mine.call_id, output: "mine" };
+  at.up.setRoutes(model());
+  const next = (input: object[]) =>
+    respond({ tools, previous_response_id: asked.id, input: input as never, store: true }, false);
+  await expect(next([approval])).rejects.toMatchObject({
+    status: 400,
+    code: "missing_tool_output",
+    message: expect.stringContaining(mine.call_id),
+  });
+  expect(calls("add")).toEqual([]);
+  await next([approval, result]);
+  expect(calls("add")).toHaveLength(1);
+});
+
 it("the path of a request may end with a slash", async () => {
   at.up.setRoutes(model([["calc__add", { a: 1, b: 2 }]]));
   const got = await fetch(`${at.gateway.url}/v1/responses/`, {

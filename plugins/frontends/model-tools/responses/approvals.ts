@@ -14,11 +14,22 @@ export interface PendingCall {
   readonly args: string;
   /** Whether the gateway made other calls of the same turn, which needed no approval. */
   readonly hasOtherCalls: boolean;
+  /**
+   * The next call of the same turn that waits for approval, and after the last one the first one.
+   * Undefined if there is no other one.
+   */
+  readonly next:
+    | { readonly callId: string; readonly server: string; readonly name: string }
+    | undefined;
+  /** IDs of calls of the same turn that the client makes. */
+  readonly clientCalls: readonly string[];
 }
 
 export const APPROVAL_PREFIX = "mcpr_gw_";
 /** Longest arguments that can wait for approval, in characters. */
 export const MAX_PENDING_ARGUMENTS = 32 * 1_024;
+/** Largest number of the client's calls that an ID contains. */
+const MAX_CLIENT_CALLS = 32;
 const MAX_ID_LENGTH = 6 * MAX_PENDING_ARGUMENTS;
 
 export class Approvals {
@@ -29,8 +40,9 @@ export class Approvals {
   }
 
   createId(x: RequestHead, call: Omit<PendingCall, "id">): string {
-    const { callId, server, name, args, hasOtherCalls } = call;
-    const data = JSON.stringify([callId, server, name, args, hasOtherCalls]);
+    const { callId, server, name, args, hasOtherCalls, next, clientCalls } = call;
+    const rest = [hasOtherCalls, next ?? null, clientCalls.slice(0, MAX_CLIENT_CALLS)];
+    const data = JSON.stringify([callId, server, name, args, ...rest]);
     return APPROVAL_PREFIX + encrypt(this.#secret, data, x.identity!.id).toString("base64url");
   }
 
@@ -46,13 +58,9 @@ export class Approvals {
         param,
         code: "invalid_value",
       });
-    const [callId, server, name, args, hasOtherCalls] = JSON.parse(data.toString()) as [
-      string,
-      string,
-      string,
-      string,
-      boolean,
-    ];
-    return { id, callId, server, name, args, hasOtherCalls };
+    const [callId, server, name, args, hasOtherCalls, next, clientCalls = []] = JSON.parse(
+      data.toString(),
+    ) as [string, string, string, string, boolean, PendingCall["next"] | null, string[]?];
+    return { id, callId, server, name, args, hasOtherCalls, next: next ?? undefined, clientCalls };
   }
 }

@@ -199,15 +199,27 @@ export class ResponseTurns {
   ): Promise<boolean> {
     const calls: { at: number; index: number; tool: OfferedTool }[] = [];
     const waiting: { item: JsonObject; tool: OfferedTool }[] = [];
-    let isFinal = false;
+    const clientCalls: string[] = [];
     for (const [at, item] of items.entries()) {
       const { index, tool } = turn.placed.get(at)!;
       if (tool && index !== undefined) calls.push({ at, index, tool });
       else if (tool) waiting.push({ item, tool });
-      if (tool ? index === undefined : CLIENT_CALLS.test(String(item["type"]))) isFinal = true;
+      else if (CLIENT_CALLS.test(String(item["type"]))) clientCalls.push(String(item["call_id"]));
     }
-    // The requests come last, because each tells whether the turn has other calls.
-    for (const { item, tool } of waiting) await this.#requestApproval(tool, item, calls.length > 0);
+    const isFinal = waiting.length > 0 || clientCalls.length > 0;
+    // The requests come last, because each contains the other calls of the turn.
+    for (const [n, { item, tool }] of waiting.entries()) {
+      const next = waiting.length > 1 ? waiting[(n + 1) % waiting.length]! : undefined;
+      await this.#requestApproval(tool, item, {
+        hasOtherCalls: calls.length > 0,
+        next: next && {
+          callId: String(next.item["call_id"]),
+          server: next.tool.server,
+          name: next.tool.name,
+        },
+        clientCalls,
+      });
+    }
     if (response["status"] !== "completed") {
       for (const { index } of calls) await this.#endCall(index, { status: "incomplete" });
       return true;
@@ -362,13 +374,13 @@ export class ResponseTurns {
   async #requestApproval(
     tool: OfferedTool,
     item: JsonObject,
-    hasOtherCalls: boolean,
+    turn: Pick<PendingCall, "hasOtherCalls" | "next" | "clientCalls">,
   ): Promise<void> {
     const args = String(item["arguments"]);
     if (args.length > MAX_PENDING_ARGUMENTS)
       fail("upstream", "The arguments of a call that needs approval are too large.");
     const { server, name } = tool;
-    const call = { callId: String(item["call_id"]), server, name, args, hasOtherCalls };
+    const call = { callId: String(item["call_id"]), server, name, args, ...turn };
     const request: JsonObject = {
       id: this.#approvals.createId(this.#loop.x, call),
       type: "mcp_approval_request",

@@ -148,7 +148,7 @@ function convertInput(
   // These calls were made by an earlier request.
   const made = answeredBy("mcp_call");
   const called = new Set<string>();
-  const decided = new Set<string>();
+  const decided = new Map<string, PendingCall>();
   const addCall = ({
     callId,
     server,
@@ -194,8 +194,8 @@ function convertInput(
         const idParam = `${param}.approval_request_id`;
         if (decided.has(id))
           fail("invalid", "The approval request has two responses. Send one.", { param: idParam });
-        decided.add(id);
         const call = of.approvals.read(x, id, idParam);
+        decided.set(id, call);
         if (of.isContinued && call.hasOtherCalls)
           fail("invalid", NEEDS_ALL_ITEMS, { param: "previous_response_id" });
         if (!called.has(call.callId) && !of.isContinued) addCall(call);
@@ -206,7 +206,38 @@ function convertInput(
       }
     }
   }
+  if (of.isContinued) assertTurnAnswered([...decided.values()], items);
   return { input: parts, listed };
+}
+
+/**
+ * Fails if a call of a turn has no answer. The provider needs the results of all calls of a turn, and
+ * would reject the request after an approved call was made.
+ */
+function assertTurnAnswered(decided: readonly PendingCall[], items: readonly Json[]): void {
+  const calls = new Set(decided.map(({ callId }) => callId));
+  const outputs = new Set(
+    items.map((one) =>
+      isObject(one) && String(one["type"]).endsWith("_output") ? one["call_id"] : undefined,
+    ),
+  );
+  for (const { next, clientCalls } of decided) {
+    if (next && !calls.has(next.callId))
+      fail(
+        "invalid",
+        `The response also asks for approval of the tool "${next.name}" of the server "${next.server}". ` +
+          "Send an mcp_approval_response for each approval request of the response, " +
+          "or send all items in input instead of previous_response_id.",
+        { param: "input", code: "missing_approval" },
+      );
+    const missing = clientCalls.find((id) => !outputs.has(id));
+    if (missing !== undefined)
+      fail(
+        "invalid",
+        `No tool output found for the call ${missing} of the same response. Send it in the same request.`,
+        { param: "input", code: "missing_tool_output" },
+      );
+  }
 }
 
 const NEEDS_ALL_ITEMS =

@@ -160,7 +160,12 @@ interface Ended {
   readonly events: JsonObject[];
 }
 
-async function runResponses(of: Scenario, isStreamed: boolean, more: object = {}): Promise<Ended> {
+async function runResponses(
+  of: Scenario,
+  isStreamed: boolean,
+  more: object = {},
+  require_approval = "never",
+): Promise<Ended> {
   const world = new World(of, encodeResponse);
   const loop = world.createLoop();
   const approvals = new Approvals(world.ctx);
@@ -169,7 +174,7 @@ async function runResponses(of: Scenario, isStreamed: boolean, more: object = {}
     server_label: "calc",
     server_url: "/mcp/math",
     allowed_tools: [...of.allowed],
-    require_approval: "never",
+    require_approval,
   };
   const body = { input: "x", tools: [server], ...more } as JsonObject;
   const request = readResponses(world.x, body, { tools: loop.tools, approvals })!;
@@ -264,6 +269,45 @@ describe.each([
   });
 });
 
+test("law: by a response's ID, calls are made only if each call of the turn is answered", async () => {
+  const masks = fc.array(fc.boolean(), { minLength: 6, maxLength: 6 });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.constantFrom(...TOOLS, "own"), { minLength: 1, maxLength: 5 }),
+      masks,
+      async (names, mask) => {
+        const of = {
+          permitted: TOOLS,
+          allowed: TOOLS,
+          turns: [names],
+          maxTurns: 1,
+          maxCalls: 5,
+          disconnectAt: undefined,
+        };
+        const { world, result } = await runResponses(of, false, {}, "always");
+        expect(world.called).toEqual([]);
+        const pending = (result.output as any[]).filter(({ type }) => type !== "mcp_list_tools");
+        expect(pending).toHaveLength(names.length);
+        const input = pending
+          .filter((_, at) => mask[at])
+          .map(({ type, id, call_id }) =>
+            type === "function_call"
+              ? { type: "function_call_output", call_id, output: "mine" }
+              : { type: "mcp_approval_response", approval_request_id: id, approve: true },
+          );
+        const loop = world.createLoop();
+        const approvals = new Approvals(world.ctx);
+        const body = { input, tools: [], previous_response_id: "resp_1" } as unknown as JsonObject;
+        const read = () => readResponses(world.x, body, { tools: loop.tools, approvals });
+        const hasApproval = input.some(({ type }) => type === "mcp_approval_response");
+        if (!hasApproval || input.length === names.length) expect(read).not.toThrow();
+        else expect(read).toThrow(/also asks for approval of the tool|No tool output found/);
+      },
+    ),
+    { numRuns: 150 },
+  );
+});
+
 test("the time of a request is limited, and a result without end is canceled", async () => {
   const of = {
     permitted: ["add"],
@@ -337,7 +381,8 @@ test("law: an approval belongs to one key, and any other ID is refused", () => {
       fc.boolean(),
       (name, args, other, isMixed) => {
         const approvals = new Approvals({ deriveSecret: () => new Uint8Array(32) });
-        const call = { callId: "call", server: "calc", name, args, hasOtherCalls: isMixed };
+        const turn = { hasOtherCalls: isMixed, next: undefined, clientCalls: [other] };
+        const call = { callId: "call", server: "calc", name, args, ...turn };
         const x = (id: string) => ({ identity: { id } }) as RequestHead;
         const id = approvals.createId(x("key"), call);
         expect(approvals.read(x("key"), id, "input[0]")).toEqual({ id, ...call });
@@ -397,7 +442,8 @@ test("law: senders that wait for the client at the same time all continue", asyn
 test("an approval request has one response", () => {
   const approvals = new Approvals({ deriveSecret: () => new Uint8Array(32) });
   const x = { identity: { id: "key" } } as RequestHead;
-  const call = { callId: "call", server: "calc", name: "add", args: "{}", hasOtherCalls: false };
+  const turn = { hasOtherCalls: false, next: undefined, clientCalls: [] };
+  const call = { callId: "call", server: "calc", name: "add", args: "{}", ...turn };
   const id = approvals.createId(x, call);
   const response = (approve: boolean) => ({
     type: "mcp_approval_response",
