@@ -1,6 +1,5 @@
 // Ends a call: its usage and cost, its record, and its ledger row. If the ledger does not accept
 // the row, this is logged.
-import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Fault } from "../../model/error.ts";
 import type { FinishReason } from "../../model/event.ts";
@@ -101,5 +100,9 @@ export function writeSettleRow(
 }
 
 /** Waits for a row, for at most the time that a client may wait. */
-export const waitForRow = (row: Promise<void>): Promise<void> =>
-  Promise.race([row, sleep(SETTLE_TIMEOUT_MS, undefined, { ref: false })]);
+export function waitForRow(row: Promise<void>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, SETTLE_TIMEOUT_MS).unref();
+  // A timer of each request would keep it in memory until the time is over.
+  return Promise.race([row, promise]).finally(() => clearTimeout(timer));
+}
