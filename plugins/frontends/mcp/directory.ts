@@ -105,16 +105,20 @@ export function findResource(
 export const serversWith = ({ servers, access }: Scope, kind: ListKind): readonly MountedServer[] =>
   kind === "tools" ? servers : servers.filter(({ name }) => access.covers(name));
 
-/** Names of tools of a server that the client may not call. */
+/**
+ * Names of tools of a server that the client may not call. Undefined if the client may not call some
+ * tools, and their names are not known because the list cannot be read.
+ */
 export async function hiddenNames(
   x: RequestHead,
   { access, capabilities }: Scope,
   server: MountedServer,
-): Promise<HiddenNames> {
+): Promise<HiddenNames | undefined> {
+  if (access.covers(server.name) && server.offersAllTools) return new HiddenNames([]);
   const list = await server
     .list("tools", x, { capabilities, allowStale: true })
     .catch(() => undefined);
-  return list ? hiddenNamesOf(list, server, access) : new HiddenNames([]);
+  return list && hiddenNamesOf(list, server, access);
 }
 
 const hiddenNamesOf = (
@@ -128,14 +132,19 @@ const hiddenNamesOf = (
       : allNames.filter((tool) => !entries.has(tool) || !access.permits(name, tool)),
   );
 
-/** Returns a function that removes the names of tools that the client may not call from errors. */
+/**
+ * Returns a function that removes the names of tools that the client may not call from an error that
+ * a server wrote. Undefined if the names of this server are not known.
+ */
 export async function createErrorCleaner(
   x: RequestHead,
   scope: Scope,
-): Promise<<T extends JsonObject | string>(value: T) => T> {
-  const hidden = await Promise.all(
-    serversWith(scope, "tools").map((server) => hiddenNames(x, scope, server)),
-  );
+  of: string,
+): Promise<(<T extends JsonObject | string>(value: T) => T) | undefined> {
+  const servers = serversWith(scope, "tools");
+  const found = await Promise.all(servers.map((server) => hiddenNames(x, scope, server)));
+  if (servers.some(({ name }, at) => name === of && !found[at])) return undefined;
+  const hidden = found.filter((names) => names !== undefined);
   return <T extends JsonObject | string>(value: T): T =>
     hidden.reduce<T>((text, names) => names.removeFromJson(text, true), value);
 }
@@ -166,7 +175,9 @@ export async function listPage(
         kind === "tools" ? { capabilities: undefined } : await server.describe(x);
       // A server that does not have the list rejects the request for it.
       const has = !capabilities || capabilities[capabilityOf(kind)] !== undefined;
-      return has ? server.list(kind, x, { capabilities: scope.capabilities }) : undefined;
+      if (!has) return undefined;
+      const list = await server.list(kind, x, { capabilities: scope.capabilities });
+      return { list, hidden: await hiddenInList(x, scope, kind, { server, list }) };
     }),
   );
   const items: { key: string; item: ServerItem }[] = [];
@@ -180,10 +191,9 @@ export async function listPage(
       if (kind === "tools" && isUnconnected(result.reason)) items.push(connectTool(server.name));
       continue;
     }
-    const list = result.value;
-    if (!list) continue;
+    if (!result.value) continue;
+    const { list, hidden } = result.value;
     ttlMs = Math.min(ttlMs, Math.max(0, list.readAt + list.ttlMs - performance.now()));
-    const hidden = kind === "tools" ? hiddenNamesOf(list, server, access) : new HiddenNames([]);
     for (const { key, item } of list.entries.values()) {
       if (kind === "tools" && !access.permits(server.name, key)) continue;
       const named = only ? item : withPublicName(server.name, kind, item);
@@ -195,6 +205,19 @@ export async function listPage(
   }
   if (failure !== undefined && results.every(({ status }) => status === "rejected")) throw failure;
   return pageOf(items, cursor, Number.isFinite(ttlMs) ? Math.floor(ttlMs) : 0);
+}
+
+/** Names of tools that must not appear in the entries of a list. */
+async function hiddenInList(
+  x: RequestHead,
+  { access, capabilities }: Scope,
+  kind: ListKind,
+  { server, list }: { readonly server: MountedServer; readonly list: CachedList },
+): Promise<HiddenNames> {
+  if (kind === "tools") return hiddenNamesOf(list, server, access);
+  if (server.offersAllTools) return new HiddenNames([]);
+  const tools = await server.list("tools", x, { capabilities, allowStale: true });
+  return hiddenNamesOf(tools, server, access);
 }
 
 const isUnconnected = (problem: unknown): boolean =>

@@ -14,7 +14,7 @@ import { ClientReply, type FinalMessage } from "./client-reply.ts";
 import { ClientRequests } from "./client-requests.ts";
 import { ClientSessions } from "./client-sessions.ts";
 import { readModernClient, unsupportedRevision, usesSession, type Client } from "./client.ts";
-import { createErrorCleaner, findResource, listPage } from "./directory.ts";
+import { createErrorCleaner, findResource, hiddenNames, listPage } from "./directory.ts";
 import {
   ClientError,
   isObject,
@@ -297,12 +297,12 @@ export class McpEndpoint {
       ...(has.has("completions") && { completions: {} }),
     };
     // Instructions can name any tool of the server.
-    const isWhole = scope.only && scope.access.covers(scope.only.name);
-    const instructions =
-      isWhole && first?.status === "fulfilled"
-        ? (first.value.instructions ?? undefined)
-        : undefined;
-    return { capabilities, instructions };
+    const { only } = scope;
+    const text = first?.status === "fulfilled" ? first.value.instructions : undefined;
+    if (text == null || !only || !scope.access.covers(only.name))
+      return { capabilities, instructions: undefined };
+    const hidden = await hiddenNames(x, scope, only);
+    return { capabilities, instructions: hidden?.removeFrom(text) };
   }
 
   async #toClientMessage(
@@ -318,27 +318,28 @@ export class McpEndpoint {
     }
     if (problem.progress !== "unsent" && problem.code === RPC_ERRORS.internal)
       this.#ctx.log.warn({ method, reason: problem.message }, "MCP server failed");
-    // A link of the gateway must not be changed.
-    if (problem.isFromGateway) {
-      const { message, data } = problem;
-      const code = clientCode(problem.code, isModern);
-      return {
-        status: 200,
-        body: { jsonrpc: "2.0", id, error: { code, message, ...(data && { data }) } },
-      };
-    }
-    const clean = await createErrorCleaner(x, scope);
-    const { message, data, challenge } = problem;
-    const error: JsonObject = {
-      code: clientCode(problem.code, isModern),
-      // The name in this error is the client's own.
-      message: problem.progress === "unsent" ? message : clean(message),
-      ...(data && { data: clean(data) }),
-      ...(challenge != null && { data: { ...data, wwwAuthenticate: challenge } }),
-    };
+    const code = clientCode(problem.code, isModern);
+    const error = { code, ...(await shownError(x, scope, problem)) };
     return { status: 200, body: { jsonrpc: "2.0", id, error } };
   }
 }
+
+/** Returns the message and the data of an error, without names of tools that are hidden. */
+async function shownError(
+  x: RequestHead,
+  scope: Scope,
+  { message, data, challenge, server }: ServerError,
+): Promise<JsonObject> {
+  const more = challenge != null && { data: { ...data, wwwAuthenticate: challenge } };
+  // A link of the gateway must not be changed.
+  if (server == null) return { message, ...(data && { data }), ...more };
+  const clean = await createErrorCleaner(x, scope, server);
+  if (!clean) return { message: HIDDEN_MESSAGE };
+  return clean({ message, ...(data && { data }), ...more });
+}
+
+const HIDDEN_MESSAGE =
+  "The server returned an error. Its text can name tools that this key may not call, so it is not shown.";
 
 /** States the method for the records of observers. */
 function reportOperation(

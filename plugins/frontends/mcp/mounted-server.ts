@@ -101,6 +101,11 @@ export class MountedServer {
     this.#seenHashes = of.ctx.shared(`tools ${this.name}`, () => new Map<string, string>());
   }
 
+  /** Whether every tool of the server is offered to clients that may call it. */
+  get offersAllTools(): boolean {
+    return this.rules.tools === undefined;
+  }
+
   /** Returns the price of a call. Undefined: it is free. */
   priceOf(tool: string): Price | undefined {
     const { prices = {} } = this.rules;

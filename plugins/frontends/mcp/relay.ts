@@ -9,6 +9,7 @@ import { createErrorCleaner, findTarget, hiddenNames, type Target } from "./dire
 import { mirrorArguments } from "./header-values.ts";
 import { canonicalJson, ClientError, isObject, RPC_ERRORS, wrongShape } from "./json-rpc.ts";
 import { argumentAt } from "./list-entries.ts";
+import type { MountedServer } from "./mounted-server.ts";
 import { withPublicUris } from "./public-names.ts";
 import type { SealedState } from "./sealed-state.ts";
 import { INPUT_MS, SuspendableCall, type SuspendedCalls } from "./suspended-calls.ts";
@@ -61,10 +62,12 @@ export class Relay {
     } catch (problem) {
       const written = toConnectInput(client, problem);
       if (!written) throw problem;
-      const { isFromGateway } = problem as ServerError;
-      const input = isFromGateway
-        ? written
-        : (await createErrorCleaner(client.x, client.scope))(written);
+      const { server } = problem as ServerError;
+      const input =
+        server == null
+          ? written
+          : (await createErrorCleaner(client.x, client.scope, server))?.(written);
+      if (!input) throw problem;
       return {
         resultType: "input_required",
         inputRequests: { connect: input },
@@ -218,18 +221,26 @@ export class Relay {
   ): Promise<JsonObject> {
     const { server, method, params, tool } = target;
     const values = isObject(params["arguments"]) ? params["arguments"] : {};
+    const clean = (value: JsonObject) => removeHiddenNames(client, server, value);
+    const askClient: AskClient = async (asked, of) => on.askClient(asked, await clean(of));
     const result = await server.withCaller(client.x, client.profile, signal, (caller) =>
       server.server.request(
         {
           method,
           params: { ...params, ...more },
           ...(tool && { headers: mirrorArguments(tool.mirrored, values) }),
-          ...on,
+          onNotification: on.onNotification,
+          askClient,
         },
         caller,
       ),
     );
     assertShape(method, result);
+    const { inputRequests, content, completion } = result;
+    if (isObject(inputRequests)) return { ...result, inputRequests: await clean(inputRequests) };
+    if (result["isError"] === true && Array.isArray(content))
+      return { ...result, ...(await clean({ content })) };
+    if (isObject(completion)) return { ...result, completion: await clean(completion) };
     return result;
   }
 
@@ -285,10 +296,27 @@ export class Relay {
       (method === "notifications/message" &&
         (!client.isModern || client.profile.logLevel !== undefined));
     if (!isWanted) return;
-    void hiddenNames(client.x, client.scope, server).then((hidden) =>
-      reply.notify(method, hidden.removeFromJson(params, true)),
+    void hiddenNames(client.x, client.scope, server).then(
+      (hidden) => hidden && reply.notify(method, hidden.removeFromJson(params, true)),
     );
   }
+}
+
+/**
+ * Removes names of tools that the client may not call from a text that a server wrote: a request for
+ * input, an error of a tool, or a completion.
+ */
+async function removeHiddenNames(
+  { x, scope }: Client,
+  server: MountedServer,
+  value: JsonObject,
+): Promise<JsonObject> {
+  const hidden = await hiddenNames(x, scope, server);
+  if (hidden) return hidden.removeFromJson(value);
+  throw new ServerError("The tools of the server cannot be listed.", {
+    code: RPC_ERRORS.internal,
+    progress: "unknown",
+  });
 }
 
 const connectPurpose = ({ x }: Client): string => JSON.stringify(["connect", x.identity!.id]);

@@ -138,8 +138,11 @@ export class ServerError extends Error {
   readonly challenge: Opt<string>;
   /** HTTP status of the response, if the error comes from it. */
   readonly status: Opt<number>;
-  /** Whether the gateway wrote the message and the data, so that they name no tool of a server. */
-  readonly isFromGateway: boolean;
+  /**
+   * Server that wrote the message and the data, which can name any of its tools. Undefined: the
+   * gateway wrote them.
+   */
+  readonly server: Opt<string>;
 
   constructor(
     message: string,
@@ -149,7 +152,7 @@ export class ServerError extends Error {
       data?: Opt<JsonObject>;
       challenge?: Opt<string>;
       status?: Opt<number>;
-      isFromGateway?: boolean;
+      server?: Opt<string>;
     },
   ) {
     super(message);
@@ -158,6 +161,6 @@ export class ServerError extends Error {
     this.data = of.data;
     this.challenge = of.challenge;
     this.status = of.status;
-    this.isFromGateway = of.isFromGateway ?? false;
+    this.server = of.server;
   }
 }

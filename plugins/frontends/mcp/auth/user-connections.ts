@@ -466,7 +466,6 @@ export class UserConnections {
       progress: "rejected",
       data: { elicitations: [{ mode: "url", elicitationId: randomUUID(), url, message }] },
       challenge: challenge ?? "Bearer",
-      isFromGateway: true,
     });
   }
 }

@@ -5,7 +5,12 @@ import { encodeHeaderValue } from "../header-values.ts";
 import { isObject, RPC_ERRORS, wrongShape, type RpcRequest } from "../json-rpc.ts";
 import { findEntryFlaw, keyOf, LIST_MEMBERS, LIST_METHODS, MAX_ENTRIES } from "../list-entries.ts";
 import { isModern, META, REVISIONS, type Revision } from "../revisions.ts";
-import { GATEWAY_INFO, toRpcError, type RemoteServerSettings } from "./remote-settings.ts";
+import {
+  GATEWAY_INFO,
+  showRevisions,
+  toRpcError,
+  type RemoteServerSettings,
+} from "./remote-settings.ts";
 import { post, type PostedResponse } from "./rpc-client.ts";
 import { RemoteSessions, type RemoteSession } from "./remote-sessions.ts";
 import {
@@ -29,18 +34,20 @@ const MAX_PAGES = 200;
 const SESSION_STATUSES: ReadonlySet<number> = new Set([400, 404, 405]);
 
 export class RemoteServer implements ToolServer {
-  readonly name: string;
   readonly #ctx: Context;
   readonly #settings: RemoteServerSettings;
   readonly #sessions: RemoteSessions;
   #revision: Promise<Revision> | undefined;
   #lastId = 0;
 
-  constructor(name: string, settings: RemoteServerSettings, ctx: Context) {
-    this.name = name;
+  constructor(settings: RemoteServerSettings, ctx: Context) {
     this.#ctx = ctx;
     this.#settings = settings;
     this.#sessions = new RemoteSessions(ctx, settings, () => ++this.#lastId);
+  }
+
+  get name(): string {
+    return this.#settings.name;
   }
 
   async describe(caller: ServerCaller): Promise<ServerDescription> {
@@ -179,7 +186,7 @@ export class RemoteServer implements ToolServer {
     }
     // Other errors, such as those of an overloaded server, do not show its revision.
     if (error && answer!.status >= 300 && !SESSION_STATUSES.has(answer!.status))
-      throw toRpcError(error, answer!.status);
+      throw toRpcError(error, { status: answer!.status, server: this.name });
     return REVISIONS[1];
   }
 
@@ -205,7 +212,7 @@ export class RemoteServer implements ToolServer {
     if (!error) return result!;
     // The server was replaced by another one, so the revision is determined again.
     if (error.code === RPC_ERRORS.unsupportedVersion) this.#revision = undefined;
-    throw toRpcError(error, status);
+    throw toRpcError(error, { status, server: this.name });
   }
 
   #postModern(
@@ -293,7 +300,7 @@ export class RemoteServer implements ToolServer {
         onMessage,
       });
       const { result, error } = response!;
-      if (error) throw toRpcError(error, status);
+      if (error) throw toRpcError(error, { status, server: this.name });
       return result!;
     } finally {
       caller.signal.removeEventListener("abort", cancel);
@@ -308,9 +315,8 @@ interface ModernOptions {
 }
 
 const failRevision = (offered: readonly unknown[]): never => {
-  const list = offered.filter((one) => typeof one === "string").slice(0, 10);
   throw new ServerError(
-    `The server supports none of the gateway's revisions. It supports: ${list.join(", ")}.`,
+    `The server supports none of the gateway's revisions. It supports ${showRevisions(offered)}.`,
     { code: RPC_ERRORS.internal, progress: "rejected" },
   );
 };

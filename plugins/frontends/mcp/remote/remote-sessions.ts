@@ -2,7 +2,12 @@
 // so that a client never uses what the server keeps for another one.
 import type { Context, HeadersOut, JsonObject } from "tollgate/plugin";
 import { isObject, isRpcId, RPC_ERRORS, type RpcRequest } from "../json-rpc.ts";
-import { GATEWAY_INFO, toRpcError, type RemoteServerSettings } from "./remote-settings.ts";
+import {
+  GATEWAY_INFO,
+  showRevisions,
+  toRpcError,
+  type RemoteServerSettings,
+} from "./remote-settings.ts";
 import { isModern, isRevision, SESSION_REVISIONS, type Revision } from "../revisions.ts";
 import { deleteSession, openStream, post } from "./rpc-client.ts";
 import {
@@ -197,7 +202,7 @@ export class RemoteSessions {
       idleMs: this.#settings.idleMs,
     });
     const { result, error } = response!;
-    if (error) throw toRpcError(error, status);
+    if (error) throw toRpcError(error, { status, server: this.#settings.name });
     const session = toSession(result!, headers);
     await this.#send(session, caller, { jsonrpc: "2.0", method: "notifications/initialized" });
     return session;
@@ -216,7 +221,7 @@ export class RemoteSessions {
       idleMs: this.#settings.idleMs,
     });
     const { result, error } = response!;
-    if (error) throw toRpcError(error, status);
+    if (error) throw toRpcError(error, { status, server: this.#settings.name });
     return result!;
   }
 
@@ -248,7 +253,7 @@ function toSession(result: JsonObject, headers: Headers): RemoteSession {
   const { protocolVersion, capabilities, instructions, serverInfo } = result;
   if (!isRevision(protocolVersion) || isModern(protocolVersion))
     throw new ServerError(
-      `The server chose the revision ${String(protocolVersion).slice(0, 32)}, which the gateway does not support.`,
+      `The server chose ${showRevisions([protocolVersion])}, which the gateway does not support.`,
       { code: RPC_ERRORS.internal, progress: "rejected" },
     );
   const id = headers.get("mcp-session-id") ?? undefined;

@@ -1,150 +1,18 @@
 // Laws of MCP, with generated servers and clients, without a network.
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { createTestContext } from "tollgate/testing";
-import type { Context, RequestHead, RouteResponse } from "tollgate/plugin";
-import mcp from "../../../../plugins/frontends/mcp.ts";
 import { turnEventLoop, until } from "../../../kit/wait.ts";
+import {
+  modernMessage,
+  rpc,
+  SESSION,
+  startFrontend,
+  TOKEN,
+  type MemoryServer,
+  type Received,
+} from "./memory-frontend.ts";
 
 type Json = Record<string, any>;
-
-const META = "io.modelcontextprotocol/";
-const MODERN = "2026-07-28";
-const TOKEN = "tg_client-token-of-the-test";
-
-/** An upstream server in memory. */
-interface MemoryServer {
-  readonly isModern: boolean;
-  readonly tools: readonly Json[];
-  call(params: Json, signal: AbortSignal): Response | Promise<Response>;
-}
-
-const rpc = (id: unknown, result: Json, headers: Json = {}, status = 200) =>
-  new Response(JSON.stringify({ jsonrpc: "2.0", id, ...result }), {
-    status,
-    headers: { "content-type": "application/json", ...headers },
-  });
-
-async function answer(server: MemoryServer, init: Json): Promise<Response> {
-  const body = init["body"] === undefined ? {} : (JSON.parse(String(init["body"])) as Json);
-  const { id, method, params = {} } = body as { id?: unknown; method?: string; params?: Json };
-  if (init["method"] !== "POST") return new Response(null, { status: 405 });
-  if (!server.isModern) {
-    if (method === "initialize")
-      return rpc(
-        id,
-        {
-          result: {
-            protocolVersion: "2025-11-25",
-            capabilities: { tools: {}, prompts: {}, resources: {}, completions: {} },
-            serverInfo: { name: "memory", version: "1" },
-            instructions: server.tools.map(({ name }) => name).join(", "),
-          },
-        },
-        { "mcp-session-id": "session" },
-      );
-    if (init["headers"]["mcp-session-id"] === undefined)
-      return rpc(id, { error: { code: -32_000, message: "no session" } }, {}, 400);
-    if (id === undefined || method === undefined) return new Response(null, { status: 202 });
-  } else if (method === "server/discover")
-    return rpc(id, {
-      result: {
-        resultType: "complete",
-        supportedVersions: [MODERN],
-        capabilities: { tools: {}, prompts: {}, resources: {}, completions: {} },
-        instructions: server.tools.map(({ name }) => name).join(", "),
-      },
-    });
-  if (method === "tools/list")
-    return rpc(id, { result: { resultType: "complete", tools: server.tools } });
-  if (method === "tools/call") {
-    const response = await server.call(params, init["signal"] as AbortSignal);
-    const text = await response.text();
-    return new Response(text.replaceAll('"ID"', JSON.stringify(id)), response);
-  }
-  const names = server.tools.map(({ name }) => String(name));
-  // Any other answer of the server names all its tools.
-  return rpc(id, {
-    error: { code: -32_602, message: `Use ${names.join(" or ")}.`, data: { names } },
-  });
-}
-
-async function startFrontend(
-  servers: Readonly<Record<string, MemoryServer>>,
-  openCall?: Context["openCall"],
-) {
-  const sent: { headers: Json; body: string; unsettled: number }[] = [];
-  const test = createTestContext({
-    id: "frontends.mcp",
-    ...(openCall && { openCall }),
-    fetch: async (url, init = {}) => {
-      const name = new URL(url).hostname.split(".")[0]!;
-      sent.push({
-        headers: init.headers as Json,
-        body: String(init.body ?? ""),
-        unsettled: test.openedCalls.filter(({ result }) => !result).length,
-      });
-      return answer(servers[name]!, init as Json);
-    },
-  });
-  const options = {
-    servers: Object.fromEntries(
-      Object.keys(servers).map((name) => [
-        name,
-        { url: `https://${name}.example/mcp`, timeout_s: 5, zero_retention: false },
-      ]),
-    ),
-    sets: {},
-    accept: ["bearer"],
-    list_ttl_s: 60,
-  };
-  const frontend = await mcp.setup(options as never, test.ctx);
-  const [route] = frontend.routes;
-  const post = async (
-    body: Json,
-    of: { path?: string; tools?: readonly string[]; headers?: Json; signal?: AbortSignal },
-  ): Promise<{ text: string; headers: Json }> => {
-    const x = {
-      id: "request",
-      headers: { accept: "application/json, text/event-stream", ...of.headers },
-      params: of.path === undefined ? {} : { name: of.path },
-      signal: of.signal ?? new AbortController().signal,
-      privacy: "off",
-      identity: { id: "key", tools: of.tools },
-      setRpcOperation() {},
-    } as unknown as RequestHead;
-    const handle = (
-      route as unknown as { handle: (x: RequestHead, body: Buffer) => Promise<RouteResponse> }
-    ).handle;
-    const response = await handle(x, Buffer.from(JSON.stringify(body)));
-    const { body: got, headers = {} } = response;
-    let text = "";
-    if (got && typeof got === "object" && Symbol.asyncIterator in got)
-      for await (const piece of got as AsyncIterable<string>) text += piece;
-    else text = JSON.stringify(got ?? "");
-    return { text, headers: headers as Json };
-  };
-  return { test, sent, post };
-}
-
-function modernMessage(method: string, params: Json): { body: Json; headers: Json } {
-  const name = params["name"] ?? params["uri"];
-  const meta = {
-    [`${META}protocolVersion`]: MODERN,
-    [`${META}clientCapabilities`]: {},
-    [`${META}logLevel`]: "debug",
-  };
-  return {
-    body: { jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: meta } },
-    headers: {
-      "mcp-protocol-version": MODERN,
-      "mcp-method": method,
-      ...(typeof name === "string" && { "mcp-name": name }),
-      authorization: `Bearer ${TOKEN}`,
-      cookie: TOKEN,
-    },
-  };
-}
 
 const toolName = fc.stringMatching(/^[a-z]{3,8}_[a-z]{3,8}$/);
 
@@ -168,6 +36,26 @@ const behaviors: Readonly<Record<string, (names: readonly string[]) => Response>
   deep: () => rpc("ID", { result: { content: JSON.parse("[".repeat(200) + "]".repeat(200)) } }),
   input: () =>
     rpc("ID", { result: { resultType: "input_required", requestState: "server-state" } }),
+  asks: (names) =>
+    rpc("ID", {
+      result: {
+        resultType: "input_required",
+        inputRequests: {
+          one: {
+            method: "elicitation/create",
+            params: { message: `Run ${names.join(" or ")}?`, requestedSchema: { type: "object" } },
+          },
+        },
+      },
+    }),
+  toolError: (names) =>
+    rpc("ID", {
+      result: {
+        resultType: "complete",
+        isError: true,
+        content: [{ type: "text", text: `No. Try ${names.join(", ")}.` }],
+      },
+    }),
   streamed: (names) =>
     new Response(
       `data: ${JSON.stringify({ jsonrpc: "2.0", method: "notifications/message", params: { level: "info", data: names.join(" ") } })}\n\n` +
@@ -181,33 +69,130 @@ const behaviors: Readonly<Record<string, (names: readonly string[]) => Response>
     ),
 };
 
-const world = fc.record({
-  names: fc.uniqueArray(toolName, { minLength: 2, maxLength: 6 }),
-  visible: fc.nat(5),
-  isModern: fc.boolean(),
-  behavior: fc.constantFrom(...Object.keys(behaviors)),
-  isSession: fc.boolean(),
-  path: fc.constantFrom(undefined, "one"),
-});
+/** Behaviors of an API. The content of its other responses is the result of the tool. */
+const API_BEHAVIORS: readonly string[] = ["ok", "status", "notFound", "redirect"];
+
+const world = fc
+  .record({
+    names: fc.uniqueArray(toolName, { minLength: 3, maxLength: 6 }),
+    visible: fc.nat(5),
+    kind: fc.constantFrom("modern" as const, "session" as const, "openapi" as const),
+    behavior: fc.constantFrom(...Object.keys(behaviors)),
+    apiBehavior: fc.constantFrom(...API_BEHAVIORS),
+    isSession: fc.boolean(),
+    /** Whether the operator offers a tool to nobody. */
+    isDenied: fc.boolean(),
+    /** Whether a client that may call every tool sends each request first. */
+    isWarm: fc.boolean(),
+    path: fc.constantFrom(undefined, "one"),
+  })
+  .map(({ apiBehavior, ...of }) => (of.kind === "openapi" ? { ...of, behavior: apiBehavior } : of));
+
+/** A client, in a session or without one. */
+interface LawClient {
+  readonly key: string;
+  /** Names that it may not receive. */
+  hidden(): readonly string[];
+  send(method: string, params: Json): Promise<Received>;
+  /** Opens a stream of events, reads it for a while, and returns its text. */
+  listen(resources: readonly string[]): Promise<Received>;
+}
 
 it("no name of a tool that a key may not call leaves, and no client token reaches a server", async () => {
   await fc.assert(
-    fc.asyncProperty(world, async ({ names, visible, isModern, behavior, isSession, path }) => {
+    fc.asyncProperty(world, async (of) => {
+      const { names, visible, kind, behavior, isSession, isDenied, isWarm, path } = of;
       const allowed = names[visible % names.length]!;
-      const hidden = names.filter((name) => name !== allowed);
-      const tools = names.map((name) => ({
+      const added = "added_later";
+      const others = [...names, added].filter((name) => name !== allowed);
+      const denied = isDenied ? others[0]! : undefined;
+      const toTool = (name: string) => ({
         name,
         description: `Like ${names.join(", ")}.`,
         inputSchema: { type: "object", properties: { a: { description: names.join(" or ") } } },
-      }));
-      const call = () => behaviors[behavior]!(names);
-      const { test, sent, post } = await startFrontend({
-        one: { isModern, tools, call },
-        two: { isModern, tools: [], call },
       });
+      const uri = `file:///${others[0]}`;
+      const one: MemoryServer = {
+        kind,
+        tools: names.map(toTool),
+        prompts: [{ name: "ask", description: `Uses ${names.join(" and ")}.` }],
+        resources: [{ uri: "file:///x", name: "x", description: `For ${names.join(", ")}.` }],
+        ...(denied !== undefined && { rules: { tools: { deny: [denied] } } }),
+        events: [
+          { method: "notifications/tools/list_changed", params: { names: others } },
+          { method: "notifications/prompts/list_changed", params: { names: others } },
+          { method: "notifications/resources/updated", params: { uri, names: others } },
+          {
+            method: "notifications/resources/updated",
+            params: { uri: "file:///x", names: others },
+          },
+          { method: "notifications/message", params: { level: "info", data: others.join(" ") } },
+          { method: `notifications/${others[0]}`, params: {} },
+        ],
+        call: () => behaviors[behavior]!(one.tools.map(({ name }) => String(name))),
+        override: ({ id, method }) =>
+          method === "completion/complete" && isWarm
+            ? rpc(id, { result: { completion: { values: others, total: others.length } } })
+            : undefined,
+      };
+      const two: MemoryServer = { kind: "modern", tools: [], call: one.call };
+      const { test, sent, post, openStream } = await startFrontend({ one, two });
       await using _ = test;
-      const permitted = [`one/${allowed}`];
+      const clientOf = async (key: string, tools: readonly string[] | undefined) => {
+        const where = { key, tools, path };
+        const hidden = () => (tools ? others : others.filter((name) => name === denied));
+        const token = { authorization: `Bearer ${TOKEN}`, cookie: TOKEN };
+        const expectClean = (what: string, got: Received) => {
+          for (const name of hidden())
+            expect([what, got.text]).toEqual([what, expect.not.stringContaining(name)]);
+          return got;
+        };
+        let session: Json | undefined;
+        if (isSession) {
+          const params = { protocolVersion: SESSION, capabilities: {}, clientInfo: { name: "c" } };
+          const message = { jsonrpc: "2.0", id: 0, method: "initialize", params };
+          const opened = expectClean(
+            "initialize",
+            await post(message, { ...where, headers: token }),
+          );
+          session = { ...token, "mcp-session-id": opened.headers["mcp-session-id"] };
+        }
+        const send = async (method: string, params: Json) => {
+          const { body, headers } = modernMessage(method, params);
+          return expectClean(
+            `${key}: ${method}`,
+            session
+              ? await post(
+                  { jsonrpc: "2.0", id: 1, method, params },
+                  { ...where, headers: session },
+                )
+              : await post(body, { ...where, headers }),
+          );
+        };
+        const listen = async (resources: readonly string[]) => {
+          const stop = new AbortController();
+          const { signal } = stop;
+          const notifications = {
+            toolsListChanged: true,
+            promptsListChanged: true,
+            resourcesListChanged: true,
+            resourceSubscriptions: resources,
+          };
+          if (session) for (const one of resources) await send("resources/subscribe", { uri: one });
+          const { body, headers } = modernMessage("subscriptions/listen", { notifications });
+          const reading = session
+            ? openStream({ ...where, headers: session, signal })
+            : post(body, { ...where, headers, signal });
+          await turnEventLoop(30);
+          stop.abort();
+          return expectClean(`${key}: stream`, await reading);
+        };
+        return { key, hidden, send, listen } satisfies LawClient;
+      };
+      const some = await clientOf("some", [`one/${allowed}`]);
+      const clients = isWarm ? [await clientOf("all", undefined), some] : [some];
       const prefix = path === undefined ? "one__" : "";
+      const publicUri = path === undefined ? "one+file:///x" : "file:///x";
       const requests: [string, Json][] = [
         ["server/discover", {}],
         ["tools/list", {}],
@@ -217,37 +202,26 @@ it("no name of a tool that a key may not call leaves, and no client token reache
         ["tools/call", { name: prefix + allowed, arguments: {} }],
         ["tools/call", { name: `${prefix}unknown_name` }],
         ["prompts/get", { name: `${prefix}unknown_name` }],
-        ["resources/read", { uri: "one+file:///x" }],
-        ["completion/complete", { ref: { type: "ref/prompt", name: "x" }, argument: {} }],
-        ["completion/complete", { ref: { type: "ref/resource", uri: "one+x" }, argument: {} }],
+        ["prompts/get", { name: `${prefix}ask` }],
+        ["resources/read", { uri: publicUri }],
+        [
+          "completion/complete",
+          { ref: { type: "ref/prompt", name: `${prefix}ask` }, argument: {} },
+        ],
+        ["completion/complete", { ref: { type: "ref/resource", uri: publicUri }, argument: {} }],
         ["logging/setLevel", { level: "debug" }],
       ];
-      let session: Json | undefined;
-      const where = { tools: permitted, ...(path !== undefined && { path }) };
-      if (isSession) {
-        const params = {
-          protocolVersion: "2025-11-25",
-          capabilities: {},
-          clientInfo: { name: "c" },
-        };
-        const opened = await post(
-          { jsonrpc: "2.0", id: 0, method: "initialize", params },
-          { ...where, headers: { authorization: `Bearer ${TOKEN}` } },
-        );
-        for (const name of hidden) expect(opened.text).not.toContain(name);
-        session = { "mcp-session-id": opened.headers["mcp-session-id"], cookie: TOKEN };
-      }
-      for (const [method, params] of requests) {
-        const message = modernMessage(method, params);
-        const got = session
-          ? await post({ jsonrpc: "2.0", id: 1, method, params }, { ...where, headers: session })
-          : await post(message.body, { ...where, headers: message.headers });
-        for (const name of hidden)
-          expect([method, got.text]).toEqual([method, expect.not.stringContaining(name)]);
-      }
-      for (const { headers, body } of sent)
-        expect(JSON.stringify([headers, body])).not.toContain(TOKEN);
-      expect(sent.filter(({ body }) => hidden.some((name) => body.includes(name)))).toEqual([]);
+      for (const [method, params] of requests)
+        for (const client of clients) await client.send(method, params);
+      // A tool is added, and the stream of events reports it.
+      if (kind !== "openapi") one.tools = [...one.tools, toTool(added)];
+      for (const client of clients) await client.listen([publicUri]);
+      for (const [method, params] of requests.slice(0, 6))
+        for (const client of clients) await client.send(method, params);
+      for (const { headers, body, url } of sent)
+        expect(JSON.stringify([headers, body, url])).not.toContain(TOKEN);
+      if (isWarm) return;
+      expect(sent.filter(({ body }) => others.some((name) => body.includes(name)))).toEqual([]);
     }),
     { numRuns: 60 },
   );
@@ -260,7 +234,7 @@ it.each(["ok", "streamed", "error", "input"])(
     const { test, post } = await startFrontend(
       {
         one: {
-          isModern: true,
+          kind: "modern",
           tools: [{ name: "run_it", inputSchema: { type: "object" } }],
           call: () => behaviors[step]!(["run_it"]),
         },
@@ -291,7 +265,7 @@ it("each call of a tool has a row before it leaves, and the row is settled", asy
         let abort: AbortController | undefined;
         const { test, sent, post } = await startFrontend({
           one: {
-            isModern,
+            kind: isModern ? "modern" : "session",
             tools: [{ name: "run_it", inputSchema: { type: "object" } }],
             call: (_, signal) => {
               const step = steps[at]!;

@@ -6,6 +6,7 @@ import type { ServerCaller } from "../../../../plugins/frontends/mcp/tool-server
 
 const MODERN = "2026-07-28";
 const LEGACY = "2025-11-25";
+const SETTINGS = { name: "one", url: "https://mcp.example/mcp", idleMs: 1_000 };
 const CALLER: ServerCaller = {
   credential: { headers: {}, owner: "shared" },
   partition: "p",
@@ -42,8 +43,8 @@ function serverWith(answer: Answer, first: Answer[] = []) {
     runEvery: () => undefined,
     onDispose: () => undefined,
   } as unknown as Context;
-  const settings = { url: "https://mcp.example/mcp", revision: undefined, idleMs: 1_000 };
-  return { server: new RemoteServer("one", settings, ctx), methods };
+  const settings = { ...SETTINGS, revision: undefined };
+  return { server: new RemoteServer(settings, ctx), methods };
 }
 
 it.each([301, 401, 403, 408, 429, 500, 503])(
@@ -101,8 +102,8 @@ it("the session that was not used for longest is ended if there are too many", a
     runEvery: () => undefined,
     onDispose: () => undefined,
   } as unknown as Context;
-  const settings = { url: "https://mcp.example/mcp", revision: LEGACY, idleMs: 1_000 } as const;
-  const server = new RemoteServer("one", settings, ctx);
+  const settings = { ...SETTINGS, revision: LEGACY } as const;
+  const server = new RemoteServer(settings, ctx);
   const use = (partition: string) => server.describe({ ...CALLER, partition });
   for (let n = 1; n <= 1_000; n++) await use(`client ${n}`);
   await use("client 1");
