@@ -123,6 +123,9 @@ export function aims({ results, grown, start, streamKb, young }: Found, fsyncUs:
   }
   for (const lane of ["scopes", "scopes-sse"])
     times(lane, THREE_SCOPES, NO_SCOPE, "CPU", cost, "≤", 1.05);
+  for (const lane of ["mcp", "mcp-session"])
+    for (const mine of [power, "tollgate process"])
+      added(lane, mine, "direct", "added p50 of a tool's call", p50, 1_000);
   const beside = (lane: string, mine: string, what: string, figure: Figure, bound: number) => {
     const [a, b] = [at(results, lane, mine), at(results, lane, NO_HOOK)];
     if (a && b) aim(lane, `${mine}: ${what}`, excess(a, b, figure), "≤", bound, "µs");

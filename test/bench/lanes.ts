@@ -28,6 +28,8 @@ export interface Lane {
   readonly bytes: number;
   /** The mock's part of the model's name. */
   readonly says: string;
+  /** The whole body. Default: a conversation. */
+  readonly body?: string;
   readonly stream: boolean;
   readonly wire?: Wire;
   readonly connections: number;
@@ -144,6 +146,22 @@ const keyed = ({ authorization }: Target["headers"]): Target["headers"] => ({
 
 export function loadOf(lane: Lane, target: Target): Load {
   const { wire } = lane;
+  return {
+    port: target.port,
+    path: wire ? PATHS[wire] : target.path,
+    headers: wire === "messages" ? keyed(target.headers) : target.headers,
+    body: lane.body ?? conversationOf(lane, target),
+    connections: lane.connections,
+    ms: lane.ms,
+    ...(lane.most !== undefined && { most: lane.most }),
+    ...(lane.rate !== undefined && { rate: lane.rate }),
+    ...(lane.once && { once: true }),
+  };
+}
+
+/** A conversation of the lane's size. */
+function conversationOf(lane: Lane, target: Target): string {
+  const { wire } = lane;
   const prefix = wire && target.prefix !== "" ? UPSTREAMS[wire] : target.prefix;
   const model = `${prefix}${lane.says}`;
   const bare = bodyOf(lane, model, "").length;
@@ -151,15 +169,5 @@ export function loadOf(lane: Lane, target: Target): Load {
     0,
     Math.max(8, lane.bytes - bare),
   );
-  return {
-    port: target.port,
-    path: wire ? PATHS[wire] : target.path,
-    headers: wire === "messages" ? keyed(target.headers) : target.headers,
-    body: bodyOf(lane, model, content),
-    connections: lane.connections,
-    ms: lane.ms,
-    ...(lane.most !== undefined && { most: lane.most }),
-    ...(lane.rate !== undefined && { rate: lane.rate }),
-    ...(lane.once && { once: true }),
-  };
+  return bodyOf(lane, model, content);
 }

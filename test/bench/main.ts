@@ -21,7 +21,7 @@ import { median } from "./rounds.ts";
 import { type Found, stepsOf } from "./steps.ts";
 import { aimTable, table, workTable } from "./table.ts";
 import { collecting } from "./targets.ts";
-import { where } from "./where.ts";
+import { isWatched, where } from "./where.ts";
 
 const { values: given } = parseArgs({
   options: {
@@ -177,7 +177,7 @@ else if (unknown !== undefined) {
   process.exitCode = 1;
 } else if (given.where) {
   const [name = "json-1k"] = given.lane ?? [];
-  if (isLane(name, short)) process.stdout.write(await where(name));
+  if (isLane(name, short) || isWatched(name)) process.stdout.write(await where(name));
   else {
     say(`--where looks at a lane of one gateway, and "${name}" has several or none.`);
     process.exitCode = 1;

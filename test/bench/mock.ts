@@ -2,6 +2,7 @@
 // the response: s2048 has about that many bytes, e200 is a stream of that many events, and p50
 // sends an event at that interval in milliseconds.
 import { createServer, type Socket } from "node:net";
+import { answerTool, isToolServer } from "./mcp/mock-server.ts";
 
 const FILLER = "the quick brown fox jumps over the lazy dog and keeps on running ";
 const PEEK = 4096;
@@ -285,9 +286,10 @@ const server = createServer((socket) => {
     missing -= body.length;
     const over = chunks ? data.subarray(-5).toString("latin1") === "0\r\n\r\n" : missing <= 0;
     if (!over) return;
-    const wish = wanted(head, peek);
+    const asked = head;
     head = "";
-    answer(socket, wish);
+    if (isToolServer(asked)) answerTool(socket, asked, peek);
+    else answer(socket, wanted(asked, peek));
   });
 });
 server.listen(0, "127.0.0.1", () =>

@@ -4,6 +4,7 @@ import { asking, watching } from "./hooks.ts";
 import { withScopes } from "./scopes.ts";
 import { growth, type Grown } from "./growth.ts";
 import { type Length, type Lane, laneOf, lanes } from "./lanes.ts";
+import { callOf, toolTargets, type Generation } from "./mcp/tool-targets.ts";
 import { measure, sample, takes, type Result, type Side } from "./rounds.ts";
 import { besidePostgres } from "./postgres.ts";
 import { begun, weighed, type Start } from "./start.ts";
@@ -167,6 +168,25 @@ export function stepsOf(plan: Plan): Steps {
     },
   });
 
+  /** Calls of a tool, at a rate that shows the time that is added to one. */
+  const tools = (name: string, generation: Generation, about: string): Step => ({
+    name,
+    about,
+    async run(side, found) {
+      const usual = laneOf("rate-500", length);
+      const lane = { ...usual, name, about, rate: 200, body: callOf(generation) };
+      const targets = await toolTargets(side.mock, generation);
+      try {
+        await warm(side, lane, targets);
+        found.results.push(...(await measure(side, lane, targets, rounds)));
+        const closed = { ...laneOf("json-32", length), name: `${name}-32`, body: lane.body };
+        found.results.push(...(await measure(side, closed, targets, rounds)));
+      } finally {
+        for (const target of targets) await target.stop();
+      }
+    },
+  });
+
   const bothWays = async (mock: number) => {
     const gate = await tollgate(mock, { name: "passthrough" });
     return [gate, toward(gate, "to messages", "an/")];
@@ -233,6 +253,8 @@ export function stepsOf(plan: Plan): Steps {
       pair("everything-sse", "the same, SSE at full speed", "sse-full", withEverything, ALIKE),
       pair("scopes", "with three scopes and without, JSON 1 KB", "json-1k", withScopes, ALIKE),
       pair("scopes-sse", "the same, SSE at full speed", "sse-full", withScopes, ALIKE),
+      tools("mcp", "stateless", "a tool's call, revision 2026-07-28, JSON, 200 a second"),
+      tools("mcp-session", "session", "the same, a session of 2025-11-25, streams of events"),
       pair("child", "a hook in a child, here, and none, JSON 1 KB", "json-1k", asking, ALIKE),
       pair("child-500", "the same, open loop, 500 a second: its way", "rate-500", asking),
       pair("watch", "answers watched, and not, SSE at full speed", "sse-full", watching, ALIKE),

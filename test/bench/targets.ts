@@ -62,6 +62,8 @@ export interface GateOptions {
   scopes?: string;
   /** Entries under `observers:`, in YAML's flow style. */
   observers?: string;
+  /** An additional frontend, in YAML's flow style. */
+  frontend?: string;
   /** Additional models of routes in the file. */
   models?: number;
   dist?: boolean;
@@ -92,7 +94,7 @@ const yaml = (mock: number, of: GateOptions) => `
 listen: { host: 127.0.0.1, port: 0 }
 ${of.workers === undefined ? "" : `workers: ${of.workers}\n`}log: { level: warn }
 store: ${of.store ?? `{ use: sqlite, with: { durability: ${of.durability ?? "power"} } }`}
-frontends: [chat-completions, messages, responses, models]
+frontends: [chat-completions, messages, responses, models${of.frontend === undefined ? "" : `, ${of.frontend}`}]
 middleware: [auth, zdr, limits, usage${of.middleware === undefined ? "" : `, ${of.middleware}`}]
 ${of.scopes === undefined ? "" : `scopes: ${of.scopes}\n`}${of.observers === undefined ? "" : `observers: ${of.observers}\nadmin: { port: 0, tokens: { scraper: { role: metrics, token: ${SCRAPER} } } }\n`}providers:
   up: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1", list_models: false }${of.priced ? PRICES : ""} }

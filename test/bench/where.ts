@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { ended, ROOT, run, serving } from "./process.ts";
 import { type Lane, laneOf } from "./lanes.ts";
+import { callOf, toolFrontend, toTools, type Generation } from "./mcp/tool-targets.ts";
 import { sample, type Side } from "./rounds.ts";
 import { collecting, everyObserver, tollgate, type Target } from "./targets.ts";
 
@@ -198,6 +199,8 @@ interface WhereOptions {
   readonly durability: string;
   /** Mounted entries, in YAML's flow style. */
   readonly observers?: string;
+  /** Generation of the calls of a tool. Default: the lane's own requests. */
+  readonly tools?: Generation;
 }
 
 /** Lanes of a profiled gateway, and the load of each. */
@@ -206,13 +209,21 @@ const WATCHED: Readonly<Record<string, string>> = {
   "metrics-sse": "sse-full",
   everything: "json-1k",
   "everything-sse": "sse-full",
+  mcp: "json-32",
+  "mcp-session": "json-32",
 };
+
+export const isWatched = (name: string): boolean => Object.hasOwn(WATCHED, name);
 
 /** Work of one gateway per request of the lane, as text. */
 export async function where(name: string): Promise<string> {
   const of = { warmMs: 12_000, durability: "power" };
   const lane = laneOf(WATCHED[name] ?? name, { ms: 0, events: 30 });
-  if (!Object.hasOwn(WATCHED, name)) return looked(lane, of);
+  if (!isWatched(name)) return looked(lane, of);
+  if (name.startsWith("mcp")) {
+    const tools = name === "mcp" ? "stateless" : "session";
+    return looked({ ...lane, name, body: callOf(tools) }, { ...of, tools });
+  }
   if (name.startsWith("metrics")) return looked(lane, { ...of, observers: "[metrics]" });
   const sink = await collecting();
   try {
@@ -228,11 +239,14 @@ async function looked(lane: Lane, of: WhereOptions): Promise<string> {
   const side: Side = { driver, mock };
   let target: Target | undefined;
   try {
-    const gate = await tollgate(mock.port, { ...of, inspect: true });
+    const { tools, ...options } = of;
+    const frontend = tools && { frontend: toolFrontend(mock.port, tools) };
+    const gate = await tollgate(mock.port, { ...options, ...frontend, inspect: true });
     target = gate;
+    const measured = tools ? await toTools(gate, tools) : gate;
     const at = await Inspector.of(gate.inspector!);
     const load = async (ms: number) => {
-      const { requests, events } = await sample(side, { ...lane, ms }, gate);
+      const { requests, events } = await sample(side, { ...lane, ms }, measured);
       return lane.per === "event" ? events : requests;
     };
     await load(of.warmMs);
