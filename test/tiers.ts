@@ -111,6 +111,8 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/clients/mcp/agents.test.ts": ["plugins/frontends/mcp"],
   "test/clients/mcp/conformance.test.ts": ["plugins/frontends/mcp"],
   "test/clients/mcp/python.test.ts": ["plugins/frontends/mcp"],
+  "test/clients/mcp/servers.test.ts": ["plugins/frontends/mcp"],
+  "test/e2e/ledger/mcp-kills.test.ts": ["plugins/frontends/mcp", "plugins/stores", "src/store"],
   "test/plugins/stores/postgres/minimal-store.test.ts": ["plugins/stores/postgres", "src/testing"],
   "test/plugins/stores/postgres/call-terms.test.ts": ["plugins/stores/postgres"],
   "test/plugins/stores/postgres/retention.test.ts": ["plugins/stores/postgres"],
@@ -413,6 +415,8 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
     "test/plugins/frontends/mcp/mcp.test.ts",
   ],
   "test/clients/mcp/python.test.ts": ["test/clients/mcp/matrix.test.ts"],
+  "test/clients/mcp/servers.test.ts": ["test/clients/mcp/matrix.test.ts"],
+  "test/e2e/ledger/mcp-kills.test.ts": ["test/e2e/ledger/mcp-kill.test.ts"],
   "test/clients/mcp/conformance.test.ts": [
     "test/plugins/frontends/mcp/mcp.test.ts",
     "test/plugins/frontends/mcp/events.test.ts",

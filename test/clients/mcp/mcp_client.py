@@ -1,5 +1,5 @@
-# A client on the official Python SDK: lists the tools of a server and calls echo. Prints the result
-# as JSON. Arguments: URL, key, and the era of the client.
+# A client on the official Python SDK: lists the tools of a server and calls one. Prints the result as
+# JSON. Arguments: URL, key, generation of the client, name of the tool, and its arguments as JSON.
 import asyncio
 import json
 import sys
@@ -7,13 +7,13 @@ import sys
 from mcp import ClientSession
 from mcp.client import streamable_http
 
-url, key, era = sys.argv[1:]
+url, key, era, tool, arguments = sys.argv[1:]
 headers = {"Authorization": f"Bearer {key}"}
 
 
 async def use(session, revision):
     tools = (await session.list_tools()).tools
-    result = await session.call_tool("echo", {"message": "hi"})
+    result = await session.call_tool(tool, json.loads(arguments))
     text = result.content[0].text
     print(json.dumps({"revision": revision, "tools": [one.name for one in tools], "text": text}))
 

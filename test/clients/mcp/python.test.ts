@@ -10,8 +10,7 @@ import {
   startFakeServer,
   type FakeServerOptions,
 } from "../../plugins/frontends/mcp/fake-server.ts";
-import { SHELF } from "../install.ts";
-import { environment } from "../python/venv.ts";
+import { pythonWith } from "./example-servers.ts";
 
 const { CI, CLIENTS } = process.env;
 const canRun = CI !== undefined || CLIENTS !== undefined;
@@ -38,9 +37,7 @@ describe.skipIf(!canRun).each(CLIENTS_OF_PYTHON)(
     it.each(REVISIONS)(
       "calls a tool of a server in %s",
       async (server) => {
-        const python = await environment(join(SHELF, `python-mcp@${version}`), (pip) =>
-          pip(`mcp==${version}`),
-        );
+        const python = await pythonWith(version);
         await using one = await startFakeServer({ revision: server });
         const options = { servers: { one: { url: one.url } } };
         await using gateway = await startInProcess({
@@ -51,7 +48,8 @@ middleware: [{ use: auth, with: { keys: [{ id: one, digest: ${digestKey(secret)}
 providers: { demo: { use: demo } }
 `,
         });
-        const args = [SCRIPT, `${gateway.url}/mcp/one`, secret, era];
+        const call = ["echo", '{"message":"hi"}'];
+        const args = [SCRIPT, `${gateway.url}/mcp/one`, secret, era, ...call];
         const { stdout } = await promisify(execFile)(python, args, { timeout: 120_000 });
         expect(JSON.parse(stdout)).toEqual({
           revision,
