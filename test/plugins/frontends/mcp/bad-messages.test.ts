@@ -22,8 +22,6 @@ type Json = Record<string, any>;
 const MIB = 1024 * 1024;
 const TOOL = { name: "run_it", inputSchema: { type: "object" } };
 const OK = () => rpc("ID", { result: { content: [{ type: "text", text: "done" }] } });
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const serverOf = (kind: "modern" | "session", of: Partial<MemoryServer> = {}): MemoryServer => ({
   kind,
@@ -136,7 +134,7 @@ async function breakResponse(
   { signal, isShared }: { readonly signal: AbortSignal; readonly isShared: boolean },
 ): Promise<Response> {
   const { status } = given;
-  const headers = { ...Object.fromEntries(given.headers) };
+  const headers: Json = Object.fromEntries(given.headers);
   const text = await given.text();
   const respond = (body: BodyInit | null, more: ResponseInit = {}) =>
     new Response(body, { status, headers, ...more });
