@@ -17,6 +17,10 @@ const FRONTENDS = [
   routed(["POST", ["/v1/chat", "/chat"]], ["GET", "/v1/models"], ["GET", "/v1/models/:id"]),
   routed(["POST", "/both"], ["POST", "/v1beta/**"]),
   routed(["POST", "/both"], ["GET", "/both"]),
+  routed(["GET", ["/mcp", "/mcp/:name"]], ["GET", ["/a/:b/c", "/a/:b"]]),
+  // Two routes match the paths of each pair.
+  routed(["OPTIONS", ["/x/:one", "/:two/y"]], ["DELETE", ["/d/:one", "/d/**"]], ["PUT", "/p/:a/:b"]),
+  routed(["PATCH", "/q/:one"], ["PATCH", "/q/:two"]),
 ] as never;
 
 it.each([
@@ -28,7 +32,21 @@ it.each([
   ["POST /both", undefined],
   ["GET /v1/chat", undefined],
   ["HEAD /v1/models", undefined],
-  ["GET /v1/models/one", undefined],
+  ["GET /v1/models/one", "/v1/models/:id"],
+  ["GET /v1/models/one?b=/c", "/v1/models/:id"],
+  ["GET /mcp", "/mcp"],
+  ["GET /mcp/a.b~c-d", "/mcp/:name"],
+  ["GET /a/b", "/a/:b"],
+  ["GET /mcp/", undefined],
+  ["GET /mcp/..", undefined],
+  ["GET /mcp/.", undefined],
+  ["GET /mcp/a%20b", undefined],
+  ["GET /mcp/a/b", undefined],
+  ["OPTIONS /x/y", undefined],
+  ["OPTIONS /x/z", undefined],
+  ["DELETE /d/one", undefined],
+  ["PUT /p/one/two", undefined],
+  ["PATCH /q/one", undefined],
   ["GET /v1/models/:id", undefined],
   ["POST /v1beta/**", undefined],
   ["POST /v1/chat/", undefined],
@@ -38,20 +56,24 @@ it.each([
   ["POST http://here/v1/chat", undefined],
 ])("%s", (line, path) => {
   const [method, url] = line.split(" ");
-  expect(createExactRouteLookup(FRONTENDS)(method!, url!)?.path).toBe(path);
+  expect(createExactRouteLookup(FRONTENDS)(method!, url!)?.mounted.path).toBe(path);
 });
 
 it("equals h3's route for the same request line", () => {
-  for (const line of ["POST /v1/chat", "POST /chat", "GET /v1/models", "GET /both"]) {
+  const lines = ["POST /v1/chat", "POST /chat", "GET /v1/models", "GET /both", "GET /mcp/one"];
+  for (const line of [...lines, "GET /v1/models/a.b", "GET /a/b?c=d"]) {
     const [method, url] = line.split(" ");
     const app = new H3();
-    const found: string[] = [];
+    const found: unknown[] = [];
     for (const { routes } of FRONTENDS as ReturnType<typeof routed>[])
       for (const route of routes)
         for (const path of [route.path].flat())
-          app.on(route.method as "GET", path, () => void found.push(path));
+          app.on(route.method as "GET", path, ({ context }) => {
+            found.push([path, context.params ?? {}]);
+          });
     void app.request(url!, { method: method! });
-    expect(found, line).toEqual([createExactRouteLookup(FRONTENDS)(method!, url!)?.path]);
+    const { mounted, params } = createExactRouteLookup(FRONTENDS)(method!, url!)!;
+    expect(found, line).toEqual([[mounted.path, params]]);
   }
 });
 
