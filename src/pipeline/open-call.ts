@@ -86,7 +86,7 @@ function reserve(
 
 /** Returns the cost. A unit without a price costs nothing. */
 const costOf = (usage: Usage, price: Price, at: number): bigint =>
-  calculateCost(usage, price, { at }) ?? 0n;
+  price === FREE ? 0n : (calculateCost(usage, price, { at }) ?? 0n);
 
 class HostOpenCall implements OpenCall {
   readonly id: string;

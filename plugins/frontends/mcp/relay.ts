@@ -1,7 +1,8 @@
 // Relays requests to servers. Each call of a tool has a ledger row before it is sent. The client and
 // the server can speak different revisions: requests for input are converted between them.
-import { createHmac, hash } from "node:crypto";
+import { hash } from "node:crypto";
 import { getFault, type Context, type ErrorKind, type JsonObject } from "tollgate/plugin";
+import { ArgumentsHash } from "./arguments-hash.ts";
 import type { ClientReply } from "./client-reply.ts";
 import type { ClientRequests } from "./client-requests.ts";
 import { assertArgumentHeaders, type Client } from "./client.ts";
@@ -37,11 +38,11 @@ type AskClient = (method: string, params: JsonObject) => Promise<JsonObject>;
 
 export class Relay {
   readonly #of: RelayServices;
-  readonly #hashKey: Uint8Array;
+  readonly #argumentsHash: ArgumentsHash;
 
   constructor(services: RelayServices) {
     this.#of = services;
-    this.#hashKey = services.ctx.deriveSecret("mcp arguments");
+    this.#argumentsHash = new ArgumentsHash(services.ctx.deriveSecret("mcp arguments"));
   }
 
   /** Sends a request to its server and returns the result in the client's names. */
@@ -259,7 +260,7 @@ export class Relay {
       model: tool!.key,
       protocol: "mcp",
       price: server.priceOf(tool!.key),
-      argumentsHash: this.#hashArguments(params["arguments"]),
+      argumentsHash: this.#argumentsHash.of((params["arguments"] ?? {}) as JsonObject),
       hasZeroRetention: server.rules.zero_retention,
     });
     let result: JsonObject;
@@ -275,12 +276,6 @@ export class Relay {
     // count it while the client sends the next one.
     await call.settle({ outcome: "ok", state });
     return result;
-  }
-
-  /** Equal arguments have equal hashes, which can be computed only with the secret. */
-  #hashArguments(values: unknown): string {
-    const mac = createHmac("sha256", this.#hashKey).update(canonicalJson(values ?? {}));
-    return mac.digest("hex").slice(0, 32);
   }
 
   /** Forwards a notification that belongs to the client's request. */
