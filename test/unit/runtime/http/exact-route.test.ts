@@ -19,7 +19,11 @@ const FRONTENDS = [
   routed(["POST", "/both"], ["GET", "/both"]),
   routed(["GET", ["/mcp", "/mcp/:name"]], ["GET", ["/a/:b/c", "/a/:b"]]),
   // Two routes match the paths of each pair.
-  routed(["OPTIONS", ["/x/:one", "/:two/y"]], ["DELETE", ["/d/:one", "/d/**"]], ["PUT", "/p/:a/:b"]),
+  routed(
+    ["OPTIONS", ["/x/:one", "/:two/y"]],
+    ["DELETE", ["/d/:one", "/d/**"]],
+    ["PUT", "/p/:a/:b"],
+  ),
   routed(["PATCH", "/q/:one"], ["PATCH", "/q/:two"]),
 ] as never;
 
