@@ -53,7 +53,10 @@ export function createExactRouteLookup(
   for (const frontend of frontends as readonly MountedFrontend[])
     for (const route of frontend.routes)
       for (const path of [route.path].flat()) {
-        const of = methods.get(route.method) ?? { literal: new Map(), patterns: [] };
+        const of: RoutesOfMethod = methods.get(route.method) ?? {
+          literal: new Map(),
+          patterns: [],
+        };
         methods.set(route.method, of);
         const mounted: MountedRoute = { frontend, route, path };
         if (ROUTE_PATTERN.test(path)) of.patterns.push(mounted);
