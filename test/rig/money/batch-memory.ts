@@ -19,12 +19,14 @@ const PATH = "/v1/chat/completions";
 export interface BatchMemory {
   readonly lines: number;
   readonly megabytes: number;
+  /** Ordinary requests before the batch, so that the gateway is idle as in use, not as after its start. */
+  readonly requests: number;
   /** Memory above that of the idle process that the batch may use. */
   readonly limitMib: number;
 }
 
 export async function runBatchMemory(
-  { lines, megabytes, limitMib }: BatchMemory,
+  { lines, megabytes, requests, limitMib }: BatchMemory,
   say: (line: string) => void = () => {},
 ): Promise<RigResult> {
   await using provider = await startProvider();
@@ -45,7 +47,7 @@ middleware: [auth]
     },
   });
   const client = { url: gateway.url, key: gateway.key };
-  const counts: Record<string, number> = { lines, megabytes };
+  const counts: Record<string, number> = { lines, megabytes, requests };
   const wrong: string[] = [];
   const report = (phase: string, idle: ProcessMemory, now: ProcessMemory) => {
     const above = (part: keyof ProcessMemory) => mib(now[part] - idle[part]);
@@ -57,9 +59,15 @@ middleware: [auth]
     if (resident > limitMib) wrong.push(`${phase} uses ${resident} MiB above idle`);
   };
   await runBatch(client, 200, 4_000, async () => {});
-  const { now: idle } = await readProbe(probe, "collect");
+  const { now: fresh } = await readProbe(probe, "collect");
+  await sendRequests(client, requests);
+  const { now: idle } = await readProbe(probe, "read");
+  counts["started"] = mib(fresh.resident);
   counts["idle"] = mib(idle.resident);
-  say(`idle: ${mib(idle.resident)} MiB (young ${mib(idle.young)}, old ${mib(idle.old)})`);
+  say(`after the start: ${mib(fresh.resident)} MiB`);
+  say(
+    `idle after ${requests} requests: ${mib(idle.resident)} MiB (young ${mib(idle.young)}, old ${mib(idle.old)})`,
+  );
   const received = await runBatch(client, lines, (megabytes * 1_000_000) / lines, async (phase) =>
     report(phase, idle, (await readProbe(probe, "read")).peak),
   );
@@ -80,6 +88,22 @@ async function readProbe(
   let text = "";
   for await (const piece of socket) text += String(piece);
   return JSON.parse(text) as never;
+}
+
+/** Sends requests of 4 kB, 32 at a time. */
+async function sendRequests({ url, key }: Client, count: number): Promise<void> {
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const messages = [{ role: "user", content: "word ".repeat(800) }];
+  const body = JSON.stringify({ model: "fake/m", max_tokens: 10, messages });
+  let left = count;
+  const send = async () => {
+    while (left-- > 0) {
+      const response = await fetch(`${url}${PATH}`, { method: "POST", headers, body });
+      const text = await response.text();
+      if (!response.ok) throw new Error(`${response.status} ${text}`);
+    }
+  };
+  await Promise.all(Array.from({ length: 32 }, send));
 }
 
 interface Client {
@@ -170,6 +194,10 @@ async function startProvider() {
     const { pathname } = new URL(req.url!, "http://provider");
     const [, , kind, id] = pathname.split("/");
     const reply = (value: object) => res.end(JSON.stringify(value));
+    if (kind === "chat") {
+      res.setHeader("content-type", "application/json");
+      return reply(resultOf("chat").response.body);
+    }
     if (req.method === "POST" && kind === "files") {
       const ids: string[] = [];
       for await (const line of readJsonLines(req)) ids.push(String(line["custom_id"]));
@@ -235,10 +263,15 @@ const resultOf = (id: string) => ({
 });
 
 export const rig: Rig = {
-  options: { lines: 50_000, megabytes: 200, limit: 64 },
-  run: ({ lines, megabytes, limit }, say) =>
+  options: { lines: 50_000, megabytes: 200, requests: 20_000, limit: 64 },
+  run: ({ lines, megabytes, requests, limit }, say) =>
     runBatchMemory(
-      { lines: Number(lines), megabytes: Number(megabytes), limitMib: Number(limit) },
+      {
+        lines: Number(lines),
+        megabytes: Number(megabytes),
+        requests: Number(requests),
+        limitMib: Number(limit),
+      },
       say,
     ),
 };
