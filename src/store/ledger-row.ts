@@ -66,8 +66,17 @@ export interface Progress {
   readonly costNano: bigint | null;
 }
 
-/** Outcome that recovery writes. A settle that arrives later is recorded as a correction. */
+/** Outcome that recovery writes. */
 export const RECOVERED = "recovered";
+/** Outcome of a reserve that was applied after its caller had received an error. It is void. */
+const ABANDONED = "abandoned";
+
+/**
+ * Whether the settle was written for a call whose end was unknown. A settle that arrives later is
+ * recorded as a correction: the call's owner was only slow, or it repeated the call.
+ */
+export const isProvisional = (outcome: string): boolean =>
+  outcome === RECOVERED || outcome === ABANDONED;
 
 /** Reason of the correction for a settle after recovery. */
 export const LATE_SETTLE = "settled late";

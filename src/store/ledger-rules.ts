@@ -25,7 +25,7 @@ import {
   adjustRow,
   LATE_SETTLE,
   LEDGER_ACTOR,
-  RECOVERED,
+  isProvisional,
   type CallRows,
   type LedgerRow,
 } from "./ledger-row.ts";
@@ -386,8 +386,8 @@ class JournaledLedgerRules<
   }
 
   /**
-   * Handles a settle without an open call: a repetition, the late result of a recovered call, or an
-   * error.
+   * Handles a settle without an open call: a repetition, the late result of a recovered or abandoned
+   * call, or an error.
    */
   #settleClosed(c: S): CommandResult {
     const past = this.#journal.closedCall(c.attempt);
@@ -395,7 +395,8 @@ class JournaledLedgerRules<
       return fail("invalid", `Reservation for ${c.attempt} not found.`, {
         code: "unknown_attempt",
       });
-    if (past.settle.outcome !== RECOVERED || c.outcome === RECOVERED) return ALLOWED;
+    if (!isProvisional(past.settle.outcome) || isProvisional(c.outcome)) return ALLOWED;
+    if (c.state === "void" && past.settle.state === "void") return ALLOWED;
     const costNano = (c.costNano ?? past.settle.costNano ?? 0n) - (past.settle.costNano ?? 0n);
     const { attempt, at, usage } = c;
     return this.#correct(

@@ -87,7 +87,10 @@ export interface LedgerEntry {
   costNano: bigint | null;
   /** Certainty of the cost; `open` until the call is settled. */
   state: CallState | "open";
-  /** How the call ended: `ok`, an error kind, `recovered`, or `adjusted`. `open` for a reserve. */
+  /**
+   * How the call ended: `ok`, an error kind, `recovered`, `abandoned`, or `adjusted`. `open` for a
+   * reserve.
+   */
   outcome: string;
   /** The provider's ID of the response. */
   upstreamId?: string;

@@ -77,7 +77,8 @@ export interface Store {
    * Fencing: every call of an instance whose lease expired while it was running rejects as
    * `conflict` with the code `fenced`. The host opens the store again and sends the same batch
    * again. A settle of a call that was recovered in the meantime then becomes one correction of
-   * that call.
+   * that call. The same applies to a call that was settled as `abandoned`: its reserve was applied
+   * after the caller had received an error, and the caller repeated it.
    */
   apply(batch: readonly StoreCommand[]): Promise<readonly CommandResult[]>;
   /**
