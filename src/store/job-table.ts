@@ -58,9 +58,10 @@ const matchesJob = (record: JobRecord, { key, account, kind, state }: JobQuery):
 /** Creates a table of jobs for a store that ends with its process. It never returns its own objects. */
 export function createMemoryJobs(): JobStore {
   const records = new Map<string, JobRecord>();
-  const waiting = (kinds: readonly string[]) =>
+  /** Returns the records that are due, the longest overdue first. */
+  const findDue = ({ kinds, at }: JobLeaseRequest) =>
     [...records.values()]
-      .filter(({ kind, dueAt }) => dueAt !== undefined && kinds.includes(kind))
+      .filter(({ kind, dueAt }) => dueAt != null && dueAt <= at && kinds.includes(kind))
       .sort((a, b) => a.dueAt! - b.dueAt!);
   return {
     async put(record) {
@@ -70,23 +71,32 @@ export function createMemoryJobs(): JobStore {
     find: async (id) => structuredClone(records.get(id)),
     async list(query, page) {
       const after = page?.after;
+      const sign = query.order === "oldest_first" ? 1 : -1;
+      const compare = (a: string, b: string) => (a === b ? 0 : a > b ? sign : -sign);
       const found = [...records.values()]
         .filter(
           (record) =>
-            matchesJob(record, query) && (after === undefined || jobCursor(record) < after),
+            matchesJob(record, query) &&
+            (after === undefined || compare(jobCursor(record), after) > 0),
         )
-        .sort((a, b) => (jobCursor(a) > jobCursor(b) ? -1 : 1));
+        .sort((a, b) => compare(jobCursor(a), jobCursor(b)));
       return structuredClone(toPage(found, pageSize(page), jobCursor));
     },
     async lease(request) {
-      const due = waiting(request.kinds).filter(({ dueAt }) => dueAt! <= request.at);
-      return due.slice(0, request.limit).map((record) => {
-        const leased = leasedJob(record, request);
-        records.set(record.id, leased);
-        return structuredClone(leased);
-      });
+      return findDue(request)
+        .slice(0, request.limit)
+        .map((record) => {
+          const leased = leasedJob(record, request);
+          records.set(record.id, leased);
+          return structuredClone(leased);
+        });
     },
-    nextDueAt: async (kinds) => waiting(kinds)[0]?.dueAt,
+    async nextDueAt(kinds) {
+      let next = Infinity;
+      for (const { kind, dueAt } of records.values())
+        if (dueAt != null && dueAt < next && kinds.includes(kind)) next = dueAt;
+      return next === Infinity ? undefined : next;
+    },
     async count(kinds) {
       const all = [...records.values()].filter(({ kind }) => kinds.includes(kind));
       return [...Map.groupBy(all, ({ kind, state }) => `${kind}\n${state}`).values()].map(

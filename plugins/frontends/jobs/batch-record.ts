@@ -1,7 +1,6 @@
 // Records of batches. A record has no prompts and no responses: these are encrypted in the folder of
 // files.
 import {
-  fail,
   inputTokens,
   type BatchTarget,
   type JobOrigin,
@@ -9,7 +8,7 @@ import {
   type JobStore,
   type Usage,
 } from "tollgate/plugin";
-import { isOwned, queryOf, type Owner } from "./owned-records.ts";
+import { isOwned, listOwned, type Owner } from "./owned-records.ts";
 import type { Content } from "./storage.ts";
 import { isVersionConflict, parseJob, writeJob, type StoredJob } from "./stored-jobs.ts";
 
@@ -177,6 +176,8 @@ export interface BatchData {
   readonly pollMs?: number | undefined;
   /** Number of steps that failed one after the other. */
   readonly failures?: number | undefined;
+  /** Number of times that all results were read and some were missing. */
+  readonly incompleteReads?: number | undefined;
 }
 
 /** A batch with its record. */
@@ -254,7 +255,7 @@ export class BatchRecords {
   }
 
   /** Returns a page of the owner's batches, the newest first. */
-  async list(
+  list(
     owner: Owner,
     {
       limit,
@@ -262,23 +263,15 @@ export class BatchRecords {
       format,
     }: { limit: number; after?: string | undefined; format: BatchData["format"] },
   ): Promise<{ readonly items: readonly StoredBatch[]; readonly hasMore: boolean }> {
-    const query = queryOf(BATCH_KIND, owner);
-    const found: StoredBatch[] = [];
-    let isPast = after === undefined;
-    for (let cursor: string | undefined; ;) {
-      const page = await this.#jobs().list(query, { limit: 100, after: cursor });
-      for (const record of page.items) {
-        const batch = isOwned(record, owner) ? parseBatch(record) : undefined;
-        if (batch?.format !== format || batch.state === "reserving") continue;
-        if (isPast) found.push(batch);
-        else isPast = record.id === after;
-        if (found.length > limit) return { items: found.slice(0, limit), hasMore: true };
-      }
-      cursor = page.next ?? undefined;
-      if (cursor === undefined) break;
-    }
-    if (!isPast) fail("invalid", `Unknown batch ID "${after}".`, { param: "after" });
-    return { items: found, hasMore: false };
+    return listOwned(this.#jobs(), owner, {
+      kind: BATCH_KIND,
+      limit,
+      after,
+      read(record) {
+        const batch = parseBatch(record);
+        return batch.format === format && batch.state !== "reserving" ? batch : undefined;
+      },
+    });
   }
 
   /**

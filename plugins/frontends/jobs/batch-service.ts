@@ -63,9 +63,9 @@ export class BatchService {
     const jobLines =
       this.#ctx.jobLines ??
       fail("unavailable", "This gateway's store keeps no jobs.", { code: "no_jobs" });
-    const id = this.#storage.secrets.createId("batch", owner.name);
-    const attempt = `batch_${id}`;
     const createdAt = Date.now();
+    const id = this.#storage.secrets.createId("batch", owner.name, createdAt);
+    const attempt = `batch_${id}`;
     const planner = new BatchPlanner(this.#storage, jobLines, {
       owner,
       x,
@@ -144,6 +144,21 @@ export class BatchService {
     if (!found || found.state === "reserving")
       return fail("not_found", `No such ${name}: ${id}`, { param: "id" });
     return found;
+  }
+
+  /**
+   * Returns a page of the owner's batches, the newest first.
+   * @param after ID of the batch before the page. It may have been deleted.
+   */
+  list(
+    owner: Owner,
+    { after, ...of }: { limit: number; after: string | undefined; format: BatchData["format"] },
+  ): ReturnType<BatchRecords["list"]> {
+    const { secrets } = this.#storage;
+    const own = after && secrets.parseId(after.replace(/^msg/, ""), "batch", owner.name);
+    if (after !== undefined && !own)
+      fail("invalid", `Unknown batch ID "${after.slice(0, 64)}".`, { param: "after" });
+    return this.records.list(owner, { ...of, after: own });
   }
 
   /** Requests the cancellation of a batch. A batch that has ended is returned unchanged. */

@@ -8,6 +8,8 @@ import {
   type Opt,
   type RequestHead,
 } from "tollgate/plugin";
+import { jobCursor } from "tollgate/store";
+import { createdAtOfId } from "./file-secrets.ts";
 import { isVersionConflict } from "./stored-jobs.ts";
 
 /** An owner of files: an account, or a key that has none. */
@@ -50,6 +52,45 @@ export const queryOf = (kind: string, { key, account }: Owner): JobQuery => ({
   kind,
   ...(account === undefined ? { key } : { account }),
 });
+
+/** Maximum number of records in one page of the store. Each has up to 64 KiB. */
+const PAGE_RECORDS = 100;
+
+/** A page of jobs, for a list of a client. */
+export interface JobPageOptions<T> {
+  readonly kind: string;
+  readonly limit: number;
+  /** ID of the job before the page. It contains its time, so the job may have been deleted. */
+  readonly after?: string | undefined;
+  readonly isAscending?: boolean;
+  /** Returns the item of a record. Undefined if the list does not contain it. */
+  readonly read: (record: JobRecord) => T | undefined;
+}
+
+/** Returns a page of the owner's jobs, whose IDs contain their times. */
+export async function listOwned<T>(
+  jobs: JobStore,
+  owner: Owner,
+  { kind, limit, after, isAscending = false, read }: JobPageOptions<T>,
+): Promise<{ readonly items: readonly T[]; readonly hasMore: boolean }> {
+  const query: JobQuery = {
+    ...queryOf(kind, owner),
+    order: isAscending ? "oldest_first" : "newest_first",
+  };
+  const found: T[] = [];
+  let cursor =
+    after === undefined ? undefined : jobCursor({ createdAt: createdAtOfId(after), id: after });
+  do {
+    const page = await jobs.list(query, { limit: PAGE_RECORDS, after: cursor });
+    for (const record of page.items) {
+      const item = isOwned(record, owner) ? read(record) : undefined;
+      if (item !== undefined) found.push(item);
+      if (found.length > limit) return { items: found.slice(0, limit), hasMore: true };
+    }
+    cursor = page.next ?? undefined;
+  } while (cursor !== undefined);
+  return { items: found, hasMore: false };
+}
 
 /** The records of one kind, of all owners. */
 export class OwnedRecords<Data extends ExpiringData> {

@@ -8,7 +8,7 @@ import {
   type Usage,
 } from "tollgate/plugin";
 import { createdAtOfId } from "../jobs/file-secrets.ts";
-import { isOwned, queryOf, type Owner } from "../jobs/owned-records.ts";
+import { isOwned, listOwned, type Owner } from "../jobs/owned-records.ts";
 import { parseJob, writeJob, type StoredJob } from "../jobs/stored-jobs.ts";
 
 export const VIDEO_KIND = "video";
@@ -90,9 +90,6 @@ export interface VideoChange {
   readonly isLeased?: boolean;
 }
 
-/** Maximum number of records that a list reads. */
-const MAX_LISTED = 10_000;
-
 export class VideoRecords {
   readonly #jobs: () => JobStore;
 
@@ -129,29 +126,18 @@ export class VideoRecords {
   }
 
   /** Returns a page of the owner's videos. */
-  async list(
+  list(
     owner: Owner,
     of: { limit: number; after?: string | undefined; isAscending: boolean },
   ): Promise<{ readonly items: readonly StoredVideo[]; readonly hasMore: boolean }> {
-    const query = queryOf(VIDEO_KIND, owner);
-    const { limit, after, isAscending } = of;
-    const isListed = after === undefined ? () => true : isBehind(after, isAscending);
-    // The store lists the newest first, so the oldest are known when all have been read.
-    const wanted = isAscending ? Infinity : limit + 1;
-    const found: StoredVideo[] = [];
-    let cursor: string | undefined;
-    let read = 0;
-    do {
-      const page = await this.#jobs().list(query, { limit: 1_000, after: cursor });
-      for (const record of page.items) {
-        const video = isOwned(record, owner) ? parseVideo(record) : undefined;
-        if (video && isVisible(video) && isListed(video)) found.push(video);
-      }
-      read += page.items.length;
-      cursor = page.next ?? undefined;
-    } while (cursor !== undefined && found.length < wanted && read < MAX_LISTED);
-    if (isAscending) found.reverse();
-    return { items: found.slice(0, limit), hasMore: found.length > limit };
+    return listOwned(this.#jobs(), owner, {
+      ...of,
+      kind: VIDEO_KIND,
+      read(record) {
+        const video = parseVideo(record);
+        return isVisible(video) ? video : undefined;
+      },
+    });
   }
 
   /**
@@ -174,15 +160,6 @@ export class VideoRecords {
   async delete({ record: { id, version } }: StoredVideo): Promise<void> {
     await this.#jobs().delete(id, version);
   }
-}
-
-/** Returns whether a video is behind another one in a list, even if that one was deleted. */
-function isBehind(after: string, isAscending: boolean): (video: StoredVideo) => boolean {
-  const at = createdAtOfId(after);
-  return ({ record: { id, createdAt } }) => {
-    const order = createdAt - at || (id < after ? -1 : Number(id > after));
-    return isAscending ? order > 0 : order < 0;
-  };
 }
 
 /** Whether the client knows of the video. */

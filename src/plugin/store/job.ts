@@ -45,6 +45,8 @@ export interface JobQuery {
   readonly kind?: Opt<string>;
   /** State of the job. */
   readonly state?: Opt<string>;
+  /** Order of their creation in the list. Default: `newest_first`. */
+  readonly order?: Opt<"newest_first" | "oldest_first">;
 }
 
 /** Number of jobs of one kind in one state. */
@@ -86,8 +88,8 @@ export interface JobStore {
   /** Returns the job with this ID. */
   find(id: string): Promise<JobRecord | undefined>;
   /**
-   * Returns the jobs that match the query, the newest first. Cursors are those of `jobCursor`, so
-   * the cursor of one query is valid for another.
+   * Returns the jobs that match the query, the newest first unless the query has another order.
+   * Cursors are those of `jobCursor`, so the cursor of one query is valid for another.
    */
   list(query: JobQuery, page?: PageRequest): Promise<ResultPage<JobRecord>>;
   /**

@@ -212,6 +212,34 @@ export const jobLedgerLaws: readonly Law[] = [
     },
   ],
   [
+    "a line whose reserve was abandoned and repeated is billed once",
+    async (store) => {
+      if (!store.jobs) return;
+      const abandon = settleCommand("line-1", {
+        state: "void",
+        costNano: 0n,
+        usage: {},
+        outcome: "abandoned",
+      });
+      await store.apply([reserveJob(), line(1)[0], abandon]);
+      await store.apply([line(1)[0], abandon, { ...abandon, outcome: "invalid" }]);
+      assert.equal((await readEntries(store, "line-1")).length, 2);
+      await store.apply([...line(1), ...line(1), abandon]);
+      const rows = await readEntries(store, "line-1");
+      assert.deepEqual(
+        rows.map(({ kind, outcome, costNano }) => [kind, outcome, costNano]),
+        [
+          ["reserve", "open", null],
+          ["settle", "abandoned", 0n],
+          ["adjust", "adjusted", 300n],
+        ],
+      );
+      await applyOne(store, settleJob());
+      assert.equal(await readRemaining(store, {}), 9_700n);
+      assert.deepEqual(await (store.verify?.() ?? []), []);
+    },
+  ],
+  [
     "pruning a part of a job keeps what its lines took, whatever its end",
     async (store) => {
       if (!store.jobs || !store.maintenance?.prune) return;
@@ -389,6 +417,18 @@ export const jobRecordLaws: readonly Law[] = [
       assert.deepEqual(seen, ["a4", "a3", "a2", "a1", "a0"]);
       const after = jobCursor(jobRecord("a2", { createdAt: NOON + 2 }));
       assert.deepEqual(ids((await jobs.list({ account: "acme" }, { after })).items), ["a1", "a0"]);
+      const oldest = { account: "acme", order: "oldest_first" } as const;
+      assert.deepEqual(ids((await jobs.list(oldest)).items), ["a0", "a1", "a2", "a3", "a4"]);
+      const { items, next } = await jobs.list(oldest, { limit: 2, after });
+      assert.deepEqual(ids(items), ["a3", "a4"]);
+      assert.equal(next, undefined);
+      const first = await jobs.list(oldest, { limit: 2 });
+      assert.deepEqual(ids(first.items), ["a0", "a1"]);
+      assert.deepEqual(ids((await jobs.list(oldest, { after: first.next })).items), [
+        "a2",
+        "a3",
+        "a4",
+      ]);
       assert.deepEqual(ids((await jobs.list({ key: "carol" })).items), ["free"]);
       assert.deepEqual((await jobs.list({ account: "acme", state: "failed" })).items, []);
       assert.equal((await jobs.list({})).items.length, 8);

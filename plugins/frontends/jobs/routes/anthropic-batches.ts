@@ -46,8 +46,8 @@ export function anthropicBatchRoutes(batches: BatchService, files: FileService):
           fail("invalid", "before_id is not supported. Use after_id.", { param: "before_id" });
         const limit = readLimit(x.query, 20, { max: 1_000 });
         const cursor = x.query.get("after_id") ?? x.query.get("page");
-        const after = cursor?.replace(/^msgbatch_/, "");
-        const page = await batches.records.list(ownerOf(x), { limit, after, format: "anthropic" });
+        const after = cursor ?? undefined;
+        const page = await batches.list(ownerOf(x), { limit, after, format: "anthropic" });
         const data = page.items.map((batch) => encodeBatch(batch, x));
         const [first_id, last_id] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
         return ok({ data, first_id, last_id, has_more: page.hasMore });

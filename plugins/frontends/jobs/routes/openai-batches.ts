@@ -53,8 +53,8 @@ export function openaiBatchRoutes(batches: BatchService, files: FileService): re
       path: all,
       async handle(x) {
         const limit = readLimit(x.query, 20, { max: 100 });
-        const after = x.query.get("after")?.replace(/^batch_/, "");
-        const page = await batches.records.list(ownerOf(x), { limit, after, format: "openai" });
+        const after = x.query.get("after") ?? undefined;
+        const page = await batches.list(ownerOf(x), { limit, after, format: "openai" });
         const data = page.items.map(encodeBatch);
         const [first_id, last_id] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
         return ok({ object: "list", data, first_id, last_id, has_more: page.hasMore });

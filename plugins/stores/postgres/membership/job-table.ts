@@ -58,16 +58,18 @@ export function createJobTable(sql: RunSql, schema: string, usesCommandTime: boo
       // If another gateway writes in between, the stored record is read again.
       while (isJobChange(its, await find(its.id))) if (await write(sql, table, its)) return;
     },
-    async list({ key, account, kind, state }, page) {
+    async list({ key, account, kind, state, order }, page) {
+      const isAscending = order === "oldest_first";
       const values = new SqlParameters();
       const conditions = Object.entries({ key, account, kind, state }).flatMap(([name, value]) =>
         value === undefined ? [] : [`${name} = ${values.add(value)}`],
       );
-      if (page?.after !== undefined) conditions.push(`cursor < ${values.add(page.after)}`);
+      if (page?.after !== undefined)
+        conditions.push(`cursor ${isAscending ? ">" : "<"} ${values.add(page.after)}`);
       const size = pageSize(page);
       const rows = await sql({
         text: `SELECT ${FIELDS_SQL} FROM ${table} WHERE ${["true", ...conditions].join(" AND ")}
-          ORDER BY cursor DESC LIMIT ${values.add(size + 1)}`,
+          ORDER BY cursor ${isAscending ? "ASC" : "DESC"} LIMIT ${values.add(size + 1)}`,
         values: values.all,
       });
       return toPage(rows.map(parseRecord), size, jobCursor);

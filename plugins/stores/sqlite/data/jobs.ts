@@ -53,7 +53,7 @@ export function writeJob(db: DatabaseSync, record: JobRecord): void {
   );
 }
 
-/** Lists jobs, the newest first. */
+/** Lists jobs in the order of the query. */
 export function listJobs(
   db: DatabaseSync,
   query: JobQuery,
@@ -70,11 +70,14 @@ export function listJobs(
   add("account = ?", query.account);
   add("kind = ?", query.kind);
   add("state = ?", query.state);
-  add("cursor < ?", page?.after);
+  const isAscending = query.order === "oldest_first";
+  add(isAscending ? "cursor > ?" : "cursor < ?", page?.after);
   const where = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`;
   const size = pageSize(page);
   const found = db
-    .prepare(`SELECT record FROM job ${where} ORDER BY cursor DESC LIMIT ?`)
+    .prepare(
+      `SELECT record FROM job ${where} ORDER BY cursor ${isAscending ? "ASC" : "DESC"} LIMIT ?`,
+    )
     .all(...values, size + 1)
     .map(parseRecord);
   return toPage(found, size, jobCursor);
