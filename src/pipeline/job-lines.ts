@@ -2,6 +2,7 @@
 // result has been read. In between, a provider runs it in a batch. A direct line is sent by the
 // gateway instead.
 import type { Socket } from "node:net";
+import { settlesWithin } from "../lib/time/settles-within.ts";
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { nextRequestId } from "../lib/request-id.ts";
 import type { Price } from "../model/facts.ts";
@@ -17,13 +18,15 @@ import type {
   LineResponse,
   LineRun,
   LineRunResponse,
+  LineSettlement,
   PlannedLine,
   PlanOptions,
 } from "../plugin/store/job-lines.ts";
-import type { HeadersIn, HeadersOut } from "../model/values.ts";
+import type { HeadersIn, HeadersOut, Opt } from "../model/values.ts";
 import { priceHash } from "../money/price.ts";
 import type { Reserve } from "../plugin/store/store.ts";
 import { assertFrontendAllowed } from "./accounts/accounts.ts";
+import { isProviderFault } from "./faults/fault-source.ts";
 import { HostCall } from "./exchange/call.ts";
 import { isPaidByClient } from "./exchange/client-credential.ts";
 import { HostExchange, type ExchangeJobLine } from "./exchange/exchange.ts";
@@ -58,8 +61,14 @@ import { toClientFault } from "./upstream/provider-failure.ts";
 const BATCH_TIER = "batch";
 const NO_SOCKET = {} as Socket;
 
-/** Errors after which a result can be processed again. */
-const TEMPORARY_KINDS: ReadonlySet<ErrorKind> = new Set(["overloaded", "unavailable", "timeout"]);
+/** Errors of the gateway after which a result can be processed again. */
+const TEMPORARY_KINDS: ReadonlySet<ErrorKind> = new Set([
+  "overloaded",
+  "unavailable",
+  "timeout",
+  "rate_limited",
+  "canceled",
+]);
 
 /** Errors after which a line that the gateway sends itself can be sent again. */
 const REPEATABLE_KINDS: ReadonlySet<ErrorKind> = new Set([
@@ -67,6 +76,12 @@ const REPEATABLE_KINDS: ReadonlySet<ErrorKind> = new Set([
   "unavailable",
   "rate_limited",
 ]);
+
+/** Errors that can be an effect of the end of a gateway, such as a hook whose own call was ended. */
+const STOP_KINDS: ReadonlySet<ErrorKind> = new Set(["internal", "canceled", "timeout", "upstream"]);
+
+/** Maximum time in milliseconds to wait until the bill of a line is durable. No client waits for it. */
+const ROW_TIMEOUT_MS = 30_000;
 
 interface LineExchange extends BufferedResponse {
   readonly x: HostExchange;
@@ -148,11 +163,14 @@ export async function planLine(
       routing,
       admission: x.state.admission,
     };
-    const { candidates } = await route(inputs);
+    const { candidates, otherEndpoints } = await route(inputs);
     const choose = (able: readonly HostCandidate[]) =>
       able.find((one) => preferred.some((target) => isTarget(target, one))) ?? able[0];
+    // The endpoint for the client's protocol may run no batches, and another one may.
     const batch = choose(
-      candidates.filter(({ mounted, model }) => batchesFor(mounted.endpoint, model)),
+      [...candidates, ...otherEndpoints].filter(({ mounted, model }) =>
+        batchesFor(mounted.endpoint, model),
+      ),
     );
     if (batch) return planJobLine(x, batch);
     // A client's credential is not stored, so it cannot be sent later.
@@ -309,15 +327,36 @@ const ledgerTarget = ({ provider, model, protocol, credential }: BatchTarget) =>
   credential,
 });
 
+/** The settle row of a line that is being written. */
+class LineRow {
+  #row: Promise<void> | undefined;
+
+  readonly onSettle = (row: Promise<void>): void => {
+    // `requireDurable` reports the error.
+    row.catch(() => undefined);
+    this.#row = row;
+  };
+
+  /** Waits until the row is durable. Throws if it is not. */
+  async requireDurable(): Promise<void> {
+    if (this.#row && !(await settlesWithin(ROW_TIMEOUT_MS, this.#row)))
+      fail("unavailable", "The bill of the line is not durable yet.");
+  }
+}
+
 /** Bills a line by its result, and encodes the response for the client. */
 export async function settleLine(
   gen: Generation,
   line: JobLine,
   result: BatchResult,
-  of: LineBilling,
+  of: LineSettlement,
 ): Promise<LineResponse> {
   const id = `${of.attempt}.${of.line}`;
   const reply = Buffer.from(JSON.stringify(result.body ?? null));
+  const row = new LineRow();
+  // Decided once, because the engine may stop in between.
+  let isRepeated: boolean | undefined;
+  const isRepeatedAfter = (problem: unknown) => (isRepeated ??= isTemporary(problem, of));
   const { x, response, body } = createLineExchange(gen, line, {
     id,
     socket: NO_SOCKET,
@@ -326,6 +365,8 @@ export async function settleLine(
       pricedAt: of.pricedAt,
       attempt: of.attempt,
       reply: { status: result.status, body: reply },
+      isRepeatedAfter,
+      onSettle: row.onSettle,
     },
   });
   const release = gen.retain(x);
@@ -335,12 +376,12 @@ export async function settleLine(
       await receiveLine(x);
       await runCall(x, of);
     } catch (problem) {
-      const isBilled = x.state.billing.records.length > 0;
-      if (!isBilled && TEMPORARY_KINDS.has(getFault(problem)?.kind ?? "internal")) throw problem;
-      if (!isBilled) await billUndecoded(x, result, of);
+      if (isRepeatedAfter(problem)) throw problem;
+      if (x.state.billing.records.length === 0) await billUndecoded(x, result, of);
       rejectSafely(x, problem, reject);
     }
     await settle(x);
+    await row.requireDurable();
     const text = (await body) ?? fail("internal", "A response was cut off.");
     const call = x.state.billing.records.at(-1);
     return { requestId: id, status: response.statusCode, body: text.toString(), call };
@@ -349,6 +390,14 @@ export async function settleLine(
     x.state.admission.permit.onPipelineEnd();
     release();
   }
+}
+
+/** Whether the gateway could not process a result now, and can do so later. */
+function isTemporary(problem: unknown, { stopping, isLastAttempt }: LineSettlement): boolean {
+  const fault = getFault(problem);
+  // The provider's result is an error, or cannot be decoded. It will be the same again.
+  if (isLastAttempt || (fault && isProviderFault(fault))) return false;
+  return stopping?.aborted === true || (fault !== undefined && TEMPORARY_KINDS.has(fault.kind));
 }
 
 /** Sets the owner of a job. Its key and account may not exist any more. */
@@ -395,9 +444,10 @@ export async function runLine(
   of: LineRun,
 ): Promise<LineRunResponse | undefined> {
   if (!gen.admissionQueue.hasSpareCapacity) return undefined;
-  const { attempt, pricedAt, target, turn, signal } = of;
+  const { attempt, pricedAt, target, turn, signal, stopping } = of;
   const id = `${attempt}.${of.line}${turn > 1 ? `-${turn}` : ""}`;
-  const jobLine = { terms: undefined, pricedAt, attempt };
+  const row = new LineRow();
+  const jobLine = { terms: undefined, pricedAt, attempt, onSettle: row.onSettle };
   const { x, response, body } = createLineExchange(gen, line, {
     id,
     socket: NO_SOCKET,
@@ -418,11 +468,13 @@ export async function runLine(
       await inspect(x);
       await dispatch(x, planTarget(x, of), present);
     } catch (problem) {
-      if (canRepeat(x, problem)) again = { problem };
+      if (canRepeat(x, problem, stopping)) again = { problem };
       rejectSafely(x, problem, reject);
     }
     await settle(x);
     if (again) throw clientFaultOf(gen, again.problem);
+    // The response is not lost because of its bill.
+    await row.requireDurable().catch(() => undefined);
     const text = (await body) ?? fail("canceled", "The request was canceled.");
     const { records } = x.state.billing;
     const costNano = records.reduce((sum, one) => sum + (one.costNano ?? 0n), 0n);
@@ -438,14 +490,20 @@ export async function runLine(
 
 /** Returns the error as a client may see it. */
 function clientFaultOf(gen: Generation, problem: unknown): Error {
-  const { kind, message, ...more } = toClientFault(gen, getFault(problem)!);
+  const fault = getFault(problem);
+  if (!fault || !REPEATABLE_KINDS.has(fault.kind))
+    return createFault("unavailable", "The gateway stopped while it prepared this request.");
+  const { kind, message, ...more } = toClientFault(gen, fault);
   return createFault(kind, message, more);
 }
 
 /** Whether a line that failed can be sent again: it is certain that no call was billed. */
-const canRepeat = (x: HostExchange, problem: unknown): boolean =>
-  REPEATABLE_KINDS.has(getFault(problem)?.kind ?? "internal") &&
-  x.state.billing.records.every(({ state }) => state === "void");
+function canRepeat(x: HostExchange, problem: unknown, stopping: Opt<AbortSignal>): boolean {
+  const kind = getFault(problem)?.kind ?? "internal";
+  const isRepeatable =
+    REPEATABLE_KINDS.has(kind) || (stopping?.aborted === true && STOP_KINDS.has(kind));
+  return isRepeatable && x.state.billing.records.every(({ state }) => state === "void");
+}
 
 /** Plans a request to the target of a line, without any other candidate. */
 function planTarget(x: HostExchange, of: LineRun): RoutePlan {

@@ -322,6 +322,7 @@ export class DirectRun {
           price: price ?? undefined,
           turn,
           signal,
+          stopping: storage.ctx.signal,
         },
       );
       if (response) return resultOf(n, response);

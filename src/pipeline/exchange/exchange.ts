@@ -122,6 +122,10 @@ export interface ExchangeJobLine {
   readonly attempt?: string;
   /** Result from the provider. Undefined while the job is planned, and if the gateway sends the line. */
   readonly reply?: LineReply;
+  /** Whether the result is processed again after this error. The call stays open until then. */
+  readonly isRepeatedAfter?: (problem: unknown) => boolean;
+  /** Called with each settle row that is written. The promise rejects if the ledger refuses it. */
+  readonly onSettle?: (row: Promise<void>) => void;
 }
 
 /** One request, as plugins see it. The pipeline's own state is in `state`. */

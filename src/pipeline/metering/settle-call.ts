@@ -91,12 +91,13 @@ export function writeSettleRow(
   command: Stamped<Settle>,
   prices: readonly Price[],
 ): Promise<void> {
-  const { gen } = call.exchange.state;
-  return gen.ledger
-    .settle(command, prices)
-    .catch((err: unknown) =>
-      gen.log.error({ request: call.exchange.id, err }, "ledger rejected settle row"),
-    );
+  const { exchange } = call;
+  const { gen } = exchange.state;
+  const row = gen.ledger.settle(command, prices);
+  exchange.jobLine?.onSettle?.(row);
+  return row.catch((err: unknown) =>
+    gen.log.error({ request: exchange.id, err }, "ledger rejected settle row"),
+  );
 }
 
 /** Waits for a row, for at most the time that a client may wait. */

@@ -99,7 +99,8 @@ export class AttemptExecution {
       this.#response.begin(upstream, createResponseHeaders(call, reply.headers));
       await present(call, source, this.#response, this.#tally);
     } catch (problem) {
-      await this.#close(getFault(problem) ?? { kind: "internal", message: "" });
+      const staysOpen = call.exchange.jobLine?.isRepeatedAfter?.(problem);
+      await this.#close(getFault(problem) ?? { kind: "internal", message: "" }, staysOpen);
       throw problem;
     }
     // The client's response has ended after a truncation, but the call still counts as a failure.
@@ -308,12 +309,13 @@ export class AttemptExecution {
   }
 
   /** Cancels everything that still runs for the call, and settles its reservation. */
-  async #close(failure: Fault): Promise<void> {
+  async #close(failure: Fault, staysOpen = false): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#call.cancel(createFault("canceled", "given up"));
     await this.#providerReply?.catch(() => {});
-    if (this.#isReserved) await waitForRow(settleCall(this.#tally, { fault: failure }));
+    if (this.#isReserved && !staysOpen)
+      await waitForRow(settleCall(this.#tally, { fault: failure }));
   }
 }
 

@@ -23,15 +23,16 @@ export interface JobLines {
   /**
    * Bills a line by its result, and returns the response for the client in the protocol of the
    * line's path. The line takes its part of the job's reservation. Repeating it bills nothing again.
-   * Throws only if the result could not be processed now.
+   * Throws only if the result could not be processed now, or if the bill is not durable. The line
+   * then has no bill, and its call may be open until the result is processed again.
    */
-  settleLine(line: JobLine, result: BatchResult, of: LineBilling): Promise<LineResponse>;
+  settleLine(line: JobLine, result: BatchResult, of: LineSettlement): Promise<LineResponse>;
   /**
    * Sends a direct line to its provider now, and bills it. It takes its part of the job's
    * reservation, and its row is written before it is sent. Returns undefined if the gateway is busy:
    * nothing was written, so the line can be sent later with the same `turn`. Throws without a bill if
-   * the provider is unavailable or limits the rate. Then use the next `turn`. The error may be shown
-   * to the client. Any other error is the response.
+   * the provider is unavailable or limits the rate, or if `stopping` has aborted. Then use the next
+   * `turn`. The error may be shown to the client. Any other error is the response.
    */
   runLine(line: JobLine, of: LineRun): Promise<LineRunResponse | undefined>;
   /**
@@ -163,6 +164,20 @@ export interface LineBilling {
   readonly pricedAt: number;
   /** Price of the model when the line was planned. Undefined if no price was known. */
   readonly price?: Opt<Price>;
+  /**
+   * Aborts when the job engine stops. An error of the gateway after that may be an effect of the
+   * stop, so it is thrown: another engine processes the line again.
+   */
+  readonly stopping?: Opt<AbortSignal>;
+}
+
+/** Terms under which the result of a line is billed. */
+export interface LineSettlement extends LineBilling {
+  /**
+   * Whether the line is billed as an estimate if its result cannot be processed now. Default: the
+   * error is thrown.
+   */
+  readonly isLastAttempt?: Opt<boolean>;
 }
 
 /** Terms under which a direct line is sent. */
