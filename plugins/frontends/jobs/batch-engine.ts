@@ -168,6 +168,8 @@ class BatchStep {
   #hasYielded = false;
   /** Index of the provider batch whose results are read. Undefined while the lines are read. */
   #readingPart: number | undefined;
+  /** Whether the results were read and some are missing. */
+  #isIncomplete = false;
   #writing: Promise<unknown> = Promise.resolve();
 
   constructor(storage: Storage, records: BatchRecords, batch: StoredBatch, engine: EngineState) {
@@ -212,6 +214,7 @@ class BatchStep {
         batch: this.#batch,
         signal: this.#aborter.signal,
         onPart: (index) => (this.#readingPart = index),
+        onIncomplete: () => (this.#isIncomplete = true),
       });
       await this.#writeLeased({ state: "finishing", data });
     }
@@ -304,7 +307,7 @@ class BatchStep {
   /** Postpones the batch after an error. */
   async postpone(err: unknown): Promise<void> {
     if (this.#ctx.signal.aborted) return this.#write({ dueAt: Date.now() }).catch(() => undefined);
-    const { failures = 0, record, expiresAt } = this.#batch;
+    const { failures = 0, incompleteReads = 0, record, expiresAt } = this.#batch;
     const fault = getFault(err);
     const ms = Math.min(15 * 60_000, 250 * 2 ** Math.min(failures, 12));
     this.#ctx.log.warn(
@@ -324,7 +327,8 @@ class BatchStep {
           ),
         }
       : { failures: failures + 1, batches };
-    await this.#write({ data, dueAt }).catch(() => undefined);
+    const reads = this.#isIncomplete ? incompleteReads + 1 : incompleteReads;
+    await this.#write({ data: { ...data, incompleteReads: reads }, dueAt }).catch(() => undefined);
   }
 
   /** Whether the lines, or the results of a part, could not be read for too long. */

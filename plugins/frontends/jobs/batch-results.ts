@@ -29,8 +29,11 @@ import type { Storage } from "./storage.ts";
 
 /** Number of lines that are billed at the same time. */
 const CONCURRENT_LINES = 64;
-/** Number of times that missing results are waited for. */
-const MISSING_RETRIES = 6;
+/**
+ * Number of reads that may lack results. Other failures do not count: a line is lost only if the
+ * provider has returned its results without it this many times.
+ */
+const MAX_INCOMPLETE_READS = 6;
 const DIRECT_LOST =
   "The gateway stopped while it ran this request. Its result is unknown, and it was not sent again.";
 const LINES_UNREADABLE = "The gateway could not read the lines of this batch for a day.";
@@ -43,6 +46,8 @@ interface ReadOptions {
   readonly signal: AbortSignal;
   /** Called before the results of a provider batch are read. */
   readonly onPart: (index: number) => void;
+  /** Called when the results were read and some are missing. They are read again. */
+  readonly onIncomplete: () => void;
 }
 
 /** Reads all results. Returns the data of the batch to store. */
@@ -56,6 +61,16 @@ export async function readResults(options: ReadOptions): Promise<Partial<BatchDa
   }
 }
 
+/** Cost of a line in the ledger. */
+interface LineBill {
+  /** Sum of all its calls, in billionths of a US dollar. */
+  readonly costNano: bigint;
+  /** Whether one of its calls is open. */
+  readonly isOpen: boolean;
+  /** Target of its first call that is billed or open. Undefined if there is none. */
+  readonly target: LedgerEntry["target"] | undefined;
+}
+
 class ResultReader {
   readonly #storage: Storage;
   readonly #jobLines: JobLines;
@@ -64,6 +79,7 @@ class ResultReader {
   readonly #signal: AbortSignal;
   readonly #format: ResultFormat;
   readonly #onPart: ReadOptions["onPart"];
+  readonly #onIncomplete: ReadOptions["onIncomplete"];
   readonly #output: ResultWriter;
   readonly #errors: ResultWriter;
   readonly #counts: { -readonly [M in keyof LineCounts]: number };
@@ -74,13 +90,14 @@ class ResultReader {
   #running = new Set<Promise<void>>();
   #failure: { readonly error: unknown } | undefined;
 
-  constructor({ storage, owner, batch, signal, onPart }: ReadOptions) {
+  constructor({ storage, owner, batch, signal, onPart, onIncomplete }: ReadOptions) {
     this.#storage = storage;
     this.#jobLines = storage.ctx.jobLines!;
     this.#owner = owner;
     this.#batch = batch;
     this.#signal = signal;
     this.#onPart = onPart;
+    this.#onIncomplete = onIncomplete;
     this.#format = resultFormats[batch.format];
     this.#output = new ResultWriter(storage, owner);
     this.#errors = new ResultWriter(storage, owner);
@@ -158,13 +175,13 @@ class ResultReader {
       return { ...part, outcome: "unreadable", message: part.message ?? LINES_UNREADABLE };
     });
     let billed = 0;
+    const claimed = this.#batch.direct?.claimed ?? 0;
     for (let n = 1; run + direct.size > 0 && n <= counts.total; n++) {
       this.#signal.throwIfAborted();
-      const bill = await this.#findBill(n);
-      if (!bill) continue;
-      if (direct.size === 0 || !direct.has(`${bill.target.provider}/${bill.target.model}`))
-        billed++;
-      this.#costNano += bill.costNano ?? 0n;
+      const { costNano, target } = await this.#findBill(n, n <= claimed ? MAX_TURNS : 1);
+      if (!target) continue;
+      if (!direct.has(`${target.provider}/${target.model}`)) billed++;
+      this.#costNano += costNano;
     }
     // The part of each bill is unknown, so each line counts as an average line.
     const unbilled = Math.max(0, run - billed);
@@ -266,30 +283,43 @@ class ResultReader {
     const isUnsent = n > claimed || unsent.some(([one]) => one === n);
     const ended = outcome === "completed" || outcome === "lost" ? "expired" : outcome;
     if (isUnsent) return this.#writeUnrun(n, id, ended, message);
-    const { bills, isOpen } = await this.#findBills(n);
-    if (isOpen && (this.#batch.failures ?? 0) < MISSING_RETRIES)
-      fail("unavailable", "A request of the batch has not ended.");
-    for (const bill of bills) this.#costNano += bill.costNano ?? 0n;
+    const { costNano, isOpen } = await this.#findBill(n, MAX_TURNS);
+    if (isOpen) this.#requireComplete("A request of the batch has not ended.");
+    this.#costNano += costNano;
     return this.#writeUnrun(n, id, "lost", DIRECT_LOST);
   }
 
-  /** Returns the bills of a line in all turns, and whether one of its calls is open. */
-  async #findBills(n: number): Promise<{ bills: readonly LedgerEntry[]; isOpen: boolean }> {
+  /** Returns the cost of a line in its first turns. Each turn has its own calls. */
+  async #findBill(n: number, maxTurns: number): Promise<LineBill> {
     const { listEntries } = this.#storage.ctx.ledger;
     const request = `${this.#batch.record.attempt}.${n}`;
-    const bills: LedgerEntry[] = [];
-    let isOpen = false;
+    let [costNano, isOpen] = [0n, false];
+    let target: LineBill["target"];
     // A turn has no row if its provider was known to be unavailable, so later turns can have one.
-    for (let turn = 1; turn <= MAX_TURNS; turn++)
+    // A turn that was billed is the last one.
+    for (let turn = 1; turn <= maxTurns && !target; turn++)
       for (let call = 1; ; call++) {
         const attempt = `${request}${turn > 1 ? `-${turn}` : ""}.${call}`;
         const { items } = await listEntries({ attempt }, { limit: 100 });
         if (items.length === 0) break;
         const settled = items.filter(({ kind }) => kind !== "reserve");
-        if (settled.length === 0) isOpen = true;
-        bills.push(...settled);
+        const billed = settled.filter(({ state }) => state !== "void");
+        for (const entry of billed) costNano += entry.costNano ?? 0n;
+        if (settled.length === 0) {
+          isOpen = true;
+          // Recovery will bill it with its reservation.
+          costNano += items[0]!.holdNano ?? 0n;
+        }
+        if (settled.length === 0 || billed.length > 0) target ??= items[0]!.target;
       }
-    return { bills, isOpen };
+    return { costNano, isOpen, target };
+  }
+
+  /** Throws if missing results can still come. */
+  #requireComplete(message: string): void {
+    if ((this.#batch.incompleteReads ?? 0) >= MAX_INCOMPLETE_READS) return;
+    this.#onIncomplete();
+    fail("unavailable", message);
   }
 
   async #finishRunning(): Promise<void> {
@@ -333,6 +363,8 @@ class ResultReader {
       holdNano: line.holdNano,
       pricedAt: record.createdAt,
       price: line.price ?? undefined,
+      stopping: this.#signal,
+      isLastAttempt: batches[index]!.isUnreadable,
     });
     this.#count(response);
     const file = response.status >= 400 ? this.#failures : this.#output;
@@ -359,12 +391,8 @@ class ResultReader {
     { target, message }: ProviderBatch,
   ): Promise<void> {
     if (!lines.hasOpen(index)) return;
-    if (
-      !target.isDirect &&
-      outcome === "completed" &&
-      (this.#batch.failures ?? 0) < MISSING_RETRIES
-    )
-      fail("unavailable", "The provider has not returned all results.");
+    if (!target.isDirect && outcome === "completed")
+      this.#requireComplete("The provider has not returned all results.");
     for (const n of lines.open(index)) {
       this.#signal.throwIfAborted();
       if (target.isDirect) {
@@ -374,18 +402,12 @@ class ResultReader {
       const { id, holdNano } = await lines.read(n);
       const end = outcome === "completed" ? "lost" : outcome;
       const isEstimated = end === "lost" || end === "unreadable";
-      const bill = isEstimated ? await this.#findBill(n) : undefined;
-      if (bill) this.#costNano += bill.costNano ?? 0n;
+      // The line may have been billed when the results were read before.
+      const bill = isEstimated ? await this.#findBill(n, 1) : undefined;
+      if (bill?.target) this.#costNano += bill.costNano;
       else if (isEstimated) this.#lostNano += holdNano ?? 0n;
       await this.#writeUnrun(n, id, end, message);
     }
-  }
-
-  /** Returns the ledger row of a line that was billed when the results were read before. */
-  async #findBill(n: number): Promise<LedgerEntry | undefined> {
-    const attempt = `${this.#batch.record.attempt}.${n}.1`;
-    const { items } = await this.#storage.ctx.ledger.listEntries({ attempt }, { limit: 1 });
-    return items[0];
   }
 
   async #writeUnrun(

@@ -68,6 +68,28 @@ it("an ended batch is listed by every gateway until its time is over, and then d
   expect(await listed()).toEqual([]);
 });
 
+it("a list goes on behind a batch that was deleted", async () => {
+  const gateway = world.start();
+  const made: string[] = [];
+  for (let n = 0; n < 4; n++) {
+    made.unshift((await ended(gateway, await gateway.create(alice, ["m"]))).record.id);
+    vi.setSystemTime(Date.now() + 1_000);
+  }
+  await gateway.service.delete(alice, `batch_${made[1]}`);
+  const after = `batch_${made[1]}`;
+  const page = await gateway.service.list(alice, { limit: 1, after, format: "openai" });
+  expect(page).toMatchObject({ items: [{ record: { id: made[2] } }], hasMore: true });
+  const bob = ownerNamed("bob");
+  for (const [owner, id] of [
+    [bob, after],
+    [alice, `batch_${"A".repeat(32)}`],
+    [alice, "x"],
+  ] as const)
+    expect(() => gateway.service.list(owner, { limit: 1, after: id, format: "openai" })).toThrow(
+      /Unknown batch ID/,
+    );
+});
+
 it("results that cannot be read for a day end the batch, and only lines without a bill are estimated", async () => {
   const gateway = world.start();
   world.behavior.results = function* ({ lines }) {
@@ -109,6 +131,35 @@ it("lines that were billed before the provider deleted the results are not estim
   expect(batch.counts).toMatchObject({ failed: 3 });
   expect([...world.settled.values()]).toMatchObject([{ costNano: 2n * LINE_HOLD }]);
   expect(batch.costNano).toBe((LINE_COST + 2n * LINE_HOLD).toString());
+});
+
+it("failures of the gateway do not use up the reads after which a missing line is lost", async () => {
+  const gateway = world.start();
+  let reads = 0;
+  world.behavior.results = ({ lines }) => {
+    const count = ++reads <= 10 ? lines.length - 1 : lines.length;
+    return lines.slice(0, count).map(({ id }) => answer(id));
+  };
+  world.behavior.before = (method) => {
+    if (method === "settleLine" && reads < 10) fail("unavailable", "The ledger does not respond.");
+  };
+  const batch = await ended(gateway, await gateway.create(alice, ["m", "m", "m"]));
+  expect(reads).toBeGreaterThan(10);
+  expect(batch.counts).toMatchObject({ total: 3, succeeded: 3, failed: 0 });
+  expect([...world.settled.values()]).toEqual([{ costNano: 0n, outcome: "ok" }]);
+});
+
+it("a line that the provider never returns is lost after some reads", async () => {
+  const gateway = world.start();
+  let reads = 0;
+  world.behavior.results = ({ lines }) => {
+    reads++;
+    return lines.slice(1).map(({ id }) => answer(id));
+  };
+  const batch = await ended(gateway, await gateway.create(alice, ["m", "m"]));
+  expect(reads).toBe(7);
+  expect(batch.counts).toMatchObject({ succeeded: 1, failed: 1 });
+  expect(batch.costNano).toBe((LINE_COST + LINE_HOLD).toString());
 });
 
 it("a record fits in a store, whatever the provider returns", async () => {
@@ -157,6 +208,7 @@ it("a batch whose lines cannot be read for a day ends, and only submitted lines 
   expect([...world.settled.values()]).toEqual([
     { costNano: 2n * LINE_HOLD, outcome: "unreadable" },
   ]);
+  expect(batch.costNano).toBe((LINE_COST + 2n * LINE_HOLD).toString());
 });
 
 it("a part that was not sent, because its file cannot be read, expires without a bill", async () => {

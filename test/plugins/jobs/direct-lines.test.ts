@@ -296,6 +296,30 @@ it("a line that was waiting to be sent again is sent by the next generation", ()
     expect(world.directHeaders).toEqual({ "x-beta": "b".repeat(100) });
   }));
 
+it("a batch whose lines cannot be read has the cost of all turns of its lines", () =>
+  inWorld(async () => {
+    const gateway = start();
+    world.behavior.before = (method) => {
+      // The second line is sent at its third turn.
+      if (method === "runLine" && /\.2(?:-2)?$/.test(world.directRequests.at(-1)!))
+        fail("rate_limited", "Slow down.");
+    };
+    const batch = await gateway.create(alice, models(3));
+    await world.until(() => world.directRows.size === 3);
+    await gateway.storage.blobs.delete(batch.lines.name);
+    await world.until(
+      async () =>
+        FINAL.has((await readBatch(gateway, batch)).state) ||
+        ((await readBatch(gateway, batch)).failures ?? 0) >= 20,
+    );
+    vi.setSystemTime(Date.now() + 24 * 3_600_000);
+    const ended = await whenEnded(gateway, batch);
+    expect([...world.directRows.keys()].some((name) => name.endsWith(".2-3.1"))).toBe(true);
+    expect(ended.counts).toMatchObject({ total: 3, failed: 3 });
+    expect(BigInt(ended.costNano!)).toBe(directCost(1) + directCost(2) + directCost(3));
+    expect(world.settled.get(`batch_${batch.record.id}`)!.costNano).toBe(0n);
+  }));
+
 it("a line that waits for hours lets other lines run, and expires in time", () =>
   inWorld(async () => {
     world.behavior.before = (method) => {

@@ -154,13 +154,25 @@ export class Gateway {
     this.context = createTestContext({
       stateDir: world.dir,
       ledger: {
-        listEntries: async ({ attempt }: { attempt?: Opt<string> }) => ({
-          items: bills.has(attempt!)
-            ? [{ attempt, costNano: LINE_COST }]
-            : [world.directRows.get(attempt!) ?? []]
-                .flat()
-                .map((costNano) => ({ attempt, kind: "settle", costNano })),
-        }),
+        listEntries: async ({ attempt }: { attempt?: Opt<string> }) => {
+          const [bill] = bills.get(attempt!) ?? [];
+          const costNano = bill ? LINE_COST : world.directRows.get(attempt!);
+          if (costNano === undefined) return { items: [] };
+          const target = bill?.target ?? targetOf("direct");
+          return {
+            items: [
+              {
+                attempt,
+                kind: "reserve",
+                state: "open",
+                costNano: null,
+                holdNano: LINE_HOLD,
+                target,
+              },
+              { attempt, kind: "settle", state: "exact", costNano, target },
+            ],
+          };
+        },
       } as unknown as Context["ledger"],
     });
     const ctx: Context = {
