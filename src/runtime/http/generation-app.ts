@@ -311,11 +311,23 @@ function suggestRoute(
     const tail = countCommonTail(wanted, own);
     if (tail < 2 && Math.abs(own.length - wanted.length) > maxLength / 3) continue;
     const letters = tail < 2 ? editDistance(wanted, own) : -tail;
-    if (letters > maxLength / 3) continue;
+    if (letters > maxLength / 3 || (tail < 2 && !hasSimilarSegments(wanted, own))) continue;
     const score = letters + (place.route.method === method ? 0 : 0.5);
     if (score < least) [least, best] = [score, place];
   }
   return best && `${best.route.method} ${best.path.replace(/(?:\*\*)?:(\w+)/g, "<$1>")}`;
+}
+
+/**
+ * Whether the segments of two paths can be typing errors of each other. A short word in a long path
+ * can be another word: /v1/videos is not /v1/models.
+ */
+function hasSimilarSegments(one: string, other: string): boolean {
+  const [a, b] = [pathSegments(one), pathSegments(other)];
+  const isSimilar = (part: string, i: number) =>
+    b[i]!.includes(":") ||
+    editDistance(part, b[i]!) <= Math.max(1, Math.floor(Math.max(part.length, b[i]!.length) / 3));
+  return a.length !== b.length || a.every(isSimilar);
 }
 
 /** Returns the number of segments that two paths share at their end. */

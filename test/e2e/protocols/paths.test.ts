@@ -78,11 +78,17 @@ it.each([
   ]);
 });
 
-it("an unrelated path suggests checking the client's base URL", async () => {
-  for (const path of ["/nothing", `/${"a".repeat(4_000)}`])
-    expect(JSON.parse((await ask("POST", path)).body).error.message).toBe(
-      `Unknown route POST ${path}. Check the base URL of your client.`,
-    );
+it.each([
+  ["POST", "/nothing"],
+  ["POST", `/${"a".repeat(4_000)}`],
+  // These frontends are not mounted. Their paths have as many letters as /v1/models and /v1/usage.
+  ["GET", "/v1/videos"],
+  ["GET", "/v1/files"],
+])("an unrelated path suggests checking the client's base URL: %s %.20s", async (method, path) => {
+  const { body } = await ask(method, path);
+  expect(JSON.parse(body).error.message).toBe(
+    `Unknown route ${method} ${path}. Check the base URL of your client.`,
+  );
 });
 
 it.each(["/v1beta/models/", "/v1/models/", "/models/", "/v1beta/"])(
