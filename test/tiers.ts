@@ -634,7 +634,11 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
     "test/e2e/jobs/gateway-lines.test.ts",
   ],
   "test/clients/python/jobs.test.ts": ["test/e2e/jobs/gateway-lines.test.ts"],
-  "test/rig/money/batches.test.ts": ["test/e2e/jobs"],
+  "test/rig/money/batches.test.ts": [
+    "test/e2e/jobs",
+    "test/unit/pipeline/job-line-errors.test.ts",
+    "test/plugins/stores/job-model.test.ts",
+  ],
   "test/rig/money/batch-crashes.test.ts": ["test/plugins/jobs/batch-engine-law.test.ts"],
   "test/rig/money/budget.test.ts": [
     "test/e2e/lifecycle/websockets.test.ts",

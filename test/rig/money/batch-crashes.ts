@@ -1,6 +1,7 @@
 // Batches of an unreliable provider, on SQLite or on PostgreSQL. Gateways are killed with SIGKILL at
 // random moments, and other gateways continue their batches. Each line that the provider ran has
-// one row with its usage at half of the list price. No batch is sent twice, and none is lost.
+// one bill with its usage at half of the list price. No batch is sent twice, none is lost, and none
+// can be seen with another key. Several worlds run at the same time, each with its own store.
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +10,7 @@ import { digestKey, mintKey } from "../../../src/lib/api-key.ts";
 import { postgresStoreYaml, startPostgres } from "../../kit/database/postgres.ts";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
+import { nanoToDecimal } from "../../../src/money/decimal.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 import { startUnreliableProvider, type UnreliableProvider } from "./unreliable-batches.ts";
 
@@ -22,15 +24,21 @@ const MAX_KILL_DELAY_MS = 700;
 /** Time in which the batches of killed gateways end. A lease takes a minute. */
 const END_MS = 600_000;
 
+type StoreName = "sqlite" | "postgres";
+
 export interface BatchCrashes {
-  readonly store: "sqlite" | "postgres";
+  readonly store: StoreName;
   readonly kills: number;
   readonly seed: number;
+  /** Whether the gateways are those of `npm run build`, which start faster. */
+  readonly built?: boolean;
 }
 
 interface World {
   readonly chance: Chance;
   readonly secret: string;
+  /** Key of another client. */
+  readonly strangerSecret: string;
   /** Gateways that run. */
   readonly gateways: Daemon[];
   /** Lines of each batch whose creation was confirmed. */
@@ -38,14 +46,14 @@ interface World {
 }
 
 export async function runBatchCrashes(
-  { store, kills, seed }: BatchCrashes,
+  { store, kills, seed, built = false }: BatchCrashes,
   say: (line: string) => void = () => {},
 ): Promise<RigResult> {
   const chance = createChance(seed);
   const dir = await mkdtemp(join(tmpdir(), "tollgate-crashes-"));
   await using provider = await startUnreliableProvider(chance);
   await using database = store === "postgres" ? await startPostgres() : undefined;
-  const { secret } = mintKey();
+  const [secret, strangerSecret] = [mintKey().secret, mintKey().secret];
   const yaml = `${database ? `store: ${postgresStoreYaml(database.url)}` : ""}
 frontends: [chat-completions, { use: jobs, with: { dir: ${join(dir, "files")} } }]
 providers:
@@ -55,14 +63,14 @@ providers:
     models: { m: { price: { input: 2, output: 8, tiers: { batch: { input: 1, output: 4 } } } } }
 middleware:
   - use: auth
-    with: { keys: [{ id: k, digest: ${digestKey(secret)}, limits: [usd=100000/day] }] }
+    with: { keys: [{ id: k, digest: ${digestKey(secret)}, limits: [usd=100000/day] }, { id: s, digest: ${digestKey(strangerSecret)} }] }
 `;
   const start = async (n: number) => {
     const own = join(dir, `gateway-${database ? n : 0}`);
     await mkdir(own, { recursive: true });
-    return startDaemon({ yaml, dir: own });
+    return startDaemon({ yaml, dir: own, built });
   };
-  const world: World = { chance, secret, gateways: [], known: new Map() };
+  const world: World = { chance, secret, strangerSecret, gateways: [], known: new Map() };
   try {
     world.gateways.push(await start(0));
     for (let kill = 1; kill <= kills; kill++) {
@@ -78,7 +86,8 @@ middleware:
       await killed.exit;
       await creating;
       if (world.gateways.length === 0) world.gateways.push(await start(kill));
-      if (kill % 20 === 0) say(`${kill} kills, ${world.known.size} batches confirmed`);
+      if (kill % 10 === 0)
+        say(`${store}, seed ${seed}: ${kill} kills, ${world.known.size} batches confirmed`);
     }
     provider.recover();
     const gateway = world.gateways[0]!;
@@ -87,7 +96,12 @@ middleware:
       () => "the end of all batches",
       END_MS,
     );
-    const wrong = [...(await checkRows(gateway, provider)), ...(await checkBatches(world))];
+    const rows = await readRows(gateway);
+    const wrong = [
+      ...(await checkRows(gateway, provider, rows)),
+      ...(await checkBatches(world, rows)),
+      ...(await checkStranger(world)),
+    ];
     const lines = provider.batches.reduce((sum, one) => sum + one.lines.length, 0);
     const counts = { store, kills, confirmed: world.known.size, sent: provider.batches.length };
     return { wrong, counts: { ...counts, lines }, seed };
@@ -169,7 +183,11 @@ async function readRows(gateway: Daemon): Promise<readonly Row[]> {
 }
 
 /** Compares the rows of lines with what the provider ran. */
-async function checkRows(gateway: Daemon, { batches }: UnreliableProvider): Promise<string[]> {
+async function checkRows(
+  gateway: Daemon,
+  { batches }: UnreliableProvider,
+  rows: readonly Row[],
+): Promise<string[]> {
   const wrong: string[] = [];
   const expected = new Map<string, string>();
   const keys = new Set<string>();
@@ -182,9 +200,9 @@ async function checkRows(gateway: Daemon, { batches }: UnreliableProvider): Prom
       if (isBilled) expected.set(attempt, `${input} ${output} ${costNano}`);
     }
   }
-  for (const [attempt, rows] of Map.groupBy(await readRows(gateway), (row) => row.attempt)) {
+  for (const [attempt, own] of Map.groupBy(rows, (row) => row.attempt)) {
     // A line of a killed gateway is settled as an estimate, and corrected when its result is read.
-    const billed = rows.filter(({ state }) => state !== "void" && state !== "open");
+    const billed = own.filter(isBilled);
     if (billed.length === 0) continue;
     const sum = (unit: "input" | "output") =>
       billed.reduce((all, { usage }) => all + (usage[unit] ?? 0), 0);
@@ -200,9 +218,19 @@ async function checkRows(gateway: Daemon, { batches }: UnreliableProvider): Prom
   return wrong;
 }
 
-/** Each batch whose creation was confirmed is complete. */
-async function checkBatches({ gateways, secret, known }: World): Promise<string[]> {
+const isBilled = ({ state }: Row): boolean => state !== "void" && state !== "open";
+
+/** Each batch whose creation was confirmed is complete, and has the cost of its rows. */
+async function checkBatches(
+  { gateways, secret, known }: World,
+  rows: readonly Row[],
+): Promise<string[]> {
   const wrong: string[] = [];
+  const costs = new Map<string, bigint>();
+  for (const row of rows.filter(isBilled)) {
+    const batch = row.attempt.split(".")[0]!;
+    costs.set(batch, (costs.get(batch) ?? 0n) + BigInt(row.costNano ?? 0));
+  }
   for (const [id, lines] of known) {
     const { status, request_counts: counts } = await call(
       gateways[0]!.url,
@@ -212,18 +240,78 @@ async function checkBatches({ gateways, secret, known }: World): Promise<string[
     const ended = counts.completed + counts.failed;
     if (status !== "completed" || ended !== lines)
       wrong.push(`${id} is ${status} with ${ended} of ${lines} lines`);
+    const { job } = (await gateways[0]!.ask("jobs.show", { id })) as unknown as {
+      job: { costUsd?: string };
+    };
+    const cost = nanoToDecimal(costs.get(id) ?? 0n);
+    if (job.costUsd !== cost) wrong.push(`${id} costs ${job.costUsd}, and its rows ${cost}`);
   }
   return wrong;
 }
 
+/** No batch can be seen with another key: by its ID, in a list, or by an error. */
+async function checkStranger({ gateways, strangerSecret, known }: World): Promise<string[]> {
+  const wrong: string[] = [];
+  const read = async (path: string) => {
+    const response = await fetch(`${gateways[0]!.url}${path}`, {
+      headers: { authorization: `Bearer ${strangerSecret}` },
+    });
+    return { status: response.status, text: await response.text() };
+  };
+  for (const id of known.keys()) {
+    const unknown = id.replace(/[^_-]{8}$/, "AAAAAAAA");
+    const [foreign, none] = [await read(`/v1/batches/${id}`), await read(`/v1/batches/${unknown}`)];
+    if (foreign.status !== 404 || foreign.text.replaceAll(id, unknown) !== none.text)
+      wrong.push(`${id}: a stranger gets ${foreign.status} ${foreign.text}, not ${none.text}`);
+  }
+  for (const path of ["/v1/batches", "/v1/files"]) {
+    const { text } = await read(path);
+    if ((JSON.parse(text) as { data: unknown[] }).data.length > 0)
+      wrong.push(`A stranger lists ${path}: ${text}`);
+  }
+  return wrong;
+}
+
+/** Runs worlds with these stores at the same time, each with its part of the kills. */
+async function runWorlds(
+  { stores, kills, seed, built }: Omit<BatchCrashes, "store"> & { stores: readonly StoreName[] },
+  say: (line: string) => void,
+): Promise<RigResult> {
+  const startedAt = performance.now();
+  const results = await Promise.all(
+    stores.map((store, n) => {
+      const own =
+        Math.floor((kills * (n + 1)) / stores.length) - Math.floor((kills * n) / stores.length);
+      return runBatchCrashes({ store, kills: own, seed: seed + n, built: built === true }, say);
+    }),
+  );
+  const sum = (name: string) => results.reduce((all, { counts }) => all + Number(counts[name]), 0);
+  const seconds = Math.round((performance.now() - startedAt) / 1_000);
+  return {
+    wrong: results.flatMap(({ wrong, seed: own }, n) =>
+      wrong.map((text) => `${stores[n]}, seed ${own}: ${text}`),
+    ),
+    counts: {
+      worlds: stores.join("+"),
+      kills: sum("kills"),
+      confirmed: sum("confirmed"),
+      sent: sum("sent"),
+      lines: sum("lines"),
+      seconds,
+    },
+    seed,
+  };
+}
+
 export const rig: Rig = {
-  options: { store: "sqlite", kills: 200, seed: 1 },
-  run: ({ store, kills, seed }, say) =>
-    runBatchCrashes(
+  options: { stores: "sqlite,sqlite,postgres", kills: 200, seed: 1, built: false },
+  run: ({ stores = "", kills, seed, built }, say) =>
+    runWorlds(
       {
-        store: store === "postgres" ? "postgres" : "sqlite",
+        stores: stores.split(",").map((one) => (one === "postgres" ? one : "sqlite")),
         kills: Number(kills),
         seed: Number(seed),
+        built: built === "true",
       },
       say,
     ),
