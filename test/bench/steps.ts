@@ -1,7 +1,7 @@
 // The measurements, one step after another. The first steps share targets that run at the same
 // time. The others start their own.
-import { asking, watching } from "./hooks.ts";
-import { withScopes } from "./scopes.ts";
+import { asking, watching } from "./compared/hooks.ts";
+import { withScopes } from "./compared/scopes.ts";
 import { growth, type Grown } from "./growth.ts";
 import { type Length, type Lane, laneOf, lanes } from "./lanes.ts";
 import { callOf, toolTargets, type Generation } from "./mcp/tool-targets.ts";

@@ -1,5 +1,5 @@
 // Compares gateways with and without scopes. Both get the same headers, so only the counters differ.
-import { tollgate, type Target } from "./targets.ts";
+import { tollgate, type Target } from "../targets.ts";
 
 export const NO_SCOPE = "no scope";
 export const THREE_SCOPES = "three scopes";

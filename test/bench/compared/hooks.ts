@@ -1,6 +1,6 @@
 // Compares gateways with and without a middleware: an isolated one, and one that watches responses,
 // of this model or another.
-import { tollgate, type Target } from "./targets.ts";
+import { tollgate, type Target } from "../targets.ts";
 
 const PLUGINS = {
   "inspects.ts": `export default { "~tollgate": "middleware", api: 1, name: "inspects", summary: "Looks at what is asked",
