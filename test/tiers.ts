@@ -60,6 +60,7 @@ export const CI: readonly string[] = [
   "test/e2e/operations/uploads.test.ts",
   "test/e2e/ledger/hanging-store.test.ts",
   "test/e2e/jobs/background.test.ts",
+  "test/rig/money/few-batches.test.ts",
   "test/e2e/jobs/native-background.test.ts",
   "test/e2e/images/addresses.test.ts",
   "test/e2e/images/live.test.ts",
@@ -635,7 +636,7 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/clients/python/jobs.test.ts": ["test/e2e/jobs/gateway-lines.test.ts"],
   "test/rig/money/batches.test.ts": [
-    "test/e2e/jobs",
+    "test/rig/money/few-batches.test.ts",
     "test/unit/pipeline/job-line-errors.test.ts",
     "test/plugins/stores/job-model.test.ts",
   ],

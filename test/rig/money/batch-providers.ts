@@ -50,6 +50,8 @@ function sizeOf(body: string): number {
   return text.length;
 }
 
+type RunningBatch = BatchApi["batches"][number];
+
 interface Vendor {
   readonly format: BatchFormat;
   /** Path of the API. */
@@ -123,8 +125,11 @@ export interface BatchProviders extends AsyncDisposable {
   readonly yaml: string;
   /** Ends the failures, so that all batches can end. */
   recover(): void;
-  /** Forgets the requests that were recorded, which a long run does not need. */
-  forgetRequests(): void;
+  /**
+   * Lets time pass: batches that ran before the last call end, even if nobody polls them because the
+   * response to their creation was lost. Forgets the requests that were recorded.
+   */
+  passTime(): void;
   /** What each provider bills for all batches that it has accepted. */
   billed(): Readonly<Record<string, Usage>>;
   /** Number of batches that the providers have accepted. */
@@ -137,6 +142,8 @@ export async function startBatchProviders(chance: Chance): Promise<BatchProvider
   misbehave(happens);
   const apis = new Map<string, BatchApi>();
   const upstreams: TestUpstream[] = [];
+  /** Batches that ran when time passed before. */
+  const wasRunning = new Set<RunningBatch>();
   const lines = [
     `  fake: { use: ${kitFile("test/kit/batch-provider.ts")}, with: { api_key: k }, models: { small: { price: ${PRICE} } } }`,
   ];
@@ -167,9 +174,16 @@ export async function startBatchProviders(chance: Chance): Promise<BatchProvider
     recover() {
       fails = false;
     },
-    forgetRequests() {
+    passTime() {
       for (const upstream of upstreams) upstream.reset();
-      for (const { requests } of apis.values()) (requests as unknown[]).length = 0;
+      for (const api of apis.values()) {
+        (api.requests as unknown[]).length = 0;
+        const isRunning = (one: RunningBatch) => one.state !== "ended" && wasRunning.has(one);
+        for (const { id } of api.batches.filter(isRunning)) api.end(id);
+      }
+      wasRunning.clear();
+      for (const { batches } of apis.values())
+        for (const one of batches) if (one.state !== "ended") wasRunning.add(one);
     },
     billed: () => ({
       fake: usageOfFake(),

@@ -91,7 +91,7 @@ middleware:
         for (const one of some) world.open.add(one);
         made.push(...some);
         if (world.open.size > MAX_OPEN) await waitForEnds(world, MAX_OPEN / 2);
-        providers.forgetRequests();
+        providers.passTime();
         if (
           Math.floor(made.length / REPORT_EVERY) > Math.floor((made.length - count) / REPORT_EVERY)
         )
@@ -153,7 +153,7 @@ async function createBatch(world: World): Promise<Created> {
   const format = chance.one(FORMATS);
   // Most batches have lines for few providers, as those of real clients.
   const models = Array.from({ length: 1 + chance.below(3) }, () => chance.one(MODELS));
-  const drafts = Array.from({ length: 1 + chance.below(12) }, () => {
+  const drafts = Array.from({ length: 1 + chance.below(6) }, () => {
     const size = 3 + chance.below(40);
     const isInvalid = chance.below(12) === 0;
     const model = isInvalid ? "nowhere/model" : chance.one(models);
@@ -226,6 +226,7 @@ async function waitForEnds(world: World, most: number): Promise<void> {
       const before = open.size;
       await Promise.all([...open].slice(0, CREATED_TOGETHER).map(read));
       if (open.size === before) await sleep(POLL_MS);
+      world.providers.passTime();
       return open.size <= most;
     },
     () => `the end of ${[...open].map(({ id }) => id).join(", ")}`,
