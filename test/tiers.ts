@@ -176,6 +176,7 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/e2e/ledger/fleet-database-outage.test.ts": ["plugins/stores/postgres"],
   "test/e2e/ledger/fleet-key-revocation.test.ts": ["plugins/stores/postgres"],
   "test/e2e/ledger/fleet-disk-full.test.ts": ["plugins/stores/postgres"],
+  "test/e2e/sign-in/fleet.test.ts": ["plugins/frontends/claude-gateway", "plugins/stores/postgres"],
   "test/e2e/sdk/hostile-upstream.test.ts": ["src/pipeline", "src/runtime", "src/server"],
   "test/e2e/admin/playground-code.test.ts": ["plugins/observers/console"],
   "test/e2e/lifecycle/watchdog.test.ts": ["src/runtime", "src/server"],
@@ -359,6 +360,7 @@ export const ON_POSTGRES = {
     "test/e2e/ledger/fleet-key-revocation.test.ts": "uses PostgreSQL already",
     "test/e2e/ledger/fleet-disk-full.test.ts": "uses PostgreSQL already",
     "test/e2e/ledger/scope-first-calls.test.ts": "uses PostgreSQL already",
+    "test/e2e/sign-in/fleet.test.ts": "uses PostgreSQL already",
     "test/e2e/ledger/hanging-store.test.ts": "brings its own store, which hangs",
     "test/e2e/ledger/backup-and-erasure.test.ts":
       "tests the file of the SQLite store: its backups, and what is missing in it",
@@ -493,6 +495,10 @@ export const SOONER: Readonly<Record<string, readonly string[]>> = {
   "test/e2e/ledger/fleet.test.ts": [
     "test/rig/fleet/sim/fleet-sim.test.ts",
     "test/e2e/ledger/postgres.test.ts",
+  ],
+  "test/e2e/sign-in/fleet.test.ts": [
+    "test/plugins/frontends/sign-in-sessions.test.ts",
+    "test/rig/fleet/sim/fleet-sim.test.ts",
   ],
   "test/e2e/ledger/scope-first-calls.test.ts": [
     "test/rig/fleet/sim/first-calls.test.ts",

@@ -31,6 +31,8 @@ import { WaitingGrants } from "./claude-gateway/waiting-grants.ts";
 const anthropic = messages().server!;
 
 const MINUTE_MS = 60_000;
+/** How often settings files are read again. */
+const SETTINGS_REFRESH_MS = 10_000;
 const DAY_MS = 86_400_000;
 /** Sign-ins that one address may start, and codes that it may try, per minute. */
 const STARTS = 30;
@@ -203,6 +205,8 @@ export default defineFrontend({
     const relay = new TelemetryRelay(ctx, options.telemetry);
     const settings = await ManagedSettings.load(options.settings, ctx, relay.env(origin));
     ctx.runEvery(MINUTE_MS, sweep);
+    if (options.settings.length > 0)
+      ctx.runEvery(SETTINGS_REFRESH_MS, () => settings.refresh(ctx.log));
     return {
       extractCredential: (headers) => extractCredential(headers, options.accept),
       encodeFault: (fault, x) => anthropic.encodeFault(fault, { id: x.id }),

@@ -23,17 +23,21 @@ interface Document {
   readonly checksum: string;
 }
 
+type AccountDocument = Document & { readonly account: string | undefined };
+type Files = Pick<Context, "readFile">;
+
 export class ManagedSettings {
-  readonly #documents: readonly (Document & { readonly account: string | undefined })[];
+  readonly #read: () => Promise<readonly AccountDocument[]>;
+  #documents: readonly AccountDocument[];
+  /** Message of the last failed refresh, which is logged once. */
+  #failure: string | undefined;
 
   private constructor(
-    documents: readonly { readonly account: string | undefined; readonly settings: Settings }[],
+    read: () => Promise<readonly AccountDocument[]>,
+    documents: readonly AccountDocument[],
   ) {
-    this.#documents = documents.map(({ account, settings }) => ({
-      account,
-      settings,
-      checksum: checksumOf(settings),
-    }));
+    this.#read = read;
+    this.#documents = documents;
   }
 
   /**
@@ -42,18 +46,23 @@ export class ManagedSettings {
    */
   static async load(
     entries: readonly SettingsEntry[],
-    ctx: Pick<Context, "readFile">,
+    ctx: Files,
     env: Record<string, string> | undefined,
   ): Promise<ManagedSettings> {
-    const read = entries.map(async ({ account, file }) => {
-      const text = (await ctx.readFile(file)).toString("utf8");
-      return { account, settings: withEnv(parseSettings(text, file), env) };
-    });
-    const documents = await Promise.all(read);
-    const hasDefault = documents.some(({ account }) => account === undefined);
-    return new ManagedSettings(
-      env && !hasDefault ? [...documents, { account: undefined, settings: { env } }] : documents,
-    );
+    const read = () => readDocuments(entries, ctx, env);
+    return new ManagedSettings(read, await read());
+  }
+
+  /** Reads the files again. If one is invalid, the error is logged, and the settings are kept. */
+  async refresh(log: Context["log"]): Promise<void> {
+    try {
+      this.#documents = await this.#read();
+      this.#failure = undefined;
+    } catch (error) {
+      const { message } = error as Error;
+      if (message !== this.#failure) log.error({ err: error }, "managed settings not refreshed");
+      this.#failure = message;
+    }
   }
 
   /** Answers with the settings of the client's account. */
@@ -77,6 +86,26 @@ export class ManagedSettings {
     return { status: 200, headers: shared, body: { uuid, checksum, settings } };
   }
 }
+
+async function readDocuments(
+  entries: readonly SettingsEntry[],
+  ctx: Files,
+  env: Record<string, string> | undefined,
+): Promise<readonly AccountDocument[]> {
+  const read = entries.map(async ({ account, file }) => {
+    const text = (await ctx.readFile(file)).toString("utf8");
+    return documentOf(account, withEnv(parseSettings(text, file), env));
+  });
+  const documents = await Promise.all(read);
+  const hasDefault = documents.some(({ account }) => account === undefined);
+  return env && !hasDefault ? [...documents, documentOf(undefined, { env })] : documents;
+}
+
+const documentOf = (account: string | undefined, settings: Settings): AccountDocument => ({
+  account,
+  settings,
+  checksum: checksumOf(settings),
+});
 
 const matches = (tag: string, checksum: string): boolean =>
   tag === "*" || tag.replace(/^W\//, "").replace(/^"(.*)"$/, "$1") === checksum;

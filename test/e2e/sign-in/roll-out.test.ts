@@ -1,12 +1,14 @@
 // The files of the page "Roll out Claude Code and Codex", as they are written there: only addresses
 // and secrets are replaced.
 import { readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
 import { signIn } from "../../kit/device-flow.ts";
 import { startInProcess, type InProcessGateway } from "../../kit/in-process.ts";
 import { freePort } from "../../kit/process/ports.ts";
+import { until } from "../../kit/wait.ts";
 import {
   SECRET,
   signingKey,
@@ -106,4 +108,33 @@ it("a key for Codex works with the page's config, and shares the budget of the t
     body: JSON.stringify({ model, input: "Hello" }),
   });
   expect(res.status).toBe(200);
+});
+
+it("a key of a pipeline works without a sign-in until it expires", async () => {
+  const { secret } = (await gateway.ask("keys.create", {
+    name: "ci",
+    account: "platform",
+    expires: Date.now() + 3_600_000,
+  })) as any;
+  expect((await message(secret)).status).toBe(200);
+  await gateway.ask("keys.update", { id: "ci", expires: Date.now() - 1 });
+  await until(async () => (await message(secret)).status === 401);
+});
+
+it("a client with the current settings gets a 304, and new ones after the file has changed", async () => {
+  const { access_token: token } = await signIn({ idp, url }, "bob");
+  const ask = (tag?: string) =>
+    fetch(`${url}/managed/settings`, {
+      headers: { ...headersOf(token), ...(tag !== undefined && { "if-none-match": tag }) },
+    });
+  const before = (await ask()).headers.get("etag")!;
+  const unchanged = await ask(before);
+  expect([unchanged.status, await unchanged.text()]).toEqual([304, ""]);
+  const changed = { ...JSON.parse(settings), cleanupPeriodDays: 7 };
+  await writeFile(join(gateway.dir, "claude-settings.json"), JSON.stringify(changed));
+  await until(async () => (await ask(before)).status === 200);
+  const after = await ask(before);
+  expect(((await after.json()) as any).settings).toEqual(changed);
+  expect(after.headers.get("etag")).not.toBe(before);
+  expect((await ask(after.headers.get("etag")!)).status).toBe(304);
 });

@@ -43,6 +43,24 @@ it("an account without settings gets a 404, which is not an empty policy", async
   expect(settings.serve(client("research")).status).toBe(200);
 });
 
+it("changed files apply after a refresh; an invalid one is logged once, and changes nothing", async () => {
+  const files = { a: '{"model":"x"}' };
+  const read = { readFile: async (path: string) => Buffer.from(files[path as "a"]) };
+  const settings = await ManagedSettings.load([{ file: "a" }], read, undefined);
+  const { ctx, logs } = createTestContext();
+  const served = () => (settings.serve(client("x")) as any).body;
+  const before = served();
+  files.a = "{";
+  await settings.refresh(ctx.log);
+  await settings.refresh(ctx.log);
+  expect(logs).toMatchObject([{ message: "managed settings not refreshed" }]);
+  expect(served()).toEqual(before);
+  files.a = '{"model":"y"}';
+  await settings.refresh(ctx.log);
+  expect(served()).toMatchObject({ settings: { model: "y" } });
+  expect(served().checksum).not.toBe(before.checksum);
+});
+
 it("telemetry adds variables that a file can replace", async () => {
   const relay = new TelemetryRelay(createTestContext().ctx, {
     url: "http://collector",
