@@ -54,6 +54,12 @@ const requestOf = ({ path, headers, body }: UpstreamRequest, home: string): Reco
 
 /** Runs a turn with a tool, and continues the session. */
 async function record(client: string, version: string): Promise<readonly RecordedRequest[]> {
+  const isClaude = client === "claude-code";
+  const program = await installed({
+    name: isClaude ? "@anthropic-ai/claude-code" : "@openai/codex",
+    version,
+    main: isClaude ? "cli-wrapper.cjs" : "bin/codex.js",
+  });
   const home = await mkdtemp(join(tmpdir(), "tollgate-record-"));
   const upstream = await startUpstream({});
   let script: (asked: UpstreamRequest) => ModelScript = () => say("");
@@ -61,12 +67,6 @@ async function record(client: string, version: string): Promise<readonly Recorde
   upstream.setRoutes({ "POST /v1/messages": react, "POST /v1/responses": react });
   const note = join(home, "note.txt");
   await writeFile(note, "A note.");
-  const isClaude = client === "claude-code";
-  const program = await installed({
-    name: isClaude ? "@anthropic-ai/claude-code" : "@openai/codex",
-    version,
-    main: isClaude ? "cli-wrapper.cjs" : "bin/codex.js",
-  });
   await mkdir(join(home, "tmp"));
   await mkdir(join(home, ".codex"));
   await writeFile(
