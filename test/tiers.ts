@@ -386,6 +386,8 @@ export const ON_POSTGRES = {
     "test/e2e/observers/alerts.test.ts",
     "test/e2e/access/billing-abuse.test.ts",
     "test/e2e/images/money.test.ts",
+    "test/e2e/jobs/videos.test.ts",
+    "test/e2e/jobs/native-background.test.ts",
     "test/e2e/access/keys.test.ts",
     "test/e2e/ledger/usage.test.ts",
     "test/e2e/admin/request-history.test.ts",

@@ -33,9 +33,9 @@ import type { ResponseFiles } from "./response-files.ts";
 import { PROVIDER_RESPONSE_KIND } from "./response-record.ts";
 
 /** Length of a lease in milliseconds. A step takes less time. */
-const LEASE_MS = 180_000;
+const LEASE_MS = 60_000;
 /** Maximum time of one step in milliseconds. */
-const STEP_MS = 150_000;
+const STEP_MS = 45_000;
 /**
  * Time between two polls in milliseconds: at first, and at most. OpenAI keeps a response for about
  * 10 minutes after it has ended.

@@ -1,10 +1,11 @@
-// Background responses whose gateway stops: each ends with the reason, and its call is settled once.
+// Background responses whose gateway stops: each ends with the reason, or continues at its provider,
+// and its call is settled once.
 import OpenAI from "openai";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { say, startUpstream, type TestUpstream } from "tollgate/testing";
+import { createBackgroundApi, say, startUpstream, type TestUpstream } from "tollgate/testing";
 import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { KEY, ONE_KEY } from "../../kit/one-key.ts";
 import { until } from "../../kit/wait.ts";
@@ -81,3 +82,52 @@ it.each([
   },
   300_000,
 );
+
+/** The killed gateway may have a lease of 60 s. */
+const TAKEOVER = [() => "a gateway continues", 600_000] as const;
+
+it("a response that its provider runs continues after SIGKILL, and is billed once", async () => {
+  const api = createBackgroundApi({ polls: Infinity, text: "still here" });
+  await using provider = await startUpstream(api.routes("/responses"));
+  const dir = await mkdtemp(join(tmpdir(), "tollgate-crash-"));
+  const startNative = () =>
+    startDaemon({
+      dir,
+      yaml: `${ONE_KEY}
+frontends: [{ use: responses, with: { background: { native: true } } }]
+providers: { openai: { use: openai, with: { base_url: "${provider.url}/v1", api_key: k } } }
+`,
+    });
+  try {
+    const first = await startNative();
+    const { id } = await clientOf(first).responses.create({
+      model: "openai/gpt-4.1",
+      input: "Hi",
+      background: true,
+    });
+    const [running] = api.responses.values();
+    await until(() => running!.state === "running");
+    await first.stop("SIGKILL");
+    running!.state = "completed";
+    await using second = await startNative();
+    const client = clientOf(second);
+    let done: OpenAI.Responses.Response | undefined;
+    await until(
+      async () => {
+        done = await client.responses.retrieve(id);
+        return done.status === "completed";
+      },
+      ...TAKEOVER,
+    );
+    expect(done).toMatchObject({ id, output_text: "still here", usage: { output_tokens: 7 } });
+    expect(api.responses.size).toBe(1);
+    const { items } = (await second.ask("ledger.entries", {})) as unknown as {
+      readonly items: readonly (Row & { readonly state: string })[];
+    };
+    const settled = items.filter(({ kind }) => kind === "settle");
+    expect(settled.map(({ state }) => state).toSorted()).toEqual(["exact", "void"]);
+    expect(await second.ask("ledger.verify")).toMatchObject({ problems: [] });
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}, 900_000);
