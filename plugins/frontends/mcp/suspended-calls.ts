@@ -23,7 +23,7 @@ export type CallStep = { readonly result: JsonObject } | { readonly input: Input
 
 /** A call that can ask for input several times. */
 export class SuspendableCall {
-  readonly id = randomUUID();
+  #id: string | undefined;
   readonly #controller = new AbortController();
   readonly #inputs: InputRequest[] = [];
   #result: Promise<CallStep> | undefined;
@@ -31,6 +31,11 @@ export class SuspendableCall {
   expiresAt = 0;
   /** Receives notifications. It belongs to the client's current request. */
   onNotification: (method: string, params: JsonObject) => void = () => undefined;
+
+  /** Most calls are never suspended, so they need no ID. */
+  get id(): string {
+    return (this.#id ??= randomUUID());
+  }
 
   get signal(): AbortSignal {
     return this.#controller.signal;
