@@ -13,32 +13,52 @@ export const FORWARDED_RESPONSE_HEADERS: readonly string[] = [
   "x-should-retry",
 ];
 
+interface Description {
+  /** Units of the limits of which one is described. */
+  readonly units: readonly LimitState["unit"][];
+  /** Names of the headers. */
+  readonly limit: string;
+  readonly remaining: string;
+  readonly reset: string;
+}
+
+const DESCRIBED: readonly Description[] = [
+  {
+    units: ["requests"],
+    limit: "x-ratelimit-limit-requests",
+    remaining: "x-ratelimit-remaining-requests",
+    reset: "x-ratelimit-reset-requests",
+  },
+  {
+    units: ["tokens", "input", "output"],
+    limit: "x-ratelimit-limit-tokens",
+    remaining: "x-ratelimit-remaining-tokens",
+    reset: "x-ratelimit-reset-tokens",
+  },
+];
+
 /**
- * Returns the headers. For each unit, they describe the limit with the smallest remaining amount.
+ * Returns the headers. For requests and for tokens, they describe the limit with the smallest
+ * remaining amount.
  */
 export function encodeRateLimitHeaders(of: {
   id: string;
   limits: readonly LimitState[];
   now: number;
 }): HeadersOut {
-  if (of.limits.length === 0) return { "x-request-id": of.id };
-  const one = (...units: LimitState["unit"][]) => of.limits.filter((l) => units.includes(l.unit));
-  return {
-    "x-request-id": of.id,
-    ...headersForUnit("requests", one("requests"), of.now),
-    ...headersForUnit("tokens", one("tokens", "input", "output"), of.now),
-  };
-}
-
-function headersForUnit(what: string, limits: readonly LimitState[], now: number): HeadersOut {
-  let tightest = limits[0];
-  for (const limit of limits) if (limit.remaining < tightest!.remaining) tightest = limit;
-  if (!tightest) return {};
-  return {
-    [`x-ratelimit-limit-${what}`]: String(tightest.max),
-    [`x-ratelimit-remaining-${what}`]: String(tightest.remaining < 0 ? 0 : tightest.remaining),
-    [`x-ratelimit-reset-${what}`]: formatGoDuration(Math.max(0, tightest.resetsAt - now)),
-  };
+  const headers: Record<string, string> = { "x-request-id": of.id };
+  if (of.limits.length === 0) return headers;
+  for (const { units, limit, remaining, reset } of DESCRIBED) {
+    let tightest: LimitState | undefined;
+    for (const one of of.limits)
+      if (units.includes(one.unit) && !(tightest && tightest.remaining <= one.remaining))
+        tightest = one;
+    if (!tightest) continue;
+    headers[limit] = String(tightest.max);
+    headers[remaining] = String(tightest.remaining < 0 ? 0 : tightest.remaining);
+    headers[reset] = formatGoDuration(Math.max(0, tightest.resetsAt - of.now));
+  }
+  return headers;
 }
 
 /** Formats a duration in Go syntax, which these clients parse: "6m0s", "1.2s", "12ms". */
