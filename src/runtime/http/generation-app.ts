@@ -14,7 +14,7 @@ import { runPipeline } from "../../pipeline/pipeline.ts";
 import type { FileStore } from "../services/image-file-store.ts";
 import { PEER_PATH, MAX_REQUEST_BYTES } from "../services/peer-gateways.ts";
 import { editDistance } from "../../lib/text.ts";
-import { hasStarted, type RequestHandler } from "./h3-adapter.ts";
+import { FILE_PATH, hasStarted, type RequestHandler } from "./h3-adapter.ts";
 import { decodeParams } from "./path-pattern.ts";
 import type { Route } from "../../plugin/frontend.ts";
 
@@ -144,7 +144,7 @@ function mountFileRoute(
   onRejected: OnRejected | undefined,
 ): void {
   for (const method of ["GET", "HEAD"] as const)
-    app.on(method, "/files/:name", async (event) => {
+    app.on(method, FILE_PATH, async (event) => {
       const { req, res } = nodeRequestOf(event);
       try {
         const query = new URLSearchParams((req.url ?? "").split("?")[1] ?? "");
