@@ -39,7 +39,7 @@ async function ask(
 }
 
 const word = fc.stringMatching(/^[A-Za-z0-9_.-]{1,6}$/);
-const joint = fc.constantFrom("/", ":", " ", " / ", "é", "工");
+const joint = fc.constantFrom("/", ":", " ", " / ", "é", "工", "\\", "$(|)*", "\u{1F309}");
 const phrase = fc
   .tuple(fc.array(fc.tuple(word, joint), { minLength: 1, maxLength: 3 }), word)
   .map(([parts, last]) => `${parts.flat().join("")}${last}`)
@@ -66,6 +66,7 @@ it.each([
   ["Run admin:drop, then Löschen.", "Run [tool], then [tool]."],
   ["Run new file in a new filesystem.", "Run [tool] in a new filesystem."],
   ["请使用删除工具。", "请使用[tool]工具。"],
+  ["xa b c, then new file listing.", "xa [tool], then [tool] listing."],
 ])("%s", (text, clean) => {
   const names = [
     "repo/delete",
@@ -73,11 +74,19 @@ it.each([
     "admin:drop",
     "Löschen",
     "new file",
+    "new file list",
+    "a b",
+    "b c",
     "删除",
     "a",
   ];
   const hidden = new HiddenNames(names);
   expect(hidden.removeFrom(text, { isError: true })).toBe(clean);
+});
+
+it("a very long name does not remain whole", () => {
+  const name = `run-${"x".repeat(200)}`;
+  expect(new HiddenNames([name]).removeFrom(`Use ${name}.`)).toBe(`Use [tool]${"x".repeat(76)}.`);
 });
 
 it("an error of a tool contains no hidden names, and its binary data is unchanged", async () => {
