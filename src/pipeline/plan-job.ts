@@ -16,7 +16,10 @@ import { assertFiltersAvailable } from "./response/event-filters.ts";
 import { encodeRequest } from "./upstream/encode-request.ts";
 import type { OutgoingRequest } from "./upstream/outgoing-request.ts";
 
-/** Whether a limit counts the lines of a job. A rate would drain while the job runs. */
+/**
+ * Whether a limit counts the lines of a job. A rate would drain while the job runs, and the end of
+ * the job would return amounts that others have used.
+ */
 export const countsForJobs = ({ per }: Limit): boolean =>
   per === "day" || per === "week" || per === "month" || per === "total";
 
@@ -55,9 +58,11 @@ export function planJobLine(x: HostExchange, candidate: HostCandidate): PlannedL
   const { endpoint } = candidate.mounted;
   const out = encodeRequest(call, endpoint.protocol!, endpoint.transport!.definition);
   const { "accept-encoding": _, "content-type": __, ...headers } = out.headers;
+  // A hard budget sets the output limit of the request.
+  const reservation = reservationOf(x, call, out);
   const body = out.toChunks()!.toBuffer().toString();
   return {
-    ...reservationOf(x, call, out),
+    ...reservation,
     target: { ...targetOf(candidate), path: out.path, headers },
     body: /[\r\n]/.test(body) ? JSON.stringify(JSON.parse(body)) : body,
   };
