@@ -8,6 +8,7 @@ import type { BackgroundRequest, HostExchange } from "./exchange/exchange.ts";
 import { clientKey } from "./exchange/client-retries.ts";
 import type { HostCandidate } from "./exchange/mounted.ts";
 import { attributeFault } from "./faults/fault-source.ts";
+import { SCOPE_EXHAUSTED } from "./metering/charges.ts";
 import { planBackground } from "./plan-job.ts";
 import { EventResponse, type WholeResponse } from "./sockets/event-response.ts";
 import { sendAnswer, type ClientConnection } from "./stages/serve.ts";
@@ -78,13 +79,21 @@ class DetachedRequest implements BackgroundRequest {
     const [first] = candidates;
     if (!first || x.privacy !== "off" || gen.targetHealth.statusOf(first, clientKey(x)))
       return false;
-    const planned = planBackground(x, first, this.#body);
+    let planned;
+    try {
+      planned = planBackground(x, first, this.#body);
+    } catch {
+      // Another candidate may be able to run the request.
+      return false;
+    }
     if (!planned) return false;
     let answer;
     try {
       answer = await this.#run.startJob!(planned);
     } catch (error) {
-      const kind = getFault(error)?.kind;
+      const { kind, code } = getFault(error) ?? {};
+      // Nothing was sent. The gateway routes the request to the other model of the scope.
+      if (code === SCOPE_EXHAUSTED.code && gen.scopes.hasDowngrades) return false;
       billing.isJob = kind === "upstream" || kind === "timeout";
       throw attributeFault(error, "gateway");
     }

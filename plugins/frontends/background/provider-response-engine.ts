@@ -134,10 +134,7 @@ class ResponseStep {
   }
 
   async #poll(): Promise<void> {
-    const { record, target } = this.#response;
-    // Only a gateway that has the request can process the response to it.
-    if (!(await this.#of.files.exists(requestFileOf(record.id))))
-      return this.#isOverdue ? this.#end(ENDS.lost) : this.#pollLater();
+    const { target } = this.#response;
     const opened = this.#jobLines.openBackground(target, this.#signal);
     if (!opened)
       return this.#isOverdue
@@ -182,10 +179,15 @@ class ResponseStep {
   }
 
   /** Ends a response that the provider has ended. */
-  #endWith(status: BackgroundStatus): Promise<void> {
+  async #endWith(status: BackgroundStatus): Promise<void> {
     const { state, response, hasUsage = true, message } = status;
-    const { cancelReason } = this.#response;
-    if (response && (state === "completed" || hasUsage)) return this.#settleResponse(status);
+    const { cancelReason, record } = this.#response;
+    if (response && (state === "completed" || hasUsage)) {
+      // Only a gateway that has the request can process the response to it.
+      if (await this.#of.files.exists(requestFileOf(record.id)))
+        return this.#settleResponse(status);
+      return this.#isOverdue ? this.#end(ENDS.lost) : this.#pollLater();
+    }
     if (state === "canceled" && cancelReason === undefined) return this.#end(ENDS.canceled);
     if (state === "canceled")
       return this.#end({ ...ENDS.canceled, state: "failed", message: cancelReason! });
@@ -213,6 +215,8 @@ class ResponseStep {
         holdNano: holdNano === null ? null : BigInt(holdNano),
         pricedAt,
         price,
+        stopping: this.#ctx.signal,
+        isLastAttempt: this.#isOverdue,
       },
     );
     await this.#jobLines.settleJob(record.attempt!, { costNano: 0n, outcome: "ok" });
@@ -282,15 +286,17 @@ class ResponseStep {
     const { state, isEstimated } = end!;
     const attempt = record.attempt!;
     // An earlier step may have billed a result that cannot be read any more.
-    const { items } = await this.#ctx.ledger.listEntries(
-      { attempt: `${attempt}.1.1` },
-      { limit: 2 },
-    );
-    const isBilled = items.length > 0;
-    const costNano = isEstimated && !isBilled ? BigInt(holdNano ?? "0") : 0n;
+    const line = `${attempt}.1.1`;
+    const { items } = await this.#ctx.ledger.listEntries({ attempt: line }, { limit: 2 });
+    let billed = items.find(({ kind }) => kind !== "reserve")?.costNano;
+    if (billed === undefined && items.length > 0) {
+      // An earlier step reserved the call, and did not bill it.
+      billed = BigInt(holdNano ?? "0");
+      await this.#jobLines.settleJob(line, { costNano: billed, outcome: state });
+    }
+    const costNano = isEstimated && items.length === 0 ? BigInt(holdNano ?? "0") : 0n;
     await this.#jobLines.settleJob(attempt, { costNano, outcome: state });
-    const billed = items.find(({ kind }) => kind !== "reserve")?.costNano ?? 0n;
-    return this.#writeFinal(state, { costNano: (costNano + billed).toString() });
+    return this.#writeFinal(state, { costNano: (costNano + (billed ?? 0n)).toString() });
   }
 
   async #writeFinal(state: FinalState, data: ProviderResponseChange["data"]): Promise<void> {

@@ -33,6 +33,10 @@ export const OPEN_STATES: readonly OpenState[] = ["reserving", "submitting", "ru
 export const isOpen = (state: ProviderResponseState): boolean =>
   OPEN_STATES.includes(state as OpenState);
 
+/** Whether its client has not received its ID yet. */
+export const isBeingCreated = (state: ProviderResponseState): boolean =>
+  state === "reserving" || state === "submitting";
+
 /** How a response without a result ended, which is stored before it is billed. */
 export interface ResponseEnd {
   readonly state: FinalState;
@@ -163,7 +167,8 @@ export class ProviderResponseRecords {
 
   /**
    * Writes a request of a client. An engine that has leased the response keeps its lease, and takes
-   * the next step immediately. A response that has ended can only be deleted.
+   * the next step immediately. A creation that is not interrupted applies a cancellation itself. A
+   * response that has ended can only be deleted.
    */
   async request(
     response: ProviderResponse,
@@ -174,8 +179,10 @@ export class ProviderResponseRecords {
       if (!isOpen(before.state) && data.isDeleted !== true) return before;
       const now = Date.now();
       const isLeased = owner != null && (dueAt ?? 0) > now;
+      const isWaiting =
+        isLeased || (isBeingCreated(before.state) && data.cancelRequestedAt !== undefined);
       try {
-        return await this.change(before, { data, dueAt: isLeased ? dueAt! : now, isLeased });
+        return await this.change(before, { data, dueAt: isWaiting ? dueAt! : now, isLeased });
       } catch (error) {
         if (!isVersionConflict(error)) throw error;
         before = await this.read(before.record.id);

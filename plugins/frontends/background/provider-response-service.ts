@@ -20,6 +20,7 @@ import { Submission } from "../videos/submission.ts";
 import { CANCEL_WAIT_MS, failContent, PREFIX, readBase, sleep } from "./background-service.ts";
 import { releaseReservation } from "./provider-response-engine.ts";
 import {
+  isBeingCreated,
   isOpen,
   ownerOfRecord,
   requestFileOf,
@@ -36,6 +37,8 @@ import { PING, PING_MS, readStartingAfter, type ResponseStreams } from "./respon
 const SUBMIT_MS = 3 * 60_000;
 /** Time in milliseconds after which an engine ends a creation that was interrupted. */
 const CREATE_MS = 10 * 60_000;
+/** Maximum time in milliseconds to cancel a response that its client does not know of. */
+const CANCEL_MS = 30_000;
 /** Time between two reads of a record, in milliseconds. */
 const READ_MS = 1_000;
 const MAX_REFERENCE_BYTES = 2 * 1024;
@@ -110,18 +113,27 @@ export class ProviderResponseService {
     const store = (before: ProviderResponse) =>
       records.change(before, {
         state: "running",
-        data: { reference: seal(), isQueued: true, cancelRequestedAt },
+        data: {
+          reference: seal(),
+          isQueued: true,
+          cancelRequestedAt: before.cancelRequestedAt ?? cancelRequestedAt,
+        },
         dueAt: Date.now(),
       });
     if (Buffer.byteLength(reference) > MAX_REFERENCE_BYTES)
       return this.#failUnknown(response, new Error("The provider's reference is too long."));
     try {
-      await store(response).catch(async () => {
-        // A second time, because the record has the only reference.
+      await store(response).catch(async (error: unknown) => {
         const found = await records.read(id);
-        if (found?.state !== "running") await store(found ?? response);
+        // It was stored, although the store reported an error.
+        if (found?.reference !== undefined) return;
+        // An engine has ended the response, because its creation took too long.
+        if (found?.state !== "submitting") throw error;
+        // A second time, because the record has the only reference.
+        await store(found);
       });
     } catch (error) {
+      await this.#cancelUnknown(call, reference);
       return this.#failUnknown(response, error);
     }
     this.#of.wake();
@@ -180,13 +192,20 @@ export class ProviderResponseService {
     const { id } = response.record;
     try {
       await releaseReservation(this.#jobLines, response, "canceled");
-      await this.#of.records.delete(response);
+      // An operator may have canceled it in the meantime.
+      await this.#of.records.delete((await this.#of.records.read(id)) ?? response);
       await this.#deleteFiles(id);
     } catch (err) {
       // The reservation is open until an engine ends the response, when it is due.
       this.#ctx.log.warn({ response: id, err }, "creation of background response not ended");
       this.#of.wake();
     }
+  }
+
+  /** Cancels a response at the provider whose reference cannot be stored. */
+  async #cancelUnknown({ target }: PlannedBackground, reference: string): Promise<void> {
+    const opened = this.#jobLines.openBackground(target, AbortSignal.timeout(CANCEL_MS));
+    await opened?.background.cancel(reference, opened.client).catch(() => undefined);
   }
 
   /** Ends a response that the provider may have started. An engine bills it as an estimate. */
@@ -214,7 +233,7 @@ export class ProviderResponseService {
     const own = this.#of.files.secrets.parseId(id, PREFIX, owner.name);
     const found = own === undefined ? undefined : await this.#of.records.read(own);
     if (!found || ownerOfRecord(found).name !== owner.name || found.isDeleted) return undefined;
-    return found.state === "reserving" || found.state === "submitting" ? undefined : found;
+    return isBeingCreated(found.state) ? undefined : found;
   }
 
   /** Returns the provider's ID of a response, for a request that continues it. */

@@ -2,6 +2,9 @@
 // for the client.
 import { type ErrorKind, type Fault, createFault, getFault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
+import type { BackgroundStatus } from "../../plugin/jobs/background.ts";
+import { parseErrorBody } from "../../protocols/failure/parse-error.ts";
+import { asObject } from "../../protocols/json-values.ts";
 import type { HostCall } from "../exchange/call.ts";
 import { isPaidByClient } from "../exchange/client-credential.ts";
 import { clientKey, isClientRetry } from "../exchange/client-retries.ts";
@@ -142,6 +145,13 @@ export function toClientFault(gen: Generation, fault: Fault): Fault {
     ...(param !== undefined && { param: gen.mask(param) }),
     ...(details && { details: gen.maskJson(details) as JsonObject }),
   };
+}
+
+/** Returns the status of a request in the background with its message for the client. */
+export function toClientStatus(gen: Generation, status: BackgroundStatus): BackgroundStatus {
+  if (status.message == null) return status;
+  const error = { ...asObject(status.response?.["error"]), message: status.message };
+  return { ...status, message: toClientFault(gen, parseErrorBody({ error })).message };
 }
 
 // Converts errors of a provider's own code: an endpoint that produces its response itself, or a

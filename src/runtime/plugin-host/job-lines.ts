@@ -2,6 +2,7 @@
 import { fail } from "../../model/error.ts";
 import type { JobLines } from "../../plugin/store/job-lines.ts";
 import type { EndpointConnection } from "../../plugin/provider.ts";
+import type { EndpointBackground } from "../../plugin/jobs/background.ts";
 import type { Generation } from "../../pipeline/generation.ts";
 import {
   findBackgroundEndpoint,
@@ -12,6 +13,7 @@ import {
   settleJob,
   settleLine,
 } from "../../pipeline/job-lines.ts";
+import { toClientStatus } from "../../pipeline/upstream/provider-failure.ts";
 import { createEndpointClient } from "./provider-client.ts";
 
 /**
@@ -60,7 +62,18 @@ export function createJobLines(generation: () => Generation | undefined): JobLin
         bound: "none",
         timeouts: BACKGROUND_TIMEOUTS,
       });
-      return { background, client };
+      return { background: withClientMessages(gen(), background), client };
     },
   };
 }
+
+/** Returns a background mode whose messages contain no secrets and nothing about the account. */
+const withClientMessages = (
+  gen: Generation,
+  background: EndpointBackground,
+): EndpointBackground => ({
+  create: (input, client) => background.create(input, client),
+  poll: async (reference, client) => toClientStatus(gen, await background.poll(reference, client)),
+  cancel: (reference, client) => background.cancel(reference, client),
+  delete: async (reference, client) => background.delete?.(reference, client),
+});

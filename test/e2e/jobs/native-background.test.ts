@@ -1,6 +1,9 @@
 // Background responses that OpenAI runs, with OpenAI's SDK: created, polled, continued, canceled, and
 // deleted under the gateway's IDs, and billed once by the usage of the final response.
 import OpenAI from "openai";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import {
   createBackgroundApi,
@@ -18,7 +21,12 @@ import { until } from "../../kit/wait.ts";
 const [alice, bob] = [1, 2].map(() => mintKey().secret) as [string, string];
 const yaml = (up: string) => `
 frontends:
-  - { use: responses, with: { background: { native: true, max_responses: 5 } } }
+  - { use: responses, with: { background: { native: true, max_responses: 5, dir: ${dir} } } }
+scopes:
+  spent:
+    models: ["openai/gpt-4.1-mini"]
+    limits: [usd=0.000001/day]
+    overflow: { downgrade: claude/claude-opus-5 }
 middleware:
   - use: auth
     with:
@@ -27,16 +35,37 @@ middleware:
         - { id: bob, digest: ${digestKey(bob)} }
   - zdr
   - limits
+  - ./refuser.mjs
 providers:
   openai: { use: openai, state_mode: relay, with: { api_key: k, base_url: "${up}/v1" } }
   claude: { use: anthropic, with: { api_key: k, base_url: "${up}" } }
-models: { fast: [openai/gpt-4.1], translated: [claude/claude-opus-5] }
+models:
+  fast: [openai/gpt-4.1]
+  translated: [claude/claude-opus-5]
+  refused: [openai/gpt-4.1-nano, claude/claude-opus-5]
+  spent: [openai/gpt-4.1-mini]
+`;
+
+/** Refuses one model when a request to it is encoded. */
+const REFUSER = `import { defineMiddleware, fail } from "tollgate/plugin";
+export default defineMiddleware({
+  api: 1,
+  name: "refuser",
+  summary: "Refuses a model",
+  sends: "nowhere",
+  setup: () => ({
+    prepare(_, call) {
+      if (call.model === "gpt-4.1-nano") fail("unsupported", "Refused.");
+    },
+  }),
+});
 `;
 
 const script = say("run by the gateway");
 let up: TestUpstream;
 let gateway: InProcessGateway;
 let api: BackgroundApi;
+let dir: string;
 const client = (apiKey = alice) =>
   new OpenAI({ apiKey, baseURL: `${gateway.url}/v1`, maxRetries: 0 });
 
@@ -59,12 +88,14 @@ function setApi(options: BackgroundApiOptions = {}): void {
 }
 
 beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), "tollgate-native-"));
   up = await startUpstream();
-  gateway = await startInProcess({ yaml: yaml(up.url) });
+  gateway = await startInProcess({ yaml: yaml(up.url), files: { "refuser.mjs": REFUSER } });
 });
 afterAll(async () => {
   await gateway?.[Symbol.asyncDispose]();
   await up?.close();
+  await rm(dir, { recursive: true, force: true });
 });
 beforeEach(() => {
   up.reset();
@@ -179,6 +210,39 @@ it("a response that failed says why, and costs nothing", async () => {
     error: { code: "server_error", message: "The model failed." },
   });
   expect(await rowsOf(response, data.id)).toMatchObject([{ state: "void", outcome: "failed" }]);
+  await client().responses.delete(data.id);
+});
+
+it("a message about the gateway's account is replaced", async () => {
+  const error = { code: "insufficient_quota", message: "Account org-123 has no credit." };
+  const failed = { id: "resp_up1", object: "response", status: "failed", error, output: [] };
+  setApi({
+    failure: ({ method }) =>
+      method === "GET" ? { status: 200, body: JSON.stringify(failed) } : undefined,
+  });
+  const { data } = await create();
+  expect((await ended(data.id)).error).toEqual({
+    code: "server_error",
+    message: "The gateway's account with the provider has no credit or quota left.",
+  });
+  await client().responses.delete(data.id);
+});
+
+it("a response is canceled if the gateway does not have its request", async () => {
+  setApi({ polls: Infinity });
+  const { data } = await create();
+  const folder = join(dir, "responses");
+  for (const name of await readdir(folder))
+    if (name.endsWith(".request")) await rm(join(folder, name));
+  expect(await client().responses.cancel(data.id)).toMatchObject({ status: "cancelled" });
+  expect([...api.responses.values()].map(({ state }) => state)).toEqual(["canceled"]);
+  await client().responses.delete(data.id);
+});
+
+it.each(["refused", "spent"])("the gateway runs %s with its other model", async (model) => {
+  const { data } = await create({ model });
+  expect(await ended(data.id)).toMatchObject({ output_text: "run by the gateway" });
+  expect(api.responses.size).toBe(0);
   await client().responses.delete(data.id);
 });
 

@@ -33,7 +33,12 @@ import { NIGHTLY } from "../../kit/law-effort.ts";
 import { turnEventLoop } from "../../kit/wait.ts";
 
 const pause = setTimeout;
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const HOLD = 12_000n;
+/** Time after which an engine ends a creation, with a margin. */
+const SUSPENDED_MS = 11 * 60_000;
+/** Step of the time while a response is created, so that the time does not outrun the disk. */
+const CREATION_STEP_MS = 1_000;
 const KIND = "provider_response";
 
 /** What the provider and the client do with one response. */
@@ -47,13 +52,18 @@ interface Script {
     | "killed";
   /** Whether the store fails after the provider's answer, and whether the write was stored. */
   readonly storeFault: "none" | "not_stored" | "stored";
+  /** What happens while the provider creates the response. `suspended`: the process is suspended. */
+  readonly meanwhile: "nothing" | "canceled" | "suspended";
   /** Failed polls before the response ends. */
   readonly failures: number;
   readonly end: "completed" | "incomplete" | "failed" | "failed_with_usage" | "forgotten";
   /** Whether the provider forgets the response when it was read once. */
   readonly isReadOnce: boolean;
-  /** Whether billing fails once, and whether the row was written then. */
-  readonly billing: "ok" | "fails_before" | "fails_after";
+  /**
+   * Whether billing fails once, and whether the row was written then. `stays_open`: the call was
+   * only reserved.
+   */
+  readonly billing: "ok" | "fails_before" | "fails_after" | "stays_open";
   readonly tokens: number;
   /** Step of the world at which the client cancels or deletes the response. */
   readonly request: readonly [what: "cancel" | "delete", step: number] | undefined;
@@ -75,6 +85,7 @@ const script: fc.Arbitrary<Script> = fc.record({
     "killed",
   ),
   storeFault: fc.constantFrom("none", "none", "not_stored", "stored"),
+  meanwhile: fc.constantFrom("nothing", "nothing", "nothing", "canceled", "suspended"),
   failures: fc.nat(4),
   end: fc.constantFrom(
     "completed",
@@ -85,7 +96,7 @@ const script: fc.Arbitrary<Script> = fc.record({
     "forgotten",
   ),
   isReadOnce: fc.boolean(),
-  billing: fc.constantFrom("ok", "ok", "fails_before", "fails_after"),
+  billing: fc.constantFrom("ok", "ok", "fails_before", "fails_after", "stays_open"),
   tokens: fc.integer({ min: 1, max: 9_000 }),
   request: fc.option(fc.tuple(fc.constantFrom("cancel", "delete"), fc.nat(12)), {
     nil: undefined,
@@ -136,8 +147,12 @@ class World {
   readonly #jobRows = new Map<string, bigint>();
   readonly #lineRows = new Map<string, bigint>();
   readonly #failedBilling = new Set<string>();
+  /** Calls of lines that are reserved and not billed. */
+  readonly #openLines = new Set<string>();
   readonly #contexts: TestContext[] = [];
   #storeFault: Script["storeFault"] = "none";
+  /** A gateway that is not killed. */
+  #operator: Gateway | undefined;
 
   constructor(scripts: readonly Script[], dir: string) {
     this.#scripts = scripts;
@@ -145,11 +160,11 @@ class World {
   }
 
   async run(): Promise<void> {
-    const other = this.#start();
+    const other = (this.#operator = this.#start());
     let gateway = this.#start();
     const attempts = new Map<number, string>();
     const ids = new Map<number, string>();
-    for (const [n, { creation, isRevoked }] of this.#scripts.entries()) {
+    for (const [n, { creation, isRevoked, meanwhile }] of this.#scripts.entries()) {
       const before = new Set(this.#reserved);
       let outcome: string | undefined;
       const creating = gateway.service
@@ -161,15 +176,18 @@ class World {
           },
           (error: unknown) => void (outcome = getFault(error)?.code ?? "killed"),
         );
-      await this.#until(async () => outcome !== undefined || gateway.isDead());
+      await this.#until(async () => outcome !== undefined || gateway.isDead(), CREATION_STEP_MS);
       await Promise.race([creating, turnEventLoop(1)]);
       if (gateway.isDead()) gateway = this.#start();
       if (creation === "refused" || creation === "unsent") expect(outcome).toBe("refused");
       if (creation === "lost_request" || creation === "lost_response")
         expect(outcome).toBe("background_start_unknown");
+      if (creation === "accepted")
+        expect(outcome).toBe(meanwhile === "suspended" ? "background_start_unknown" : "accepted");
       for (const attempt of this.#reserved) if (!before.has(attempt)) attempts.set(n, attempt);
     }
     await this.#runToEnd(gateway, other, ids);
+    expect(this.#openLines).toEqual(new Set());
     expect([...this.#jobRows.keys()].toSorted()).toEqual([...this.#reserved].toSorted());
     for (const [n, attempt] of attempts) this.#check(n, attempt);
     for (const [n, id] of ids) await this.#checkRead(other, n, id, attempts.get(n)!);
@@ -199,17 +217,20 @@ class World {
   }
 
   #check(n: number, attempt: string): void {
-    const { creation, end, tokens, request, isReadOnce, isRevoked } = this.#scripts[n]!;
+    const { creation, end, tokens, request, isReadOnce, isRevoked, meanwhile, billing } =
+      this.#scripts[n]!;
     const job = this.#jobRows.get(attempt)!;
     const line = this.#lineRows.get(`${attempt}.1.1`);
     // One of the two is billed.
     if (line !== undefined) {
       expect(job).toBe(0n);
-      expect(line).toBe(BigInt(tokens));
+      // A call that was only reserved is billed as an estimate if its result cannot be read again.
+      if (billing !== "stays_open" || line !== HOLD) expect(line).toBe(BigInt(tokens));
       return;
     }
     if (creation === "refused" || creation === "unsent") return expect(job).toBe(0n);
-    if (creation !== "accepted") return expect(job).toBe(HOLD);
+    if (creation !== "accepted" || meanwhile === "suspended") return expect(job).toBe(HOLD);
+    if (meanwhile === "canceled") return expect([0n, HOLD]).toContain(job);
     if (end === "failed" && request === undefined && !isReadOnce && !isRevoked)
       return expect(job).toBe(0n);
     if (end === "failed") return expect([0n, HOLD]).toContain(job);
@@ -217,7 +238,7 @@ class World {
   }
 
   async #checkRead(gateway: Gateway, n: number, id: string, attempt: string): Promise<void> {
-    const { request, isRevoked } = this.#scripts[n]!;
+    const { request, isRevoked, meanwhile } = this.#scripts[n]!;
     const found = await gateway.service.find(HEAD, id);
     if (request?.[0] === "delete" && !found) {
       const files = await readdir(join(this.#dir, "responses"));
@@ -226,17 +247,27 @@ class World {
     const { body } = await gateway.service.read(HEAD, found!);
     const { status, output } = body as { status: string; output: readonly unknown[] };
     expect(status).not.toBe("in_progress");
-    if (isRevoked && request === undefined) expect(status).toBe("failed");
+    if (isRevoked && request === undefined && meanwhile === "nothing")
+      expect(status).toBe("failed");
     if (status !== "completed" && status !== "incomplete") return undefined;
     expect(output).toEqual([{ type: "message", id: `m${n}` }]);
     return expect(this.#lineRows.has(`${attempt}.1.1`)).toBe(true);
   }
 
-  /** Runs timers until a fact holds. */
-  async #until(fact: () => Promise<boolean>): Promise<void> {
+  /** Cancels the response that is being created, as an operator does, and lets engines act on it. */
+  async #cancelSubmitted(): Promise<void> {
+    const { items } = await this.#jobs.list({ kind: KIND }, { limit: 1_000 });
+    const found = items.map(parseProviderResponse).find(({ state }) => state === "submitting");
+    await this.#operator!.service.requestCancellation(found!);
+    await sleep(5_000);
+  }
+
+  /** Runs timers until a fact holds: the next timer, or those of some milliseconds at a time. */
+  async #until(fact: () => Promise<boolean>, stepMs?: number): Promise<void> {
     for (let steps = 0; !(await fact()); steps++) {
       if (steps > 8_000) throw new Error("It has not come to pass.");
-      await vi.advanceTimersToNextTimerAsync();
+      if (stepMs === undefined) await vi.advanceTimersToNextTimerAsync();
+      else await vi.advanceTimersByTimeAsync(stepMs);
       await turnEventLoop(3);
       await new Promise((resolve) => pause(resolve, 0));
     }
@@ -271,9 +302,12 @@ class World {
     const kill = () => void (isDead = true);
     const ledger = {
       listEntries: async ({ attempt }: { attempt?: string }) => ({
-        items: [this.#lineRows.get(attempt!) ?? []]
-          .flat()
-          .map((costNano) => ({ kind: "settle", costNano })),
+        items: [
+          ...(this.#openLines.has(attempt!) ? [{ kind: "reserve", costNano: null }] : []),
+          ...[this.#lineRows.get(attempt!) ?? []]
+            .flat()
+            .map((costNano) => ({ kind: "settle", costNano })),
+        ],
       }),
     } as unknown as Context["ledger"];
     const keys = {
@@ -307,12 +341,14 @@ class World {
       reserveJob: ({ attempt }) => live(() => void this.#reserved.add(attempt)),
       settleJob: (attempt, { costNano }) =>
         live(() => {
+          if (this.#openLines.delete(attempt)) return void this.#lineRows.set(attempt, costNano);
           if (!this.#reserved.has(attempt))
             fail("invalid", "No such call.", { code: "unknown_attempt" });
           if (!this.#jobRows.has(attempt)) this.#jobRows.set(attempt, costNano);
         }),
-      settleLine: (line, { body }, { attempt }) =>
+      settleLine: (line, { body }, { attempt, stopping }) =>
         live((): LineResponse => {
+          expect(stopping).toBeInstanceOf(AbortSignal);
           const n = Number(JSON.parse(line.body.toString()).input);
           const { billing } = this.#scripts[n]!;
           const isFailing = billing !== "ok" && !this.#failedBilling.has(attempt);
@@ -320,11 +356,14 @@ class World {
           if (isFailing && billing === "fails_before") fail("unavailable", "Busy.");
           const response = body as { usage: { cost: number }; status: string };
           const costNano = BigInt(response.usage.cost);
-          // The reservation must be open when the row is written.
-          if (!this.#lineRows.has(`${attempt}.1.1`)) {
-            expect(this.#jobRows.has(attempt)).toBe(false);
-            this.#lineRows.set(`${attempt}.1.1`, costNano);
+          // The reservation must be open when the call is reserved.
+          if (!this.#lineRows.has(`${attempt}.1.1`)) expect(this.#jobRows.has(attempt)).toBe(false);
+          if (isFailing && billing === "stays_open") {
+            this.#openLines.add(`${attempt}.1.1`);
+            fail("unavailable", "Busy.");
           }
+          this.#openLines.delete(`${attempt}.1.1`);
+          if (!this.#lineRows.has(`${attempt}.1.1`)) this.#lineRows.set(`${attempt}.1.1`, costNano);
           if (isFailing) fail("unavailable", "Busy.");
           const call = { costNano } as LineResponse["call"];
           const requestId = `${attempt}.1`;
@@ -345,7 +384,8 @@ class World {
       create: ({ body }: { readonly body: string }, client: BatchClient) =>
         live(async () => {
           const reference = String(JSON.parse(body).input);
-          const { creation, storeFault } = this.#scripts[Number(reference)]!;
+          const { creation, storeFault, meanwhile } = this.#scripts[Number(reference)]!;
+          if (meanwhile === "canceled") await this.#cancelSubmitted();
           const { ok } = await client.fetch(creation);
           if (!ok) fail("upstream", "The provider returned status 500.");
           if (creation === "lost_request") fail("timeout", "No answer.");
@@ -353,6 +393,10 @@ class World {
           this.#started.set(reference, started);
           if (creation === "lost_response") fail("upstream", "The connection broke.");
           if (creation === "killed") kill();
+          if (meanwhile === "suspended") {
+            vi.setSystemTime(Date.now() + SUSPENDED_MS);
+            await sleep(61_000);
+          }
           this.#storeFault = creation === "accepted" ? storeFault : "none";
           return reference;
         }),
