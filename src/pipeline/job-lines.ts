@@ -163,21 +163,22 @@ export async function planLine(
       routing,
       admission: x.state.admission,
     };
-    const { candidates, otherEndpoints } = await route(inputs);
-    const choose = (able: readonly HostCandidate[]) =>
-      able.find((one) => preferred.some((target) => isTarget(target, one))) ?? able[0];
-    // The endpoint for the client's protocol may run no batches, and another one may.
-    const batch = choose(
-      [...candidates, ...otherEndpoints].filter(({ mounted, model }) =>
-        batchesFor(mounted.endpoint, model),
-      ),
-    );
-    if (batch) return planJobLine(x, batch);
+    const plan = await route(inputs);
+    const isPreferred = (one: HostCandidate) => preferred.some((target) => isTarget(target, one));
     // A client's credential is not stored, so it cannot be sent later.
-    const direct = allowsDirect
-      ? choose(candidates.filter((one) => !isPaidByClient(one)))
-      : undefined;
-    if (!direct) return rejectBatches(x.model);
+    const able = allowsDirect ? plan.candidates.filter((one) => !isPaidByClient(one)) : [];
+    const direct = able.find(isPreferred) ?? able[0];
+    let unsupported: Error | undefined;
+    for (const one of listBatchEndpoints(plan, isPreferred))
+      try {
+        // A direct line loses nothing, so it is better than an endpoint that drops a field.
+        const allowsLosses = !direct || plan.candidates.includes(one);
+        return planJobLine(x, one, { allowsLosses });
+      } catch (problem) {
+        if (getFault(problem)?.kind !== "unsupported") throw problem;
+        unsupported ??= problem as Error;
+      }
+    if (!direct) throw unsupported ?? createBatchesFault(x.model);
     jobLine.terms = undefined;
     return planDirectCall(x, direct);
   } finally {
@@ -186,8 +187,28 @@ export async function planLine(
   }
 }
 
-const rejectBatches = (model: string): never =>
-  fail("unsupported", `No provider of ${model} runs batches.`, {
+/**
+ * Returns the endpoints that run batches, in the order in which they are tried. A candidate's endpoint
+ * for the client's protocol may run no batches, or not support the request, and another one may.
+ */
+function listBatchEndpoints(
+  { candidates, otherEndpoints }: RoutePlan,
+  isPreferred: (one: HostCandidate) => boolean,
+): readonly HostCandidate[] {
+  const able = candidates
+    .flatMap((one) => [
+      one,
+      ...otherEndpoints.filter(
+        ({ id, credential }) => id === one.id && credential === one.credential,
+      ),
+    ])
+    .filter(({ mounted, model }) => batchesFor(mounted.endpoint, model));
+  const first = able.filter(isPreferred);
+  return first.length === 0 ? able : [...first, ...able.filter((one) => !first.includes(one))];
+}
+
+const createBatchesFault = (model: string): Error =>
+  createFault("unsupported", `No provider of ${model} runs batches.`, {
     code: "batches_not_supported",
     param: "model",
   });
@@ -380,8 +401,9 @@ export async function settleLine(
       if (x.state.billing.records.length === 0) await billUndecoded(x, result, of);
       rejectSafely(x, problem, reject);
     }
-    await settle(x);
+    // Before the hooks: a line whose bill is not durable is processed again.
     await row.requireDurable();
+    await settle(x);
     const text = (await body) ?? fail("internal", "A response was cut off.");
     const call = x.state.billing.records.at(-1);
     return { requestId: id, status: response.statusCode, body: text.toString(), call };

@@ -1,5 +1,6 @@
 // Plans the calls of jobs: encodes each request, and calculates its reservation. It writes nothing.
 import { wallClock } from "../lib/time/wall-clock.ts";
+import { fail } from "../model/error.ts";
 import type { Body } from "../model/values.ts";
 import type { PlannedBackground } from "../plugin/frontend.ts";
 import type { EndpointBackground } from "../plugin/jobs/background.ts";
@@ -52,11 +53,20 @@ export function planBackground(
 export const backgroundOf = ({ definition }: MountedEndpoint): EndpointBackground | undefined =>
   "protocol" in definition ? definition.background : undefined;
 
-/** Encodes the request and calculates its reservation. */
-export function planJobLine(x: HostExchange, candidate: HostCandidate): PlannedLine {
+/**
+ * Encodes the request and calculates its reservation. If `allowsLosses` is false, it throws if a field
+ * would be dropped or approximated.
+ */
+export function planJobLine(
+  x: HostExchange,
+  candidate: HostCandidate,
+  { allowsLosses = true }: { readonly allowsLosses?: boolean } = {},
+): PlannedLine {
   const call = createPlannedCall(x, candidate);
   const { endpoint } = candidate.mounted;
   const out = encodeRequest(call, endpoint.protocol!, endpoint.transport!.definition);
+  if (!allowsLosses && call.losses.length > 0)
+    fail("unsupported", `${call.id} does not support all fields of this request in a batch.`);
   const { "accept-encoding": _, "content-type": __, ...headers } = out.headers;
   // A hard budget sets the output limit of the request.
   const reservation = reservationOf(x, call, out);

@@ -37,7 +37,9 @@ export interface JobLines {
   runLine(line: JobLine, of: LineRun): Promise<LineRunResponse | undefined>;
   /**
    * Ends the reservation of a job, and releases what no line took. `costNano`: the estimated cost of
-   * lines whose results are lost. Repeating it changes nothing.
+   * lines whose results are lost. Repeating it changes nothing. If `settleLine` left the call of a
+   * line open and its result will not be processed again, it ends that call in the same way: `attempt`
+   * is then `<attempt>.<line>.1`.
    */
   settleJob(
     attempt: string,
@@ -70,8 +72,9 @@ export interface PlanOptions {
   /** Targets that other lines of the job have. They are preferred, so that there are few batches. */
   readonly preferred: readonly BatchTarget[];
   /**
-   * Whether the target may be direct if no provider of the model runs batches. Default: the line is
-   * rejected.
+   * Whether the target may be direct if no provider of the model runs the line in a batch. An endpoint
+   * in another protocol than the line's does not count if the line would lose a field there. Default:
+   * false.
    */
   readonly allowsDirect?: Opt<boolean>;
 }

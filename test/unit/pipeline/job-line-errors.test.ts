@@ -3,16 +3,21 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import {
   createFault,
+  fail,
   defineFrontend,
   defineMiddleware,
+  defineStore,
   type BatchResult,
   type Context,
   type ErrorKind,
   type LedgerEntry,
   type LineSettlement,
   type PlannedLine,
+  type Store,
+  type StoreCommand,
 } from "tollgate/plugin";
 import { startGateway, type StartedGateway } from "tollgate/testing";
+import memory from "../../../plugins/stores/memory.ts";
 import { ERRORS } from "../../../src/model/error.ts";
 import provider, { answerLine, usageOf } from "../../kit/batch-provider.ts";
 
@@ -38,6 +43,10 @@ let ctx: Context;
 let planned: PlannedLine;
 /** Throws the current error of the middleware. */
 let failAt: (place: Place) => void = () => {};
+/** Whether the store refuses a command. */
+let isRefused: (command: StoreCommand) => boolean = () => false;
+/** IDs of the requests that settle hooks have received. */
+const settledRequests: string[] = [];
 let lines = 0;
 
 const frontend = defineFrontend({
@@ -81,7 +90,27 @@ const faulty = defineMiddleware({
       failAt("event");
       next(event);
     },
+    settle: ({ id }) => void settledRequests.push(id),
   }),
+});
+
+const refusing = defineStore({
+  api: 1,
+  name: "refusing",
+  summary: "Refuses commands on demand",
+  isVolatile: true,
+  async setup(_, given) {
+    const store: Store = await memory.setup({ keep: 200_000 }, given as never);
+    return new Proxy(store, {
+      get(target, name) {
+        const value: unknown = Reflect.get(target, name);
+        if (name === "apply")
+          return async (batch: readonly StoreCommand[]) =>
+            batch.some(isRefused) ? fail("invalid", "Refused.") : target.apply(batch);
+        return typeof value === "function" ? (value.bind(target) as unknown) : value;
+      },
+    });
+  },
 });
 
 beforeAll(async () => {
@@ -89,8 +118,8 @@ beforeAll(async () => {
     config: `frontends: [chat-completions, lab]
 providers: { fake: { use: fake, with: { api_key: k } } }
 middleware: [door, faulty]
-store: memory`,
-    plugins: { lab: frontend, faulty, fake: provider },
+store: refusing`,
+    plugins: { lab: frontend, faulty, fake: provider, refusing },
   });
   const created = await fetch(`${gateway.url}/lab/jobs`, { method: "POST" });
   expect(created.status, await created.text()).toBe(200);
@@ -189,6 +218,22 @@ it("an error that the provider returned is final, also during a stop", async () 
     expect(response.status).toBeGreaterThanOrEqual(400);
     expect(await billsOf(line), `${status}`).toMatchObject([{ state: "void", costNano: 0n }]);
   }
+});
+
+it("settle hooks run once for a line, when its bill is durable", async () => {
+  const line = ++lines;
+  const attempt = `${JOB}.${line}.1`;
+  isRefused = (command) => command.do === "settle" && command.attempt === attempt;
+  const count = () => settledRequests.filter((id) => id === `${JOB}.${line}`).length;
+  try {
+    await expect(settle(line)).rejects.toThrow("Refused.");
+    expect(count()).toBe(0);
+  } finally {
+    isRefused = () => false;
+  }
+  expect((await settle(line)).status).toBe(200);
+  expect(count()).toBe(1);
+  expect(await billsOf(line)).toMatchObject([EXACT]);
 });
 
 it("a result that cannot be decoded is billed as an estimate", async () => {
