@@ -71,13 +71,9 @@ export default defineMiddleware({
 
     function report(change: PrefixChange, call: Call): void {
       const { section, path, from, to, kept } = change;
+      call.exchange.addLabel(PROMPT_SECTION_LABEL, section);
       const place = places.placeOf(call.exchange.identity?.id ?? "", change, Date.now());
-      try {
-        call.exchange.addLabel(PROMPT_SECTION_LABEL, section);
-        if (place !== undefined) call.exchange.addLabel(PROMPT_PLACE_LABEL, place);
-      } catch {
-        // The request has the maximum number of labels. A report must not end it.
-      }
+      if (place !== undefined) call.exchange.addLabel(PROMPT_PLACE_LABEL, place);
       ctx.log.info(
         { request: call.exchange.id, model: call.id, section, path, from, to, kept },
         "prompt prefix changed",

@@ -254,6 +254,7 @@ class BatchStep {
     } finally {
       await run.close();
       this.#isSending = false;
+      if (this.#ctx.signal.aborted) this.#stop();
     }
     if (end !== "later") await this.#endDirect(end);
   }
@@ -307,7 +308,7 @@ class BatchStep {
   /** Postpones the batch after an error. */
   async postpone(err: unknown): Promise<void> {
     if (this.#ctx.signal.aborted) return this.#write({ dueAt: Date.now() }).catch(() => undefined);
-    const { failures = 0, incompleteReads = 0, record, expiresAt } = this.#batch;
+    const { failures = 0, record, expiresAt } = this.#batch;
     const fault = getFault(err);
     const ms = Math.min(15 * 60_000, 250 * 2 ** Math.min(failures, 12));
     this.#ctx.log.warn(
@@ -316,8 +317,11 @@ class BatchStep {
     );
     const dueAt = Date.now() + Math.max(ms, fault?.retryAfterMs ?? 0);
     const isHopeless = Date.now() > expiresAt + GIVE_UP_MS;
-    const batches = isHopeless ? this.#batch.batches.map(giveUp) : this.#batch.batches;
     const reading = this.#readingPart;
+    const counted = this.#batch.batches.map((part, index) =>
+      index === reading && this.#isIncomplete ? countIncompleteRead(part) : part,
+    );
+    const batches = isHopeless ? counted.map(giveUp) : counted;
     const data = this.#isUnreadable(failures)
       ? {
           failures: 0,
@@ -327,8 +331,7 @@ class BatchStep {
           ),
         }
       : { failures: failures + 1, batches };
-    const reads = this.#isIncomplete ? incompleteReads + 1 : incompleteReads;
-    await this.#write({ data: { ...data, incompleteReads: reads }, dueAt }).catch(() => undefined);
+    await this.#write({ data, dueAt }).catch(() => undefined);
   }
 
   /** Whether the lines, or the results of a part, could not be read for too long. */
@@ -555,6 +558,11 @@ function requireShortReference(reference: string): void {
 const hasOpenDirect = ({ state, batches }: StoredBatch): boolean =>
   (state === "running" || state === "canceling") &&
   batches.some((part) => part.target.isDirect && part.state !== "ended");
+
+const countIncompleteRead = (part: ProviderBatch): ProviderBatch => ({
+  ...part,
+  incompleteReads: (part.incompleteReads ?? 0) + 1,
+});
 
 const giveUp = (part: ProviderBatch): ProviderBatch =>
   part.state === "ended"

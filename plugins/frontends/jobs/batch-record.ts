@@ -89,6 +89,8 @@ export interface ProviderBatch {
   readonly outcome?: BatchOutcome | undefined;
   /** Whether reading the results failed so often that the next attempt is the last. */
   readonly isUnreadable?: boolean | undefined;
+  /** Number of times that all its results were read and some were missing. */
+  readonly incompleteReads?: number | undefined;
   /** Reason of a failure, for the client. */
   readonly message?: string | undefined;
 }
@@ -176,8 +178,6 @@ export interface BatchData {
   readonly pollMs?: number | undefined;
   /** Number of steps that failed one after the other. */
   readonly failures?: number | undefined;
-  /** Number of times that all results were read and some were missing. */
-  readonly incompleteReads?: number | undefined;
 }
 
 /** A batch with its record. */

@@ -65,8 +65,8 @@ export async function readResults(options: ReadOptions): Promise<Partial<BatchDa
 interface LineBill {
   /** Sum of all its calls, in billionths of a US dollar. */
   readonly costNano: bigint;
-  /** Whether one of its calls is open. */
-  readonly isOpen: boolean;
+  /** Its call that is open. Undefined if there is none. */
+  readonly open: { readonly attempt: string; readonly holdNano: bigint } | undefined;
   /** Target of its first call that is billed or open. Undefined if there is none. */
   readonly target: LedgerEntry["target"] | undefined;
 }
@@ -178,10 +178,13 @@ class ResultReader {
     const claimed = this.#batch.direct?.claimed ?? 0;
     for (let n = 1; run + direct.size > 0 && n <= counts.total; n++) {
       this.#signal.throwIfAborted();
-      const { costNano, target } = await this.#findBill(n, n <= claimed ? MAX_TURNS : 1);
+      const bill = await this.#findBill(n, n <= claimed ? MAX_TURNS : 1);
+      const { costNano, target } = bill;
       if (!target) continue;
-      if (!direct.has(`${target.provider}/${target.model}`)) billed++;
       this.#costNano += costNano;
+      if (direct.has(`${target.provider}/${target.model}`)) continue;
+      billed++;
+      await this.#endOpenCall(bill);
     }
     // The part of each bill is unknown, so each line counts as an average line.
     const unbilled = Math.max(0, run - billed);
@@ -276,15 +279,15 @@ class ResultReader {
     lines: LineIndex,
     n: number,
     outcome: BatchOutcome,
-    message: string | undefined,
+    part: ProviderBatch,
   ): Promise<void> {
     const { claimed, unsent = [] } = this.#batch.direct!;
     const { id } = await lines.read(n);
     const isUnsent = n > claimed || unsent.some(([one]) => one === n);
     const ended = outcome === "completed" || outcome === "lost" ? "expired" : outcome;
-    if (isUnsent) return this.#writeUnrun(n, id, ended, message);
-    const { costNano, isOpen } = await this.#findBill(n, MAX_TURNS);
-    if (isOpen) this.#requireComplete("A request of the batch has not ended.");
+    if (isUnsent) return this.#writeUnrun(n, id, ended, part.message);
+    const { costNano, open } = await this.#findBill(n, MAX_TURNS);
+    if (open) this.#requireComplete(part, "A request of the batch has not ended.");
     this.#costNano += costNano;
     return this.#writeUnrun(n, id, "lost", DIRECT_LOST);
   }
@@ -293,7 +296,8 @@ class ResultReader {
   async #findBill(n: number, maxTurns: number): Promise<LineBill> {
     const { listEntries } = this.#storage.ctx.ledger;
     const request = `${this.#batch.record.attempt}.${n}`;
-    let [costNano, isOpen] = [0n, false];
+    let costNano = 0n;
+    let open: LineBill["open"];
     let target: LineBill["target"];
     // A turn has no row if its provider was known to be unavailable, so later turns can have one.
     // A turn that was billed is the last one.
@@ -306,18 +310,28 @@ class ResultReader {
         const billed = settled.filter(({ state }) => state !== "void");
         for (const entry of billed) costNano += entry.costNano ?? 0n;
         if (settled.length === 0) {
-          isOpen = true;
-          // Recovery will bill it with its reservation.
-          costNano += items[0]!.holdNano ?? 0n;
+          open = { attempt, holdNano: items[0]!.holdNano ?? 0n };
+          // Recovery, or the end of the line, bills it with its reservation.
+          costNano += open.holdNano;
         }
         if (settled.length === 0 || billed.length > 0) target ??= items[0]!.target;
       }
-    return { costNano, isOpen, target };
+    return { costNano, open, target };
+  }
+
+  /**
+   * Ends the call of a line that was left open until its result is processed again. There will be no
+   * result, and recovery ends only calls of other gateways.
+   */
+  async #endOpenCall({ open }: LineBill): Promise<void> {
+    if (!open) return;
+    const { attempt, holdNano: costNano } = open;
+    await this.#jobLines.settleJob(attempt, { costNano, outcome: "upstream" });
   }
 
   /** Throws if missing results can still come. */
-  #requireComplete(message: string): void {
-    if ((this.#batch.incompleteReads ?? 0) >= MAX_INCOMPLETE_READS) return;
+  #requireComplete({ incompleteReads = 0 }: ProviderBatch, message: string): void {
+    if (incompleteReads >= MAX_INCOMPLETE_READS) return;
     this.#onIncomplete();
     fail("unavailable", message);
   }
@@ -388,15 +402,16 @@ class ResultReader {
     lines: LineIndex,
     index: number,
     outcome: BatchOutcome,
-    { target, message }: ProviderBatch,
+    part: ProviderBatch,
   ): Promise<void> {
     if (!lines.hasOpen(index)) return;
+    const { target, message } = part;
     if (!target.isDirect && outcome === "completed")
-      this.#requireComplete("The provider has not returned all results.");
+      this.#requireComplete(part, "The provider has not returned all results.");
     for (const n of lines.open(index)) {
       this.#signal.throwIfAborted();
       if (target.isDirect) {
-        await this.#endDirectLine(lines, n, outcome, message);
+        await this.#endDirectLine(lines, n, outcome, part);
         continue;
       }
       const { id, holdNano } = await lines.read(n);
@@ -404,6 +419,7 @@ class ResultReader {
       const isEstimated = end === "lost" || end === "unreadable";
       // The line may have been billed when the results were read before.
       const bill = isEstimated ? await this.#findBill(n, 1) : undefined;
+      if (bill) await this.#endOpenCall(bill);
       if (bill?.target) this.#costNano += bill.costNano;
       else if (isEstimated) this.#lostNano += holdNano ?? 0n;
       await this.#writeUnrun(n, id, end, message);

@@ -60,14 +60,17 @@ const PAGE_RECORDS = 100;
 export interface JobPageOptions<T> {
   readonly kind: string;
   readonly limit: number;
-  /** ID of the job before the page. It contains its time, so the job may have been deleted. */
+  /**
+   * ID of the job before the page. If the job was deleted, the time in its ID applies. IDs of jobs that
+   * old versions created contain none.
+   */
   readonly after?: string | undefined;
   readonly isAscending?: boolean;
   /** Returns the item of a record. Undefined if the list does not contain it. */
   readonly read: (record: JobRecord) => T | undefined;
 }
 
-/** Returns a page of the owner's jobs, whose IDs contain their times. */
+/** Returns a page of the owner's jobs. */
 export async function listOwned<T>(
   jobs: JobStore,
   owner: Owner,
@@ -78,8 +81,13 @@ export async function listOwned<T>(
     order: isAscending ? "oldest_first" : "newest_first",
   };
   const found: T[] = [];
-  let cursor =
-    after === undefined ? undefined : jobCursor({ createdAt: createdAtOfId(after), id: after });
+  let cursor: string | undefined;
+  if (after !== undefined) {
+    const last = await jobs.find(after);
+    const isListed = last?.kind === kind && isOwned(last, owner);
+    const createdAt = isListed ? last.createdAt : createdAtOfId(after);
+    cursor = jobCursor({ createdAt, id: after });
+  }
   do {
     const page = await jobs.list(query, { limit: PAGE_RECORDS, after: cursor });
     for (const record of page.items) {

@@ -90,6 +90,28 @@ it("a list goes on behind a batch that was deleted", async () => {
     );
 });
 
+it("a list goes on behind a batch whose ID contains no time", async () => {
+  const gateway = world.start();
+  const { data } = (await world.jobs.find((await gateway.create(alice, ["m"])).record.id))!;
+  const made: string[] = [];
+  for (let n = 0; n < 5; n++) {
+    const id = gateway.storage.secrets.createId("batch", alice.name);
+    await gateway.records.create(alice, id, {
+      state: "completed",
+      data: JSON.parse(data),
+      createdAt: Date.now() - n * 1_000 - 1_000,
+      dueAt: undefined,
+    });
+    made.push(id);
+  }
+  const format = "openai";
+  for (const [n, id] of made.entries()) {
+    const after = `batch_${id}`;
+    const { items } = await gateway.service.list(alice, { limit: 9, after, format });
+    expect(items.map(({ record }) => record.id)).toEqual(made.slice(n + 1));
+  }
+});
+
 it("results that cannot be read for a day end the batch, and only lines without a bill are estimated", async () => {
   const gateway = world.start();
   world.behavior.results = function* ({ lines }) {
@@ -161,6 +183,49 @@ it("a line that the provider never returns is lost after some reads", async () =
   expect(batch.counts).toMatchObject({ succeeded: 1, failed: 1 });
   expect(batch.costNano).toBe((LINE_COST + LINE_HOLD).toString());
 });
+
+it("each part has its own reads after which its missing lines are lost", async () => {
+  const gateway = world.start();
+  const reads = new Map<string, number>();
+  // The first part never returns a line. The second part returns all lines at its third read.
+  world.behavior.results = ({ key, lines }) => {
+    const count = (reads.get(key) ?? 0) + 1;
+    reads.set(key, count);
+    const isWhole = lines[0]!.body.includes('"late"') && count > 2;
+    return lines.slice(isWhole ? 0 : 1).map(({ id }) => answer(id));
+  };
+  const batch = await ended(gateway, await gateway.create(alice, ["never", "never", "late"]));
+  expect(batch.counts).toMatchObject({ total: 3, succeeded: 2, failed: 1 });
+  expect(batch.costNano).toBe((2n * LINE_COST + LINE_HOLD).toString());
+  expect([...world.settled.values()]).toMatchObject([{ costNano: LINE_HOLD }]);
+});
+
+it.each(["deleted", "damaged", "no lines"] as const)(
+  "a call that was left open is settled if its result does not come again: %s",
+  async (how) => {
+    const gateway = world.start();
+    let attempt: string | undefined;
+    world.behavior.results = () => {
+      if (attempt !== undefined && how === "deleted") return fail("not_found", "Deleted.");
+      return fail("upstream", "Damaged.");
+    };
+    const created = await gateway.create(alice, ["m", "m"]);
+    const { record } = created;
+    attempt = record.attempt!;
+    world.openCalls.add(`${attempt}.1.1`);
+    if (how === "no lines") {
+      await world.until(async () => (await gateway.records.read(record.id))!.state === "reading");
+      await gateway.storage.blobs.delete(created.lines.name);
+    }
+    const batch =
+      how === "deleted" ? await ended(gateway, created) : await failForADay(gateway, created);
+    expect(batch.costNano).toBe((2n * LINE_HOLD).toString());
+    expect([...world.settled].map(([name, { costNano }]) => [name, costNano])).toEqual([
+      [`${attempt}.1.1`, LINE_HOLD],
+      [attempt, LINE_HOLD],
+    ]);
+  },
+);
 
 it("a record fits in a store, whatever the provider returns", async () => {
   const gateway = world.start();

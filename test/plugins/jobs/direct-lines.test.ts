@@ -272,6 +272,27 @@ it("a reload waits for lines that were sent, and another generation sends the re
     expect([...world.directCalls.values()]).toEqual([1, 1, 1, 1, 1, 1]);
   }));
 
+it("a gateway that stops while it sends the last lines bills no results of others", () =>
+  inWorld(async () => {
+    let release: (() => void) | undefined;
+    // The provider's part ends while the last line waits for its turn.
+    world.behavior.answerDirect = (line) =>
+      line < 3 ? undefined : new Promise((resolve) => (release = resolve));
+    const first = start(1);
+    const batch = await first.create(alice, ["batched", "direct", "direct"]);
+    await world.until(() => release !== undefined);
+    expect((await readBatch(first, batch)).batches[0]!.state).toBe("ended");
+    // The engine finds that no line is left.
+    const heldAt = Date.now();
+    await world.until(() => Date.now() > heldAt + 120_000);
+    let isOver = false;
+    void first.context.end().then(() => (isOver = true));
+    release!();
+    await world.until(() => isOver);
+    expect(world.bills.size).toBe(0);
+    expect((await whenEnded(start(), batch)).counts).toMatchObject({ total: 3, succeeded: 3 });
+  }));
+
 it("a line that was waiting to be sent again is sent by the next generation", () =>
   inWorld(async () => {
     let fails = true;

@@ -88,7 +88,9 @@ export class EngineWorld {
   readonly directRequests: string[] = [];
   /** Headers that the last direct line was sent with. */
   directHeaders: BatchTarget["headers"] | undefined;
-  /** Reservations of jobs, and how they ended. */
+  /** Calls of lines that were left open until their results are processed again. */
+  readonly openCalls = new Set<string>();
+  /** Reservations of jobs, and how they ended. Calls that were left open may end like them. */
   readonly reserved = new Map<string, bigint>();
   readonly settled = new Map<string, { readonly costNano: bigint; readonly outcome: string }>();
   readonly behavior: Behavior = {
@@ -156,9 +158,14 @@ export class Gateway {
       ledger: {
         listEntries: async ({ attempt }: { attempt?: Opt<string> }) => {
           const [bill] = bills.get(attempt!) ?? [];
-          const costNano = bill ? LINE_COST : world.directRows.get(attempt!);
-          if (costNano === undefined) return { items: [] };
-          const target = bill?.target ?? targetOf("direct");
+          const isLeftOpen = world.openCalls.has(attempt!);
+          const costNano = bill
+            ? LINE_COST
+            : (world.directRows.get(attempt!) ??
+              (isLeftOpen ? world.settled.get(attempt!)?.costNano : undefined));
+          if (costNano === undefined && !isLeftOpen) return { items: [] };
+          const target = bill?.target ?? targetOf(isLeftOpen ? "m" : "direct");
+          const settle = { attempt, kind: "settle", state: "exact", costNano, target };
           return {
             items: [
               {
@@ -169,7 +176,7 @@ export class Gateway {
                 holdNano: LINE_HOLD,
                 target,
               },
-              { attempt, kind: "settle", state: "exact", costNano, target },
+              ...(costNano === undefined ? [] : [settle]),
             ],
           };
         },
