@@ -61,6 +61,17 @@ export default defineMiddleware({
 });
 `;
 
+/** Is too busy to process a result. */
+const BUSY = `import { defineMiddleware, fail } from "tollgate/plugin";
+export default defineMiddleware({
+  api: 1,
+  name: "busy",
+  summary: "Processes nothing",
+  sends: "nowhere",
+  setup: () => ({ event: () => () => fail("overloaded", "Busy.") }),
+});
+`;
+
 const script = say("run by the gateway");
 let up: TestUpstream;
 let gateway: InProcessGateway;
@@ -237,6 +248,32 @@ it("a response is canceled if the gateway does not have its request", async () =
   expect(await client().responses.cancel(data.id)).toMatchObject({ status: "cancelled" });
   expect([...api.responses.values()].map(({ state }) => state)).toEqual(["canceled"]);
   await client().responses.delete(data.id);
+});
+
+it("a call that was only reserved is billed once as an estimate", async () => {
+  let reads = 0;
+  setApi({
+    polls: 0,
+    failure: ({ method }) =>
+      method === "GET" && ++reads > 1
+        ? { status: 404, body: '{"error":{"message":"No such response."}}' }
+        : undefined,
+  });
+  await using busy = await startInProcess({
+    yaml: yaml(up.url).replace("./refuser.mjs", "./busy.mjs").replace(dir, `${dir}/busy`),
+    files: { "busy.mjs": BUSY },
+  });
+  const own = new OpenAI({ apiKey: alice, baseURL: `${busy.url}/v1`, maxRetries: 0 });
+  const { id } = await own.responses.create({ model: "fast", input: "Hi", background: true });
+  await until(async () => (await own.responses.retrieve(id)).status === "failed");
+  const { items } = (await busy.ask("ledger.entries", { limit: 1_000 })) as unknown as {
+    readonly items: readonly Row[];
+  };
+  const settled = items.filter(({ kind }) => kind === "settle");
+  expect(settled.map(({ state, outcome }) => `${state} ${outcome}`).toSorted()).toEqual([
+    "estimated deleted",
+    "void deleted",
+  ]);
 });
 
 it.each(["refused", "spent"])("the gateway runs %s with its other model", async (model) => {
