@@ -71,9 +71,13 @@ export default defineMiddleware({
 
     function report(change: PrefixChange, call: Call): void {
       const { section, path, from, to, kept } = change;
-      call.exchange.addLabel(PROMPT_SECTION_LABEL, section);
       const place = places.placeOf(call.exchange.identity?.id ?? "", change, Date.now());
-      if (place !== undefined) call.exchange.addLabel(PROMPT_PLACE_LABEL, place);
+      try {
+        call.exchange.addLabel(PROMPT_SECTION_LABEL, section);
+        if (place !== undefined) call.exchange.addLabel(PROMPT_PLACE_LABEL, place);
+      } catch {
+        // The request has the maximum number of labels. A report must not end it.
+      }
       ctx.log.info(
         { request: call.exchange.id, model: call.id, section, path, from, to, kept },
         "prompt prefix changed",

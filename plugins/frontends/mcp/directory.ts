@@ -146,7 +146,7 @@ export async function createErrorCleaner(
   if (servers.some(({ name }, at) => name === of && !found[at])) return undefined;
   const hidden = found.filter((names) => names !== undefined);
   return <T extends JsonObject | string>(value: T): T =>
-    hidden.reduce<T>((text, names) => names.removeFromJson(text, true), value);
+    hidden.reduce<T>((text, names) => names.removeFromJson(text, { isError: true }), value);
 }
 
 /** One page of a merged list. */

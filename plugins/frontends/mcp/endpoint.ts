@@ -15,6 +15,7 @@ import { ClientRequests } from "./client-requests.ts";
 import { ClientSessions } from "./client-sessions.ts";
 import { readModernClient, unsupportedRevision, usesSession, type Client } from "./client.ts";
 import { createErrorCleaner, findResource, hiddenNames, listPage } from "./directory.ts";
+import { HIDDEN_MESSAGE } from "./hidden-names.ts";
 import {
   ClientError,
   isObject,
@@ -99,7 +100,9 @@ export class McpEndpoint {
       ({ method } = message);
       reportOperation(x, message);
       if (method === "initialize" && usesSession(x, message))
-        return await this.#initialize(x, scope, message);
+        return await this.#initialize(x, scope, message).catch((problem: unknown) =>
+          this.#rejectSession(x, scope, message, problem),
+        );
       const client = this.#readClient(x, scope, message);
       if (id === undefined) return await this.#handleNotification(client, message);
       return await this.#handleRequest(client, message, id);
@@ -171,6 +174,24 @@ export class McpEndpoint {
       headers: { "mcp-session-id": id, "cache-control": "no-store" },
       body: { jsonrpc: "2.0", id: message.id!, result },
     };
+  }
+
+  /** Returns the response to a client for which the server cannot be described. */
+  async #rejectSession(
+    x: RequestHead,
+    scope: Scope,
+    message: RpcRequest,
+    problem: unknown,
+  ): Promise<RouteResponse> {
+    if (!(problem instanceof ServerError)) throw problem;
+    const { status, body } = await this.#toClientMessage(
+      { x, scope, isModern: false },
+      message,
+      problem,
+      message.id!,
+    );
+    reportOperation(x, message, { errorType: errorTypeOf(body) });
+    return { status, body };
   }
 
   async #handleNotification(
@@ -306,7 +327,7 @@ export class McpEndpoint {
   }
 
   async #toClientMessage(
-    { x, scope, isModern }: Client,
+    { x, scope, isModern }: Pick<Client, "x" | "scope" | "isModern">,
     { method }: RpcRequest,
     problem: unknown,
     id: RpcId,
@@ -337,9 +358,6 @@ async function shownError(
   if (!clean) return { message: HIDDEN_MESSAGE };
   return clean({ message, ...(data && { data }), ...more });
 }
-
-const HIDDEN_MESSAGE =
-  "The server returned an error. Its text can name tools that this key may not call, so it is not shown.";
 
 /** States the method for the records of observers. */
 function reportOperation(

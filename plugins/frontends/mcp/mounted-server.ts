@@ -205,6 +205,11 @@ export class MountedServer {
     const loading = this.#withRenewal(x, credential, callerOf, (caller) =>
       this.server.list(kind, caller),
     )
+      .catch(async (problem: unknown): Promise<ServerList> => {
+        if (kind === "tools" && isMethodNotFound(problem) && (await this.#statesNoTools(x)))
+          return { items: [] };
+        throw problem;
+      })
       .then((read) => {
         const list = this.#toCachedList(kind, read);
         this.#lists.set(key, list);
@@ -214,6 +219,12 @@ export class MountedServer {
       .finally(() => this.#loading.delete(key));
     this.#loading.set(key, loading);
     return loading;
+  }
+
+  /** Whether the server describes itself as one without tools. */
+  async #statesNoTools(x: RequestHead): Promise<boolean> {
+    const described = await this.describe(x).catch(() => undefined);
+    return described !== undefined && described.capabilities["tools"] === undefined;
   }
 
   async #withRenewal<T>(
@@ -288,6 +299,9 @@ export class MountedServer {
     this.#ctx.reportEvent("tool_changed", fields);
   }
 }
+
+const isMethodNotFound = (problem: unknown): boolean =>
+  problem instanceof ServerError && problem.code === RPC_ERRORS.methodNotFound;
 
 /** Most clients declare no capabilities. */
 const hashCapabilities = (capabilities: JsonObject): string =>

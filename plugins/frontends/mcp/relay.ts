@@ -8,6 +8,7 @@ import type { ClientRequests } from "./client-requests.ts";
 import { assertArgumentHeaders, type Client } from "./client.ts";
 import { createErrorCleaner, findTarget, hiddenNames, type Target } from "./directory.ts";
 import { mirrorArguments } from "./header-values.ts";
+import { HIDDEN_MESSAGE, type HiddenNames } from "./hidden-names.ts";
 import { canonicalJson, ClientError, isObject, RPC_ERRORS, wrongShape } from "./json-rpc.ts";
 import { argumentAt } from "./list-entries.ts";
 import type { MountedServer } from "./mounted-server.ts";
@@ -127,6 +128,7 @@ export class Relay {
       ...(typeof state?.["server"] === "string" && { requestState: state["server"] }),
     };
     let isWaiting = typeof suspendedId === "string";
+    let isAsked = false;
     const running = this.#withRow(client, target, reply.signal, async () => {
       isWaiting = false;
       if (typeof suspendedId === "string")
@@ -140,6 +142,8 @@ export class Relay {
         );
       const step = await call.next(reply.signal);
       if ("input" in step) {
+        // Its names were removed when the server asked.
+        isAsked = true;
         const { method, params } = step.input;
         this.#of.suspended.suspend(call);
         return {
@@ -153,11 +157,12 @@ export class Relay {
       const sealed = seal(typeof server === "string" ? { server } : {});
       return { ...step.result, requestState: sealed };
     });
-    return running.catch((problem: unknown) => {
+    const result = await running.catch((problem: unknown) => {
       // A limit rejected the request, and the client can send it again.
       if (isWaiting) this.#of.suspended.suspend(call);
       throw problem;
     });
+    return isAsked ? result : cleanResult(client, target, result);
   }
 
   #resume(id: string): SuspendableCall {
@@ -195,12 +200,13 @@ export class Relay {
     };
     let more: JsonObject = {};
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const result = await this.#withRow(client, target, reply.signal, () =>
+      const received = await this.#withRow(client, target, reply.signal, () =>
         this.#send(client, target, reply.signal, more, {
           onNotification: (name, of) => this.#forward(client, target, reply, name, of),
           askClient: ask,
         }),
       );
+      const result = await cleanResult(client, target, received);
       if (result["resultType"] !== "input_required") return result;
       more = await askForInputs(result, ask);
     }
@@ -222,8 +228,8 @@ export class Relay {
   ): Promise<JsonObject> {
     const { server, method, params, tool } = target;
     const values = isObject(params["arguments"]) ? params["arguments"] : {};
-    const clean = (value: JsonObject) => removeHiddenNames(client, server, value);
-    const askClient: AskClient = async (asked, of) => on.askClient(asked, await clean(of));
+    const askClient: AskClient = async (asked, of) =>
+      on.askClient(asked, (await knownNames(client, server)).removeFromJson(of));
     const result = await server.withCaller(client.x, client.profile, signal, (caller) =>
       server.server.request(
         {
@@ -237,11 +243,6 @@ export class Relay {
       ),
     );
     assertShape(method, result);
-    const { inputRequests, content, completion } = result;
-    if (isObject(inputRequests)) return { ...result, inputRequests: await clean(inputRequests) };
-    if (result["isError"] === true && Array.isArray(content))
-      return { ...result, ...(await clean({ content })) };
-    if (isObject(completion)) return { ...result, completion: await clean(completion) };
     return result;
   }
 
@@ -292,22 +293,48 @@ export class Relay {
         (!client.isModern || client.profile.logLevel !== undefined));
     if (!isWanted) return;
     void hiddenNames(client.x, client.scope, server).then(
-      (hidden) => hidden && reply.notify(method, hidden.removeFromJson(params, true)),
+      (hidden) => hidden && reply.notify(method, hidden.removeFromJson(params, { isError: true })),
     );
   }
 }
 
 /**
- * Removes names of tools that the client may not call from a text that a server wrote: a request for
- * input, an error of a tool, or a completion.
+ * Removes names of tools that the client may not call from a result, if it is a request for input,
+ * an error of a tool, or a completion. It runs after the call was settled, because the server has
+ * done its work also if the names are not known.
  */
-async function removeHiddenNames(
-  { x, scope }: Client,
-  server: MountedServer,
-  value: JsonObject,
+async function cleanResult(
+  client: Client,
+  { server, method }: Target,
+  result: JsonObject,
 ): Promise<JsonObject> {
+  const { inputRequests, completion } = result;
+  const isError = result["isError"] === true;
+  if (!isError && !isObject(inputRequests) && !isObject(completion)) return result;
+  const hidden =
+    method === "tools/call"
+      ? await hiddenNames(client.x, client.scope, server)
+      : await knownNames(client, server);
+  if (!hidden) {
+    const text = isError ? HIDDEN_MESSAGE : HIDDEN_INPUT_MESSAGE;
+    return { resultType: "complete", isError: true, content: [{ type: "text", text }] };
+  }
+  if (isError) return hidden.removeFromJson(result, { isError, isResult: true });
+  if (isObject(inputRequests))
+    return { ...result, inputRequests: hidden.removeFromJson(inputRequests) };
+  return {
+    ...result,
+    completion: hidden.removeFromJson(completion as JsonObject, { isError: true }),
+  };
+}
+
+const HIDDEN_INPUT_MESSAGE =
+  "The server asked for input. Its text can name tools that this key may not call, so it is not shown.";
+
+/** Returns the names of tools that the client may not call. Throws if they are not known. */
+async function knownNames({ x, scope }: Client, server: MountedServer): Promise<HiddenNames> {
   const hidden = await hiddenNames(x, scope, server);
-  if (hidden) return hidden.removeFromJson(value);
+  if (hidden) return hidden;
   throw new ServerError("The tools of the server cannot be listed.", {
     code: RPC_ERRORS.internal,
     progress: "unknown",

@@ -14,7 +14,7 @@ import { runPipeline } from "../../pipeline/pipeline.ts";
 import type { FileStore } from "../services/image-file-store.ts";
 import { PEER_PATH, MAX_REQUEST_BYTES } from "../services/peer-gateways.ts";
 import { editDistance } from "../../lib/text.ts";
-import { hasStarted, type RequestHandler } from "./h3-adapter.ts";
+import { FILE_PATH, hasStarted, type RequestHandler } from "./h3-adapter.ts";
 import { decodeParams } from "./path-pattern.ts";
 import type { Route } from "../../plugin/frontend.ts";
 
@@ -75,22 +75,35 @@ function createApp(options: AppOptions): H3 {
   const { gen, frontends, files, answerPeer, admin = false } = options;
   const app = new H3({ silent: true });
   const known = new Map<string, Set<string>>();
-  if (files) mountFileRoute(app, files, options.onRejected);
+  const run = (
+    mounted: MountedRoute,
+    event: H3Event,
+    given: Record<string, string> | undefined,
+  ) => {
+    const { req, res } = nodeRequestOf(event);
+    const params = decodeParams(given);
+    if (!params) {
+      sendFault(res, mounted.frontend, BAD_PATH_FAULT, options.onRejected);
+      return H3_HANDLED;
+    }
+    return runPipeline(gen, mounted, { req, res, params }).then(() => H3_HANDLED);
+  };
+  const unsigned = findFileRoute(frontends);
+  if (files)
+    mountFileRoute(app, files, {
+      onRejected: options.onRejected,
+      ...(unsigned && {
+        runUnsigned: (event: H3Event, name: string) =>
+          run(unsigned.mounted, event, { [unsigned.param]: name }),
+      }),
+    });
   if (answerPeer) mountPeerRoute(app, answerPeer, options.onRejected);
   for (const frontend of frontends)
     for (const route of frontend.routes)
       for (const path of [route.path].flat()) {
         known.set(path, (known.get(path) ?? new Set()).add(route.method));
         const mounted: MountedRoute = { frontend, route, path };
-        app.on(route.method as "POST", path, (event) => {
-          const { req, res } = nodeRequestOf(event);
-          const params = decodeParams(event.context.params);
-          if (!params) {
-            sendFault(res, frontend, BAD_PATH_FAULT, options.onRejected);
-            return H3_HANDLED;
-          }
-          return runPipeline(gen, mounted, { req, res, params }).then(() => H3_HANDLED);
-        });
+        app.on(route.method as "POST", path, (event) => run(mounted, event, event.context.params));
       }
   app.all("/**", (event) => {
     const { req, res } = nodeRequestOf(event);
@@ -134,21 +147,41 @@ export const createUnroutedResponder =
     sendFault(res, closest, status < 500 ? BAD_PATH_FAULT : INTERNAL_FAULT, onRejected);
   };
 
+/** Returns the route of a frontend for the paths of images, such as `/files/:id` for uploads. */
+function findFileRoute(
+  frontends: readonly MountedFrontend[],
+): { readonly mounted: MountedRoute; readonly param: string } | undefined {
+  for (const { frontend, route, path } of listRoutePaths(frontends)) {
+    const [, param] = /^\/files\/:([A-Za-z]\w*)$/.exec(path) ?? [];
+    if (param !== undefined && route.method === "GET")
+      return { mounted: { frontend, route, path }, param };
+  }
+  return undefined;
+}
+
 /**
  * Serves stored image files. No key is required, because the signed URL authorizes the request, and
- * it expires.
+ * it expires. `runUnsigned` handles GET requests without a signature.
  */
 function mountFileRoute(
   app: H3,
   files: Pick<FileStore, "serve">,
-  onRejected: OnRejected | undefined,
+  {
+    onRejected,
+    runUnsigned,
+  }: {
+    readonly onRejected: OnRejected | undefined;
+    readonly runUnsigned?: (event: H3Event, name: string) => symbol | Promise<symbol>;
+  },
 ): void {
   for (const method of ["GET", "HEAD"] as const)
-    app.on(method, "/files/:name", async (event) => {
+    app.on(method, FILE_PATH, async (event) => {
       const { req, res } = nodeRequestOf(event);
+      const name = event.context.params?.["name"] ?? "";
+      const query = new URLSearchParams((req.url ?? "").split("?")[1] ?? "");
+      if (runUnsigned && method === "GET" && !query.has("s")) return runUnsigned(event, name);
       try {
-        const query = new URLSearchParams((req.url ?? "").split("?")[1] ?? "");
-        const file = await files.serve(event.context.params?.["name"] ?? "", query);
+        const file = await files.serve(name, query);
         res.writeHead(file.status, file.headers as Record<string, string>);
         res.end(method === "HEAD" ? undefined : file.body);
       } catch (problem) {

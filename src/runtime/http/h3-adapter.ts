@@ -7,6 +7,7 @@ import type { IncomingMessage, ServerResponse, RequestListener } from "node:http
 import type { Generation } from "../../pipeline/generation.ts";
 import type { MountedFrontend, MountedRoute } from "../../pipeline/exchange/mounted.ts";
 import { runPipeline } from "../../pipeline/pipeline.ts";
+import { PEER_PATH } from "../services/peer-gateways.ts";
 
 /** Handles a request. Returns undefined if h3 has to find the route. */
 export type ExactRouteHandler = (
@@ -30,6 +31,21 @@ export function createExactRouteHandler(
 }
 
 type Routes = readonly Pick<MountedFrontend, "routes">[];
+
+/** Path of the images that clients requested by URL. */
+export const FILE_PATH = "/files/:name";
+const HEALTH_PATHS = ["/", "/healthz", "/health", "/readyz"] as const;
+
+/**
+ * Routes of the gateway itself, by method. If a plugin's pattern may match one of them, h3 decides,
+ * which has the gateway's routes first.
+ */
+const HOST_PATHS: Readonly<Record<string, readonly string[] | undefined>> = {
+  __proto__: null,
+  GET: [FILE_PATH, ...HEALTH_PATHS],
+  HEAD: [FILE_PATH, ...HEALTH_PATHS],
+  POST: [PEER_PATH],
+} as never;
 
 /** A route with the parameters of a path. */
 export interface FoundRoute {
@@ -63,7 +79,10 @@ export function createExactRouteLookup(
         // If several routes share a path, h3 decides between them.
         else of.literal.set(path, of.literal.has(path) ? undefined : toFound(mounted));
       }
-  const byPrefix = new Map([...methods].map(([method, of]) => [method, parametersOf(of.patterns)]));
+  const byPrefix = new Map(
+    [...methods].map(([method, of]) => [method, parametersOf(of.patterns, HOST_PATHS[method])]),
+  );
+  methods.get("POST")?.literal.set(PEER_PATH, undefined);
   return (method, url) => {
     const mark = url.indexOf("?");
     const path = mark < 0 ? url : url.slice(0, mark);
@@ -89,13 +108,14 @@ const toFound = (mounted: MountedRoute): FoundRoute => ({ mounted, params: NO_PA
 /** Returns the routes whose last segment is their only parameter, by the path before it. */
 function parametersOf(
   patterns: readonly MountedRoute[],
+  hostPaths: readonly string[] = [],
 ): ReadonlyMap<string, { readonly mounted: MountedRoute; readonly name: string }> {
   const found = new Map<string, { mounted: MountedRoute; name: string }>();
   for (const mounted of patterns) {
     const [, prefix, name] = LAST_PARAMETER.exec(mounted.path) ?? [];
-    const isOnly = patterns.every(
-      (other) => other === mounted || !mayShare(other.path, mounted.path),
-    );
+    const isOnly =
+      patterns.every((other) => other === mounted || !mayShare(other.path, mounted.path)) &&
+      hostPaths.every((path) => !mayShare(path, mounted.path));
     if (prefix !== undefined && isOnly) found.set(prefix, { mounted, name: name! });
   }
   return found;
@@ -106,12 +126,16 @@ function mayShare(one: string, other: string): boolean {
   const [own, others] = [one.split("/"), other.split("/")];
   for (let at = 0; at < Math.max(own.length, others.length); at++) {
     const [a, b] = [own[at], others[at]];
-    if (a?.includes("*") || b?.includes("*")) return true;
+    if (isOfManyLengths(a) || isOfManyLengths(b)) return true;
     if (a === undefined || b === undefined) return false;
     if (a !== b && !a.includes(":") && !b.includes(":")) return false;
   }
   return true;
 }
+
+/** Whether a segment of a pattern may match several segments or none. */
+const isOfManyLengths = (segment: string | undefined): boolean =>
+  segment !== undefined && /[*?+]/.test(segment);
 
 /** Handles a request. Rejects only if the gateway itself fails. */
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => Promise<void>;

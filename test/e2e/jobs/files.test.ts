@@ -12,7 +12,7 @@ const [alice, bob, carol] = [mintKey().secret, mintKey().secret, mintKey().secre
 const key = (id: string, secret: string, more = "") =>
   `{ id: ${id}, digest: ${digestKey(secret)}${more} }`;
 const YAML = `
-frontends: [{ use: jobs, with: { max_file_mb: 4, max_account_mb: 6 } }]
+frontends: [{ use: jobs, with: { max_file_mb: 4, max_account_mb: 6 } }, images]
 providers: { demo: { use: demo } }
 accounts: { acme: {} }
 middleware:
@@ -61,6 +61,21 @@ it("a file is created, listed, read, and deleted with OpenAI's SDK, and is encry
   });
   expect(await readdir(dir)).toEqual([]);
   await expect(client.files.retrieve(file.id)).rejects.toMatchObject({ status: 404 });
+});
+
+it("a base URL without the version works, and images have signed URLs on the same path", async () => {
+  const client = new OpenAI({ apiKey: alice, baseURL: gateway.url, maxRetries: 0 });
+  const file = await client.files.create({
+    file: await toFile(Buffer.from("hi"), "a.txt"),
+    purpose: "user_data",
+  });
+  expect(await client.files.retrieve(file.id)).toEqual(file);
+  const image = { model: "demo/image", prompt: "A harbor", response_format: "url" } as const;
+  const { data } = await client.images.generate(image);
+  const got = await fetch(data![0]!.url!);
+  expect([got.status, got.headers.get("content-type")]).toEqual([200, "image/png"]);
+  expect((await fetch(`${gateway.url}/files/${file.id}?e=1&s=x`)).status).toBe(404);
+  await client.files.delete(file.id);
 });
 
 it("a file is created, listed, and deleted with Anthropic's SDK", async () => {

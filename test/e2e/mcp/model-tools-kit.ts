@@ -101,6 +101,7 @@ middleware:
 providers:
   openai: { use: openai, state_mode: relay, with: { api_key: k, base_url: "${up.url}/v1" } }
   claude: { use: anthropic, with: { api_key: k, base_url: "${up.url}" } }
+  cleared: { use: openai, with: { base_url: "${up.url}/v1" }, credentials: [{ name: main, with: { api_key: k }, zdr: { declared: true, note: test, until: 2099-01-01 } }] }
   plain: { use: openai-compatible, with: { api_key: k, base_url: "${up.url}/v1" }, models: { model: { price: { input: "1", output: "2" } } } }
   clean:
     use: openai-compatible

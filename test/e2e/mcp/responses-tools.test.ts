@@ -347,6 +347,27 @@ it("with zero data retention, only servers that declare it are called", async ()
   expect((await client().responses.create(body, off)).status).toBe("completed");
 });
 
+it("with zero data retention, a provider calls no server", async () => {
+  at.up.setRoutes(model());
+  const remote = server({ server_label: "far", server_url: "https://mcp.example.com/mcp" });
+  const ask = (tools: OpenAI.Responses.Tool[], retention: "required" | "off", stream = false) =>
+    client().responses.create(
+      { model: "cleared/gpt-4.1", input: "x", tools, store: false, stream },
+      { headers: { "service-zdr": retention } },
+    );
+  for (const tools of [[remote], [server(), remote]])
+    for (const stream of [false, true])
+      await expect(ask(tools, "required", stream)).rejects.toMatchObject({
+        status: 400,
+        code: "unsupported_tool",
+      });
+  expect(sentBodies(at.up)).toEqual([]);
+  // The header is the reason: without it, the provider gets the server.
+  await ask([], "required");
+  await ask([remote], "off");
+  expect(sentBodies(at.up).map(({ tools }) => tools ?? [])).toEqual([[], [remote]]);
+});
+
 it("a WebSocket refuses servers of this gateway", async () => {
   await using socket = await dial(at.gateway.url, { key: KEYS.all });
   socket.send({ type: "response.create", model: MODELS[0]!, input: "x", tools: [server()] });

@@ -3,8 +3,9 @@
 import * as fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import type { Json, JsonObject, Outgoing } from "tollgate/plugin";
-import { jsonResponse, startTestGateway, startUpstream } from "tollgate/testing";
+import { createTestContext, jsonResponse, startTestGateway, startUpstream } from "tollgate/testing";
 import { callControl } from "../../../src/admin/socket/control-client.ts";
+import promptCaches from "../../../plugins/middleware/prompt-caches.ts";
 import { addBreakpoints } from "../../../plugins/middleware/prompt-caches/breakpoints.ts";
 import {
   ConversationPrefixes,
@@ -258,6 +259,31 @@ describe("breakpoints", () => {
       { numRuns: 100 },
     );
   });
+});
+
+it.each([0, 1, 2])("a changed prefix ends no request that can get %s more labels", async (room) => {
+  const { ctx } = createTestContext({ id: "middleware.prompt-caches" });
+  const options = { breakpoints: false, compare: true, conversations: 10 };
+  const { prepare } = await promptCaches.setup(options as never, ctx);
+  const labels: string[] = [];
+  const exchange = {
+    id: "request",
+    actionType: "generate",
+    operation: "chat",
+    privacy: "off",
+    headers: {},
+    identity: { id: "key" },
+    addLabel(name: string) {
+      if (labels.length >= room) throw new Error("too many labels");
+      labels.push(name);
+    },
+  };
+  const call = { exchange, n: 1, id: "claude/m", protocol: "messages" };
+  for (const system of [`one ${LONG}`, `two ${LONG}`]) {
+    const body: JsonObject = { system, messages: [message(LONG)] };
+    await prepare!({ get: (field: string) => body[field] } as never, call as never);
+  }
+  expect(labels).toEqual(["prompt_prefix", "prompt_prefix_at"].slice(0, room));
 });
 
 const ANSWER = {

@@ -18,6 +18,8 @@ export interface MemoryServer {
   tools: readonly Json[];
   readonly prompts?: readonly Json[];
   readonly resources?: readonly Json[];
+  /** Default: all. */
+  readonly capabilities?: Json;
   /** Options of the server, such as `tools`. */
   readonly rules?: Json;
   /** Notifications that a stream of events contains. */
@@ -38,7 +40,7 @@ export const rpc = (id: unknown, message: Json, headers: Json = {}, status = 200
 
 const namesOf = ({ tools }: MemoryServer): string[] => tools.map(({ name }) => String(name));
 
-const capabilities = { tools: {}, prompts: {}, resources: {}, completions: {} };
+const ALL_CAPABILITIES = { tools: {}, prompts: {}, resources: {}, completions: {} };
 
 async function answer(server: MemoryServer, init: Json): Promise<Response> {
   const message = init["body"] === undefined ? {} : (JSON.parse(String(init["body"])) as Json);
@@ -51,6 +53,7 @@ async function respond(server: MemoryServer, init: Json, body: Json): Promise<Re
   const signal = init["signal"] as AbortSignal;
   const { id, method, params = {} } = body as { id?: unknown; method?: string; params?: Json };
   const instructions = namesOf(server).join(", ");
+  const { capabilities = ALL_CAPABILITIES } = server;
   if (server.kind === "session") {
     if (init["method"] === "GET") return stream(server.events ?? [], signal);
     if (init["method"] !== "POST") return new Response(null, { status: 405 });

@@ -1,4 +1,5 @@
 // The exact-path shortcut finds the same route as a search.
+import fc from "fast-check";
 import { H3 } from "h3";
 import { expect, it } from "vitest";
 import {
@@ -7,7 +8,7 @@ import {
   createHealthResponder,
   type ExactRouteHandler,
 } from "../../../../src/runtime/http/h3-adapter.ts";
-import { createAppHandler } from "../../../../src/runtime/http/generation-app.ts";
+import { createAppHandler, createRoutes } from "../../../../src/runtime/http/generation-app.ts";
 import { listen } from "../../../../src/runtime/http/listener.ts";
 
 const routed = (...routes: readonly (readonly [string, string | readonly string[]])[]) => ({
@@ -78,6 +79,93 @@ it("equals h3's route for the same request line", () => {
     void app.request(url!, { method: method! });
     const { mounted, params } = createExactRouteLookup(FRONTENDS)(method!, url!)!;
     expect(found, line).toEqual([[mounted.path, params]]);
+  }
+});
+
+const LITERALS = ["files", "healthz", "readyz", ".tollgate", "peer", "a"];
+const segment = fc.constantFrom(...LITERALS, ":");
+/** Returns a path, in which each parameter has another name. */
+const toPath = (all: readonly string[]) =>
+  `/${all.map((one, at) => (one === ":" ? `:p${at}` : one)).join("/")}`;
+const routePath = fc.oneof(
+  fc.constantFrom("/files/:x", "/:x", "/:x/:y", "/.tollgate/peer"),
+  fc.array(segment, { minLength: 1, maxLength: 3 }).map(toPath),
+  fc.array(segment, { maxLength: 2 }).map((all) => toPath([...all, "**"])),
+);
+const route = fc.tuple(fc.constantFrom("GET", "HEAD", "POST"), routePath);
+const requestPath = fc.oneof(
+  fc.constantFrom("/files/one.png", "/healthz", "/.tollgate/peer"),
+  fc
+    .array(fc.constantFrom(...LITERALS, "health", "one.png"), { maxLength: 3 })
+    .map((all) => `/${all.join("/")}`),
+);
+
+/** Routes of the gateway. A plugin's literal route of a health check replaces it. */
+const FILES = [
+  ["GET", "/files/:name"],
+  ["HEAD", "/files/:name"],
+  ["POST", "/.tollgate/peer"],
+] as const;
+const HEALTH = ["GET", "HEAD"].flatMap((method) =>
+  ["/", "/healthz", "/health", "/readyz"].map((path) => [method, path] as const),
+);
+
+it("law: the shortcut finds the route that h3 finds, with the routes of the gateway itself", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.uniqueArray(route, { minLength: 1, maxLength: 5, selector: (one) => one.join(" ") }),
+      fc.constantFrom("GET", "HEAD", "POST"),
+      requestPath,
+      async (routes, method, path) => {
+        const found = createExactRouteLookup([routed(...routes)] as never)(method, path);
+        if (!found) return;
+        const app = new H3();
+        const reached: unknown[] = [];
+        const all = [
+          ...FILES.map((one) => ["gateway", one] as const),
+          ...routes.map((one) => ["plugin", one] as const),
+          ...HEALTH.map((one) => ["gateway", one] as const),
+        ];
+        for (const [owner, [own, where]] of all)
+          app.on(own as "GET", where, ({ context }) => {
+            reached.push([owner, where, context.params ?? {}]);
+            return "";
+          });
+        await app.request(path, { method });
+        expect(reached).toEqual([["plugin", found.mounted.path, found.params]]);
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+it("image URLs and health checks are answered with a plugin's route for the same paths", async () => {
+  const frontends = [routed(["GET", ["/files/:id", "/:page"]])] as never;
+  const find = createExactRouteLookup(frontends);
+  const handler = createNodeHandler({
+    exactRoute: (req, res) =>
+      find(req.method!, req.url!) && Promise.resolve(void res.end("the plugin's")),
+    answerHealth: createHealthResponder(() => ({ ready: true, state: "ready" }), false),
+    loadRoutes: () =>
+      createRoutes({
+        gen: {} as never,
+        frontends,
+        files: {
+          serve: async (name, query) => ({
+            status: 200,
+            body: Buffer.from(`${name} ${query.get("s")}`),
+            headers: {},
+          }),
+        },
+      }),
+  });
+  const { url, close } = await listen({ host: "127.0.0.1", port: 0, handler });
+  try {
+    const read = async (path: string) => (await fetch(url + path)).text();
+    expect(await read("/files/one.png?e=1&s=signature")).toBe("one.png signature");
+    expect(await read("/readyz")).toBe('{"status":"ready"}');
+  } finally {
+    await close(0);
   }
 });
 
