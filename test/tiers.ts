@@ -258,6 +258,7 @@ export const ALONE: readonly string[] = [
   "test/rig/ledger/ledger-size.test.ts",
   "test/rig/load/overload.test.ts",
   "test/rig/load/soak.test.ts",
+  "test/unit/pipeline/virtual-connection.test.ts",
 ];
 
 /** A check that is a program of its own. It ends with a line `N passed, N failed`, or its exit code decides. */
