@@ -243,10 +243,6 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/rig/observers/traces.test.ts": ["plugins/observers/otlp"],
   "test/rig/lifecycle/zero-downtime.test.ts": ["src/runtime", "src/server"],
   "test/rig/lifecycle/upgrade.test.ts": ["src/runtime", "src/server", "plugins/stores"],
-  "test/unit/pipeline/virtual-connection.test.ts": [
-    "src/pipeline/exchange",
-    "src/pipeline/subrequest.ts",
-  ],
   "test/unit/runtime/workers/lent-store.test.ts": ["src/runtime/workers"],
   "test/unit/testing/conformance.test.ts": ["src/testing"],
 };
