@@ -2,7 +2,13 @@
 // and a second thread reads. The writing thread starts when the store is opened, and the reading
 // thread with the first read. Importing this file starts no thread.
 import { join, resolve, dirname } from "node:path";
-import { defineStore, type Commands, type Store, type StoreSize } from "tollgate/plugin";
+import {
+  defineStore,
+  type Commands,
+  type JobStore,
+  type Store,
+  type StoreSize,
+} from "tollgate/plugin";
 import { IdleWindow } from "./sqlite/sums/rollups.ts";
 import { pendingMigration } from "./sqlite/data/schema.ts";
 import { createLedgerMaintenance, createTransfer } from "./sqlite/threads/ledger-maintenance.ts";
@@ -196,7 +202,7 @@ function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
       end: callWriter("appendAudit"),
       list: callWriter("listAudit"),
     },
-    jobs: {
+    jobs: keepDueTimes({
       put: callWriter("putJob"),
       find: callWriter("findJob"),
       list: callWriter("listJobs"),
@@ -204,7 +210,7 @@ function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
       nextDueAt: callWriter("nextJobDueAt"),
       count: callWriter("countJobs"),
       delete: callWriter("deleteJob"),
-    },
+    }),
     verify: callReader("verify"),
     async readSize() {
       const readOldestAt = callWriter("oldestAt");
@@ -232,6 +238,34 @@ function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
     if (reading?.thread.isAlive) await stopThread(reading, isGraceful);
     if (writing?.thread.isAlive) await stopThread(writing, isGraceful);
   }
+}
+
+/**
+ * Keeps the times at which jobs are due until a job changes, because no other process writes the
+ * file. Engines that wait for their next job then cause no statements.
+ */
+export function keepDueTimes(jobs: JobStore): JobStore {
+  const times = new Map<string, Promise<number | undefined>>();
+  const changing =
+    <A extends unknown[], R>(method: (...args: A) => Promise<R>) =>
+    (...args: A): Promise<R> =>
+      method(...args).finally(() => times.clear());
+  return {
+    ...jobs,
+    put: changing(jobs.put),
+    lease: changing(jobs.lease),
+    delete: changing(jobs.delete),
+    nextDueAt(kinds) {
+      const name = kinds.join();
+      let time = times.get(name);
+      if (!time) {
+        time = jobs.nextDueAt(kinds);
+        times.set(name, time);
+        time.catch(() => times.delete(name));
+      }
+      return time;
+    },
+  };
 }
 
 async function stopThread<S>({ thread }: RunningThread<S>, goodbye: boolean): Promise<void> {
