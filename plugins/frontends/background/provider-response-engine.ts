@@ -12,8 +12,8 @@ import {
   type OpenBackground,
 } from "tollgate/plugin";
 import { isKeyValid } from "../jobs/key-validity.ts";
-import { LeaseLoop } from "../jobs/lease-loop.ts";
-import { isVersionConflict } from "../jobs/stored-jobs.ts";
+import { LeaseLoop, backoffMs, nextPollMs } from "../jobs/lease-loop.ts";
+import { isVersionConflict, toRecordMessage } from "../jobs/stored-jobs.ts";
 import { PREFIX } from "./background-service.ts";
 import {
   isOpen,
@@ -41,16 +41,12 @@ const STEP_MS = 45_000;
  * 10 minutes after it has ended.
  */
 const POLL_MS = { first: 200, most: 10_000 };
-/** Factor by which the time between two polls grows. */
-const POLL_GROWTH = 1.5;
 /** Time in milliseconds within which a response has to end. */
 const WINDOW_MS = 24 * 3_600_000;
 /** Number of responses whose steps one engine takes at the same time. */
 const CONCURRENT_STEPS = 8;
 /** Number of attempts to delete a response at the provider. */
 const DELETE_TRIES = 8;
-/** Maximum length of a provider's message in a record, in characters. */
-const MAX_MESSAGE = 500;
 
 export interface ProviderEngineOptions {
   readonly records: ProviderResponseRecords;
@@ -171,7 +167,7 @@ class ResponseStep {
 
   #pollLater(data: ProviderResponseChange["data"] = {}): Promise<void> {
     const { pollMs = POLL_MS.first } = this.#response;
-    const next = Math.min(POLL_MS.most, Math.round(pollMs * POLL_GROWTH));
+    const next = nextPollMs(pollMs, POLL_MS.most);
     return this.#write({
       data: { ...data, failures: 0, pollMs: next },
       dueAt: Date.now() + pollMs,
@@ -194,7 +190,7 @@ class ResponseStep {
     return this.#end({
       state: "failed",
       isEstimated: state !== "failed",
-      message: clean(message ?? "The provider could not generate the response."),
+      message: toRecordMessage(message ?? "The provider could not generate the response."),
     });
   }
 
@@ -340,7 +336,7 @@ class ResponseStep {
     const { failures = 0, record } = this.#response;
     if (this.#ctx.signal.aborted) return this.#write({ dueAt: Date.now() }).catch(() => undefined);
     const fault = getFault(err);
-    const ms = Math.min(60_000, 250 * 2 ** Math.min(failures, 12));
+    const ms = backoffMs(failures, 60_000);
     this.#ctx.log.warn(
       { response: record.id, state: record.state, retryInMs: ms, err: fault?.message ?? err },
       "response step failed, will retry",
@@ -428,8 +424,5 @@ function readAnswer(
 const failureOf = (response: JsonObject): ResponseEnd => ({
   state: "failed",
   isEstimated: false,
-  message: clean(String((response["error"] as JsonObject)["message"])),
+  message: toRecordMessage(String((response["error"] as JsonObject)["message"])),
 });
-
-const clean = (message: string): string =>
-  message.slice(0, MAX_MESSAGE).replaceAll(/\p{Cc}/gu, " ");

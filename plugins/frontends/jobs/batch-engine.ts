@@ -20,21 +20,19 @@ import { BATCH_KIND, isFinal, parseBatch } from "./batch-record.ts";
 import { readResults } from "./batch-results.ts";
 import { deleteLogs } from "./direct-log.ts";
 import { DirectRun, type DirectEnd } from "./direct-run.ts";
-import { LeaseLoop } from "./lease-loop.ts";
+import { LeaseLoop, backoffMs, nextPollMs } from "./lease-loop.ts";
 import { readLineFile } from "./line-files.ts";
 import type { LinePace } from "./line-pace.ts";
 import { splitLines } from "./line-text.ts";
 import { ownerNameOf, type Owner } from "./owned-records.ts";
 import { readHeaders } from "./part-headers.ts";
 import type { Storage } from "./storage.ts";
-import { isVersionConflict } from "./stored-jobs.ts";
+import { isVersionConflict, toRecordMessage } from "./stored-jobs.ts";
 
 /** Length of a lease in milliseconds. A long step renews it. */
 const LEASE_MS = 60_000;
 /** Time between two polls in milliseconds: at first, and at most. */
 const POLL_MS = { first: 100, most: 60_000 };
-/** Factor by which the time between two polls grows. */
-const POLL_GROWTH = 1.5;
 /** Time in milliseconds after which a batch that fails at every step ends. */
 const GIVE_UP_MS = 3 * 24 * 3_600_000;
 /**
@@ -301,7 +299,7 @@ class BatchStep {
     // Later than the batches that wait, so that these come first.
     if (this.#hasYielded) return this.#write({ dueAt: Date.now() + 2 * DIRECT_RETRY_MS });
     const { pollMs = POLL_MS.first } = this.#batch;
-    const next = Math.min(POLL_MS.most, Math.round(pollMs * POLL_GROWTH));
+    const next = nextPollMs(pollMs, POLL_MS.most);
     return this.#write({ data: { failures: 0, pollMs: next }, dueAt: Date.now() + pollMs });
   }
 
@@ -310,7 +308,7 @@ class BatchStep {
     if (this.#ctx.signal.aborted) return this.#write({ dueAt: Date.now() }).catch(() => undefined);
     const { failures = 0, record, expiresAt } = this.#batch;
     const fault = getFault(err);
-    const ms = Math.min(15 * 60_000, 250 * 2 ** Math.min(failures, 12));
+    const ms = backoffMs(failures, 15 * 60_000);
     this.#ctx.log.warn(
       { batch: record.id, state: record.state, retryInMs: ms, err: fault ? fault.message : err },
       "batch step failed, will retry",
@@ -488,7 +486,7 @@ class BatchStep {
     const short =
       message === undefined
         ? change
-        : { ...change, message: message.slice(0, MAX_MESSAGE).replaceAll(/\p{Cc}/gu, " ") };
+        : { ...change, message: toRecordMessage(message, MAX_MESSAGE) };
     const batches = this.#batch.batches.map((one, i) => (i === index ? { ...one, ...short } : one));
     return this.#writeLeased({ data: { batches } });
   }

@@ -8,6 +8,17 @@ const MAX_SLEEP_MS = 60_000;
 /** Shortest time between two reads of the store, in milliseconds. */
 const MIN_SLEEP_MS = 50;
 
+/** Factor by which the time between two polls of a provider grows. */
+const POLL_GROWTH = 1.5;
+
+/** Returns the time between the next two polls, in milliseconds. */
+export const nextPollMs = (ms: number, most: number): number =>
+  Math.min(most, Math.round(ms * POLL_GROWTH));
+
+/** Returns the time until a step that failed is repeated, in milliseconds. */
+export const backoffMs = (failures: number, most: number): number =>
+  Math.min(most, 250 * 2 ** Math.min(failures, 12));
+
 export interface LeaseLoopOptions {
   readonly ctx: Context;
   readonly jobs: () => JobStore;

@@ -30,3 +30,10 @@ export async function writeJob<Data, State extends string>(
 /** Whether another gateway or request has written the next version of a record. */
 export const isVersionConflict = (error: unknown): boolean =>
   getFault(error)?.code === "version_conflict";
+
+/**
+ * Returns a provider's message as a record contains it: without control characters.
+ * @param most Maximum length in characters.
+ */
+export const toRecordMessage = (message: string, most = 500): string =>
+  message.slice(0, most).replaceAll(/\p{Cc}/gu, " ");

@@ -1,8 +1,8 @@
 // Polls videos until they have ended, and bills each of them once. Each process of a gateway has an
 // engine. An engine leases a video for one step, so another gateway continues where one stopped.
 import { fail, getFault, type Context, type JobCalls, type VideoStatus } from "tollgate/plugin";
-import { LeaseLoop } from "../jobs/lease-loop.ts";
-import { isVersionConflict } from "../jobs/stored-jobs.ts";
+import { LeaseLoop, backoffMs, nextPollMs } from "../jobs/lease-loop.ts";
+import { isVersionConflict, toRecordMessage } from "../jobs/stored-jobs.ts";
 import {
   isOpen,
   parseVideo,
@@ -19,14 +19,10 @@ const LEASE_MS = 180_000;
 const STEP_MS = 150_000;
 /** Time between two polls in milliseconds: at first, and at most. */
 const POLL_MS = { first: 200, most: 10_000 };
-/** Factor by which the time between two polls grows. */
-const POLL_GROWTH = 1.5;
 /** Time in milliseconds within which a video has to end. */
 const WINDOW_MS = 24 * 3_600_000;
 /** Number of videos whose steps one engine takes at the same time. */
 const CONCURRENT_STEPS = 8;
-/** Maximum length of a provider's message in a record, in characters. */
-const MAX_MESSAGE = 500;
 
 export class VideoEngine {
   readonly #ctx: Context;
@@ -116,7 +112,7 @@ class VideoStep {
     if (status.state === "completed" || status.state === "failed")
       return this.#end(endOf(status, data), data);
     if (isOverdue) return this.#end(ENDS.expired, data);
-    const next = Math.min(POLL_MS.most, Math.round(pollMs * POLL_GROWTH));
+    const next = nextPollMs(pollMs, POLL_MS.most);
     return this.#write({
       data: { ...data, failures: 0, pollMs: next },
       dueAt: Date.now() + pollMs,
@@ -165,7 +161,7 @@ class VideoStep {
     const { failures = 0, record } = this.#video;
     if (this.#ctx.signal.aborted) return this.#write({ dueAt: Date.now() }).catch(() => undefined);
     const fault = getFault(err);
-    const ms = Math.min(5 * 60_000, 250 * 2 ** Math.min(failures, 12));
+    const ms = backoffMs(failures, 5 * 60_000);
     this.#ctx.log.warn(
       { video: record.id, state: record.state, retryInMs: ms, err: fault ? fault.message : err },
       "video step failed, will retry",
@@ -242,7 +238,7 @@ function endOf({ state, error }: VideoStatus, { seconds }: Partial<VideoData>): 
       outcome: "failed",
       error: {
         code: (error?.code ?? "video_failed").slice(0, 64),
-        message: clean(error?.message ?? "The provider could not generate the video."),
+        message: toRecordMessage(error?.message ?? "The provider could not generate the video."),
       },
     };
   // Without a length, the bill is an estimate.
@@ -250,6 +246,3 @@ function endOf({ state, error }: VideoStatus, { seconds }: Partial<VideoData>): 
     ? { state: "completed", usage: "unknown", outcome: "unreadable" }
     : { state: "completed", usage: { seconds_out: seconds }, outcome: "ok" };
 }
-
-const clean = (message: string): string =>
-  message.slice(0, MAX_MESSAGE).replaceAll(/\p{Cc}/gu, " ");

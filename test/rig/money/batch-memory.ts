@@ -19,7 +19,10 @@ const PATH = "/v1/chat/completions";
 export interface BatchMemory {
   readonly lines: number;
   readonly megabytes: number;
-  /** Ordinary requests before the batch, so that the gateway is idle as in use, not as after its start: as many as lines. */
+  /**
+   * Ordinary requests before the batch, so that the gateway is idle as in use, not as after its
+   * start: as many as lines.
+   */
   readonly requests: number;
   /** Memory above that of the idle process that the batch may use. */
   readonly limitMib: number;
