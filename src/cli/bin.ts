@@ -15,10 +15,7 @@ if (major < REQUIRED_MAJOR) {
   // In a process that was started without --disable-sigusr1, this signal would open a debugger.
   process.on("SIGUSR1", () => {});
   import("./support/process-setup.ts")
-    .then(({ restartWithMallocSettings, disablePretenuring }) => {
-      restartWithMallocSettings(process.argv.slice(2));
-      disablePretenuring();
-    })
+    .then(({ applyMallocSettings }) => applyMallocSettings(process.argv.slice(2)))
     .then(() => import("./support/compile-cache.ts"))
     .then(({ setUpCompileCache }) => setUpCompileCache())
     .then(() => import("./main.ts"))

@@ -1,7 +1,7 @@
 // Disables Node's debugger signal. On SIGUSR1, Node opens a debugger on 127.0.0.1:9229, and any
-// local user who connects to it can run code in the process. Every Tollgate process starts with the
-// flag below. With only the flag, SIGUSR1 would end the process, so each process also ignores the
-// signal.
+// local user who connects to it can run code in the process. Every Tollgate process ignores the
+// signal. Every process that Tollgate starts also has the flag below, which covers the time before
+// its code runs. With only the flag, SIGUSR1 would end the process.
 
 export const NO_DEBUGGER = "--disable-sigusr1";
 

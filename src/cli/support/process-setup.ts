@@ -1,36 +1,81 @@
-// Sets memory options of V8 before any object is created. V8 allocates objects directly in the old
-// generation if many objects from the same code survived a collection of the young generation.
-// Objects of an open request do survive. An old object keeps everything that it references in
-// memory until a full collection, long after its response was sent.
+// Sets memory options of V8 and of the allocator, and protects shared prototypes.
 import { setFlagsFromString } from "node:v8";
 import { childProcessFlags } from "../../lib/disable-debugger.ts";
 
+/**
+ * Stops V8 from allocating objects directly in the old generation, which it does if many objects
+ * from the same code survived a collection of the young generation. Objects of an open request do
+ * survive. An old object keeps everything that it references in memory until a full collection,
+ * long after its response was sent.
+ *
+ * Called when the gateway has started, before its requests fill the young generation. V8 decides
+ * only when the young generation has its full size. Until a flag changes, V8 accepts the compiled
+ * code of Node.js's own modules that is part of the executable. After that, it compiles them.
+ */
 export const disablePretenuring = () => setFlagsFromString("--no-allocation-site-pretenuring");
 
 /**
- * Settings of glibc's allocator, in bytes. After a large body, glibc raises its thresholds and then
- * keeps freed memory permanently: tens of megabytes per thread. Fixed thresholds prevent that.
- *
- * glibc reads these variables when a process starts, so the process re-executes itself. Values that
- * the operator has set are kept. Workers inherit the variables. Lower thresholds keep less memory,
- * but a body of 2 MB then takes 10% more time, because freed pages are allocated again.
+ * Settings of glibc's allocator, in bytes, by environment variable, with their numbers for
+ * `mallopt`. After a large body, glibc raises its thresholds and then keeps freed memory
+ * permanently: tens of megabytes per thread. Fixed thresholds prevent that. Values that the operator
+ * has set are kept. Lower thresholds keep less memory, but a body of 2 MB then takes 10% more time,
+ * because freed pages are allocated again.
  */
-const MALLOC_SETTINGS = { MALLOC_MMAP_THRESHOLD_: "8388608", MALLOC_TRIM_THRESHOLD_: "67108864" };
+const MALLOC_SETTINGS = [
+  { variable: "MALLOC_MMAP_THRESHOLD_", option: -3, bytes: 8_388_608 },
+  { variable: "MALLOC_TRIM_THRESHOLD_", option: -1, bytes: 67_108_864 },
+] as const;
 
-export function restartWithMallocSettings([command = ""]: readonly string[]): void {
+/** Applies the settings if the command is `serve`. Child processes inherit the variables. */
+export function applyMallocSettings([command = ""]: readonly string[]): void {
   const serves = command === "serve" || command === "" || command.startsWith("-");
+  if (!serves || process.platform !== "linux" || "MALLOC_MMAP_THRESHOLD_" in process.env) return;
+  const environment = Object.fromEntries(
+    MALLOC_SETTINGS.map(({ variable, bytes }) => [variable, `${bytes}`]),
+  );
+  if (callMallopt()) Object.assign(process.env, environment);
+  else restartWith(environment);
+}
+
+/** The part of `node:ffi` that is used here. Node.js has the module since version 26. */
+interface ForeignFunctions {
+  dlopen(
+    library: null,
+    functions: Readonly<Record<string, { arguments: readonly string[]; return: string }>>,
+  ): { readonly functions: { mallopt(option: number, value: number): number } };
+}
+
+/**
+ * Changes the settings of this process by the allocator's own function. Returns false if this
+ * version of Node.js cannot call it.
+ */
+function callMallopt(): boolean {
+  const { emitWarning } = process;
+  try {
+    const ffi = process.getBuiltinModule("node:ffi") as ForeignFunctions | undefined;
+    if (!ffi) return false;
+    // The call emits a warning that the module is experimental. If it changes, the process is
+    // re-executed instead.
+    process.emitWarning = () => {};
+    const signature = { arguments: ["i32", "i32"], return: "i32" };
+    const { mallopt } = ffi.dlopen(null, { mallopt: signature }).functions;
+    return MALLOC_SETTINGS.every(({ option, bytes }) => mallopt(option, bytes) === 1);
+  } catch {
+    return false;
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
+/** Executes this program again. glibc reads the variables when a process starts. */
+function restartWith(environment: Readonly<Record<string, string>>): void {
   // The process is not re-executed if a service manager passed sockets, because they would be lost.
-  const hasSettingOrSockets =
-    "MALLOC_MMAP_THRESHOLD_" in process.env || "LISTEN_FDS" in process.env;
-  if (!serves || process.platform !== "linux" || hasSettingOrSockets || process.connected) return;
+  if ("LISTEN_FDS" in process.env || process.connected) return;
   try {
     process.execve?.(
       process.execPath,
       [process.execPath, ...childProcessFlags(), ...process.argv.slice(1)],
-      {
-        ...process.env,
-        ...MALLOC_SETTINGS,
-      } as Record<string, string>,
+      { ...process.env, ...environment } as Record<string, string>,
     );
   } catch {
     // If `execve` is not permitted, the gateway runs without these settings.

@@ -1,5 +1,6 @@
 // Loaded into a gateway's process before its own code. It reports the memory of the main thread, and
 // collects all garbage on request.
+import { rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { isMainThread } from "node:worker_threads";
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
@@ -52,5 +53,8 @@ function serve(path: string): void {
 }
 
 const path = process.env["TOLLGATE_MEMORY_PROBE"];
-// The program executes itself again with other settings, and then has them.
-if (path !== undefined && isMainThread && "MALLOC_MMAP_THRESHOLD_" in process.env) serve(path);
+if (path !== undefined && isMainThread) {
+  // The program may execute itself again with other settings.
+  rmSync(path, { force: true });
+  serve(path);
+}

@@ -21,7 +21,7 @@ import {
   EXIT_CODES,
   type CliInput,
 } from "../../support/command.ts";
-import { freezeObjectPrototype } from "../../support/process-setup.ts";
+import { disablePretenuring, freezeObjectPrototype } from "../../support/process-setup.ts";
 import {
   builtinPlugins,
   configFile,
@@ -161,6 +161,7 @@ export const command: CliCommand = {
       return EXIT_CODES.config;
     }
     const pulse = startEventLoopWatchdog({ isPretty: terminal });
+    disablePretenuring();
     const manager = createServiceManager(gateway, log);
     const stopped = untilStopped(gateway, {
       log,
