@@ -138,5 +138,5 @@ const createServer = (ctx: Context, name: string, server: ServerOptions) => {
   const timeoutMs = seconds * SECOND_MS;
   return openapi
     ? createOpenApiServer(ctx, { name, url, openapi, timeoutMs })
-    : new RemoteServer({ name, url, revision, idleMs: timeoutMs }, ctx);
+    : new RemoteServer({ name, url: new URL(url), revision, idleMs: timeoutMs }, ctx);
 };

@@ -55,12 +55,15 @@ export async function openCall(options: OpenCallOptions): Promise<OpenCall> {
   return open;
 }
 
-/** Settles the calls that the plugin left open when the request ended. */
-export async function settleOpenCalls(x: HostExchange): Promise<void> {
+/**
+ * Settles the calls that the plugin left open when the request ended. Returns a promise only if there
+ * are any.
+ */
+export function settleOpenCalls(x: HostExchange): Promise<unknown> | undefined {
   const left = callsByRequest.get(x)?.open;
-  if (!left || left.size === 0) return;
+  if (!left || left.size === 0) return undefined;
   const outcome: ErrorKind = x.state.connection.isDisconnected ? "canceled" : "internal";
-  await Promise.all([...left].map((call) => call.settle({ outcome, state: "estimated" })));
+  return Promise.all([...left].map((call) => call.settle({ outcome, state: "estimated" })));
 }
 
 function reserve(

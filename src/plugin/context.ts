@@ -77,15 +77,12 @@ export type Context = Readonly<{
    */
   fetch: ProviderClient["fetch"];
   /**
-   * As `fetch`, for a response that is read while it arrives, such as a stream of events. Resolves
-   * when the headers have arrived. The body of a successful response has no size limit, so the
-   * plugin limits it. The body of any other response is complete. Rejects, or ends the body with an
-   * error, if no byte arrives for `idleMs`.
+   * As `fetch`, for a response that is read while it arrives, such as a stream of events, and for
+   * frequent small requests: it costs less, because it creates no streams. Resolves when the headers
+   * have arrived, with any status. Read or cancel the body of each response. Rejects, or ends the
+   * body with an error, if no byte arrives for `idleMs`.
    */
-  fetchStream(
-    url: string | URL,
-    init: NonNullable<Parameters<ProviderClient["fetch"]>[1]> & { idleMs: number },
-  ): Promise<Response>;
+  fetchStream(url: string | URL, init: StreamedRequestInit): Promise<StreamedResponse>;
   /**
    * Opens a WebSocket at this gateway's own client port, like any client. The plugin must send an
    * API key that was configured for it. All rules and limits apply, and the ledger contains a row
@@ -299,6 +296,41 @@ export interface SubrequestResult {
   body: Json;
   /** Records of the subrequest's calls, with usage and cost. */
   calls: readonly CallRecord[];
+}
+
+/** A request of `ctx.fetchStream`. */
+export interface StreamedRequestInit {
+  /** Default: GET. */
+  readonly method?: string;
+  /** Headers. The default of `content-type` is `application/json` if there is a body. */
+  readonly headers?: HeadersOut;
+  /** Complete body of the request. */
+  readonly body?: string | Buffer;
+  /** Cancels the request and its response. */
+  readonly signal?: AbortSignal;
+  /** Maximum time without data, in milliseconds. */
+  readonly idleMs: number;
+}
+
+/** Response of `ctx.fetchStream`. Its body can be taken once, by `bytes` or `read`. */
+export interface StreamedResponse {
+  /** HTTP status. */
+  readonly status: number;
+  /** Headers by their names in lower case. */
+  readonly headers: HeadersIn;
+  /**
+   * Resolves with the whole body. Resolves to undefined if it is larger than `maxBytes`. The rest is
+   * then not received.
+   */
+  bytes(maxBytes: number): Promise<Buffer | undefined>;
+  /**
+   * Passes each piece of the body to `onPiece` when it arrives. Resolves at the end of the body, and
+   * when it is canceled. If `onPiece` throws, the body is canceled and the promise rejects with that
+   * error. Count the bytes: a body has no size limit.
+   */
+  read(onPiece: (piece: Buffer) => void): Promise<void>;
+  /** Discards the rest of the body. The connection is kept if the rest is small. */
+  cancel(): void;
 }
 
 /** Options of `Context.connect`. */

@@ -16,6 +16,7 @@ import { createPluginEvent } from "../model/plugin-event.ts";
 import type { OpenCallOptions, OpenCallResult } from "../plugin/store/open-call.ts";
 import type { KeyRecord } from "../plugin/store/account.ts";
 import { untracked } from "./resource-leaks.ts";
+import { toStreamedResponse } from "./streamed-response.ts";
 
 /** One line that a plugin logged. */
 export interface LogLine {
@@ -158,7 +159,7 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
       return untracked(() => lent.fetch!(url, init));
     },
     async fetchStream(url, { idleMs: _, ...init }) {
-      return ctx.fetch(url, init);
+      return toStreamedResponse(await ctx.fetch(url, init));
     },
     async openCall(options) {
       if (lent.openCall) return lent.openCall(options);

@@ -123,10 +123,15 @@ export function aims({ results, grown, start, streamKb, young }: Found, fsyncUs:
   }
   for (const lane of ["scopes", "scopes-sse"])
     times(lane, THREE_SCOPES, NO_SCOPE, "CPU", cost, "≤", 1.05);
-  for (const lane of ["mcp", "mcp-session"]) {
-    added(lane, "tollgate process", "direct", "added p50 of a tool's call", p50, 1_000);
-    added(lane, power, "direct", "added p50; 1 ms and two fsyncs", p50, 1_000 + 2 * fsyncUs);
-  }
+  for (const name of ["mcp", "mcp-session"])
+    for (const [lane, load] of [
+      [name, "200 calls a second"],
+      [`${name}-1`, "one client, back to back"],
+    ] as const) {
+      added(lane, "tollgate process", "direct", `added p50 of a tool's call, ${load}`, p50, 1_000);
+      const what = `added p50, ${load}; 1 ms and two fsyncs`;
+      added(lane, power, "direct", what, p50, 1_000 + 2 * fsyncUs);
+    }
   const beside = (lane: string, mine: string, what: string, figure: Figure, bound: number) => {
     const [a, b] = [at(results, lane, mine), at(results, lane, NO_HOOK)];
     if (a && b) aim(lane, `${mine}: ${what}`, excess(a, b, figure), "≤", bound, "µs");

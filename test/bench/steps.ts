@@ -4,7 +4,7 @@ import { asking, watching } from "./compared/hooks.ts";
 import { withScopes } from "./compared/scopes.ts";
 import { growth, type Grown } from "./growth.ts";
 import { type Length, type Lane, laneOf, lanes } from "./lanes.ts";
-import { callOf, toolTargets, type Generation } from "./mcp/tool-targets.ts";
+import { callOf, toolFrontend, toolTargets, toTools, type Generation } from "./mcp/tool-targets.ts";
 import { measure, sample, takes, type Result, type Side } from "./rounds.ts";
 import { besidePostgres } from "./postgres.ts";
 import { begun, weighed, type Start } from "./start.ts";
@@ -168,24 +168,50 @@ export function stepsOf(plan: Plan): Steps {
     },
   });
 
-  /** Calls of a tool, at a rate that shows the time that is added to one. */
+  const comparedTools = async ({ mock }: Side, generation: Generation) => {
+    const frontend = toolFrontend(mock.port, generation);
+    const of = { frontend, durability: "process" };
+    const gates = [
+      await tollgate(mock.port, { ...of, name: BEFORE, root: plan.before! }),
+      await tollgate(mock.port, { ...of, name: AFTER }),
+    ];
+    return Promise.all(gates.map((gate) => toTools(gate, generation)));
+  };
+
+  /**
+   * Calls of a tool: paced, which shows the time that is added to a call of a gateway with little
+   * load, whose threads sleep between two calls; from one client that sends its next call at once;
+   * and from 32 clients.
+   */
   const tools = (name: string, generation: Generation, about: string): Step => ({
     name,
     about,
     async run(side, found) {
-      const usual = laneOf("rate-500", length);
-      const lane = { ...usual, name, about, rate: 200, body: callOf(generation) };
-      const targets = await toolTargets(side.mock, generation);
+      const body = callOf(generation);
+      const closed = { ...laneOf("json-32", length), direct: true, body };
+      const loads: readonly Lane[] = [
+        { ...laneOf("rate-500", length), name, about, rate: 200, body },
+        { ...closed, name: `${name}-1`, connections: 1 },
+        { ...closed, name: `${name}-32` },
+      ];
+      const isCompared = plan.before !== undefined;
+      const targets = isCompared
+        ? await comparedTools(side, generation)
+        : await toolTargets(side.mock, generation);
       try {
-        await warm(side, lane, targets);
-        found.results.push(...(await measure(side, lane, targets, rounds)));
-        const closed = { ...laneOf("json-32", length), name: `${name}-32`, body: lane.body };
-        found.results.push(...(await measure(side, closed, targets, rounds)));
+        await warm(side, loads[2]!, targets);
+        for (const lane of loads)
+          found.results.push(...(await measure(side, lane, targets, rounds)));
       } finally {
         for (const target of targets) await target.stop();
       }
     },
   });
+
+  const toolSteps = [
+    tools("mcp", "stateless", "a tool's call, revision 2026-07-28, JSON: 200 a second, 1, and 32"),
+    tools("mcp-session", "session", "the same, a session of 2025-11-25, streams of events"),
+  ];
 
   const bothWays = async (mock: number) => {
     const gate = await tollgate(mock, { name: "passthrough" });
@@ -226,6 +252,7 @@ export function stepsOf(plan: Plan): Steps {
         ...common,
         translated("to-messages", "json-1k"),
         translated("to-messages-sse", "sse-full"),
+        ...toolSteps,
       ],
       stop,
     };
@@ -253,8 +280,7 @@ export function stepsOf(plan: Plan): Steps {
       pair("everything-sse", "the same, SSE at full speed", "sse-full", withEverything, ALIKE),
       pair("scopes", "with three scopes and without, JSON 1 KB", "json-1k", withScopes, ALIKE),
       pair("scopes-sse", "the same, SSE at full speed", "sse-full", withScopes, ALIKE),
-      tools("mcp", "stateless", "a tool's call, revision 2026-07-28, JSON, 200 a second"),
-      tools("mcp-session", "session", "the same, a session of 2025-11-25, streams of events"),
+      ...toolSteps,
       pair("child", "a hook in a child, here, and none, JSON 1 KB", "json-1k", asking, ALIKE),
       pair("child-500", "the same, open loop, 500 a second: its way", "rate-500", asking),
       pair("watch", "answers watched, and not, SSE at full speed", "sse-full", watching, ALIKE),

@@ -6,6 +6,8 @@ import { canonicalJson } from "./json-rpc.ts";
 /** Size of a block of SHA-256, in bytes. */
 const BLOCK = 64;
 const [INNER_PAD, OUTER_PAD] = [0x36, 0x5c];
+const DIGEST_BYTES = 32;
+/** Length of the hash in the ledger, in characters. */
 const HASH_LENGTH = 32;
 
 /**
@@ -14,6 +16,7 @@ const HASH_LENGTH = 32;
  */
 export class ArgumentsHash {
   readonly #inner: Buffer;
+  /** Padded key, and room for the inner hash. */
   readonly #outer: Buffer;
 
   /** @param key Up to 64 bytes. */
@@ -24,14 +27,16 @@ export class ArgumentsHash {
       return block;
     };
     this.#inner = padded(INNER_PAD);
-    this.#outer = padded(OUTER_PAD);
+    this.#outer = Buffer.concat([padded(OUTER_PAD), Buffer.alloc(DIGEST_BYTES)]);
   }
 
   /** Equal arguments have equal hashes, which can be computed only with the key. */
   of(values: JsonObject): string {
-    const text = Buffer.from(canonicalJson(values));
-    const inner = hash("sha256", Buffer.concat([this.#inner, text]), "buffer");
-    const digest = hash("sha256", Buffer.concat([this.#outer, inner]));
-    return digest.slice(0, HASH_LENGTH);
+    const text = canonicalJson(values);
+    const message = Buffer.allocUnsafe(BLOCK + Buffer.byteLength(text));
+    this.#inner.copy(message);
+    message.write(text, BLOCK);
+    hash("sha256", message, "buffer").copy(this.#outer, BLOCK);
+    return hash("sha256", this.#outer).slice(0, HASH_LENGTH);
   }
 }

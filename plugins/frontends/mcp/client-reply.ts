@@ -17,6 +17,8 @@ const STREAM_HEADERS = {
   "x-accel-buffering": "no",
 } as const;
 
+const NO_STORE = { "cache-control": "no-store" } as const;
+
 /** Result of a request, or the error in its place. */
 export interface FinalMessage {
   readonly body: JsonObject;
@@ -30,7 +32,10 @@ export class ClientReply {
   readonly canStream: boolean;
   /** Name of the tool or prompt that the request uses, at its server. For observers. */
   target: string | undefined;
-  readonly #controller = new AbortController();
+  /** Called when the request is canceled. */
+  onCancel: (() => void) | undefined;
+  #isCanceled = false;
+  #controller: AbortController | undefined;
   readonly #queue: string[] = [];
   #wake: (() => void) | undefined;
 
@@ -40,13 +45,24 @@ export class ClientReply {
     else of.signal.addEventListener("abort", () => this.cancel(), { once: true });
   }
 
-  /** Aborts when the client has canceled the request or has disconnected. */
+  /** Whether the client has canceled the request or has disconnected. */
+  get isCanceled(): boolean {
+    return this.#isCanceled;
+  }
+
+  /** Aborts when the request is canceled. Created on first use. */
   get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#isCanceled) this.#controller.abort();
+    }
     return this.#controller.signal;
   }
 
   cancel(): void {
-    this.#controller.abort();
+    this.#isCanceled = true;
+    this.#controller?.abort();
+    this.onCancel?.();
     this.#wake?.();
   }
 
@@ -60,15 +76,35 @@ export class ClientReply {
     this.#push({ jsonrpc: "2.0", id, method, params });
   }
 
-  /** Returns the response. `run` returns the final message and never rejects. */
-  async respond(run: () => Promise<FinalMessage>): Promise<RouteResponse> {
+  /**
+   * Returns the response. `run` returns the final message and never rejects. If a message precedes
+   * it, or it takes long, the response is a stream.
+   */
+  respond(run: () => Promise<FinalMessage>): Promise<RouteResponse> {
     const running = run();
-    if (this.canStream) {
-      const isFirst = await this.#raceWithMessages(running);
-      if (!isFirst) return { status: 200, headers: STREAM_HEADERS, body: this.#stream(running) };
-    }
-    const { status, body, headers } = await running;
-    return { status, headers: { "cache-control": "no-store", ...headers }, body };
+    return new Promise((resolve, reject) => {
+      let timer: NodeJS.Timeout | undefined;
+      let isOpen = false;
+      const stop = () => {
+        clearTimeout(timer);
+        this.#wake = undefined;
+      };
+      const open = () => {
+        stop();
+        isOpen = true;
+        resolve({ status: 200, headers: STREAM_HEADERS, body: this.#stream(running) });
+      };
+      if (this.canStream && this.#queue.length > 0) return open();
+      if (this.canStream) {
+        this.#wake = open;
+        timer = setTimeout(open, STREAM_AFTER_MS);
+      }
+      running.then(({ status, body, headers }) => {
+        if (isOpen) return;
+        stop();
+        resolve({ status, headers: headers ? { ...NO_STORE, ...headers } : NO_STORE, body });
+      }, reject);
+    });
   }
 
   /** Returns a stream that ends when `run` has ended. */
@@ -79,22 +115,6 @@ export class ClientReply {
   #push(message: JsonObject): void {
     this.#queue.push(toEvent(message));
     this.#wake?.();
-  }
-
-  /** Whether the result arrived before any message and before the stream has to be opened. */
-  async #raceWithMessages(running: Promise<unknown>): Promise<boolean> {
-    if (this.#queue.length > 0) return false;
-    let timer: NodeJS.Timeout | undefined;
-    const message = new Promise<false>((resolve) => {
-      this.#wake = () => resolve(false);
-      timer = setTimeout(() => resolve(false), STREAM_AFTER_MS);
-    });
-    try {
-      return await Promise.race([running.then(() => true as const), message]);
-    } finally {
-      clearTimeout(timer);
-      this.#wake = undefined;
-    }
   }
 
   async *#stream(running: Promise<FinalMessage | undefined>): AsyncGenerator<string> {
@@ -109,7 +129,7 @@ export class ClientReply {
       while (true) {
         while (this.#queue.length > 0) yield this.#queue.shift()!;
         if (isDone) break;
-        if (this.#controller.signal.aborted) {
+        if (this.#isCanceled) {
           // A canceled call is settled before its request ends.
           await running;
           return;

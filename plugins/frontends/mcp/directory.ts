@@ -31,24 +31,41 @@ export interface Target {
 const PAGE_SIZE = 500;
 const MAX_CURSOR_LENGTH = 4_096;
 
-/** Returns the target of a request. Throws the same error for a hidden and for an unknown name. */
-export async function findTarget(
+/**
+ * Returns the target of a request, without a promise if the server's list is known. Throws the same
+ * error for a hidden and for an unknown name.
+ */
+export function findTarget(
   x: RequestHead,
   scope: Scope,
   method: ServerMethod,
   params: JsonObject,
-): Promise<Target> {
+): Target | Promise<Target> {
   switch (method) {
-    case "tools/call": {
-      const name = requireText(params["name"], "name");
-      const { server, entry } = await findEntry(x, scope, "tools", name);
-      return { server, method, params: { ...params, name: entry.key }, tool: entry };
-    }
-    case "prompts/get": {
-      const name = requireText(params["name"], "name");
-      const { server, entry } = await findEntry(x, scope, "prompts", name);
-      return { server, method, params: { ...params, name: entry.key }, tool: undefined };
-    }
+    case "tools/call":
+      return findEntry(
+        x,
+        scope,
+        { kind: "tools", name: requireText(params["name"], "name") },
+        (of) => ({
+          server: of.server,
+          method,
+          params: { ...params, name: of.entry.key },
+          tool: of.entry,
+        }),
+      );
+    case "prompts/get":
+      return findEntry(
+        x,
+        scope,
+        { kind: "prompts", name: requireText(params["name"], "name") },
+        (of) => ({
+          server: of.server,
+          method,
+          params: { ...params, name: of.entry.key },
+          tool: undefined,
+        }),
+      );
     case "resources/read": {
       const { server, uri } = findResource(scope, requireText(params["uri"], "uri"));
       return { server, method, params: { ...params, uri }, tool: undefined };
@@ -57,9 +74,12 @@ export async function findTarget(
       const ref = params["ref"] as JsonObject | undefined;
       if (ref?.["type"] === "ref/prompt") {
         const name = requireText(ref["name"], "ref.name");
-        const { server, entry } = await findEntry(x, scope, "prompts", name);
-        const own = { ...params, ref: { ...ref, name: entry.key } };
-        return { server, method, params: own, tool: undefined };
+        return findEntry(x, scope, { kind: "prompts", name }, (of) => ({
+          server: of.server,
+          method,
+          params: { ...params, ref: { ...ref, name: of.entry.key } },
+          tool: undefined,
+        }));
       }
       const { server, uri } = findResource(scope, requireText(ref?.["uri"], "ref.uri"));
       return { server, method, params: { ...params, ref: { ...ref, uri } }, tool: undefined };
@@ -72,22 +92,25 @@ function requireText(value: unknown, field: string): string {
   throw new ClientError(RPC_ERRORS.invalidParams, `${field} must be a string.`);
 }
 
-async function findEntry(
+function findEntry(
   x: RequestHead,
   { only, servers, access, capabilities }: Scope,
-  kind: "tools" | "prompts",
-  name: string,
-): Promise<{ server: MountedServer; entry: ListEntry }> {
+  { kind, name }: { readonly kind: "tools" | "prompts"; readonly name: string },
+  toTarget: (of: { readonly server: MountedServer; readonly entry: ListEntry }) => Target,
+): Target | Promise<Target> {
   const what = kind === "tools" ? "tool" : "prompt";
   const of = serverOf(name, false);
   const server = only ?? servers.find((one) => one.name === of);
   if (!server) throw unknownName(what, name);
   if (kind === "prompts" && !access.covers(server.name)) throw unknownName(what, name);
-  const list = await server.list(kind, x, { capabilities, allowStale: true });
-  const entry = (only ? list.entries : list.byPublicName).get(name);
-  if (!entry || (kind === "tools" && !access.permits(server.name, entry.key)))
-    throw unknownName(what, name);
-  return { server, entry };
+  const find = (list: CachedList): Target => {
+    const entry = (only ? list.entries : list.byPublicName).get(name);
+    if (!entry || (kind === "tools" && !access.permits(server.name, entry.key)))
+      throw unknownName(what, name);
+    return toTarget({ server, entry });
+  };
+  const list = server.list(kind, x, { capabilities, allowStale: true });
+  return list instanceof Promise ? list.then(find) : find(list);
 }
 
 /** Returns the server of a resource, and its own URI. */
@@ -115,10 +138,12 @@ export async function hiddenNames(
   server: MountedServer,
 ): Promise<HiddenNames | undefined> {
   if (access.covers(server.name) && server.offersAllTools) return new HiddenNames([]);
-  const list = await server
-    .list("tools", x, { capabilities, allowStale: true })
-    .catch(() => undefined);
-  return list && hiddenNamesOf(list, server, access);
+  try {
+    const list = await server.list("tools", x, { capabilities, allowStale: true });
+    return hiddenNamesOf(list, server, access);
+  } catch {
+    return undefined;
+  }
 }
 
 const hiddenNamesOf = (

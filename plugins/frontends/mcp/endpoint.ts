@@ -50,6 +50,8 @@ const RELAYED: ReadonlySet<string> = new Set<ServerMethod>([
   "completion/complete",
 ]);
 
+const isRelayed = (method: string): method is ServerMethod => RELAYED.has(method);
+
 /** Methods that observers see by name. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set([
   ...LISTS_BY_METHOD.keys(),
@@ -221,7 +223,10 @@ export class McpEndpoint {
       : this.#requests.run(client.profile.sessionId, id, reply);
     return reply.respond(async () => {
       try {
-        const result = await this.#dispatch(client, message, reply);
+        const params = withoutMetaOfConnection(message.params);
+        const result = isRelayed(message.method)
+          ? await this.#relay.run(client, message.method, params, reply)
+          : await this.#dispatch(client, message, params);
         const body = { jsonrpc: "2.0", id, result: withServerInfo(client, result) };
         report(body);
         return { status: 200, body };
@@ -235,10 +240,7 @@ export class McpEndpoint {
     });
   }
 
-  async #dispatch(client: Client, message: RpcRequest, reply: ClientReply): Promise<JsonObject> {
-    const { method } = message;
-    const params = withoutMetaOfConnection(message.params);
-    if (RELAYED.has(method)) return this.#relay.run(client, method as ServerMethod, params, reply);
+  async #dispatch(client: Client, { method }: RpcRequest, params: JsonObject): Promise<JsonObject> {
     const kind = LISTS_BY_METHOD.get(method);
     if (kind) return this.#list(client, kind, params["cursor"]);
     const result = client.isModern
@@ -363,14 +365,15 @@ async function shownError(
 function reportOperation(
   x: RequestHead,
   { method }: Pick<RpcRequest, "method">,
-  of: { readonly target?: string | undefined; readonly errorType?: string | undefined } = {},
+  of?: { readonly target?: string | undefined; readonly errorType?: string | undefined },
 ): void {
   const version = x.headers["mcp-protocol-version"];
   x.setRpcOperation({
     system: "mcp",
     method: KNOWN_METHODS.has(method) ? method : "_OTHER",
-    ...(isRevision(version) && { version }),
-    ...of,
+    version: isRevision(version) ? version : undefined,
+    target: of?.target,
+    errorType: of?.errorType,
   });
 }
 
@@ -404,23 +407,25 @@ function clientCode(code: number, isModern: boolean): number {
 }
 
 function withoutMetaOfConnection(params: JsonObject): JsonObject {
+  if (params["_meta"] === undefined) return params;
   const { _meta: meta, ...own } = params;
-  if (meta === undefined) return own;
   const kept = withoutConnectionMeta(meta as JsonObject);
-  return Object.keys(kept).length > 0 ? { ...own, _meta: kept } : own;
+  return kept ? { ...own, _meta: kept } : own;
 }
+
+const SERVER_META: JsonObject = { [META.serverInfo]: GATEWAY_INFO };
 
 /** Adds the fields that each result of the newest revision has. */
 function withServerInfo({ isModern }: Client, result: JsonObject): JsonObject {
-  const { _meta: meta, resultType, ...own } = result;
   if (!isModern) {
-    const { ttlMs: _, cacheScope: __, ...legacy } = own;
-    return meta === undefined ? legacy : { ...legacy, _meta: meta };
+    const { resultType: _, ttlMs: __, cacheScope: ___, ...legacy } = result;
+    return legacy;
   }
+  const meta = result["_meta"] as JsonObject | undefined;
   return {
-    resultType: resultType ?? "complete",
-    ...own,
-    _meta: { ...(meta as JsonObject | undefined), [META.serverInfo]: GATEWAY_INFO },
+    ...result,
+    resultType: result["resultType"] ?? "complete",
+    _meta: meta ? { ...meta, ...SERVER_META } : SERVER_META,
   };
 }
 

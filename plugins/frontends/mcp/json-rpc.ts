@@ -182,10 +182,26 @@ export const isResponse = (message: RpcRequest | RpcResponse): message is RpcRes
   !("method" in message);
 
 /** Returns JSON with sorted keys, so that equal values have equal texts. */
-export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_, inner: unknown) =>
+export const canonicalJson = (value: unknown): string =>
+  // Most arguments are in order, and a replacer makes `stringify` ten times as slow.
+  isSorted(value) ? JSON.stringify(value) : sortedJson(value);
+
+/** Whether the keys of all objects in JSON are in order. */
+function isSorted(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  if (Array.isArray(value)) return value.every(isSorted);
+  let last: string | undefined;
+  for (const name in value) {
+    if (last !== undefined && last > name) return false;
+    last = name;
+    if (!isSorted((value as JsonObject)[name])) return false;
+  }
+  return true;
+}
+
+const sortedJson = (value: unknown): string =>
+  JSON.stringify(value, (_, inner: unknown) =>
     isObject(inner)
       ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
       : inner,
   );
-}

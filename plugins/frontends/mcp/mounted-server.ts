@@ -124,15 +124,14 @@ export class MountedServer {
   }
 
   /** Calls the server with the credential of the client. A rejected credential is renewed once. */
-  async withCaller<T>(
+  withCaller<T>(
     x: RequestHead,
     client: ClientProfile,
     signal: AbortSignal,
     run: (caller: ServerCaller) => Promise<T>,
   ): Promise<T> {
-    const credential = await this.#credentials.resolve(x);
     const { capabilities, clientInfo, logLevel, sessionId } = client;
-    const callerOf = (own: typeof credential): ServerCaller => ({
+    const callerOf = (own: ServerCaller["credential"]): ServerCaller => ({
       credential: own,
       partition: [x.identity!.id, sessionId, own.owner, hashCapabilities(capabilities)].join("\n"),
       capabilities,
@@ -140,16 +139,40 @@ export class MountedServer {
       logLevel,
       signal,
     });
-    return this.#withRenewal(x, credential, callerOf, run);
+    const credential = this.#credentials.resolve(x);
+    return credential instanceof Promise
+      ? credential.then((resolved) => this.#withRenewal(x, resolved, callerOf, run))
+      : this.#withRenewal(x, credential, callerOf, run);
   }
 
-  /** Returns a list. `allowStale`: an expired list is returned immediately, and read again. */
-  async list(
+  /**
+   * Returns a list, without a promise if it is known. `allowStale`: an expired list is returned
+   * immediately, and read again.
+   */
+  list(
     kind: ListKind,
     x: RequestHead,
-    { capabilities, allowStale = false }: { capabilities: JsonObject; allowStale?: boolean },
-  ): Promise<CachedList> {
-    const credential = await this.#credentials.resolve(x);
+    of: { readonly capabilities: JsonObject; readonly allowStale?: boolean },
+  ): CachedList | Promise<CachedList> {
+    const credential = this.#credentials.resolve(x);
+    return credential instanceof Promise
+      ? credential.then((resolved) => this.#listOf(kind, x, { ...of, credential: resolved }))
+      : this.#listOf(kind, x, { ...of, credential });
+  }
+
+  #listOf(
+    kind: ListKind,
+    x: RequestHead,
+    {
+      capabilities,
+      allowStale = false,
+      credential,
+    }: {
+      readonly capabilities: JsonObject;
+      readonly allowStale?: boolean;
+      readonly credential: ServerCaller["credential"];
+    },
+  ): CachedList | Promise<CachedList> {
     const own = ASKING_CAPABILITIES.filter((name) => capabilities[name] !== undefined);
     const key = [kind, credential.owner, ...own].join("\n");
     const known = this.#lists.get(key);
@@ -161,13 +184,11 @@ export class MountedServer {
       loading.catch(() => undefined);
       return known;
     }
-    try {
-      return await loading;
-    } catch (problem) {
+    return loading.catch((problem: unknown) => {
       const isRejected = problem instanceof ServerError && problem.progress === "rejected";
       if (isUsable && !isRejected) return known;
       throw problem;
-    }
+    });
   }
 
   /** Returns the server's description of itself. */

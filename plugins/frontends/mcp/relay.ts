@@ -53,14 +53,15 @@ export class Relay {
     params: JsonObject,
     reply: ClientReply,
   ): Promise<JsonObject> {
-    const { requestState, inputResponses: _, ...own } = params;
-    const connect = client.isModern ? connectPurpose(client) : undefined;
-    if (connect === undefined) return this.#runOn(client, method, params, reply);
+    if (!client.isModern) return await this.#runOn(client, method, params, reply);
+    const { requestState } = params;
     // The user has been asked to connect an account, which the request does not depend on.
     const isConnecting =
-      typeof requestState === "string" && this.#of.sealed.open(connect, requestState) !== undefined;
+      typeof requestState === "string" &&
+      this.#of.sealed.open(connectPurpose(client), requestState) !== undefined;
     try {
-      return await this.#runOn(client, method, isConnecting ? own : params, reply);
+      const own = isConnecting ? withoutState(params) : params;
+      return await this.#runOn(client, method, own, reply);
     } catch (problem) {
       const written = toConnectInput(client, problem);
       if (!written) throw problem;
@@ -73,7 +74,7 @@ export class Relay {
       return {
         resultType: "input_required",
         inputRequests: { connect: input },
-        requestState: this.#seal(connect, {}),
+        requestState: this.#seal(connectPurpose(client), {}),
       };
     }
   }
@@ -84,14 +85,17 @@ export class Relay {
     params: JsonObject,
     reply: ClientReply,
   ): Promise<JsonObject> {
-    const { requestState, inputResponses, ...own } = params;
-    const target = await findTarget(client.x, client.scope, method, own);
+    const { requestState, inputResponses } = params;
+    const hasState = requestState !== undefined || inputResponses !== undefined;
+    const own = hasState ? withoutState(params) : params;
+    const found = findTarget(client.x, client.scope, method, own);
+    const target = found instanceof Promise ? await found : found;
     assertArgumentsAllowed(client, target);
     const { tool } = target;
     reply.target =
       tool?.key ?? (method === "prompts/get" ? String(target.params["name"]) : undefined);
     const values = target.params["arguments"];
-    if (client.isModern && tool)
+    if (client.isModern && tool && tool.mirrored.length > 0)
       assertArgumentHeaders(client.x, tool, (path) =>
         isObject(values) ? argumentAt(values, path) : undefined,
       );
@@ -123,13 +127,13 @@ export class Relay {
     const call =
       typeof suspendedId === "string" ? this.#resume(suspendedId) : new SuspendableCall();
     call.onNotification = (name, of) => this.#forward(client, target, reply, name, of);
-    const more = {
+    const more = state && {
       ...(isObject(inputResponses) && { inputResponses }),
-      ...(typeof state?.["server"] === "string" && { requestState: state["server"] }),
+      ...(typeof state["server"] === "string" && { requestState: state["server"] }),
     };
     let isWaiting = typeof suspendedId === "string";
     let isAsked = false;
-    const running = this.#withRow(client, target, reply.signal, async () => {
+    const exchange = async (): Promise<JsonObject> => {
       isWaiting = false;
       if (typeof suspendedId === "string")
         call.answer(firstResponse(isObject(inputResponses) ? inputResponses : {}));
@@ -140,7 +144,7 @@ export class Relay {
             askClient: (name, of) => call.ask(name, of),
           }),
         );
-      const step = await call.next(reply.signal);
+      const step = await call.next(reply);
       if ("input" in step) {
         // Its names were removed when the server asked.
         isAsked = true;
@@ -156,13 +160,16 @@ export class Relay {
       const { requestState: server } = step.result;
       const sealed = seal(typeof server === "string" ? { server } : {});
       return { ...step.result, requestState: sealed };
-    });
-    const result = await running.catch((problem: unknown) => {
+    };
+    let result: JsonObject;
+    try {
+      result = await this.#withRow(client, target, reply, exchange);
+    } catch (problem) {
       // A limit rejected the request, and the client can send it again.
       if (isWaiting) this.#of.suspended.suspend(call);
       throw problem;
-    });
-    return isAsked ? result : cleanResult(client, target, result);
+    }
+    return isAsked || !needsCleaning(result) ? result : cleanResult(client, target, result);
   }
 
   #resume(id: string): SuspendableCall {
@@ -198,15 +205,17 @@ export class Relay {
         );
       return this.#of.requests.ask(client.profile.sessionId, reply, { method, params });
     };
-    let more: JsonObject = {};
+    let more: JsonObject | undefined;
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const received = await this.#withRow(client, target, reply.signal, () =>
+      const received = await this.#withRow(client, target, reply, () =>
         this.#send(client, target, reply.signal, more, {
           onNotification: (name, of) => this.#forward(client, target, reply, name, of),
           askClient: ask,
         }),
       );
-      const result = await cleanResult(client, target, received);
+      const result = needsCleaning(received)
+        ? await cleanResult(client, target, received)
+        : received;
       if (result["resultType"] !== "input_required") return result;
       more = await askForInputs(result, ask);
     }
@@ -220,22 +229,22 @@ export class Relay {
     client: Client,
     target: Target,
     signal: AbortSignal,
-    more: JsonObject,
+    more: JsonObject | undefined,
     on: {
       onNotification(method: string, params: JsonObject): void;
       askClient: AskClient;
     },
   ): Promise<JsonObject> {
     const { server, method, params, tool } = target;
-    const values = isObject(params["arguments"]) ? params["arguments"] : {};
+    const values = params["arguments"];
     const askClient: AskClient = async (asked, of) =>
       on.askClient(asked, (await knownNames(client, server)).removeFromJson(of));
     const result = await server.withCaller(client.x, client.profile, signal, (caller) =>
       server.server.request(
         {
           method,
-          params: { ...params, ...more },
-          ...(tool && { headers: mirrorArguments(tool.mirrored, values) }),
+          params: more ? { ...params, ...more } : params,
+          headers: tool && mirrorArguments(tool.mirrored, isObject(values) ? values : {}),
           onNotification: on.onNotification,
           askClient,
         },
@@ -250,7 +259,7 @@ export class Relay {
   async #withRow(
     client: Client,
     { server, method, params, tool }: Target,
-    signal: AbortSignal,
+    reply: Pick<ClientReply, "isCanceled">,
     run: () => Promise<JsonObject>,
   ): Promise<JsonObject> {
     server.assertRetention(client.x);
@@ -268,7 +277,7 @@ export class Relay {
     try {
       result = await run();
     } catch (problem) {
-      await call.settle(resultOfFailure(problem, signal));
+      await call.settle(resultOfFailure(problem, reply));
       throw problem;
     }
     // A request for input is no result, so it is not billed.
@@ -298,10 +307,13 @@ export class Relay {
   }
 }
 
+/** Whether a result is an error of a tool, a request for input, or a completion. */
+const needsCleaning = ({ isError, inputRequests, completion }: JsonObject): boolean =>
+  isError === true || isObject(inputRequests) || isObject(completion);
+
 /**
- * Removes names of tools that the client may not call from a result, if it is a request for input,
- * an error of a tool, or a completion. It runs after the call was settled, because the server has
- * done its work also if the names are not known.
+ * Removes names of tools that the client may not call from a result. It runs after the call was
+ * settled, because the server has done its work also if the names are not known.
  */
 async function cleanResult(
   client: Client,
@@ -310,7 +322,6 @@ async function cleanResult(
 ): Promise<JsonObject> {
   const { inputRequests, completion } = result;
   const isError = result["isError"] === true;
-  if (!isError && !isObject(inputRequests) && !isObject(completion)) return result;
   const hidden =
     method === "tools/call"
       ? await hiddenNames(client.x, client.scope, server)
@@ -339,6 +350,12 @@ async function knownNames({ x, scope }: Client, server: MountedServer): Promise<
     code: RPC_ERRORS.internal,
     progress: "unknown",
   });
+}
+
+/** Returns parameters without the members that continue an earlier request. */
+function withoutState(params: JsonObject): JsonObject {
+  const { requestState: _, inputResponses: __, ...own } = params;
+  return own;
 }
 
 const connectPurpose = ({ x }: Client): string => JSON.stringify(["connect", x.identity!.id]);
@@ -434,16 +451,16 @@ function assertShape(method: ServerMethod, result: JsonObject): void {
 /** Returns how a call is settled that failed. */
 function resultOfFailure(
   problem: unknown,
-  signal: AbortSignal,
+  { isCanceled }: Pick<ClientReply, "isCanceled">,
 ): { outcome: ErrorKind; state: "estimated" | "void" } {
   const fault = getFault(problem);
   if (problem instanceof ServerError) {
     const state = problem.progress === "unknown" ? "estimated" : "void";
-    if (signal.aborted) return { outcome: "canceled", state };
+    if (isCanceled) return { outcome: "canceled", state };
     const isAuth = problem.status === 401 || problem.status === 403;
     const kind = isAuth ? "upstream_auth" : problem.status === 504 ? "timeout" : "upstream";
     return { outcome: kind, state };
   }
-  if (signal.aborted) return { outcome: "canceled", state: "estimated" };
+  if (isCanceled) return { outcome: "canceled", state: "estimated" };
   return { outcome: fault?.kind ?? "internal", state: "estimated" };
 }

@@ -27,11 +27,17 @@ export const META = {
 
 const CONNECTION_META: ReadonlySet<string> = new Set(Object.values(META));
 
-/** Returns metadata without the names that belong to one connection. */
-export const withoutConnectionMeta = (
+/**
+ * Returns metadata without the names that belong to one connection. Undefined if nothing else is in
+ * it.
+ */
+export function withoutConnectionMeta(
   meta: Readonly<Record<string, unknown>>,
-): Record<string, never> =>
-  Object.fromEntries(Object.entries(meta).filter(([name]) => !CONNECTION_META.has(name))) as Record<
-    string,
-    never
-  >;
+): Record<string, never> | undefined {
+  for (const name in meta)
+    if (!CONNECTION_META.has(name))
+      return Object.fromEntries(
+        Object.entries(meta).filter(([one]) => !CONNECTION_META.has(one)),
+      ) as Record<string, never>;
+  return undefined;
+}

@@ -2,6 +2,7 @@
 // to the server stays open while the client collects the input, and continues with its next request.
 import { randomUUID } from "node:crypto";
 import type { Context, JsonObject } from "tollgate/plugin";
+import type { ClientReply } from "./client-reply.ts";
 import { RPC_ERRORS } from "./json-rpc.ts";
 import { ServerError } from "./tool-server.ts";
 
@@ -21,13 +22,20 @@ interface InputRequest {
 /** Next event of a call: its result, or a request for input. */
 export type CallStep = { readonly result: JsonObject } | { readonly input: InputRequest };
 
+/** The client's current request, which waits for the next event of a call. */
+interface Waiter {
+  readonly resolve: (step: CallStep) => void;
+  readonly reject: (problem: unknown) => void;
+}
+
 /** A call that can ask for input several times. */
 export class SuspendableCall {
   #id: string | undefined;
   readonly #controller = new AbortController();
   readonly #inputs: InputRequest[] = [];
-  #result: Promise<CallStep> | undefined;
-  #wake: (() => void) | undefined;
+  /** Result of the server, or the error in its place. */
+  #ended: { readonly result: JsonObject } | { readonly problem: unknown } | undefined;
+  #waiter: Waiter | undefined;
   expiresAt = 0;
   /** Receives notifications. It belongs to the client's current request. */
   onNotification: (method: string, params: JsonObject) => void = () => undefined;
@@ -42,8 +50,16 @@ export class SuspendableCall {
   }
 
   start(run: (call: SuspendableCall) => Promise<JsonObject>): void {
-    this.#result = run(this).then((result) => ({ result }));
-    this.#result.catch(() => undefined);
+    run(this).then(
+      (result) => {
+        this.#ended = { result };
+        this.#advance();
+      },
+      (problem: unknown) => {
+        this.#ended = { problem };
+        this.#advance();
+      },
+    );
   }
 
   abort(): void {
@@ -53,7 +69,7 @@ export class SuspendableCall {
   ask(method: string, params: JsonObject): Promise<JsonObject> {
     return new Promise((resolve, reject) => {
       this.#inputs.push({ method, params, resolve, reject });
-      this.#wake?.();
+      this.#advance();
     });
   }
 
@@ -75,22 +91,31 @@ export class SuspendableCall {
       );
   }
 
-  /** Resolves with the next event. `signal` aborts the call. */
-  async next(signal: AbortSignal): Promise<CallStep> {
-    const abort = () => this.abort();
-    signal.addEventListener("abort", abort, { once: true });
-    if (signal.aborted) abort();
-    try {
-      const [input] = this.#inputs;
-      if (input) return { input };
-      const asked = new Promise<CallStep>((resolve) => {
-        this.#wake = () => resolve({ input: this.#inputs[0]! });
-      });
-      return await Promise.race([this.#result!, asked]);
-    } finally {
-      this.#wake = undefined;
-      signal.removeEventListener("abort", abort);
-    }
+  /** Resolves with the next event. A client that cancels its request aborts the call. */
+  next(client: Pick<ClientReply, "isCanceled" | "onCancel">): Promise<CallStep> {
+    return new Promise((resolve, reject) => {
+      client.onCancel = () => this.abort();
+      if (client.isCanceled) this.abort();
+      const done = () => {
+        client.onCancel = undefined;
+      };
+      this.#waiter = {
+        resolve: (step) => (done(), resolve(step)),
+        reject: (problem) => (done(), reject(problem as Error)),
+      };
+      this.#advance();
+    });
+  }
+
+  /** Passes the next event to the client's request, if one waits. */
+  #advance(): void {
+    const waiter = this.#waiter;
+    const [input] = this.#inputs;
+    if (!waiter || (!input && !this.#ended)) return;
+    this.#waiter = undefined;
+    if (input) waiter.resolve({ input });
+    else if ("problem" in this.#ended!) waiter.reject(this.#ended.problem);
+    else waiter.resolve(this.#ended!);
   }
 }
 

@@ -102,8 +102,18 @@ export function writeSettleRow(
 
 /** Waits for a row, for at most the time that a client may wait. */
 export function waitForRow(row: Promise<void>): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, SETTLE_TIMEOUT_MS).unref();
-  // A timer of each request would keep it in memory until the time is over.
-  return Promise.race([row, promise]).finally(() => clearTimeout(timer));
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, SETTLE_TIMEOUT_MS).unref();
+    // A timer of each request would keep it in memory until the time is over.
+    row.then(
+      () => {
+        clearTimeout(timer);
+        resolve();
+      },
+      (problem: unknown) => {
+        clearTimeout(timer);
+        reject(problem as Error);
+      },
+    );
+  });
 }

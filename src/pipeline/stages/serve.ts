@@ -29,11 +29,13 @@ export async function serve(
   route: HandlerRoute,
   admit: (x: HostExchange) => void | Promise<void>,
 ): Promise<void> {
-  if (!route.allowUnauthenticated) await admit(x);
+  const admitting = route.allowUnauthenticated ? undefined : admit(x);
+  if (admitting) await admitting;
   try {
     return await sendAnswer(x, await callServeRoute(x, route));
   } finally {
-    await settleOpenCalls(x);
+    const settling = settleOpenCalls(x);
+    if (settling) await settling;
   }
 }
 

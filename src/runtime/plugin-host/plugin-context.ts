@@ -6,7 +6,12 @@ import type { DeclaredNeeds } from "../../config/sections/plugin-needs.ts";
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import { fail } from "../../model/error.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
-import type { Context, OwnSocket } from "../../plugin/context.ts";
+import type {
+  Context,
+  OwnSocket,
+  StreamedRequestInit,
+  StreamedResponse,
+} from "../../plugin/context.ts";
 import { createPluginEvent } from "../../model/plugin-event.ts";
 import { matchesPattern } from "../../catalog/model-names.ts";
 import { markAsHookFailure } from "../../pipeline/hooks/hook-guard.ts";
@@ -16,6 +21,7 @@ import type { Generation } from "../../pipeline/generation.ts";
 import { createJobCalls } from "./job-calls.ts";
 import { createJobLines } from "./job-lines.ts";
 import { createProviderClient } from "./provider-client.ts";
+import { StreamedRequests } from "./streamed-fetch.ts";
 import type { ContextServices, Services } from "../services.ts";
 import type { LocalEndpoint } from "../http/local-endpoint.ts";
 import type { EffectivePolicy, ModelInfo } from "../../model/facts.ts";
@@ -81,35 +87,28 @@ export function createPluginContext({
 }: ContextOptions): Context {
   const log = services.log.child({ plugin: id });
   const peerQueries = new Set<string>();
-  const sendRequest = async (
-    to: string | URL,
-    init: Parameters<Context["fetch"]>[1],
-    idleMs?: number,
-  ): Promise<Response> => {
+  const outside = () => ({
+    reach: undefined,
+    dispatcher: undefined,
+    allowedOrigins: needs.origins,
+    allowsMetadataService: needs.usesMetadataService,
+    proxy: services.proxy,
+  });
+  const sendRequest: Context["fetch"] = async (to, init) => {
     const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
-    const line = {
-      credential,
-      signal: scope.closed,
-      ...(idleMs !== undefined && {
-        bound: "none" as const,
-        timeouts: { firstByteMs: idleMs, idleMs },
-      }),
-    };
-    const reached = isPath(to)
-      ? { ...line, ...(await createLocalAccess(services.localEndpoint())) }
-      : {
-          ...line,
-          reach: undefined,
-          dispatcher: undefined,
-          allowedOrigins: needs.origins,
-          allowsMetadataService: needs.usesMetadataService,
-          proxy: services.proxy,
-        };
-    return createProviderClient(reached)
+    const reached = isPath(to) ? await createLocalAccess(services.localEndpoint()) : outside();
+    return createProviderClient({ ...reached, credential, signal: scope.closed })
       .fetch(to, init)
       .catch((problem: unknown) => {
         throw markAsHookFailure(problem);
       });
+  };
+  let streamed: StreamedRequests | undefined;
+  const fetchStream: Context["fetchStream"] = (to, init) => {
+    streamed ??= new StreamedRequests(scope.closed);
+    return isPath(to)
+      ? sendLocally(streamed, services.localEndpoint(), to, init)
+      : streamed.send(to instanceof URL ? to : new URL(to), init, outside());
   };
   return {
     id,
@@ -127,8 +126,8 @@ export function createPluginContext({
       services.pluginPeers.register(scope, topic, answer);
       return (question: Q) => services.pluginPeers.ask(topic, question) as Promise<A | undefined>;
     },
-    fetch: (to, init) => sendRequest(to, init),
-    fetchStream: (to, { idleMs, ...init }) => sendRequest(to, init, idleMs),
+    fetch: sendRequest,
+    fetchStream,
     connect: async (path, options = {}) => {
       if (!isPath(path)) fail("internal", `${path} is not a path of this gateway.`);
       const { openOwnSocket } = await import("./own-socket.ts");
@@ -221,8 +220,19 @@ async function createLocalAccess(own: LocalEndpoint) {
   };
 }
 
+/** Sends a request to this gateway's own port. */
+async function sendLocally(
+  requests: StreamedRequests,
+  own: LocalEndpoint,
+  path: string,
+  init: StreamedRequestInit,
+): Promise<StreamedResponse> {
+  return requests.send(new URL(path, own.origin), init, await createLocalAccess(own));
+}
+
 /** Whether the target is a path. "//host" is a URL of another host. */
-const isPath = (to: string | URL): boolean => typeof to === "string" && /^\/(?![/\\])/.test(to);
+const isPath = (to: string | URL): to is string =>
+  typeof to === "string" && /^\/(?![/\\])/.test(to);
 
 /** Returns the part of the catalog that a key may see. */
 function createCatalogView(catalog: () => Catalog): Context["catalog"] {

@@ -145,7 +145,13 @@ export const createEndpointClient = (
  * Returns the dispatcher for a URL. The base uses the endpoint's own pool, an allowed origin a
  * direct connection, and any other address the egress guard.
  */
-function dispatcherFor(url: URL, options: ProviderClientOptions): Dispatcher {
+export function dispatcherFor(
+  url: URL,
+  options: Pick<
+    ProviderClientOptions,
+    "reach" | "dispatcher" | "allowedOrigins" | "proxy" | "allowsMetadataService"
+  >,
+): Dispatcher {
   const { reach, dispatcher, allowedOrigins } = options;
   if (isMetadataUrl(url))
     return options.allowsMetadataService ? metadataAgent : failMetadataAddress(url.host);
@@ -283,9 +289,9 @@ async function sendSigned(
   }
 }
 
-function failUnreachable(
-  { reach, baseLabel = "The provider" }: ProviderClientOptions,
-  { url, signal }: UnsignedFetch,
+export function failUnreachable(
+  { reach, baseLabel = "The provider" }: Pick<ProviderClientOptions, "reach" | "baseLabel">,
+  { url, signal }: Pick<UnsignedFetch, "url" | "signal">,
   cause: unknown,
 ): never {
   if (getFault(cause)) throw cause;
@@ -332,9 +338,9 @@ function isConnectError(cause: Error): boolean {
 }
 
 /** Throws the error of a body that ended early. */
-function failTruncatedBody(
-  options: ProviderClientOptions,
-  unsigned: UnsignedFetch,
+export function failTruncatedBody(
+  options: Pick<ProviderClientOptions, "reach" | "baseLabel">,
+  unsigned: Pick<UnsignedFetch, "url" | "signal">,
   cause: unknown,
 ): never {
   const { code } = cause as { code?: string };
@@ -375,7 +381,7 @@ export const fetchFor: Generation["createFetch"] = (candidate, signal, { prepare
  * Part of an abandoned body that is read so that its connection can be reused, in bytes and
  * milliseconds.
  */
-const DISCARD_LIMITS = { limit: 128 * 1024, ms: 1_000 };
+export const DISCARD_LIMITS = { limit: 128 * 1024, ms: 1_000 };
 
 /**
  * Makes the target of a redirect absolute. It is relative to the URL of the request, and a plugin that

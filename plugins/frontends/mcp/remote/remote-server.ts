@@ -37,7 +37,9 @@ export class RemoteServer implements ToolServer {
   readonly #ctx: Context;
   readonly #settings: RemoteServerSettings;
   readonly #sessions: RemoteSessions;
-  #revision: Promise<Revision> | undefined;
+  /** Undefined until it is determined, and after the server has shown that it speaks another one. */
+  #revision: Revision | undefined;
+  #detecting: Promise<Revision> | undefined;
   #lastId = 0;
 
   constructor(settings: RemoteServerSettings, ctx: Context) {
@@ -98,17 +100,25 @@ export class RemoteServer implements ToolServer {
     throw wrongShape(`has more than ${MAX_PAGES} pages in a list`);
   }
 
-  async request(request: ServerRequest, caller: ServerCaller): Promise<JsonObject> {
+  request(request: ServerRequest, caller: ServerCaller): Promise<JsonObject> {
+    // Most requests do not have to wait for the revision.
+    const revision = this.#revision;
+    return revision === undefined
+      ? this.#detectRevision(caller).then((found) => this.#requestIn(found, request, caller))
+      : this.#requestIn(revision, request, caller);
+  }
+
+  #requestIn(
+    revision: Revision,
+    request: ServerRequest,
+    caller: ServerCaller,
+  ): Promise<JsonObject> {
     const { method, params, headers } = request;
-    const onMessage = (message: RpcRequest) =>
-      request.onNotification(message.method, message.params);
-    const revision = await this.#detectRevision(caller);
-    if (isModern(revision))
-      return this.#callModern(revision, method, params, caller, {
-        headers: headers ?? {},
-        onMessage,
-      });
-    return this.#callLegacy(method, params, caller, request);
+    if (!isModern(revision)) return this.#callLegacy(method, params, caller, request);
+    return this.#callModern(revision, method, params, caller, {
+      headers: headers ?? {},
+      onMessage: (message) => request.onNotification(message.method, message.params),
+    });
   }
 
   async listen(
@@ -155,14 +165,13 @@ export class RemoteServer implements ToolServer {
   }
 
   /** Returns the newest revision that both sides speak. It is determined once. */
-  #detectRevision(caller: ServerCaller): Promise<Revision> {
-    const { revision } = this.#settings;
-    this.#revision ??= (revision ? Promise.resolve(revision) : this.#probe(caller)).catch(
-      (problem: unknown) => {
-        this.#revision = undefined;
-        throw problem;
-      },
-    );
+  async #detectRevision(caller: ServerCaller): Promise<Revision> {
+    this.#revision ??= this.#settings.revision;
+    if (this.#revision !== undefined) return this.#revision;
+    this.#detecting ??= this.#probe(caller).finally(() => {
+      this.#detecting = undefined;
+    });
+    this.#revision = await this.#detecting;
     return this.#revision;
   }
 

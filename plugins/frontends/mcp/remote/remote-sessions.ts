@@ -1,6 +1,6 @@
 // Sessions with a server that speaks a revision with sessions. Each partition has its own session,
 // so that a client never uses what the server keeps for another one.
-import type { Context, HeadersOut, JsonObject } from "tollgate/plugin";
+import type { Context, HeadersIn, HeadersOut, JsonObject } from "tollgate/plugin";
 import { isObject, isRpcId, RPC_ERRORS, type RpcRequest } from "../json-rpc.ts";
 import {
   GATEWAY_INFO,
@@ -249,14 +249,14 @@ export class RemoteSessions {
   }
 }
 
-function toSession(result: JsonObject, headers: Headers): RemoteSession {
+function toSession(result: JsonObject, headers: HeadersIn): RemoteSession {
   const { protocolVersion, capabilities, instructions, serverInfo } = result;
   if (!isRevision(protocolVersion) || isModern(protocolVersion))
     throw new ServerError(
       `The server chose ${showRevisions([protocolVersion])}, which the gateway does not support.`,
       { code: RPC_ERRORS.internal, progress: "rejected" },
     );
-  const id = headers.get("mcp-session-id") ?? undefined;
+  const [id] = [headers["mcp-session-id"]].flat();
   if (id !== undefined && (id.length > MAX_SESSION_ID_LENGTH || !isRpcId(id)))
     throw new ServerError("The server assigned a session ID that is too long.", {
       code: RPC_ERRORS.internal,

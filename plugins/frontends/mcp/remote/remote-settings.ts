@@ -7,7 +7,7 @@ import { ServerError } from "../tool-server.ts";
 export interface RemoteServerSettings {
   /** Name under `servers:` in the options. */
   readonly name: string;
-  readonly url: string;
+  readonly url: string | URL;
   readonly revision: Revision | undefined;
   /** Maximum time without data, in milliseconds. */
   readonly idleMs: number;

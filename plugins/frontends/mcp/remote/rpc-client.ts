@@ -1,10 +1,12 @@
 // Sends JSON-RPC messages to a remote server and reads its responses, with bounds on their size.
 import {
   getFault,
-  readBoundedBody,
   type Context,
+  type HeadersIn,
   type HeadersOut,
   type JsonObject,
+  type StreamedRequestInit,
+  type StreamedResponse,
 } from "tollgate/plugin";
 import { createEventDecoder } from "tollgate/protocols/sse";
 import {
@@ -47,80 +49,86 @@ export interface Posting {
 /** Response of a server. `response` is undefined for a notification. */
 export interface PostedResponse {
   readonly status: number;
-  readonly headers: Headers;
+  readonly headers: HeadersIn;
   readonly response: RpcResponse | undefined;
 }
 
 type Fetch = Pick<Context, "fetchStream">;
 
 /** Sends a message. Resolves with the response, even if it is an error of JSON-RPC. */
-export async function post(ctx: Fetch, url: string, of: Posting): Promise<PostedResponse> {
-  const answer = await send(ctx, url, "POST", of, {
-    "content-type": "application/json",
-    accept: "application/json, text/event-stream",
-  });
+export async function post(ctx: Fetch, url: string | URL, of: Posting): Promise<PostedResponse> {
+  const answer = await send(ctx, url, toInit("POST", of, POST_HEADERS, of.message));
   const { status, headers } = answer;
   // A response of the gateway has an ID and is not answered.
   const id = "method" in of.message ? (of.message["id"] as RpcId | undefined) : undefined;
   if (status === 202 || status === 204 || (status < 300 && id === undefined)) {
-    await answer.body?.cancel();
+    answer.cancel();
     if (id !== undefined) throw wrongShape("is empty");
     return { status, headers, response: undefined };
   }
-  if (status >= 300) return { status, headers, response: await readError(answer) };
-  const response = await readResponse(answer, id!, of);
+  if (status >= 300) return { status, headers, response: await readError(answer, of.signal) };
+  const response = isEventStream(answer)
+    ? await readEventResponse(answer, id!, of)
+    : readJsonResponse(await readJson(answer, of.signal), id!);
   return { status, headers, response };
 }
+
+const POST_HEADERS = {
+  "content-type": "application/json",
+  accept: "application/json, text/event-stream",
+};
 
 /** Opens the stream of a session. Resolves to undefined if the server has none. */
 export async function openStream(
   ctx: Fetch,
-  url: string,
+  url: string | URL,
   of: Omit<Posting, "message">,
 ): Promise<(() => Promise<void>) | undefined> {
-  const answer = await send(ctx, url, "GET", of, { accept: "text/event-stream" });
-  if (answer.status >= 300 || !isEventStream(answer)) return undefined;
+  const answer = await send(ctx, url, toInit("GET", of, { accept: "text/event-stream" }));
+  if (answer.status >= 300 || !isEventStream(answer)) {
+    answer.cancel();
+    return undefined;
+  }
   return async () => {
     await readEvents(answer, of, () => undefined);
   };
 }
 
-async function send(
-  ctx: Fetch,
-  url: string,
+const toInit = (
   method: string,
-  of: Omit<Posting, "message"> & { readonly message?: JsonObject },
+  { headers: own, signal, idleMs }: Omit<Posting, "message">,
   headers: HeadersOut,
-): Promise<Response> {
-  try {
-    return await ctx.fetchStream(url, {
-      method,
-      headers: { ...headers, ...of.headers },
-      ...(of.message && { body: JSON.stringify(of.message) }),
-      signal: of.signal,
-      idleMs: of.idleMs,
-    });
-  } catch (problem) {
-    throw toServerError(problem, of.signal);
-  }
-}
+  message?: JsonObject,
+): StreamedRequestInit & { readonly signal: AbortSignal } => {
+  const of = { method, headers: { ...headers, ...own }, signal, idleMs };
+  return message ? { ...of, body: JSON.stringify(message) } : of;
+};
+
+const send = (
+  ctx: Fetch,
+  url: string | URL,
+  init: ReturnType<typeof toInit>,
+): Promise<StreamedResponse> =>
+  ctx.fetchStream(url, init).catch((problem: unknown) => {
+    throw toServerError(problem, init.signal);
+  });
 
 /** Ends a session. Errors are ignored, because the server ends the session itself later. */
 export async function deleteSession(
   ctx: Fetch,
-  url: string,
+  url: string | URL,
   of: Omit<Posting, "message">,
 ): Promise<void> {
-  const answer = await send(ctx, url, "DELETE", of, {}).catch(() => undefined);
-  await answer?.body?.cancel().catch(() => undefined);
+  const answer = await send(ctx, url, toInit("DELETE", of, {})).catch(() => undefined);
+  answer?.cancel();
 }
 
 /** Returns the error of JSON-RPC that the body contains. Throws if it contains none. */
-async function readError(answer: Response): Promise<RpcResponse> {
+async function readError(answer: StreamedResponse, signal: AbortSignal): Promise<RpcResponse> {
   const { status, headers } = answer;
-  const text = await answer.text();
+  const text = await readText(answer, signal);
   if (status === 401 || status === 403) {
-    const challenge = headers.get("www-authenticate") ?? undefined;
+    const challenge = headers["www-authenticate"];
     throw new ServerError(
       status === 401
         ? "The server rejected the gateway's credential."
@@ -142,23 +150,32 @@ async function readError(answer: Response): Promise<RpcResponse> {
   });
 }
 
-const isEventStream = (answer: Response): boolean =>
-  (answer.headers.get("content-type") ?? "").startsWith("text/event-stream");
+const typeOf = ({ headers }: StreamedResponse): string => headers["content-type"] ?? "";
 
-async function readResponse(answer: Response, id: RpcId, of: Posting): Promise<RpcResponse> {
-  if (isEventStream(answer)) {
-    let found: RpcResponse | undefined;
-    await readEvents(answer, of, (response) => {
-      if (response.id === id || (response.error && response.id === undefined)) found = response;
-      return found;
-    });
-    return found ?? failEnded();
-  }
-  if (!(answer.headers.get("content-type") ?? "").includes("json")) {
-    await answer.body?.cancel();
-    throw wrongShape("is neither JSON nor a stream of events");
-  }
-  const message = checkServerMessage((await readBytes(answer, of.signal)).toString("utf8"));
+const isEventStream = (answer: StreamedResponse): boolean =>
+  typeOf(answer).startsWith("text/event-stream");
+
+async function readEventResponse(
+  answer: StreamedResponse,
+  id: RpcId,
+  of: Posting,
+): Promise<RpcResponse> {
+  let found: RpcResponse | undefined;
+  await readEvents(answer, of, (response) => {
+    if (response.id === id || (response.error && response.id === undefined)) found = response;
+    return found;
+  });
+  return found ?? failEnded();
+}
+
+function readJson(answer: StreamedResponse, signal: AbortSignal): Promise<string> {
+  if (typeOf(answer).includes("json")) return readText(answer, signal);
+  answer.cancel();
+  throw wrongShape("is neither JSON nor a stream of events");
+}
+
+function readJsonResponse(text: string, id: RpcId): RpcResponse {
+  const message = checkServerMessage(text);
   if (!isResponse(message)) throw wrongShape("is not a response");
   if (message.id !== id && !message.error) throw wrongShape("has the ID of another request");
   return message;
@@ -171,17 +188,20 @@ const failEnded = (): never => {
   });
 };
 
-async function readBytes(answer: Response, signal: AbortSignal): Promise<Buffer> {
-  const bytes = await readBoundedBody(answer.body, MAX_MESSAGE_BYTES).catch((problem: unknown) => {
+async function readText(answer: StreamedResponse, signal: AbortSignal): Promise<string> {
+  let bytes: Buffer | undefined;
+  try {
+    bytes = await answer.bytes(MAX_MESSAGE_BYTES);
+  } catch (problem) {
     throw toServerError(problem, signal);
-  });
+  }
   if (!bytes) throw wrongShape(`is larger than ${MAX_MESSAGE_BYTES} bytes`);
-  return bytes;
+  return bytes.toString("utf8");
 }
 
 /** Reads events until `onResponse` returns a response, or the stream ends. */
 async function readEvents(
-  answer: Response,
+  answer: StreamedResponse,
   of: Omit<Posting, "message">,
   onResponse: (response: RpcResponse) => RpcResponse | undefined,
 ): Promise<void> {
@@ -197,13 +217,13 @@ async function readEvents(
   );
   let size = 0;
   try {
-    for await (const piece of answer.body ?? []) {
+    await answer.read((piece) => {
       size += piece.length;
       if (size > MAX_STREAM_BYTES) throw wrongShape(`is larger than ${MAX_STREAM_BYTES} bytes`);
-      decoder.push(Buffer.from(piece));
-      if (isDone) return;
-    }
-    decoder.end();
+      decoder.push(piece);
+      if (isDone) answer.cancel();
+    });
+    if (!isDone) decoder.end();
   } catch (problem) {
     throw toServerError(problem, of.signal);
   }

@@ -2,6 +2,7 @@
 import { expect, it } from "vitest";
 import type { Context } from "tollgate/plugin";
 import { RemoteServer } from "../../../../plugins/frontends/mcp/remote/remote-server.ts";
+import { toStreamedResponse } from "../../../../src/testing/streamed-response.ts";
 import type { ServerCaller } from "../../../../plugins/frontends/mcp/tool-server.ts";
 
 const MODERN = "2026-07-28";
@@ -38,7 +39,7 @@ function serverWith(answer: Answer, first: Answer[] = []) {
     fetchStream: (_: string, { body }: { body: string }) => {
       const message = JSON.parse(body) as { id: number; method: string };
       methods.push(message.method);
-      return Promise.resolve((first.shift() ?? answer)(message));
+      return Promise.resolve(toStreamedResponse((first.shift() ?? answer)(message)));
     },
     runEvery: () => undefined,
     onDispose: () => undefined,
@@ -91,13 +92,13 @@ it("the session that was not used for longest is ended if there are too many", a
     fetchStream: (_: string, init: { method: string; body: string; headers: object }) => {
       if (init.method === "DELETE") {
         ended.push((init.headers as Record<string, string>)["mcp-session-id"]!);
-        return Promise.resolve(new Response(null, { status: 200 }));
+        return Promise.resolve(toStreamedResponse(new Response(null, { status: 200 })));
       }
       const message = JSON.parse(init.body) as { id: number; method: string };
       const response = sessions(400)(message);
       if (message.method === "initialize")
         response.headers.set("mcp-session-id", `session-${++opened}`);
-      return Promise.resolve(response);
+      return Promise.resolve(toStreamedResponse(response));
     },
     runEvery: () => undefined,
     onDispose: () => undefined,
