@@ -6,17 +6,17 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BOUNDS } from "../lib/bounds.ts";
+import { readBoundedBody } from "../lib/net/bounded-body.ts";
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { LifetimeScope, SharedResources } from "../lib/lifetime-scope.ts";
 import type { GatewayStats } from "../plugin/gateway-stats.ts";
-import type { Context, ListedModel } from "../plugin/context.ts";
+import type { Context, ListedModel, StreamedResponse } from "../plugin/context.ts";
 import type { GatewayEvent } from "../plugin/gateway-event.ts";
 import { createFault } from "../model/error.ts";
 import { createPluginEvent } from "../model/plugin-event.ts";
 import type { OpenCallOptions, OpenCallResult } from "../plugin/store/open-call.ts";
 import type { KeyRecord } from "../plugin/store/account.ts";
 import { untracked } from "./resource-leaks.ts";
-import { toStreamedResponse } from "./streamed-response.ts";
 
 /** One line that a plugin logged. */
 export interface LogLine {
@@ -234,5 +234,26 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
     },
     end,
     [Symbol.asyncDispose]: end,
+  };
+}
+
+/** Converts the response of a test to one of `ctx.fetchStream`. */
+export function toStreamedResponse(response: Response): StreamedResponse {
+  const { status, headers, body } = response;
+  let isCanceled = false;
+  return {
+    status,
+    headers: Object.fromEntries(headers),
+    bytes: (maxBytes) => readBoundedBody(body, maxBytes),
+    async read(onPiece) {
+      for await (const piece of body ?? []) {
+        onPiece(Buffer.from(piece));
+        if (isCanceled) return;
+      }
+    },
+    cancel() {
+      isCanceled = true;
+      if (body && !body.locked) body.cancel().catch(() => undefined);
+    },
   };
 }

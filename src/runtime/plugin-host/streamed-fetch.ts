@@ -14,7 +14,7 @@ import {
   type ProviderClientOptions,
 } from "./provider-client.ts";
 
-/** What a plugin can reach. */
+/** The addresses that a plugin can reach, and how. */
 export type StreamedFetchReach = Pick<
   ProviderClientOptions,
   "reach" | "dispatcher" | "baseLabel" | "allowedOrigins" | "proxy" | "allowsMetadataService"
@@ -63,7 +63,7 @@ export class StreamedRequests {
   }
 
   #cancelAll(): void {
-    for (const request of [...this.#open]) request.handleEvent();
+    for (const request of this.#open.slice()) request.handleEvent();
   }
 }
 

@@ -20,3 +20,28 @@ it("equals the HMAC of Node, and does not depend on the order of members", () =>
     ),
   );
 });
+
+it("canonical JSON has the names of each object in the order of a sorted object", () => {
+  const sorted = (_: string, value: unknown) =>
+    typeof value === "object" && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value;
+  const name = fc.oneof(
+    fc.string({ unit: "binary" }),
+    fc.constantFrom("__proto__", "10", "9", "09", "-1", "1e3", "4294967294", "4294967295"),
+  );
+  const { value } = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      fc.jsonValue(),
+      fc.array(tie("value")),
+      fc.array(fc.tuple(name, fc.option(tie("value"), { nil: undefined }))).map(Object.fromEntries),
+    ),
+  }));
+  fc.assert(
+    fc.property(value, (one) => {
+      fc.pre(one !== undefined);
+      expect(canonicalJson(one)).toBe(JSON.stringify(one, sorted));
+    }),
+  );
+});

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import type { Context } from "tollgate/plugin";
 import { RemoteServer } from "../../../../plugins/frontends/mcp/remote/remote-server.ts";
-import { toStreamedResponse } from "../../../../src/testing/streamed-response.ts";
+import { toStreamedResponse } from "../../../../src/testing/context.ts";
 import type { ServerCaller } from "../../../../plugins/frontends/mcp/tool-server.ts";
 
 const MODERN = "2026-07-28";

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { getFault } from "tollgate/plugin";
 import { jsonResponse, startUpstream } from "tollgate/testing";
-import { createProviderClient } from "../../../src/runtime/plugin-host/provider-client.ts";
+import { createProviderClient } from "../../../../src/runtime/plugin-host/provider-client.ts";
 
 it("sends exactly the given bytes, and not their buffer", async () => {
   await using up = await startUpstream({ "POST /*": jsonResponse({}) });
