@@ -261,7 +261,8 @@ export interface AccountConfig {
 
 /** Source of the value that names a member of a scope. `text` is the form in gateway.yaml. */
 export type ScopeSource =
-  | { readonly kind: "header" | "label"; readonly text: string; readonly name: string }
+  | { readonly kind: "header"; readonly text: string; readonly name: string }
+  | { readonly kind: "label"; readonly text: string; readonly name: string }
   | { readonly kind: "body"; readonly text: string; readonly path: readonly string[] }
   | { readonly kind: "key" | "account"; readonly text: string };
 

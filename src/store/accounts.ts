@@ -90,9 +90,10 @@ export function checkCommand(c: StoreCommand): void {
       if (c.holdNano !== null && c.holdNano < 0n) rejectField("holdNano", "is negative");
       for (const { max, take, scope, maxMembers } of c.claims) {
         if (take < 0n) rejectField("take", `of ${scope} is negative`);
-        if (typeof max === "number" && !(Number.isSafeInteger(max) && max >= 0))
+        if (typeof max === "bigint") {
+          if (max < 0n) rejectField("max", `of ${scope} is negative`);
+        } else if (!(Number.isSafeInteger(max) && max >= 0))
           rejectField("max", `of ${scope} is ${max}, which is not a whole number`);
-        if (max < 0) rejectField("max", `of ${scope} is negative`);
         const isReserved = isReservedScope(scope);
         if (isReserved && !isMemberScope(scope))
           rejectField("scope", `${scope} starts with ~, which is reserved`);

@@ -198,7 +198,7 @@ export function mergeClaims(
     const { scope, unit, max, per, take, maxMembers, countsOnly } = limitClaim;
     const id = cachedMeterId(limitClaim, now);
     const most = BigInt(max);
-    const same = merged.find(({ meter }) => meter.id === id);
+    const same = claimOn(id, merged);
     if (!same) {
       merged.push({
         scope,
@@ -226,6 +226,11 @@ export function mergeClaims(
 }
 
 const NO_CLAIMS: readonly Claim[] = [];
+
+function claimOn(id: string, claims: readonly Claim[]): Claim | undefined {
+  for (const claim of claims) if (claim.meter.id === id) return claim;
+  return undefined;
+}
 
 /** State of a meter for one claim. */
 export interface MeterReading {
@@ -369,6 +374,8 @@ export function markDelivered(meter: Meter, { used }: Pick<ThresholdReached, "us
 function thresholdsAbove(meter: Meter, from: bigint): readonly ThresholdReached[] {
   const { unit, per, level: used, max, member } = meter;
   if (used <= from || max <= 0n || !isCalendarPeriod(per)) return NO_THRESHOLDS;
+  // Most calls leave the level below the lowest threshold.
+  if (used * 100n < max * LOWEST_THRESHOLD) return NO_THRESHOLDS;
   const under = (level: bigint, percent: number) => level * 100n < max * BigInt(percent);
   const over = LIMIT_THRESHOLDS.filter((percent) => under(from, percent) && !under(used, percent));
   if (over.length === 0) return NO_THRESHOLDS;
@@ -378,6 +385,7 @@ function thresholdsAbove(meter: Meter, from: bigint): readonly ThresholdReached[
 }
 
 const NO_THRESHOLDS: readonly ThresholdReached[] = [];
+const LOWEST_THRESHOLD = BigInt(Math.min(...LIMIT_THRESHOLDS));
 
 /** Windows are kept for two additional days, in case the clock is set back. */
 export const WINDOW_GRACE_MS = 172_800_000;

@@ -100,6 +100,8 @@ export interface BillingState {
   limitStates: readonly LimitState[];
   /** The error of the last call that a limit denied. Denials of hedges are left out. */
   denial: unknown;
+  /** Values of the headers that scopes read, in the order of the config. */
+  scopeHeaders: readonly (string | undefined)[] | undefined;
   /** Values that name members of scopes. Undefined until they are read. */
   scopeValues: ReadonlyMap<string, string> | undefined;
   /** The model that may serve the request instead, and the scope whose limit is used up. */
@@ -193,6 +195,7 @@ export function createExchangeState(of: {
       ledgerLabels: undefined,
       limitStates: [],
       denial: undefined,
+      scopeHeaders: undefined,
       scopeValues: undefined,
       downgradeOffer: undefined,
       downgrade: undefined,

@@ -42,12 +42,9 @@ export function collectCharges(call: HostCall): Charges {
     for (const name in charge.labels) labels[name] = charge.labels[name];
     if (charge.hold) mode = stricterMode(mode ?? "soft", charge.hold);
   }
-  if (!x.state.gen.scopes.isEmpty) {
-    const charge = chargeScopes(call, labels);
-    limits.push(...charge.limits);
-    Object.assign(labels, charge.labels);
-    for (const hold of charge.holds) mode = stricterMode(mode ?? "soft", hold);
-  }
+  if (!x.state.gen.scopes.isEmpty)
+    for (const hold of chargeScopes(call, limits, labels))
+      mode = stricterMode(mode ?? "soft", hold);
   // The client pays the provider, so no budget of money is used and none denies the call.
   if (isPaidByClient(call.candidate))
     return { limits: limits.filter(({ unit }) => unit !== "nano_usd"), labels, budgetMode: "soft" };
@@ -152,24 +149,37 @@ export async function reserveRow(
     throw denial;
   }
   admission.permit.releaseSlots();
-  if (verdict.limits) {
-    billing.limitStates = enforcedOf(verdict.limits, of.claims);
-    if (billing.limitStates !== verdict.limits) warnOfScopes(x, verdict.limits, of.claims);
-  }
+  if (verdict.limits) billing.limitStates = enforcedOf(x, verdict.limits, of.claims);
 }
 
 /** Returns the amount that a call would have taken from a limit. */
 const takenFrom = (claims: Reserve["claims"], { scope, unit }: LimitState): bigint =>
   claims.find((claim) => claim.unit === unit && claim.scope === scope)?.take ?? 0n;
 
-/** Returns the limits that can deny a call, with names of scopes. */
+/**
+ * Returns the limits that can deny a call, with names of scopes. Limits that are used up but deny
+ * no calls are named in a response header.
+ */
 function enforcedOf(
+  x: HostExchange,
   limits: readonly LimitState[],
   claims: Reserve["claims"],
 ): readonly LimitState[] {
-  if (!claims.some(({ countsOnly, maxMembers }) => countsOnly || maxMembers !== undefined))
-    return limits;
-  return limits.filter((limit) => !isOnlyCounted(limit, claims)).map(withScopeName);
+  let hasCounts = false;
+  let hasScopes = false;
+  for (const { countsOnly, maxMembers } of claims) {
+    if (countsOnly) hasCounts = true;
+    if (maxMembers !== undefined) hasScopes = true;
+  }
+  if (!hasCounts && !hasScopes) return limits;
+  if (!hasCounts) return limits.map(withScopeName);
+  const usedUp = new Set<string>();
+  const enforced: LimitState[] = [];
+  for (const limit of limits)
+    if (!isOnlyCounted(limit, claims)) enforced.push(withScopeName(limit));
+    else if (limit.remaining <= 0) usedUp.add(scopeNameOf(limit.scope)!);
+  if (usedUp.size > 0) x.setResponseHeader("x-tollgate-scope", [...usedUp].join(", "));
+  return enforced;
 }
 
 const isOnlyCounted = ({ scope, unit, per }: LimitState, claims: Reserve["claims"]): boolean =>
@@ -177,18 +187,6 @@ const isOnlyCounted = ({ scope, unit, per }: LimitState, claims: Reserve["claims
     (claim) =>
       claim.countsOnly || claim.scope !== scope || claim.unit !== unit || claim.per !== per,
   );
-
-/** Names the scopes in a response header whose limits are used up, but deny no calls. */
-function warnOfScopes(
-  x: HostExchange,
-  limits: readonly LimitState[],
-  claims: Reserve["claims"],
-): void {
-  const names = limits
-    .filter((limit) => BigInt(limit.remaining) <= 0n && isOnlyCounted(limit, claims))
-    .map(({ scope }) => scopeNameOf(scope)!);
-  if (names.length > 0) x.setResponseHeader("x-tollgate-scope", [...new Set(names)].join(", "));
-}
 
 /** Records the model that can serve a request whose scope has a limit that is used up. */
 function offerDowngrade(x: HostExchange, { scope }: LimitState): void {

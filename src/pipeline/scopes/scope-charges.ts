@@ -4,31 +4,30 @@ import type { ScopeConfig } from "../../config/gateway-config.ts";
 import { matchesPattern } from "../../catalog/model-names.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
 import type { HostCall } from "../exchange/call.ts";
-import type { HostExchange } from "../exchange/exchange.ts";
 import { rejectMissingValue, scopeValuesOf } from "./scope-values.ts";
 
-type Labels = Readonly<Record<string, string | undefined>>;
-
-/** The limits and labels that scopes add to a call. */
-interface ScopeCharge {
-  readonly limits: readonly Limit[];
-  readonly labels: Labels;
-  readonly holds: readonly NonNullable<ScopeConfig["hold"]>[];
-}
+type Labels = Record<string, string | undefined>;
+type Hold = NonNullable<ScopeConfig["hold"]>;
 
 /**
- * Returns the limits and labels of a call.
- * @param known Labels that the call already has.
+ * Adds the limits and labels of scopes to those of a call. Returns the reservation modes that the
+ * scopes require.
  */
-export function chargeScopes(call: HostCall, known: Labels): ScopeCharge {
+export function chargeScopes(call: HostCall, limits: Limit[], labels: Labels): readonly Hold[] {
   const x = call.exchange;
-  const { gen, billing } = x.state;
+  const { gen, billing, admission } = x.state;
   const { scopes } = gen;
   const values = scopeValuesOf(x);
   const { downgrade } = billing;
-  const limits: Limit[] = [];
-  const labels: Record<string, string> = {};
-  const holds: NonNullable<ScopeConfig["hold"]>[] = [];
+  // No scope reads the labels that other scopes add.
+  const known: Readonly<Labels> = scopes.readsLabels ? { ...labels } : labels;
+  const key = `key:${x.identity!.id}`;
+  const owners = {
+    key,
+    account: admission.account === undefined ? key : `account:${admission.account.path}`,
+    gateway: "",
+  };
+  let holds = NO_HOLDS;
   for (const config of scopes.configs) {
     // The scope may count only calls of the model that was requested.
     const isDowngraded = downgrade?.scope === config.name;
@@ -39,26 +38,29 @@ export function chargeScopes(call: HostCall, known: Labels): ScopeCharge {
       if (config.missing === "refuse") rejectMissingValue(config);
       continue;
     }
-    const owner = ownerOf(config, x);
-    const countsOnly = config.overflow === "warn" || isDowngraded;
+    const owner = owners[config.within];
+    const member = scopes.memberOf(config, owner, value);
     if (isCounted) {
-      const options = { limits: config.limits, countsOnly, isFirst: call.n === 1 };
-      limits.push(...scopes.limitsOf(config, scopes.scopeOf(config, owner, value), options));
+      const countsOnly = config.overflow === "warn" || isDowngraded;
+      const isFirst = call.n === 1;
+      for (const limit of member.limits({ of: config.limits, countsOnly, isFirst }))
+        limits.push(limit);
     }
     if (isDowngraded) {
+      const of = config.downgrade!.limits;
       const isFirst = call.n === downgrade.firstCall;
-      const options = { limits: config.downgrade!.limits, countsOnly: false, isFirst };
-      const scope = scopes.scopeOf(config, `${owner}+`, value);
-      limits.push(...scopes.limitsOf(config, scope, options));
+      const downgraded = scopes.memberOf(config, `${owner}+`, value);
+      limits.push(...downgraded.limits({ of, countsOnly: false, isFirst }));
     }
-    if (config.hold) holds.push(config.hold);
-    if (value !== undefined && known[config.name] === undefined && config.label !== "none")
-      labels[config.name] =
-        config.label === "hash" || x.privacy !== "off" ? scopes.hashOf(config, value) : value;
+    if (config.hold) holds = [...holds, config.hold];
+    if (value !== undefined && config.label !== "none" && known[config.name] === undefined)
+      labels[config.name] = config.label === "hash" || x.privacy !== "off" ? member.hash : value;
   }
   if (downgrade) labels["downgraded"] = downgrade.scope;
-  return { limits, labels, holds };
+  return holds;
 }
+
+const NO_HOLDS: readonly Hold[] = [];
 
 function appliesTo(
   { models, providers, credentials, labels, accounts }: ScopeConfig,
@@ -82,11 +84,3 @@ const labelValue = (
     if (source.kind === "label" && known[source.name]) return known[source.name];
   return undefined;
 };
-
-function ownerOf({ within }: ScopeConfig, x: HostExchange): string {
-  const key = `key:${x.identity!.id}`;
-  if (within === "key") return key;
-  if (within === "gateway") return "";
-  const account = x.state.admission.account?.path;
-  return account === undefined ? key : `account:${account}`;
-}

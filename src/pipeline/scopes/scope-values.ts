@@ -8,14 +8,20 @@ import type { HostExchange } from "../exchange/exchange.ts";
 
 /** Values by scope name. Values of labels are read with each call, because hooks add labels. */
 type ScopeValues = ReadonlyMap<string, string>;
+/** Values of all sources that are headers, in the order of the config. */
+type HeaderValues = readonly (string | undefined)[];
+type HeaderSource = Extract<ScopeSource, { readonly kind: "header" }>;
 
 const HEADER_TEXT = /^[\x20-\x7e]+$/;
 const CONTROL_CHARACTER = /\p{Cc}|\p{Zl}|\p{Zp}/u;
 
-/** Throws if a header contains an invalid value. Called before the body is read. */
-export function checkScopeHeaders(x: HostExchange): void {
-  for (const { name, from } of x.state.gen.scopes.configs)
-    for (const source of from) if (source.kind === "header") readHeader(x, name, source);
+/**
+ * Reads the values of all headers. Called before the body is read. Throws if a header contains an
+ * invalid value.
+ */
+export function readScopeHeaders(x: HostExchange): void {
+  const { billing, gen } = x.state;
+  billing.scopeHeaders = readHeaders(x, gen.scopes.configs);
 }
 
 /** Returns the values of a request, or of the request that a subrequest is made for. */
@@ -23,19 +29,25 @@ export function scopeValuesOf(x: HostExchange): ScopeValues {
   const parent = x.subrequestOrigin?.parentRequest;
   if (parent) return scopeValuesOf(parent);
   const { billing, gen } = x.state;
-  return (billing.scopeValues ??= readScopeValues(x, gen.scopes.configs));
+  return (billing.scopeValues ??= readScopeValues(x, gen.scopes.configs, billing.scopeHeaders));
 }
 
 /**
  * Returns the value of each scope: the value of its first source that has one. All sources are
  * read, so an invalid value is always rejected.
+ * @param headers Values of the headers, if they were read before.
  */
-export function readScopeValues(x: HostExchange, scopes: readonly ScopeConfig[]): ScopeValues {
+export function readScopeValues(
+  x: HostExchange,
+  scopes: readonly ScopeConfig[],
+  headers: HeaderValues = readHeaders(x, scopes),
+): ScopeValues {
   const values = new Map<string, string>();
+  let nextHeader = 0;
   for (const { name, from } of scopes) {
     let found: string | undefined;
     for (const source of from) {
-      const value = readSource(x, name, source);
+      const value = source.kind === "header" ? headers[nextHeader++] : readSource(x, name, source);
       found ??= value;
     }
     if (found !== undefined) values.set(name, found);
@@ -43,10 +55,12 @@ export function readScopeValues(x: HostExchange, scopes: readonly ScopeConfig[])
   return values;
 }
 
-function readSource(x: HostExchange, scope: string, source: ScopeSource): string | undefined {
+function readSource(
+  x: HostExchange,
+  scope: string,
+  source: Exclude<ScopeSource, HeaderSource>,
+): string | undefined {
   switch (source.kind) {
-    case "header":
-      return readHeader(x, scope, source);
     case "body":
       return readBody(x, scope, source);
     case "key":
@@ -58,16 +72,24 @@ function readSource(x: HostExchange, scope: string, source: ScopeSource): string
   }
 }
 
+function readHeaders(x: HostExchange, scopes: readonly ScopeConfig[]): HeaderValues {
+  const values: (string | undefined)[] = [];
+  for (const { name, from } of scopes)
+    for (const source of from)
+      if (source.kind === "header") values.push(readHeader(x, name, source));
+  return values;
+}
+
 function readHeader(
   x: HostExchange,
   scope: string,
-  { name, text }: Extract<ScopeSource, { name: string }>,
+  { name, text }: HeaderSource,
 ): string | undefined {
-  const { req } = x.state.connection;
   const value = x.headers[name];
   if (value === undefined || value === "") return undefined;
   // Node joins the values of a repeated header with commas.
-  const isRepeated = value.includes(",") && (req.headersDistinct?.[name]?.length ?? 1) > 1;
+  const isRepeated =
+    value.includes(",") && (x.state.connection.req.headersDistinct?.[name]?.length ?? 1) > 1;
   if (typeof value !== "string" || isRepeated)
     return rejectValue(scope, text, name, "it must be sent once");
   if (!HEADER_TEXT.test(value))

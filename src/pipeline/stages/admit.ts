@@ -6,7 +6,7 @@ import type { ClientSecret } from "../../plugin/identity.ts";
 import { ClientCredential } from "../exchange/client-credential.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import { runSequentially } from "../hooks/hook-runner.ts";
-import { checkScopeHeaders } from "../scopes/scope-values.ts";
+import { readScopeHeaders } from "../scopes/scope-values.ts";
 import { assertFrontendAllowed } from "../accounts/accounts.ts";
 import { assertPrivacySupported } from "../privacy/zero-retention.ts";
 
@@ -41,7 +41,7 @@ function checkIdentity(x: HostExchange): void {
     });
   if (who.clientSecret) assertSecretAccepted(x, who.clientSecret);
   assertFrontendAllowed(who, x.frontend);
-  if (!x.state.gen.scopes.isEmpty) checkScopeHeaders(x);
+  if (!x.state.gen.scopes.isEmpty) readScopeHeaders(x);
   for (const limits of [who.limits, x.state.admission.account?.limits])
     if (limits)
       for (const { unit, scope, max } of limits)

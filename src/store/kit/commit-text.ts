@@ -89,8 +89,13 @@ export const encodeIdentity = ({
   `${JSON.stringify(attempt)},${JSON.stringify(request)},${n}`;
 
 /** Encodes the amounts that a reserve took from meters. */
-export const encodeMeterAmounts = (taken: readonly MeterAmount[]): string =>
-  taken.length === 0 ? "null" : JSON.stringify(taken.map(([id, n]) => [id, String(n)]));
+export function encodeMeterAmounts(taken: readonly MeterAmount[]): string {
+  if (taken.length === 0) return "null";
+  let text = "[";
+  for (const [id, amount] of taken)
+    text += `${text === "[" ? "" : ","}[${JSON.stringify(id)},"${amount}"]`;
+  return `${text}]`;
+}
 
 /** Encodes an adjustment. */
 export const encodeAdjust = (row: LedgerRow, terms: number): string =>

@@ -22,6 +22,7 @@ const config = (within: ScopeConfig["within"]): ScopeConfig =>
     name: "team",
     from: [{ text: "label:team" }],
     within,
+    labels: {},
     limits: [],
     overflow: "refuse",
     downgrade: undefined,

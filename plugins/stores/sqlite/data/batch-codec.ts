@@ -158,6 +158,7 @@ export class EncodedSettle implements SettleInput {
   readonly attempt: string;
   readonly text: string;
   #fields: SettleFields | undefined;
+  #costNano: bigint | null | undefined;
   constructor(at: number, attempt: string, text: string) {
     this.at = at;
     this.attempt = attempt;
@@ -167,6 +168,9 @@ export class EncodedSettle implements SettleInput {
     return this.text.slice(1, this.text.indexOf('"', 1)) as Settle["state"];
   }
   get costNano() {
+    return this.#costNano === undefined ? (this.#costNano = this.#parseCost()) : this.#costNano;
+  }
+  #parseCost(): bigint | null {
     const from = this.text.indexOf(",") + 1;
     const cost = this.text.slice(from, this.text.indexOf(",", from));
     return cost === "null" ? null : BigInt(cost.slice(1, -1));
