@@ -480,7 +480,7 @@ const allowedByClaims = (claims: readonly Claim[], t: number): CommandResult =>
 function findDenial(claims: readonly Claim[], t: number): CommandResult | undefined {
   let worst: { claim: Claim; seen: meters.MeterReading } | undefined;
   for (const claim of claims) {
-    if (claim.countsOnly) continue;
+    if (claim.countsOnly || meters.hasRoom(claim, t)) continue;
     const seen = meters.readMeter(claim, t);
     if (seen.waitMs > (worst?.seen.waitMs ?? 0)) worst = { claim, seen };
   }

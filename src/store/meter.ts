@@ -274,6 +274,10 @@ export function readMeter(claim: Claim, now: number): MeterReading {
   };
 }
 
+/** Whether a window has room for a claim. False for a rate, even if it has room. */
+export const hasRoom = ({ take, limit, meter }: Claim, now: number): boolean =>
+  !isRate(meter) && take <= limit - levelOf(meter, now) - meter.reserved;
+
 /** Returns the amount that a window has counted. */
 const levelOf = (meter: Meter, now: number): bigint => (hasExpired(meter, now) ? 0n : meter.level);
 

@@ -251,6 +251,7 @@ test("a stored result does not retain its batch", () => {
 });
 
 test("results", () => {
+  const encodings = new Set<string>();
   const left = fc.oneof(fc.nat(), fc.bigInt({ min: 0n, max: 2n ** 70n }));
   const state = fc.tuple(limit, left).map(([limit, left]): LimitState => ({
     ...limit,
@@ -260,11 +261,14 @@ test("results", () => {
   const states = fc.uniqueArray(state, { selector: ({ scope }) => scope, maxLength: 3 });
   const verdict: fc.Arbitrary<[CommandResult, readonly LimitState[]]> = fc.oneof(
     fc.constant<[CommandResult, LimitState[]]>([{ ok: true }, []]),
-    states
-      .filter(({ length }) => length > 0)
-      .map((limits): [CommandResult, LimitState[]] => [
+    fc
+      .tuple(
+        states.filter(({ length }) => length > 0),
+        fc.boolean(),
+      )
+      .map(([limits, isInOrder]): [CommandResult, readonly LimitState[]] => [
         { ok: true, limits },
-        [...limits].reverse(),
+        isInOrder ? limits : limits.toReversed(),
       ]),
     states
       .filter(({ length }) => length > 0)
@@ -280,9 +284,11 @@ test("results", () => {
         claims: limits.map(({ scope, unit, max, per }) => ({ scope, unit, max, per, take: 1n })),
       }));
       const verdicts = all.map(([verdict]) => verdict);
-      expect(decodeResults(batch as never, encodeResults(batch as never, verdicts))).toEqual(
-        verdicts,
-      );
+      const encoded = encodeResults(batch as never, verdicts);
+      encodings.add(typeof encoded);
+      expect(decodeResults(batch as never, encoded)).toEqual(verdicts);
     }),
+    { numRuns: trialCount(300) },
   );
+  expect([...encodings].toSorted()).toEqual(["number", "object", "string"]);
 });

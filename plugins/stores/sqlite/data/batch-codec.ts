@@ -112,12 +112,33 @@ function decodeLimit(text: string): Limit {
 }
 
 /** Decodes the claims of a reserve, in the form `<number>:<amount>,…`. */
-const decodeClaims = (text: string, limits: readonly Limit[]): LimitClaim[] =>
-  text.split(",").map((part) => {
-    const colon = part.indexOf(":");
-    const { scope, unit, max, per, maxMembers, countsOnly } = limits[Number(part.slice(0, colon))]!;
-    return { scope, unit, max, per, maxMembers, countsOnly, take: BigInt(part.slice(colon + 1)) };
-  });
+function decodeClaims(text: string, limits: readonly Limit[]): LimitClaim[] {
+  const claims: LimitClaim[] = [];
+  for (let from = 0; from < text.length;) {
+    const colon = text.indexOf(":", from);
+    const comma = text.indexOf(",", colon);
+    const end = comma < 0 ? text.length : comma;
+    const { scope, unit, max, per, maxMembers, countsOnly } =
+      limits[readDigits(text, from, colon)]!;
+    const take =
+      end - colon - 1 > MAX_EXACT_DIGITS
+        ? BigInt(text.slice(colon + 1, end))
+        : BigInt(readDigits(text, colon + 1, end));
+    claims.push({ scope, unit, max, per, maxMembers, countsOnly, take });
+    from = end + 1;
+  }
+  return claims;
+}
+
+/** Number of digits that a JavaScript number always represents exactly. */
+const MAX_EXACT_DIGITS = 15;
+
+/** Reads a whole number without creating a string for it. */
+function readDigits(text: string, from: number, end: number): number {
+  let value = 0;
+  for (let i = from; i < end; i++) value = value * 10 + (text.charCodeAt(i) - 48);
+  return value;
+}
 
 /** The text of terms, shared by all calls that have the same terms. */
 export interface EncodedTerms {
@@ -252,9 +273,11 @@ const parseQuoted = (text: string): string =>
 
 /**
  * The results of a batch. If all commands succeeded without details, it is the number of commands.
- * Otherwise, it is JSON with the remaining limits of each command.
+ * If the only details are remaining limits, one for each claim, it is a list with two numbers per
+ * claim: the remaining amount, and when the limit resets. Otherwise, it is JSON with the remaining
+ * limits of each command.
  */
-export type EncodedResults = number | string;
+export type EncodedResults = number | Float64Array | string;
 
 /**
  * The index of the claim in the command, the remaining amount, and when the limit resets. A denial
@@ -273,8 +296,13 @@ export function encodeResults(
   batch: readonly EncodedCommand[],
   verdicts: readonly CommandResult[],
 ): EncodedResults {
-  if (verdicts.every((v) => v.ok && v.limits === undefined && v.thresholds === undefined))
-    return verdicts.length;
+  let numbers = 0;
+  for (let i = 0; i < batch.length && numbers >= 0; i++)
+    numbers = isListable(batch[i]!, verdicts[i]!)
+      ? numbers + 2 * (claimsOf(batch[i]!)?.length ?? 0)
+      : -1;
+  if (numbers === 0) return verdicts.length;
+  if (numbers > 0) return listRemaining(verdicts, numbers);
   return JSON.stringify(
     verdicts.map((verdict, i): EncodedResult => {
       const claims = (batch[i] as EncodedReserve).claims;
@@ -302,6 +330,39 @@ export function encodeResults(
   );
 }
 
+const claimsOf = (command: EncodedCommand): readonly LimitClaim[] | undefined =>
+  command.do === "reserve" ? command.claims : undefined;
+
+/** Whether the details of a result are the remaining limits of all claims in their order. */
+function isListable(command: EncodedCommand, verdict: CommandResult): boolean {
+  if (!verdict.ok || verdict.thresholds) return false;
+  const claims = claimsOf(command) ?? NO_CLAIMS;
+  const { limits = NO_LIMITS } = verdict;
+  if (limits.length !== claims.length) return false;
+  for (let i = 0; i < claims.length; i++) {
+    const limit = limits[i]!;
+    const { remaining } = limit;
+    if (typeof remaining === "bigint" && remaining > MAX_EXACT_AMOUNT) return false;
+    if (!isClaimOf(claims[i]!, limit)) return false;
+  }
+  return true;
+}
+/** Largest amount up to which a JavaScript number represents every amount exactly. */
+const MAX_EXACT_AMOUNT = BigInt(Number.MAX_SAFE_INTEGER);
+const NO_CLAIMS: readonly LimitClaim[] = [];
+const NO_LIMITS: readonly LimitState[] = [];
+
+function listRemaining(verdicts: readonly CommandResult[], length: number): Float64Array {
+  const numbers = new Float64Array(length);
+  let next = 0;
+  for (const verdict of verdicts)
+    for (const { remaining, resetsAt } of (verdict.ok && verdict.limits) || NO_LIMITS) {
+      numbers[next++] = Number(remaining);
+      numbers[next++] = resetsAt;
+    }
+  return numbers;
+}
+
 const isClaimOf = (claim: Limit, limit: Limit): boolean =>
   claim.scope === limit.scope &&
   claim.unit === limit.unit &&
@@ -315,6 +376,7 @@ export function decodeResults(
   verdicts: EncodedResults,
 ): readonly CommandResult[] {
   if (typeof verdicts === "number") return Array.from({ length: verdicts }, () => ALLOWED);
+  if (typeof verdicts !== "string") return readRemaining(batch, verdicts);
   return (JSON.parse(verdicts) as EncodedResult[]).map((one, i): CommandResult => {
     if (one === 0) return ALLOWED;
     const limit = ([claim, left, resetsAt]: RemainingTuple): LimitState => {
@@ -345,6 +407,25 @@ export function decodeResults(
           ...(one.isFull && { isFull: true }),
         }
       : { ok: true, limits: one.map(limit) };
+  });
+}
+
+/** Returns the results that `listRemaining` encoded. */
+function readRemaining(
+  batch: readonly StoreCommand[],
+  numbers: Float64Array,
+): readonly CommandResult[] {
+  let next = 0;
+  return batch.map((command): CommandResult => {
+    if (command.do !== "reserve" || command.claims.length === 0) return ALLOWED;
+    const limits: LimitState[] = [];
+    for (const { scope, unit, max, per } of command.claims) {
+      const left = numbers[next++]!;
+      const resetsAt = numbers[next++]!;
+      const remaining = typeof max === "bigint" ? BigInt(left) : left;
+      limits.push({ scope, unit, max, per, remaining, resetsAt });
+    }
+    return { ok: true, limits };
   });
 }
 
