@@ -64,6 +64,7 @@ export default defineFrontend({
           rules: server,
           credentials,
           listTtlMs,
+          listTimeoutMs: options.list_timeout_s * SECOND_MS,
           ctx,
         });
         return { ...server, name, mounted };

@@ -180,6 +180,18 @@ export interface ListPage {
   readonly nextCursor: string | undefined;
   /** How long the page is valid, in milliseconds. */
   readonly ttlMs: number;
+  /** Servers whose entries are missing, because their lists cannot be read. Undefined: none. */
+  readonly unavailable: UnavailableServers | undefined;
+}
+
+/** Name of the metadata of a list from which servers are missing. */
+export const UNAVAILABLE_SERVERS = "tollgate/unavailable_servers";
+
+/** Servers whose lists cannot be read. */
+export interface UnavailableServers {
+  readonly count: number;
+  /** Names of those that the client may use as a whole. A server can have no tool for others. */
+  readonly names: readonly string[];
 }
 
 /**
@@ -208,12 +220,14 @@ export async function listPage(
   const items: { key: string; item: ServerItem }[] = [];
   let ttlMs = Infinity;
   let failure: unknown;
+  const failed: MountedServer[] = [];
   for (const [at, result] of results.entries()) {
     const server = servers[at]!;
     if (result.status === "rejected") {
       failure ??= result.reason;
       ttlMs = 0;
       if (kind === "tools" && isUnconnected(result.reason)) items.push(connectTool(server.name));
+      else failed.push(server);
       continue;
     }
     if (!result.value) continue;
@@ -229,7 +243,12 @@ export async function listPage(
     }
   }
   if (failure !== undefined && results.every(({ status }) => status === "rejected")) throw failure;
-  return pageOf(items, cursor, Number.isFinite(ttlMs) ? Math.floor(ttlMs) : 0);
+  const names = failed.map(({ name }) => name).filter((name) => access.covers(name));
+  return {
+    ...pageOf(items, cursor),
+    ttlMs: Number.isFinite(ttlMs) ? Math.floor(ttlMs) : 0,
+    unavailable: failed.length > 0 ? { count: failed.length, names } : undefined,
+  };
 }
 
 /** Names of tools that must not appear in the entries of a list. */
@@ -264,8 +283,7 @@ const capabilityOf = (kind: ListKind): string =>
 function pageOf(
   all: { readonly key: string; readonly item: ServerItem }[],
   cursor: string | undefined,
-  ttlMs: number,
-): ListPage {
+): Pick<ListPage, "items" | "nextCursor"> {
   all.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
   const after = cursor === undefined ? undefined : openCursor(cursor);
   const start = after === undefined ? 0 : all.findIndex(({ key }) => key > after);
@@ -276,7 +294,6 @@ function pageOf(
     nextCursor: hasMore
       ? Buffer.from(`after:${rest.at(-1)!.key}`).toString("base64url")
       : undefined,
-    ttlMs,
   };
 }
 

@@ -14,7 +14,13 @@ import { ClientReply, type FinalMessage } from "./client-reply.ts";
 import { ClientRequests } from "./client-requests.ts";
 import { ClientSessions } from "./client-sessions.ts";
 import { readModernClient, unsupportedRevision, usesSession, type Client } from "./client.ts";
-import { createErrorCleaner, findResource, hiddenNames, listPage } from "./directory.ts";
+import {
+  createErrorCleaner,
+  findResource,
+  hiddenNames,
+  listPage,
+  UNAVAILABLE_SERVERS,
+} from "./directory.ts";
 import { HIDDEN_MESSAGE } from "./hidden-names.ts";
 import {
   ClientError,
@@ -291,12 +297,13 @@ export class McpEndpoint {
   ): Promise<JsonObject> {
     if (cursor !== undefined && typeof cursor !== "string")
       throw new ClientError(RPC_ERRORS.invalidParams, "cursor must be a string.");
-    const { items, nextCursor, ttlMs } = await listPage(x, scope, kind, cursor);
+    const { items, nextCursor, ttlMs, unavailable } = await listPage(x, scope, kind, cursor);
     return {
       [LIST_MEMBERS[kind]]: [...items],
       ...(nextCursor !== undefined && { nextCursor }),
       // The list depends on the key, whatever the server states.
       ...(isModern && { ttlMs, cacheScope: "private" }),
+      ...(unavailable && { _meta: { [UNAVAILABLE_SERVERS]: { ...unavailable } } }),
     };
   }
 

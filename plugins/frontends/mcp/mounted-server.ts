@@ -1,6 +1,6 @@
 // A server of the options, with its credential, rules, and cached lists.
 import type { Context, JsonObject, Price, RequestHead } from "tollgate/plugin";
-import { fail, matchesGlob } from "tollgate/plugin";
+import { fail, getFault, matchesGlob } from "tollgate/plugin";
 import { hash } from "node:crypto";
 import { CallConditions, type ConditionOptions } from "./conditions/call-conditions.ts";
 import { canonicalJson, RPC_ERRORS } from "./json-rpc.ts";
@@ -52,6 +52,12 @@ export interface CachedList {
   readonly ttlMs: number;
 }
 
+/** A list or description that is being read, or was read, since a time. */
+interface Loading<T> {
+  readonly at: number;
+  readonly value: Promise<T>;
+}
+
 /** The client of a request, as servers see it. */
 export interface ClientProfile {
   readonly capabilities: JsonObject;
@@ -77,9 +83,10 @@ export class MountedServer {
   readonly #ctx: Context;
   readonly #credentials: CredentialResolver;
   readonly #ttlMs: number;
+  readonly #timeoutMs: number;
   readonly #lists = new Map<string, CachedList>();
-  readonly #loading = new Map<string, Promise<CachedList>>();
-  readonly #descriptions = new Map<string, { at: number; value: Promise<ServerDescription> }>();
+  readonly #loading = new Map<string, Loading<CachedList>>();
+  readonly #descriptions = new Map<string, Loading<ServerDescription>>();
   /** Hashes of tools when they were first seen, by name. */
   readonly #seenHashes: Map<string, string>;
   readonly #flagged = new Set<string>();
@@ -89,6 +96,8 @@ export class MountedServer {
     readonly rules: ServerRules;
     readonly credentials: CredentialResolver;
     readonly listTtlMs: number;
+    /** How long clients wait for a list or a description. */
+    readonly listTimeoutMs: number;
     readonly ctx: Context;
   }) {
     this.name = of.server.name;
@@ -98,6 +107,7 @@ export class MountedServer {
     this.#ctx = of.ctx;
     this.#credentials = of.credentials;
     this.#ttlMs = of.listTtlMs;
+    this.#timeoutMs = of.listTimeoutMs;
     this.#seenHashes = of.ctx.shared(`tools ${this.name}`, () => new Map<string, string>());
   }
 
@@ -181,10 +191,10 @@ export class MountedServer {
     const isUsable = known !== undefined && age < known.ttlMs * MAX_STALE_TTLS;
     const loading = this.#load(key, kind, x, { credential, own });
     if (isUsable && allowStale) {
-      loading.catch(() => undefined);
+      loading.value.catch(() => undefined);
       return known;
     }
-    return loading.catch((problem: unknown) => {
+    return this.#inTime(loading).catch((problem: unknown) => {
       const isRejected = problem instanceof ServerError && problem.progress === "rejected";
       if (isUsable && !isRejected) return known;
       throw problem;
@@ -195,14 +205,38 @@ export class MountedServer {
   async describe(x: RequestHead): Promise<ServerDescription> {
     const credential = await this.#credentials.resolve(x);
     const known = this.#descriptions.get(credential.owner);
-    if (known && performance.now() - known.at < this.#ttlMs) return known.value;
+    if (known && performance.now() - known.at < this.#ttlMs) return this.#inTime(known);
     const value = this.#withRenewal(x, credential, listCaller, (caller) =>
       this.server.describe(caller),
     );
-    this.#descriptions.set(credential.owner, { at: performance.now(), value });
+    const loading = { at: performance.now(), value };
+    this.#descriptions.set(credential.owner, loading);
     trim(this.#descriptions);
     value.catch(() => this.#descriptions.delete(credential.owner));
-    return value;
+    return this.#inTime(loading);
+  }
+
+  /**
+   * Resolves with a list or description, or rejects if the server needs too long. It is still read,
+   * so that the server is not asked by each client, and later clients do not wait again.
+   */
+  #inTime<T>({ at, value }: Loading<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const ms = Math.max(0, at + this.#timeoutMs - performance.now());
+      const timer = setTimeout(() => reject(lateError(this.#timeoutMs)), ms);
+      value.then(
+        (found) => {
+          clearTimeout(timer);
+          resolve(found);
+        },
+        (problem: unknown) => {
+          clearTimeout(timer);
+          // Only the time limit of the list cancels it.
+          const isLate = getFault(problem)?.kind === "canceled";
+          reject(isLate ? lateError(this.#timeoutMs) : (problem as Error));
+        },
+      );
+    });
   }
 
   /** Discards the cached lists, because the server reported a change. */
@@ -219,11 +253,11 @@ export class MountedServer {
       credential,
       own,
     }: { readonly credential: ServerCaller["credential"]; readonly own: readonly string[] },
-  ): Promise<CachedList> {
+  ): Loading<CachedList> {
     const running = this.#loading.get(key);
     if (running) return running;
     const callerOf = (given: typeof credential) => listCaller(given, own);
-    const loading = this.#withRenewal(x, credential, callerOf, (caller) =>
+    const value = this.#withRenewal(x, credential, callerOf, (caller) =>
       this.server.list(kind, caller),
     )
       .catch(async (problem: unknown): Promise<ServerList> => {
@@ -238,6 +272,9 @@ export class MountedServer {
         return list;
       })
       .finally(() => this.#loading.delete(key));
+    // It can fail after all clients have stopped waiting.
+    value.catch(() => undefined);
+    const loading = { at: performance.now(), value };
     this.#loading.set(key, loading);
     return loading;
   }
@@ -320,6 +357,14 @@ export class MountedServer {
     this.#ctx.reportEvent("tool_changed", fields);
   }
 }
+
+/** Error for a server that does not return a list or its description in time. */
+const lateError = (ms: number): ServerError =>
+  new ServerError(`The server did not respond within ${ms / 1_000} s.`, {
+    code: RPC_ERRORS.internal,
+    progress: "unknown",
+    status: 504,
+  });
 
 const isMethodNotFound = (problem: unknown): boolean =>
   problem instanceof ServerError && problem.code === RPC_ERRORS.methodNotFound;

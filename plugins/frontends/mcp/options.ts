@@ -290,5 +290,13 @@ export const MCP_OPTIONS = {
       default: 60,
       description: "How long lists of a server are cached that state no time, in seconds",
     },
+    list_timeout_s: {
+      type: "integer",
+      minimum: 1,
+      maximum: 60,
+      default: 10,
+      description:
+        "Maximum time that clients wait for a list of a server, in seconds. After that, they receive the lists of the other servers",
+    },
   },
 } as const;

@@ -34,6 +34,7 @@ it("a tool is offered as long as its definition is the approved one, and each ch
         };
         const mounted = new MountedServer({
           server,
+          listTimeoutMs: 60_000,
           rules: {
             tools: {
               on_change: reaction,

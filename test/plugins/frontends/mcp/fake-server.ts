@@ -41,6 +41,8 @@ export interface FakeServer extends AsyncDisposable {
   readonly received: ReceivedRequest[];
   readonly sessions: Set<string>;
   tools: readonly (string | Json)[];
+  /** Whether requests for lists wait. They get their responses when it becomes false. */
+  hangs: boolean;
   /** Sends a notification to all streams of events. */
   emit(method: string, params?: Json): void;
 }
@@ -56,7 +58,7 @@ export async function startFakeServer(of: FakeServerOptions): Promise<FakeServer
   const sessions = new Set<string>();
   const streams = new Set<(message: Json) => void>();
   const waiting = new Map<string, (message: Json) => void>();
-  const state = { tools: of.tools ?? ["echo"] };
+  const state = { tools: of.tools ?? ["echo"], hangs: false, held: [] as (() => void)[] };
   const resultOf = (method: string): Json | undefined => {
     switch (method) {
       case "tools/list":
@@ -155,6 +157,8 @@ export async function startFakeServer(of: FakeServerOptions): Promise<FakeServer
         return void res.on("close", () => streams.delete(send));
       }
     }
+    if (state.hangs && method?.endsWith("/list") === true)
+      await new Promise<void>((resolve) => state.held.push(resolve));
     const list = resultOf(method!);
     if (list)
       return reply(res, {
@@ -214,6 +218,13 @@ export async function startFakeServer(of: FakeServerOptions): Promise<FakeServer
     },
     set tools(tools) {
       state.tools = tools;
+    },
+    get hangs() {
+      return state.hangs;
+    },
+    set hangs(hangs) {
+      state.hangs = hangs;
+      if (!hangs) for (const release of state.held.splice(0)) release();
     },
     emit(method, params = {}) {
       for (const send of streams) send({ jsonrpc: "2.0", method, params });

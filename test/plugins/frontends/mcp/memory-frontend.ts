@@ -225,6 +225,7 @@ export async function startFrontend(
     sets: {},
     accept: ["bearer"],
     list_ttl_s: 60,
+    list_timeout_s: 60,
   };
   const frontend = await mcp.setup(options as never, test.ctx);
   const [post, get] = frontend.routes as unknown as {
