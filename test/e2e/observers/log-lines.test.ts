@@ -267,7 +267,7 @@ providers: { demo: { use: demo } }
       expect((failures(one)[0]!["error"] as { stack: string }).stack).toContain("fatal.mjs");
   });
 
-  it("in one of two processes, which is replaced", async () => {
+  it.runIf(NIGHTLY)("in one of two processes, which is replaced", async () => {
     await using two = await started(2);
     await breaking(two, "throw");
     await two.line(/worker replaced/);

@@ -6,6 +6,7 @@ import { request, type ClientRequest, type IncomingMessage } from "node:http";
 import { jsonResponse, type UpstreamRequest } from "tollgate/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startDaemonWithUpstream, type DaemonWithUpstream } from "../../kit/process/daemon.ts";
+import { NIGHTLY } from "../../kit/law-effort.ts";
 import { until } from "../../kit/wait.ts";
 import { formIn, wav } from "./audio-vendors.ts";
 
@@ -205,7 +206,7 @@ describe("an ambiguous form", () => {
 
 describe("forty concurrent uploads", () => {
   const MANY = 40;
-  const ROUNDS = 6;
+  const ROUNDS = NIGHTLY ? 6 : 3;
   const resident = (): number =>
     Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${at.gateway.pid}/status`, "utf8"))![1]) *
     1024;
