@@ -10,7 +10,6 @@ import { createPluginLoader } from "./support/load-config.ts";
 import { disablePretenuring, freezeObjectPrototype } from "./support/process-setup.ts";
 import { ignoreTerminalErrors } from "./format/terminal.ts";
 
-disablePretenuring();
 freezeObjectPrototype();
 ignoreTerminalErrors();
 
@@ -28,6 +27,7 @@ process.on("uncaughtException", (error) => {
 // Ends this process if its event loop is blocked. The primary process detects the exit and starts
 // another worker.
 const watchdog = startEventLoopWatchdog({ isPretty: pretty });
+void watchdog.whenLoaded.then(disablePretenuring);
 await worker.whenDone;
 watchdog[Symbol.dispose]();
 log.flush();

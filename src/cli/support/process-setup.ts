@@ -8,9 +8,10 @@ import { childProcessFlags } from "../../lib/disable-debugger.ts";
  * survive. An old object keeps everything that it references in memory until a full collection,
  * long after its response was sent.
  *
- * Called when the gateway has started, before its requests fill the young generation. V8 decides
- * only when the young generation has its full size. Until a flag changes, V8 accepts the compiled
- * code of Node.js's own modules that is part of the executable. After that, it compiles them.
+ * Called when the threads of a start have loaded their code, before requests fill the young
+ * generation: V8 decides only when the young generation has its full size. Until a flag changes, V8
+ * accepts the compiled code of Node.js's own modules that is part of the executable. After that, it
+ * compiles them.
  */
 export const disablePretenuring = () => setFlagsFromString("--no-allocation-site-pretenuring");
 

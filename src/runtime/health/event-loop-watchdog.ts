@@ -24,6 +24,8 @@ export interface WatchdogOptions {
 }
 
 export interface EventLoopWatchdog extends Disposable {
+  /** Resolves when the thread has loaded its code, or cannot start. */
+  readonly whenLoaded: Promise<void>;
   /** Kills the process after this time, in milliseconds, regardless of heartbeats. */
   limitRemainingTime(ms: number): void;
 }
@@ -47,10 +49,13 @@ export function startEventLoopWatchdog(
     workerData: { cells, isPretty: options.isPretty, maxBlockedMs, intervalMs },
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
   });
+  const loaded = Promise.withResolvers<void>();
+  thread.once("message", () => loaded.resolve());
   // If the watchdog fails, the gateway continues to serve requests.
-  thread.on("error", () => {});
+  thread.on("error", () => loaded.resolve());
   thread.unref();
   return {
+    whenLoaded: loaded.promise,
     limitRemainingTime: (ms) =>
       void Atomics.store(cells, SHARED_CELLS.secondsLeft, Math.max(1, Math.ceil(ms / intervalMs))),
     [Symbol.dispose]() {

@@ -3,7 +3,7 @@
 // is also excluded, if the system reports it.
 import { readFileSync, writeSync } from "node:fs";
 import { Session, type Debugger } from "node:inspector";
-import { workerData } from "node:worker_threads";
+import { parentPort, workerData } from "node:worker_threads";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { formatLogLine } from "../../lib/log/pretty-log.ts";
 import { SHARED_CELLS, type WatchdogOptions } from "./event-loop-watchdog.ts";
@@ -48,6 +48,7 @@ setInterval(() => {
   if (blockedMs >= maxBlockedMs)
     endProcess(`the event loop was blocked for ${maxBlockedMs / 1000} s`);
 }, intervalMs);
+parentPort?.postMessage("loaded");
 
 function readStarvedMs(): number {
   try {

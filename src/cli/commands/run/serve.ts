@@ -161,7 +161,7 @@ export const command: CliCommand = {
       return EXIT_CODES.config;
     }
     const pulse = startEventLoopWatchdog({ isPretty: terminal });
-    disablePretenuring();
+    void pulse.whenLoaded.then(disablePretenuring);
     const manager = createServiceManager(gateway, log);
     const stopped = untilStopped(gateway, {
       log,
