@@ -4,6 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { _ } from "ajv";
 import standalone from "ajv/dist/standalone/index.js";
+import { parseAst } from "rolldown/parseAst";
 import { builtin } from "../plugins/index.ts";
 import { createAjv, schemaKeyOf, type SchemaRules } from "../src/config/schema-compiler.ts";
 import { DIALECT_RULES, EMPTY_SCHEMA } from "../src/config/schema-dialect.ts";
@@ -38,11 +39,26 @@ export async function schemas(): Promise<
   ].filter((each): each is readonly [object, SchemaRules] => typeof each[0] === "object");
 }
 
-/** Returns the source of a `PrecompiledSchema`. */
+/**
+ * Returns the source of a `PrecompiledSchema`. Functions are in parentheses: V8 then compiles them
+ * with the file, so that the compile cache contains them.
+ */
 export function source(schema: object, rules: SchemaRules): string {
   const ajv = createAjv(rules, { code: { source: true, optimize: true, formats: _`formats` } });
   const body = standalone.default(ajv, ajv.compile(schema));
-  return `exports.create = (formats) => {\nconst module = {};\n${body}\nreturn module.exports;\n};\n`;
+  const text = ({ start, end }: { start: number; end: number }) => body.slice(start, end);
+  const given = JSON.stringify(schema);
+  let main = "";
+  const statements = parseAst(body).body.map((statement) => {
+    if (statement.type === "FunctionDeclaration")
+      return `const ${statement.id!.name} = (${text(statement)});`;
+    const [, exported] = /^module\.exports(?:\.default)? = (\w+);$/.exec(text(statement)) ?? [];
+    if (exported !== undefined) main = exported;
+    return exported === undefined
+      ? text(statement).replace(` = ${given};`, () => " = schema;")
+      : "";
+  });
+  return `exports.create = ((formats, schema) => {\n${statements.join("")}\nreturn ${main};\n});\n`;
 }
 
 if (import.meta.main) {

@@ -22,7 +22,8 @@ const require = createRequire(import.meta.url);
  */
 const PRECOMPILED_DIR = new URL("./validators/", import.meta.url);
 export type PrecompiledSchema = {
-  readonly create: (formats: Options["formats"]) => ValidateFunction;
+  /** @param schema The schema that it was made from, to which errors refer. */
+  readonly create: (formats: Options["formats"], schema: object) => ValidateFunction;
 };
 
 /** Returns a hash of the exact schema and its options. A changed schema has another key. */
@@ -56,7 +57,7 @@ export function createCompiler(rules: SchemaRules): {
     compile(schema) {
       const file = fileURLToPath(new URL(`${schemaKeyOf(schema, rules)}.cjs`, PRECOMPILED_DIR));
       if (existsSync(file))
-        return (require(file) as PrecompiledSchema).create(rules.options.formats);
+        return (require(file) as PrecompiledSchema).create(rules.options.formats, schema);
       const check = ajv().compile(schema);
       // Ajv would keep the schema in memory forever. The validator is freed together with its
       // owner.

@@ -17,7 +17,7 @@ const all = await schemas();
 function made(schema: object, rules: SchemaRules) {
   const exports = {} as PrecompiledSchema;
   new Function("exports", "require", source(schema, rules))(exports, require);
-  return exports.create(rules.options.formats);
+  return exports.create(rules.options.formats, schema);
 }
 
 /** Every key, value, and example of the schema, at any depth. */
