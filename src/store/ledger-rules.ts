@@ -363,8 +363,9 @@ class JournaledLedgerRules<
     const job = call.job === undefined ? undefined : this.#openJob(call.job);
     const returned: bigint[] = [];
     let crossed = NO_THRESHOLDS;
-    for (const [id, amount] of reservedAmounts(call)) {
-      const meter = this.#meterTable.changeById(id);
+    for (const taken of reservedAmounts(call)) {
+      const amount = taken[1];
+      const meter = this.#meterTable.changeById(taken[0]);
       const used = settledUsage(call, meter.unit, amount, c);
       const kept = job ? returnedToJob(c.state, amount, used) : 0n;
       if (job) returned.push(-kept);

@@ -92,9 +92,25 @@ export const encodeIdentity = ({
 export function encodeMeterAmounts(taken: readonly MeterAmount[]): string {
   if (taken.length === 0) return "null";
   let text = "[";
-  for (const [id, amount] of taken)
-    text += `${text === "[" ? "" : ","}[${JSON.stringify(id)},"${amount}"]`;
+  for (const amount of taken) {
+    if (text !== "[") text += ",";
+    text += `${meterPrefix(amount[0])}${amount[1]}"]`;
+  }
   return `${text}]`;
+}
+
+/** The encoded beginning of an amount, by the ID of its meter. Calls of a meter follow each other. */
+const METER_PREFIXES = new Map<string, string>();
+const MAX_METER_PREFIXES = 10_000;
+
+function meterPrefix(id: string): string {
+  let prefix = METER_PREFIXES.get(id);
+  if (prefix === undefined) {
+    if (METER_PREFIXES.size >= MAX_METER_PREFIXES) METER_PREFIXES.clear();
+    prefix = `[${JSON.stringify(id)},"`;
+    METER_PREFIXES.set(id, prefix);
+  }
+  return prefix;
 }
 
 /** Encodes an adjustment. */

@@ -111,13 +111,12 @@ function decodeLimit(text: string): Limit {
   };
 }
 
-/** Decodes the claims of a reserve, in the form `<number>:<amount>,…`. */
+/** Decodes the claims of a reserve, each in the form `<number>:<amount>,`. */
 function decodeClaims(text: string, limits: readonly Limit[]): LimitClaim[] {
   const claims: LimitClaim[] = [];
   for (let from = 0; from < text.length;) {
     const colon = text.indexOf(":", from);
-    const comma = text.indexOf(",", colon);
-    const end = comma < 0 ? text.length : comma;
+    const end = text.indexOf(",", colon);
     const { scope, unit, max, per, maxMembers, countsOnly } =
       limits[readDigits(text, from, colon)]!;
     const take =
@@ -454,23 +453,24 @@ interface LimitNumbering {
  * object, so its hash is already known.
  */
 function createLimitNumbering(): LimitNumbering {
-  const known = new Map<string, { limit: Limit; number: number }[]>();
+  const known = new Map<string, { limit: Limit; prefix: string }[]>();
   let lines = "";
   let next = 0;
-  const numberOf = (claim: LimitClaim): number => {
+  /** Returns the number of a limit, with the colon that follows it. */
+  const prefixOf = (claim: LimitClaim): string => {
     let own = known.get(claim.scope);
     if (!own) known.set(claim.scope, (own = []));
-    for (const { limit, number } of own) if (isSameLimit(limit, claim)) return number;
+    for (const { limit, prefix } of own) if (isSameLimit(limit, claim)) return prefix;
     const { take: _, ...limit } = claim;
-    own.push({ limit, number: next });
+    const prefix = `${next++}:`;
+    own.push({ limit, prefix });
     lines += `l\t${encodeLimit(limit)}\n`;
-    return next++;
+    return prefix;
   };
   return {
     encodeClaims(claims) {
       let text = "";
-      for (const claim of claims)
-        text += `${text === "" ? "" : ","}${numberOf(claim)}:${claim.take}`;
+      for (const claim of claims) text += `${prefixOf(claim)}${claim.take},`;
       return text;
     },
     takeNewLines() {
@@ -507,12 +507,12 @@ interface TermsNumbering {
  * them.
  */
 function createTermsNumbering(): TermsNumbering {
-  const known = new Map<string, { of: CallTerms; number: number }[]>();
+  const known = new TermsGroup();
   let texts: string[] = [];
   let next = 0;
   let forget = false;
 
-  function learn(of: CallTerms, mine: { of: CallTerms; number: number }[]): number {
+  function learn(of: CallTerms, mine: NumberedTerms[]): number {
     const { key, target, privacy, labels, account, price, clientRequest, job } = of;
     // A copy, because the caller may change the object later.
     const copy: CallTerms = {
@@ -532,9 +532,7 @@ function createTermsNumbering(): TermsNumbering {
 
   return {
     numberOf(of) {
-      const name = groupOf(of);
-      let mine = known.get(name);
-      if (!mine) known.set(name, (mine = []));
+      const mine = known.find(of).terms;
       for (const one of mine) if (isSameTerms(one.of, of)) return one.number;
       return learn(of, mine);
     },
@@ -551,11 +549,31 @@ function createTermsNumbering(): TermsNumbering {
   };
 }
 
-/** Returns the name of a group of terms: the key and the values of the labels. */
-function groupOf({ key, labels }: CallTerms): string {
-  let name = key;
-  for (const label in labels) name += `\n${labels[label]}`;
-  return name;
+interface NumberedTerms {
+  readonly of: CallTerms;
+  readonly number: number;
+}
+
+/** Terms that have the same key and the same values of labels. */
+class TermsGroup {
+  readonly terms: NumberedTerms[] = [];
+  readonly #groups = new Map<string, TermsGroup>();
+
+  find({ key, labels }: CallTerms): TermsGroup {
+    let group = this.#get(key);
+    for (const label in labels) group = group.#get(labels[label] ?? "");
+    return group;
+  }
+
+  #get(value: string): TermsGroup {
+    let group = this.#groups.get(value);
+    if (!group) this.#groups.set(value, (group = new TermsGroup()));
+    return group;
+  }
+
+  clear(): void {
+    this.#groups.clear();
+  }
 }
 
 const isSameTerms = (a: CallTerms, b: CallTerms): boolean =>
