@@ -27,10 +27,20 @@ const MALLOC_SETTINGS = [
   { variable: "MALLOC_TRIM_THRESHOLD_", option: -1, bytes: 67_108_864 },
 ] as const;
 
+/** Returns whether these arguments run `serve`, which may be omitted. */
+export const isServeCommand = ([command = "serve"]: readonly string[]): boolean =>
+  command === "serve" || (command.startsWith("-") && !INFORMATION.has(command));
+
+const INFORMATION: ReadonlySet<string> = new Set(["--version", "-v", "--help", "-h"]);
+
 /** Applies the settings if the command is `serve`. Child processes inherit the variables. */
-export function applyMallocSettings([command = ""]: readonly string[]): void {
-  const serves = command === "serve" || command === "" || command.startsWith("-");
-  if (!serves || process.platform !== "linux" || "MALLOC_MMAP_THRESHOLD_" in process.env) return;
+export function applyMallocSettings(argv: readonly string[]): void {
+  if (
+    !isServeCommand(argv) ||
+    process.platform !== "linux" ||
+    "MALLOC_MMAP_THRESHOLD_" in process.env
+  )
+    return;
   const environment = Object.fromEntries(
     MALLOC_SETTINGS.map(({ variable, bytes }) => [variable, `${bytes}`]),
   );
@@ -53,11 +63,11 @@ interface ForeignFunctions {
 function callMallopt(): boolean {
   const { emitWarning } = process;
   try {
+    // The module emits a warning that it is experimental. If it changes, the process is re-executed
+    // instead.
+    process.emitWarning = () => {};
     const ffi = process.getBuiltinModule("node:ffi") as ForeignFunctions | undefined;
     if (!ffi) return false;
-    // The call emits a warning that the module is experimental. If it changes, the process is
-    // re-executed instead.
-    process.emitWarning = () => {};
     const signature = { arguments: ["i32", "i32"], return: "i32" };
     const { mallopt } = ffi.dlopen(null, { mallopt: signature }).functions;
     return MALLOC_SETTINGS.every(({ option, bytes }) => mallopt(option, bytes) === 1);
