@@ -21,12 +21,6 @@ const ONE_RUN: Usage = { tool_runs: 1 };
 const FREE: Price = { lines: [] };
 const MAX_NAME_LENGTH = 256;
 
-/** Calls of each request that are not settled, and the number of all its calls. */
-const callsByRequest = new WeakMap<
-  HostExchange,
-  { readonly open: Set<HostOpenCall>; count: number }
->();
-
 /** Reserves a call. Throws the error for the client if a limit or the privacy rejects it. */
 export async function openCall(options: OpenCallOptions): Promise<OpenCall> {
   const x = options.parentRequest;
@@ -38,8 +32,7 @@ export async function openCall(options: OpenCallOptions): Promise<OpenCall> {
       `${options.provider} is not known to have zero data retention, which this request requires.`,
       { code: "zdr_unavailable" },
     );
-  const calls = callsByRequest.get(x) ?? { open: new Set(), count: 0 };
-  callsByRequest.set(x, calls);
+  const calls = (x.state.calls.opened ??= { open: new Set(), count: 0 });
   const usage = options.usage ?? ONE_RUN;
   const price = options.price ?? FREE;
   const call = new HostCall(x, createCandidate(options, price), ++calls.count);
@@ -60,7 +53,7 @@ export async function openCall(options: OpenCallOptions): Promise<OpenCall> {
  * are any.
  */
 export function settleOpenCalls(x: HostExchange): Promise<unknown> | undefined {
-  const left = callsByRequest.get(x)?.open;
+  const left = x.state.calls.opened?.open;
   if (!left || left.size === 0) return undefined;
   const outcome: ErrorKind = x.state.connection.isDisconnected ? "canceled" : "internal";
   return Promise.all([...left].map((call) => call.settle({ outcome, state: "estimated" })));
@@ -97,12 +90,12 @@ class HostOpenCall implements OpenCall {
   readonly #usage: Usage;
   readonly #price: Price;
   readonly #pricedAt = wallClock();
-  readonly #open: Set<HostOpenCall>;
+  readonly #open: Set<OpenCall>;
   #row: Promise<void> | undefined;
 
   constructor(
     call: HostCall,
-    of: { readonly usage: Usage; readonly price: Price; readonly open: Set<HostOpenCall> },
+    of: { readonly usage: Usage; readonly price: Price; readonly open: Set<OpenCall> },
   ) {
     this.id = call.attemptId;
     this.#call = call;

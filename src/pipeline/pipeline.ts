@@ -201,7 +201,7 @@ async function runToSettlement(x: HostExchange, mounted: MountedRoute): Promise<
 async function runStages(x: HostExchange, { route: routeDefinition }: MountedRoute): Promise<void> {
   const { subrequestOrigin } = x;
   if ("handle" in routeDefinition)
-    return serve(
+    return await serve(
       x,
       routeDefinition,
       subrequestOrigin ? () => inheritFromParent(x, subrequestOrigin) : admit,

@@ -42,7 +42,12 @@ export class ClientReply {
   constructor(of: { readonly canStream: boolean; readonly signal: AbortSignal }) {
     this.canStream = of.canStream;
     if (of.signal.aborted) this.cancel();
-    else of.signal.addEventListener("abort", () => this.cancel(), { once: true });
+    else of.signal.addEventListener("abort", this, { once: true });
+  }
+
+  /** Called when the client disconnects. */
+  handleEvent(): void {
+    this.cancel();
   }
 
   /** Whether the client has canceled the request or has disconnected. */

@@ -10,6 +10,7 @@ import type { RequestRecordHook } from "../../plugin/observer.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
 import type { RpcOperation } from "../../model/rpc-operation.ts";
 import type { LimitState } from "../../plugin/store/limit.ts";
+import type { OpenCall } from "../../plugin/store/open-call.ts";
 import type { Reserve, CallTarget } from "../../plugin/store/store.ts";
 import type { ResolvedAccount } from "../accounts/accounts.ts";
 import { RequestPermit } from "../admission/request-permit.ts";
@@ -80,6 +81,8 @@ export interface CallsState {
     | undefined;
   /** The data policy receipt of the last candidate that was called. */
   zdrReceipt: string | undefined;
+  /** Calls that plugins make themselves: those that are not settled, and the number of all. */
+  opened: { readonly open: Set<OpenCall>; count: number } | undefined;
 }
 
 /**
@@ -189,7 +192,13 @@ export function createExchangeState(of: {
     },
     body: { received: undefined, rewritten: undefined },
     routing: { resolution: undefined, excluded: [], coolingDown: undefined },
-    calls: { last: undefined, nextNumber: undefined, sent: undefined, zdrReceipt: undefined },
+    calls: {
+      last: undefined,
+      nextNumber: undefined,
+      sent: undefined,
+      zdrReceipt: undefined,
+      opened: undefined,
+    },
     billing: {
       labels: undefined,
       ledgerLabels: undefined,

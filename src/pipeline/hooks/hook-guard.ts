@@ -310,10 +310,10 @@ export class HookGuard {
       } catch (problem) {
         return handleFailure(a, b, problem, 0);
       }
-      const checked = check ? result.then((got) => (check(got, a, b), got)) : result;
-      return this.#wait(asHooked(exchangeOf(a, b)), checked, (problem, since) =>
-        handleFailure(a, b, problem, since),
-      );
+      return this.#wait(asHooked(exchangeOf(a, b)), result, {
+        check: check && ((got) => check(got, a, b)),
+        instead: (problem, since) => handleFailure(a, b, problem, since),
+      });
     };
   }
 
@@ -321,7 +321,12 @@ export class HookGuard {
   #wait<R>(
     x: HookedExchange,
     waiting: Promise<R>,
-    instead: (problem: unknown, since: number) => R,
+    of: {
+      /** Throws if the result is unusable. */
+      readonly check: ((result: R) => void) | undefined;
+      /** Returns or throws what is used in place of a failed hook's result. */
+      readonly instead: (problem: unknown, since: number) => R;
+    },
   ): Promise<R> {
     // Without an observer, the clock is not read.
     const since = !x.isHypothetical && x.state.gen.reportRequest ? performance.now() : 0;
@@ -332,7 +337,7 @@ export class HookGuard {
         isDone = true;
         deadline.stop();
         try {
-          resolve(instead(problem, since));
+          resolve(of.instead(problem, since));
         } catch (error) {
           reject(error as Error);
         }
@@ -343,6 +348,11 @@ export class HookGuard {
       deadline.start();
       waiting.then((result) => {
         if (isDone) return;
+        try {
+          of.check?.(result);
+        } catch (problem) {
+          return failed(problem);
+        }
         isDone = true;
         deadline.stop();
         if (since && performance.now() - since >= MIN_WAIT_MS) this.record(x, "delayed", since);

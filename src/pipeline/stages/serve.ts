@@ -60,20 +60,21 @@ export async function sendAnswer(
 }
 
 async function callServeRoute(x: HostExchange, route: HandlerRoute): Promise<RouteResponse> {
-  if (route.body === undefined) return route.handle(x);
+  // A promise is awaited, because returning it takes two more turns of the microtask queue.
+  if (route.body === undefined) return await route.handle(x);
   const bodiless = isBodiless(x.method);
   prepareToReadBody(x, bodiless ? "none" : route.body);
-  if (route.body === "parts") return route.handle(x, readParts(x));
-  if (route.body === "stream") return route.handle(x, readChunks(x));
+  if (route.body === "parts") return await route.handle(x, readParts(x));
+  if (route.body === "stream") return await route.handle(x, readChunks(x));
   const raw = bodiless ? NO_BYTES : await readBody(x);
-  if (route.body === "bytes") return route.handle(x, raw);
+  if (route.body === "bytes") return await route.handle(x, raw);
   const { gen, connection } = x.state;
   const parsed = bodiless
     ? NO_BODY
     : await parseBody(raw, connection.req.headers["content-type"]!, gen.maxJsonValues);
   const pause = yieldForLargeBody(raw.length);
   if (pause) await pause;
-  return route.handle(x, parsed.body);
+  return await route.handle(x, parsed.body);
 }
 
 const isStreamBody = (body: RouteResponse["body"]): body is AsyncIterable<string | Uint8Array> =>

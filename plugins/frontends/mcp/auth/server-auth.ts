@@ -1,6 +1,6 @@
 // Creates the resolver of each server's credential from its option `auth`, and checks the option.
 import type { Context, Problem } from "tollgate/plugin";
-import type { CredentialResolver } from "../server-credential.ts";
+import type { CredentialResolver, ServerCredential } from "../server-credential.ts";
 import {
   createClientCredentialsResolver,
   createExchangeResolver,
@@ -86,6 +86,8 @@ export const connectableServers = (
       scopes: auth!.scopes,
     }));
 
+const NO_CREDENTIAL: ServerCredential = { headers: {}, owner: "shared" };
+
 /** Returns the resolver of a server's credential. */
 export function createServerAuth(
   ctx: Pick<Context, "fetch" | "shared" | "log">,
@@ -103,6 +105,6 @@ export function createServerAuth(
     case "user":
       return of.connections!.resolverOf(connectableServers([server])[0]!);
     default:
-      return { resolve: () => ({ headers: {}, owner: "shared" }) };
+      return { resolve: () => NO_CREDENTIAL };
   }
 }
