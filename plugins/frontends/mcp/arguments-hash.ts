@@ -36,7 +36,8 @@ export class ArgumentsHash {
     const message = Buffer.allocUnsafe(BLOCK + Buffer.byteLength(text));
     this.#inner.copy(message);
     message.write(text, BLOCK);
-    hash("sha256", message, "buffer").copy(this.#outer, BLOCK);
+    // A string of bytes costs less than a buffer with its own memory.
+    this.#outer.latin1Write(hash("sha256", message, "latin1"), BLOCK);
     return hash("sha256", this.#outer).slice(0, HASH_LENGTH);
   }
 }
