@@ -37,7 +37,7 @@ export class ArgumentsHash {
     this.#inner.copy(message);
     message.write(text, BLOCK);
     // A string of bytes costs less than a buffer with its own memory.
-    this.#outer.latin1Write(hash("sha256", message, "latin1"), BLOCK);
+    this.#outer.write(hash("sha256", message, "binary"), BLOCK, "latin1");
     return hash("sha256", this.#outer).slice(0, HASH_LENGTH);
   }
 }
