@@ -27,13 +27,17 @@ export interface FinalMessage {
   readonly headers?: Opt<Readonly<Record<string, string>>>;
 }
 
+interface AbortableCall {
+  abort(): void;
+}
+
 export class ClientReply {
   /** Whether the client accepts a stream. */
   readonly canStream: boolean;
   /** Name of the tool or prompt that the request uses, at its server. For observers. */
   target: string | undefined;
-  /** Called when the request is canceled. */
-  onCancel: (() => void) | undefined;
+  /** The call that the request waits for. */
+  #call: AbortableCall | undefined;
   #isCanceled = false;
   #controller: AbortController | undefined;
   readonly #queue: string[] = [];
@@ -67,8 +71,14 @@ export class ClientReply {
   cancel(): void {
     this.#isCanceled = true;
     this.#controller?.abort();
-    this.onCancel?.();
+    this.#call?.abort();
     this.#wake?.();
+  }
+
+  /** Sets the call that is aborted when the request is canceled. Undefined: none. */
+  setCall(call: AbortableCall | undefined): void {
+    this.#call = call;
+    if (this.#isCanceled) call?.abort();
   }
 
   /** Sends a notification before the result. */

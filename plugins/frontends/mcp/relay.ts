@@ -126,7 +126,7 @@ export class Relay {
     const suspendedId = state?.["suspended"];
     const call =
       typeof suspendedId === "string" ? this.#resume(suspendedId) : new SuspendableCall();
-    call.onNotification = (name, of) => this.#forward(client, target, reply, name, of);
+    call.setReceiver((name, of) => this.#forward(client, target, reply, name, of));
     const more = state && {
       ...(isObject(inputResponses) && { inputResponses }),
       ...(typeof state["server"] === "string" && { requestState: state["server"] }),
@@ -140,7 +140,7 @@ export class Relay {
       else
         call.start(() =>
           this.#send(client, target, call.signal, more, {
-            onNotification: (name, of) => call.onNotification(name, of),
+            onNotification: (name, of) => call.notify(name, of),
             askClient: (name, of) => call.ask(name, of),
           }),
         );

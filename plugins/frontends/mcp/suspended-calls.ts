@@ -22,8 +22,11 @@ interface InputRequest {
 /** Next event of a call: its result, or a request for input. */
 export type CallStep = { readonly result: JsonObject } | { readonly input: InputRequest };
 
+type NotificationReceiver = (method: string, params: JsonObject) => void;
+
 /** The client's current request, which waits for the next event of a call. */
 interface Waiter {
+  readonly reply: Pick<ClientReply, "setCall">;
   readonly resolve: (step: CallStep) => void;
   readonly reject: (problem: unknown) => void;
 }
@@ -37,8 +40,8 @@ export class SuspendableCall {
   #ended: { readonly result: JsonObject } | { readonly problem: unknown } | undefined;
   #waiter: Waiter | undefined;
   expiresAt = 0;
-  /** Receives notifications. It belongs to the client's current request. */
-  onNotification: (method: string, params: JsonObject) => void = () => undefined;
+  /** Belongs to the client's current request. */
+  #receiver: NotificationReceiver | undefined;
 
   /** Most calls are never suspended, so they need no ID. */
   get id(): string {
@@ -64,6 +67,15 @@ export class SuspendableCall {
 
   abort(): void {
     this.#controller.abort();
+  }
+
+  /** Sets the receiver of notifications. */
+  setReceiver(receiver: NotificationReceiver): void {
+    this.#receiver = receiver;
+  }
+
+  notify(method: string, params: JsonObject): void {
+    this.#receiver?.(method, params);
   }
 
   ask(method: string, params: JsonObject): Promise<JsonObject> {
@@ -92,17 +104,10 @@ export class SuspendableCall {
   }
 
   /** Resolves with the next event. A client that cancels its request aborts the call. */
-  next(client: Pick<ClientReply, "isCanceled" | "onCancel">): Promise<CallStep> {
+  next(reply: Pick<ClientReply, "setCall">): Promise<CallStep> {
     return new Promise((resolve, reject) => {
-      client.onCancel = () => this.abort();
-      if (client.isCanceled) this.abort();
-      const done = () => {
-        client.onCancel = undefined;
-      };
-      this.#waiter = {
-        resolve: (step) => (done(), resolve(step)),
-        reject: (problem) => (done(), reject(problem as Error)),
-      };
+      this.#waiter = { reply, resolve, reject };
+      reply.setCall(this);
       this.#advance();
     });
   }
@@ -113,6 +118,7 @@ export class SuspendableCall {
     const [input] = this.#inputs;
     if (!waiter || (!input && !this.#ended)) return;
     this.#waiter = undefined;
+    waiter.reply.setCall(undefined);
     if (input) waiter.resolve({ input });
     else if ("problem" in this.#ended!) waiter.reject(this.#ended.problem);
     else waiter.resolve(this.#ended!);
