@@ -313,14 +313,17 @@ class JournaledLedgerRules<
   #findFullGroup(claims: readonly Claim[], t: number): CommandResult | undefined {
     let joining: Map<string, Set<string>> | undefined;
     for (const claim of claims) {
-      const { member } = claim.meter;
-      if (!member || claim.maxMembers === undefined || this.#meterTable.isMember(member, t))
-        continue;
+      const { meter, maxMembers } = claim;
+      const { member } = meter;
+      if (!member || maxMembers === undefined) continue;
+      // A meter that is not in the table has no time. Usually, the meter itself keeps its member.
+      if (meter.at > 0 && meters.keepsMember(meter, t)) continue;
+      if (this.#meterTable.isMember(member, t)) continue;
       joining ??= new Map();
       let scopes = joining.get(member.group);
       if (!scopes) joining.set(member.group, (scopes = new Set()));
       scopes.add(member.scope);
-      if (!this.#meterTable.hasPlaces(member.group, scopes.size, claim.maxMembers, t))
+      if (!this.#meterTable.hasPlaces(member.group, scopes.size, maxMembers, t))
         return {
           ok: false,
           denied: meters.limitState(claim, meters.readMeter(claim, t)),

@@ -178,6 +178,7 @@ export class EncodedSettle implements SettleInput {
   readonly attempt: string;
   readonly text: string;
   #fields: SettleFields | undefined;
+  #state: Settle["state"] | undefined;
   #costNano: bigint | null | undefined;
   constructor(at: number, attempt: string, text: string) {
     this.at = at;
@@ -185,7 +186,7 @@ export class EncodedSettle implements SettleInput {
     this.text = text;
   }
   get state() {
-    return this.text.slice(1, this.text.indexOf('"', 1)) as Settle["state"];
+    return (this.#state ??= this.text.slice(1, this.text.indexOf('"', 1)) as Settle["state"]);
   }
   get costNano() {
     return this.#costNano === undefined ? (this.#costNano = this.#parseCost()) : this.#costNano;
