@@ -1,4 +1,5 @@
 import { BOUNDS } from "../../lib/bounds.ts";
+import { BytePieces } from "../../lib/net/byte-pieces.ts";
 import { unpooledSlice } from "../../lib/unpooled-buffer.ts";
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";
 import type { Decoder } from "../../plugin/protocol.ts";
@@ -64,7 +65,7 @@ class ByteEventSplitter implements EventSplitter {
   readonly #on: OnEventBytes;
   readonly #cap: number;
   /** Parts of an event that has not ended yet. */
-  #pieces: Buffer[] = [];
+  readonly #pieces = new BytePieces();
   #size = 0;
   /** Whether no byte of the current line has been seen. */
   #lineStart = true;
@@ -125,14 +126,13 @@ class ByteEventSplitter implements EventSplitter {
     }
     if (from < n) {
       this.#grow(n - from);
-      this.#pieces.push(unpooledSlice(b, from));
+      this.#pieces.add(unpooledSlice(b, from));
     }
   };
 
   readonly end = (): void => {
     if (this.#size === 0) return;
-    let rest = Buffer.concat(this.#pieces);
-    this.#pieces = [];
+    let rest = this.#pieces.take();
     this.#size = 0;
     if (this.#first && startsWithBom(rest, 0)) rest = rest.subarray(3);
     const last = parseEventText(rest);
@@ -148,10 +148,9 @@ class ByteEventSplitter implements EventSplitter {
   #emit(b: Buffer, from: number, to: number): void {
     this.#grow(to - from);
     this.#size = 0;
-    if (this.#pieces.length > 0) {
-      this.#pieces.push(b.subarray(from, to));
-      b = Buffer.concat(this.#pieces);
-      this.#pieces = [];
+    if (this.#pieces.size > 0) {
+      this.#pieces.add(b.subarray(from, to));
+      b = this.#pieces.take();
       from = 0;
       to = b.length;
     }

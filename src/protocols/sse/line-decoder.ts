@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { BOUNDS } from "../../lib/bounds.ts";
+import { BytePieces } from "../../lib/net/byte-pieces.ts";
 import { fail } from "../../model/error.ts";
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";
 import type { Decoder } from "../../plugin/protocol.ts";
@@ -17,10 +18,9 @@ export function createLineDecoder(
   on: (line: string) => void,
   maxLineBytes: number = BOUNDS.event.max,
 ): Decoder {
-  let held: Buffer[] = [];
-  let size = 0;
+  const held = new BytePieces();
   const bounded = (bytes: number) => {
-    if (size + bytes > maxLineBytes) failBoundExceeded("event", maxLineBytes);
+    if (held.size + bytes > maxLineBytes) failBoundExceeded("event", maxLineBytes);
   };
   const take = (b: Buffer) => {
     const text = b.toString().trim();
@@ -34,22 +34,16 @@ export function createLineDecoder(
       for (let end = chunk.indexOf(LF); end >= 0; end = chunk.indexOf(LF, from)) {
         const rest = chunk.subarray(from, end);
         bounded(rest.length);
-        const line = held.length === 0 ? rest : Buffer.concat([...held, rest]);
-        held = [];
-        size = 0;
         from = end + 1;
-        take(line);
+        if (held.size > 0) held.add(rest);
+        take(held.size > 0 ? held.take() : rest);
       }
       if (from === chunk.length) return;
       bounded(chunk.length - from);
-      held.push(chunk.subarray(from));
-      size += chunk.length - from;
+      held.add(chunk.subarray(from));
     },
     end() {
-      const line = Buffer.concat(held);
-      held = [];
-      size = 0;
-      take(line);
+      take(held.take());
     },
   };
 }

@@ -1,6 +1,7 @@
 // Implements `ctx.fetchStream` on undici's dispatch API. Compared with `fetch`, a request needs no
 // Node stream, no web stream, and no `Response`.
 import type { Dispatcher } from "undici";
+import { BytePieces } from "../../lib/net/byte-pieces.ts";
 import { createFault } from "../../model/error.ts";
 import type { HeadersIn, HeadersOut } from "../../model/values.ts";
 import type { StreamedRequestInit, StreamedResponse } from "../../plugin/context.ts";
@@ -97,7 +98,7 @@ class StreamedRequest implements Dispatcher.DispatchHandler, StreamedResponse {
   #controller: Dispatcher.DispatchController | undefined;
   #sink: BodySink | undefined;
   /** Pieces that arrived before the body was taken. */
-  #early: Buffer[] = [];
+  #early: BytePieces | undefined;
   #earlyBytes = 0;
   #ended: { readonly problem?: unknown } | undefined;
   #abortReason: Error | undefined;
@@ -121,20 +122,17 @@ class StreamedRequest implements Dispatcher.DispatchHandler, StreamedResponse {
 
   bytes(maxBytes: number): Promise<Buffer | undefined> {
     return new Promise((resolve, reject) => {
-      const pieces: Buffer[] = [];
-      let size = 0;
+      const pieces = new BytePieces();
       this.#take({
         onPiece: (piece) => {
-          size += piece.length;
-          pieces.push(piece);
-          if (size <= maxBytes) return;
+          pieces.add(piece);
+          if (pieces.size <= maxBytes) return;
           resolve(undefined);
           this.cancel();
         },
         onEnd(problem) {
           if (problem !== undefined) reject(problem as Error);
-          else if (size <= maxBytes)
-            resolve(pieces.length === 1 ? pieces[0] : Buffer.concat(pieces, size));
+          else if (pieces.size <= maxBytes) resolve(pieces.take());
         },
       });
     });
@@ -180,9 +178,9 @@ class StreamedRequest implements Dispatcher.DispatchHandler, StreamedResponse {
   }
 
   #deliver(): void {
-    const pieces = this.#early;
-    this.#early = [];
-    for (const piece of pieces) this.#sink!.onPiece(piece);
+    const early = this.#early;
+    this.#early = undefined;
+    if (early) this.#sink!.onPiece(early.take());
   }
 
   /** Called when the signal of the request or of the generation aborts. */
@@ -216,7 +214,7 @@ class StreamedRequest implements Dispatcher.DispatchHandler, StreamedResponse {
 
   onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
     if (this.#sink) return this.#sink.onPiece(piece);
-    this.#early.push(piece);
+    (this.#early ??= new BytePieces()).add(piece);
     this.#earlyBytes += piece.length;
     if (this.#earlyBytes > MAX_EARLY_BYTES) controller.pause();
   }
