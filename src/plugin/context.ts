@@ -80,7 +80,8 @@ export type Context = Readonly<{
    * As `fetch`, for a response that is read while it arrives, such as a stream of events, and for
    * frequent small requests: it costs less, because it creates no streams. Resolves when the headers
    * have arrived, with any status. Read or cancel the body of each response. Rejects, or ends the
-   * body with an error, if no byte arrives for `idleMs`.
+   * body with an error, if no byte arrives for `idleMs`. If it rejects with the code
+   * `connect_failed`, `tls_failed`, or a code that begins with `address_`, nothing was sent.
    */
   fetchStream(url: string | URL, init: StreamedRequestInit): Promise<StreamedResponse>;
   /**
@@ -316,7 +317,7 @@ export interface StreamedRequestInit {
 export interface StreamedResponse {
   /** HTTP status. */
   readonly status: number;
-  /** Headers by their names in lower case. */
+  /** Headers by their names in lower case. Values of a repeated header are joined, except cookies. */
   readonly headers: HeadersIn;
   /**
    * Resolves with the whole body. Resolves to undefined if it is larger than `maxBytes`. The rest is

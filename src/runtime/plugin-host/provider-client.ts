@@ -289,10 +289,15 @@ async function sendSigned(
   }
 }
 
+/**
+ * Throws the error of a request without a response. `isSent`: whether a part of the request may have
+ * been sent. Undefined: it is not known.
+ */
 export function failUnreachable(
   { reach, baseLabel = "The provider" }: Pick<ProviderClientOptions, "reach" | "baseLabel">,
   { url, signal }: Pick<UnsignedFetch, "url" | "signal">,
   cause: unknown,
+  isSent?: boolean,
 ): never {
   if (getFault(cause)) throw cause;
   if (signal.aborted) fail("canceled", "The request was canceled.", { cause });
@@ -316,7 +321,9 @@ export function failUnreachable(
   // After these two codes, nothing was sent.
   if (isConnectError(cause as Error))
     return fail("upstream", text, { code: "connect_failed", cause });
-  if (TLS_ERROR.test(code)) return fail("upstream", text, { code: "tls_failed", cause });
+  if (isSent !== true && TLS_ERROR.test(code))
+    return fail("upstream", text, { code: "tls_failed", cause });
+  if (isSent === false) return fail("upstream", text, { code: "connect_failed", cause });
   return fail("upstream", text, { code: "upstream_disconnected", cause });
 }
 

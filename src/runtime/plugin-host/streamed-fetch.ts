@@ -206,7 +206,7 @@ class StreamedRequest implements Dispatcher.DispatchHandler, StreamedResponse {
     c.rawHeaders = null;
     if (status < 200) return;
     this.status = status;
-    this.headers = headers;
+    this.headers = joinRepeated(headers);
     const pending = this.#pending;
     this.#pending = undefined;
     pending?.resolve(this);
@@ -234,9 +234,11 @@ class StreamedRequest implements Dispatcher.DispatchHandler, StreamedResponse {
 
   #toFault(cause: Error): unknown {
     const signal = this.#signal ?? NEVER;
-    const convert = this.#pending ? failUnreachable : failTruncatedBody;
+    const unsigned = { url: this.#url, signal };
     try {
-      return convert(this.#reach, { url: this.#url, signal }, cause);
+      if (!this.#pending) return failTruncatedBody(this.#reach, unsigned, cause);
+      // The controller is set immediately before the first byte is written.
+      return failUnreachable(this.#reach, unsigned, cause, this.#controller !== undefined);
     } catch (problem) {
       return problem;
     }
@@ -249,6 +251,16 @@ class StreamedRequest implements Dispatcher.DispatchHandler, StreamedResponse {
     this.#signal?.removeEventListener("abort", this);
     this.#sink?.onEnd(ended.problem);
   }
+}
+
+/** Joins the values of repeated headers in place. Cookies stay a list, because they contain commas. */
+function joinRepeated(headers: HeadersIn): HeadersIn {
+  for (const name in headers) {
+    const value = headers[name];
+    if (typeof value === "object" && name !== "set-cookie")
+      (headers as Record<string, string>)[name] = value.join(", ");
+  }
+  return headers;
 }
 
 const NEVER = new AbortController().signal;

@@ -1,7 +1,7 @@
 // Sessions with a server that speaks a revision with sessions. Each partition has its own session,
 // so that a client never uses what the server keeps for another one.
 import type { Context, HeadersIn, HeadersOut, JsonObject } from "tollgate/plugin";
-import { isObject, isRpcId, RPC_ERRORS, type RpcRequest } from "../json-rpc.ts";
+import { isObject, RPC_ERRORS, type RpcRequest } from "../json-rpc.ts";
 import {
   GATEWAY_INFO,
   showRevisions,
@@ -256,8 +256,9 @@ function toSession(result: JsonObject, headers: HeadersIn): RemoteSession {
       `The server chose ${showRevisions([protocolVersion])}, which the gateway does not support.`,
       { code: RPC_ERRORS.internal, progress: "rejected" },
     );
-  const [id] = [headers["mcp-session-id"]].flat();
-  if (id !== undefined && (id.length > MAX_SESSION_ID_LENGTH || !isRpcId(id)))
+  // An ID contains no space. If the header is repeated, its first value is used.
+  const id = headers["mcp-session-id"]?.toString().split(", ", 1)[0];
+  if (id !== undefined && id.length > MAX_SESSION_ID_LENGTH)
     throw new ServerError("The server assigned a session ID that is too long.", {
       code: RPC_ERRORS.internal,
       progress: "rejected",

@@ -25,15 +25,9 @@ const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 /** Largest stream of one response, in bytes. */
 const MAX_STREAM_BYTES = 64 * 1024 * 1024;
 
-/** Codes of connections that were never established, so nothing was sent. */
-const UNSENT_CODES = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-]);
+/** Whether a code of `ctx.fetchStream` means that no connection was established. */
+const isUnsentCode = (code = ""): boolean =>
+  code === "connect_failed" || code === "tls_failed" || code.startsWith("address_");
 
 /** A message to a server. */
 export interface Posting {
@@ -58,19 +52,25 @@ type Fetch = Pick<Context, "fetchStream">;
 /** Sends a message. Resolves with the response, even if it is an error of JSON-RPC. */
 export async function post(ctx: Fetch, url: string | URL, of: Posting): Promise<PostedResponse> {
   const answer = await send(ctx, url, toInit("POST", of, POST_HEADERS, of.message));
-  const { status, headers } = answer;
-  // A response of the gateway has an ID and is not answered.
-  const id = "method" in of.message ? (of.message["id"] as RpcId | undefined) : undefined;
-  if (status === 202 || status === 204 || (status < 300 && id === undefined)) {
+  try {
+    const { status, headers } = answer;
+    // A response of the gateway has an ID and is not answered.
+    const id = "method" in of.message ? (of.message["id"] as RpcId | undefined) : undefined;
+    if (status === 202 || status === 204 || (status < 300 && id === undefined)) {
+      if (id !== undefined) throw wrongShape("is empty");
+      answer.cancel();
+      return { status, headers, response: undefined };
+    }
+    if (status >= 300) return { status, headers, response: await readError(answer, of.signal) };
+    const response = isEventStream(answer)
+      ? await readEventResponse(answer, id!, of)
+      : readJsonResponse(await readJson(answer, of.signal), id!);
+    return { status, headers, response };
+  } catch (problem) {
+    // A body that nobody reads keeps its connection.
     answer.cancel();
-    if (id !== undefined) throw wrongShape("is empty");
-    return { status, headers, response: undefined };
+    throw problem;
   }
-  if (status >= 300) return { status, headers, response: await readError(answer, of.signal) };
-  const response = isEventStream(answer)
-    ? await readEventResponse(answer, id!, of)
-    : readJsonResponse(await readJson(answer, of.signal), id!);
-  return { status, headers, response };
 }
 
 const POST_HEADERS = {
@@ -170,7 +170,6 @@ async function readEventResponse(
 
 function readJson(answer: StreamedResponse, signal: AbortSignal): Promise<string> {
   if (typeOf(answer).includes("json")) return readText(answer, signal);
-  answer.cancel();
   throw wrongShape("is neither JSON nor a stream of events");
 }
 
@@ -234,7 +233,6 @@ function toServerError(problem: unknown, signal: AbortSignal): unknown {
   if (problem instanceof ServerError) return problem;
   const fault = getFault(problem);
   if (signal.aborted || fault?.kind === "canceled") return problem;
-  const code = String((problem as { cause?: { code?: unknown } }).cause?.code ?? "");
   const isTimeout = fault?.kind === "timeout";
   return new ServerError(
     isTimeout
@@ -242,7 +240,7 @@ function toServerError(problem: unknown, signal: AbortSignal): unknown {
       : "The server cannot be reached, or its connection broke.",
     {
       code: RPC_ERRORS.internal,
-      progress: UNSENT_CODES.has(code) ? "unsent" : "unknown",
+      progress: isUnsentCode(fault?.code ?? undefined) ? "unsent" : "unknown",
       status: isTimeout ? 504 : 502,
     },
   );

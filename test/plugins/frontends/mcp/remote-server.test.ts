@@ -1,6 +1,6 @@
 // The revision of a remote server, as the gateway finds it out.
 import { expect, it } from "vitest";
-import type { Context } from "tollgate/plugin";
+import { createFault, type Context, type StreamedResponse } from "tollgate/plugin";
 import { RemoteServer } from "../../../../plugins/frontends/mcp/remote/remote-server.ts";
 import { toStreamedResponse } from "../../../../src/testing/context.ts";
 import type { ServerCaller } from "../../../../plugins/frontends/mcp/tool-server.ts";
@@ -110,4 +110,45 @@ it("the session that was not used for longest is ended if there are too many", a
   await use("client 1");
   await use("client 1001");
   expect(ended).toEqual(["session-2"]);
+});
+
+/** A server of the stateless revision whose requests are answered by a function. */
+function statelessServer(fetchStream: () => Promise<Partial<StreamedResponse>>) {
+  const ctx = { fetchStream, runEvery: () => undefined, onDispose: () => undefined };
+  const settings = { ...SETTINGS, revision: MODERN } as const;
+  return new RemoteServer(settings, ctx as unknown as Context);
+}
+
+const CALL = {
+  method: "tools/call",
+  params: { name: "tool" },
+  onNotification() {},
+  askClient: () => Promise.reject(new Error("not asked")),
+} as const;
+
+it.each([
+  ["connect_failed", "unsent"],
+  ["tls_failed", "unsent"],
+  ["address_private", "unsent"],
+  ["upstream_disconnected", "unknown"],
+])("a request that fails with %s is %s", async (code, progress) => {
+  const failed = createFault("upstream", "failed", { code });
+  const server = statelessServer(() => Promise.reject(failed));
+  await expect(server.request(CALL, CALLER)).rejects.toMatchObject({ progress, status: 502 });
+});
+
+it("a response that cannot be read is canceled", async () => {
+  let canceled = 0;
+  const cancel = () => void canceled++;
+  const bytes = () => Promise.reject(createFault("upstream", "broken", { code: "truncated" }));
+  const headers: StreamedResponse["headers"][] = [
+    { "content-type": "text/html" },
+    { "content-type": "application/json" },
+    { "content-type": 5 as unknown as string },
+  ];
+  for (const [i, own] of headers.entries()) {
+    const server = statelessServer(async () => ({ status: 200, headers: own, bytes, cancel }));
+    await expect(server.request(CALL, CALLER)).rejects.toThrow();
+    expect(canceled).toBe(i + 1);
+  }
 });

@@ -11,13 +11,15 @@ import { until } from "../../../kit/wait.ts";
 async function serving(listener: RequestListener) {
   const server = createServer(listener).listen(0, "127.0.0.1");
   await once(server, "listening");
-  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/x?a=b`);
+  const { port } = server.address() as AddressInfo;
+  const url = new URL(`http://127.0.0.1:${port}/x?a=b`);
   const closed = new AbortController();
   const requests = new StreamedRequests(closed.signal);
   const reach = { reach: undefined, dispatcher: undefined, allowedOrigins: new Set([url.origin]) };
   return {
     closed,
     server,
+    port,
     send: (init: Partial<StreamedRequestInit> = {}) =>
       requests.send(url, { idleMs: 60_000, ...init }, reach),
     async [Symbol.asyncDispose]() {
@@ -132,4 +134,66 @@ it("a body that is cut off, or whose reader fails, is an error", async () => {
     throw new Error("unreadable");
   });
   await expect(failing).rejects.toThrow("unreadable");
+});
+
+it("joins the values of a repeated header, except cookies", async () => {
+  await using at = await serving((_, res) => {
+    const headers: [string, string][] = [
+      ["Content-Type", "application/json"],
+      ["Content-Type", "text/plain"],
+      ["WWW-Authenticate", "Basic"],
+      ["WWW-Authenticate", 'Bearer scope="a"'],
+      ["Set-Cookie", "a=1"],
+      ["Set-Cookie", "b=2"],
+      ["X-Once", "1"],
+    ];
+    res.writeHead(200, headers.flat()).end();
+  });
+  const answer = await at.send();
+  answer.cancel();
+  expect(answer.headers).toMatchObject({
+    "content-type": "application/json, text/plain",
+    "www-authenticate": 'Basic, Bearer scope="a"',
+    "set-cookie": ["a=1", "b=2"],
+    "x-once": "1",
+  });
+});
+
+it.each([
+  ["tls_failed", "ERR_SSL_WRONG_VERSION_NUMBER"],
+  ["connect_failed", "ECONNRESET"],
+  ["connect_failed", "EHOSTUNREACH"],
+])("states %s for %s only if nothing was sent", async (code, causeCode) => {
+  const cause = Object.assign(new Error("failed"), { code: causeCode });
+  for (const isSent of [false, true]) {
+    type Handler = Record<"onRequestStart" | "onResponseError", (...of: unknown[]) => void>;
+    const dispatch = (_: object, handler: Handler) => {
+      if (isSent) handler.onRequestStart({});
+      handler.onResponseError(undefined, cause);
+    };
+    const sent = new StreamedRequests(new AbortController().signal).send(
+      new URL("http://tools.example"),
+      { idleMs: 1_000 },
+      { reach: undefined, dispatcher: { dispatch } as never, allowedOrigins: new Set() },
+    );
+    const expected = isSent ? "upstream_disconnected" : code;
+    expect(await problemOf(sent)).toMatchObject({ kind: "upstream", code: expected });
+  }
+});
+
+it("states that nothing was sent if there is no server, or none with TLS", async () => {
+  const closed = new AbortController();
+  let port = 0;
+  const failureAt = (scheme: string) => {
+    const url = new URL(`${scheme}://127.0.0.1:${port}`);
+    const allowedOrigins = new Set([url.origin]);
+    const reach = { reach: undefined, dispatcher: undefined, allowedOrigins };
+    return problemOf(new StreamedRequests(closed.signal).send(url, { idleMs: 60_000 }, reach));
+  };
+  {
+    await using at = await serving(() => expect.unreachable());
+    port = at.port;
+    expect(await failureAt("https")).toMatchObject({ code: "tls_failed" });
+  }
+  expect(await failureAt("http")).toMatchObject({ code: "connect_failed" });
 });
