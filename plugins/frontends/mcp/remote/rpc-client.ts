@@ -67,7 +67,7 @@ export async function post(ctx: Fetch, url: string | URL, of: Posting): Promise<
       : readJsonResponse(await readJson(answer, of.signal), id!);
     return { status, headers, response };
   } catch (problem) {
-    // A body that nobody reads keeps its connection.
+    // A body that is not read keeps its connection.
     answer.cancel();
     throw problem;
   }
