@@ -8,6 +8,8 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { startDaemon } from "../../kit/process/daemon.ts";
+import { sendModern } from "../../plugins/frontends/mcp/client.ts";
+import { startFakeServer } from "../../plugins/frontends/mcp/fake-server.ts";
 import { WITNESS } from "./live-requests.ts";
 
 test.each([["whole"], ["stream"]])("%s", async (form) => {
@@ -71,4 +73,29 @@ providers:
     upstream.closeAllConnections();
     upstream.close();
   }
+});
+
+test("a tool's call", async () => {
+  await using server = await startFakeServer({ revision: "2026-07-28" });
+  await using gateway = await startDaemon({
+    yaml: `
+frontends: [{ use: mcp, with: { servers: { one: { url: "${server.url}" } } } }]
+middleware: [auth, zdr, limits, usage, ./witness.ts]
+providers: { demo: { use: demo } }
+`,
+    files: { "witness.ts": WITNESS },
+  });
+  const client = { url: `${gateway.url}/mcp/one`, key: gateway.key };
+  const call = async (headers: Record<string, string> = {}) => {
+    const params = { name: "echo", arguments: { text: "x".repeat(2_000) } };
+    const answer = await sendModern(client, "tools/call", params, { headers });
+    expect(answer.error).toBeUndefined();
+    return answer.headers.get("x-alive");
+  };
+  for (let i = 0; i < 20; i++) await call();
+  await call({ "x-begin": "1" });
+  for (let i = 0; i < 40; i++) await call();
+  const [alive, all] = (await call({ "x-count": "1" }))!.split(" of ").map(Number);
+  expect(all).toBe(41);
+  expect(alive).toBeLessThan(8);
 });
