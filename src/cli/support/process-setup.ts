@@ -27,25 +27,40 @@ const MALLOC_SETTINGS = [
   { variable: "MALLOC_TRIM_THRESHOLD_", option: -1, bytes: 67_108_864 },
 ] as const;
 
+/**
+ * Threshold in bytes while the program is loaded. Files and compiled code of megabytes are then
+ * returned to the system.
+ */
+const MMAP_THRESHOLD_WHILE_LOADING = 131_072;
+
 /** Returns whether these arguments run `serve`, which may be omitted. */
-export const isServeCommand = ([command = "serve"]: readonly string[]): boolean =>
+const isServeCommand = ([command = "serve"]: readonly string[]): boolean =>
   command === "serve" || (command.startsWith("-") && !INFORMATION.has(command));
 
 const INFORMATION: ReadonlySet<string> = new Set(["--version", "-v", "--help", "-h"]);
 
-/** Applies the settings if the command is `serve`. Child processes inherit the variables. */
+/** The allocator's own function, if this version of Node.js can call it. Returns 1 for success. */
+let mallopt: ((option: number, value: number) => number) | undefined;
+
+/**
+ * Prepares the allocator if the command is `serve`. Child processes inherit the variables.
+ * `completeMallocSettings` must be called when the gateway has started.
+ */
 export function applyMallocSettings(argv: readonly string[]): void {
-  if (
-    !isServeCommand(argv) ||
-    process.platform !== "linux" ||
-    "MALLOC_MMAP_THRESHOLD_" in process.env
-  )
-    return;
+  if (!isServeCommand(argv) || process.platform !== "linux") return;
+  if ("MALLOC_MMAP_THRESHOLD_" in process.env) return;
   const environment = Object.fromEntries(
     MALLOC_SETTINGS.map(({ variable, bytes }) => [variable, `${bytes}`]),
   );
-  if (callMallopt()) Object.assign(process.env, environment);
+  mallopt = findMallopt();
+  if (mallopt?.(MALLOC_SETTINGS[0].option, MMAP_THRESHOLD_WHILE_LOADING) === 1)
+    Object.assign(process.env, environment);
   else restartWith(environment);
+}
+
+/** Sets the thresholds for serving requests. */
+export function completeMallocSettings(): void {
+  for (const { option, bytes } of MALLOC_SETTINGS) mallopt?.(option, bytes);
 }
 
 /** The part of `node:ffi` that is used here. Node.js has the module since version 26. */
@@ -53,26 +68,20 @@ interface ForeignFunctions {
   dlopen(
     library: null,
     functions: Readonly<Record<string, { arguments: readonly string[]; return: string }>>,
-  ): { readonly functions: { mallopt(option: number, value: number): number } };
+  ): { readonly functions: { readonly mallopt: typeof mallopt } };
 }
 
-/**
- * Changes the settings of this process by the allocator's own function. Returns false if this
- * version of Node.js cannot call it.
- */
-function callMallopt(): boolean {
+function findMallopt(): typeof mallopt {
   const { emitWarning } = process;
   try {
     // The module emits a warning that it is experimental. If it changes, the process is re-executed
     // instead.
     process.emitWarning = () => {};
     const ffi = process.getBuiltinModule("node:ffi") as ForeignFunctions | undefined;
-    if (!ffi) return false;
     const signature = { arguments: ["i32", "i32"], return: "i32" };
-    const { mallopt } = ffi.dlopen(null, { mallopt: signature }).functions;
-    return MALLOC_SETTINGS.every(({ option, bytes }) => mallopt(option, bytes) === 1);
+    return ffi?.dlopen(null, { mallopt: signature }).functions.mallopt;
   } catch {
-    return false;
+    return undefined;
   } finally {
     process.emitWarning = emitWarning;
   }

@@ -28,9 +28,10 @@ const SETUP = new URL("../../../src/cli/support/process-setup.ts", import.meta.u
  */
 const PROGRAM = `
 import { readFileSync } from "node:fs";
-import { applyMallocSettings } from ${JSON.stringify(SETUP)};
+import { applyMallocSettings, completeMallocSettings } from ${JSON.stringify(SETUP)};
 process.stderr.write("executed,");
 applyMallocSettings(["serve"]);
+completeMallocSettings();
 const { malloc } = getBuiltinModule("node:ffi").dlopen(null, { malloc: { arguments: ["u64"], return: "u64" } }).functions;
 const at = BigInt(malloc(4n * 1024n ** 2n));
 const [, from, to] = /^(\\w+)-(\\w+) .*\\[heap\\]$/m.exec(readFileSync("/proc/self/maps", "utf8"));

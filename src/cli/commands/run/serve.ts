@@ -21,7 +21,11 @@ import {
   EXIT_CODES,
   type CliInput,
 } from "../../support/command.ts";
-import { disablePretenuring, freezeObjectPrototype } from "../../support/process-setup.ts";
+import {
+  completeMallocSettings,
+  disablePretenuring,
+  freezeObjectPrototype,
+} from "../../support/process-setup.ts";
 import {
   builtinPlugins,
   configFile,
@@ -161,7 +165,10 @@ export const command: CliCommand = {
       return EXIT_CODES.config;
     }
     const pulse = startEventLoopWatchdog({ isPretty: terminal });
-    void pulse.whenLoaded.then(disablePretenuring);
+    void pulse.whenLoaded.then(() => {
+      disablePretenuring();
+      completeMallocSettings();
+    });
     const manager = createServiceManager(gateway, log);
     const stopped = untilStopped(gateway, {
       log,
