@@ -1,21 +1,17 @@
 // Recorded sessions of released versions of Claude Code and Codex, through the gateway to a provider
 // of the same protocol: nothing is rejected, and nothing is lost. `record-sessions.ts` records them.
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { say } from "tollgate/testing";
 import { startInProcessWithUpstream, type InProcessWithUpstream } from "../kit/in-process.ts";
-import type { RecordedRequest } from "./record-sessions.ts";
+import { NIGHTLY } from "../kit/law-effort.ts";
+import { CLIENTS, recordedSessions } from "./record-sessions.ts";
 import { USAGE } from "./scripts.ts";
 
-const FOLDER = join(import.meta.dirname, "../fixtures/client-sessions");
-interface Session {
-  readonly client: string;
-  readonly version: string;
-  readonly requests: readonly RecordedRequest[];
-}
-const SESSIONS = readdirSync(FOLDER).map(
-  (file) => JSON.parse(readFileSync(join(FOLDER, file), "utf8")) as Session,
+/** Outside the nightly run, the oldest and the newest session of each client. */
+const SESSIONS = CLIENTS.flatMap((client) =>
+  recordedSessions(client)
+    .filter((_, index, { length }) => NIGHTLY || index === 0 || index === length - 1)
+    .map((session) => ({ client, ...session })),
 );
 
 let at: InProcessWithUpstream;
@@ -34,7 +30,10 @@ providers:
 }, 60_000);
 afterAll(() => at?.[Symbol.asyncDispose]());
 
-it.each(SESSIONS.map((session) => [`${session.client} ${session.version}`, session] as const))(
+const nameOf = ({ client, versions }: (typeof SESSIONS)[number]) =>
+  `${client} ${versions[0]!}${versions.length > 1 ? ` to ${versions.at(-1)!}` : ""}`;
+
+it.each(SESSIONS.map((session) => [nameOf(session), session] as const))(
   "%s: each request is accepted, and arrives as it was sent",
   async (_name, { requests }) => {
     expect(requests.length).toBeGreaterThan(1);

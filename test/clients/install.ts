@@ -35,6 +35,9 @@ const mainOf = (of: Package) => join(folderOf(of), "node_modules", of.name, of.m
 
 export const isInstalled = (of: Package): boolean => existsSync(mainOf(of));
 
+export const uninstall = (of: Package): Promise<void> =>
+  rm(folderOf(of), { recursive: true, force: true });
+
 /** The path of the script that starts it. */
 export async function installed(of: Package): Promise<string> {
   if (isInstalled(of)) return mainOf(of);
