@@ -395,7 +395,7 @@ export const DISCARD_LIMITS = { limit: 128 * 1024, ms: 1_000 };
  * follows it would resolve it against the base.
  */
 function resolveRedirect(headers: Headers, url: URL): void {
-  const target = URL.parse(headers.get("location") ?? "", url);
+  const target = URL.parse(headers.get("location") ?? "", url.href);
   if (target && headers.has("location")) headers.set("location", target.href);
 }
 
