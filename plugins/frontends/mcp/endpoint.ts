@@ -346,7 +346,9 @@ export class McpEndpoint {
       if (unexpected) this.#ctx.log.error({ err: problem, method }, "request of MCP failed");
       return toErrorMessage(problem, id);
     }
-    if (problem.progress !== "unsent" && problem.code === RPC_ERRORS.internal)
+    // A problem without a status that left the request unsent is one of the client.
+    const isOfServer = problem.progress !== "unsent" || problem.status != null;
+    if (isOfServer && problem.code === RPC_ERRORS.internal)
       this.#ctx.log.warn({ method, reason: problem.message }, "MCP server failed");
     const code = clientCode(problem.code, isModern);
     const error = { code, ...(await shownError(x, scope, problem)) };

@@ -171,6 +171,13 @@ export function checkServerMessage(text: string): RpcRequest | RpcResponse {
   return message as unknown as RpcResponse;
 }
 
+/** Error for a request that was canceled before it was sent. */
+export const canceledError = (): ServerError =>
+  new ServerError("The request was canceled before it was sent.", {
+    code: RPC_ERRORS.internal,
+    progress: "unsent",
+  });
+
 /** Error for a response that does not conform to MCP. The server may have run the request. */
 export const wrongShape = (flaw: string) =>
   new ServerError(`The response of the server ${flaw}.`, {

@@ -56,6 +56,8 @@ export interface CachedList {
 interface Loading<T> {
   readonly at: number;
   readonly value: Promise<T>;
+  /** Undefined while it is being read. */
+  readAt?: number;
 }
 
 /** The client of a request, as servers see it. */
@@ -205,14 +207,22 @@ export class MountedServer {
   async describe(x: RequestHead): Promise<ServerDescription> {
     const credential = await this.#credentials.resolve(x);
     const known = this.#descriptions.get(credential.owner);
-    if (known && performance.now() - known.at < this.#ttlMs) return this.#inTime(known);
+    // One that is being read is used at any age, so that a server that hangs is asked once.
+    const age = performance.now() - (known?.readAt ?? Infinity);
+    if (known && age < this.#ttlMs) return this.#inTime(known);
     const value = this.#withRenewal(x, credential, listCaller, (caller) =>
       this.server.describe(caller),
     );
-    const loading = { at: performance.now(), value };
+    const loading: Loading<ServerDescription> = { at: performance.now(), value };
     this.#descriptions.set(credential.owner, loading);
     trim(this.#descriptions);
-    value.catch(() => this.#descriptions.delete(credential.owner));
+    value.then(
+      () => (loading.readAt = performance.now()),
+      () => {
+        if (this.#descriptions.get(credential.owner) === loading)
+          this.#descriptions.delete(credential.owner);
+      },
+    );
     return this.#inTime(loading);
   }
 

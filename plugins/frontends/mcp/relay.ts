@@ -9,7 +9,14 @@ import { assertArgumentHeaders, type Client } from "./client.ts";
 import { createErrorCleaner, findTarget, hiddenNames, type Target } from "./directory.ts";
 import { mirrorArguments } from "./header-values.ts";
 import { HIDDEN_MESSAGE, type HiddenNames } from "./hidden-names.ts";
-import { canonicalJson, ClientError, isObject, RPC_ERRORS, wrongShape } from "./json-rpc.ts";
+import {
+  canceledError,
+  canonicalJson,
+  ClientError,
+  isObject,
+  RPC_ERRORS,
+  wrongShape,
+} from "./json-rpc.ts";
 import { argumentAt } from "./list-entries.ts";
 import type { MountedServer } from "./mounted-server.ts";
 import { withPublicUris } from "./public-names.ts";
@@ -137,13 +144,15 @@ export class Relay {
       isWaiting = false;
       if (typeof suspendedId === "string")
         call.answer(firstResponse(isObject(inputResponses) ? inputResponses : {}));
-      else
+      else {
+        if (reply.isCanceled) call.abort();
         call.start(() =>
           this.#send(client, target, call.signal, more, {
             onNotification: (name, of) => call.notify(name, of),
             askClient: (name, of) => call.ask(name, of),
           }),
         );
+      }
       const step = await call.next(reply);
       if ("input" in step) {
         // Its names were removed when the server asked.
@@ -235,6 +244,7 @@ export class Relay {
       askClient: AskClient;
     },
   ): Promise<JsonObject> {
+    if (signal.aborted) throw canceledError();
     const { server, method, params, tool } = target;
     const values = params["arguments"];
     const askClient: AskClient = async (asked, of) =>

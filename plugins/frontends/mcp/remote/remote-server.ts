@@ -1,6 +1,6 @@
 // A remote MCP server over streamable HTTP. The gateway finds out which revision the server speaks,
 // and calls it in that revision, whatever revision the client speaks.
-import type { Context, JsonObject } from "tollgate/plugin";
+import { getFault, type Context, type JsonObject } from "tollgate/plugin";
 import { encodeHeaderValue } from "../header-values.ts";
 import { isObject, RPC_ERRORS, wrongShape, type RpcRequest } from "../json-rpc.ts";
 import { findEntryFlaw, keyOf, LIST_MEMBERS, LIST_METHODS, MAX_ENTRIES } from "../list-entries.ts";
@@ -29,6 +29,8 @@ import {
 /** Maximum time of a stream of events without data, in milliseconds. */
 const EVENTS_IDLE_MS = 3_600_000;
 const MAX_PAGES = 200;
+/** Maximum time in which the revision is determined, in milliseconds. */
+const MAX_PROBE_MS = 60_000;
 
 /** Statuses with which a server with sessions rejects a request without one. */
 const SESSION_STATUSES: ReadonlySet<number> = new Set([400, 404, 405]);
@@ -104,7 +106,9 @@ export class RemoteServer implements ToolServer {
     // Most requests do not have to wait for the revision.
     const revision = this.#revision;
     return revision === undefined
-      ? this.#detectRevision(caller).then((found) => this.#requestIn(found, request, caller))
+      ? needed(this.#detectRevision(caller)).then((found) =>
+          this.#requestIn(found, request, caller),
+        )
       : this.#requestIn(revision, request, caller);
   }
 
@@ -177,7 +181,10 @@ export class RemoteServer implements ToolServer {
 
   async #probe(caller: ServerCaller): Promise<Revision> {
     const [newest] = REVISIONS;
-    const answer = await this.#postModern(newest, "server/discover", {}, caller, {
+    // The revision is for all clients, so the probe does not end with one of them.
+    const signal = AbortSignal.timeout(Math.min(this.#settings.idleMs, MAX_PROBE_MS));
+    const own = { ...caller, signal };
+    const answer = await this.#postModern(newest, "server/discover", {}, own, {
       headers: {},
     }).catch((problem: unknown) => {
       if (problem instanceof ServerError && SESSION_STATUSES.has(problem.status ?? 0))
@@ -273,7 +280,8 @@ export class RemoteServer implements ToolServer {
     request?: ServerRequest,
   ): Promise<JsonObject> {
     for (let attempt = 1; ; attempt++) {
-      const session = await this.#openSession(caller);
+      const opening = this.#openSession(caller);
+      const session = await (request ? needed(opening) : opening);
       try {
         return await this.#postLegacy(session, method, params, caller, request);
       } catch (problem) {
@@ -322,6 +330,21 @@ interface ModernOptions {
   readonly onMessage?: (message: RpcRequest) => void;
   readonly idleMs?: number;
 }
+
+/** Resolves with what a request needs before it is sent. If that fails, the request is unsent. */
+const needed = <T>(value: Promise<T>): Promise<T> =>
+  value.catch((problem: unknown) => {
+    if (problem instanceof ServerError)
+      throw problem.progress === "unknown"
+        ? new ServerError(problem.message, { ...problem, progress: "unsent" })
+        : problem;
+    if (getFault(problem)?.kind !== "canceled") throw problem;
+    throw new ServerError("The server did not respond in time.", {
+      code: RPC_ERRORS.internal,
+      progress: "unsent",
+      status: 504,
+    });
+  });
 
 const failRevision = (offered: readonly unknown[]): never => {
   throw new ServerError(

@@ -10,6 +10,7 @@ import {
 } from "tollgate/plugin";
 import { createEventDecoder } from "tollgate/protocols/sse";
 import {
+  canceledError,
   checkServerMessage,
   isResponse,
   RPC_ERRORS,
@@ -109,9 +110,11 @@ const send = (
   url: string | URL,
   init: ReturnType<typeof toInit>,
 ): Promise<StreamedResponse> =>
-  ctx.fetchStream(url, init).catch((problem: unknown) => {
-    throw toServerError(problem, init.signal);
-  });
+  init.signal.aborted
+    ? Promise.reject(canceledError())
+    : ctx.fetchStream(url, init).catch((problem: unknown) => {
+        throw toServerError(problem, init.signal);
+      });
 
 /** Ends a session. Errors are ignored, because the server ends the session itself later. */
 export async function deleteSession(
