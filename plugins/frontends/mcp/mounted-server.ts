@@ -207,7 +207,7 @@ export class MountedServer {
   async describe(x: RequestHead): Promise<ServerDescription> {
     const credential = await this.#credentials.resolve(x);
     const known = this.#descriptions.get(credential.owner);
-    // One that is being read is used at any age, so that a server that hangs is asked once.
+    // A description that is being read is used at any age, so a server that hangs receives one request.
     const age = performance.now() - (known?.readAt ?? Infinity);
     if (known && age < this.#ttlMs) return this.#inTime(known);
     const value = this.#withRenewal(x, credential, listCaller, (caller) =>
