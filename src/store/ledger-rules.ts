@@ -315,10 +315,8 @@ class JournaledLedgerRules<
     for (const claim of claims) {
       const { meter, maxMembers } = claim;
       const { member } = meter;
-      if (!member || maxMembers === undefined) continue;
-      // A meter that is not in the table has no time. Usually, the meter itself keeps its member.
-      if (meter.at > 0 && meters.keepsMember(meter, t)) continue;
-      if (this.#meterTable.isMember(member, t)) continue;
+      if (!member || maxMembers === undefined || this.#meterTable.isMember(member, meter, t))
+        continue;
       joining ??= new Map();
       let scopes = joining.get(member.group);
       if (!scopes) joining.set(member.group, (scopes = new Set()));

@@ -98,8 +98,12 @@ export class MeterTable {
     return gone.map((meter) => meter.id);
   }
 
-  /** Whether the member counts something, so that it takes a place in its group. */
-  isMember({ group, scope }: GroupMember, now: number): boolean {
+  /**
+   * Whether the member counts something, so that it takes a place in its group. `own`: one of its
+   * meters, which is looked at first. A meter that is not in the table has no time.
+   */
+  isMember({ group, scope }: GroupMember, own: Meter, now: number): boolean {
+    if (own.at > 0 && meters.keepsMember(own, now)) return true;
     for (const meter of this.#groups.get(group)?.get(scope) ?? NO_METERS)
       if (meters.keepsMember(meter, now)) return true;
     return false;
