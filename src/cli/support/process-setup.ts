@@ -47,8 +47,7 @@ let mallopt: ((option: number, value: number) => number) | undefined;
  * `completeMallocSettings` must be called when the gateway has started.
  */
 export function applyMallocSettings(argv: readonly string[]): void {
-  if (!isServeCommand(argv) || process.platform !== "linux") return;
-  if ("MALLOC_MMAP_THRESHOLD_" in process.env) return;
+  if (!isServeCommand(argv) || process.platform !== "linux" || hasOperatorSettings()) return;
   const environment = Object.fromEntries(
     MALLOC_SETTINGS.map(({ variable, bytes }) => [variable, `${bytes}`]),
   );
@@ -57,6 +56,11 @@ export function applyMallocSettings(argv: readonly string[]): void {
     Object.assign(process.env, environment);
   else restartWith(environment);
 }
+
+/** Whether the operator, or the parent process, has set one. glibc then changes none of them. */
+const hasOperatorSettings = (): boolean =>
+  MALLOC_SETTINGS.some(({ variable }) => variable in process.env) ||
+  /\bglibc\.malloc\.(?:mmap|trim)_threshold=/.test(process.env["GLIBC_TUNABLES"] ?? "");
 
 /** Sets the thresholds for serving requests. */
 export function completeMallocSettings(): void {

@@ -84,8 +84,12 @@ describe.skipIf(process.platform !== "linux")("on Linux", () => {
     expect(probe({ hidden })).toMatchObject({ block: "heap", executions: 2 });
   });
 
-  test("keeps what an operator set in its own process", () => {
-    const env = { MALLOC_MMAP_THRESHOLD_: "70000" };
+  test.each([
+    { MALLOC_MMAP_THRESHOLD_: "70000" },
+    { MALLOC_TRIM_THRESHOLD_: "70000" },
+    { GLIBC_TUNABLES: "glibc.malloc.mmap_threshold=70000" },
+    { GLIBC_TUNABLES: "glibc.malloc.check=0:glibc.malloc.trim_threshold=70000" },
+  ])("keeps what an operator set in its own process: %j", (env) => {
     expect(probe({ env })).toMatchObject({ block: "mapped", executions: 1 });
   });
 });
