@@ -55,9 +55,6 @@ export class RemoteSessions {
     this.#settings = settings;
     this.#nextId = nextId;
     ctx.runEvery(SWEEP_MS, () => this.#sweep());
-    ctx.onDispose(() => {
-      for (const partition of this.#sessions.keys()) this.end(partition);
-    });
   }
 
   /** Returns the session of the caller's partition. */
