@@ -100,7 +100,13 @@ export interface BillingState {
   labels: Record<string, string> | undefined;
   /** Labels of the request's last ledger row. */
   ledgerLabels: Reserve["labels"] | undefined;
+  /** Limits of the last call, with the names of their scopes. */
   limitStates: readonly LimitState[];
+  /**
+   * Limits of the last call, with the scopes under which the store counts them. Only limits that
+   * deny the client's requests when they are used up.
+   */
+  denyingLimits: readonly LimitState[];
   /** The error of the last call that a limit denied. Denials of hedges are left out. */
   denial: unknown;
   /** Values of the headers that scopes read, in the order of the config. */
@@ -203,6 +209,7 @@ export function createExchangeState(of: {
       labels: undefined,
       ledgerLabels: undefined,
       limitStates: [],
+      denyingLimits: [],
       denial: undefined,
       scopeHeaders: undefined,
       scopeValues: undefined,

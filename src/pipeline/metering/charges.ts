@@ -143,13 +143,17 @@ export async function reserveRow(
     // If a limit rejects a hedge, the hedge is not started, and the client is not informed.
     if (!call.isHedge) {
       billing.limitStates = [denied];
+      billing.denyingLimits = denyingOf(x, [verdict.denied]);
       billing.denial = denial;
       if (!verdict.isFull) offerDowngrade(x, denied);
     }
     throw denial;
   }
   admission.permit.releaseSlots();
-  if (verdict.limits) billing.limitStates = enforcedOf(x, verdict.limits, of.claims);
+  if (!verdict.limits) return;
+  const enforced = enforcedOf(x, verdict.limits, of.claims);
+  billing.denyingLimits = denyingOf(x, enforced);
+  billing.limitStates = hasMembers(of.claims) ? enforced.map(withScopeName) : enforced;
 }
 
 /** Returns the amount that a call would have taken from a limit. */
@@ -157,29 +161,40 @@ const takenFrom = (claims: Reserve["claims"], { scope, unit }: LimitState): bigi
   claims.find((claim) => claim.unit === unit && claim.scope === scope)?.take ?? 0n;
 
 /**
- * Returns the limits that can deny a call, with names of scopes. Limits that are used up but deny
- * no calls are named in a response header.
+ * Returns the limits that can deny a call. Limits that are used up but deny no calls are named in a
+ * response header.
  */
 function enforcedOf(
   x: HostExchange,
   limits: readonly LimitState[],
   claims: Reserve["claims"],
 ): readonly LimitState[] {
-  let hasCounts = false;
-  let hasScopes = false;
-  for (const { countsOnly, maxMembers } of claims) {
-    if (countsOnly) hasCounts = true;
-    if (maxMembers !== undefined) hasScopes = true;
-  }
-  if (!hasCounts && !hasScopes) return limits;
-  if (!hasCounts) return limits.map(withScopeName);
+  if (!claims.some(({ countsOnly }) => countsOnly)) return limits;
   const usedUp = new Set<string>();
   const enforced: LimitState[] = [];
   for (const limit of limits)
-    if (!isOnlyCounted(limit, claims)) enforced.push(withScopeName(limit));
+    if (!isOnlyCounted(limit, claims)) enforced.push(limit);
     else if (limit.remaining <= 0) usedUp.add(scopeNameOf(limit.scope)!);
   if (usedUp.size > 0) x.setResponseHeader("x-tollgate-scope", [...usedUp].join(", "));
   return enforced;
+}
+
+const hasMembers = (claims: Reserve["claims"]): boolean =>
+  claims.some(({ maxMembers }) => maxMembers !== undefined);
+
+/**
+ * Returns the limits that deny the client's requests when they are used up. If a scope has a
+ * downgrade, another model serves these requests, until the limits of the downgrade are used up.
+ */
+function denyingOf(
+  { state: { gen, billing } }: HostExchange,
+  limits: readonly LimitState[],
+): readonly LimitState[] {
+  if (!gen.scopes.hasDowngrades) return limits;
+  return limits.filter(({ scope }) => {
+    const config = gen.scopes.find(scopeNameOf(scope));
+    return !config?.downgrade || billing.downgrade?.scope === config.name;
+  });
 }
 
 const isOnlyCounted = ({ scope, unit, per }: LimitState, claims: Reserve["claims"]): boolean =>

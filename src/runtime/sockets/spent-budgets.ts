@@ -1,6 +1,7 @@
-// Closes the WebSockets of a key or an account when its budget is spent. It may be spent by another
-// socket, another process, or another gateway, so the budgets of all open sockets are read every
-// second, each one once. Those of a request are also read when it is settled.
+// Closes WebSockets when their budget is spent: a budget of the key or its account, or a budget of a
+// scope or middleware that the last request used. It may be spent by another socket, another
+// process, or another gateway, so the budgets of all open sockets are read every second, each one
+// once. Those of a request are also read when it is settled.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Fault } from "../../model/error.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
@@ -11,7 +12,7 @@ import type { OpenSocket, OpenSockets } from "./open-sockets.ts";
 const SPENT: Fault = {
   kind: "quota",
   code: "insufficient_quota",
-  message: "The budget of this key or its account is spent.",
+  message: "The budget of this key, its account, or a scope is spent.",
 };
 
 /**
@@ -34,8 +35,8 @@ export class SpentBudgets {
   /** Budgets of each socket's key and account. */
   readonly #own = new WeakMap<OpenSocket, readonly Budget[]>();
   /**
-   * Budgets that middleware declared for the last request of a socket. They belong to the config
-   * generation of that request.
+   * Other budgets of the last request of a socket: those of scopes, and those that middleware
+   * declared. They belong to the config generation of that request.
    */
   readonly #declared = new WeakMap<OpenSocket, { gen: object; budgets: readonly Budget[] }>();
   /** Budgets to read, by name. */
@@ -59,7 +60,7 @@ export class SpentBudgets {
   onSettled(socket: OpenSocket, x: HostExchange): void {
     const { gen, billing } = x.state;
     const own = new Set(ownLimits(x).map(windowOf));
-    const others = billing.limitStates.filter((one) => !own.has(windowOf(one)));
+    const others = billing.denyingLimits.filter((one) => !own.has(windowOf(one)));
     this.#declared.set(socket, { gen, budgets: budgetsIn(others) });
     this.#request(socket);
     void this.#read();

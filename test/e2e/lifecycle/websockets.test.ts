@@ -120,8 +120,12 @@ ${PROVIDERS}`,
   });
 });
 
-/** Spends more than the budget of a key over HTTP. */
-async function spend(gateway: Pick<Daemon, "url">, secret: string): Promise<void> {
+/** Spends more than a budget over HTTP. */
+async function spend(
+  gateway: Pick<Daemon, "url">,
+  secret: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<void> {
   const statuses = new Set<number>();
   await until(async () => {
     const { status } = await fetch(`${gateway.url}/v1/chat/completions`, {
@@ -130,6 +134,7 @@ async function spend(gateway: Pick<Daemon, "url">, secret: string): Promise<void
         authorization: `Bearer ${secret}`,
         "content-type": "application/json",
         connection: "close",
+        ...headers,
       },
       body: JSON.stringify({
         model: "demo/echo",
@@ -160,6 +165,40 @@ describe("a budget that is spent over HTTP closes idle sockets with 1008", () =>
       error: { code: "insufficient_quota" },
     });
     expect((await ask(rich)).type).toBe("response.completed");
+  });
+
+  it("of a member of a scope, unless the scope still serves its requests", async () => {
+    await using gateway = await startInProcess({
+      yaml: `
+scopes:
+  session: { from: ["header:x-session"], limits: [usd=0.05/total] }
+  counted: { from: ["header:x-counted"], limits: [usd=0.000000001/total], overflow: warn }
+  cheap:
+    from: ["header:x-cheap"]
+    limits: [usd=0.000000001/total]
+    overflow: { downgrade: demo/slow }
+${PROVIDERS.replace("echo: {", "slow: { price: { input: 1, output: 1 } }, echo: {")}`,
+    });
+    const poor = { "x-session": "poor" };
+    const headers = [
+      poor,
+      { "x-session": "rich" },
+      { "x-counted": "spent" },
+      { "x-cheap": "spent" },
+    ];
+    const [spent, ...served] = await Promise.all(
+      headers.map((sent) => connected(gateway, { headers: sent })),
+    );
+    await using _ = {
+      [Symbol.asyncDispose]: async () => {
+        for (const client of [spent!, ...served]) await client[Symbol.asyncDispose]();
+      },
+    };
+    for (const client of [spent!, ...served])
+      expect((await ask(client)).type).toBe("response.completed");
+    await spend(gateway, gateway.key, poor);
+    expect(await spent!.closed).toMatchObject({ code: 1008 });
+    for (const client of served) expect((await ask(client)).type).toBe("response.completed");
   });
 
   it("in every worker", async () => {

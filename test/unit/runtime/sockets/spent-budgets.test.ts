@@ -67,7 +67,7 @@ function scene() {
     const settle = (limits: readonly Limit[]) =>
       budgets.onSettled(one, {
         identity: { id: "k", limits: own },
-        state: { gen, admission: { account: undefined }, billing: { limitStates: limits } },
+        state: { gen, admission: { account: undefined }, billing: { denyingLimits: limits } },
       } as never);
     return { closed, one, watch, settle };
   };
