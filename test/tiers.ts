@@ -94,7 +94,7 @@ export const CI: readonly string[] = [
   "test/plugins/stores/postgres/tls.test.ts",
   "test/plugins/stores/sqlite.test.ts",
   "test/plugins/templates.test.ts",
-  "test/protocols/released-memory.test.ts",
+  "test/released-memory.test.ts",
   "test/rig/connections/truncation.test.ts",
   "test/rig/routing/never-worse.test.ts",
   "test/rig/sockets/sockets.test.ts",

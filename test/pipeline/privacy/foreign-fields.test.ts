@@ -55,7 +55,7 @@ describe.each(TRIPWIRES)("for $name", ({ trips, of, zdr: level }) => {
   it.each(ROADS)("no request with a restricted field is sent from %s to %s", async (from, into) => {
     await using gate = await all.open(from, of);
     const wrong: string[] = [];
-    for (const foreign of everyNth(8, FOREIGN, columnOf(from, into))) {
+    for (const foreign of everyNth(12, FOREIGN, columnOf(from, into))) {
       if (!trips.includes(foreign.what)) continue;
       const { text, status, error } = await gate.send(into, foreign.fields, headers);
       if (seen(foreign.what, text)) wrong.push(`${foreign.name}: ${text}`);
@@ -82,7 +82,7 @@ describe("nor for a token count", () => {
   it.each(counting)("under Service-ZDR: strict, from %s to %s", async (from, into) => {
     await using gate = await all.open(from);
     const wrong: string[] = [];
-    for (const { what, name, fields } of everyNth(8, FOREIGN, columnOf(from, into))) {
+    for (const { what, name, fields } of everyNth(12, FOREIGN, columnOf(from, into))) {
       const { text } = await gate.send(into, fields, { "service-zdr": "strict" }, "/toy/count");
       if (seen(what, text)) wrong.push(`${name}: ${text}`);
     }
@@ -170,7 +170,7 @@ describe.each(["required", "off"])("with Service-ZDR: %s", (level) => {
     async (from, into) => {
       await using gate = await all.open(from);
       const wrong: string[] = [];
-      for (const fields of everyNth(8, DOCUMENTED, columnOf(from, into))) {
+      for (const fields of everyNth(12, DOCUMENTED, columnOf(from, into))) {
         const got = await gate.send(into, fields, { "service-zdr": level });
         if (got.status >= 500 && into !== "gemini")
           wrong.push(`${JSON.stringify(fields)}: ${got.status} ${JSON.stringify(got.error)}`);
