@@ -122,8 +122,8 @@ function run(
   const began = performance.now();
   const { FORCE_COLOR: _, ...rest } = process.env;
   const path = `${bin}${delimiter}${rest["PATH"]}`;
-  // The compiler and the linter are Go programs: they take half of the processor time if they
-  // collect their garbage less often.
+  // The TypeScript compiler is a Go program. It takes half of the processor time if it collects its
+  // garbage less often.
   const env = { GOGC: "400", ...rest, NO_COLOR: "1", PATH: path };
   return new Promise((resolve) => {
     const child = spawn(join(bin, tool), args, {
