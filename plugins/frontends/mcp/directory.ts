@@ -43,29 +43,16 @@ export function findTarget(
 ): Target | Promise<Target> {
   switch (method) {
     case "tools/call":
-      return findEntry(
-        x,
-        scope,
-        { kind: "tools", name: requireText(params["name"], "name") },
-        (of) => ({
-          server: of.server,
-          method,
-          params: { ...params, name: of.entry.key },
-          tool: of.entry,
-        }),
-      );
-    case "prompts/get":
-      return findEntry(
-        x,
-        scope,
-        { kind: "prompts", name: requireText(params["name"], "name") },
-        (of) => ({
-          server: of.server,
-          method,
-          params: { ...params, name: of.entry.key },
-          tool: undefined,
-        }),
-      );
+    case "prompts/get": {
+      const kind = method === "tools/call" ? "tools" : "prompts";
+      const name = requireText(params["name"], "name");
+      return findEntry(x, scope, { kind, name }, ({ server, entry }) => ({
+        server,
+        method,
+        params: { ...params, name: entry.key },
+        tool: kind === "tools" ? entry : undefined,
+      }));
+    }
     case "resources/read": {
       const { server, uri } = findResource(scope, requireText(params["uri"], "uri"));
       return { server, method, params: { ...params, uri }, tool: undefined };
