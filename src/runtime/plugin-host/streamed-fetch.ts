@@ -99,7 +99,6 @@ class StreamedRequest implements Dispatcher.DispatchHandler, StreamedResponse {
   #sink: BodySink | undefined;
   /** Pieces that arrived before the body was taken. */
   #early: BytePieces | undefined;
-  #earlyBytes = 0;
   #ended: { readonly problem?: unknown } | undefined;
   #abortReason: Error | undefined;
 
@@ -164,7 +163,6 @@ class StreamedRequest implements Dispatcher.DispatchHandler, StreamedResponse {
       ? IGNORE
       : new Discard(() => this.#abort(createFault("canceled", "The body is not needed.")));
     this.#deliver();
-    if (this.#earlyBytes > MAX_EARLY_BYTES) this.#controller?.resume();
     taken?.onEnd();
   }
 
@@ -174,13 +172,16 @@ class StreamedRequest implements Dispatcher.DispatchHandler, StreamedResponse {
     this.#deliver();
     if (this.#sink !== sink) return;
     if (this.#ended) sink.onEnd(this.#ended.problem);
-    else if (this.#earlyBytes > MAX_EARLY_BYTES) this.#controller?.resume();
   }
 
+  /** Passes what arrived before the body was taken. Resumes the body if it was paused. */
   #deliver(): void {
     const early = this.#early;
+    if (!early) return;
     this.#early = undefined;
-    if (early) this.#sink!.onPiece(early.take());
+    const isPaused = early.size > MAX_EARLY_BYTES;
+    this.#sink!.onPiece(early.take());
+    if (isPaused && !this.#ended) this.#controller!.resume();
   }
 
   /** Called when the signal of the request or of the generation aborts. */
@@ -214,9 +215,9 @@ class StreamedRequest implements Dispatcher.DispatchHandler, StreamedResponse {
 
   onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
     if (this.#sink) return this.#sink.onPiece(piece);
-    (this.#early ??= new BytePieces()).add(piece);
-    this.#earlyBytes += piece.length;
-    if (this.#earlyBytes > MAX_EARLY_BYTES) controller.pause();
+    const early = (this.#early ??= new BytePieces());
+    early.add(piece);
+    if (early.size > MAX_EARLY_BYTES) controller.pause();
   }
 
   onResponseEnd(): void {
