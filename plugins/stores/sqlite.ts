@@ -4,9 +4,11 @@
 import { join, resolve, dirname } from "node:path";
 import {
   defineStore,
+  type CommandResult,
   type Commands,
   type JobStore,
   type Store,
+  type StoreCommand,
   type StoreSize,
 } from "tollgate/plugin";
 import { IdleWindow } from "./sqlite/sums/rollups.ts";
@@ -134,6 +136,8 @@ function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
   let owner: string | undefined;
   let writerThread: Promise<RunningThread<Writer>> | undefined;
   let readerThread: Promise<RunningThread<Reader>> | undefined;
+  /** The writer thread when it has started. Batches then do not wait for its promise. */
+  let startedWriter: RunningThread<Writer> | undefined;
   const longTasks = createLongTaskThreads(settings);
 
   /**
@@ -141,10 +145,19 @@ function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
    * file again, and no durable data is lost.
    */
   const writer = (): Promise<RunningThread<Writer>> =>
-    (writerThread = restartIfDead(writerThread, () => {
+    (writerThread = restartIfDead(writerThread, async () => {
       if (owner === undefined) throw new Error("The store is not open.");
-      return startRole<Writer>({ role: "writer", settings: settings(), instance: owner });
+      return (startedWriter = await startRole<Writer>({
+        role: "writer",
+        settings: settings(),
+        instance: owner,
+      }));
     }));
+  const applyWith = async (
+    { thread, encoder }: RunningThread<Writer>,
+    batch: readonly StoreCommand[],
+  ): Promise<readonly CommandResult[]> =>
+    decodeResults(batch, await thread.call("apply", encoder.encode(batch)));
   const reader = (): Promise<RunningThread<Reader>> =>
     (readerThread = restartIfDead(readerThread, async () => {
       await writer();
@@ -177,17 +190,15 @@ function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
       return opened!;
     },
     async apply(batch) {
-      const running = await writer();
+      const running = startedWriter?.thread.isAlive ? startedWriter : await writer();
       idleWindow.addCommands(batch.length);
-      const tell = async ({ thread, encoder }: RunningThread<Writer>) =>
-        decodeResults(batch, await thread.call("apply", encoder.encode(batch)));
       try {
-        return await tell(running);
+        return await applyWith(running, batch);
       } catch (error) {
         if (running.thread.isAlive || owner === undefined) throw error;
         // The thread died while it processed the batch. A new thread applies the batch or detects
         // that it was already applied.
-        return tell(await writer());
+        return applyWith(await writer(), batch);
       }
     },
     findKey: callWriter("findKey"),
@@ -234,7 +245,7 @@ function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
     await longTasks.end();
     const reading = await readerThread?.catch(() => undefined);
     const writing = await writerThread?.catch(() => undefined);
-    owner = writerThread = readerThread = undefined;
+    owner = writerThread = readerThread = startedWriter = undefined;
     if (reading?.thread.isAlive) await stopThread(reading, isGraceful);
     if (writing?.thread.isAlive) await stopThread(writing, isGraceful);
   }

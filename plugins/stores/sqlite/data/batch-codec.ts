@@ -370,11 +370,13 @@ const isClaimOf = (claim: Limit, limit: Limit): boolean =>
   claim.max === limit.max;
 
 const ALLOWED: CommandResult = { ok: true };
+const ONE_ALLOWED: readonly CommandResult[] = [ALLOWED];
 
 export function decodeResults(
   batch: readonly StoreCommand[],
   verdicts: EncodedResults,
 ): readonly CommandResult[] {
+  if (verdicts === 1) return ONE_ALLOWED;
   if (typeof verdicts === "number") return Array.from({ length: verdicts }, () => ALLOWED);
   if (typeof verdicts !== "string") return readRemaining(batch, verdicts);
   return (JSON.parse(verdicts) as EncodedResult[]).map((one, i): CommandResult => {

@@ -38,43 +38,65 @@ const roleData = workerData as ThreadRole;
 /** Created by the first request, `start`, so that an error is returned to its caller. */
 let service: Writer | Reader | LongTasks | undefined;
 
-async function handleRequest({
-  id,
-  method,
-  args,
-  isCancelable,
-}: ThreadRequest): Promise<ThreadResponse> {
+/** Returns a promise only if the method does, so that other responses need no further turn. */
+function handleRequest(request: ThreadRequest): ThreadResponse | Promise<ThreadResponse> {
+  const { id } = request;
   try {
-    if (method === "start") {
-      service =
-        roleData.role === "writer"
-          ? new Writer(roleData.settings, roleData.instance)
-          : roleData.role === "reader"
-            ? new Reader(roleData.settings)
-            : new LongTasks(roleData.settings);
-      return { id, value: "openResult" in service ? service.openResult : undefined };
-    }
-    const of = service as unknown as Record<string, (...args: readonly unknown[]) => unknown>;
-    const still = { isWanted: true };
-    if (isCancelable) activeReads.set(id, still);
-    const value = await (isCancelable ? of[method]!(...args, still) : of[method]!(...args));
-    if (method === "close") port.close();
-    return { id, value };
+    const value = runMethod(request);
+    return value instanceof Promise
+      ? value.then(
+          (result: unknown) => respond(request, result),
+          (error: unknown) => toFailure(id, error),
+        )
+      : respond(request, value);
   } catch (error) {
-    const fault = getFault(error);
-    // The cause can be any value. Only plain data can be sent to the other thread.
-    return {
-      id,
-      message: (error as Error).message,
-      fault: fault && { ...fault, cause: undefined },
-    };
-  } finally {
-    activeReads.delete(id);
+    return toFailure(id, error);
   }
 }
 
-port.on("message", async (message: ThreadRequest | ThreadCancel) => {
-  if ("id" in message) return port.postMessage(await handleRequest(message));
+function runMethod({ id, method, args, isCancelable }: ThreadRequest): unknown {
+  if (method === "start") {
+    service =
+      roleData.role === "writer"
+        ? new Writer(roleData.settings, roleData.instance)
+        : roleData.role === "reader"
+          ? new Reader(roleData.settings)
+          : new LongTasks(roleData.settings);
+    return "openResult" in service ? service.openResult : undefined;
+  }
+  const of = service as unknown as Record<string, (...args: readonly unknown[]) => unknown>;
+  if (!isCancelable) return of[method]!(...args);
+  const still = { isWanted: true };
+  activeReads.set(id, still);
+  return of[method]!(...args, still);
+}
+
+function respond({ id, method, isCancelable }: ThreadRequest, value: unknown): ThreadResponse {
+  if (isCancelable) activeReads.delete(id);
+  if (method === "close") port.close();
+  return { id, value };
+}
+
+function toFailure(id: number, error: unknown): ThreadResponse {
+  activeReads.delete(id);
+  const fault = getFault(error);
+  // The cause can be any value. Only plain data can be sent to the other thread.
+  return {
+    id,
+    message: (error as Error).message,
+    fault: fault && { ...fault, cause: undefined },
+  };
+}
+
+const send = (response: ThreadResponse): void => port.postMessage(response, []);
+
+port.on("message", (message: ThreadRequest | ThreadCancel) => {
+  if ("id" in message) {
+    const response = handleRequest(message);
+    if (response instanceof Promise) void response.then(send);
+    else send(response);
+    return;
+  }
   const still = activeReads.get(message.cancel);
   if (still) still.isWanted = false;
 });

@@ -63,6 +63,8 @@ export interface FoundOpenCall {
  * longer are listed.
  */
 const MAX_RECOVERY_ENTRIES = 16_384;
+/** Maximum number of calls that a batch indexes with one statement each. */
+const MAX_SINGLE_INSERTS = 8;
 
 type CommandOf<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
 
@@ -244,10 +246,19 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     );
     this.#keyIndex.add(this.#terms, first);
     this.#saltedTexts.addTerms(this.#terms, first);
-    if (this.#openedInBatch.length > 0)
-      say.begin.run(first, JSON.stringify(this.#openedInBatch.map(({ attempt }) => attempt)));
-    if (this.#closedInBatch.length > 0)
-      say.end.run(first, `[${this.#closedInBatch.map((call) => call.seq).join()}]`);
+    this.#indexCalls(first);
+  }
+
+  /** Indexes the calls of this batch. One statement for all of them costs more if they are few. */
+  #indexCalls(first: number): void {
+    const say = this.#statements;
+    const [opened, closed] = [this.#openedInBatch, this.#closedInBatch];
+    if (opened.length <= MAX_SINGLE_INSERTS)
+      for (const { attempt } of opened) say.begin.run(attempt, first);
+    else say.beginAll.run(first, JSON.stringify(opened.map(({ attempt }) => attempt)));
+    if (closed.length <= MAX_SINGLE_INSERTS)
+      for (const { seq } of closed) say.end.run(seq, first);
+    else say.endAll.run(first, `[${closed.map(({ seq }) => seq).join()}]`);
   }
 
   rollback(): void {
@@ -373,8 +384,12 @@ const prepareStatements = (db: DatabaseSync) => ({
   ),
   // OR FAIL is used because a failure rolls back the whole batch anyway, so the statement needs no
   // statement journal.
-  begin: db.prepare("INSERT OR FAIL INTO call (attempt, first) SELECT value, ? FROM json_each(?)"),
-  end: db.prepare(
+  begin: db.prepare("INSERT OR FAIL INTO call (attempt, first) VALUES (?, ?)"),
+  beginAll: db.prepare(
+    "INSERT OR FAIL INTO call (attempt, first) SELECT value, ? FROM json_each(?)",
+  ),
+  end: db.prepare("INSERT OR FAIL INTO closed_call (reserve, first) VALUES (?, ?)"),
+  endAll: db.prepare(
     "INSERT OR FAIL INTO closed_call (reserve, first) SELECT value, ? FROM json_each(?)",
   ),
   known: db.prepare("SELECT 1 FROM call WHERE attempt = ?"),
