@@ -30,6 +30,7 @@ import type {
 } from "../../plugin/store/store.ts";
 import { LedgerCommandQueue } from "./ledger-command-queue.ts";
 import { LedgerHealth } from "./ledger-health.ts";
+import { StallTimer } from "./stall-timer.ts";
 import type { Stamped } from "../../pipeline/generation.ts";
 import type { CommandOf, LedgerQueueOptions, LedgerQueue } from "./ledger-queue-api.ts";
 import {
@@ -58,6 +59,7 @@ class BatchingLedgerQueue implements LedgerQueue {
   readonly #storeTimeoutMs: number;
   readonly #maxRecoveryWaitMs: number;
   readonly #health: LedgerHealth;
+  readonly #stallTimer: StallTimer;
   readonly #queue = new LedgerCommandQueue();
   readonly #batches = new BatchLoop(
     {
@@ -93,6 +95,7 @@ class BatchingLedgerQueue implements LedgerQueue {
     this.#storeTimeoutMs = storeTimeoutMs;
     this.#maxRecoveryWaitMs = Math.min(MAX_RECOVERY_WAIT_MS, storeTimeoutMs);
     this.#health = new LedgerHealth(onFailureChange);
+    this.#stallTimer = new StallTimer(storeTimeoutMs, () => void this.#onStall());
     if (store.lease)
       this.#heartbeat = setInterval(
         () => this.#push(createHint(this.#heartbeatCommand())),
@@ -250,14 +253,8 @@ class BatchingLedgerQueue implements LedgerQueue {
 
   /** Sends a batch. Returns the error, or undefined if the batch was applied. */
   async #attempt(batch: readonly QueuedCommand[]): Promise<unknown> {
-    let waiting = true;
     this.#batchInFlight = batch;
-    const slow = setInterval(async () => {
-      // This process may have been starved of CPU time. In that case, the response has already
-      // arrived, and only the timer fired first.
-      await yieldToEventLoop();
-      if (waiting && !this.#isTransferring()) this.#onStall();
-    }, this.#storeTimeoutMs);
+    this.#stallTimer.start();
     try {
       const verdicts = await this.#store.apply(batch.map(({ command }) => command));
       for (let i = 0; i < batch.length; i++) this.#onApplied(batch[i]!, verdicts[i]!);
@@ -265,9 +262,8 @@ class BatchingLedgerQueue implements LedgerQueue {
     } catch (error) {
       return error ?? new Error("rejected");
     } finally {
-      waiting = false;
       this.#batchInFlight = [];
-      clearInterval(slow);
+      this.#stallTimer.stop();
     }
   }
 
@@ -313,7 +309,12 @@ class BatchingLedgerQueue implements LedgerQueue {
   }
 
   /** Called when the store has not answered in time. */
-  #onStall(): void {
+  async #onStall(): Promise<void> {
+    const batch = this.#batchInFlight;
+    // This process may have been starved of CPU time. In that case, the response has already
+    // arrived, and only the timer fired first.
+    await yieldToEventLoop();
+    if (this.#batchInFlight !== batch || this.#isTransferring()) return;
     const ms = this.#storeTimeoutMs;
     this.#health.markFailing(`The store has not responded for ${ms} ms.`, ms);
     markAbandoned(this.#batchInFlight);

@@ -256,8 +256,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     if (opened.length <= MAX_SINGLE_INSERTS)
       for (const { attempt } of opened) say.begin.run(attempt, first);
     else say.beginAll.run(first, JSON.stringify(opened.map(({ attempt }) => attempt)));
-    if (closed.length <= MAX_SINGLE_INSERTS)
-      for (const { seq } of closed) say.end.run(seq, first);
+    if (closed.length <= MAX_SINGLE_INSERTS) for (const { seq } of closed) say.end.run(seq, first);
     else say.endAll.run(first, `[${closed.map(({ seq }) => seq).join()}]`);
   }
 
